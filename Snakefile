@@ -1,0 +1,32 @@
+# Find the mixture of data domains to pretrain a language model on, and prove it (BiMix). The chain, chapter by chapter:
+#   data.smk      raw text -> tokenizer, rows of tokens, n-gram counts, entropies
+#   mixtures.smk  token shares, entropies, published columns, files of one's own -> mixtures
+#   pretrain.smk  mixtures -> losses of trained models
+#   laws.smk      losses -> fitted law, its scores, the optimised mixture (which pretrain.smk then trains on)
+#   figures.smk   all of it -> figures, tables, the summary that is printed at the end
+import time
+
+configfile: "config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/mixtures.smk"
+include: "workflow/rules/pretrain.smk"
+include: "workflow/rules/laws.smk"
+include: "workflow/rules/figures.smk"
+
+
+started = time.time()
+
+
+rule all:
+    """Everything for the datasets that `run` names in config.yaml."""
+    default_target: True
+    input:
+        collect("results/{dataset}/summary.txt", dataset=config["run"]),
+
+
+onsuccess:
+    # Prints the summaries that this call has made, and no old ones.
+    shell("find results -maxdepth 2 -name summary.txt -newermt @{started} -exec cat {{}} +")

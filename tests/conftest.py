@@ -1,0 +1,44 @@
+"""A tiny tokenised corpus, made once: three Markov domains of which the training scripts can learn something."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+
+VOCABULARY = 40
+ROW_TOKENS = 16
+TRAIN_ROWS = {"bees": 50, "cats": 30, "dogs": 20}
+VALIDATION_ROWS = 5
+
+
+def markov_rows(seed: int, rows: int) -> np.ndarray:
+    """Rows of a random Markov chain over the vocabulary, uint16 (rows, ROW_TOKENS)."""
+    chain = np.random.default_rng(seed).dirichlet(np.full(VOCABULARY, 0.05), size=VOCABULARY).cumsum(axis=1)
+    draws = np.random.default_rng(seed + 1000 * rows).random((rows, ROW_TOKENS))
+    tokens = np.zeros((rows, ROW_TOKENS), dtype=np.uint16)
+    for position in range(1, ROW_TOKENS):
+        tokens[:, position] = (chain[tokens[:, position - 1]] < draws[:, position : position + 1]).sum(axis=1)
+    return np.minimum(tokens, VOCABULARY - 1).astype(np.uint16)
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with train.parquet, validation.parquet, tokenizer.json and mixture.json."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for split in ("train", "validation"):
+        lines = []
+        for seed, (domain, rows) in enumerate(TRAIN_ROWS.items()):
+            count = rows if split == "train" else VALIDATION_ROWS
+            path = folder / f"{split}.{domain}.bin"
+            markov_rows(seed, count).tofile(path)
+            lines.append((domain, str(path), count, count * ROW_TOKENS, count, "uint16"))
+        columns = ["domain", "path", "rows", "tokens", "documents", "dtype"]
+        pl.DataFrame(lines, schema=columns, orient="row").write_parquet(folder / f"{split}.parquet")
+    words = {f"w{number}": number for number in range(VOCABULARY)}
+    Tokenizer(WordLevel(words, unk_token="w0")).save(str(folder / "tokenizer.json"))
+    (folder / "mixture.json").write_text(json.dumps({"bees": 0.5, "cats": 0.3, "dogs": 0.2}))
+    return folder

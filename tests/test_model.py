@@ -1,0 +1,125 @@
+"""The model against its published size and against transformers' GPT-NeoX."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
+
+from bimix.model import Shape, Transformer
+
+SHAPE = Shape(layers=3, width=64, heads=4, vocabulary=150)
+
+
+def reference_of(model: Transformer) -> GPTNeoXForCausalLM:
+    """GPT-NeoX with the same weights: sequential residual, rotary on a quarter, tied embeddings."""
+    shape = model.shape
+    config = GPTNeoXConfig(
+        vocab_size=shape.padded_vocabulary,
+        hidden_size=shape.width,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        intermediate_size=4 * shape.width,
+        hidden_act="gelu_pytorch_tanh",
+        layer_norm_eps=1e-5,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25},
+        use_parallel_residual=False,
+        tie_word_embeddings=True,
+        attention_bias=True,
+        hidden_dropout=0.0,
+        attention_dropout=0.0,
+        max_position_embeddings=128,
+    )
+    reference = GPTNeoXForCausalLM(config)
+    names = {
+        "attention_norm": "input_layernorm",
+        "attention.out": "attention.dense",
+        "mlp_norm": "post_attention_layernorm",
+        "mlp_in": "mlp.dense_h_to_4h",
+        "mlp_out": "mlp.dense_4h_to_h",
+    }
+    weights = {
+        "gpt_neox.embed_in.weight": model.embedding.weight,
+        "lm_head.weight": model.embedding.weight,
+        "gpt_neox.final_layer_norm.weight": model.final_norm.weight,
+        "gpt_neox.final_layer_norm.bias": model.final_norm.bias,
+    }
+    for layer, block in enumerate(model.blocks):
+        for name, weight in block.named_parameters():
+            part, kind = name.rsplit(".", 1)
+            if part == "attention.query_key_value":
+                # GPT-NeoX keeps the three projections of one head together
+                by_head = weight.view(3, shape.heads, shape.head_width, -1).transpose(0, 1)
+                weight = by_head.reshape(weight.shape)
+                part = "attention.query_key_value"
+            weights[f"gpt_neox.layers.{layer}.{names.get(part, part)}.{kind}"] = weight
+    missing, unexpected = reference.load_state_dict(weights, strict=False)
+    assert not unexpected
+    assert not [name for name in missing if "rotary" not in name and "bias" not in name.split(".")[-2:-1]]
+    return reference.eval()
+
+
+def test_logits_loss_and_gradients_equal_gpt_neox() -> None:
+    torch.manual_seed(0)
+    model = Transformer(SHAPE)
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.2)
+    reference = reference_of(model)
+    rows = torch.randint(0, SHAPE.vocabulary, (5, 40))
+    expected = reference(rows).logits[..., : SHAPE.vocabulary]
+    torch.testing.assert_close(model.logits(rows), expected, rtol=2e-5, atol=2e-5)
+
+    loss = model(rows)
+    loss.backward()
+    target = F.cross_entropy(expected[:, :-1].reshape(-1, SHAPE.vocabulary), rows[:, 1:].reshape(-1))
+    target.backward()
+    torch.testing.assert_close(loss, target, rtol=1e-5, atol=1e-5)
+    theirs = dict(reference.named_parameters())
+    for ours, name in [
+        (model.embedding.weight, "gpt_neox.embed_in.weight"),
+        (model.blocks[0].mlp_in.weight, "gpt_neox.layers.0.mlp.dense_h_to_4h.weight"),
+        (model.blocks[2].attention.out.bias, "gpt_neox.layers.2.attention.dense.bias"),
+    ]:
+        torch.testing.assert_close(ours.grad, theirs[name].grad, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("layers", "width", "heads", "parameters"), [(12, 768, 12, 123_689_472), (16, 2048, 32, 908_759_040)]
+)
+def test_the_papers_models_have_their_size(layers: int, width: int, heads: int, parameters: int) -> None:
+    shape = Shape(layers, width, heads, 50_277)
+    assert shape.padded_vocabulary == 50_304
+    with torch.device("meta"):
+        model = Transformer(shape)
+    assert sum(weight.numel() for weight in model.parameters()) == shape.parameters == parameters
+
+
+def test_padded_columns_never_enter_the_softmax() -> None:
+    torch.manual_seed(0)
+    model = Transformer(SHAPE)
+    rows = torch.randint(0, SHAPE.vocabulary, (2, 10))
+    before = model(rows).item()
+    with torch.no_grad():
+        model.embedding.weight[SHAPE.vocabulary :] = 100.0
+    assert model(rows).item() == before
+
+
+def test_initial_weights_have_their_deviations_and_depend_on_the_seed_only() -> None:
+    shape = Shape(2, 256, 4, 1000)
+    torch.manual_seed(3)
+    first = Transformer(shape)
+    torch.manual_seed(3)
+    second = Transformer(shape)
+    for one, other in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert first.blocks[0].mlp_in.weight.std().item() == pytest.approx(0.02, rel=0.02)
+    assert first.blocks[0].mlp_out.weight.std().item() == pytest.approx(0.02 / math.sqrt(4), rel=0.02)
+    assert not first.blocks[0].mlp_in.bias.any()
+
+
+def test_a_shape_that_cannot_be_built_is_refused() -> None:
+    with pytest.raises(ValueError, match="multiple of heads"):
+        Shape(1, 30, 4, 100)
+    with pytest.raises(ValueError, match="even number"):
+        Shape(1, 12, 3, 100)

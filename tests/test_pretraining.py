@@ -1,0 +1,144 @@
+"""The training script in real processes: killed and resumed, in one and in two processes, refusing what it should."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "workflow/scripts/pretrain_model.py"
+SHAPE = {"layers": 1, "width": 16, "heads": 2}
+RECIPE = {
+    "steps": 60,
+    "batch_rows": 6,
+    "evaluate_every": 10,
+    "validation_rows": 4,
+    "learning_rate": 0.01,
+    "final_learning_rate": 0.001,
+    "schedule": "exponential",
+    "warmup_share": 0.0,
+    "beta1": 0.9,
+    "beta2": 0.99,
+    "epsilon": 1e-8,
+    "weight_decay": 0.01,
+    "max_gradient_norm": 1.0,
+    "precision": "no",
+    "seed": 1,
+}
+
+
+def command(corpus: Path, out: Path, processes: int = 1, micro_batch: int = 4, **changes: object) -> list[str]:
+    launcher = [sys.executable]
+    if processes > 1:
+        launcher = ["accelerate", "launch", "--multi_gpu", "--num_processes", str(processes), "--num_machines", "1"]
+        launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
+    flags = ["--cpu", "--processes", str(processes), "--micro-batch", str(micro_batch)]
+    for name in ("train", "validation"):
+        flags += [f"--{name}", str(corpus / f"{name}.parquet")]
+    flags += ["--tokenizer", str(corpus / "tokenizer.json"), "--mixture", str(corpus / "mixture.json")]
+    flags += ["--shape", json.dumps(SHAPE), "--recipe", json.dumps(RECIPE | changes)]
+    flags += ["--state", str(out / "state"), "--losses", str(out / "losses.parquet")]
+    flags += ["--weights", str(out / "model.safetensors"), "--report", str(out / "run.json")]
+    return [*launcher, str(SCRIPT), *flags]
+
+
+def execute(arguments: list[str], expected: int = 0) -> str:
+    finished = subprocess.run(
+        arguments, capture_output=True, text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
+    assert finished.returncode == expected, finished.stderr
+    return finished.stderr
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("undisturbed")
+    execute(command(corpus, out))
+    return out
+
+
+def kill_at_line(arguments: list[str], lines: int, number: signal.Signals) -> int:
+    """Start a run, send it the signal once it has printed `lines` lines, and return its exit status."""
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    for _ in range(lines):
+        process.stderr.readline()
+    process.send_signal(number)
+    process.stderr.read()
+    return process.wait()
+
+
+def same_results(first: Path, second: Path) -> bool:
+    return all(
+        (first / name).read_bytes() == (second / name).read_bytes() for name in ("losses.parquet", "model.safetensors")
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_run_resumes_to_the_same_bytes(corpus: Path, tmp_path: Path, undisturbed: Path, number) -> None:
+    lines = random.Random(int(number)).randint(2, 5)
+    status = kill_at_line(command(corpus, tmp_path), lines, number)
+    assert status in ({-9} if number == signal.SIGKILL else {75, 0})
+    execute(command(corpus, tmp_path))
+    assert same_results(tmp_path, undisturbed)
+    assert len(list((tmp_path / "state").glob("step-*.pt"))) == 2
+
+
+@pytest.mark.slow
+def test_a_truncated_checkpoint_falls_back_to_the_one_before(corpus: Path, tmp_path: Path, undisturbed: Path) -> None:
+    kill_at_line(command(corpus, tmp_path), 4, signal.SIGKILL)
+    newest = sorted((tmp_path / "state").glob("step-*.pt"))[-1]
+    newest.write_bytes(newest.read_bytes()[:1000])
+    assert "cannot be read" in execute(command(corpus, tmp_path))
+    assert same_results(tmp_path, undisturbed)
+
+
+@pytest.mark.slow
+def test_finished_runs_write_their_outputs_again_without_training(corpus: Path, tmp_path: Path) -> None:
+    execute(command(corpus, tmp_path))
+    before = (tmp_path / "losses.parquet").read_bytes()
+    (tmp_path / "losses.parquet").unlink()
+    assert "update 60 of 60" in execute(command(corpus, tmp_path))
+    assert (tmp_path / "losses.parquet").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_the_folder_of_another_configuration_is_refused(corpus: Path, undisturbed: Path) -> None:
+    before = {path: path.read_bytes() for path in undisturbed.rglob("*") if path.is_file()}
+    complaint = execute(command(corpus, undisturbed, steps=70), expected=1)
+    assert "training.steps: 60 there, 70 now" in complaint
+    assert "Traceback" not in complaint
+    assert before == {path: path.read_bytes() for path in undisturbed.rglob("*") if path.is_file()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("processes", "micro_batch"), [(1, 1), (2, 4), (2, 1)])
+def test_processes_and_micro_batches_do_not_change_the_losses(
+    corpus: Path, tmp_path: Path, undisturbed: Path, processes: int, micro_batch: int
+) -> None:
+    execute(command(corpus, tmp_path, processes=processes, micro_batch=micro_batch))
+    expected, got = (pl.read_parquet(folder / "losses.parquet") for folder in (undisturbed, tmp_path))
+    assert expected.drop("loss").equals(got.drop("loss"))
+    assert (expected["loss"] - got["loss"]).abs().max() < 2e-4
+    assert (expected["loss"] - got["loss"]).head(3).abs().max() < 1e-5
+
+
+@pytest.mark.slow
+def test_fewer_processes_than_asked_for_are_refused(corpus: Path, tmp_path: Path) -> None:
+    arguments = command(corpus, tmp_path)
+    arguments[arguments.index("--processes") + 1] = "2"
+    assert "2 processes were asked for but 1 started" in execute(arguments, expected=1)
+
+
+@pytest.mark.slow
+def test_training_lowers_every_domain_and_the_table_is_complete(undisturbed: Path) -> None:
+    losses = pl.read_parquet(undisturbed / "losses.parquet")
+    assert losses.columns == ["step", "tokens", "domain", "loss"]
+    assert losses.height == 6 * 3
+    ends = losses.group_by("domain").agg(pl.col("loss").first().alias("early"), pl.col("loss").last().alias("late"))
+    assert (ends["late"] < ends["early"]).all()

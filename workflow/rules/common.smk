@@ -1,0 +1,155 @@
+# What all chapters share: the config checked and completed, the constraints of the wildcards, the raw files of a dataset.
+import json
+import re
+from glob import glob
+from pathlib import Path
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+from snakemake.exceptions import WorkflowError
+
+MEASURES = ["se", "je", "ce", "vne"]
+LAWS = ["bimix"]
+
+
+def refuse(key, sentence):
+    raise WorkflowError(f"config: {key}: {sentence}")
+
+
+def check_config():
+    """Stop before the first job on a config that the schema refuses, with a sentence that names the key."""
+    schema = yaml.safe_load(Path(workflow.basedir, "workflow/schemas/config.schema.yaml").read_text())
+    error = best_match(Draft202012Validator(schema).iter_errors(config))
+    if error is not None:
+        refuse("/".join(map(str, error.absolute_path)) or "top level", error.message)
+
+
+def known_mixtures(dataset):
+    """Names that a dataset's groups may use."""
+    block = config["datasets"][dataset]
+    table = config["mixtures"]["published"].get(block.get("published"))
+    columns = Path(workflow.basedir, table).read_text().splitlines()[0].split(",")[1:] if table else []
+    published = [f"published_{column}" for column in columns]
+    return ["baseline", "uniform", *MEASURES, *published, *block.get("mixture_files", {}), *LAWS]
+
+
+def complete_dataset(dataset):
+    """Write each model's recipe out in full and refuse names that nothing stands behind."""
+    block = config["datasets"][dataset]
+    for model, settings in block.get("training", {}).items():
+        if model not in config["models"]:
+            refuse(f"datasets/{dataset}/training/{model}", f"no such model; `models` has {', '.join(config['models'])}.")
+        if settings["recipe"] not in config["training"]:
+            refuse(
+                f"datasets/{dataset}/training/{model}/recipe",
+                f"no recipe {settings['recipe']!r}; `training` has {', '.join(config['training'])}.",
+            )
+        recipe = {**config["training"][settings["recipe"]], **settings}
+        block["training"][model] = {key: value for key, value in recipe.items() if key != "recipe"}
+    if block.get("published", None) not in [None, *config["mixtures"]["published"]]:
+        refuse(f"datasets/{dataset}/published", f"no table {block['published']!r} in mixtures/published.")
+    named = {f"groups/{group}": mixtures for group, mixtures in block["groups"].items()}
+    named["compare/mixtures"] = block.get("compare", {}).get("mixtures", [])
+    for key, mixtures in named.items():
+        for mixture in mixtures:
+            if mixture not in known_mixtures(dataset):
+                refuse(
+                    f"datasets/{dataset}/{key}",
+                    f"no mixture {mixture!r}; the dataset knows {', '.join(known_mixtures(dataset))}.",
+                )
+    for group in [block["optimum"]["group"], *block["held_out"]]:
+        if group not in block["groups"]:
+            refuse(f"datasets/{dataset}", f"no group {group!r}; `groups` has {', '.join(block['groups'])}.")
+    for key in ("optimum", "compare"):
+        if block[key]["model"] not in block["training"]:
+            refuse(f"datasets/{dataset}/{key}/model", f"no training settings for {block[key]['model']!r}.")
+
+
+def one_of(names):
+    """A wildcard constraint that takes just these names (none: matches nothing)."""
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def as_json(path):
+    """A function of the wildcards that gives a slice of the config as JSON."""
+    return lambda wildcards: json.dumps(lookup(path.format(**wildcards), within=config), sort_keys=True)
+
+
+def raw_files(dataset):
+    """All raw files of a dataset as {shard: (split, domain or None, path)}; split hash: by each document's hash."""
+    corpus = config["datasets"][dataset]["corpus"]
+    by_hash = "share" in corpus["validation"]
+    if "harvest" in corpus:
+        train = {domain: f"results/{dataset}/corpus/{domain}.jsonl" for domain in corpus["harvest"]}
+    else:
+        train = corpus["train"]
+    shards = {}
+    for split, source in (("train", train), ("validation", None if by_hash else corpus["validation"])):
+        by_domain = source if isinstance(source, dict) else {None: source}
+        for domain, patterns in by_domain.items():
+            for pattern in [patterns] if isinstance(patterns, str) else patterns or []:
+                paths = sorted(glob(pattern, recursive=True)) if re.search(r"[*?\[]", pattern) else [pattern]
+                if not paths:
+                    refuse(f"datasets/{dataset}/corpus/{split}", f"no file matches {pattern!r}.")
+                fixed = re.split(r"[^/]*[*?\[]", pattern)[0] if len(paths) > 1 else str(Path(pattern).parent)
+                for path in paths:
+                    name = re.sub(r"\.jsonl?(\.\w+)?$", "", str(Path(path).relative_to(fixed or "."))).replace("/", ".")
+                    shard = ".".join(([split] if split == "validation" else []) + ([domain] if domain else []) + [name])
+                    if shard in shards:
+                        refuse(f"datasets/{dataset}/corpus/{split}", f"{path!r} and {shards[shard][2]!r} share a name.")
+                    shards[shard] = ("hash" if by_hash else split, domain, path)
+    return shards
+
+
+CACHE = {}
+
+
+def shard_table(dataset):
+    if dataset not in CACHE:
+        CACHE[dataset] = raw_files(dataset)
+    return CACHE[dataset]
+
+
+def shards(dataset):
+    return list(shard_table(dataset))
+
+
+def shard_files(wildcards):
+    return shard_table(wildcards.dataset)[wildcards.shard][2]
+
+
+def shard_split(wildcards):
+    return shard_table(wildcards.dataset)[wildcards.shard][0]
+
+
+def shard_domain(wildcards):
+    """The domain of a file that holds one domain only, else an empty string."""
+    return shard_table(wildcards.dataset)[wildcards.shard][1] or ""
+
+
+def corpus_files(wildcards):
+    return [path for split, domain, path in shard_table(wildcards.dataset).values() if split != "validation"]
+
+
+check_config()
+for dataset in config["datasets"]:
+    complete_dataset(dataset)
+
+DATASETS = config["datasets"]
+TRAINED_TOKENIZERS = one_of(name for name, block in DATASETS.items() if "train" in block["tokenizer"])
+FETCHED_TOKENIZERS = one_of(name for name, block in DATASETS.items() if "train" not in block["tokenizer"])
+TRAINED_VECTORS = one_of(name for name, block in DATASETS.items() if "train" in block["vectors"])
+OWN_MIXTURES = one_of({name for block in DATASETS.values() for name in block.get("mixture_files", {})})
+
+
+wildcard_constraints:
+    dataset=one_of(DATASETS),
+    domain=one_of({domain for block in DATASETS.values() for domain in block["domains"]}),
+    model=one_of(config["models"]),
+    group=one_of({group for block in DATASETS.values() for group in block["groups"]}),
+    law=one_of(LAWS),
+    measure=one_of(MEASURES),
+    shard=r"[^/]+",
+    mixture=r"[^/]+",
+    split="train|validation",

@@ -1,0 +1,152 @@
+# Chapter 2: mixtures that need no training.
+#   tokens/train.parquet, entropy.csv, resources/mixtures/*.csv, files of one's own -> mixtures/{mixture}.json
+# The optimised mixtures, mixtures/{law}.json, come from laws.smk.
+
+
+rule weigh_tokens:
+    """Baseline: each domain's share of the tokens (paper Sec. 4, Candidate Mixtures)."""
+    input:
+        index="results/{dataset}/tokens/train.parquet",
+        script="workflow/scripts/weigh_tokens.py",
+    output:
+        mixture="results/{dataset}/mixtures/baseline.json",
+    log:
+        "results/{dataset}/logs/weigh_tokens/baseline.log",
+    benchmark:
+        "results/{dataset}/benchmarks/weigh_tokens/baseline.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/weigh_tokens.py \
+            --index {input.index:q} \
+            --out {output.mixture:q} \
+            2> {log:q}
+        """
+
+
+rule spread_evenly:
+    """Uniform: the same proportion for every domain."""
+    input:
+        script="workflow/scripts/spread_evenly.py",
+    output:
+        mixture="results/{dataset}/mixtures/uniform.json",
+    log:
+        "results/{dataset}/logs/spread_evenly/uniform.log",
+    benchmark:
+        "results/{dataset}/benchmarks/spread_evenly/uniform.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        domains=lookup("datasets/{dataset}/domains", within=config),
+    shell:
+        r"""
+        python workflow/scripts/spread_evenly.py \
+            --domains {params.domains:q} \
+            --out {output.mixture:q} \
+            2> {log:q}
+        """
+
+
+rule weigh_entropies:
+    """Softmax of one entropy measure over the domains (paper Sec. 4, Candidate Mixtures)."""
+    input:
+        entropy="results/{dataset}/entropy.csv",
+        script="workflow/scripts/weigh_entropies.py",
+    output:
+        mixture="results/{dataset}/mixtures/{measure}.json",
+    log:
+        "results/{dataset}/logs/weigh_entropies/{measure}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/weigh_entropies/{measure}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/weigh_entropies.py \
+            --entropy {input.entropy:q} \
+            --measure {wildcards.measure:q} \
+            --out {output.mixture:q} \
+            2> {log:q}
+        """
+
+
+rule take_column:
+    """One column of a published table of mixtures, scaled to sum to one."""
+    input:
+        table=lambda wildcards: config["mixtures"]["published"][DATASETS[wildcards.dataset]["published"]],
+        script="workflow/scripts/take_column.py",
+    output:
+        mixture="results/{dataset}/mixtures/published_{column}.json",
+    log:
+        "results/{dataset}/logs/take_column/{column}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/take_column/{column}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        domains=lookup("datasets/{dataset}/domains", within=config),
+    shell:
+        r"""
+        python workflow/scripts/take_column.py \
+            --table {input.table:q} \
+            --column {wildcards.column:q} \
+            --domains {params.domains:q} \
+            --out {output.mixture:q} \
+            2> {log:q}
+        """
+
+
+rule copy_mixture:
+    """A mixture file of the user's own, checked against the dataset's domains."""
+    input:
+        mixture=lambda wildcards: DATASETS[wildcards.dataset]["mixture_files"][wildcards.own],
+        script="workflow/scripts/copy_mixture.py",
+    output:
+        mixture="results/{dataset}/mixtures/{own}.json",
+    log:
+        "results/{dataset}/logs/copy_mixture/{own}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/copy_mixture/{own}.tsv"
+    wildcard_constraints:
+        own=OWN_MIXTURES,
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        domains=lookup("datasets/{dataset}/domains", within=config),
+    shell:
+        r"""
+        python workflow/scripts/copy_mixture.py \
+            --mixture {input.mixture:q} \
+            --domains {params.domains:q} \
+            --out {output.mixture:q} \
+            2> {log:q}
+        """
+
+
+rule gather_mixtures:
+    """The mixtures of a group as one tidy table: mixture, domain, proportion."""
+    input:
+        mixtures=collect(
+            "results/{{dataset}}/mixtures/{mixture}.json",
+            mixture=lookup("datasets/{dataset}/groups/{group}", within=config),
+        ),
+        script="workflow/scripts/gather_mixtures.py",
+    output:
+        table="results/{dataset}/mixtures/groups/{group}.parquet",
+    log:
+        "results/{dataset}/logs/gather_mixtures/{group}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/gather_mixtures/{group}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        names=lookup("datasets/{dataset}/groups/{group}", within=config),
+    shell:
+        r"""
+        python workflow/scripts/gather_mixtures.py \
+            --mixtures {input.mixtures:q} \
+            --names {params.names:q} \
+            --out {output.table:q} \
+            2> {log:q}
+        """

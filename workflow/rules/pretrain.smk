@@ -1,0 +1,87 @@
+# Chapter 3: training.
+#   tokens/*.parquet, mixtures/{mixture}.json -> runs/{model}/{mixture}/ -> losses/{model}/{group}.parquet
+# The optimised mixture is trained on like any other. Scripts are no inputs here: a week of GPUs is never thrown away
+# because a comment changed. What a run must be repeated for is in its fingerprint (state/fingerprint.json).
+
+
+rule pretrain_model:
+    """Pretrain one model on one mixture; checkpoints live in state/, which Snakemake does not know and never deletes."""
+    input:
+        train="results/{dataset}/tokens/train.parquet",
+        validation="results/{dataset}/tokens/validation.parquet",
+        tokenizer="results/{dataset}/tokenizer.json",
+        mixture="results/{dataset}/mixtures/{mixture}.json",
+    output:
+        losses="results/{dataset}/runs/{model}/{mixture}/losses.parquet",
+        weights="results/{dataset}/runs/{model}/{mixture}/model.safetensors",
+        report="results/{dataset}/runs/{model}/{mixture}/run.json",
+    log:
+        "results/{dataset}/logs/pretrain_model/{model}/{mixture}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/pretrain_model/{model}/{mixture}.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: lookup("models/{model}/launch/threads", within=config)
+    resources:
+        gpu=lookup("models/{model}/launch/gpus", within=config),
+        micro_batch=lookup("models/{model}/launch/micro_batch", within=config),
+    params:
+        shape=as_json("models/{model}/shape"),
+        recipe=as_json("datasets/{dataset}/training/{model}"),
+        state="results/{dataset}/runs/{model}/{mixture}/state",
+    shell:
+        r"""
+        processes=$(( {resources.gpu} > 1 ? {resources.gpu} : 1 ))
+        OMP_NUM_THREADS=$(( {threads} / processes > 0 ? {threads} / processes : 1 )) \
+        accelerate launch \
+            $([ {resources.gpu} -gt 0 ] || echo --cpu) \
+            $([ {resources.gpu} -le 1 ] || echo --multi_gpu) \
+            --num_processes "$processes" \
+            --num_machines 1 \
+            --mixed_precision no \
+            --dynamo_backend no \
+            --main_process_port 0 \
+            workflow/scripts/pretrain_model.py \
+            $([ {resources.gpu} -gt 0 ] || echo --cpu) \
+            --processes "$processes" \
+            --micro-batch {resources.micro_batch} \
+            --train {input.train:q} \
+            --validation {input.validation:q} \
+            --tokenizer {input.tokenizer:q} \
+            --mixture {input.mixture:q} \
+            --shape {params.shape:q} \
+            --recipe {params.recipe:q} \
+            --state {params.state:q} \
+            --losses {output.losses:q} \
+            --weights {output.weights:q} \
+            --report {output.report:q} \
+            2> {log:q}
+        """
+
+
+rule gather_losses:
+    """The losses of a group's runs as one tidy table: mixture, step, tokens, domain, loss."""
+    input:
+        losses=collect(
+            "results/{{dataset}}/runs/{{model}}/{mixture}/losses.parquet",
+            mixture=lookup("datasets/{dataset}/groups/{group}", within=config),
+        ),
+        script="workflow/scripts/gather_losses.py",
+    output:
+        table="results/{dataset}/losses/{model}/{group}.parquet",
+    log:
+        "results/{dataset}/logs/gather_losses/{model}/{group}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/gather_losses/{model}/{group}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        names=lookup("datasets/{dataset}/groups/{group}", within=config),
+    shell:
+        r"""
+        python workflow/scripts/gather_losses.py \
+            --losses {input.losses:q} \
+            --names {params.names:q} \
+            --out {output.table:q} \
+            2> {log:q}
+        """

@@ -1,0 +1,59 @@
+"""Saved states of a run: written whole, the last two kept, refused when they belong to another configuration."""
+
+import fcntl
+import json
+from pathlib import Path
+
+import torch
+
+from bimix.errors import InputError
+from bimix.outputs import replacing, write_json
+
+KEPT = 2
+
+
+def lock(folder: Path) -> object:
+    """Hold the run for this process until the returned file is closed or the process ends, however it ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = open(folder / "lock", "w")  # noqa: SIM115 (held open on purpose)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        handle.close()
+        raise InputError(f"Another process is training in {folder}; wait for it or stop it.") from None
+    return handle
+
+
+def claim(folder: Path, fingerprint: dict) -> None:
+    """Record what defines the run on its first start; refuse to go on in the folder of another run."""
+    path = folder / "fingerprint.json"
+    if not path.exists():
+        write_json(path, fingerprint)
+        return
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    differing = sorted(key for key in stored.keys() | fingerprint.keys() if stored.get(key) != fingerprint.get(key))
+    if differing:
+        changes = "; ".join(f"{key}: {stored.get(key)} there, {fingerprint.get(key)} now" for key in differing)
+        raise InputError(
+            f"{folder} holds the run of another configuration ({changes}). Nothing was touched: give the old"
+            f" configuration back, or move that folder away to train anew."
+        )
+
+
+def save(folder: Path, step: int, state: dict) -> None:
+    """Write the state after `step` updates and drop all but the last two."""
+    with replacing(folder / f"step-{step:09d}.pt") as temporary:
+        torch.save(state, temporary)
+    for old in sorted(folder.glob("step-*.pt"))[:-KEPT]:
+        old.unlink()
+
+
+def load_latest(folder: Path) -> tuple[dict | None, list[str]]:
+    """The newest state that can be read, or None; and one sentence for each that could not."""
+    complaints = []
+    for path in sorted(folder.glob("step-*.pt"), reverse=True):
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True), complaints
+        except Exception as error:  # torch.load raises whatever the damaged archive or pickle provokes
+            complaints.append(f"{path} cannot be read ({type(error).__name__}); the checkpoint before it is used.")
+    return None, complaints

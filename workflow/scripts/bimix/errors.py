@@ -1,0 +1,21 @@
+"""The one kind of error that is the user's to mend, and how a script ends on it: a sentence, no traceback."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+
+class InputError(ValueError):
+    """One full sentence for the user: it names the value, the place (file and line, row or key) and what to do."""
+
+
+def run(main: Callable[[], int | None]) -> int:
+    """Run a script's `main` and return its exit status; an InputError becomes one line on standard error and status 1.
+
+    Any other exception is a fault of the program and keeps its traceback.
+    """
+    try:
+        return main() or 0
+    except InputError as error:
+        print(f"{Path(sys.argv[0]).name}: error: {error}", file=sys.stderr)
+        return 1

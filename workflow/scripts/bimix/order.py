@@ -1,0 +1,95 @@
+"""Which row a run reads when: the k-th row is a pure function of (seed, mixture, k).
+
+The domain of each row comes from Tijdeman's chairman assignment (R. Tijdeman, "The chairman assignment problem",
+Discrete Mathematics 32, 1980): after every prefix of k rows each of m domains has been read k r_i times to within
+1 - 1/(2m - 2), which no sequence beats. The row inside the domain comes from a pseudo-random permutation of the
+domain's rows, another one each epoch, that depends on the seed, the domain's name and the epoch only: all mixtures see
+a domain's rows in the same order. Nothing is stored but the number of rows read of each domain.
+"""
+
+import hashlib
+
+import numpy as np
+
+FEISTEL_ROUNDS = 6
+
+
+def assign_domains(proportions: np.ndarray, taken: np.ndarray, rows: int) -> np.ndarray:
+    """Domains of the next `rows` rows, int64 (rows,), after `taken` (m,) rows of each domain have been read.
+
+    `taken` must be what earlier calls of this function gave, in any partition of the run; it is not changed.
+    """
+    chosen = np.empty(rows, dtype=np.int64)
+    active = np.flatnonzero(proportions > 0)
+    if len(active) == 1:
+        chosen[:] = active[0]
+        return chosen
+    share = proportions[active]
+    counts = taken[active].astype(np.float64)
+    done = int(taken.sum())
+    slack = 1 / (2 * len(active) - 2)
+    for row in range(rows):
+        due = share * (done + row + 1) - counts
+        # Of the domains that may be read without running ahead, the one that would first fall behind.
+        deadline = np.where(due >= slack - 1e-9, (1 - slack - due) / share, np.inf)
+        pick = int(deadline.argmin())
+        counts[pick] += 1
+        chosen[row] = active[pick]
+    return chosen
+
+
+def permute(positions: np.ndarray, size: int, key: int) -> np.ndarray:
+    """Images of `positions` (n,) under the permutation of 0..size-1 that `key` names; stateless, O(n).
+
+    A Feistel network over the next even number of bits, walked until it falls inside (Black & Rogaway 2002).
+    """
+    half = max((max(size - 1, 1).bit_length() + 1) // 2, 1)
+    mask = np.uint64((1 << half) - 1)
+    images = positions.astype(np.uint64)
+    outside = np.ones(len(images), dtype=bool)
+    while outside.any():
+        left, right = images[outside] >> np.uint64(half), images[outside] & mask
+        for turn in range(FEISTEL_ROUNDS):
+            left, right = right, left ^ (_scramble(right, key, turn) & mask)
+        images[outside] = (left << np.uint64(half)) | right
+        outside = images >= np.uint64(size)
+    return images.astype(np.int64)
+
+
+def _scramble(values: np.ndarray, key: int, turn: int) -> np.ndarray:
+    """SplitMix64 finaliser over `values`, uint64 (n,); wraps on purpose."""
+    offset = np.uint64((key + (turn + 1) * 0x9E3779B97F4A7C15) % 2**64)
+    mixed = values + offset
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _key(seed: int, domain: str, epoch: int) -> int:
+    digest = hashlib.blake2b(f"{seed}\0{domain}\0{epoch}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def rows_of_domain(seed: int, domain: str, size: int, visits: np.ndarray) -> np.ndarray:
+    """Row numbers read at the given `visits` (n,) of a domain of `size` rows; visit v is in epoch v // size."""
+    rows = np.empty(len(visits), dtype=np.int64)
+    epochs = visits // size
+    for epoch in np.unique(epochs):
+        here = epochs == epoch
+        rows[here] = permute(visits[here] % size, size, _key(seed, domain, int(epoch)))
+    return rows
+
+
+def next_rows(
+    seed: int, domains: list[str], proportions: np.ndarray, sizes: np.ndarray, taken: np.ndarray, rows: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Domain numbers (rows,), row numbers inside them (rows,) and the new `taken` (m,) of the next `rows` rows."""
+    chosen = assign_domains(proportions, taken, rows)
+    numbers = np.empty(rows, dtype=np.int64)
+    after = taken.copy()
+    for domain in np.unique(chosen):
+        here = np.flatnonzero(chosen == domain)
+        visits = taken[domain] + np.arange(len(here))
+        numbers[here] = rows_of_domain(seed, domains[domain], int(sizes[domain]), visits)
+        after[domain] += len(here)
+    return chosen, numbers, after

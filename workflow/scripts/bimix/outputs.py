@@ -1,0 +1,76 @@
+"""Outputs that are whole or absent: each is written under a temporary name, flushed to disk and renamed."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+
+def sync(path: Path) -> None:
+    """Ask the system to have the file or folder `path` on disk before going on."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def replacing(path: Path | str) -> Iterator[Path]:
+    """Yield a temporary path in the folder of `path`; when the block ends well it takes the place of `path`."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        yield temporary
+        sync(temporary)
+        os.replace(temporary, path)
+        sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(path: Path | str) -> Iterator[Path]:
+    """Yield a new temporary folder beside `path`; when the block ends well it takes the place of `path`."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
+    temporary.chmod(0o777 & ~_umask())
+    try:
+        yield temporary
+        for written in temporary.rglob("*"):
+            sync(written)
+        if path.exists():
+            shutil.rmtree(path)
+        os.replace(temporary, path)
+        sync(path.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_json(path: Path | str, content: object) -> None:
+    """Write `content` as indented JSON; numbers keep all their digits, not-a-number is refused."""
+    with replacing(path) as temporary:
+        text = json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False)
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def write_table(frame: pl.DataFrame, path: Path | str) -> None:
+    """Write `frame` as csv or parquet, by the ending of `path`."""
+    with replacing(path) as temporary:
+        if Path(path).suffix == ".csv":
+            frame.write_csv(temporary)
+        else:
+            frame.write_parquet(temporary)

@@ -1,0 +1,65 @@
+"""Rows of tokens of several domains behind one address, (domain, row number), whatever files they lie in."""
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from bimix.errors import InputError
+
+OPEN_FILES = 512
+
+
+class RowStore:
+    """Rows of `domains` as `index` lists them (domain, path, rows, tokens, documents, dtype; METHODS of the README).
+
+    `open_rows(path, dtype, rows)` gives an array-like (rows, row length) for one file, a memory map as a rule; at most
+    512 are kept open, so that thousands of shards do not exhaust the system's maps.
+    """
+
+    def __init__(
+        self, index: pl.DataFrame, domains: list[str], open_rows: Callable[[str, str, int], np.ndarray]
+    ) -> None:
+        self.domains = domains
+        self.open_rows = open_rows
+        self.files: list[list[tuple[str, str, int]]] = []
+        self.ends: list[np.ndarray] = []
+        for domain in domains:
+            own = index.filter((pl.col("domain") == domain) & (pl.col("rows") > 0)).sort("path")
+            if own.is_empty():
+                raise InputError(f"The token index holds no row of domain {domain!r}; add text or drop the domain.")
+            self.files.append(list(own.select("path", "dtype", "rows").iter_rows()))
+            self.ends.append(own["rows"].to_numpy().astype(np.int64).cumsum())
+        filled = index.filter(pl.col("rows") > 0)
+        lengths = set((filled["tokens"] // filled["rows"]).to_list())
+        if len(lengths) != 1:
+            raise InputError(f"The token index mixes rows of {sorted(lengths)} tokens; tokenise all shards again.")
+        self.row_length = lengths.pop()
+        self.opened: dict[str, np.ndarray] = {}
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Rows of each domain, int64 (m,)."""
+        return np.array([ends[-1] for ends in self.ends], dtype=np.int64)
+
+    def read(self, chosen: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Rows `numbers` (n,) of domains `chosen` (n,) as int32 (n, row length)."""
+        rows = np.empty((len(chosen), self.row_length), dtype=np.int32)
+        for position, (domain, number) in enumerate(zip(chosen.tolist(), numbers.tolist(), strict=True)):
+            ends = self.ends[domain]
+            file = int(np.searchsorted(ends, number, side="right"))
+            start = int(ends[file - 1]) if file else 0
+            rows[position] = self._file(*self.files[domain][file])[number - start]
+        return rows
+
+    def first(self, domain: int, rows: int) -> np.ndarray:
+        """The first rows of one domain, at most `rows`, int32 (n, row length)."""
+        numbers = np.arange(min(rows, int(self.ends[domain][-1])))
+        return self.read(np.full(len(numbers), domain), numbers)
+
+    def _file(self, path: str, dtype: str, rows: int) -> np.ndarray:
+        if path not in self.opened:
+            if len(self.opened) >= OPEN_FILES:
+                self.opened.pop(next(iter(self.opened)))
+            self.opened[path] = self.open_rows(path, dtype, rows)
+        return self.opened[path]

@@ -1,0 +1,31 @@
+"""Learning rate as a pure function of the step, so that resuming needs no scheduler state."""
+
+import math
+from collections.abc import Callable
+
+DOREMI_RESIDUE = 1e-10
+
+
+def exponential(step: int, steps: int, peak: float, final: float, warmup_share: float) -> float:
+    """Rate of update `step` (0 is the first): peak * (final/peak)^(step/steps) (paper Sec. 4, Training Details)."""
+    del warmup_share  # the paper names none
+    return peak * (final / peak) ** (step / steps)
+
+
+def doremi(step: int, steps: int, peak: float, final: float, warmup_share: float) -> float:
+    """Rate of update `step` in the DoReMi code: linear warm-up, then final + (peak - final) g^t.
+
+    t counts updates after the warm-up and g is such that (peak - final) g^T = 1e-10 at the last one, which makes the
+    rate all but flat at `final` from two fifths of the run on.
+    """
+    warmup = math.ceil(warmup_share * steps)
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    span = peak - final
+    return final + span * (DOREMI_RESIDUE / span) ** ((step - warmup) / max(steps - warmup, 1))
+
+
+SCHEDULES: dict[str, Callable[[int, int, float, float, float], float]] = {
+    "exponential": exponential,
+    "doremi": doremi,
+}

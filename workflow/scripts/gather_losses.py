@@ -1,0 +1,30 @@
+"""Put the losses of several runs into one tidy table.
+
+runs/{model}/{mixture}/losses.parquet ... -> losses/{model}/{group}.parquet (mixture, step, tokens, domain, loss)
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from bimix.errors import run
+from bimix.outputs import write_table
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--losses", type=Path, nargs="+", required=True, help="step, tokens, domain, loss; parquet")
+    parser.add_argument("--names", nargs="+", required=True, help="the runs' mixtures, in the same order")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args(argv)
+    tables = [
+        pl.read_parquet(path).select(pl.lit(name).alias("mixture"), pl.all())
+        for name, path in zip(options.names, options.losses, strict=True)
+    ]
+    write_table(pl.concat(tables), options.out)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
