@@ -54,9 +54,7 @@ def reference_of(model: Transformer) -> GPTNeoXForCausalLM:
                 weight = by_head.reshape(weight.shape)
                 part = "attention.query_key_value"
             weights[f"gpt_neox.layers.{layer}.{names.get(part, part)}.{kind}"] = weight
-    missing, unexpected = reference.load_state_dict(weights, strict=False)
-    assert not unexpected
-    assert not [name for name in missing if "rotary" not in name and "bias" not in name.split(".")[-2:-1]]
+    reference.load_state_dict(weights)
     return reference.eval()
 
 
@@ -68,7 +66,7 @@ def test_logits_loss_and_gradients_equal_gpt_neox() -> None:
     reference = reference_of(model)
     rows = torch.randint(0, SHAPE.vocabulary, (5, 40))
     expected = reference(rows).logits[..., : SHAPE.vocabulary]
-    torch.testing.assert_close(model.logits(rows), expected, rtol=2e-5, atol=2e-5)
+    torch.testing.assert_close(model.logits(rows)[..., : SHAPE.vocabulary], expected, rtol=2e-5, atol=2e-5)
 
     loss = model(rows)
     loss.backward()

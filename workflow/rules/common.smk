@@ -58,6 +58,8 @@ def complete_dataset(dataset):
                     f"datasets/{dataset}/{key}",
                     f"no mixture {mixture!r}; the dataset knows {', '.join(known_mixtures(dataset))}.",
                 )
+    # What the large model is trained on is a group like any other.
+    block["groups"]["compare"] = block["compare"]["mixtures"]
     for group in [block["optimum"]["group"], *block["held_out"]]:
         if group not in block["groups"]:
             refuse(f"datasets/{dataset}", f"no group {group!r}; `groups` has {', '.join(block['groups'])}.")
@@ -132,7 +134,16 @@ def corpus_files(wildcards):
     return [path for split, domain, path in shard_table(wildcards.dataset).values() if split != "validation"]
 
 
+def vectors_model(wildcards):
+    """The FastText model of a dataset: a file that the config names, or the one trained on the corpus."""
+    vectors = config["datasets"][wildcards.dataset]["vectors"]
+    return vectors.get("file", f"results/{wildcards.dataset}/vectors/model.bin")
+
+
 check_config()
+for dataset in config["run"]:
+    if dataset not in config["datasets"]:
+        refuse("run", f"no dataset {dataset!r}; `datasets` has {', '.join(config['datasets'])}.")
 for dataset in config["datasets"]:
     complete_dataset(dataset)
 

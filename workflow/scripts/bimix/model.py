@@ -120,6 +120,9 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(shape.padded_vocabulary, shape.width)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.final_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON)
+        padding = torch.zeros(shape.padded_vocabulary)
+        padding[shape.vocabulary :] = -torch.inf
+        self.register_buffer("padding", padding, persistent=False)
         self.initialize()
 
     def initialize(self) -> None:
@@ -142,11 +145,14 @@ class Transformer(nn.Module):
         return self.final_norm(hidden)
 
     def logits(self, tokens: Tensor) -> Tensor:
-        """Scores (batch, length, vocabulary) of the next token; the padded columns are cut off."""
-        return F.linear(self.hidden(tokens), self.embedding.weight)[..., : self.shape.vocabulary]
+        """Scores (batch, length, padded vocabulary) of the next token; minus infinity where an id is only padding.
+
+        The padding enters as a bias of the product, which costs no copy of the scores, as cutting them off would.
+        """
+        return F.linear(self.hidden(tokens), self.embedding.weight, self.padding)
 
     def forward(self, rows: Tensor) -> Tensor:
         """Mean loss in nats over the length - 1 predictions of each of `rows` (batch, length)."""
         rows = rows.long()
-        logits = self.logits(rows[:, :-1])
-        return F.cross_entropy(logits.reshape(-1, self.shape.vocabulary).float(), rows[:, 1:].reshape(-1))
+        scores = self.logits(rows[:, :-1])
+        return F.cross_entropy(scores.flatten(0, 1).float(), rows[:, 1:].flatten())

@@ -1,0 +1,82 @@
+"""The workflow as its users meet it: what `snakemake -n` plans, what a wrong config says, what a change repeats."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+SNAKEMAKE = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "1"]
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> Path:
+    """An empty folder from which the workflow is called; code and config are links to the checkout."""
+    for name in ("workflow", "resources", "envs", "profiles"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "config.yaml").write_text((ROOT / "config.yaml").read_text())
+    return tmp_path
+
+
+def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*SNAKEMAKE, *arguments], cwd=folder, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "200"}
+    )
+
+
+def planned(folder: Path, *arguments: str) -> dict[str, int]:
+    """Jobs by rule that `snakemake -n` would run."""
+    done = call(folder, *arguments, "-n", "--quiet", "rules")
+    if done.returncode:
+        raise AssertionError(done.stdout + done.stderr)
+    lines = [line.split() for line in (done.stdout + done.stderr).splitlines()]
+    return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdigit() and line[0] != "total"}
+
+
+def changed(folder: Path, change) -> None:
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    change(config)
+    (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+
+
+def test_fitting_the_entropy_group_schedules_its_four_runs_and_no_other(workplace: Path) -> None:
+    jobs = planned(workplace, "results/demo/laws/tiny/bimix/entropy/coefficients.json")
+    assert jobs["pretrain_model"] == 4
+    assert jobs["fit_law"] == 1
+
+
+def test_everything_for_the_demo_is_planned(workplace: Path) -> None:
+    jobs = planned(workplace)
+    assert jobs["pretrain_model"] == 9
+    assert jobs["optimize_mixture"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda config: config.update(runs=[]), "'runs' was unexpected"),
+        (lambda config: config["training"]["demo"].update(step=3), "training/demo: Additional properties"),
+        (lambda config: config["training"]["demo"].update(steps=0), "training/demo/steps: 0 is less than the minimum of 1"),
+        (lambda config: config["datasets"]["demo"]["groups"].update(more=["seven"]), "groups/more: no mixture 'seven'"),
+        (lambda config: config["datasets"]["demo"]["training"]["tiny"].update(recipe="x"), "tiny/recipe: no recipe 'x'"),
+        (lambda config: config["datasets"]["demo"]["corpus"].update(rejects=2), "datasets/demo/corpus/rejects: 2 is"),
+        (lambda config: config["datasets"]["demo"]["domains"].append("a/b"), "'a/b' does not match"),
+        (lambda config: config.update(run=["demos"]), "run: no dataset 'demos'"),
+    ],
+)
+def test_a_wrong_config_is_refused_with_its_key(workplace: Path, change, sentence: str) -> None:
+    changed(workplace, change)
+    done = call(workplace, "-n")
+    assert done.returncode != 0
+    assert sentence in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_the_conda_environments_hold_the_pins_of_the_requirements() -> None:
+    pins = {line.split(";")[0].strip() for line in (ROOT / "envs/requirements.txt").read_text().splitlines()}
+    for name in ("torch", "analysis"):
+        listed = yaml.safe_load((ROOT / f"envs/{name}.yaml").read_text())["dependencies"][-1]["pip"]
+        assert set(listed) <= pins
