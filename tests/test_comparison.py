@@ -1,0 +1,75 @@
+"""Steps saved: a curve of known form reaches a level where algebra says it does."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import compare_mixtures
+from bimix.comparison import average_losses, compare, steps_to_reach
+from bimix.errors import InputError
+
+STEPS = np.arange(100, 1001, 100)
+
+
+def table(curves: dict[str, dict[str, np.ndarray]]) -> pl.DataFrame:
+    rows = [
+        (mixture, int(step), domain, float(loss))
+        for mixture, domains in curves.items()
+        for domain, losses in domains.items()
+        for step, loss in zip(STEPS, losses, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
+
+
+def test_a_power_law_reaches_a_level_where_its_inverse_says():
+    losses = 9 * STEPS**-0.25
+    for step in (150, 333, 999):
+        assert steps_to_reach(STEPS, losses, 9 * step**-0.25) == pytest.approx(step, rel=1e-12)
+    assert steps_to_reach(STEPS, losses, losses[-1]) == pytest.approx(1000)
+    assert steps_to_reach(STEPS, losses, losses[0]) == 100
+    assert steps_to_reach(STEPS, losses, losses[-1] - 1e-9) is None
+
+
+def test_the_first_arrival_counts_even_if_the_loss_rises_again():
+    assert steps_to_reach(np.array([10, 20, 30]), np.array([3.0, 1.0, 2.0]), 1.0) == pytest.approx(20)
+
+
+def test_a_mixture_that_learns_twice_as_fast_needs_half_the_steps():
+    curve = 8 * STEPS**-0.3
+    fast = 8 * (2.0 * STEPS) ** -0.3
+    runs = compare(table({"slow": {"a": curve, "b": curve}, "fast": {"a": fast, "b": fast}}), "slow")
+    assert runs["mixture"].to_list() == ["slow", "fast"]
+    assert runs["steps_ratio"].to_list() == pytest.approx([1, 0.5])
+    assert runs["difference_percent"].to_list() == pytest.approx([0, 100 * (0.5**0.3 - 1)], rel=1e-9)
+    assert runs["domains_better"].to_list() == [0, 2]
+
+
+def test_a_mixture_that_never_gets_there_has_an_empty_cell(tmp_path):
+    curve = 8 * STEPS**-0.3
+    losses = table({"baseline": {"a": curve, "b": curve}, "worse": {"a": 0.9 * curve, "b": 1.3 * curve}})
+    losses.write_parquet(tmp_path / "losses.parquet")
+    out = tmp_path / "comparison.csv"
+    compare_mixtures.main(["--losses", f"{tmp_path}/losses.parquet", "--reference", "baseline", "--out", str(out)])
+    worse = pl.read_csv(out).row(1, named=True)
+    assert worse["steps_to_reference"] is None
+    assert worse["steps_ratio"] is None
+    assert (worse["worst_domain"], worse["domains_better"]) == ("b", 1)
+    assert worse["average_loss"] == pytest.approx(1.1 * curve[-1])
+    assert worse["difference_percent"] == pytest.approx(10)
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    losses = table({"m": {"a": STEPS**-0.1, "b": STEPS**-0.2}, "n": {"a": STEPS**-0.3, "b": STEPS**-0.4}})
+    shuffled = losses.sample(fraction=1, shuffle=True, seed=1)
+    assert average_losses(shuffled).sort("mixture", "step").equals(average_losses(losses).sort("mixture", "step"))
+    assert compare(shuffled, "m").sort("mixture").equals(compare(losses, "m").sort("mixture"))
+
+
+def test_what_cannot_be_compared_is_refused():
+    losses = table({"m": {"a": STEPS**-0.1, "b": STEPS**-0.2}, "n": {"a": STEPS**-0.3, "b": STEPS**-0.4}})
+    with pytest.raises(InputError, match="'n' at step 500: 1 of 2 domains"):
+        compare(losses.filter(~((pl.col("mixture") == "n") & (pl.col("step") == 500) & (pl.col("domain") == "b"))), "m")
+    with pytest.raises(InputError, match="'n' ends at step 900"):
+        compare(losses.filter((pl.col("mixture") == "m") | (pl.col("step") < 1000)), "m")
+    with pytest.raises(InputError, match="'baseline'"):
+        compare(losses, "baseline")

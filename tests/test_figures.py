@@ -1,0 +1,175 @@
+"""Figures: the same bytes for the same input, every domain and mixture named in text, colours that stay with their names."""
+
+import itertools
+import json
+import math
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.colors import to_rgb
+
+import plot_entropy
+import plot_mixtures
+import plot_perplexity
+import plot_predictions
+import plot_proportions
+import plot_steps
+from bimix import figures, laws
+from bimix.errors import InputError
+from bimix.observations import observations
+
+STEPS = [100, 200, 400, 800]
+NAMES = ["se", "je", "ce", "vne", "baseline", "a mixture & more <of mine>"]
+
+
+def texts(path) -> set[str]:
+    return {text.strip() for element in ElementTree.parse(path).iter() for text in element.itertext() if text.strip()}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Losses that the law made, of four fitted mixtures and two held out, and the law fitted to the four."""
+    folder = tmp_path_factory.mktemp("figures")
+    random = np.random.default_rng(1)
+    domains = ["python & co", "Gutenberg (PG-19)", "a domain whose name is longer than any panel is wide"]
+    shares = dict(zip(NAMES, random.dirichlet(np.full(3, 3.0), len(NAMES)), strict=True))
+    losses = [
+        (name, step, step * 4096, domain, float(share[d] ** -0.1 * (9 / step**0.5 + 2 + d)))
+        for name, share in shares.items()
+        for d, domain in enumerate(domains)
+        for step in STEPS
+    ]
+    mixtures = [(name, domain, float(share[d])) for name, share in shares.items() for d, domain in enumerate(domains)]
+    losses = pl.DataFrame(losses, schema=["mixture", "step", "tokens", "domain", "loss"], orient="row")
+    mixtures = pl.DataFrame(mixtures, schema=["mixture", "domain", "proportion"], orient="row")
+    for group, names in (("fitted", NAMES[:4]), ("held_out", NAMES[3:])):  # vne is in both
+        losses.filter(pl.col("mixture").is_in(names)).write_parquet(folder / f"losses_{group}.parquet")
+        mixtures.filter(pl.col("mixture").is_in(names)).write_parquet(folder / f"mixtures_{group}.parquet")
+    fitted = pl.col("mixture").is_in(NAMES[:4])
+    law = laws.fit("bimix", observations(losses.filter(fitted), mixtures.filter(fitted)))
+    (folder / "coefficients.json").write_text(json.dumps(law))
+    losses.write_parquet(folder / "predictions.parquet")
+    entropy = [
+        (domain, measure, 3.0 + k) for k, (domain, measure) in enumerate(itertools.product(domains, ["SE", "CE"]))
+    ]
+    pl.DataFrame(entropy, schema=["domain", "measure", "nats"], orient="row").write_csv(folder / "entropy.csv")
+    return folder
+
+
+def flags(results, script) -> list[str]:
+    law = ["--coefficients", f"{results}/coefficients.json"]
+    losses = ["--losses", f"{results}/losses_fitted.parquet", f"{results}/losses_held_out.parquet"]
+    mixtures = ["--mixtures", f"{results}/mixtures_fitted.parquet", f"{results}/mixtures_held_out.parquet"]
+    return {
+        plot_steps: [*law, *losses, *mixtures],
+        plot_proportions: [*law, *losses, *mixtures],
+        plot_predictions: [*law, "--predictions", f"{results}/predictions.parquet", *losses],
+        plot_perplexity: [*losses, "--reference", "baseline"],
+        plot_mixtures: mixtures,
+        plot_entropy: ["--entropy", f"{results}/entropy.csv"],
+    }[script]
+
+
+SCRIPTS = [plot_steps, plot_proportions, plot_predictions, plot_perplexity, plot_mixtures, plot_entropy]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
+def test_the_same_input_gives_the_same_bytes(results, tmp_path, script):
+    for name in ("one.svg", "two.svg"):
+        script.main([*flags(results, script), "--out", str(tmp_path / name)])
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.svg", "two.svg"]
+    assert {"python & co", "Gutenberg (PG-19)"} <= texts(tmp_path / "one.svg") or script is plot_perplexity
+
+
+@pytest.mark.parametrize("script", [plot_steps, plot_mixtures, plot_perplexity], ids=lambda script: script.__name__)
+def test_every_mixture_is_named(results, tmp_path, script):
+    script.main([*flags(results, script), "--out", str(tmp_path / "figure.svg")])
+    assert set(NAMES) <= {text.partition(":")[0] for text in texts(tmp_path / "figure.svg")}
+
+
+def test_predictions_are_of_mixtures_that_were_not_fitted(results, tmp_path):
+    plot_predictions.main([*flags(results, plot_predictions), "--out", str(tmp_path / "figure.svg")])
+    shown = texts(tmp_path / "figure.svg")
+    assert {"baseline", "average over domains", "mean error 0 %"} <= shown
+    assert not {"se", "vne"} & shown
+    only_fitted = [*flags(results, plot_predictions)[:-1], "--out", str(tmp_path / "none.svg")]
+    with pytest.raises(InputError, match="held_out"):
+        plot_predictions.main(only_fitted)
+    assert not (tmp_path / "none.svg").exists()
+
+
+def test_a_law_of_one_step_is_drawn_at_that_step(results, tmp_path):
+    for kind in ("losses", "mixtures"):
+        table = pl.read_parquet(results / f"{kind}_fitted.parquet")
+        (table.filter(pl.col("step") == 800) if kind == "losses" else table).write_parquet(tmp_path / f"{kind}.parquet")
+    law = laws.fit(
+        "bimix", observations(*(pl.read_parquet(tmp_path / f"{kind}.parquet") for kind in ("losses", "mixtures")))
+    )
+    (tmp_path / "law.json").write_text(json.dumps(law))
+    arguments = [f"{results}/losses_fitted.parquet", "--mixtures", f"{tmp_path}/mixtures.parquet"]
+    for script in (plot_steps, plot_proportions):
+        script.main(
+            ["--coefficients", f"{tmp_path}/law.json", "--losses", *arguments, "--out", f"{tmp_path}/figure.svg"]
+        )
+    assert {"step 800"} <= texts(tmp_path / "figure.svg")
+
+
+def test_a_line_moves_one_domain_and_keeps_the_ratio_of_the_others():
+    path = plot_proportions.path_through("b", ("a", "b", "c"), np.array([0.1, 0.5]), np.array([0.2, 0.4, 0.4]))
+    assert path.sum(axis=1) == pytest.approx(1)
+    assert path[:, 1] == pytest.approx([0.1, 0.5])
+    assert path[:, 2] / path[:, 0] == pytest.approx(2)
+
+
+def test_a_name_keeps_its_colour_whatever_stands_beside_it():
+    alone = figures.styles(["bimix", "mine"])
+    beside = figures.styles(["baseline", "mine", "ce", "published_ce", "bimix"])
+    assert alone["bimix"] == beside["bimix"]
+    assert alone["mine"] == beside["mine"]
+    assert beside["published_ce"][0] == beside["ce"][0]
+    many = figures.styles([f"random_{k}" for k in range(20)])
+    assert len(set(many.values())) == 20
+
+
+def luminance(colour: str) -> float:
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+
+def test_colours_differ_and_stand_out_from_white():
+    colours = [colour for colour, _ in figures.STYLES.values()] + figures.OTHERS
+    assert len(set(colours)) == len(colours)
+    for colour in colours:
+        assert 1.05 / (luminance(colour) + 0.05) > 2, colour
+
+
+@pytest.mark.parametrize("panels", [1, 2, 3, 4, 5, 7, 8, 9, 22, 23, 60])
+def test_a_grid_has_a_panel_for_everything(panels):
+    figure, axes = figures.grid(panels, sharex=True)
+    assert len(axes) == len(figure.axes) == panels
+    wide = figures.columns(panels)
+    assert panels <= wide * math.ceil(panels / wide) < panels + wide
+    assert wide <= 5
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_ticks_are_inside_in_order_few_and_apart(seed):
+    random = np.random.default_rng(seed)
+    low = 10 ** random.uniform(-5, 6)
+    high = low * 10 ** random.choice([random.uniform(0.002, 0.1), random.uniform(0.1, 1), random.uniform(1, 6)])
+    ticks = figures.nice_ticks(low, high)
+    assert 2 <= len(ticks) <= 5
+    assert (ticks >= low * (1 - 1e-6)).all()
+    assert (ticks <= high * (1 + 1e-6)).all()
+    assert (np.diff(ticks) > 0).all()
+    assert len(set(figures.labels(ticks))) == len(ticks)
+
+
+def test_numbers_are_written_short():
+    numbers = [0.0007, 0.0125, 0.5, 2, 3.25, 500, 10_000, 200_000, 1_500_000]
+    assert [figures.plain(n) for n in numbers] == ["0.0007", "0.0125", "0.5", "2", "3.25", "500", "10k", "200k", "1.5M"]
+    assert figures.labels(np.array([3.0, 3.25, 3.5])) == ["3.00", "3.25", "3.50"]
+    assert figures.labels(np.array([0.02, 0.05, 0.1])) == ["0.02", "0.05", "0.1"]

@@ -1,0 +1,99 @@
+"""The page at the end of a run: it says who wins, and is never wider than a terminal."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import summarize_results
+from bimix import summary
+from bimix.comparison import compare
+
+STEPS = (100, 200, 400)
+
+
+def runs(**finals: tuple[float, float]) -> pl.DataFrame:
+    """A comparison, to `baseline`, of runs with these final losses in two domains."""
+    rows = [
+        (name, step, domain, loss * (400 / step) ** 0.2)
+        for name, pair in finals.items()
+        for domain, loss in zip(("a", "b"), pair, strict=True)
+        for step in STEPS
+    ]
+    losses = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
+    return compare(losses, "baseline")
+
+
+def test_a_win_is_called_a_win_with_its_distances():
+    text = summary.verdict(runs(baseline=(4, 4), ce=(3, 4), bimix=(3, 3)), "baseline", "bimix")
+    assert text.startswith(
+        "bimix wins: its average loss ends 25.00 % below that of baseline and 14.29 % below that of ce"
+    )
+    assert "in 2 of 2 domains" in text
+
+
+def test_a_loss_is_called_a_loss():
+    second = summary.verdict(runs(baseline=(4, 4), ce=(3, 3), bimix=(3, 4)), "baseline", "bimix")
+    assert second.startswith(
+        "bimix does not win: its average loss ends 12.50 % below that of baseline, but 16.67 % above"
+    )
+    last = summary.verdict(runs(baseline=(4, 4), ce=(3, 3), bimix=(5, 3.5)), "baseline", "bimix")
+    assert last.startswith("bimix does not win: its average loss ends 6.25 % above that of baseline and 41.67 % above")
+    assert "never gets to the final loss of baseline" in last
+    assert "does not win" in summary.verdict(runs(baseline=(4, 4), bimix=(4, 4)), "baseline", "bimix")
+    assert "not tested" in summary.verdict(runs(baseline=(4, 4), ce=(3, 3)), "baseline", "bimix")
+
+
+def test_a_proportion_outside_those_seen_is_marked():
+    seen = {"a": {"min": 0.2, "max": 0.5}, "b": {"min": 0.5, "max": 0.8}}
+    lines = summary.proportions("baseline", {"a": 0.3, "b": 0.7}, "bimix", {"a": 0.1, "b": 0.9}, seen)
+    assert "0.9000*" in lines[1]
+    assert "0.3000 " in lines[2]
+    assert lines[-1].strip().startswith("* outside")
+    inside = summary.proportions("baseline", {"a": 0.3, "b": 0.7}, "bimix", {"a": 0.4, "b": 0.6}, seen)
+    assert not any("*" in line for line in inside)
+
+
+@pytest.mark.parametrize("domains", [1, 7, 22])
+def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
+    monkeypatch.chdir(tmp_path)
+    names = [f"{k:02d} A domain with <quite> a long name & more of it" for k in range(domains)]
+    mixture = dict(zip(names, np.full(domains, 1 / domains).tolist(), strict=True))
+    law = {
+        "law": "bimix",
+        "mixtures": ["se", "je", "ce", "vne"],
+        "proportions_seen": {name: {"min": 0.0, "max": 1.0} for name in names},
+        "warnings": [f"the proportion of {name} varied only from 0.1 to 0.1: hardly identified." for name in names],
+    }
+    score = {"law": "bimix", "mixture": "published_doremi", "domains": domains}
+    percent = {"mean_percent": 0.1, "worst_percent": 123.4, "best_percent": 0.0}
+    r2 = {"r2_mean": -123.4, "r2_worst": None, "r2_best": 0.9, "mre_mean_percent": 12.0, "mre_worst_percent": 99.9}
+    for name, content in (("law", law), ("bimix", mixture), ("baseline", mixture)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    pl.DataFrame([score | percent]).write_csv(tmp_path / "extrapolation.csv")
+    pl.DataFrame([score | r2]).write_csv(tmp_path / "generalization.csv")
+    runs(baseline=(4, 4), published_doremi=(4, 4.5), bimix=(3, 3)).write_csv(tmp_path / "comparison.csv")
+    flags = {
+        "dataset": "mine",
+        "fitted-model": "280M",
+        "compared-model": "1B",
+        "step": "200000",
+        "coefficients": "law.json",
+        "optimised": "bimix.json",
+        "reference": "baseline",
+        "reference-mixture": "baseline.json",
+        "extrapolation": "extrapolation.csv",
+        "generalization": "generalization.csv",
+        "comparison": "comparison.csv",
+        "figures": "results/mine/figures/mixtures.svg",
+        "out": "summary.txt",
+        "page": "summary.html",
+    }
+    summarize_results.main([part for flag, value in flags.items() for part in (f"--{flag}", value)])
+    text = (tmp_path / "summary.txt").read_text()
+    wide = [line for line in text.splitlines() if len(line) > 80]
+    assert not wide
+    assert "bimix wins" in text
+    assert text.isascii()
+    assert "&lt;quite&gt;" in (tmp_path / "summary.html").read_text()

@@ -1,0 +1,130 @@
+"""What a run ends with, as text of 80 columns: the optimised mixture, how well its law predicts, how the large runs ended."""
+
+import textwrap
+
+import polars as pl
+
+WIDTH = 78
+BAR = 18  # characters of the longest bar
+NAME = 22  # characters of a domain's name
+WARNINGS = 4  # of a law, in full
+
+
+def cut(text: str, width: int) -> str:
+    """`text` in at most `width` characters, three dots standing for what is left out."""
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def paragraph(text: str, first: str = "", others: str = "") -> list[str]:
+    """Lines of at most WIDTH characters, the first and the others led by their indents."""
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=others)
+
+
+def table(header: list[str], rows: list[list[str]], ragged: tuple[int, ...] = (0,)) -> list[str]:
+    """Lines of a table; columns are set to the right, but for those whose numbers are in `ragged`."""
+    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
+    return [
+        "  "
+        + "  ".join(
+            f"{cell:<{w}}" if k in ragged else f"{cell:>{w}}"
+            for k, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [header, *rows]
+    ]
+
+
+def proportions(
+    reference: str, before: dict[str, float], optimised: str, after: dict[str, float], seen: dict[str, dict[str, float]]
+) -> list[str]:
+    """Two mixtures beside each other with bars; `seen` {domain: {min, max}} are the proportions that the law was fitted on."""
+    domains = sorted(set(before) | set(after), key=lambda domain: (-after.get(domain, 0), domain))
+    largest = max(*before.values(), *after.values())
+    name = min(NAME, max(map(len, domains)))
+    lines, outside = [f"  {'':<{name}}  {reference:<{8 + BAR}}  {optimised}"], False
+    for domain in domains:
+        cells = []
+        for mixture in (before, after):
+            share = mixture.get(domain, 0.0)
+            known = seen.get(domain, {"min": 0, "max": 1})
+            new = mixture is after and not known["min"] * (1 - 1e-6) <= share <= known["max"] * (1 + 1e-6)
+            outside |= new
+            cells.append(f"{share:.4f}{'*' if new else ' '} {'#' * round(BAR * share / largest)}".ljust(8 + BAR))
+        lines.append(f"  {cut(domain, name):<{name}}  {cells[0]}  {cells[1]}".rstrip())
+    return lines + (["  * outside the proportions that the law was fitted on"] if outside else [])
+
+
+def extrapolation(scores: pl.DataFrame) -> list[str]:
+    """The paper's Table 2."""
+    rows = [
+        [row["mixture"], *(f"{row[column]:.2f}" for column in ("mean_percent", "worst_percent", "best_percent"))]
+        for row in scores.iter_rows(named=True)
+    ]
+    return table(["mixture", "mean %", "worst %", "best %"], rows)
+
+
+def generalization(scores: pl.DataFrame) -> list[str]:
+    """The paper's Table 3, and the mean relative error beside it."""
+    rows = [
+        [
+            row["mixture"],
+            *("-" if row[column] is None else f"{row[column]:.4f}" for column in ("r2_mean", "r2_worst", "r2_best")),
+            *(f"{row[column]:.2f}" for column in ("mre_mean_percent", "mre_worst_percent")),
+        ]
+        for row in scores.iter_rows(named=True)
+    ]
+    return table(["mixture", "R2 mean", "worst", "best", "error mean %", "worst %"], rows)
+
+
+def comparison(runs: pl.DataFrame, reference: str) -> list[str]:
+    """The runs, best first: how each ends and when it gets to the end of the reference."""
+    rows = [
+        [
+            row["mixture"],
+            f"{row['average_loss']:.4f}",
+            "-" if row["mixture"] == reference else f"{row['difference_percent']:+.2f}",
+            f"{row['worst_loss']:.4f} {cut(row['worst_domain'], 16)}",
+            "never" if row["steps_to_reference"] is None else f"{row['steps_to_reference']:,.0f}",
+            "-" if row["steps_ratio"] is None else f"{row['steps_ratio']:.2f}",
+        ]
+        for row in runs.sort("average_loss").iter_rows(named=True)
+    ]
+    header = ["mixture", "average", f"% to {cut(reference, 12)}", "worst domain", "steps needed", "share"]
+    note = f"steps needed to get to the final average loss of {reference}, and their share"
+    return [*table(header, rows, ragged=(0, 3)), *paragraph(note, "  ", "  ")]
+
+
+def verdict(runs: pl.DataFrame, reference: str, optimised: str) -> str:
+    """Whether the optimised mixture wins, in a few sentences that do not spare it."""
+    rows = {row["mixture"]: row for row in runs.iter_rows(named=True)}
+    if optimised not in rows:
+        return f"{optimised} is not among the mixtures that were compared: whether it wins was not tested."
+    own, level = rows[optimised], rows[reference]
+    others = sorted((row for name, row in rows.items() if name != optimised), key=lambda row: row["average_loss"])
+    best = others[0] if others else own
+
+    def apart(other: dict) -> str:
+        return f"{abs(100 * (own['average_loss'] / other['average_loss'] - 1)):.2f} %"
+
+    if own["average_loss"] < best["average_loss"]:
+        text = f"{optimised} wins: its average loss ends {apart(level)} below that of {reference}"
+        text += "." if best is level else f" and {apart(best)} below that of {best['mixture']}, the next best."
+    elif own["average_loss"] < level["average_loss"]:
+        text = f"{optimised} does not win: its average loss ends {apart(level)} below that of {reference}, "
+        text += f"but {apart(best)} above that of {best['mixture']}, the best."
+    else:
+        text = f"{optimised} does not win: its average loss ends {apart(level)} above that of {reference}"
+        text += "." if best is level else f" and {apart(best)} above that of {best['mixture']}, the best."
+    if own["steps_to_reference"] is not None:
+        text += f" It gets to the final loss of {reference} at step {own['steps_to_reference']:,.0f} of {own['step']:,}"
+        text += f", and ends lower than {reference} in {own['domains_better']} of {own['domains']} domains."
+    else:
+        text += f" It never gets to the final loss of {reference}, but ends lower"
+        text += f" in {own['domains_better']} of {own['domains']} domains." if own["domains_better"] else ""
+    return text + " Each mixture was trained once: how much two runs of one mixture differ is not known here."
+
+
+def warnings(sentences: list[str], place: str) -> list[str]:
+    """The first of a law's warnings in full, and where the others are."""
+    lines = [line for sentence in sentences[:WARNINGS] for line in paragraph(sentence, "  - ", "    ")]
+    more = len(sentences) - WARNINGS
+    return lines + ([f"  - and {more} more in {place}"] if more > 0 else [])

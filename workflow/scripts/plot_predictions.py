@@ -1,0 +1,78 @@
+"""Draw predicted against observed loss of mixtures that the law has not seen, stars at their last step (paper Fig. 3).
+
+coefficients.json, predictions (mixture, step, domain, loss), losses -> svg
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from bimix import figures
+from bimix.errors import InputError, run
+from bimix.outputs import replacing
+from bimix.scores import relative_error
+from bimix.tables import read_json, read_table
+
+AVERAGE = "average over domains"
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py")
+    parser.add_argument("--predictions", type=Path, required=True, help="written by predict_losses.py")
+    parser.add_argument("--losses", type=Path, nargs="+", required=True, help="tidy losses of held-out mixtures")
+    parser.add_argument("--out", type=Path, required=True, help="svg")
+    options = parser.parse_args(argv)
+
+    law = read_json(options.coefficients)
+    keys = ["mixture", "step", "domain"]
+    losses = pl.concat(read_table(path).select(*keys, "loss") for path in options.losses).unique(maintain_order=True)
+    pairs = losses.join(
+        read_table(options.predictions).select(*keys, pl.col("loss").alias("predicted")), on=keys, maintain_order="left"
+    ).filter(~pl.col("mixture").is_in(law["mixtures"]))
+    if not pairs.height:
+        raise InputError(
+            f"{options.predictions} predicts no loss of a mixture in {', '.join(map(str, options.losses))} that the law "
+            "has not seen: name a group with other mixtures under held_out."
+        )
+    means = pairs.group_by("mixture", "step", maintain_order=True).agg(pl.col("loss", "predicted").mean())
+    pairs = pl.concat([means.with_columns(pl.lit(AVERAGE).alias("domain")).select(pairs.columns), pairs])
+    shown = [AVERAGE, *(domain for domain in law["loss_domains"] if domain in pairs["domain"])]
+    names = pairs["mixture"].unique(maintain_order=True).to_list()
+    colours = figures.styles(names)
+    figure, axes = figures.grid(len(shown), width=2.3, height=2.2)
+    for axis, domain in zip(axes, shown, strict=True):
+        rows = pairs.filter(pl.col("domain") == domain)
+        both = rows.select("loss", "predicted").to_numpy()
+        axis.plot([both.min() / 2, both.max() * 2], [both.min() / 2, both.max() * 2], color="#aaaaaa", linewidth=0.8)
+        for name in names:
+            curve = rows.filter(pl.col("mixture") == name).sort("step")
+            colour, marker = colours[name]
+            axis.plot(curve["loss"], curve["predicted"], marker, color=colour, markersize=3, alpha=0.75)
+            star = {"markersize": 9, "markeredgecolor": "white", "markeredgewidth": 0.5}
+            axis.plot(curve["loss"][-1], curve["predicted"][-1], "*", color=colour, **star)
+        error = relative_error(both[:, 0], both[:, 1]).mean()
+        where = {"transform": axis.transAxes, "horizontalalignment": "right"}
+        axis.text(0.97, 0.04, f"mean error {100 * error:.2g} %", fontsize=7, color="#444444", **where)
+        figures.name_panel(axis, domain)
+        figures.log_axis(axis, "x", both, most=4)
+        figures.log_axis(axis, "y", both, most=4)
+        axis.set_aspect("equal")
+    figure.supxlabel("observed loss (nats per token)", fontsize=8.5)
+    figure.supylabel("predicted loss (nats per token)", fontsize=8.5)
+    figures.key(
+        figure,
+        [
+            [figures.swatch(name, *colours[name]) for name in names]
+            + [figures.swatch("last step", "#666666", "*"), figures.swatch("predicted = observed", "#aaaaaa", line="-")]
+        ],
+        f"Predicted against observed loss of mixtures the law {law['law']} has not seen",
+    )
+    with replacing(options.out) as temporary:
+        figures.save(figure, temporary)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

@@ -1,0 +1,112 @@
+"""Draw loss against a domain's own proportion at several steps, one panel per domain (paper Fig. 2).
+
+coefficients.json, losses, mixtures -> svg
+
+Along a line the other domains share the rest in the ratio of their mean over the fitted mixtures. The law bimix looks
+at a domain's own proportion only: for it every point of a step belongs on the line.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
+
+from bimix import figures
+from bimix.errors import InputError, run
+from bimix.laws import LAWS, predict
+from bimix.observations import observations
+from bimix.outputs import replacing
+from bimix.tables import read_json, read_table
+
+POINTS = 60  # of a smooth curve
+STEPS = 5  # at most so many lines in a panel
+
+
+def path_through(domain: str, domains: tuple[str, ...], shares: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Mixtures (k, m) that give `domain` the shares (k,) and the others the rest in the ratio of `mean` (m,)."""
+    own = domains.index(domain)
+    rest = np.delete(mean, own).sum()
+    mixtures = np.outer(1 - shares, mean / rest if rest > 0 else mean)
+    mixtures[:, own] = shares
+    return mixtures
+
+
+def chosen_steps(steps: np.ndarray) -> np.ndarray:
+    """Up to STEPS of the steps, the first and the last among them, spread as evenly on a log axis as they allow."""
+    wanted = np.geomspace(steps[0], steps[-1], STEPS)
+    return steps[sorted({int(np.argmin(np.abs(np.log(steps / step)))) for step in wanted})]
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py")
+    parser.add_argument("--losses", type=Path, nargs="+", required=True, help="tidy losses, fitted and held out")
+    parser.add_argument("--mixtures", type=Path, nargs="+", required=True, help="tidy mixtures of the same")
+    parser.add_argument("--out", type=Path, required=True, help="svg")
+    options = parser.parse_args(argv)
+
+    law = read_json(options.coefficients)
+    losses = pl.concat(read_table(path).select("mixture", "step", "domain", "loss") for path in options.losses)
+    mixtures = pl.concat(read_table(path).select("mixture", "domain", "proportion") for path in options.mixtures)
+    mixtures = mixtures.unique(maintain_order=True)  # a mixture may be in several groups
+    observed = observations(losses.unique(maintain_order=True), mixtures)
+
+    over_steps = LAWS[law["law"]].over_steps and len(law["steps"]) > 1
+    known = observed.steps if over_steps else np.intersect1d(observed.steps, law["steps"])
+    steps = chosen_steps(known)
+    trained = {domain for domain, shares in zip(observed.domains, observed.proportions.T, strict=True) if shares.any()}
+    shown = [domain for domain in law["loss_domains"] if domain in observed.loss_domains and domain in trained]
+    if not shown:
+        raise InputError(
+            f"no domain that {', '.join(map(str, options.losses))} has losses of is trained on by the mixtures: there is no "
+            "proportion to draw a loss against."
+        )
+    fitted = [n for n, mixture in enumerate(observed.mixtures) if mixture in law["mixtures"]]
+    mean = observed.proportions[fitted or slice(None)].mean(axis=0)
+    light_to_dark = colormaps["viridis_r"](np.linspace(0.15, 1, len(steps)))
+    shades = {step: to_hex(colour) for step, colour in zip(steps, light_to_dark, strict=True)}
+    markers = figures.styles(list(observed.mixtures))
+    figure, axes = figures.grid(len(shown))
+    for axis, domain in zip(axes, shown, strict=True):
+        shares = observed.proportions[:, observed.domains.index(domain)]
+        positive = shares[shares > 0]
+        along = np.geomspace(positive.min() * 0.9, min(positive.max() * 1.1, 0.999), POINTS)
+        order = [observed.domains.index(name) for name in law["domains"]]
+        path = path_through(domain, observed.domains, along, mean)[:, order]
+        lines = predict(law, path, steps)[:, :, law["loss_domains"].index(domain)]
+        points = observed.losses[:, np.isin(observed.steps, steps), observed.loss_domains.index(domain)]
+        for k, step in enumerate(steps):
+            axis.plot(along, lines[:, k], ":", color=shades[step])
+            for n, mixture in enumerate(observed.mixtures):
+                if shares[n] > 0:
+                    look = {"color": shades[step], "markeredgewidth": 0.8}
+                    fill = shades[step] if n in fitted else "white"
+                    axis.plot(shares[n], points[n, k], markers[mixture][1], markerfacecolor=fill, **look)
+        figures.name_panel(axis, domain)
+        figures.log_axis(axis, "x", along, most=4)
+        figures.log_axis(axis, "y", np.concatenate([points[shares > 0].ravel(), lines.ravel()]))
+    figure.supxlabel("proportion of the domain", fontsize=8.5)
+    figure.supylabel("validation loss (nats per token)", fontsize=8.5)
+    hollow = [n not in fitted for n in range(len(observed.mixtures))]
+    held_out = " (hollow: not fitted)" if any(hollow) else ""
+    figures.key(
+        figure,
+        [
+            [figures.swatch(f"step {step:,}", shades[step], line=":") for step in steps],
+            [
+                figures.swatch(name, "#555555", markers[name][1], hollow=empty)
+                for name, empty in zip(observed.mixtures, hollow, strict=True)
+            ],
+        ],
+        f"Loss against proportion: points observed{held_out}, dotted lines the law {law['law']}",
+    )
+    with replacing(options.out) as temporary:
+        figures.save(figure, temporary)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

@@ -1,0 +1,84 @@
+"""Put what was found on one page of text: the optimised mixture, the scores of its law, how the large runs compare.
+
+coefficients.json, mixtures, the three tables -> summary.txt, and summary.html, the same text for the report
+"""
+
+import argparse
+import html
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from bimix import summary
+from bimix.errors import run
+from bimix.outputs import replacing
+from bimix.tables import read_json, read_numbers, read_table
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", required=True, help="its name, for the title")
+    parser.add_argument("--fitted-model", required=True, help="name of the model the laws were fitted on")
+    parser.add_argument("--compared-model", required=True, help="name of the model the comparison was trained on")
+    parser.add_argument("--step", type=int, required=True, help="the step that the mixtures were optimised for")
+    parser.add_argument(
+        "--coefficients", type=Path, nargs="+", required=True, help="of each law, written by fit_law.py"
+    )
+    parser.add_argument(
+        "--optimised", type=Path, nargs="+", required=True, help="mixture of each law, in the same order"
+    )
+    parser.add_argument("--reference", required=True, help="name of the mixture that the others are measured against")
+    parser.add_argument("--reference-mixture", type=Path, required=True, help="{domain: proportion}, JSON")
+    parser.add_argument("--extrapolation", type=Path, required=True, help="tables/extrapolation.csv")
+    parser.add_argument("--generalization", type=Path, required=True, help="tables/generalization.csv")
+    parser.add_argument("--comparison", type=Path, required=True, help="tables/comparison.csv")
+    parser.add_argument("--figures", type=Path, nargs="+", required=True, help="where they lie, to be listed")
+    parser.add_argument("--out", type=Path, required=True, help="summary.txt")
+    parser.add_argument("--page", type=Path, required=True, help="summary.html")
+    options = parser.parse_args(argv)
+
+    reference = options.reference
+    before = read_numbers(options.reference_mixture)
+    extrapolated, generalized = read_table(options.extrapolation), read_table(options.generalization)
+    runs = read_table(options.comparison)
+    lines = [f"{options.dataset}: what the runs say", "=" * summary.WIDTH]
+    for place, path in zip(options.coefficients, options.optimised, strict=True):
+        law = read_json(place)
+        name, after = law["law"], read_numbers(path)
+        lines += ["", f"Mixture optimised with the law {name}, for step {options.step:,} of {options.fitted_model}"]
+        lines += ["", *summary.proportions(reference, before, path.stem, after, law["proportions_seen"])]
+        title = f"How well the law {name} predicts, fitted on {', '.join(law['mixtures'])} ({options.fitted_model})"
+        lines += ["", "", *summary.paragraph(title), ""]
+        own = extrapolated.filter(pl.col("law") == name)
+        if own.height:
+            lines += ["  The last loss of a run told from its earlier ones: relative error (Table 2)"]
+            lines += [*summary.extrapolation(own), ""]
+        own = generalized.filter(pl.col("law") == name)
+        if own.height:
+            lines += ["  Mixtures it has not seen: R2 of log loss over steps, and the error (Table 3)"]
+            lines += [*summary.generalization(own), ""]
+        if law["warnings"]:
+            lines += ["  What the data could not tell:", *summary.warnings(law["warnings"], str(place)), ""]
+    lines += [
+        "",
+        f"{options.compared_model} trained on each mixture, {runs['step'][0]:,} steps (loss in nats per token)",
+        "",
+    ]
+    lines += [*summary.comparison(runs, reference), ""]
+    for path in options.optimised:
+        lines += [*summary.paragraph(summary.verdict(runs, reference, path.stem)), ""]
+
+    lines += ["Figures", *(f"  {path}" for path in options.figures), ""]
+
+    text = "\n".join(lines)
+    with replacing(options.out) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    with replacing(options.page) as temporary:
+        page = f'<!doctype html><meta charset="utf-8"><title>{html.escape(options.dataset)}</title>'
+        page += f'<pre style="margin: 1.5em; font-size: 14px; line-height: 1.35">{html.escape(text)}</pre>\n'
+        temporary.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
