@@ -37,7 +37,7 @@ def command(corpus: Path, out: Path, processes: int = 1, micro_batch: int = 4, *
     if processes > 1:
         launcher = ["accelerate", "launch", "--multi_gpu", "--num_processes", str(processes), "--num_machines", "1"]
         launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
-    flags = ["--cpu", "--processes", str(processes), "--micro-batch", str(micro_batch)]
+    flags = ["--cpu", "--processes", str(processes), "--micro-batch", str(micro_batch), "--loss-chunk", "0"]
     for name in ("train", "validation"):
         flags += [f"--{name}", str(corpus / f"{name}.parquet")]
     flags += ["--tokenizer", str(corpus / "tokenizer.json"), "--mixture", str(corpus / "mixture.json")]

@@ -25,6 +25,7 @@ rule pretrain_model:
     resources:
         gpu=lookup("models/{model}/launch/gpus", within=config),
         micro_batch=lookup("models/{model}/launch/micro_batch", within=config),
+        loss_chunk=lookup("models/{model}/launch/loss_chunk", within=config),
     params:
         shape=as_json("models/{model}/shape"),
         recipe=as_json("datasets/{dataset}/training/{model}"),
@@ -45,6 +46,7 @@ rule pretrain_model:
             $([ {resources.gpu} -gt 0 ] || echo --cpu) \
             --processes "$processes" \
             --micro-batch {resources.micro_batch} \
+            --loss-chunk {resources.loss_chunk} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \

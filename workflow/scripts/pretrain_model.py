@@ -43,6 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--recipe", type=json.loads, required=True, help="fields of training.Recipe, JSON")
     parser.add_argument("--processes", type=int, required=True, help="processes asked of the launcher")
     parser.add_argument("--micro-batch", type=int, required=True, help="rows at once on one process")
+    parser.add_argument("--loss-chunk", type=int, required=True, help="tokens whose scores exist at once; 0: all")
     parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
     parser.add_argument("--max-seconds", type=float, help="save the state and stop after so long")
     parser.add_argument("--state", type=Path, required=True, help="folder of the checkpoints")
@@ -82,7 +83,7 @@ def main(argv: list[str] | None = None) -> int:
     accelerator.wait_for_everyone()
 
     torch.manual_seed(recipe.seed)
-    model = Transformer(shape)
+    model = Transformer(shape, loss_chunk=options.loss_chunk or None)
     state, complaints = checkpoints.load_latest(options.state)
     step, taken, history, seconds = 0, np.zeros(len(domains), dtype=np.int64), [], 0.0
     if state is not None:

@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from bimix.losses import chunked_loss, whole_loss
+
 ROTARY_SHARE = 0.25
 ROTARY_BASE = 10_000.0
 NORM_EPSILON = 1e-5
@@ -112,11 +114,15 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """The whole model; `Transformer(shape)(tokens)` is the mean next-token loss in nats."""
+    """The whole model; `Transformer(shape)(rows)` is the mean next-token loss in nats.
 
-    def __init__(self, shape: Shape) -> None:
+    With `loss_chunk`, the scores of so many tokens at a time exist in memory (`losses`).
+    """
+
+    def __init__(self, shape: Shape, loss_chunk: int | None = None) -> None:
         super().__init__()
         self.shape = shape
+        self.loss_chunk = loss_chunk
         self.embedding = nn.Embedding(shape.padded_vocabulary, shape.width)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.final_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON)
@@ -145,14 +151,13 @@ class Transformer(nn.Module):
         return self.final_norm(hidden)
 
     def logits(self, tokens: Tensor) -> Tensor:
-        """Scores (batch, length, padded vocabulary) of the next token; minus infinity where an id is only padding.
-
-        The padding enters as a bias of the product, which costs no copy of the scores, as cutting them off would.
-        """
-        return F.linear(self.hidden(tokens), self.embedding.weight, self.padding)
+        """Scores (batch, length, vocabulary) of the next token."""
+        return F.linear(self.hidden(tokens), self.embedding.weight[: self.shape.vocabulary])
 
     def forward(self, rows: Tensor) -> Tensor:
         """Mean loss in nats over the length - 1 predictions of each of `rows` (batch, length)."""
         rows = rows.long()
-        scores = self.logits(rows[:, :-1])
-        return F.cross_entropy(scores.flatten(0, 1).float(), rows[:, 1:].flatten())
+        hidden, targets = self.hidden(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten()
+        if self.loss_chunk is None:
+            return whole_loss(hidden, self.embedding.weight, self.padding, targets)
+        return chunked_loss(hidden, self.embedding.weight, self.shape.vocabulary, targets, self.loss_chunk)

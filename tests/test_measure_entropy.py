@@ -1,0 +1,195 @@
+"""From text to entropy.csv: sources of known entropy, the chain rule, shards that add up."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import embed_documents
+import index_tokens
+import measure_entropy
+import merge_counts
+import tokenize_shard
+import train_vectors
+from bimix.errors import InputError
+
+WORDS = 12
+FASTTEXT = {"vector_size": 10, "epochs": 2, "min_count": 1, "bucket": 100, "min_n": 2, "max_n": 3, "seed": 1}
+
+
+def draw(transitions: np.ndarray, length: int, seed: int) -> list[str]:
+    """Words of a Markov chain."""
+    cumulative = transitions.cumsum(axis=1)
+    state, states = 0, []
+    for number in np.random.default_rng(seed).random(length):
+        state = min(int(np.searchsorted(cumulative[state], number)), len(transitions) - 1)
+        states.append(f"w{state}")
+    return states
+
+
+class Chain:
+    """A folder in which domains of text go through the scripts, a shard for each file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.shards = folder, []
+        vocabulary = {f"w{number}": number for number in range(WORDS)} | {"END": WORDS}
+        tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="w0"))
+        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        tokenizer.save(str(folder / "tokenizer.json"))
+
+    def tokenize(self, domain: str, documents: list[str], length: int) -> None:
+        for split in ("train", "validation"):
+            shard = f"{len(self.shards)}"
+            self.shards.append(shard)
+            raw = self.folder / f"{shard}.jsonl"
+            raw.write_text("".join(json.dumps({"text": text}) + "\n" for text in documents))
+            tokenize_shard.main(
+                [
+                    *("--files", str(raw), "--tokenizer", str(self.folder / "tokenizer.json"), "--end-of-text", "END"),
+                    *("--sequence-length", str(length), "--text-field", "text", "--domain-field", "null"),
+                    *("--domains", domain, "--labels", "{}", "--cut-characters", "null", "--rejects", "0"),
+                    *("--split", split, "--validation-share", "0", "--sample-documents", "40", "--threads", "1"),
+                    *("--train", str(self.folder / "train" / shard)),
+                    *("--validation", str(self.folder / "validation" / shard)),
+                ]
+            )
+
+    def measure(self, domains: list[str]) -> pl.DataFrame:
+        folder, train = str(self.folder), f"{self.folder}/train.parquet"
+        index_tokens.main(
+            [
+                *("--folder", folder, "--shards", *self.shards, "--domains", *domains),
+                *("--train", train, "--validation", f"{folder}/validation.parquet"),
+            ]
+        )
+        files = {name: [f"{folder}/{domain}.{name}" for domain in domains] for name in ("unigrams", "bigrams", "npz")}
+        model = f"{folder}/model.bin"
+        train_vectors.main(
+            [
+                *("--index", train, "--domains", *domains, "--documents", "40"),
+                *("--settings", json.dumps(FASTTEXT), "--out", model),
+            ]
+        )
+        for domain, unigrams, bigrams, moments in zip(domains, *files.values(), strict=True):
+            merge_counts.main(["--index", train, "--domain", domain, "--bigrams", bigrams, "--unigrams", unigrams])
+            embed_documents.main(
+                [
+                    *("--model", model, "--index", train, "--domain", domain, "--domains", *domains),
+                    *("--documents", "40", "--out", moments),
+                ]
+            )
+        measure_entropy.main(
+            [
+                *("--domains", *domains, "--unigrams", *files["unigrams"], "--bigrams", *files["bigrams"]),
+                *("--moments", *files["npz"], "--out", f"{folder}/entropy.csv"),
+            ]
+        )
+        return pl.read_csv(f"{folder}/entropy.csv")
+
+
+def nats(table: pl.DataFrame, domain: str, measure: str) -> float:
+    return table.filter(pl.col("domain") == domain, pl.col("measure") == measure)["nats"].item()
+
+
+def test_entropies_of_known_sources(tmp_path):
+    generator = np.random.default_rng(1)
+    p = generator.dirichlet(np.full(WORDS, 1.0))
+    rates = generator.dirichlet(np.full(WORDS, 0.5), size=WORDS)
+    values, vectors = np.linalg.eig(rates.T)
+    stationary = np.abs(np.real(vectors[:, np.argmax(np.real(values))]))
+    stationary /= stationary.sum()
+
+    chain = Chain(tmp_path)
+    length, cycle = 120_000, [f"w{number % 4}" for number in range(8_000)]
+    # few documents, so that the end of text hardly enters; several, so that vectors have something to sample
+    for domain, states in {
+        "independent (i.i.d.)": draw(np.tile(p, (WORDS, 1)), length, 2),
+        "markov": draw(rates, length, 3),
+        "cycle": cycle,
+    }.items():
+        chain.tokenize(domain, [" ".join(part) for part in np.array_split(states, 4)], 64)
+    table = chain.measure(["independent (i.i.d.)", "markov", "cycle"])
+
+    shannon = -(p * np.log(p)).sum()
+    assert nats(table, "independent (i.i.d.)", "SE") == pytest.approx(shannon, abs=0.01)
+    assert nats(table, "independent (i.i.d.)", "CE") == pytest.approx(shannon, abs=0.01)
+    assert nats(table, "independent (i.i.d.)", "JE") == pytest.approx(2 * shannon, abs=0.02)
+    entropy, rate = -(stationary * np.log(stationary)).sum(), -(stationary[:, None] * rates * np.log(rates)).sum()
+    assert nats(table, "markov", "SE") == pytest.approx(entropy, abs=0.01)
+    assert nats(table, "markov", "CE") == pytest.approx(rate, abs=0.01)
+    assert nats(table, "markov", "JE") == pytest.approx(entropy + rate, abs=0.02)
+    assert nats(table, "cycle", "SE") == pytest.approx(np.log(4), abs=0.01)
+    assert nats(table, "cycle", "CE") == pytest.approx(0, abs=0.01)
+    assert table["nats"].min() >= 0
+
+
+def test_chain_rule_and_diagnostics(tmp_path):
+    chain = Chain(tmp_path)
+    generator = np.random.default_rng(4)
+    for domain in ("a.b", "c d"):
+        documents = [" ".join(f"w{word}" for word in generator.integers(0, WORDS, 30)) for _ in range(60)]
+        chain.tokenize(domain, documents, 16)
+    table = chain.measure(["a.b", "c d"])
+    assert table["measure"].to_list() == ["SE", "JE", "CE", "VNE"] * 2
+    for domain in ("a.b", "c d"):
+        rows = np.concatenate(
+            [np.fromfile(path, "<u2").reshape(-1, 16) for path in tmp_path.glob(f"train/*/{domain}.bin")]
+        )
+        first = np.bincount(rows[:, :-1].ravel())
+        first = first[first > 0] / first.sum()
+        chained = nats(table, domain, "CE") - (first * np.log(first)).sum()
+        assert nats(table, domain, "JE") == pytest.approx(chained, abs=1e-12)
+        _, own = np.unique(rows[:, :-1].ravel() * 100 + rows[:, 1:].ravel(), return_counts=True)
+        entry = table.row(by_predicate=(pl.col("domain") == domain) & (pl.col("measure") == "JE"), named=True)
+        assert (entry["tokens"], entry["pairs"]) == (rows.size, rows[:, 1:].size)
+        assert (entry["distinct"], entry["singletons"]) == (len(own), (own == 1).sum())
+        assert entry["coverage"] == pytest.approx(1 - (own == 1).sum() / own.sum())
+        entry = table.row(by_predicate=(pl.col("domain") == domain) & (pl.col("measure") == "VNE"), named=True)
+        assert (entry["documents"], entry["zeros"], entry["tokens"]) == (40, 0, None)
+
+
+def test_sharding_changes_neither_counts_nor_vectors(tmp_path):
+    generator = np.random.default_rng(5)
+    # 15 words and the end of text fill a row, so that no shard drops a tail
+    documents = [" ".join(f"w{word}" for word in generator.integers(0, WORDS, 15)) for _ in range(90)]
+    tables = []
+    for parts in (1, 4):
+        (tmp_path / str(parts)).mkdir()
+        chain = Chain(tmp_path / str(parts))
+        for start in range(parts):
+            chain.tokenize("a", documents[start::parts], 16)
+        tables.append(chain.measure(["a"]))
+    assert tables[0].equals(tables[1])
+
+
+def test_same_text_same_vectors(tmp_path):
+    chain = Chain(tmp_path)
+    chain.tokenize("a", [f"w{number % 5} w{number % 7} w{number}" for number in range(60)], 4)
+    chain.measure(["a"])
+    first = (tmp_path / "model.bin").read_bytes()
+    chain.measure(["a"])
+    assert (tmp_path / "model.bin").read_bytes() == first
+
+
+def test_wrong_settings_are_told(tmp_path, monkeypatch):
+    chain = Chain(tmp_path)
+    chain.tokenize("a", ["w1 w2 w3"] * 10, 4)
+    for settings in ({"dimensions": 300}, {"min_count": 1000, "bucket": 10}):
+        monkeypatch.setitem(globals(), "FASTTEXT", settings)
+        with pytest.raises(InputError, match=r"cannot be trained with vectors.train"):
+            chain.measure(["a"])
+
+
+def test_model_that_is_none_is_told(tmp_path):
+    (tmp_path / "model.bin").write_bytes(b"no model")
+    with pytest.raises(InputError, match=r"model\.bin is no FastText model"):
+        embed_documents.main(
+            [
+                *("--model", str(tmp_path / "model.bin"), "--index", str(tmp_path / "train.parquet"), "--domain", "a"),
+                *("--domains", "a", "--documents", "4", "--out", str(tmp_path / "a.npz")),
+            ]
+        )
+    assert not (tmp_path / "a.npz").exists()
