@@ -6,6 +6,7 @@
 #   figures.smk   all of it -> figures, tables, the summary that is printed at the end
 import time
 
+
 configfile: "config.yaml"
 
 

@@ -39,7 +39,9 @@ def complete_dataset(dataset):
     block = config["datasets"][dataset]
     for model, settings in block.get("training", {}).items():
         if model not in config["models"]:
-            refuse(f"datasets/{dataset}/training/{model}", f"no such model; `models` has {', '.join(config['models'])}.")
+            refuse(
+                f"datasets/{dataset}/training/{model}", f"no such model; `models` has {', '.join(config['models'])}."
+            )
         if settings["recipe"] not in config["training"]:
             refuse(
                 f"datasets/{dataset}/training/{model}/recipe",

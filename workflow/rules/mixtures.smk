@@ -21,7 +21,7 @@ rule weigh_tokens:
         python workflow/scripts/weigh_tokens.py \
             --index {input.index:q} \
             --out {output.mixture:q} \
-            2> {log:q}
+            2>{log:q}
         """
 
 
@@ -44,7 +44,7 @@ rule spread_evenly:
         python workflow/scripts/spread_evenly.py \
             --domains {params.domains:q} \
             --out {output.mixture:q} \
-            2> {log:q}
+            2>{log:q}
         """
 
 
@@ -67,7 +67,7 @@ rule weigh_entropies:
             --entropy {input.entropy:q} \
             --measure {wildcards.measure:q} \
             --out {output.mixture:q} \
-            2> {log:q}
+            2>{log:q}
         """
 
 
@@ -93,7 +93,7 @@ rule take_column:
             --column {wildcards.column:q} \
             --domains {params.domains:q} \
             --out {output.mixture:q} \
-            2> {log:q}
+            2>{log:q}
         """
 
 
@@ -120,7 +120,7 @@ rule copy_mixture:
             --mixture {input.mixture:q} \
             --domains {params.domains:q} \
             --out {output.mixture:q} \
-            2> {log:q}
+            2>{log:q}
         """
 
 
@@ -148,5 +148,5 @@ rule gather_mixtures:
             --mixtures {input.mixtures:q} \
             --names {params.names:q} \
             --out {output.table:q} \
-            2> {log:q}
+            2>{log:q}
         """

@@ -32,9 +32,9 @@ rule pretrain_model:
         state="results/{dataset}/runs/{model}/{mixture}/state",
     shell:
         r"""
-        processes=$(( {resources.gpu} > 1 ? {resources.gpu} : 1 ))
-        OMP_NUM_THREADS=$(( {threads} / processes > 0 ? {threads} / processes : 1 )) \
-        accelerate launch \
+        processes=$(({resources.gpu} > 1 ? {resources.gpu} : 1))
+        OMP_NUM_THREADS=$(({threads} / processes > 0 ? {threads} / processes : 1)) \
+            accelerate launch \
             $([ {resources.gpu} -gt 0 ] || echo --cpu) \
             $([ {resources.gpu} -le 1 ] || echo --multi_gpu) \
             --num_processes "$processes" \
@@ -57,7 +57,7 @@ rule pretrain_model:
             --losses {output.losses:q} \
             --weights {output.weights:q} \
             --report {output.report:q} \
-            2> {log:q}
+            2>{log:q}
         """
 
 
@@ -85,5 +85,5 @@ rule gather_losses:
             --losses {input.losses:q} \
             --names {params.names:q} \
             --out {output.table:q} \
-            2> {log:q}
+            2>{log:q}
         """
