@@ -1,0 +1,46 @@
+"""The harvest is text of the named kind, without duplicates, the same each time."""
+
+import json
+
+import pytest
+
+import collect_text
+from bimix.errors import InputError
+from bimix.harvest import docstrings
+
+
+def harvest(path, *, kind="files", package="numpy", suffix=".pyi", megabytes="0.05"):
+    collect_text.main(
+        [
+            *("--kind", kind, "--packages", package, "--suffixes", suffix, "--megabytes", megabytes),
+            *("--characters", "500", "--out", str(path)),
+        ]
+    )
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(("kind", "suffix"), [("files", ".pyi"), ("docstrings", ".py"), ("descriptions", ".md")])
+def test_harvest(tmp_path, kind, suffix):
+    megabytes = "0.01" if kind == "descriptions" else "0.05"
+    records = harvest(tmp_path / "a.jsonl", kind=kind, suffix=suffix, megabytes=megabytes)
+    texts = [record["text"] for record in records]
+    assert len(set(texts)) == len(texts)
+    assert all(0 < len(text.strip()) <= len(text) <= 500 for text in texts)
+    size = sum(len(text.encode()) for text in texts)
+    assert float(megabytes) * 1e6 <= size <= float(megabytes) * 1e6 + 2000
+    harvest(tmp_path / "b.jsonl", kind=kind, suffix=suffix, megabytes=megabytes)
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+
+
+def test_what_is_not_there_is_told(tmp_path):
+    with pytest.raises(InputError, match="'no-such-package' is not installed"):
+        harvest(tmp_path / "a.jsonl", package="no-such-package")
+    with pytest.raises(InputError, match="not 1000; name more of them or ask for less"):
+        harvest(tmp_path / "a.jsonl", megabytes="1000")
+    assert not list(tmp_path.iterdir())
+
+
+def test_docstrings_alone():
+    source = '"""Module."""\n\ndef f():\n    """Of f:\n\n    indented.\n    """\n    return "no docstring"\n'
+    assert docstrings(source) == "Module.\n\nOf f:\n\nindented."
+    assert docstrings("print 'old'") == docstrings("\0") == ""

@@ -1,0 +1,69 @@
+"""Rows and counts against the plainest way to make them."""
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from bimix import ngrams
+from bimix.ngrams import NgramCounter, count_sorted, merge_counts, pair_codes, split_codes
+from bimix.rows import Packer, id_type
+
+
+@pytest.mark.parametrize(("vocabulary", "dtype"), [(2, "<u2"), (65_536, "<u2"), (65_537, "<u4"), (250_000, "<u4")])
+def test_two_bytes_as_long_as_they_do(vocabulary, dtype):
+    assert id_type(vocabulary) == np.dtype(dtype)
+
+
+def test_packer_loses_nothing():
+    generator = np.random.default_rng(1)
+    stream = generator.integers(0, 1000, 5000)
+    packer, rows, start = Packer(64, np.dtype("<u2")), [], 0
+    while start < len(stream):
+        size = int(generator.integers(0, 200))
+        rows.append(packer.add(stream[start : start + size]))
+        start += size
+    packed = np.concatenate(rows)
+    assert packed.dtype == np.dtype("<u2")
+    assert packer.tail == 5000 % 64
+    np.testing.assert_array_equal(np.append(packed.ravel(), packer.left), stream)
+
+
+@pytest.mark.parametrize(("vocabulary", "dtype"), [(7, "<u2"), (65_536, "<u2"), (100_000, "<u4")])
+@pytest.mark.parametrize("block", [1, 500, 2**19])
+def test_counts_equal_counting_one_by_one(monkeypatch, vocabulary, dtype, block):
+    monkeypatch.setattr(ngrams, "BLOCK", block)
+    generator = np.random.default_rng(2)
+    pieces = [generator.integers(0, vocabulary, (int(generator.integers(0, 9)), 33)) for _ in range(30)]
+    pieces[3][:] = vocabulary - 1
+    counter = NgramCounter(vocabulary)
+    for piece in pieces:
+        counter.add(piece.astype(dtype))
+    rows = np.concatenate(pieces).tolist()
+
+    tokens, counts = counter.tokens()
+    assert dict(zip(tokens.tolist(), counts.tolist(), strict=True)) == Counter(token for row in rows for token in row)
+    first, second, counts = counter.pairs()
+    expected = Counter(pair for row in rows for pair in pairwise(row))
+    assert dict(zip(zip(first.tolist(), second.tolist(), strict=True), counts.tolist(), strict=True)) == expected
+    assert list(zip(first, second, strict=True)) == sorted(zip(first, second, strict=True))
+    assert len(tokens) == len(set(tokens.tolist())) and len(first) == len(expected)
+
+
+def test_no_rows_no_counts():
+    counter = NgramCounter(10)
+    counter.add(np.empty((0, 8), dtype="<u2"))
+    assert all(len(column) == 0 for column in (*counter.tokens(), *counter.pairs()))
+    assert all(len(column) == 0 for column in count_sorted(np.empty(0, np.uint32)))
+    empty = (np.empty(0, np.uint32), np.empty(0, np.uint64))
+    assert all(len(column) == 0 for column in merge_counts(empty, empty))
+
+
+@pytest.mark.parametrize("dtype", ["<u2", "<u4"])
+def test_codes_keep_the_largest_ids(dtype):
+    largest = np.iinfo(dtype).max
+    rows = np.array([[largest, 0, largest, largest]], dtype=dtype)
+    first, second = split_codes(pair_codes(rows))
+    assert first.tolist() == [largest, 0, largest]
+    assert second.tolist() == [0, largest, largest]

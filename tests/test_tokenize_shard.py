@@ -1,0 +1,295 @@
+"""One pass over raw files: nothing is lost, nothing is half-written, no text writes a special token."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import smart_open
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import index_tokens
+import tokenize_shard
+import train_tokenizer
+from bimix.documents import cut_text, hash_text, is_within
+from bimix.errors import InputError
+
+END = "<|endoftext|>"
+LABELS = {"Gutenberg (PG-19)": "Gutenberg_(PG-19)", "b.v2": "b.v2", "c": "c"}
+NEOX = Path(__file__).parents[1].parent / "shared" / "data" / "tokenizer" / "20B_tokenizer.json"
+
+
+def write_records(path: Path, records: list[dict], end: str = "\n") -> Path:
+    with smart_open.open(path, "wb") as file:
+        for record in records:
+            file.write(json.dumps(record).encode() + end.encode())
+    return path
+
+
+@pytest.fixture(scope="session")
+def tokenizer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokenizer")
+    text = [
+        {"text": f"The {word} of {word}s;\n    return {number}  # 日本 é"} for number, word in enumerate("abcdef" * 30)
+    ]
+    train_tokenizer.main(
+        [
+            *(
+                "--files",
+                str(write_records(folder / "text.jsonl", text)),
+                "--text-field",
+                "text",
+                "--cut-characters",
+                "null",
+            ),
+            *("--rejects", "0", "--validation-share", "0", "--share", "1", "--vocabulary", "300", "--end-of-text", END),
+            *("--threads", "1", "--out", str(folder / "tokenizer.json")),
+        ]
+    )
+    return folder / "tokenizer.json"
+
+
+def tokenize(folder: Path, files: list[Path], tokenizer: Path, **changes: str | list[str]) -> dict[str, dict]:
+    """Run the script; report.json by split."""
+    settings = {
+        "files": [str(file) for file in files],
+        "tokenizer": str(tokenizer),
+        "end-of-text": END,
+        "sequence-length": "16",
+        "text-field": "text",
+        "domain-field": '"meta.set"',
+        "domains": list(LABELS),
+        "labels": json.dumps({"Gutenberg (PG-19)": "Gutenberg_(PG-19)"}),
+        "cut-characters": "null",
+        "rejects": "0",
+        "split": "hash",
+        "validation-share": "0.3",
+        "sample-documents": "5",
+        "threads": "1",
+        "train": str(folder / "train" / "s"),
+        "validation": str(folder / "validation" / "s"),
+    }
+    arguments = []
+    for name, value in (settings | changes).items():
+        arguments += [f"--{name}", *([value] if isinstance(value, str) else value)]
+    tokenize_shard.main(arguments)
+    return {split: json.loads((folder / split / "s" / "report.json").read_text()) for split in ("train", "validation")}
+
+
+def odd_texts(generator: random.Random) -> list[str]:
+    kinds = [
+        lambda: "",
+        lambda: "x",
+        lambda: "\0",
+        lambda: "line\r\nline\r\n\r\n",
+        lambda: "  " * generator.randrange(1, 40),
+        lambda: f"{END} and {END}{END}",
+        lambda: "word " * generator.randrange(1, 300) + "日本語😀é",
+        lambda: "".join(map(chr, generator.choices([*range(1, 0xD800), *range(0xE000, 0x11000)], k=50))),
+    ]
+    texts = [generator.choice(kinds)() for _ in range(300)]
+    return [*texts, "huge " * 40_000, *texts[:20]]
+
+
+@pytest.mark.parametrize(("suffix", "end", "cut"), [("", "\n", None), (".gz", "\r\n", 100), (".zst", "\n \n", 1)])
+def test_nothing_is_lost(tmp_path, tokenizer, suffix, end, cut):
+    generator = random.Random(suffix)
+    texts = odd_texts(generator) if cut != 1 else odd_texts(generator)[:60]
+    good = [{"text": text, "meta": {"set": generator.choice(list(LABELS.values()))}} for text in texts]
+    bad = [
+        {"text": "x", "meta": {"set": "unknown"}},
+        {"text": "\ud800", "meta": {"set": "c"}},
+        {"meta": 1},
+        {"text": 1},
+        [],
+    ]
+    records = good + bad
+    generator.shuffle(records)
+    files = [write_records(tmp_path / f"raw{part}.jsonl{suffix}", records[part::2], end) for part in range(2)]
+    reports = tokenize(tmp_path, files, tokenizer, **{"cut-characters": json.dumps(cut), "rejects": "0.5"})
+
+    streams: dict[tuple[str, str], list[str]] = {}
+    names = {label: domain for domain, label in LABELS.items()}
+    for record in (record for record in records[0::2] + records[1::2] if record in good and record["text"]):
+        for piece in cut_text(record["text"], cut):
+            split = "validation" if is_within(hash_text(piece)[:8], 0.3) else "train"
+            streams.setdefault((split, names[record["meta"]["set"]]), []).append(piece)
+
+    reference = Tokenizer.from_file(str(tokenizer))
+    reference.encode_special_tokens = True
+    for split, report in reports.items():
+        account = report["records"]
+        assert account["in"] == len(records) == account["kept"] + sum(account["rejected"].values())
+        assert account["kept"] == sum(bool(text) for text in texts)
+        assert set(report["domains"]) == {domain for own, domain in streams if own == split}
+        for domain, found in report["domains"].items():
+            documents = streams[split, domain]
+            expected = [token for text in documents for token in [*reference.encode(text).ids, 0]]
+            stem = str(tmp_path / split / "s" / domain)
+            rows = np.fromfile(f"{stem}.bin", dtype="<u2")
+            assert found["documents"] == len(documents)
+            assert found["tokens"] == len(expected) == found["tokens_in_rows"] + found["dropped_tail"]
+            assert len(rows) == found["tokens_in_rows"] == 16 * found["rows"] and found["dropped_tail"] < 16
+            assert rows.tolist() == expected[: len(rows)]
+            assert (rows == 0).sum() == expected[: len(rows)].count(0) <= len(documents)
+            assert pl.read_parquet(f"{stem}.unigrams.parquet")["n"].sum() == len(rows)
+            assert pl.read_parquet(f"{stem}.bigrams.parquet")["n"].sum() == 15 * found["rows"]
+            sample = [json.loads(line)["text"] for line in Path(f"{stem}.sample.jsonl").read_bytes().splitlines()]
+            assert sample == sorted(documents, key=hash_text)[:5]
+    assert not list(tmp_path.rglob("*.partial")) + list(tmp_path.rglob("*.texts"))
+
+
+def test_same_document_never_stands_in_two_splits(tmp_path, tokenizer):
+    texts = [f"document {number}" for number in range(200)]
+    files = [
+        write_records(tmp_path / f"{name}.jsonl", [{"text": text, "meta": {"set": name}} for text in texts])
+        for name in "bc"
+    ]
+    found = {}
+    for name, file in zip("bc", files, strict=True):
+        domains = {"domains": name, "domain-field": "null", "sample-documents": "1000"}
+        tokenize(tmp_path / name, [file], tokenizer, **domains)
+        for split in ("train", "validation"):
+            lines = (tmp_path / name / split / "s" / f"{name}.sample.jsonl").read_text().splitlines()
+            found[name, split] = {json.loads(line)["text"] for line in lines}
+    assert found["b", "train"] == found["c", "train"]
+    assert found["b", "validation"] == found["c", "validation"] == set(texts) - found["b", "train"] != set()
+
+
+@pytest.mark.parametrize("split", ["train", "validation"])
+def test_published_file_goes_whole_into_its_split(tmp_path, tokenizer, split):
+    file = write_records(tmp_path / "raw.jsonl", [{"text": f"t {number}"} for number in range(50)])
+    reports = tokenize(tmp_path, [file], tokenizer, **{"domains": "c", "domain-field": "null", "split": split})
+    assert {own: set(report["domains"]) for own, report in reports.items()} == {
+        own: {"c"} if own == split else set() for own in ("train", "validation")
+    }
+
+
+def words(path: Path, size: int) -> Path:
+    """A tokenizer whose words are the numbers below `size`, the end of text after them."""
+    vocabulary = {str(number): number for number in range(size)} | {END: size, "?": size + 1}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.save(str(path))
+    return path
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(65_534, "<u2"), (65_535, "<u4"), (70_000, "<u4")])
+def test_ids_take_four_bytes_above_65536(tmp_path, size, dtype):
+    ids = np.random.default_rng(1).integers(0, size, 1000).tolist() + [size - 1] * 8
+    file = write_records(tmp_path / "raw.jsonl", [{"text": " ".join(map(str, ids))}])
+    domain = {"domains": "c", "domain-field": "null", "split": "train"}
+    report = tokenize(tmp_path, [file], words(tmp_path / "words.json", size), **domain)
+    assert report["train"]["domains"]["c"]["dtype"] == np.dtype(dtype).name
+    rows = np.fromfile(tmp_path / "train" / "s" / "c.bin", dtype=dtype)
+    assert rows.tolist() == [*ids, size][: len(rows)] and len(rows) == 1008
+
+
+@pytest.mark.parametrize("special", [True, False])
+def test_text_never_writes_the_end_of_text(tmp_path, tokenizer, special):
+    definition = json.loads(tokenizer.read_text())
+    definition["added_tokens"][0]["special"] = special
+    definition["added_tokens"].append(definition["added_tokens"][0] | {"id": 300, "content": "    ", "special": False})
+    changed = tmp_path / "tokenizer.json"
+    changed.write_text(json.dumps(definition))
+    file = write_records(tmp_path / "raw.jsonl", [{"text": f"a{END}b    c {END}"}] * 10)
+    tokenize(
+        tmp_path, [file], changed, **{"domains": "c", "domain-field": "null", "split": "train", "sequence-length": "2"}
+    )
+    rows = np.fromfile(tmp_path / "train" / "s" / "c.bin", dtype="<u2")
+    assert (rows == 0).sum() == 10
+    assert (rows == 300).sum() == 10  # ordinary added tokens, as GPT-NeoX has for runs of spaces, still work
+
+
+@pytest.mark.skipif(not NEOX.exists(), reason="the GPT-NeoX tokenizer is not at ../shared/data/tokenizer")
+def test_neox_tokenizer(tmp_path):
+    text = f"def f():\n            return {END}<|padding|> 1"
+    file = write_records(tmp_path / "raw.jsonl", [{"text": text}])
+    only = {"domains": "c", "domain-field": "null", "split": "train", "sequence-length": "2"}
+    report = tokenize(tmp_path, [file], NEOX, **only)["train"]
+    rows = np.fromfile(tmp_path / "train" / "s" / "c.bin", dtype="<u2")
+    assert report["vocabulary"] == 50_277
+    assert set(rows.tolist()) & {0, 1} <= {0} and (rows == 0).sum() <= 1
+    assert any(50_254 <= token <= 50_276 for token in rows)
+    assert Tokenizer.from_file(str(NEOX)).decode(rows[rows != 0].tolist()) in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("raw.jsonl", b'{"text": "x", "meta": {"set": "c"}}\n{"text": "y', r"raw\.jsonl:2: the line is not JSON"),
+        ("raw.jsonl", b'{"text": "x", "meta": {"set": "c"}}\n\xff\n', r"raw\.jsonl:2: the line is not UTF-8"),
+        ("raw.jsonl", b'{"text": "x", "meta": {}}\n', r"raw\.jsonl:1: .*no field 'meta.set'"),
+        ("raw.jsonl", b'{"text": "x", "meta": {"set": "z"}}\n', r"raw\.jsonl:1: .*'z', which is none of Gutenberg_"),
+        ("raw.jsonl.zst", None, r"raw\.jsonl\.zst:\d+: the file breaks off"),
+        ("raw.jsonl.gz", None, r"raw\.jsonl\.gz:\d+: the file breaks off"),
+        ("raw.jsonl.zst", b"no zstandard", r"raw\.jsonl\.zst:1: the file breaks off or is damaged"),
+        ("raw.jsonl.gz", b"no gzip", r"raw\.jsonl\.gz:1: the file breaks off or is damaged"),
+    ],
+)
+def test_bad_input_stops_and_leaves_nothing(tmp_path, tokenizer, name, content, sentence):
+    file = tmp_path / name
+    if content is None:
+        records = [{"text": f"{number} {random.random()}", "meta": {"set": "c"}} for number in range(5000)]
+        file.write_bytes(write_records(file, records).read_bytes()[:-200])
+    else:
+        file.write_bytes(content)
+    with pytest.raises(InputError, match=sentence):
+        tokenize(tmp_path, [file], tokenizer)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path != file]
+
+
+def test_too_many_rejects_leave_nothing(tmp_path, tokenizer):
+    file = write_records(tmp_path / "raw.jsonl", [{"text": "x", "meta": {"set": "c"}}, {"text": "x"}])
+    with pytest.raises(InputError, match=r"1 of 2 records were rejected.*raw\.jsonl:2"):
+        tokenize(tmp_path, [file], tokenizer, rejects="0.4")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path != file]
+    assert tokenize(tmp_path, [file], tokenizer, rejects="0.5")["train"]["records"]["rejected"] == {"missing field": 1}
+
+
+def test_wrong_settings_are_told(tmp_path, tokenizer):
+    file = write_records(tmp_path / "raw.jsonl", [{"text": "x"}])
+    with pytest.raises(InputError, match=r"no token '</s>'; set end_of_text"):
+        tokenize(tmp_path, [file], tokenizer, **{"end-of-text": "</s>"})
+    with pytest.raises(InputError, match=r"Two domains have the same label"):
+        tokenize(tmp_path, [file], tokenizer, labels='{"b.v2": "c"}')
+    with pytest.raises(InputError, match=r"set corpus.domain_field"):
+        tokenize(tmp_path, [file], tokenizer, **{"domain-field": "null"})
+
+
+def build_index(folder: Path, domains: list[str]) -> None:
+    index_tokens.main(
+        [
+            *("--folder", str(folder), "--shards", "s", "--domains", *domains),
+            *("--train", str(folder / "train.parquet"), "--validation", str(folder / "validation.parquet")),
+        ]
+    )
+
+
+def test_index_lists_the_rows(tmp_path, tokenizer):
+    records = [{"text": f"text {number} " * 9, "meta": {"set": name}} for number in range(60) for name in "bc"]
+    records = [record | {"meta": {"set": record["meta"]["set"].replace("b", "b.v2")}} for record in records]
+    reports = tokenize(tmp_path, [write_records(tmp_path / "raw.jsonl", records)], tokenizer)
+    build_index(tmp_path, ["b.v2", "c"])
+    for split, report in reports.items():
+        index = pl.read_parquet(tmp_path / f"{split}.parquet")
+        assert index["domain"].to_list() == ["b.v2", "c"]
+        for domain, path, rows, tokens, documents, dtype, digest in index.iter_rows():
+            found = report["domains"][domain]
+            assert (rows, documents, digest) == (found["rows"], found["documents"], found["digest"])
+            assert np.fromfile(path, dtype).size == tokens == found["tokens_in_rows"]
+
+
+def test_domain_without_rows_is_told(tmp_path, tokenizer):
+    records = [{"text": f"document {number}", "meta": {"set": "c"}} for number in range(20)]
+    file = write_records(tmp_path / "raw.jsonl", records)
+    tokenize(tmp_path, [file], tokenizer, split="train")
+    with pytest.raises(InputError, match="Domain 'c' has no validation text"):
+        build_index(tmp_path, ["c"])
+    with pytest.raises(InputError, match=r"Domain 'Gutenberg \(PG-19\)' has no train text"):
+        build_index(tmp_path, ["Gutenberg (PG-19)", "c"])
+    tokenize(tmp_path, [file], tokenizer, **{"validation-share": "0.2", "sequence-length": "100"})
+    with pytest.raises(InputError, match=r"The \d validation documents of domain 'c' do not fill one row"):
+        build_index(tmp_path, ["c"])

@@ -1,0 +1,78 @@
+"""The tokenizer of a dataset: trained on its training documents alone, or copied."""
+
+import json
+
+import pytest
+from tokenizers import Tokenizer
+
+import fetch_tokenizer
+import train_tokenizer
+from bimix.documents import hash_text, is_within
+from bimix.errors import InputError
+
+END = "<|endoftext|>"
+
+
+def train(tmp_path, texts, vocabulary="300", share="1", threads="1"):
+    raw, out = tmp_path / "raw.jsonl", tmp_path / "tokenizer.json"
+    raw.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    train_tokenizer.main(
+        [
+            *("--files", str(raw), "--text-field", "text", "--cut-characters", "null", "--rejects", "0"),
+            *("--validation-share", "0.5", "--share", share, "--vocabulary", vocabulary, "--end-of-text", END),
+            *("--threads", threads, "--out", str(out)),
+        ]
+    )
+    return out
+
+
+def test_any_text_comes_back(tmp_path):
+    out = train(tmp_path, [f"some words, number {number} of them\n" for number in range(300)])
+    tokenizer = Tokenizer.from_file(str(out))
+    assert tokenizer.get_vocab_size() == 300
+    assert tokenizer.token_to_id(END) == 0
+    for text in ("日本語 é 😀\0\r\n\t", "  leading", "plain words"):
+        assert tokenizer.decode(tokenizer.encode(text).ids) == text
+
+
+def test_validation_documents_are_not_read(tmp_path):
+    texts = [f"{word} number {number}" for word in ("some", "other") for number in range(300)]
+    kept = [text for text in texts if not is_within(hash_text(text)[:8], 0.5)]
+    assert 0 < len(kept) < len(texts)
+    assert train(tmp_path, texts).read_bytes() == train(tmp_path, kept).read_bytes()
+
+
+def test_same_text_same_tokenizer(tmp_path):
+    texts = [f"words number {number * 7919 % 1000} of many\n    return {number}" for number in range(500)]
+    first = train(tmp_path, texts).read_bytes()
+    assert train(tmp_path, texts, threads="2").read_bytes() == first
+
+
+def test_too_little_text_is_told(tmp_path):
+    with pytest.raises(InputError, match="fewer than the vocabulary of 5000; train on a larger share"):
+        train(tmp_path, ["a few words"], vocabulary="5000")
+    assert not (tmp_path / "tokenizer.json").exists()
+
+
+def fetch(source, out, end=END):
+    fetch_tokenizer.main(["--source", json.dumps(source), "--end-of-text", end, "--out", str(out)])
+
+
+def test_copy(tmp_path):
+    made = train(tmp_path, [f"words {number}" for number in range(300)], vocabulary="260")
+    fetch({"file": str(made), "end_of_text": END}, tmp_path / "copy.json")
+    assert (tmp_path / "copy.json").read_bytes() == made.read_bytes()
+    with pytest.raises(InputError, match="has no token '</s>'"):
+        fetch({"file": str(made)}, tmp_path / "other.json", end="</s>")
+    (tmp_path / "broken.json").write_text("{}")
+    with pytest.raises(InputError, match=r"broken\.json is no tokenizer\.json"):
+        fetch({"file": str(tmp_path / "broken.json")}, tmp_path / "other.json")
+    with pytest.raises(InputError, match="There is no tokenizer file"):
+        fetch({"file": str(tmp_path / "missing.json")}, tmp_path / "other.json")
+    assert not (tmp_path / "other.json").exists()
+
+
+def test_hub_that_cannot_be_reached_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(InputError, match=r"The hub gave no tokenizer.json for 'nobody/nothing'"):
+        fetch({"hub": "nobody/nothing"}, tmp_path / "tokenizer.json")

@@ -1,0 +1,312 @@
+# Data: raw text -> tokenizer -> shards of token rows and counts -> index, n-gram counts, vectors -> entropies.
+#
+# datasets/{dataset}/corpus and tokenizer of the config -> results/{dataset}/tokens/{train,validation}.parquet
+# and results/{dataset}/entropy.csv
+#
+# Cheap rules list their script and the modules that decide the result as inputs. The tokenizer's and the shards' do not:
+# no corpus is tokenised again because a comment changed.
+
+
+rule collect_text:
+    """Harvest one domain of the demo's corpus from the installed packages."""
+    input:
+        script="workflow/scripts/collect_text.py",
+        harvest="workflow/scripts/bimix/harvest.py",
+        documents="workflow/scripts/bimix/documents.py",
+    output:
+        "results/{dataset}/corpus/{domain}.jsonl",
+    log:
+        "results/{dataset}/logs/collect_text/{domain}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/collect_text/{domain}.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    params:
+        kind=lookup("datasets/{dataset}/corpus/harvest/{domain}/kind", within=config),
+        packages=lookup("datasets/{dataset}/corpus/harvest/{domain}/packages", within=config),
+        suffixes=lookup("datasets/{dataset}/corpus/harvest/{domain}/suffixes", within=config),
+        megabytes=lookup("datasets/{dataset}/corpus/harvest/{domain}/megabytes", within=config),
+        characters=lookup("datasets/{dataset}/corpus/cut_characters", within=config),
+    shell:
+        r"""
+        python {input.script} \
+            --kind {params.kind:q} \
+            --packages {params.packages:q} \
+            --suffixes {params.suffixes:q} \
+            --megabytes {params.megabytes:q} \
+            --characters {params.characters:q} \
+            --out {output:q} \
+            2>{log:q}
+        """
+
+
+rule train_tokenizer:
+    """Train the dataset's tokenizer on its training documents."""
+    input:
+        files=corpus_files,
+    output:
+        "results/{dataset}/tokenizer.json",
+    log:
+        "results/{dataset}/logs/train_tokenizer.log",
+    benchmark:
+        "results/{dataset}/benchmarks/train_tokenizer.tsv"
+    wildcard_constraints:
+        dataset=TRAINED_TOKENIZERS,
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 4
+    params:
+        text_field=lookup("datasets/{dataset}/corpus/text_field", within=config),
+        cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
+        rejects=lookup("datasets/{dataset}/corpus/rejects", within=config),
+        validation_share=lookup("datasets/{dataset}/corpus/validation/share", within=config, default=0),
+        share=lookup("datasets/{dataset}/tokenizer/train/share", within=config),
+        vocabulary=lookup("datasets/{dataset}/tokenizer/train/vocabulary", within=config),
+        end_of_text=lookup("datasets/{dataset}/tokenizer/end_of_text", within=config),
+    shell:
+        r"""
+        python workflow/scripts/train_tokenizer.py \
+            --files {input.files:q} \
+            --text-field {params.text_field:q} \
+            --cut-characters {params.cut_characters:q} \
+            --rejects {params.rejects:q} \
+            --validation-share {params.validation_share:q} \
+            --share {params.share:q} \
+            --vocabulary {params.vocabulary:q} \
+            --end-of-text {params.end_of_text:q} \
+            --threads {threads} \
+            --out {output:q} \
+            2>{log:q}
+        """
+
+
+rule fetch_tokenizer:
+    """Copy the dataset's tokenizer from a file or from the hub."""
+    output:
+        "results/{dataset}/tokenizer.json",
+    log:
+        "results/{dataset}/logs/fetch_tokenizer.log",
+    benchmark:
+        "results/{dataset}/benchmarks/fetch_tokenizer.tsv"
+    wildcard_constraints:
+        dataset=FETCHED_TOKENIZERS,
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        source=as_json("datasets/{dataset}/tokenizer"),
+        end_of_text=lookup("datasets/{dataset}/tokenizer/end_of_text", within=config),
+    shell:
+        r"""
+        python workflow/scripts/fetch_tokenizer.py \
+            --source {params.source:q} \
+            --end-of-text {params.end_of_text:q} \
+            --out {output:q} \
+            2>{log:q}
+        """
+
+
+rule tokenize_shard:
+    """Read the raw files of a shard once; write rows, counts, samples and a report of both splits."""
+    input:
+        tokenizer="results/{dataset}/tokenizer.json",
+        files=shard_files,
+    output:
+        train=directory("results/{dataset}/shards/train/{shard}"),
+        validation=directory("results/{dataset}/shards/validation/{shard}"),
+    log:
+        "results/{dataset}/logs/tokenize_shard/{shard}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/tokenize_shard/{shard}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 2
+    params:
+        end_of_text=lookup("datasets/{dataset}/tokenizer/end_of_text", within=config),
+        sequence_length=lookup("datasets/{dataset}/sequence_length", within=config),
+        text_field=lookup("datasets/{dataset}/corpus/text_field", within=config),
+        domain_field=as_json("datasets/{dataset}/corpus/domain_field"),
+        domains=lambda w: shard_domain(w) or DATASETS[w.dataset]["domains"],
+        labels=as_json("datasets/{dataset}/corpus/labels"),
+        cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
+        rejects=lookup("datasets/{dataset}/corpus/rejects", within=config),
+        split=shard_split,
+        validation_share=lookup("datasets/{dataset}/corpus/validation/share", within=config, default=0),
+        sample_documents=lookup("datasets/{dataset}/vectors/documents", within=config),
+    shell:
+        r"""
+        python workflow/scripts/tokenize_shard.py \
+            --files {input.files:q} \
+            --tokenizer {input.tokenizer:q} \
+            --end-of-text {params.end_of_text:q} \
+            --sequence-length {params.sequence_length:q} \
+            --text-field {params.text_field:q} \
+            --domain-field {params.domain_field:q} \
+            --domains {params.domains:q} \
+            --labels {params.labels:q} \
+            --cut-characters {params.cut_characters:q} \
+            --rejects {params.rejects:q} \
+            --split {params.split:q} \
+            --validation-share {params.validation_share:q} \
+            --sample-documents {params.sample_documents:q} \
+            --threads {threads} \
+            --train {output.train:q} \
+            --validation {output.validation:q} \
+            2>{log:q}
+        """
+
+
+rule index_tokens:
+    """List the rows of all shards, by split; a domain without a row stops here."""
+    input:
+        script="workflow/scripts/index_tokens.py",
+        train=lambda w: collect("results/{d}/shards/train/{shard}", d=w.dataset, shard=shards(w.dataset)),
+        validation=lambda w: collect("results/{d}/shards/validation/{shard}", d=w.dataset, shard=shards(w.dataset)),
+    output:
+        train="results/{dataset}/tokens/train.parquet",
+        validation="results/{dataset}/tokens/validation.parquet",
+    log:
+        "results/{dataset}/logs/index_tokens.log",
+    benchmark:
+        "results/{dataset}/benchmarks/index_tokens.tsv"
+    localrule: True
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        folder="results/{dataset}/shards",
+        shards=lambda w: shards(w.dataset),
+        domains=lookup("datasets/{dataset}/domains", within=config),
+    shell:
+        r"""
+        python {input.script} \
+            --folder {params.folder:q} \
+            --shards {params.shards:q} \
+            --domains {params.domains:q} \
+            --train {output.train:q} \
+            --validation {output.validation:q} \
+            2>{log:q}
+        """
+
+
+rule merge_counts:
+    """Add up the n-gram counts of one domain over the shards."""
+    input:
+        script="workflow/scripts/merge_counts.py",
+        index="results/{dataset}/tokens/train.parquet",
+    output:
+        bigrams="results/{dataset}/counts/{domain}.parquet",
+        unigrams="results/{dataset}/unigrams/{domain}.parquet",
+    log:
+        "results/{dataset}/logs/merge_counts/{domain}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/merge_counts/{domain}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python {input.script} \
+            --index {input.index:q} \
+            --domain {wildcards.domain:q} \
+            --bigrams {output.bigrams:q} \
+            --unigrams {output.unigrams:q} \
+            2>{log:q}
+        """
+
+
+rule train_vectors:
+    """Train word vectors on the sampled documents of all domains."""
+    input:
+        script="workflow/scripts/train_vectors.py",
+        samples="workflow/scripts/bimix/samples.py",
+        index="results/{dataset}/tokens/train.parquet",
+    output:
+        "results/{dataset}/vectors/model.bin",
+    log:
+        "results/{dataset}/logs/train_vectors.log",
+    benchmark:
+        "results/{dataset}/benchmarks/train_vectors.tsv"
+    wildcard_constraints:
+        dataset=TRAINED_VECTORS,
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        domains=lookup("datasets/{dataset}/domains", within=config),
+        documents=lookup("datasets/{dataset}/vectors/documents", within=config),
+        settings=as_json("datasets/{dataset}/vectors/train"),
+    shell:
+        r"""
+        python {input.script} \
+            --index {input.index:q} \
+            --domains {params.domains:q} \
+            --documents {params.documents:q} \
+            --settings {params.settings:q} \
+            --out {output:q} \
+            2>{log:q}
+        """
+
+
+rule embed_documents:
+    """Second moment of the document vectors of one domain."""
+    input:
+        script="workflow/scripts/embed_documents.py",
+        samples="workflow/scripts/bimix/samples.py",
+        vectors="workflow/scripts/bimix/vectors.py",
+        model=vectors_model,
+        index="results/{dataset}/tokens/train.parquet",
+    output:
+        "results/{dataset}/vectors/{domain}.npz",
+    log:
+        "results/{dataset}/logs/embed_documents/{domain}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/embed_documents/{domain}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        domains=lookup("datasets/{dataset}/domains", within=config),
+        documents=lookup("datasets/{dataset}/vectors/documents", within=config),
+    shell:
+        r"""
+        python {input.script} \
+            --model {input.model:q} \
+            --index {input.index:q} \
+            --domain {wildcards.domain:q} \
+            --domains {params.domains:q} \
+            --documents {params.documents:q} \
+            --out {output:q} \
+            2>{log:q}
+        """
+
+
+rule measure_entropy:
+    """Shannon, joint, conditional and von Neumann entropy of every domain."""
+    input:
+        script="workflow/scripts/measure_entropy.py",
+        entropy="workflow/scripts/bimix/entropy.py",
+        unigrams=collect(
+            "results/{{dataset}}/unigrams/{domain}.parquet", domain=lookup("datasets/{dataset}/domains", within=config)
+        ),
+        bigrams=collect(
+            "results/{{dataset}}/counts/{domain}.parquet", domain=lookup("datasets/{dataset}/domains", within=config)
+        ),
+        moments=collect(
+            "results/{{dataset}}/vectors/{domain}.npz", domain=lookup("datasets/{dataset}/domains", within=config)
+        ),
+    output:
+        "results/{dataset}/entropy.csv",
+    log:
+        "results/{dataset}/logs/measure_entropy.log",
+    benchmark:
+        "results/{dataset}/benchmarks/measure_entropy.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        domains=lookup("datasets/{dataset}/domains", within=config),
+    shell:
+        r"""
+        python {input.script} \
+            --domains {params.domains:q} \
+            --unigrams {input.unigrams:q} \
+            --bigrams {input.bigrams:q} \
+            --moments {input.moments:q} \
+            --out {output:q} \
+            2>{log:q}
+        """

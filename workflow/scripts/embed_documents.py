@@ -1,0 +1,60 @@
+"""Second moment of the FastText vectors of a domain's sampled documents.
+
+FastText model, index of the training split (and the samples beside the rows) -> gram (d, d) = sum of v v' over unit
+vectors v, documents, zeros (documents without a vector: dropped), npz
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import fasttext
+import numpy as np
+import polars as pl
+
+from bimix.errors import InputError, run
+from bimix.outputs import replacing
+from bimix.samples import merge_samples, sample_size
+from bimix.vectors import SecondMoment, as_line
+
+BATCH = 1024  # document vectors multiplied at once
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", type=Path, required=True, help="FastText model, .bin")
+    parser.add_argument("--index", type=Path, required=True, help="index of the training split, parquet")
+    parser.add_argument("--domain", required=True, help="domain to embed")
+    parser.add_argument(
+        "--domains", nargs="+", required=True, help="all domains: each is sampled as often as the scarcest"
+    )
+    parser.add_argument("--documents", type=int, required=True, help="documents of a domain, at most")
+    parser.add_argument("--out", type=Path, required=True, help="npz to write")
+    options = parser.parse_args(argv)
+
+    try:
+        model = fasttext.load_model(str(options.model))
+    except ValueError as error:
+        raise InputError(f"{options.model} is no FastText model ({error}); name a .bin that FastText wrote.") from error
+    index = pl.read_parquet(options.index)
+    texts = merge_samples(open_samples(index, options.domain), sample_size(index, options.domains, options.documents))
+    moment = SecondMoment(model.get_dimension())
+    for start in range(0, len(texts), BATCH):
+        moment.add(np.array([model.get_sentence_vector(as_line(text)) for text in texts[start : start + BATCH]]))
+    if not moment.documents:
+        raise InputError(f"No document of domain {options.domain!r} has a word that {options.model} can embed.")
+    with replacing(options.out) as temporary, temporary.open("wb") as file:
+        np.savez(file, gram=moment.gram, documents=moment.documents, zeros=moment.zeros)
+
+
+def open_samples(index: pl.DataFrame, domain: str) -> Iterator[BinaryIO]:
+    """The sample of each shard of a domain, open one at a time."""
+    for path in index.filter(pl.col("domain") == domain)["path"]:
+        with open(f"{path.removesuffix('.bin')}.sample.jsonl", "rb") as lines:
+            yield lines
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

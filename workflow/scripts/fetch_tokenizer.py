@@ -1,0 +1,55 @@
+"""Copy a tokenizer from a file or from the Hugging Face hub.
+
+a tokenizer.json, or the name of a repository that has one -> tokenizer.json
+"""
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from huggingface_hub import hf_hub_download
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+from tokenizers import Tokenizer
+
+from bimix.errors import InputError, run
+from bimix.outputs import replacing
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", type=json.loads, required=True, help='{"file": path} or {"hub": name}, JSON')
+    parser.add_argument("--end-of-text", required=True, help="token that is put after each document")
+    parser.add_argument("--out", type=Path, required=True, help="tokenizer.json to write")
+    options = parser.parse_args(argv)
+
+    source = options.source
+    path = Path(source["file"]) if "file" in source else download(source["hub"])
+    if not path.is_file():
+        raise InputError(f"There is no tokenizer file {path}; set tokenizer.file to a tokenizer.json.")
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing narrower
+        raise InputError(f"{path} is no tokenizer.json that the tokenizers library reads ({error}).") from error
+    if tokenizer.token_to_id(options.end_of_text) is None:
+        raise InputError(
+            f"{path} has no token {options.end_of_text!r}; set end_of_text to the one that ends its documents."
+        )
+    with replacing(options.out) as temporary:
+        shutil.copyfile(path, temporary)
+
+
+def download(name: str) -> Path:
+    """Path of the tokenizer.json of hub repository `name`, from the local cache where it is there."""
+    try:
+        return Path(hf_hub_download(name, "tokenizer.json"))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        raise InputError(
+            f"The hub gave no tokenizer.json for {name!r} ({error}); check tokenizer.hub and the network, "
+            f"or fetch the file by hand and set tokenizer.file."
+        ) from error
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

@@ -1,0 +1,78 @@
+"""List what all shards of a dataset hold, so that training and counting find their rows in two tables.
+
+report.json of all shards -> an index per split (domain, path, rows, tokens, documents, dtype, digest), parquet
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from bimix.errors import InputError, run
+from bimix.outputs import write_table
+
+SCHEMA = {
+    "domain": pl.String,
+    "path": pl.String,
+    "rows": pl.UInt64,
+    "tokens": pl.UInt64,  # in rows, so rows x sequence length
+    "documents": pl.UInt64,
+    "dtype": pl.String,
+    "digest": pl.String,  # of the rows: the index changes whenever they do, and what depends on it runs again
+}
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, fromfile_prefix_chars="@")
+    parser.add_argument("--folder", type=Path, required=True, help="folder with train/{shard} and validation/{shard}")
+    parser.add_argument("--shards", nargs="+", required=True, help="names of the shards (or @file, one to a line)")
+    parser.add_argument("--domains", nargs="+", required=True, help="domains that must have text in both splits")
+    parser.add_argument("--train", type=Path, required=True, help="index to write")
+    parser.add_argument("--validation", type=Path, required=True, help="index to write")
+    options = parser.parse_args(argv)
+
+    indexes = {split: read_reports(options.folder / split, options.shards) for split in ("train", "validation")}
+    for split, index in indexes.items():
+        check_rows(index, split, options.domains)
+        summary = index.group_by("domain").agg(pl.sum("rows", "tokens", "documents")).sort("domain")
+        for domain, rows, tokens, documents in summary.iter_rows():
+            print(f"{split} {domain}: {documents:,} documents, {tokens:,} tokens in {rows:,} rows", file=sys.stderr)
+    for split, index in indexes.items():
+        write_table(index, getattr(options, split))
+
+
+def read_reports(folder: Path, shards: list[str]) -> pl.DataFrame:
+    """Index of one split, sorted by domain and path."""
+    entries = []
+    for shard in shards:
+        report = json.loads((folder / shard / "report.json").read_text(encoding="utf-8"))
+        for domain, found in report["domains"].items():
+            entry = {"domain": domain, "path": str(folder / shard / f"{domain}.bin"), "tokens": found["tokens_in_rows"]}
+            entries.append(entry | {name: found[name] for name in ("rows", "documents", "dtype", "digest")})
+    return pl.DataFrame(entries, schema=SCHEMA).sort("domain", "path")
+
+
+def check_rows(index: pl.DataFrame, split: str, domains: list[str]) -> None:
+    """Refuse a split in which a domain has no row at all."""
+    found = {
+        domain: (rows, documents)
+        for domain, rows, documents in index.group_by("domain").agg(pl.sum("rows", "documents")).iter_rows()
+    }
+    for domain in domains:
+        rows, documents = found.get(domain, (0, 0))
+        if not documents:
+            raise InputError(
+                f"Domain {domain!r} has no {split} text; add files for it, check the label of its records "
+                f"(corpus.labels), hold out a larger share or take it out of domains."
+            )
+        if not rows:
+            raise InputError(
+                f"The {documents} {split} documents of domain {domain!r} do not fill one row; add text, "
+                f"hold out a larger share for validation or set a smaller sequence_length."
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

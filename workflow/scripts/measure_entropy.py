@@ -1,0 +1,70 @@
+"""Measure the entropies of every domain: Shannon (SE), joint (JE), conditional (CE) and von Neumann (VNE).
+
+unigram and bigram counts and second moments of the domains -> entropy.csv: domain, measure, nats (plug-in: the
+paper's), miller_madow, chao_shen, tokens, pairs, documents, zeros, distinct, singletons, coverage; empty: does not apply
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bimix.entropy import ESTIMATORS, coverage, marginal_counts, von_neumann
+from bimix.errors import run
+from bimix.outputs import write_table
+
+SCHEMA = {
+    "domain": pl.String,
+    "measure": pl.String,
+    **dict.fromkeys(ESTIMATORS, pl.Float64),
+    **dict.fromkeys(["tokens", "pairs", "documents", "zeros", "distinct", "singletons"], pl.UInt64),
+    "coverage": pl.Float64,
+}
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--domains", nargs="+", required=True, help="domains, in the order of the files")
+    parser.add_argument("--unigrams", nargs="+", type=Path, required=True, help="token, n; parquet")
+    parser.add_argument("--bigrams", nargs="+", type=Path, required=True, help="first, second, n; parquet")
+    parser.add_argument("--moments", nargs="+", type=Path, required=True, help="gram, documents, zeros; npz")
+    parser.add_argument("--out", type=Path, required=True, help="entropy.csv to write")
+    options = parser.parse_args(argv)
+
+    entries = []
+    for domain, unigrams, bigrams, moment in zip(
+        options.domains, options.unigrams, options.bigrams, options.moments, strict=True
+    ):
+        measured = measure_counts(pl.read_parquet(unigrams), pl.read_parquet(bigrams))
+        with np.load(moment) as sums:
+            documents, zeros = int(sums["documents"]), int(sums["zeros"])
+            nats = von_neumann(sums["gram"], documents)
+        measured.append({"measure": "VNE", "nats": nats, "documents": documents, "zeros": zeros})
+        entries += [{"domain": domain} | entry for entry in measured]
+    write_table(pl.DataFrame(entries, schema=SCHEMA), options.out)
+
+
+def measure_counts(unigrams: pl.DataFrame, bigrams: pl.DataFrame) -> list[dict[str, object]]:
+    """SE, JE and CE = JE - H(first), each by every estimator, with what tells how far to trust them."""
+    tokens, pairs = unigrams["n"].to_numpy(), bigrams["n"].to_numpy()
+    first = marginal_counts(bigrams["first"].to_numpy(), pairs)
+    shannon = {name: estimate(tokens) for name, estimate in ESTIMATORS.items()}
+    joint = {name: estimate(pairs) for name, estimate in ESTIMATORS.items()}
+    conditional = {name: max(0.0, joint[name] - estimate(first)) for name, estimate in ESTIMATORS.items()}
+    seen = {"tokens": int(tokens.sum()), "pairs": int(pairs.sum())}
+    return [
+        {"measure": "SE", **shannon, "tokens": seen["tokens"], **diagnostics(tokens)},
+        {"measure": "JE", **joint, **seen, **diagnostics(pairs)},
+        {"measure": "CE", **conditional, **seen, **diagnostics(pairs)},
+    ]
+
+
+def diagnostics(counts: np.ndarray) -> dict[str, object]:
+    """Distinct values, those seen once, and the share of the probability that the distinct ones cover."""
+    return {"distinct": len(counts), "singletons": int((counts == 1).sum()), "coverage": coverage(counts)}
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

@@ -1,0 +1,231 @@
+"""Tokenise the raw files of one shard in one pass: rows of token ids, n-gram counts and a sample, per split and domain.
+
+JSON lines (plain, .gz, .xz, .zst), tokenizer.json -> a folder per split of {domain}.bin (rows one after the other,
+little-endian ids), {domain}.unigrams.parquet (token, n), {domain}.bigrams.parquet (first, second, n),
+{domain}.sample.jsonl (the texts of smallest hash) and report.json (what came in, was kept, rejected, dropped)
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import smart_open
+from tokenizers import Tokenizer
+
+from bimix.documents import Reader, hash_text, is_within
+from bimix.errors import InputError, run
+from bimix.ngrams import NgramCounter
+from bimix.outputs import replacing_folder, write_json
+from bimix.rows import Packer, id_type
+from bimix.samples import Smallest
+
+BATCH_CHARACTERS = 2**20  # texts encoded together: enough for all threads, some 100 MB of encodings at most
+SPLITS = ("train", "validation")
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", nargs="+", required=True, help="raw files: paths or addresses that smart_open reads")
+    parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
+    parser.add_argument("--end-of-text", required=True, help="token that is put after each document")
+    parser.add_argument("--sequence-length", type=int, required=True, help="tokens in a row")
+    parser.add_argument("--text-field", required=True, help="dotted name of the field that holds the text")
+    parser.add_argument(
+        "--domain-field", type=json.loads, required=True, help="dotted name, JSON; null: one domain only"
+    )
+    parser.add_argument("--domains", nargs="+", required=True, help="domains that these files may hold")
+    parser.add_argument(
+        "--labels", type=json.loads, required=True, help="{domain: value of its field}, where it differs"
+    )
+    parser.add_argument("--cut-characters", type=json.loads, required=True, help="longest document; null: no cutting")
+    parser.add_argument("--rejects", type=float, required=True, help="share of records that may be rejected")
+    parser.add_argument(
+        "--split", choices=[*SPLITS, "hash"], required=True, help="where documents go; hash: by their text"
+    )
+    parser.add_argument("--validation-share", type=float, required=True, help="share held out where --split is hash")
+    parser.add_argument("--sample-documents", type=int, required=True, help="size of the sample of each domain")
+    parser.add_argument("--threads", type=int, required=True, help="threads of the tokenizer")
+    parser.add_argument("--train", type=Path, required=True, help="folder to write")
+    parser.add_argument("--validation", type=Path, required=True, help="folder to write")
+    options = parser.parse_args(argv)
+    if options.domain_field is None and len(options.domains) != 1:
+        raise InputError("Without a domain field the files of a shard hold one domain; set corpus.domain_field.")
+
+    domains = {options.labels.get(domain, domain): domain for domain in options.domains}
+    if len(domains) < len(options.domains):
+        raise InputError("Two domains have the same label in their records; set corpus.labels to tell them apart.")
+
+    # the thread pool of the tokenizers reads these once, when it is first used
+    os.environ["RAYON_NUM_THREADS"] = str(options.threads)
+    os.environ["TOKENIZERS_PARALLELISM"] = "true"
+    share = {"train": 0.0, "validation": 1.0, "hash": options.validation_share}[options.split]
+    tokenizer, end = load_tokenizer(options.tokenizer, options.end_of_text)
+    vocabulary = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
+
+    reader = Reader(options.text_field, options.domain_field, domains, options.cut_characters, options.rejects)
+    with ExitStack() as stack:
+        folders = {split: stack.enter_context(replacing_folder(getattr(options, split))) for split in SPLITS}
+        streams: dict[tuple[str, str], Stream] = {}
+        progress = Progress()
+        documents = read_documents(reader, options.files, share)
+        for batch in batches(documents):
+            encodings = tokenizer.encode_batch_fast([text for _, _, text, _ in batch], add_special_tokens=False)
+            for (split, domain, text, key), encoding in zip(batch, encodings, strict=True):
+                if (split, domain) not in streams:
+                    stream = Stream(
+                        folders[split] / domain, options.sequence_length, vocabulary, options.sample_documents
+                    )
+                    streams[split, domain] = stack.enter_context(stream)
+                streams[split, domain].add(text, key, [*encoding.ids, end])
+            for stream in streams.values():
+                stream.pack()
+            progress.show(sum(stream.tokens for stream in streams.values()))
+        reader.check()
+        for stream in streams.values():
+            stream.finish()
+        for split in SPLITS:
+            report = {
+                "files": options.files,
+                "records": {
+                    "in": reader.records,
+                    "kept": reader.kept,
+                    "rejected": dict(sorted(reader.rejected.items())),
+                },
+                "sequence_length": options.sequence_length,
+                "vocabulary": vocabulary,
+                "domains": {name: stream.report() for (own, name), stream in sorted(streams.items()) if own == split},
+            }
+            write_json(folders[split] / "report.json", report)
+
+
+def load_tokenizer(path: Path, end_of_text: str) -> tuple[Tokenizer, int]:
+    """The tokenizer, set so that no text can write a special token, and the id of its end of text."""
+    definition = json.loads(path.read_text(encoding="utf-8"))
+    for token in definition.get("added_tokens", []):
+        # some files list the end of text as an ordinary added token, which a document could then write
+        token["special"] = token["special"] or token["content"] == end_of_text
+    tokenizer = Tokenizer.from_str(json.dumps(definition))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True
+    end = tokenizer.token_to_id(end_of_text)
+    if end is None:
+        raise InputError(f"{path} has no token {end_of_text!r}; set end_of_text to the one that ends its documents.")
+    return tokenizer, end
+
+
+def read_documents(reader: Reader, files: list[str], share: float) -> Iterator[tuple[str, str, str, bytes]]:
+    """Split, domain, text and hash of each document of the files."""
+    for name in files:
+        with smart_open.open(name, "rb") as stream:
+            for text, domain in reader.read(stream, name):
+                key = hash_text(text)
+                yield "validation" if is_within(key[:8], share) else "train", domain, text, key
+
+
+def batches(documents: Iterable[tuple[str, str, str, bytes]]) -> Iterator[list[tuple[str, str, str, bytes]]]:
+    """Documents in lists of BATCH_CHARACTERS characters or a little more."""
+    batch, characters = [], 0
+    for document in documents:
+        batch.append(document)
+        characters += len(document[2])
+        if characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+class Stream:
+    """What one split of one domain leaves in its folder; files open with the `with` block, tables come with `finish`."""
+
+    def __init__(self, path: Path, sequence_length: int, vocabulary: int, sample: int) -> None:
+        self.path = path
+        self.packer = Packer(sequence_length, id_type(vocabulary))
+        self.counter = NgramCounter(vocabulary)
+        self.smallest = Smallest(sample)
+        self.digest = hashlib.blake2b(digest_size=16)
+        self.waiting: list[int] = []
+        self.documents = self.tokens = self.rows = 0
+
+    def __enter__(self) -> "Stream":
+        self.bin = self._file("bin").open("wb")
+        self.texts = self._file("texts").open("w+b")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bin.close()
+        self.texts.close()
+
+    def add(self, text: str, key: bytes, ids: list[int]) -> None:
+        """Take in one document and its ids, the end of text included."""
+        self.documents += 1
+        self.waiting += ids
+        if self.smallest.wants(key):
+            self.smallest.offer(key, self.texts.tell())
+            line = json.dumps({"key": key.hex(), "text": text}, ensure_ascii=False)
+            self.texts.write(line.encode("utf-8") + b"\n")
+
+    def pack(self) -> None:
+        """Cut the ids that came in since the last call into rows; write and count them."""
+        self.tokens += len(self.waiting)
+        rows = self.packer.add(np.array(self.waiting, dtype=self.packer.left.dtype))
+        self.waiting = []
+        self.rows += len(rows)
+        self.bin.write(rows)
+        self.digest.update(rows)
+        self.counter.add(rows)
+
+    def finish(self) -> None:
+        """Write the counts and the chosen texts."""
+        tokens, counts = self.counter.tokens()
+        pl.DataFrame({"token": tokens, "n": counts}).write_parquet(self._file("unigrams.parquet"))
+        first, second, counts = self.counter.pairs()
+        pl.DataFrame({"first": first, "second": second, "n": counts}).write_parquet(self._file("bigrams.parquet"))
+        with self._file("sample.jsonl").open("wb") as chosen:
+            for place in self.smallest.places():
+                self.texts.seek(place)
+                chosen.write(self.texts.readline())
+        self.texts.close()
+        self._file("texts").unlink()
+
+    def report(self) -> dict[str, object]:
+        """Account of the stream: tokens made = tokens in rows + dropped tail."""
+        return {
+            "documents": self.documents,
+            "tokens": self.tokens,
+            "rows": self.rows,
+            "tokens_in_rows": self.rows * self.packer.length,
+            "dropped_tail": self.packer.tail,
+            "dtype": self.packer.left.dtype.name,
+            "digest": self.digest.hexdigest(),
+        }
+
+    def _file(self, ending: str) -> Path:
+        # not with_suffix: a domain's name may hold dots
+        return self.path.with_name(f"{self.path.name}.{ending}")
+
+
+class Progress:
+    """Tokens so far and tokens per second, on standard error, every ten seconds."""
+
+    def __init__(self) -> None:
+        self.started = self.shown = time.monotonic()
+
+    def show(self, tokens: int) -> None:
+        now = time.monotonic()
+        if now - self.shown >= 10:
+            print(f"{tokens:,} tokens, {tokens / (now - self.started):,.0f} tokens/s", file=sys.stderr, flush=True)
+            self.shown = now
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

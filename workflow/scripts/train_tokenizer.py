@@ -1,0 +1,70 @@
+"""Train a byte-level BPE tokenizer on the training documents of a corpus.
+
+JSON lines (plain, .gz, .xz, .zst) -> tokenizer.json, in which the end of text has id 0
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import smart_open
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from bimix.documents import Reader, hash_text, is_within
+from bimix.errors import InputError, run
+from bimix.outputs import replacing
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, fromfile_prefix_chars="@")
+    parser.add_argument("--files", nargs="+", required=True, help="raw training files (or @file, one to a line)")
+    parser.add_argument("--text-field", required=True, help="dotted name of the field that holds the text")
+    parser.add_argument("--cut-characters", type=json.loads, required=True, help="longest document; null: no cutting")
+    parser.add_argument("--rejects", type=float, required=True, help="share of records that may be rejected")
+    parser.add_argument("--validation-share", type=float, required=True, help="share held out by hash: not read here")
+    parser.add_argument("--share", type=float, required=True, help="share of the other documents to train on, by hash")
+    parser.add_argument("--vocabulary", type=int, required=True, help="number of tokens")
+    parser.add_argument("--end-of-text", required=True, help="token that is put after each document")
+    parser.add_argument("--threads", type=int, required=True, help="threads of the trainer")
+    parser.add_argument("--out", type=Path, required=True, help="tokenizer.json to write")
+    options = parser.parse_args(argv)
+
+    # the thread pool of the tokenizers reads these once, when it is first used
+    os.environ["RAYON_NUM_THREADS"] = str(options.threads)
+    os.environ["TOKENIZERS_PARALLELISM"] = "true"
+    reader = Reader(options.text_field, None, {"": ""}, options.cut_characters, options.rejects)
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=options.vocabulary,
+        special_tokens=[options.end_of_text],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(read_texts(reader, options.files, options.validation_share, options.share), trainer)
+    reader.check()
+    if tokenizer.get_vocab_size() < options.vocabulary:
+        raise InputError(
+            f"The text yields {tokenizer.get_vocab_size()} tokens, fewer than the vocabulary of {options.vocabulary}; "
+            f"train on a larger share or set a smaller vocabulary."
+        )
+    with replacing(options.out) as temporary:
+        tokenizer.save(str(temporary))
+
+
+def read_texts(reader: Reader, files: list[str], validation_share: float, share: float) -> Iterator[str]:
+    """Texts of the chosen training documents."""
+    for name in files:
+        with smart_open.open(name, "rb") as stream:
+            for text, _ in reader.read(stream, name):
+                key = hash_text(text)
+                if not is_within(key[:8], validation_share) and is_within(key[8:], share):
+                    yield text
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
