@@ -35,8 +35,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
             count = rows if split == "train" else VALIDATION_ROWS
             path = folder / f"{split}.{domain}.bin"
             markov_rows(seed, count).tofile(path)
-            lines.append((domain, str(path), count, count * ROW_TOKENS, count, "uint16"))
-        columns = ["domain", "path", "rows", "tokens", "documents", "dtype"]
+            lines.append((domain, str(path), count, count * ROW_TOKENS, count, "uint16", f"{split}.{domain}"))
+        columns = ["domain", "path", "rows", "tokens", "documents", "dtype", "digest"]
         pl.DataFrame(lines, schema=columns, orient="row").write_parquet(folder / f"{split}.parquet")
     words = {f"w{number}": number for number in range(VOCABULARY)}
     Tokenizer(WordLevel(words, unk_token="w0")).save(str(folder / "tokenizer.json"))

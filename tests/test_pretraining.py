@@ -32,12 +32,12 @@ RECIPE = {
 }
 
 
-def command(corpus: Path, out: Path, processes: int = 1, micro_batch: int = 4, **changes: object) -> list[str]:
+def command(corpus: Path, out: Path, processes: int = 1, micro_batch: int | str = 4, **changes: object) -> list[str]:
     launcher = [sys.executable]
     if processes > 1:
         launcher = ["accelerate", "launch", "--multi_gpu", "--num_processes", str(processes), "--num_machines", "1"]
         launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
-    flags = ["--cpu", "--processes", str(processes), "--micro-batch", str(micro_batch), "--loss-chunk", "0"]
+    flags = ["--cpu", "--processes", str(processes), "--micro-batch", str(micro_batch), "--loss-chunk", "all"]
     for name in ("train", "validation"):
         flags += [f"--{name}", str(corpus / f"{name}.parquet")]
     flags += ["--tokenizer", str(corpus / "tokenizer.json"), "--mixture", str(corpus / "mixture.json")]
@@ -117,9 +117,9 @@ def test_the_folder_of_another_configuration_is_refused(corpus: Path, undisturbe
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("processes", "micro_batch"), [(1, 1), (2, 4), (2, 1)])
+@pytest.mark.parametrize(("processes", "micro_batch"), [(1, 1), (1, "auto"), (2, 4), (2, 1)])
 def test_processes_and_micro_batches_do_not_change_the_losses(
-    corpus: Path, tmp_path: Path, undisturbed: Path, processes: int, micro_batch: int
+    corpus: Path, tmp_path: Path, undisturbed: Path, processes: int, micro_batch: int | str
 ) -> None:
     execute(command(corpus, tmp_path, processes=processes, micro_batch=micro_batch))
     expected, got = (pl.read_parquet(folder / "losses.parquet") for folder in (undisturbed, tmp_path))

@@ -26,6 +26,7 @@ rule pretrain_model:
         gpu=lookup("models/{model}/launch/gpus", within=config),
         micro_batch=lookup("models/{model}/launch/micro_batch", within=config),
         loss_chunk=lookup("models/{model}/launch/loss_chunk", within=config),
+        compile=lookup("models/{model}/launch/compile", within=config),
     params:
         shape=as_json("models/{model}/shape"),
         recipe=as_json("datasets/{dataset}/training/{model}"),
@@ -47,6 +48,7 @@ rule pretrain_model:
             --processes "$processes" \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
+            $([ {resources.compile} = no ] || echo --compile) \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \

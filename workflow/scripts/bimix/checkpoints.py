@@ -40,10 +40,16 @@ def claim(folder: Path, fingerprint: dict) -> None:
         )
 
 
-def save(folder: Path, step: int, state: dict) -> None:
-    """Write the state after `step` updates and drop all but the last two."""
-    with replacing(folder / f"step-{step:09d}.pt") as temporary:
-        torch.save(state, temporary)
+def save(folder: Path, state: dict) -> None:
+    """Write the state after `state["step"]` updates and drop all but the last two; a full disk costs nothing older."""
+    path = folder / f"step-{state['step']:09d}.pt"
+    try:
+        with replacing(path) as temporary:
+            torch.save(state, temporary)
+    except (OSError, RuntimeError) as error:  # torch's own writer turns a full disk into a RuntimeError
+        raise InputError(
+            f"{path} cannot be written ({error}); make room and start again from the checkpoint before it."
+        ) from error
     for old in sorted(folder.glob("step-*.pt"))[:-KEPT]:
         old.unlink()
 

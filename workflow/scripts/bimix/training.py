@@ -4,13 +4,16 @@ The loader and the scheduler are not handed to Accelerate: rows are a pure funct
 (`schedules`), so each process takes its slice of the global batch by itself and nothing has to be fast-forwarded.
 """
 
+import queue
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from accelerate import Accelerator
+from accelerate.utils import find_executable_batch_size
 from torch import Tensor, nn
 
 from bimix.order import next_rows
@@ -64,29 +67,75 @@ def own_slice(rows: int, process: int, processes: int) -> slice:
     return slice(rows * process // processes, rows * (process + 1) // processes)
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one update: this process's `rows` (own rows, length), the global batch's `counts` (m,) of domains and,
+    after it, the rows `taken` (m,) of each domain since the run began."""
+
+    rows: Tensor
+    counts: np.ndarray
+    taken: np.ndarray
+
+
 def batches(
-    store: RowStore, proportions: np.ndarray, recipe: Recipe, taken: np.ndarray, process: int, processes: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield for each update this process's rows, int32 (own rows, row length), and the new `taken` (m,)."""
+    store: RowStore,
+    proportions: np.ndarray,
+    recipe: Recipe,
+    taken: np.ndarray,
+    steps: int,
+    process: int,
+    processes: int,
+    pinned: bool,
+) -> Iterator[Batch]:
+    """Yield the batches of the next `steps` updates; `pinned` rows can be copied to a GPU while it computes."""
     own = own_slice(recipe.batch_rows, process, processes)
-    while True:
-        chosen, numbers, taken = next_rows(
+    for _ in range(steps):
+        chosen, numbers, after = next_rows(
             recipe.seed, store.domains, proportions, store.sizes, taken, recipe.batch_rows
         )
-        yield store.read(chosen[own], numbers[own]), taken
+        rows = torch.from_numpy(store.read(chosen[own], numbers[own]))
+        yield Batch(rows.pin_memory() if pinned else rows, after - taken, after)
+        taken = after
 
 
-def to_device(rows: np.ndarray, device: torch.device) -> Tensor:
-    """Copy rows to the device, without waiting for it where there is one."""
-    tensor = torch.from_numpy(rows)
-    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
+def ahead(items: Iterator[Batch], depth: int = 4) -> Iterator[Batch]:
+    """The same items, made by a thread up to `depth` of them before they are asked for; its error is raised here."""
+    waiting: queue.Queue = queue.Queue(depth)
+    left = threading.Event()
+
+    def hand_over(item: object) -> bool:
+        while not left.is_set():
+            try:
+                waiting.put(item, timeout=1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for item in items:
+                if not hand_over(item):
+                    return
+            hand_over(None)
+        except Exception as error:  # handed to the thread that waits, whatever it is
+            hand_over(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        while (item := waiting.get()) is not None:
+            if isinstance(item, Exception):
+                raise item
+            yield item
+    finally:
+        left.set()
 
 
 def update(
     accelerator: Accelerator,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    rows: np.ndarray,
+    rows: Tensor,
     recipe: Recipe,
     step: int,
     micro_batch: int,
@@ -94,17 +143,17 @@ def update(
     """One update from this process's `rows`; returns its share of the batch's mean loss and the gradient norm.
 
     Every micro-batch is weighted by its rows and the sum scaled to the global batch, so that neither the micro-batch
-    nor the number of processes changes the gradient (DistributedDataParallel averages over processes).
+    nor the number of processes changes the gradient (DistributedDataParallel averages over processes). Nothing in here
+    waits for the device.
     """
     for group in optimizer.param_groups:
         group["lr"] = recipe.rate(step)
     total = torch.zeros((), device=accelerator.device)
-    parts = range(0, len(rows), micro_batch)
-    for start in parts:
-        part = to_device(rows[start : start + micro_batch], accelerator.device)
-        weight = len(part) / recipe.batch_rows
-        with nullcontext() if start == parts[-1] else accelerator.no_sync(model):
-            loss = model(part) * weight
+    starts = range(0, len(rows), micro_batch)
+    for start in starts:
+        part = rows[start : start + micro_batch].to(accelerator.device, non_blocking=True)
+        with nullcontext() if start == starts[-1] else accelerator.no_sync(model):
+            loss = model(part) * (len(part) / recipe.batch_rows)
             accelerator.backward(loss * accelerator.num_processes)
         total += loss.detach()
     norm = accelerator.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm)
@@ -113,22 +162,65 @@ def update(
     return total, norm
 
 
+def largest_micro_batch(accelerator: Accelerator, model: nn.Module, rows: int, row_length: int) -> int:
+    """Rows at once, at most `rows`, whose forward and backward pass fit into the device's memory, same in all processes.
+
+    Tried out, from above, halving; the optimizer's two moments are set aside meanwhile.
+    """
+    moments = [torch.empty_like(weight) for weight in model.parameters() for _ in range(2)]
+
+    @find_executable_batch_size(starting_batch_size=rows)
+    def attempt(micro_batch: int) -> int:
+        with accelerator.no_sync(model):
+            accelerator.backward(
+                model(torch.zeros(micro_batch, row_length, dtype=torch.int32, device=accelerator.device))
+            )
+        return micro_batch
+
+    found = attempt()
+    del moments
+    model.zero_grad(set_to_none=True)
+    everyone = accelerator.gather(torch.tensor([found], device=accelerator.device))
+    return int(everyone.min())
+
+
 @torch.no_grad()
 def evaluate(accelerator: Accelerator, model: nn.Module, validation: list[np.ndarray], micro_batch: int) -> list[float]:
     """Loss in nats per token of each domain on its `validation` rows, summed in fp64 over all processes (METHODS 2)."""
-    model.eval()
     sums = torch.zeros(len(validation), dtype=torch.float64, device=accelerator.device)
     for domain, rows in enumerate(validation):
         own = rows[own_slice(len(rows), accelerator.process_index, accelerator.num_processes)]
         for start in range(0, len(own), micro_batch):
-            part = to_device(own[start : start + micro_batch], accelerator.device)
+            part = torch.from_numpy(own[start : start + micro_batch]).to(accelerator.device)
             sums[domain] += model(part).double() * len(part)
-    model.train()
     sums = accelerator.reduce(sums, reduction="sum")
     return (sums.cpu().numpy() / [len(rows) for rows in validation]).tolist()
 
 
-def agree(accelerator: Accelerator, wish: Callable[[], bool]) -> bool:
-    """Whether any process wishes it, the same answer in all of them."""
-    flag = torch.tensor(int(wish()), device=accelerator.device)
-    return bool(accelerator.reduce(flag, reduction="sum").item()) if accelerator.num_processes > 1 else wish()
+@dataclass
+class Watch:
+    """Remembers, on the device, the first update since the last look whose loss or gradient was not finite."""
+
+    accelerator: Accelerator
+    seen: list[tuple[int, np.ndarray, Tensor, Tensor]] = field(default_factory=list)
+
+    def note(self, step: int, counts: np.ndarray, loss: Tensor, norm: Tensor) -> None:
+        """Keep what update `step` gave: the batch's rows by domain (m,), this process's loss, the gradient norm."""
+        self.seen.append((step, counts, loss, norm))
+
+    def look(self, wish: Callable[[], bool]) -> tuple[bool, tuple[int, np.ndarray, float, float] | None]:
+        """Whether any process has the `wish`, and the first bad (step, counts, loss, norm); the same in all processes.
+
+        The only place that waits for the device between two evaluations.
+        """
+        device = self.accelerator.device
+        shares = [loss for _, _, loss, _ in self.seen]
+        losses = torch.stack([*shares, torch.tensor(float(wish()), device=device)])
+        *losses, wishes = self.accelerator.reduce(losses, reduction="sum").tolist()
+        norms = torch.stack([norm for _, _, _, norm in self.seen]).tolist()
+        notes = [(step, counts) for step, counts, _, _ in self.seen]
+        self.seen.clear()
+        for (step, counts), loss, norm in zip(notes, losses, norms, strict=True):
+            if not np.isfinite(loss) or not np.isfinite(norm):
+                return wishes > 0, (step, counts, loss, norm)
+        return wishes > 0, None
