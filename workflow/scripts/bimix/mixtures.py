@@ -11,7 +11,7 @@ SUM_TOLERANCE = 1e-6
 
 
 def softmax(entropies: np.ndarray) -> np.ndarray:
-    """Proportions r_i = exp(H_i) / sum_j exp(H_j) of entropies in nats, both (m,) (paper Sec. 4, Eq. 12)."""
+    """Proportions r_i = exp(H_i) / sum_j exp(H_j) of entropies in nats, both (m,) (paper Sec. 4, Eq. 13)."""
     weights = np.exp(entropies - entropies.max())
     return weights / weights.sum()
 
