@@ -3,6 +3,8 @@
 import json
 import os
 import random
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -10,6 +12,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+
+from bimix import checkpoints
 
 SCRIPT = Path(__file__).parents[1] / "workflow/scripts/pretrain_model.py"
 SHAPE = {"layers": 1, "width": 16, "heads": 2}
@@ -63,11 +67,12 @@ def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def kill_at_line(arguments: list[str], lines: int, number: signal.Signals) -> int:
-    """Start a run, send it the signal once it has printed `lines` lines, and return its exit status."""
-    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    """Start a run, send all its processes the signal once it has printed `lines` lines, and return its exit status."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
     for _ in range(lines):
         process.stderr.readline()
-    process.send_signal(number)
+    os.killpg(process.pid, number)
     process.stderr.read()
     return process.wait()
 
@@ -81,12 +86,93 @@ def same_results(first: Path, second: Path) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_run_resumes_to_the_same_bytes(corpus: Path, tmp_path: Path, undisturbed: Path, number) -> None:
-    lines = random.Random(int(number)).randint(2, 5)
-    status = kill_at_line(command(corpus, tmp_path), lines, number)
-    assert status in ({-9} if number == signal.SIGKILL else {75, 0})
+    draw = random.Random(int(number))
+    for _ in range(3):
+        # SIGTERM saves where it hits, SIGKILL goes back to the last evaluation
+        status = kill_at_line(command(corpus, tmp_path), draw.randint(1, 3), number)
+        assert status in ({-9, 0} if number == signal.SIGKILL else {75, 0})
     execute(command(corpus, tmp_path))
     assert same_results(tmp_path, undisturbed)
     assert len(list((tmp_path / "state").glob("step-*.pt"))) == 2
+
+
+@pytest.mark.slow
+def test_two_processes_killed_resume_to_the_bytes_of_two_undisturbed(corpus: Path, tmp_path: Path) -> None:
+    execute(command(corpus, tmp_path / "whole", processes=2))
+    assert kill_at_line(command(corpus, tmp_path / "killed", processes=2), 3, signal.SIGKILL)
+    kill_at_line(command(corpus, tmp_path / "killed", processes=2), 2, signal.SIGTERM)
+    execute(command(corpus, tmp_path / "killed", processes=2))
+    assert same_results(tmp_path / "killed", tmp_path / "whole")
+
+
+DIES_IN_A_CHECKPOINT = """
+import os, runpy, signal, sys, torch
+write, calls = torch.save, []
+def dying(state, path):
+    calls.append(path)
+    write(state, path)
+    if len(calls) == 3:
+        os.truncate(path, os.path.getsize(path) // 2)
+        os.kill(os.getpid(), signal.SIGKILL)
+torch.save = dying
+sys.argv = sys.argv[1:]
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.slow
+def test_a_kill_while_a_checkpoint_is_written_loses_nothing_before(
+    corpus: Path, tmp_path: Path, undisturbed: Path
+) -> None:
+    execute([sys.executable, "-c", DIES_IN_A_CHECKPOINT, *command(corpus, tmp_path)[1:]], expected=-9)
+    assert "update 20 of 60" in execute(command(corpus, tmp_path))
+    assert same_results(tmp_path, undisturbed)
+
+
+def limited_files() -> None:
+    """What a full disk looks like to a process: no file may grow beyond 40 kB."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_a_sentence_and_the_checkpoint_before_stays(
+    corpus: Path, tmp_path: Path, undisturbed: Path
+) -> None:
+    kill_at_line(command(corpus, tmp_path), 3, signal.SIGKILL)
+    before = sorted((tmp_path / "state").glob("step-*.pt"))
+    contents = [path.read_bytes() for path in before]
+    done = subprocess.run(
+        command(corpus, tmp_path), capture_output=True, text=True, check=False, preexec_fn=limited_files
+    )
+    assert done.returncode == 1
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [path.read_bytes() for path in before] == contents
+    execute(command(corpus, tmp_path))
+    assert same_results(tmp_path, undisturbed)
+
+
+@pytest.mark.slow
+def test_a_loss_that_is_not_finite_stops_with_step_rows_rate_and_norm(corpus: Path, tmp_path: Path) -> None:
+    complaint = execute(command(corpus, tmp_path, learning_rate=1e20, final_learning_rate=1e20), expected=1)
+    assert re.search(r"At step \d+ the loss is .* gradient norm .* rate of 1e\+20 .*: bees \d, cats \d", complaint)
+    assert "Traceback" not in complaint
+
+
+@pytest.mark.slow
+def test_two_launches_of_one_run_are_kept_apart(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    with checkpoints.lock(tmp_path / "state"):
+        assert "Another process is training" in execute(command(corpus, tmp_path), expected=1)
+
+
+@pytest.mark.slow
+def test_a_deadline_saves_the_state_and_stops(corpus: Path, tmp_path: Path, undisturbed: Path) -> None:
+    assert "Stopped at step 1 " in execute([*command(corpus, tmp_path), "--max-seconds", "0"], expected=75)
+    execute(command(corpus, tmp_path))
+    assert same_results(tmp_path, undisturbed)
 
 
 @pytest.mark.slow

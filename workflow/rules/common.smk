@@ -65,6 +65,9 @@ def complete_dataset(dataset):
     for group in [block["optimum"]["group"], *block["held_out"]]:
         if group not in block["groups"]:
             refuse(f"datasets/{dataset}", f"no group {group!r}; `groups` has {', '.join(block['groups'])}.")
+    for model in block.get("seeds", {}):
+        if model not in block["training"]:
+            refuse(f"datasets/{dataset}/seeds/{model}", "no training settings for this model.")
     for key in ("optimum", "compare"):
         if block[key]["model"] not in block["training"]:
             refuse(f"datasets/{dataset}/{key}/model", f"no training settings for {block[key]['model']!r}.")
@@ -78,6 +81,36 @@ def one_of(names):
 def as_json(path):
     """A function of the wildcards that gives a slice of the config as JSON."""
     return lambda wildcards: json.dumps(lookup(path.format(**wildcards), within=config), sort_keys=True)
+
+
+def runs_of(dataset, model, group):
+    """Runs of a group as (folder name, mixture, seed): the recipe's seed first, then `seeds`, in folders mixture@seed."""
+    block = config["datasets"][dataset]
+    own = block["training"][model]["seed"]
+    runs = []
+    for mixture in block["groups"][group]:
+        runs.append((mixture, mixture, own))
+        runs += [(f"{mixture}@{seed}", mixture, seed) for seed in block.get("seeds", {}).get(model, []) if seed != own]
+    return runs
+
+
+def run_losses(wildcards):
+    """Loss tables of a group's runs."""
+    folder = f"results/{wildcards.dataset}/runs/{wildcards.model}"
+    return [f"{folder}/{run[0]}/losses.parquet" for run in runs_of(wildcards.dataset, wildcards.model, wildcards.group)]
+
+
+def run_column(column):
+    """A function of the wildcards that gives one entry of `runs_of` for each run of a group."""
+    return lambda wildcards: [run[column] for run in runs_of(wildcards.dataset, wildcards.model, wildcards.group)]
+
+
+def recipe_json(wildcards):
+    """Training settings of one run; `mixture@seed` has another seed than its model's others."""
+    recipe = dict(config["datasets"][wildcards.dataset]["training"][wildcards.model])
+    if "@" in wildcards.run:
+        recipe["seed"] = int(wildcards.run.split("@")[1])
+    return json.dumps(recipe, sort_keys=True)
 
 
 def raw_files(dataset):
@@ -164,5 +197,6 @@ wildcard_constraints:
     law=one_of(LAWS),
     measure=one_of(MEASURES),
     shard=r"[^/]+",
-    mixture=r"[^/]+",
+    mixture=r"[^/@]+",
+    run=r"[^/@]+(@\d+)?",
     split="train|validation",

@@ -1,5 +1,5 @@
 # Chapter 3: training.
-#   tokens/*.parquet, mixtures/{mixture}.json -> runs/{model}/{mixture}/ -> losses/{model}/{group}.parquet
+#   tokens/*.parquet, mixtures/{mixture}.json -> runs/{model}/{run}/ -> losses/{model}/{group}.parquet
 # The optimised mixture is trained on like any other. Scripts are no inputs here: a week of GPUs is never thrown away
 # because a comment changed. What a run must be repeated for is in its fingerprint (state/fingerprint.json).
 
@@ -10,15 +10,15 @@ rule pretrain_model:
         train="results/{dataset}/tokens/train.parquet",
         validation="results/{dataset}/tokens/validation.parquet",
         tokenizer="results/{dataset}/tokenizer.json",
-        mixture="results/{dataset}/mixtures/{mixture}.json",
+        mixture=lambda wildcards: f"results/{wildcards.dataset}/mixtures/{wildcards.run.split('@')[0]}.json",
     output:
-        losses="results/{dataset}/runs/{model}/{mixture}/losses.parquet",
-        weights="results/{dataset}/runs/{model}/{mixture}/model.safetensors",
-        report="results/{dataset}/runs/{model}/{mixture}/run.json",
+        losses="results/{dataset}/runs/{model}/{run}/losses.parquet",
+        weights="results/{dataset}/runs/{model}/{run}/model.safetensors",
+        report="results/{dataset}/runs/{model}/{run}/run.json",
     log:
-        "results/{dataset}/logs/pretrain_model/{model}/{mixture}.log",
+        "results/{dataset}/logs/pretrain_model/{model}/{run}.log",
     benchmark:
-        "results/{dataset}/benchmarks/pretrain_model/{model}/{mixture}.tsv"
+        "results/{dataset}/benchmarks/pretrain_model/{model}/{run}.tsv"
     conda:
         "../../envs/torch.yaml"
     threads: lookup("models/{model}/launch/threads", within=config)
@@ -29,8 +29,8 @@ rule pretrain_model:
         compile=lookup("models/{model}/launch/compile", within=config),
     params:
         shape=as_json("models/{model}/shape"),
-        recipe=as_json("datasets/{dataset}/training/{model}"),
-        state="results/{dataset}/runs/{model}/{mixture}/state",
+        recipe=recipe_json,
+        state="results/{dataset}/runs/{model}/{run}/state",
     shell:
         r"""
         processes=$(({resources.gpu} > 1 ? {resources.gpu} : 1))
@@ -64,12 +64,9 @@ rule pretrain_model:
 
 
 rule gather_losses:
-    """The losses of a group's runs as one tidy table: mixture, step, tokens, domain, loss."""
+    """The losses of a group's runs as one tidy table: mixture, seed, step, tokens, domain, loss."""
     input:
-        losses=collect(
-            "results/{{dataset}}/runs/{{model}}/{mixture}/losses.parquet",
-            mixture=lookup("datasets/{dataset}/groups/{group}", within=config),
-        ),
+        losses=run_losses,
         script="workflow/scripts/gather_losses.py",
     output:
         table="results/{dataset}/losses/{model}/{group}.parquet",
@@ -80,12 +77,44 @@ rule gather_losses:
     conda:
         "../../envs/analysis.yaml"
     params:
-        names=lookup("datasets/{dataset}/groups/{group}", within=config),
+        names=run_column(1),
+        seeds=run_column(2),
     shell:
         r"""
         python workflow/scripts/gather_losses.py \
             --losses {input.losses:q} \
             --names {params.names:q} \
+            --seeds {params.seeds:q} \
             --out {output.table:q} \
+            2>{log:q}
+        """
+
+
+rule export_model:
+    """A trained model as a folder for transformers, vLLM and lm-evaluation-harness; made when it is asked for."""
+    input:
+        weights="results/{dataset}/runs/{model}/{mixture}/model.safetensors",
+        tokenizer="results/{dataset}/tokenizer.json",
+        script="workflow/scripts/export_model.py",
+        module="workflow/scripts/bimix/export.py",
+    output:
+        folder=directory("results/{dataset}/runs/{model}/{mixture}/export"),
+    log:
+        "results/{dataset}/logs/export_model/{model}/{mixture}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/export_model/{model}/{mixture}.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    params:
+        end_of_text=lookup("datasets/{dataset}/tokenizer/end_of_text", within=config),
+        sequence_length=lookup("datasets/{dataset}/sequence_length", within=config),
+    shell:
+        r"""
+        python workflow/scripts/export_model.py \
+            --weights {input.weights:q} \
+            --tokenizer {input.tokenizer:q} \
+            --end-of-text {params.end_of_text:q} \
+            --sequence-length {params.sequence_length} \
+            --out {output.folder:q} \
             2>{log:q}
         """

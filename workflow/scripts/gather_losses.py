@@ -1,6 +1,6 @@
 """Put the losses of several runs into one tidy table.
 
-runs/{model}/{mixture}/losses.parquet ... -> losses/{model}/{group}.parquet (mixture, step, tokens, domain, loss)
+runs/{model}/{mixture}/losses.parquet ... -> losses/{model}/{group}.parquet (mixture, seed, step, tokens, domain, loss)
 """
 
 import argparse
@@ -17,11 +17,12 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--losses", type=Path, nargs="+", required=True, help="step, tokens, domain, loss; parquet")
     parser.add_argument("--names", nargs="+", required=True, help="the runs' mixtures, in the same order")
+    parser.add_argument("--seeds", type=int, nargs="+", required=True, help="the runs' seeds, likewise")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     tables = [
-        pl.read_parquet(path).select(pl.lit(name).alias("mixture"), pl.all())
-        for name, path in zip(options.names, options.losses, strict=True)
+        pl.read_parquet(path).select(pl.lit(name).alias("mixture"), pl.lit(seed).alias("seed"), pl.all())
+        for name, seed, path in zip(options.names, options.seeds, options.losses, strict=True)
     ]
     write_table(pl.concat(tables), options.out)
 

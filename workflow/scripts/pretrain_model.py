@@ -163,9 +163,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--shape", type=json.loads, required=True, help="layers, width and heads, JSON")
     parser.add_argument("--recipe", type=json.loads, required=True, help="fields of training.Recipe, JSON")
     parser.add_argument("--processes", type=int, required=True, help="processes asked of the launcher")
-    parser.add_argument(
-        "--micro-batch", type=int, required=True, help="rows at once on one process; 0: as memory allows"
-    )
+    parser.add_argument("--micro-batch", required=True, help="rows at once on one process; auto: as memory allows")
     parser.add_argument("--loss-chunk", required=True, help="tokens whose scores exist at once, or all")
     parser.add_argument("--compile", action="store_true", help="compile the model; pays on a GPU")
     parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
