@@ -2,6 +2,7 @@
 #   data.smk      raw text -> tokenizer, rows of tokens, n-gram counts, entropies
 #   mixtures.smk  token shares, entropies, published columns, files of one's own -> mixtures
 #   pretrain.smk  mixtures -> losses of trained models
+#   observations.smk  losses measured elsewhere, in the place of all of the above
 #   laws.smk      losses -> fitted law, its scores, the optimised mixture (which pretrain.smk then trains on)
 #   figures.smk   all of it -> figures, tables, the summary that is printed at the end
 import time
@@ -17,6 +18,7 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/mixtures.smk"
 include: "workflow/rules/pretrain.smk"
+include: "workflow/rules/observations.smk"
 include: "workflow/rules/laws.smk"
 include: "workflow/rules/figures.smk"
 

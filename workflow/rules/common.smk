@@ -37,6 +37,9 @@ def known_mixtures(dataset):
 def complete_dataset(dataset):
     """Write each model's recipe out in full and refuse names that nothing stands behind."""
     block = config["datasets"][dataset]
+    if "observations" in block:
+        complete_observed(dataset)
+        return
     for model, settings in block.get("training", {}).items():
         if model not in config["models"]:
             refuse(
@@ -71,6 +74,17 @@ def complete_dataset(dataset):
     for key in ("optimum", "compare"):
         if block[key]["model"] not in block["training"]:
             refuse(f"datasets/{dataset}/{key}/model", f"no training settings for {block[key]['model']!r}.")
+
+
+def complete_observed(dataset):
+    """A dataset of losses measured elsewhere: its one model is called observed; a group `all` takes every mixture."""
+    block = config["datasets"][dataset]
+    block["groups"] = {group: [] if names == "all" else names for group, names in block["groups"].items()}
+    block["groups"]["compare"] = block["compare"]["mixtures"]
+    block["optimum"]["model"] = block["compare"]["model"] = "observed"
+    for group in [block["optimum"]["group"], *block["held_out"]]:
+        if group not in block["groups"]:
+            refuse(f"datasets/{dataset}", f"no group {group!r}; `groups` has {', '.join(block['groups'])}.")
 
 
 def one_of(names):
@@ -183,16 +197,19 @@ for dataset in config["datasets"]:
     complete_dataset(dataset)
 
 DATASETS = config["datasets"]
-TRAINED_TOKENIZERS = one_of(name for name, block in DATASETS.items() if "train" in block["tokenizer"])
-FETCHED_TOKENIZERS = one_of(name for name, block in DATASETS.items() if "train" not in block["tokenizer"])
-TRAINED_VECTORS = one_of(name for name, block in DATASETS.items() if "train" in block["vectors"])
+CORPORA = {name: block for name, block in DATASETS.items() if "corpus" in block}
+TRAINED = one_of(CORPORA)
+OBSERVED = one_of(DATASETS.keys() - CORPORA.keys())
+TRAINED_TOKENIZERS = one_of(name for name, block in CORPORA.items() if "train" in block["tokenizer"])
+FETCHED_TOKENIZERS = one_of(name for name, block in CORPORA.items() if "train" not in block["tokenizer"])
+TRAINED_VECTORS = one_of(name for name, block in CORPORA.items() if "train" in block["vectors"])
 OWN_MIXTURES = one_of({name for block in DATASETS.values() for name in block.get("mixture_files", {})})
 
 
 wildcard_constraints:
     dataset=one_of(DATASETS),
-    domain=one_of({domain for block in DATASETS.values() for domain in block["domains"]}),
-    model=one_of(config["models"]),
+    domain=one_of({domain for block in CORPORA.values() for domain in block["domains"]}),
+    model=one_of([*config["models"], "observed"]),
     group=one_of({group for block in DATASETS.values() for group in block["groups"]}),
     law=one_of(LAWS),
     measure=one_of(MEASURES),

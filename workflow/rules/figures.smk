@@ -280,7 +280,12 @@ rule summarize_results:
         extrapolation="results/{dataset}/tables/extrapolation.csv",
         generalization="results/{dataset}/tables/generalization.csv",
         comparison="results/{dataset}/tables/comparison.csv",
-        mixture_figures=["results/{dataset}/figures/mixtures.svg", "results/{dataset}/figures/entropy.svg"],
+        mixture_figures="results/{dataset}/figures/mixtures.svg",
+        entropy_figure=branch(
+            lookup("datasets/{dataset}/corpus", within=config, default=None),
+            then="results/{dataset}/figures/entropy.svg",
+            otherwise=[],
+        ),
         law_figures=collect(
             "results/{{dataset}}/figures/{kind}_{model}_{law}_{group}.svg",
             kind=["steps", "proportions"],
@@ -343,7 +348,7 @@ rule summarize_results:
             --extrapolation {input.extrapolation:q} \
             --generalization {input.generalization:q} \
             --comparison {input.comparison:q} \
-            --figures {input.mixture_figures:q} {input.law_figures:q} {input.held_out_figures:q} \
+            --figures {input.mixture_figures:q} {input.entropy_figure:q} {input.law_figures:q} {input.held_out_figures:q} \
             {input.fitted_figure:q} {input.compared_figure:q} \
             --out {output.text:q} \
             --page {output.page:q} \

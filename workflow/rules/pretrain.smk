@@ -64,7 +64,6 @@ rule pretrain_model:
 
 
 rule gather_losses:
-    """The losses of a group's runs as one tidy table: mixture, seed, step, tokens, domain, loss."""
     input:
         losses=run_losses,
         script="workflow/scripts/gather_losses.py",
@@ -74,6 +73,9 @@ rule gather_losses:
         "results/{dataset}/logs/gather_losses/{model}/{group}.log",
     benchmark:
         "results/{dataset}/benchmarks/gather_losses/{model}/{group}.tsv"
+    """The losses of a group's runs as one tidy table: mixture, seed, step, tokens, domain, loss."""
+    wildcard_constraints:
+        dataset=TRAINED,
     conda:
         "../../envs/analysis.yaml"
     params:

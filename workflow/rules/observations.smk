@@ -1,0 +1,59 @@
+# Losses that were measured elsewhere take the place of training: a dataset with `observations` instead of a corpus.
+#   two tidy tables -> losses/observed/{group}.parquet, mixtures/groups/{group}.parquet, mixtures/{mixture}.json
+
+
+rule take_observations:
+    input:
+        losses=lookup("datasets/{dataset}/observations/losses", within=config),
+        mixtures=lookup("datasets/{dataset}/observations/mixtures", within=config),
+        script="workflow/scripts/take_observations.py",
+    output:
+        losses="results/{dataset}/losses/observed/{group}.parquet",
+        mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
+    log:
+        "results/{dataset}/logs/take_observations/{group}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/take_observations/{group}.tsv"
+    """The losses and proportions of one group of mixtures."""
+    wildcard_constraints:
+        dataset=OBSERVED,
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        names=lookup("datasets/{dataset}/groups/{group}", within=config),
+    shell:
+        r"""
+        python workflow/scripts/take_observations.py \
+            --losses {input.losses:q} \
+            --mixtures {input.mixtures:q} \
+            --names {params.names:q} \
+            --group-losses {output.losses:q} \
+            --group-mixtures {output.mixtures:q} \
+            2>{log:q}
+        """
+
+
+rule take_mixture:
+    input:
+        mixtures=lookup("datasets/{dataset}/observations/mixtures", within=config),
+        script="workflow/scripts/take_mixture.py",
+    output:
+        mixture="results/{dataset}/mixtures/{mixture}.json",
+    log:
+        "results/{dataset}/logs/take_mixture/{mixture}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/take_mixture/{mixture}.tsv"
+    """One mixture of the observed ones."""
+    wildcard_constraints:
+        dataset=OBSERVED,
+        mixture=rf"(?!({one_of(LAWS)})\.json$)[^/@]+",
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/take_mixture.py \
+            --mixtures {input.mixtures:q} \
+            --name {wildcards.mixture:q} \
+            --out {output.mixture:q} \
+            2>{log:q}
+        """

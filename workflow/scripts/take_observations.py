@@ -1,0 +1,37 @@
+"""Take a group of mixtures out of losses that were measured elsewhere.
+
+losses (mixture, step, domain, loss, ...) and mixtures (mixture, domain, proportion) -> the same two tables of one group
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from bimix.errors import InputError, run
+from bimix.observations import observations
+from bimix.outputs import write_table
+from bimix.tables import read_table
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--losses", type=Path, required=True, help="csv or parquet")
+    parser.add_argument("--mixtures", type=Path, required=True, help="csv or parquet")
+    parser.add_argument("--names", nargs="*", required=True, help="mixtures to take; none: all of them")
+    parser.add_argument("--group-losses", type=Path, required=True, help="parquet to write")
+    parser.add_argument("--group-mixtures", type=Path, required=True, help="parquet to write")
+    options = parser.parse_args(argv)
+    losses, mixtures = read_table(options.losses), read_table(options.mixtures)
+    known = observations(losses, mixtures, (str(options.losses), str(options.mixtures))).mixtures
+    for name in options.names:
+        if name not in known:
+            raise InputError(f"{options.losses} has no mixture {name!r}; it has {', '.join(known[:20])}.")
+    wanted = pl.col("mixture").cast(pl.String).is_in(options.names or list(known))
+    write_table(losses.filter(wanted), options.group_losses)
+    write_table(mixtures.filter(wanted), options.group_mixtures)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
