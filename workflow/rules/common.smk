@@ -10,7 +10,7 @@ from jsonschema.exceptions import best_match
 from snakemake.exceptions import WorkflowError
 
 MEASURES = ["se", "je", "ce", "vne"]
-LAWS = ["bimix"]
+LAWS = ["bimix", "transfer", "exponential", "regmix"]
 
 
 def refuse(key, sentence):

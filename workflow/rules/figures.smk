@@ -269,10 +269,10 @@ rule summarize_results:
         coefficients=collect(
             "results/{{dataset}}/laws/{model}/{law}/{group}/coefficients.json",
             model=lookup("datasets/{dataset}/optimum/model", within=config),
-            law=LAWS,
+            law=config["laws"]["optimise"],
             group=lookup("datasets/{dataset}/optimum/group", within=config),
         ),
-        optimised=collect("results/{{dataset}}/mixtures/{law}.json", law=LAWS),
+        optimised=collect("results/{{dataset}}/mixtures/{law}.json", law=config["laws"]["optimise"]),
         reference=collect(
             "results/{{dataset}}/mixtures/{mixture}.json",
             mixture=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
@@ -290,7 +290,7 @@ rule summarize_results:
             "results/{{dataset}}/figures/{kind}_{model}_{law}_{group}.svg",
             kind=["steps", "proportions"],
             model=lookup("datasets/{dataset}/optimum/model", within=config),
-            law=LAWS,
+            law=config["laws"]["optimise"],
             group=lookup("datasets/{dataset}/optimum/group", within=config),
         ),
         held_out_figures=branch(
@@ -298,7 +298,7 @@ rule summarize_results:
             then=collect(
                 "results/{{dataset}}/figures/predictions_{model}_{law}_{group}.svg",
                 model=lookup("datasets/{dataset}/optimum/model", within=config),
-                law=LAWS,
+                law=config["laws"]["optimise"],
                 group=lookup("datasets/{dataset}/optimum/group", within=config),
             ),
             otherwise=[],

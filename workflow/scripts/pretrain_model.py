@@ -17,6 +17,9 @@ import polars as pl
 import torch
 from accelerate import Accelerator
 from accelerate.utils import DistributedDataParallelKwargs
+from safetensors.torch import save_file
+from tokenizers import Tokenizer
+
 from bimix import checkpoints
 from bimix.errors import InputError, run
 from bimix.mixtures import check_mixture
@@ -25,8 +28,6 @@ from bimix.outputs import replacing, write_json, write_table
 from bimix.rowstore import RowStore
 from bimix.runs import describe, fingerprint, loss_table
 from bimix.training import Recipe, Watch, ahead, batches, build_optimizer, evaluate, largest_micro_batch, update
-from safetensors.torch import save_file
-from tokenizers import Tokenizer
 
 STOPPED = 75  # the sysexits code for "try again": the state is saved, the run is not finished
 PROGRESS_SECONDS = 10

@@ -1,6 +1,5 @@
 """What is written of a run besides its weights: what defines it, how it went, its losses as a table."""
 
-import hashlib
 import platform
 from dataclasses import asdict
 

@@ -1,0 +1,116 @@
+"""Measure the laws: seconds of fits, refits and optima, and rank correlation on RegMix's public runs (no test: run it by hand).
+
+python tests/benchmarks/bench_laws.py [folder of the RegMix tables] -> a table on standard output
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+
+from bimix import laws
+from bimix.observations import Observations, observations
+from bimix.optimum import optimum, power_sum_optimum
+from bimix.scores import rank_correlation
+from bimix.uncertainty import resampled
+
+
+def best_of(function, repeats):
+    """Seconds of the quickest of some calls, and what it returned."""
+    seconds = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        result = function()
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds), result
+
+
+def paper_sized(m=22, n=4, noise=0.001):
+    draw = np.random.default_rng(0)
+    shares, steps = draw.dirichlet(np.full(m, 2.0), n) + 1e-4, np.arange(10_000, 200_001, 10_000)
+    shares /= shares.sum(axis=1, keepdims=True)
+    a, b, beta, c = (
+        draw.uniform(0.02, 0.3, m),
+        draw.uniform(5, 80, m),
+        draw.uniform(0.2, 0.8, m),
+        draw.uniform(0.5, 3, m),
+    )
+    losses = (
+        shares[:, None, :] ** -a * (b / steps[:, None] ** beta + c) * np.exp(noise * draw.standard_normal((n, 1, m)))
+    )
+    names = tuple(f"d{j:02d}" for j in range(m))
+    return Observations(tuple(f"run{i}" for i in range(n)), names, steps, names, shares, losses)
+
+
+def speed():
+    observed = paper_sized()
+    bounds = np.zeros(22), np.ones(22)
+    for law in ("bimix", "transfer"):
+        seconds, document = best_of(lambda law=law: laws.fit(law, observed), 5)
+        print(f"{law}: fit of 22 domains x 4 mixtures x 20 steps          {seconds:8.3f} s")
+        for kind in ("mixtures", "residuals"):
+            seconds, _ = best_of(lambda d=document, kind=kind: resampled(d, observed, kind, 200, 0), 1)
+            print(f"{law}: 200 refits, {kind:9s}                             {seconds:8.3f} s")
+    many = paper_sized(22, 60)
+    for law in ("bimix", "transfer"):
+        document = laws.fit(law, many)
+        seconds, _ = best_of(lambda d=document: optimum(d, 200_000, None, *bounds), 20)
+        print(f"{law}: optimum at m = 22                                  {1000 * seconds:8.3f} ms")
+    draw = np.random.default_rng(0)
+    gains, exponents = draw.uniform(1, 6, 1000), draw.uniform(0.02, 0.4, 1000)
+    seconds, _ = best_of(lambda: power_sum_optimum(gains, exponents, np.zeros(1000), np.ones(1000)), 50)
+    print(f"bimix: optimum at m = 1000                               {1000 * seconds:8.3f} ms")
+
+
+def regmix(folder):
+    def read(split, model):
+        mixtures = pl.read_csv(folder / f"{split}_mixture_{model}.csv").rename({"index": "mixture"})
+        losses = pl.read_csv(folder / f"{split}_pile_loss_{model}.csv").rename({"index": "mixture"})
+        mixtures = mixtures.unpivot(index="mixture", variable_name="domain", value_name="proportion")
+        losses = losses.unpivot(index="mixture", variable_name="domain", value_name="loss").with_columns(
+            step=pl.lit(1000)
+        )
+        mixtures = mixtures.with_columns(pl.col("domain").str.strip_prefix("train_the_pile_"))
+        losses = losses.with_columns(
+            pl.col("domain").str.strip_prefix("metric/the_pile_").str.strip_suffix("_val_loss")
+        )
+        return observations(losses, mixtures)
+
+    train = read("train", "1m")
+    tests = {model: read("test", model) for model in ("1m", "60m", "1B")}
+    print(
+        "\nmean Spearman (%) over 13 domains, fitted on 1M models; 32 and 64 runs: mean of default_rng(seed).choice(512, n), seeds 0-4"
+    )
+    print("law          runs   1m     60m    1B     seconds a fit")
+    for law in ("transfer", "regmix", "exponential"):
+        for runs in (32, 64, 512):
+            scores, begin = [], time.perf_counter()
+            for seed in range(1 if runs == 512 else 5):
+                rows = np.random.default_rng(seed).choice(512, runs, replace=False)
+                document = laws.fit(law, train.take(rows))
+                scores.append(
+                    [
+                        100
+                        * rank_correlation(
+                            test.losses[:, 0], laws.predict(document, test.proportions, [1000])[:, 0]
+                        ).mean()
+                        for test in tests.values()
+                    ]
+                )
+            seconds = (time.perf_counter() - begin) / len(scores)
+            print(
+                f"{law:12s} {runs:4d}  "
+                + "  ".join(f"{score:5.2f}" for score in np.mean(scores, axis=0))
+                + f"  {seconds:6.1f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    speed()
+    if len(sys.argv) > 1:
+        regmix(Path(sys.argv[1]))

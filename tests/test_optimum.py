@@ -1,0 +1,111 @@
+"""The optimum of the bivariate law: KKT, better than random mixtures, bounds, infeasible bounds refused."""
+
+import numpy as np
+import pytest
+
+from bimix.errors import InputError
+from bimix.optimum import feasible_bounds, power_sum_optimum
+
+
+def problem(seed, m):
+    draw = np.random.default_rng(seed)
+    return draw.uniform(1, 6, m) * draw.choice([0.2, 1, 3], m), draw.uniform(0.02, 0.4, m), draw
+
+
+def value(gains, exponents, shares):
+    return (gains * shares**-exponents).sum(axis=-1)
+
+
+def kkt_residual(gains, exponents, shares, lower, upper):
+    """Largest relative violation: free shares have one marginal gain mu, those at the lower bound less, at the upper more."""
+    marginal = gains * exponents * shares ** (-exponents - 1)
+    at_low, at_high = shares <= lower + 1e-13, shares >= upper - 1e-13
+    free = ~at_low & ~at_high
+    mu = marginal[free].mean()
+    worst = np.abs(marginal[free] / mu - 1).max()
+    worst = max([worst, *(marginal[at_low & ~at_high] / mu - 1), *(1 - marginal[at_high & ~at_low] / mu)])
+    return max(worst, abs(shares.sum() - 1))
+
+
+@pytest.mark.parametrize("m", [2, 7, 22, 1000])
+def test_kkt_without_bounds(m):
+    gains, exponents, _ = problem(m, m)
+    lower, upper = np.zeros(m), np.ones(m)
+    shares = power_sum_optimum(gains, exponents, lower, upper)
+    assert kkt_residual(gains, exponents, shares, lower, upper) < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_kkt_with_bounds_that_bite(seed):
+    gains, exponents, draw = problem(seed, 22)
+    free = power_sum_optimum(gains, exponents, np.zeros(22), np.ones(22))
+    lower = np.where(draw.random(22) < 0.3, free * 1.3, 0.0)
+    upper = np.where(draw.random(22) < 0.3, np.maximum(free * 0.7, lower), 1.0)
+    shares = power_sum_optimum(gains, exponents, lower, upper)
+    assert (shares >= lower).all() and (shares <= upper).all()
+    assert kkt_residual(gains, exponents, shares, lower, upper) < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_beats_10000_random_mixtures_with_bounds_and_weights(seed):
+    gains, exponents, draw = problem(seed, 7)
+    gains = gains * draw.uniform(0, 3, 7)
+    random = draw.dirichlet(np.ones(7) * 2, 10_000)
+    best = value(gains, exponents, power_sum_optimum(gains, exponents, np.zeros(7), np.ones(7)))
+    assert best < value(gains, exponents, random).min()
+    lower, upper = np.full(7, 0.05), np.full(7, 0.3)
+    inside = lower + random * (1 - lower.sum())
+    inside = inside[(inside <= upper).all(axis=1)]
+    assert len(inside) > 100
+    bounded = power_sum_optimum(gains, exponents, lower, upper)
+    assert (bounded >= lower).all() and (bounded <= upper).all()
+    assert value(gains, exponents, bounded) < value(gains, exponents, inside).min()
+    # Random mixtures near the optimum are no better either.
+    near = bounded + 1e-4 * (random - 1 / 7)
+    near = near[((near >= lower) & (near <= upper)).all(axis=1)]
+    assert not (value(gains, exponents, near) < value(gains, exponents, bounded) - 1e-12).any()
+
+
+def test_equal_domains_share_equally_and_a_known_answer():
+    assert np.allclose(power_sum_optimum(np.ones(5), np.full(5, 0.3), np.zeros(5), np.ones(5)), 0.2, atol=1e-15)
+    # With one exponent a, r_i is proportional to K_i^(1/(1+a)).
+    gains = np.array([1.0, 2.0, 4.0])
+    expected = gains ** (1 / 1.5) / (gains ** (1 / 1.5)).sum()
+    assert np.allclose(power_sum_optimum(gains, np.full(3, 0.5), np.zeros(3), np.ones(3)), expected, atol=1e-15)
+
+
+def test_domains_that_gain_nothing():
+    gains, exponents = np.array([1.0, 1.0, 5.0]), np.array([0.2, 0.2, 0.0])
+    assert np.allclose(power_sum_optimum(gains, exponents, np.array([0, 0, 0.1]), np.ones(3)), [0.45, 0.45, 0.1])
+    assert np.allclose(power_sum_optimum(gains, exponents, np.zeros(3), np.array([0.2, 0.3, 1])), [0.2, 0.3, 0.5])
+    assert np.allclose(power_sum_optimum(gains, np.zeros(3), np.zeros(3), np.ones(3)), 1 / 3)
+
+
+def test_bounds_that_leave_one_point():
+    gains, exponents, _ = problem(1, 4)
+    lower = np.array([0.1, 0.2, 0.3, 0.4])
+    assert np.allclose(power_sum_optimum(gains, exponents, lower, np.ones(4)), lower)
+    assert np.allclose(power_sum_optimum(gains, exponents, np.zeros(4), lower), lower)
+    assert np.allclose(power_sum_optimum(gains, exponents, lower, lower), lower)
+
+
+def test_max_epochs_is_an_upper_bound_from_token_counts():
+    low, high = feasible_bounds(["a", "b"], max_epochs=4, tokens={"a": 10, "b": 1000}, run_tokens=100)
+    assert low.tolist() == [0, 0] and high.tolist() == [0.4, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"lower": {"c": 0.1}}, "'c'"),
+        ({"lower": {"a": 0.6, "b": 0.6}}, "sum to 1.2"),
+        ({"upper": {"a": 0.3, "b": 0.6}}, "sum to 0.9"),
+        ({"lower": {"a": 0.5}, "upper": {"a": 0.4}}, "lower bound of a is 0.5 and its upper bound 0.4"),
+        ({"max_epochs": 2, "tokens": {"a": 10}, "run_tokens": 100}, "'b'"),
+        ({"max_epochs": 2, "tokens": {"a": 10, "b": 20}, "run_tokens": 100}, "sum to 0.6 (with max_epochs 2"),
+    ],
+)
+def test_infeasible_bounds_are_refused_with_the_numbers(arguments, words):
+    with pytest.raises(InputError) as error:
+        feasible_bounds(["a", "b"], **arguments)
+    assert words in str(error.value)

@@ -1,0 +1,108 @@
+"""The laws, one line each, behind one interface: fit observed losses, predict any mixture at any step, count coefficients.
+
+A fitted law is a document: a dict that is written as JSON and read by a person. It holds the law's name, the training
+domains in order, the steps and mixtures seen, the range of proportions seen, the coefficients of every loss domain,
+and the warnings about what the data could not tell.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from bimix.errors import InputError
+from bimix.laws import bimix, exponential, regmix, transfer
+from bimix.observations import Observations
+
+
+class Law(NamedTuple):
+    fit: Callable  # (observations, weights (n,) or None, start) -> {loss domain: coefficients}, notes
+    refit: (
+        Callable  # (list of (observations, weights), document) -> iterator of coefficients, quicker than as many fits
+    )
+    predict: Callable  # (coefficients, domains, steps seen, proportions (n, m), steps (k,)) -> (n, k, d) nats
+    count: Callable  # coefficients -> number of fitted numbers
+    over_steps: bool  # predicts steps it has not seen
+    formula: str
+
+
+LAWS = {
+    "bimix": Law(bimix.fit, bimix.refit, bimix.predict, bimix.count, True, "A/r_i^alpha (B/s^beta + C)"),
+    "transfer": Law(
+        transfer.fit, transfer.refit, transfer.predict, transfer.count, True, "sum A (k.r^gamma)^-alpha (B/s^beta + C)"
+    ),
+    "exponential": Law(
+        exponential.fit, exponential.refit, exponential.predict, exponential.count, False, "c + k exp(t.r), per step"
+    ),
+    "regmix": Law(
+        regmix.fit, regmix.refit, regmix.predict, regmix.count, False, "gradient-boosted trees of r, per step"
+    ),
+}
+
+
+def fit(law: str, observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> dict:
+    """Fit the law called `law` and return its document. `weights` (n,) count each mixture, `start` is an earlier document.
+
+    Errors: one mixture only; two steps, from which no curve can be identified; what the law itself refuses.
+    """
+    used = len(observed.mixtures) if weights is None else int(np.count_nonzero(weights))
+    if used < 2:
+        raise InputError(
+            f"only one mixture ({observed.mixtures[0]!r}) was observed: a mixing law needs losses of two or more mixtures."
+        )
+    if LAWS[law].over_steps and len(observed.steps) == 2:
+        raise InputError(
+            f"losses were observed at two steps ({observed.steps[0]} and {observed.steps[1]}): B, beta and C cannot be told "
+            "apart from two points of a curve; give three or more steps, or one for the law's fixed-step form."
+        )
+    coefficients, notes = LAWS[law].fit(observed, weights, start)
+    low, high = observed.proportions.min(axis=0), observed.proportions.max(axis=0)
+    document = {
+        "law": law,
+        "formula": LAWS[law].formula,
+        "domains": list(observed.domains),
+        "loss_domains": list(observed.loss_domains),
+        "steps": [int(step) for step in observed.steps],
+        "mixtures": list(observed.mixtures),
+        "tokens_per_step": observed.tokens_per_step,
+        "proportions_seen": {
+            domain: {"min": float(low[j]), "max": float(high[j])} for j, domain in enumerate(observed.domains)
+        },
+        **notes,
+        "coefficients": coefficients,
+        "coefficients_fitted": LAWS[law].count(coefficients),
+        "warnings": [],
+    }
+    document["warnings"] = warnings(document)
+    return document
+
+
+def predict(document: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Losses (n, k, d), nats per token, of a fitted law at proportions (n, m) in the document's order, at each of k steps.
+
+    Errors: a step that a law fitted at single steps has not seen.
+    """
+    law = LAWS[document["law"]]
+    steps = np.asarray(steps, dtype=float)
+    return law.predict(document["coefficients"], document["domains"], document["steps"], proportions, steps)
+
+
+def warnings(document: dict) -> list[str]:
+    """Sentences about what the data could not tell: proportions that hardly varied, coefficients on their bounds."""
+    sentences = []
+    for domain in document["loss_domains"]:
+        seen = document["proportions_seen"].get(domain)
+        if seen and seen["max"] < 1.2 * seen["min"]:
+            sentences.append(
+                f"the proportion of {domain} varied only from {seen['min']:.4g} to {seen['max']:.4g}: "
+                "how its loss answers to its proportion is hardly identified."
+            )
+        coefficients = document["coefficients"][domain]
+        if coefficients.get("alpha") == 0:
+            sentences.append(
+                f"alpha of {domain} is at its bound 0: in these runs its loss did not fall with its proportion, "
+                "so the optimum gives it no more than its lower bound."
+            )
+        if coefficients.get("C") == 0 and len(document["steps"]) > 1:
+            sentences.append(f"C of {domain} is at its bound 0: these steps show no floor of the loss yet.")
+    return sentences

@@ -1,0 +1,206 @@
+"""The bivariate law of the paper (Eq. 3): L_i(r_i, s) = A_i / r_i^alpha_i (B_i / s^beta_i + C_i).
+
+A scales B and C, so four of the five numbers can be identified: A is fixed to 1 where steps vary. At a single step the
+law is its fixed-step form A / r^alpha (Eq. 7), with B, beta and C absent. A loss domain is a training domain here, and its
+proportions are above 0.
+
+Inside the fit, log L = -alpha u + log(exp(p - beta t) + exp(q)) with u = log r and t = log s, each
+centred, so that the four numbers hardly depend on one another; Trust Region Reflective on log residuals (Sec. 4).
+"""
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from bimix.errors import InputError
+
+ALPHA_RANGE = (0.0, 5.0)
+BETA_RANGE = (1e-3, 5.0)
+BETA_STARTS = np.geomspace(0.03, 3, 20)
+STARTS = 2
+NO_FLOOR = -20.0  # log of C over the smallest loss: below it C is written as 0
+
+
+def fit(observed, weights=None, start=None):
+    """Coefficients of every loss domain from n mixtures at one step or at three and more, and no notes.
+
+    `start` is an earlier document, from which the fit starts. Errors: a loss domain that is not trained on, a proportion of 0.
+    """
+    logarithms = log_proportions(observed)
+    coefficients = {}
+    for d, domain in enumerate(observed.loss_domains):
+        if len(observed.steps) == 1:
+            coefficients[domain] = fit_fixed_step(logarithms[:, d], np.log(observed.losses[:, 0, d]), weights)
+        else:
+            begin = start and start["coefficients"][domain]
+            coefficients[domain] = fit_domain(
+                logarithms[:, d], observed.steps, observed.losses[:, :, d], weights, begin
+            )
+    return coefficients, {}
+
+
+def refit(samples, document):
+    """Coefficients for each (observed, weights (n,) or None), every fit starting from the document."""
+    for observed, weights in samples:
+        yield fit(observed, weights, document)[0]
+
+
+def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
+    """Losses (n, k, d) at proportions (n, m) and steps (k,)."""
+    columns = [domains.index(domain) for domain in coefficients]
+    alpha = np.array([values["alpha"] for values in coefficients.values()])
+    factor, constant = bracket(coefficients, seen, steps)
+    own = proportions[:, columns]
+    if (own <= 0).any():
+        domain = list(coefficients)[int(np.argwhere(own <= 0)[0, 1])]
+        raise InputError(
+            f"a mixture has proportion 0 of {domain}: the bimix law is not defined there; use the law transfer."
+        )
+    mixing = own**-alpha
+    return mixing[:, None, :] * (factor + constant)
+
+
+def bracket(coefficients, seen, steps) -> tuple[np.ndarray, np.ndarray]:
+    """The law's second factor at each step, A B / s^beta and A C, (k, d) and (d,). Errors: a step a fixed-step fit has not seen."""
+    table = list(coefficients.values())
+    steps = np.asarray(steps, dtype=float)
+    if "B" not in table[0]:
+        strange = [step for step in steps if step not in seen]
+        if strange:
+            raise InputError(
+                f"the law was fitted at step {seen[0]} alone, in its fixed-step form: it says nothing about step {strange[0]:g}."
+            )
+        return np.zeros((len(steps), len(table))), np.array([values["A"] for values in table])
+    a, b, beta, c = (np.array([values[name] for values in table]) for name in ("A", "B", "beta", "C"))
+    # B may be huge where beta is: go through the logarithm.
+    with np.errstate(divide="ignore"):
+        return a * np.exp(np.log(b) - beta * np.log(steps)[:, None]), a * c
+
+
+def count(coefficients) -> int:
+    """Identifiable numbers: 4 per loss domain, 2 in the fixed-step form."""
+    return sum(4 if "B" in values else 2 for values in coefficients.values())
+
+
+def log_proportions(observed) -> np.ndarray:
+    """log r (n, d) of each loss domain's own proportion. Errors: not trained on, or a proportion of 0."""
+    for domain in observed.loss_domains:
+        if domain not in observed.domains:
+            raise InputError(
+                f"losses of {domain!r} were observed but no mixture trains on it: the bimix law covers training domains only; "
+                "use the law transfer, or take its rows out."
+            )
+    columns = [observed.domains.index(domain) for domain in observed.loss_domains]
+    own = observed.proportions[:, columns]
+    if (own <= 0).any():
+        row, column = np.argwhere(own <= 0)[0]
+        raise InputError(
+            f"mixture {observed.mixtures[row]!r} has proportion 0 of {observed.loss_domains[column]!r}: the bimix law is not "
+            "defined there; use the law transfer, or take the mixture out."
+        )
+    return np.log(own)
+
+
+def fit_fixed_step(u: np.ndarray, log_losses: np.ndarray, weights=None) -> dict[str, float]:
+    """A and alpha of log L = log A - alpha u: least squares with alpha in its range (a line: the bounded optimum is the clipped one)."""
+    weights = np.ones(len(u)) if weights is None else np.asarray(weights, dtype=float)
+    weights = np.where(np.isfinite(log_losses), weights, 0.0)
+    log_losses = np.where(weights > 0, log_losses, 0.0)
+    centre, level = weights @ u / weights.sum(), weights @ log_losses / weights.sum()
+    spread = weights @ (u - centre) ** 2
+    slope = weights @ ((u - centre) * (log_losses - level)) / spread if spread > 0 else 0.0
+    alpha = float(np.clip(-slope, *ALPHA_RANGE))
+    return {"A": float(np.exp(level + alpha * centre)), "alpha": alpha}
+
+
+def fit_curve(steps: np.ndarray, losses: np.ndarray) -> dict[str, float]:
+    """The law at one mixture, B / s^beta + C (Eq. 4), from losses (k,): what Table 2 extrapolates.
+
+    One mixture does not identify alpha, since r is constant: alpha is fixed to 0, and B and C take up the factor r^-alpha.
+    """
+    return fit_domain(np.zeros(1), steps, losses[None, :], None, None)
+
+
+def fit_domain(u, steps, losses, weights=None, start=None) -> dict[str, float]:
+    """A = 1, alpha, B, beta, C of one loss domain: u = log r (n,), steps (k,), losses (n, k) with NaN where not observed.
+
+    Where u does not vary alpha is not identified and is fixed to 0. `start` is an earlier fit's coefficients: then that is
+    the only start; otherwise two are taken from a grid over beta, on which B and C are linear (variable projection).
+    """
+    rows, columns = np.nonzero(np.isfinite(losses))
+    count = np.ones(len(u)) if weights is None else np.asarray(weights, dtype=float)
+    rows, columns = rows[count[rows] > 0], columns[count[rows] > 0]
+    root = np.sqrt(count[rows])
+    y, times = np.log(losses[rows, columns]), np.log(np.asarray(steps, dtype=float))[columns]
+    u_mean, t_mean = np.average(u[rows], weights=root**2), np.average(times, weights=root**2)
+    x, t = u[rows] - u_mean, times - t_mean
+    fixed = np.ptp(x) < 1e-12
+
+    def residuals(z):
+        p, beta, q, *alpha = z
+        return root * (np.logaddexp(p - beta * t, q) - y - (0.0 if fixed else alpha[0] * x))
+
+    def jacobian(z):
+        p, beta, q = z[:3]
+        share = 1 / (1 + np.exp(np.clip(q - p + beta * t, -700, 700)))
+        columns = [share * root, -share * t * root, (1 - share) * root]
+        return np.stack(columns if fixed else [*columns, -x * root], axis=1)
+
+    floor = y.min() + NO_FLOOR - 5
+    lower = np.array([floor, BETA_RANGE[0], floor, ALPHA_RANGE[0]])[: 3 if fixed else 4]
+    upper = np.array([y.max() + 20, BETA_RANGE[1], y.max() + 5, ALPHA_RANGE[1]])[: 3 if fixed else 4]
+    if start is None:
+        starts = _starts(x, t, y, root, fixed)
+    else:
+        alpha, beta = start["alpha"], start["beta"]
+        p = np.log(start["B"]) - beta * t_mean - alpha * u_mean
+        q = np.log(max(start["C"], np.exp(floor))) - alpha * u_mean
+        starts = [np.array([p, beta, q, alpha])]
+    inside = 1e-9 * np.maximum(1, np.abs(lower)), 1e-9 * np.maximum(1, np.abs(upper))
+    fits = [
+        least_squares(
+            residuals,
+            np.clip(z[: len(lower)], lower + inside[0], upper - inside[1]),
+            jac=jacobian,
+            bounds=(lower, upper),
+            method="trf",
+            x_scale="jac",
+            ftol=1e-12,
+            xtol=1e-10,
+            gtol=1e-12,
+            max_nfev=300,
+        )
+        for z in starts
+    ]
+    p, beta, q, *alpha = min(fits, key=lambda fitted: fitted.cost).x
+    alpha = 0.0 if fixed or alpha[0] < 1e-9 else alpha[0]
+    return {
+        "A": 1.0,
+        "alpha": float(alpha),
+        "B": float(np.exp(p + beta * t_mean + alpha * u_mean)),
+        "beta": float(beta),
+        "C": 0.0 if q < y.min() + NO_FLOOR else float(np.exp(q + alpha * u_mean)),
+    }
+
+
+def _starts(x, t, y, root, fixed) -> list[np.ndarray]:
+    """The best of a grid over beta: with alpha from the slope within steps, B and C solve a linear least squares problem."""
+    within = y.copy()
+    centred = x.copy()
+    for time in np.unique(t):
+        at = t == time
+        within[at] -= y[at].mean()
+        centred[at] -= x[at].mean()
+    spread = centred @ centred
+    alpha = 0.0 if fixed or spread == 0 else float(np.clip(-(centred @ within) / spread, 1e-3, 2.0))
+    level = np.exp(y + alpha * x)
+    curve = np.exp(-np.multiply.outer(BETA_STARTS, t))
+    weight = (root / level) ** 2
+    a11, a12, a22 = curve**2 @ weight, curve @ weight, weight.sum()
+    b1, b2 = curve @ (weight * level), weight @ level
+    determinant = a11 * a22 - a12 * a12
+    b, c = (a22 * b1 - a12 * b2) / determinant, (a11 * b2 - a12 * b1) / determinant
+    small = 1e-3 * level.min()
+    b, c = np.where(c <= 0, b1 / a11, np.maximum(b, small)), np.where(b <= 0, b2 / a22, np.maximum(c, small))
+    cost = np.sum((root * (np.log(b[:, None] * curve + c[:, None]) - np.log(level))) ** 2, axis=1)
+    chosen = np.argsort(cost)[:STARTS]
+    return [np.array([np.log(b[k]), BETA_STARTS[k], np.log(c[k]), alpha]) for k in chosen]

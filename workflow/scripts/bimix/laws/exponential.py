@@ -1,0 +1,107 @@
+"""The exponential law of Ye et al. ("Data Mixing Laws"): L_i(r) = c_i + k_i exp(sum_j t_ij r_j), one fit per step and domain.
+
+As published: m + 2 coefficients per domain and step, Huber loss of width 0.05, many starts. It says nothing about other steps.
+"""
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from bimix.errors import InputError
+
+HUBER = 0.05
+STARTS = 8
+T_RANGE = 20.0
+
+
+def fit(observed, weights=None, start=None):
+    """Coefficients {domain: {"steps": {step: {c, k, t}}}} from every step by itself, and no notes."""
+    coefficients = {}
+    base = np.ones(len(observed.mixtures)) if weights is None else np.asarray(weights, dtype=float)
+    for i, domain in enumerate(observed.loss_domains):
+        steps = {}
+        for s, step in enumerate(observed.steps):
+            used = np.isfinite(observed.losses[:, s, i]) & (base > 0)
+            if used.sum() < 2:
+                continue
+            begin = start and start["coefficients"][domain]["steps"].get(str(step))
+            c, k, t = fit_step(
+                observed.proportions[used], observed.losses[used, s, i], base[used], begin and _numbers(begin)
+            )
+            steps[str(step)] = {"c": c, "k": k, "t": dict(zip(observed.domains, t.tolist(), strict=True))}
+        coefficients[domain] = {"steps": steps}
+    return coefficients, {}
+
+
+def refit(samples, document):
+    """Coefficients for each (observed, weights (n,) or None)."""
+    for observed, weights in samples:
+        yield fit(observed, weights, document)[0]
+
+
+def fit_step(shares, losses, weights, begin=None):
+    """c, k, t (m,) from losses (n,) of mixtures (n, m): Huber, Trust Region Reflective, the best of the starts; c and k at least 0."""
+    m = shares.shape[1]
+    root = np.sqrt(weights)
+
+    def residuals(z):
+        return root * (z[0] + np.exp(z[1] + shares @ z[2:]) - losses)
+
+    def jacobian(z):
+        grown = np.exp(z[1] + shares @ z[2:])[:, None]
+        return root[:, None] * np.concatenate([np.ones_like(grown), grown, grown * shares], axis=1)
+
+    lower = np.array([0.0, -30.0, *[-T_RANGE] * m])
+    upper = np.array([losses.max(), 30.0, *[T_RANGE] * m])
+    draw = np.random.default_rng(0)
+    low, spread = losses.min(), max(np.ptp(losses), 1e-3)
+    starts = [
+        np.array([share * low, np.log(low * (1 - share) + spread), *draw.normal(-0.5, 0.5, m)])
+        for share in np.linspace(0, 0.95, STARTS)
+    ]
+    if begin is not None:
+        starts = [begin]
+    inside = 1e-9 * (upper - lower)
+    fits = [
+        least_squares(
+            residuals,
+            np.clip(z, lower + inside, upper - inside),
+            jac=jacobian,
+            bounds=(lower, upper),
+            loss="huber",
+            f_scale=HUBER,
+            x_scale="jac",
+            max_nfev=100,
+        )
+        for z in starts
+    ]
+    best = min(fits, key=lambda fitted: fitted.cost).x
+    return float(best[0]), float(np.exp(best[1])), best[2:]
+
+
+def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
+    """Losses (n, k, d) at proportions (n, m) and steps that were fitted. Errors: a step that was not."""
+    losses = np.empty((len(proportions), len(steps), len(coefficients)))
+    for i, (domain, values) in enumerate(coefficients.items()):
+        for s, step in enumerate(steps):
+            c, k, t = at_step(domain, values, step, domains)
+            losses[:, s, i] = c + k * np.exp(proportions @ t)
+    return losses
+
+
+def at_step(domain, values, step, domains):
+    """c, k, t (m,) of a domain's coefficients at a step. Errors: a step that was not fitted."""
+    if f"{step:.0f}" not in values["steps"]:
+        raise InputError(
+            f"the law was fitted to {domain} at the steps {', '.join(values['steps'])} one by one: it says nothing about step {step:g}."
+        )
+    fitted = values["steps"][f"{step:.0f}"]
+    return fitted["c"], fitted["k"], np.array([fitted["t"][name] for name in domains])
+
+
+def count(coefficients) -> int:
+    """m + 2 per domain and step (one of which only scales another, since proportions sum to 1)."""
+    return sum(2 + len(fitted["t"]) for values in coefficients.values() for fitted in values["steps"].values())
+
+
+def _numbers(fitted) -> np.ndarray:
+    return np.array([fitted["c"], np.log(fitted["k"]), *fitted["t"].values()])

@@ -1,0 +1,264 @@
+"""The mixing factor of the law `transfer`: how the level of a run's losses depends on its mixture, for all loss domains at once.
+
+For loss domain i the level (log loss with the curve over steps taken off) of a run with proportions r is
+
+    y_i(r) = log sum_q exp(c_iq) S_iq(r)^-a_iq      S_iq(r) = sum_j k_iqj r_j^g_i      q = 1..K
+
+with a > 0, k > 0 and 0 < g < 1. S is concave in r and a negative power of it convex, so every predicted loss is convex. In the
+first term k_ii = 1 where domain i is trained on; every other k_ij = exp(u_i + delta_ij). The numbers that are fitted are c, log a,
+logit g, u and delta, and what holds few runs together is shrinkage across domains: log a, logit g and u are drawn towards means that
+all domains share (fitted with them, themselves weakly held), delta towards 0. One number, the ridge, scales all of it.
+
+Least squares by Levenberg-Marquardt with the analytic Jacobian. The domains of one fit meet only in the shared means, so a step is
+one small solve per domain and a Schur complement of the size of the means; many fits (folds, resamples) go through together.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+# Penalties in units of the ridge: chosen on laws that are known and on RegMix's public runs; threefold changes do little.
+SHRINK_LOG_A, SHRINK_LOGIT_G, SHRINK_U = 3.0, 30.0, 10.0
+# Where the shared means are weakly drawn to: log a, logit g, u; and how weakly, in units of the ridge.
+MEAN_LOG_A, MEAN_LOGIT_G, MEAN_U = np.log(0.15), 1.0, -4.0
+HOLD_MEANS = 10.0
+FAR = 1e8  # the penalty that holds a number which a domain does not have
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """Fitted numbers x (fits, d, p), laid out c (K), log a (K), logit g, u, delta (K m), and what they belong to."""
+
+    x: np.ndarray
+    means: np.ndarray  # (fits, K + 2): shared means of log a, logit g, u
+    terms: int
+    own: np.ndarray  # (d,) index of the training domain, -1 where the loss domain is not trained on
+
+    def parts(self, fit: int = 0):
+        """c (d, K), a (d, K), g (d,), k (d, K, m) of one fit."""
+        c, a, g, k = unpack(self.x[fit], self.terms, self.own)
+        trained = np.nonzero(self.own >= 0)[0]
+        k[trained, 0, self.own[trained]] = 1.0  # exactly
+        return c, a, g, k
+
+
+def unpack(x: np.ndarray, terms: int, own: np.ndarray):
+    """c, a, g, k from numbers x (b, p) whose rows belong to the loss domains own, repeated."""
+    m = (x.shape[1] - 2) // terms - 2
+    logs = x[:, 2 * terms + 2 :].reshape(len(x), terms, m).copy()
+    own = np.tile(own, len(x) // len(own))
+    logs[:, 0] += x[:, 2 * terms + 1, None] * (np.arange(m) != own[:, None])
+    return x[:, :terms], np.exp(x[:, terms : 2 * terms]), 1 / (1 + np.exp(-x[:, 2 * terms])), np.exp(logs)
+
+
+def levels(x: np.ndarray, terms: int, own: np.ndarray, log_shares: np.ndarray) -> np.ndarray:
+    """y (b, n) at log proportions (n, m)."""
+    c, a, g, k = unpack(x, terms, own)
+    powers = np.exp(g[:, None, None] * log_shares)
+    return _sum_of_terms(c, a, powers @ k.transpose(0, 2, 1))[0]
+
+
+def predict(mixing: Mixing, shares: np.ndarray, fit: int = 0) -> np.ndarray:
+    """Levels (n, d) of mixtures (n, m)."""
+    return levels(mixing.x[fit], mixing.terms, mixing.own, _log(shares)).T
+
+
+def fit(
+    shares, y, own, ridge, terms=1, weights=None, start: Mixing | None = None, rounds=100, tolerance=1e-4
+) -> Mixing:
+    """Fit run levels y (n, d), NaN where not observed, of mixtures (n, m); `weights` (fits, n) count each run in each fit.
+
+    y may be (fits, n, d): levels of each fit's own.
+
+    `start` is an earlier result with as many fits, or one fit that all start from. A fit ends when a step lowers its cost by
+    less than the share `tolerance`.
+    """
+    n, m = shares.shape
+    d = y.shape[-1]
+    own = np.asarray(own)
+    weights = np.ones((1, n)) if weights is None else np.asarray(weights, dtype=float)
+    fits = len(weights)
+    each = np.broadcast_to(y, (fits, n, d)).transpose(0, 2, 1)
+    seen = np.isfinite(each)
+    problem = Problem(
+        log_shares=_log(shares),
+        target=np.where(seen, each, 0.0).reshape(fits * d, n),
+        w=(weights[:, None, :] * seen).reshape(fits * d, n),
+        own=own,
+        terms=terms,
+        strength=np.tile(_strengths(own, m, terms, ridge), (fits, 1)),
+        pull=np.tile(_pulls(own, terms, ridge), (fits, 1)),
+        hold=ridge * HOLD_MEANS,
+    )
+    if start is None:
+        x, means = _start(problem, m), np.tile(_anchor(terms), (fits, 1))
+    else:
+        x = np.broadcast_to(start.x, (fits, *start.x.shape[1:])).reshape(fits * d, -1).copy()
+        means = np.broadcast_to(start.means, (fits, terms + 2)).copy()
+    damping = np.full(fits, 1e-2)
+    active = np.arange(fits)
+    for _ in range(rounds):
+        of = (active[:, None] * d + np.arange(d)).ravel()
+        part = problem.take(of)
+        x[of], means[active], damping[active], gain = _descend(part, x[of], means[active], damping[active], d)
+        active = active[gain > tolerance]
+        if not len(active):
+            break
+    return Mixing(x.reshape(fits, d, -1), means, terms, own)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a step needs, one row per fit and loss domain (b = fits d)."""
+
+    log_shares: np.ndarray  # (n, m)
+    target: np.ndarray  # (b, n)
+    w: np.ndarray  # (b, n)
+    own: np.ndarray  # (d,)
+    terms: int
+    strength: np.ndarray  # (b, p) penalties of squared numbers
+    pull: np.ndarray  # (b, K + 2) penalties of squared distances from the shared means
+    hold: float
+
+    def take(self, rows):
+        return replace(
+            self, target=self.target[rows], w=self.w[rows], strength=self.strength[rows], pull=self.pull[rows]
+        )
+
+    @property
+    def shared(self):
+        """Where log a, logit g and u, which have shared means, stand among the numbers."""
+        return np.arange(self.terms, 2 * self.terms + 2)
+
+    def cost(self, x, means, predicted, d):
+        """Cost of each fit."""
+        gaps = x[:, self.shared] - np.repeat(means, d, axis=0)
+        each = (
+            (self.w * (predicted - self.target) ** 2).sum(1)
+            + (self.strength * x**2).sum(1)
+            + (self.pull * gaps**2).sum(1)
+        )
+        return each.reshape(-1, d).sum(1) + self.hold * ((means - _anchor(self.terms)) ** 2).sum(1)
+
+
+def _descend(problem, x, means, damping, d):
+    """One accepted step of every fit: new x, means and damping, and the share by which each fit's cost fell (0: no step helps)."""
+    shared, pull, strength = problem.shared, problem.pull, problem.strength
+    predicted, jacobian = _jacobian(x, problem.terms, problem.own, problem.log_shares)
+    now = problem.cost(x, means, predicted, d)
+    gaps = x[:, shared] - np.repeat(means, d, axis=0)
+    weighted = (jacobian * problem.w[:, :, None]).transpose(0, 2, 1)
+    gradient = (weighted @ (predicted - problem.target)[:, :, None])[:, :, 0] + strength * x
+    gradient[:, shared] += pull * gaps
+    curvature = weighted @ jacobian
+    diagonal = np.arange(x.shape[1])
+    curvature[:, diagonal, diagonal] += strength
+    curvature[:, shared, shared] += pull
+    scale = np.maximum(curvature[:, diagonal, diagonal], 1e-10)
+    mean_gradient = problem.hold * (means - _anchor(problem.terms)) - (pull * gaps).reshape(len(means), d, -1).sum(1)
+    mean_scale = problem.hold + pull.reshape(len(means), d, -1).sum(1)
+    reached = now.copy()
+    pending = np.arange(len(means))
+    for _ in range(12):
+        of = (pending[:, None] * d + np.arange(d)).ravel()
+        damped = curvature[of]
+        damped[:, diagonal, diagonal] += np.repeat(damping[pending], d)[:, None] * scale[of]
+        mean_damped = mean_scale[pending] * (1 + damping[pending, None])
+        step, mean_step = _coupled_step(damped, gradient[of], pull[of], shared, mean_gradient[pending], mean_damped, d)
+        new_x, new_means = x[of] + np.clip(step, -3, 3), means[pending] + np.clip(mean_step, -3, 3)
+        part = problem.take(of)
+        cost = part.cost(new_x, new_means, levels(new_x, problem.terms, problem.own, problem.log_shares), d)
+        better = cost < now[pending]
+        take = np.repeat(better, d)
+        x[of[take]], means[pending[better]], reached[pending[better]] = new_x[take], new_means[better], cost[better]
+        damping[pending] = np.clip(np.where(better, damping[pending] * 0.3, damping[pending] * 4), 1e-10, 1e10)
+        pending = pending[~better]
+        if not len(pending):
+            break
+    return x, means, damping, (now - reached) / now
+
+
+def _coupled_step(damped, gradient, pull, shared, mean_gradient, mean_scale, d):
+    """The damped Gauss-Newton step of all numbers and of the shared means: solve per domain, then for the means (Schur)."""
+    s = len(shared)
+    edges = np.zeros((len(damped), damped.shape[1], s))
+    edges[:, shared, np.arange(s)] = -pull
+    solved = np.linalg.solve(damped, np.concatenate([gradient[:, :, None], edges], axis=2))
+    inner = edges.transpose(0, 2, 1) @ solved  # (b, s, 1 + s)
+    inner = inner.reshape(-1, d, s, 1 + s).sum(1)
+    schur = -inner[:, :, 1:]
+    schur[:, np.arange(s), np.arange(s)] += mean_scale
+    mean_step = np.linalg.solve(schur, (inner[:, :, 0] - mean_gradient)[:, :, None])[:, :, 0]
+    step = -solved[:, :, 0] - (solved[:, :, 1:] @ np.repeat(mean_step, d, axis=0)[:, :, None])[:, :, 0]
+    return step, mean_step
+
+
+def _jacobian(x, terms, own, log_shares):
+    """y (b, n) and its derivatives (b, n, p) by every number."""
+    c, a, g, k = unpack(x, terms, own)
+    m = k.shape[2]
+    powers = np.exp(g[:, None, None] * log_shares)
+    sums = powers @ k.transpose(0, 2, 1)
+    y, share = _sum_of_terms(c, a, sums)
+    jacobian = np.empty((*y.shape, x.shape[1]))
+    jacobian[:, :, :terms] = share
+    jacobian[:, :, terms : 2 * terms] = -share * a[:, None] * np.log(sums)
+    by_g = np.zeros(y.shape)
+    growth = powers * np.where(np.isfinite(log_shares), log_shares, 0.0)
+    other = np.arange(m) != np.tile(own, len(x) // len(own))[:, None]
+    for q in range(terms):
+        outer = -share[:, :, q] * a[:, None, q] / sums[:, :, q]
+        by_k = outer[:, :, None] * powers * k[:, None, q]
+        jacobian[:, :, 2 * terms + 2 + q * m : 2 * terms + 2 + (q + 1) * m] = by_k
+        by_g += outer * (growth @ k[:, q, :, None])[:, :, 0]
+        if q == 0:
+            jacobian[:, :, 2 * terms + 1] = (by_k @ other[:, :, None])[:, :, 0]
+    jacobian[:, :, 2 * terms] = by_g * (g * (1 - g))[:, None]
+    return y, jacobian
+
+
+def _sum_of_terms(c, a, sums):
+    """log sum_q exp(c_q) sums_q^-a_q (b, n) and each term's share of the sum (b, n, K)."""
+    logs = c[:, None] - a[:, None] * np.log(sums)
+    top = logs.max(axis=2)
+    y = top + np.log(np.exp(logs - top[:, :, None]).sum(axis=2))
+    return y, np.exp(logs - y[:, :, None])
+
+
+def _strengths(own, m, terms, ridge):
+    """Penalty of each number's distance from 0 (d, p): c, log a and logit g none, delta the ridge, absent numbers held."""
+    strengths = np.zeros((len(own), (m + 2) * terms + 2))
+    strengths[:, 2 * terms + 1] = np.where(own < 0, FAR, 0.0)
+    strengths[:, 2 * terms + 2 :] = ridge
+    trained = np.nonzero(own >= 0)[0]
+    strengths[trained, 2 * terms + 2 + own[trained]] = FAR
+    return strengths
+
+
+def _pulls(own, terms, ridge):
+    """Penalty of each distance from a shared mean (d, K + 2): log a, logit g, and u where the domain has one."""
+    pulls = np.tile(ridge * np.array([*[SHRINK_LOG_A] * terms, SHRINK_LOGIT_G, SHRINK_U]), (len(own), 1))
+    pulls[own < 0, -1] = 0.0
+    return pulls
+
+
+def _anchor(terms):
+    return np.array([*[MEAN_LOG_A] * terms, MEAN_LOGIT_G, MEAN_U])
+
+
+def _start(problem, m):
+    """All loss domains alike, each at its mean level; further terms with a larger exponent, so that they bend where the first does not."""
+    terms = problem.terms
+    x = np.zeros((len(problem.target), (m + 2) * terms + 2))
+    level = (problem.w * problem.target).sum(1) / np.maximum(problem.w.sum(1), 1e-12)
+    x[:, :terms] = level[:, None] - 0.2 - np.log(terms)
+    x[:, terms : 2 * terms] = MEAN_LOG_A
+    x[:, terms + 1 : 2 * terms] = np.log(0.5)
+    x[:, 2 * terms] = MEAN_LOGIT_G
+    x[:, 2 * terms + 1] = np.tile(np.where(problem.own < 0, 0.0, MEAN_U), len(x) // len(problem.own))
+    return x
+
+
+def _log(shares):
+    with np.errstate(divide="ignore"):
+        return np.log(shares)

@@ -1,0 +1,215 @@
+"""The law `transfer`: L_i(r, s) = sum_q A_iq (sum_j k_iqj r_j^gamma_i)^-alpha_iq (B_i / s^beta_i + C_i).
+
+The bivariate form of the paper in which domains help each other: k_ij says how much a share of domain j is worth to the loss on
+domain i (k_ii = 1 in the first term where i is trained on), and 0 < gamma <= 1 that a domain's first share is worth more than its
+later ones. It is defined at proportions of 0 and for loss domains that are not trained on, and stays convex: sum_j k_j r_j^gamma is
+concave, a negative power of it convex. With all other k_ij = 0 it is `bimix`.
+
+The two factors of the law separate in log loss, so the fit does too: every run's level (the mean over its steps, the common curve
+taken off), then the mixing factor on the levels (`mixing`), then the curve over steps with the mixing factor taken off. Runs count, not
+points: noise is shared along a run. The ridge, the number of terms, and whether domains transfer at all (a ridge without bound)
+are chosen by cross-validation over mixtures.
+"""
+
+import numpy as np
+
+from bimix.errors import InputError
+from bimix.laws import bimix, mixing
+
+RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
+EARNED, PATIENCE = (
+    0.99,
+    2,
+)  # a ridge is taken for cutting the error to this share; after so many that do not, the search ends
+FOLDS = 8
+RUNS_FOR_TWO_TERMS = 10  # runs per training domain from which a second term is tried
+MARGIN, RUNS_FOR_FULL_TRUST = 0.8, 10  # with fewer runs transfer must cut the cross-validated error to this share
+
+
+def fit(observed, weights=None, start=None):
+    """Coefficients of every loss domain, and notes: the chosen ridge and number of terms with the cross-validated errors.
+
+    `start` is an earlier document, whose ridge and number of terms are kept.
+    """
+    y, own = run_levels(observed), own_domains(observed)
+    if start is None:
+        choice, parts = choose(observed.proportions, y, own, weights)
+        return _coefficients(observed, weights, parts), {"choice": choice}
+    return next(refit([(observed, weights)], start)), {"choice": start["choice"]}
+
+
+def refit(samples, document):
+    """Coefficients for each (observed, weights (n,) or None) of the same mixtures, with an earlier document's ridge and terms."""
+    first = samples[0][0]
+    own, choice, shares = own_domains(first), document["choice"], first.proportions
+    y = np.array([run_levels(observed) for observed, _ in samples])
+    counts = np.array([np.ones(len(shares)) if row is None else np.asarray(row, dtype=float) for _, row in samples])
+    if choice["terms"] == 0:
+        parts = [no_transfer(shares, *one) for one in zip(y, [own] * len(y), counts, strict=True)]
+    else:
+        whole = _descend(shares, y[0] if len(y) == 1 else np.nanmean(y, axis=0), own, choice)
+        mixed = mixing.fit(shares, y, own, choice["ridge"], choice["terms"], counts, whole)
+        parts = [mixed.parts(index) for index in range(len(y))]
+    for (observed, weights), part in zip(samples, parts, strict=True):
+        yield _coefficients(observed, weights, part, document)
+
+
+def _descend(shares, y, own, choice):
+    """The fit at the chosen ridge, reached from the largest one down: each fit starts where the last one ended."""
+    mixed = None
+    for ridge in RIDGES[: RIDGES.index(choice["ridge"]) + 1]:
+        mixed = mixing.fit(shares, y, own, ridge, 1, None, mixed)
+    return mixed if choice["terms"] == 1 else mixing.fit(shares, y, own, choice["ridge"], 2)
+
+
+def _coefficients(observed, weights, parts, start=None) -> dict:
+    """A fit's c, a, g, k, and the curve over steps that is left when its mixing factor is taken off, as a document has them."""
+    c, a, g, k = parts
+    level = factor_levels(c, a, g, k, observed.proportions)
+    coefficients = {}
+    for i, domain in enumerate(observed.loss_domains):
+        shift = c[i, 0] if len(observed.steps) > 1 else 0.0
+        values = {
+            "terms": [
+                {
+                    "A": float(np.exp(c[i, q] - shift)),
+                    "alpha": float(a[i, q]),
+                    "transfer": {name: float(k[i, q, j]) for j, name in enumerate(observed.domains)},
+                }
+                for q in range(c.shape[1])
+            ],
+            "gamma": float(g[i]),
+        }
+        if len(observed.steps) > 1:
+            flat = observed.losses[:, :, i] * np.exp(shift - level[:, i])[:, None]
+            begin = start and {"alpha": 0.0} | start["coefficients"][domain]
+            curve = bimix.fit_domain(np.zeros(len(flat)), observed.steps, flat, weights, begin)
+            values |= {name: curve[name] for name in ("B", "beta", "C")}
+        coefficients[domain] = values
+    return coefficients
+
+
+def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
+    """Losses (n, k, d) at proportions (n, m) and steps (k,)."""
+    c, a, g, k = arrays(coefficients, domains)
+    mixed = np.exp(factor_levels(c, a, g, k, proportions))
+    return mixed[:, None, :] * step_factor(coefficients, seen, steps)
+
+
+def count(coefficients) -> int:
+    """Fitted numbers: per term alpha and the k above 0 but one (a scale), A of further terms; gamma where used; B, beta, C or A."""
+    total = 0
+    for values in coefficients.values():
+        helpers = [sum(k > 0 for k in term["transfer"].values()) for term in values["terms"]]
+        total += sum(helpers) + len(helpers) - 1 + (max(helpers) > 1) + (3 if "B" in values else 1)
+    return total
+
+
+def arrays(coefficients, domains):
+    """log A (d, K), alpha (d, K), gamma (d,), k (d, K, m) of a document's coefficients."""
+    table = list(coefficients.values())
+    c = np.log([[term["A"] for term in values["terms"]] for values in table])
+    a = np.array([[term["alpha"] for term in values["terms"]] for values in table])
+    k = np.array([[[term["transfer"][name] for name in domains] for term in values["terms"]] for values in table])
+    return c, a, np.array([values["gamma"] for values in table]), k
+
+
+def step_factor(coefficients, seen, steps) -> np.ndarray:
+    """B / s^beta + C (k, d); 1 in the fixed-step form. Errors: a step that a fixed-step fit has not seen."""
+    table = [
+        {"A": 1.0, "alpha": 0.0} | {name: values[name] for name in ("B", "beta", "C") if name in values}
+        for values in coefficients.values()
+    ]
+    falling, constant = bimix.bracket(dict(enumerate(table)), seen, steps)
+    return falling + constant
+
+
+def factor_levels(c, a, g, k, proportions) -> np.ndarray:
+    """log sum_q A_q (sum_j k_qj r_j^gamma)^-alpha_q (n, d). Errors: nothing that helps a domain is in a mixture."""
+    with np.errstate(divide="ignore"):
+        powers = np.exp(g[:, None, None] * np.log(proportions))
+        sums = powers @ k.transpose(0, 2, 1)
+        logs = np.where(a[:, None] > 0, c[:, None] - a[:, None] * np.log(sums), c[:, None])
+    top = logs.max(axis=2)
+    if not np.isfinite(top).all():
+        raise InputError(
+            "a mixture has proportion 0 of a domain that no other domain helps in the fitted law: its loss there is not defined."
+        )
+    return (top + np.log(np.exp(logs - top[:, :, None]).sum(axis=2))).T
+
+
+def own_domains(observed) -> np.ndarray:
+    """Index (d,) of each loss domain among the training domains; -1 where it is not trained on, or is so in no mixture seen."""
+    trained = set(np.array(observed.domains)[observed.proportions.max(axis=0) > 0])
+    return np.array([observed.domains.index(name) if name in trained else -1 for name in observed.loss_domains])
+
+
+def run_levels(observed) -> np.ndarray:
+    """Levels (n, d): the run effects of log loss = level + curve(step), by least squares; with all points there, means over steps."""
+    logs = np.log(observed.losses)
+    seen = np.isfinite(logs)
+    logs = np.where(seen, logs, 0.0)
+    per_run, per_step = np.maximum(seen.sum(axis=1), 1), np.maximum(seen.sum(axis=0), 1)
+    curve = np.zeros(logs.shape[1:])
+    for _ in range(1 if seen.all() else 200):
+        level = ((logs - curve) * seen).sum(axis=1) / per_run
+        curve = ((logs - level[:, None]) * seen).sum(axis=0) / per_step
+        curve -= curve.mean(axis=0)
+    return np.where(seen.any(axis=1), level, np.nan)
+
+
+def choose(shares, y, own, weights=None):
+    """The choice of ridge and number of terms by cross-validation over mixtures, and the parts c, a, g, k of its fit to all.
+
+    The error is the mean over left-out mixtures and domains of |error of log loss|; folds leave out single mixtures up to FOLDS
+    of them. `terms` 0 is no transfer at all, tried where it is defined. With few runs the error is itself rough, and transfer
+    has to be better by a margin.
+    """
+    base = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
+    used = np.nonzero(base)[0]
+    folds = np.full(len(y), -1)
+    folds[used] = np.random.default_rng(0).permutation(np.arange(len(used)) % FOLDS)
+    count = 1 + folds.max()
+    rows = np.array([*[np.where(folds == fold, 0.0, base) for fold in range(count)], base])
+    tried = []
+
+    def enter(terms, ridge, guesses, parts):
+        misses = np.concatenate([np.abs(guess - y[folds == fold]) for fold, guess in enumerate(guesses)])
+        tried.append(({"terms": terms, "ridge": ridge, "error": float(np.nanmean(misses))}, parts))
+
+    def enter_transfer(terms, ridge, mixed):
+        guesses = [mixing.predict(mixed, shares[folds == fold], fold) for fold in range(count)]
+        enter(terms, ridge, guesses, mixed.parts(count))
+
+    mixed = best = None
+    for ridge in RIDGES:
+        mixed = mixing.fit(shares, y, own, ridge, 1, rows, mixed)
+        enter_transfer(1, ridge, mixed)
+        # Smaller ridges have to earn their place: many have nearly the same error where runs are plenty.
+        if best is None or tried[-1][0]["error"] < EARNED * best[0]["error"]:
+            best, waited = tried[-1], 0
+        else:
+            waited += 1
+        if waited == PATIENCE:
+            break
+    if len(used) >= RUNS_FOR_TWO_TERMS * shares.shape[1]:
+        enter_transfer(2, best[0]["ridge"], mixing.fit(shares, y, own, best[0]["ridge"], 2, rows))
+        best = min(tried, key=lambda one: one[0]["error"])
+    if (own >= 0).all() and (shares[used][:, own] > 0).all():
+        plain = [no_transfer(shares, y, own, row) for row in rows]
+        enter(0, None, [factor_levels(*plain[fold], shares[folds == fold]) for fold in range(count)], plain[count])
+        margin = MARGIN if len(used) < RUNS_FOR_FULL_TRUST else 1.0
+        if best[0]["error"] > margin * tried[-1][0]["error"]:
+            best = tried[-1]
+    chosen, parts = best
+    return {**chosen, "cross_validated": [entry for entry, _ in tried]}, parts
+
+
+def no_transfer(shares, y, own, weights=None):
+    """c, a, g, k of the law without transfer, level = c - a log r_i: what the ridge falls back to."""
+    d, m = len(own), shares.shape[1]
+    lines = [bimix.fit_fixed_step(np.log(shares[:, j]), y[:, i], weights) for i, j in enumerate(own)]
+    k = np.zeros((d, 1, m))
+    k[np.arange(d), 0, own] = 1.0
+    c, a = (np.array([[line[name]] for line in lines]) for name in ("A", "alpha"))
+    return np.log(c), a, np.ones(d), k

@@ -1,0 +1,208 @@
+"""Observed losses as arrays: the two tidy tables that every law reads, checked row by row (DESIGN section 3).
+
+losses:   mixture, step, domain, loss        loss in nats per token; further columns are ignored
+mixtures: mixture, domain, proportion        a pair that is not listed has proportion 0
+
+A loss domain need not be a training domain. Runs may have been evaluated at different steps: what was not
+observed is NaN.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from bimix.errors import InputError
+
+# Published proportions are rounded (RegMix's rows sum to 1 within 0.4 %): they are rescaled. A larger gap is a mistake.
+ROUNDING = 0.005
+TYPES = {"mixture": pl.String, "step": pl.Int64, "domain": pl.String, "loss": pl.Float64, "proportion": pl.Float64}
+
+
+@dataclass(frozen=True)
+class Observations:
+    """n mixtures of m training domains, evaluated at k steps on d loss domains."""
+
+    mixtures: tuple[str, ...]
+    domains: tuple[str, ...]
+    steps: np.ndarray  # (k,) increasing
+    loss_domains: tuple[str, ...]
+    proportions: np.ndarray  # (n, m) rows sum to 1
+    losses: np.ndarray  # (n, k, d) nats per token, NaN where not observed
+    tokens_per_step: float | None = None  # from the losses' optional column `tokens`
+
+    def take(self, rows: np.ndarray | list[int]) -> "Observations":
+        """The observations of some mixtures, by index."""
+        rows = np.asarray(rows, dtype=int)
+        names = tuple(self.mixtures[row] for row in rows)
+        return replace(self, mixtures=names, proportions=self.proportions[rows], losses=self.losses[rows])
+
+
+def observations(losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str, str] = ("losses", "mixtures")):
+    """Check the two tables and lay them out as arrays; `names` are what the errors call them (file names).
+
+    Errors (InputError, naming the row, counted from 1 below the header): a missing column, a loss that is not finite
+    and positive, a step that is not positive, a row twice, a mixture without proportions, a proportion that is not
+    finite or is negative, proportions that do not sum to 1.
+    """
+    losses = _typed(losses, names[0], ["mixture", "step", "domain", "loss"], ["tokens"])
+    shares = _proportions(_typed(mixtures, names[1], ["mixture", "domain", "proportion"], []), names[1])
+    _check(losses, names[0])
+    known = set(shares["mixture"])
+    unknown = losses.filter(~pl.col("mixture").is_in(list(known)))
+    if unknown.height:
+        row = unknown.row(0, named=True)
+        raise InputError(
+            f"{names[0]}, row {row['row']}: mixture {row['mixture']!r} has losses but no proportions in {names[1]}: "
+            "add its rows there or take its losses out."
+        )
+    if not losses.height:
+        raise InputError(f"{names[0]} has no rows: a law needs observed losses.")
+    used = losses["mixture"].unique(maintain_order=True).to_list()
+    domains = sorted(shares["domain"].unique().to_list())
+    steps = np.sort(losses["step"].unique().to_numpy())
+    loss_domains = sorted(losses["domain"].unique().to_list())
+    array = np.full((len(used), len(steps), len(loss_domains)), np.nan)
+    mixture_index, domain_index = _index(used), _index(loss_domains)
+    array[
+        losses["mixture"].replace_strict(mixture_index).to_numpy(),
+        np.searchsorted(steps, losses["step"].to_numpy()),
+        losses["domain"].replace_strict(domain_index).to_numpy(),
+    ] = losses["loss"].to_numpy()
+    return Observations(
+        mixtures=tuple(used),
+        domains=tuple(domains),
+        steps=steps,
+        loss_domains=tuple(loss_domains),
+        proportions=_matrix(shares, used, domains),
+        losses=array,
+        tokens_per_step=_tokens_per_step(losses),
+    )
+
+
+def proportions_of(mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixtures"):
+    """(names, proportions (n, m)) of a mixtures table in the order of `domains`.
+
+    Errors: as in `observations`, and a positive proportion of a domain that is not in `domains`.
+    """
+    shares = _proportions(_typed(mixtures, name, ["mixture", "domain", "proportion"], []), name)
+    strange = shares.filter(~pl.col("domain").is_in(list(domains)) & (pl.col("proportion") > 0))
+    if strange.height:
+        row = strange.row(0, named=True)
+        raise InputError(
+            f"{name}, row {row['row']}: mixture {row['mixture']!r} trains on {row['domain']!r}, which the fitted law "
+            f"does not know: its domains are {', '.join(domains)}."
+        )
+    used = shares["mixture"].unique(maintain_order=True).to_list()
+    return tuple(used), _matrix(shares, used, domains)
+
+
+def _typed(table: pl.DataFrame, name: str, columns: list[str], optional: list[str]) -> pl.DataFrame:
+    """The named columns in the types of TYPES, and `row`, counted from 1; what cannot be read so is an error."""
+    for column in columns:
+        if column not in table.columns:
+            raise InputError(f"{name} has no column {column!r}: it needs {', '.join(columns)}.")
+    table = table.select(columns + [column for column in optional if column in table.columns])
+    table = table.with_row_index("row", offset=1)
+    for column in columns:
+        cast = table[column].cast(TYPES[column], strict=False)
+        wrong = cast.is_null()
+        if column == "step":
+            wrong |= table[column].cast(pl.Float64, strict=False) != cast
+        if wrong.any():
+            row = table.filter(wrong).row(0, named=True)
+            kind = {"step": "a whole number", "loss": "a number", "proportion": "a number"}.get(column, "a name")
+            raise InputError(f"{name}, row {row['row']}: {column} is {row[column]!r}: it must be {kind}.")
+        table = table.with_columns(cast)
+    return table
+
+
+def _check(losses: pl.DataFrame, name: str) -> None:
+    bad = losses.filter(~pl.col("loss").is_finite() | (pl.col("loss") <= 0) | (pl.col("step") <= 0))
+    if bad.height:
+        row = bad.row(0, named=True)
+        what = "loss" if row["step"] > 0 else "step"
+        raise InputError(
+            f"{name}, row {row['row']} (mixture {row['mixture']!r}, step {row['step']}, domain {row['domain']!r}): "
+            f"the {what} is {row[what]}: it must be finite and above 0."
+        )
+    _once(losses, ["mixture", "step", "domain"], name)
+
+
+def _once(table: pl.DataFrame, key: list[str], name: str) -> None:
+    twice = table.filter(~pl.struct(key).is_first_distinct())
+    if twice.height:
+        row = twice.row(0, named=True)
+        what = ", ".join(f"{column} {row[column]!r}" for column in key)
+        raise InputError(f"{name}, row {row['row']}: {what} is there twice: keep one of the two rows.")
+
+
+def _proportions(mixtures: pl.DataFrame, name: str) -> pl.DataFrame:
+    bad = mixtures.filter(~pl.col("proportion").is_finite() | (pl.col("proportion") < 0))
+    if bad.height:
+        row = bad.row(0, named=True)
+        raise InputError(
+            f"{name}, row {row['row']} (mixture {row['mixture']!r}, domain {row['domain']!r}): the proportion is "
+            f"{row['proportion']}: it must be finite, 0 or more."
+        )
+    _once(mixtures, ["mixture", "domain"], name)
+    sums = mixtures.group_by("mixture", maintain_order=True).agg(pl.col("proportion").sum(), pl.col("row").first())
+    bad = sums.filter((pl.col("proportion") - 1).abs() > ROUNDING)
+    if bad.height:
+        row = bad.row(0, named=True)
+        raise InputError(
+            f"{name}, from row {row['row']}: the proportions of mixture {row['mixture']!r} sum to {row['proportion']:.6g}: "
+            f"they must sum to 1 (a gap of up to {ROUNDING} is taken for rounding and rescaled)."
+        )
+    return mixtures.with_columns(pl.col("proportion") / pl.col("proportion").sum().over("mixture"))
+
+
+def _matrix(shares: pl.DataFrame, used: list[str], domains: list[str] | tuple[str, ...]) -> np.ndarray:
+    matrix = np.zeros((len(used), len(domains)))
+    shares = shares.filter(pl.col("mixture").is_in(used) & pl.col("domain").is_in(list(domains)))
+    rows = shares["mixture"].replace_strict(_index(used), return_dtype=pl.Int64).to_numpy()
+    columns = shares["domain"].replace_strict(_index(domains), return_dtype=pl.Int64).to_numpy()
+    matrix[rows, columns] = shares["proportion"].to_numpy()
+    return matrix
+
+
+def _index(names) -> dict[str, int]:
+    return {name: position for position, name in enumerate(names)}
+
+
+def _tokens_per_step(losses: pl.DataFrame) -> float | None:
+    if "tokens" not in losses.columns:
+        return None
+    ratio = losses["tokens"].cast(pl.Float64, strict=False) / losses["step"]
+    low, high = ratio.min(), ratio.max()
+    return float(ratio.median()) if low is not None and low > 0 and high - low <= 1e-6 * high else None
+
+
+def joined(like: Observations, groups: list[Observations]) -> Observations | None:
+    """Groups of mixtures as one, in the domains and loss domains of `like` and without its mixtures; None where nothing is left.
+
+    Errors: a positive proportion of a domain that `like` does not have.
+    """
+    steps = np.unique(np.concatenate([group.steps for group in groups])) if groups else []
+    names, shares, losses = [], [], []
+    for group in groups:
+        strange = [
+            name for j, name in enumerate(group.domains) if name not in like.domains and group.proportions[:, j].any()
+        ]
+        if strange:
+            raise InputError(f"held-out mixtures train on {strange[0]!r}, which no fitted mixture does.")
+        for n, name in enumerate(group.mixtures):
+            if name in like.mixtures or name in names:
+                continue
+            names.append(name)
+            shares.append(
+                [group.proportions[n, group.domains.index(d)] if d in group.domains else 0.0 for d in like.domains]
+            )
+            one = np.full((len(steps), len(like.loss_domains)), np.nan)
+            for d, domain in enumerate(like.loss_domains):
+                if domain in group.loss_domains:
+                    one[np.searchsorted(steps, group.steps), d] = group.losses[n, :, group.loss_domains.index(domain)]
+            losses.append(one)
+    if not names:
+        return None
+    return replace(like, mixtures=tuple(names), steps=steps, proportions=np.array(shares), losses=np.array(losses))

@@ -1,0 +1,54 @@
+"""What a person hands to the law scripts: tables as csv or parquet, and small JSON files keyed by domain."""
+
+import json
+import math
+from pathlib import Path
+
+import polars as pl
+
+from bimix.errors import InputError
+
+
+def read_table(path: Path | str) -> pl.DataFrame:
+    """The table in `path`, csv or parquet by its ending. Errors: no such file, another ending, not a table of that kind."""
+    path = Path(path)
+    readers = {".csv": pl.read_csv, ".parquet": pl.read_parquet}
+    if path.suffix not in readers:
+        raise InputError(f"{path} ends in neither .csv nor .parquet: tables are read in these two forms only.")
+    if not path.is_file():
+        raise InputError(f"{path} does not exist: name a table of losses or mixtures that is there.")
+    try:
+        if path.suffix == ".csv":
+            return pl.read_csv(path, infer_schema_length=None)
+        return pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(f"{path} cannot be read as a {path.suffix[1:]} table: {error}") from error
+
+
+def read_json(path: Path | str) -> dict:
+    """The JSON object in `path`. Errors: no such file, not JSON, not an object."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path} does not exist: name a JSON file that is there.")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path} holds a {type(content).__name__}: a JSON object is needed.")
+    return content
+
+
+def read_numbers(path: Path | str) -> dict[str, float]:
+    """A JSON object of one finite, non-negative number per domain: the name of a file, or the object itself as text."""
+    if str(path).lstrip().startswith("{"):
+        try:
+            numbers, path = json.loads(str(path)), "the JSON given"
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path} is not valid JSON: {error}") from error
+    else:
+        numbers = read_json(path)
+    for domain, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or number < 0:
+            raise InputError(f"{path}: the value of {domain!r} is {number!r}: it must be a finite number, 0 or more.")
+    return numbers

@@ -1,0 +1,92 @@
+"""Find the mixture with the least predicted loss at a step.
+
+coefficients.json, optional target weights and bounds {domain: number} -> mixture.json {domain: proportion}, sums to 1
+"""
+
+import argparse
+import sys
+
+import numpy as np
+import polars as pl
+
+from bimix.errors import InputError, run
+from bimix.laws import predict
+from bimix.optimum import feasible_bounds, optimum
+from bimix.outputs import write_json
+from bimix.tables import read_json, read_numbers, read_table
+
+
+def tokens_available(path):
+    """{domain: tokens} from a JSON object, or from a table with the columns domain and tokens (such as tokens/train.parquet)."""
+    if str(path).endswith(".json"):
+        return read_numbers(path)
+    table = read_table(path)
+    for column in ("domain", "tokens"):
+        if column not in table.columns:
+            raise InputError(f"{path} has no column {column!r}: token counts need the columns domain and tokens.")
+    return dict(table.group_by("domain").agg(pl.col("tokens").sum()).iter_rows())
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--coefficients", required=True, help="written by fit_law.py")
+    parser.add_argument("--step", required=True, type=int, help="training steps of the run to be made good")
+    parser.add_argument(
+        "--weights", help="{loss domain: weight}, a JSON file or the JSON itself; without it all weigh the same"
+    )
+    parser.add_argument("--lower", help="{domain: least proportion}, likewise")
+    parser.add_argument("--upper", help="{domain: largest proportion}, likewise")
+    parser.add_argument(
+        "--max-epochs", type=float, help="no domain is repeated more often than this (inf: any number); needs --tokens"
+    )
+    parser.add_argument(
+        "--tokens", nargs="?", help="tokens there are: {domain: tokens} as JSON, or a table with domain and tokens"
+    )
+    parser.add_argument(
+        "--run-tokens", type=float, help="tokens the run trains on; without it the step times the fit's tokens_per_step"
+    )
+    parser.add_argument("--out", required=True, help="mixture.json")
+    args = parser.parse_args(argv)
+
+    document = read_json(args.coefficients)
+    if args.step <= 0:
+        raise InputError(f"--step is {args.step}: it must be above 0.")
+    run_tokens, max_epochs = args.run_tokens, None
+    if args.max_epochs is not None and args.max_epochs < float("inf"):
+        max_epochs = args.max_epochs
+        if args.tokens is None:
+            raise InputError("--max-epochs needs --tokens: the number of tokens there are of each domain.")
+        if run_tokens is None:
+            if document["tokens_per_step"] is None:
+                raise InputError(
+                    f"--max-epochs needs --run-tokens: the losses behind {args.coefficients} had no column tokens, so it is not "
+                    f"known how many tokens a run of {args.step} steps trains on."
+                )
+            run_tokens = args.step * document["tokens_per_step"]
+    lower, upper = feasible_bounds(
+        document["domains"],
+        args.lower and read_numbers(args.lower),
+        args.upper and read_numbers(args.upper),
+        max_epochs,
+        args.tokens and tokens_available(args.tokens),
+        run_tokens,
+    )
+    shares = optimum(document, args.step, args.weights and read_numbers(args.weights), lower, upper)
+    write_json(
+        args.out, {domain: float(share) for domain, share in sorted(zip(document["domains"], shares, strict=True))}
+    )
+
+    losses = predict(document, shares[None, :], np.array([args.step]))[0, 0]
+    print(f"average loss predicted at step {args.step}: {losses.mean():.4f}")
+    for domain, share, low, high in zip(document["domains"], shares, lower, upper, strict=True):
+        seen = document["proportions_seen"][domain]
+        notes = [
+            note for note, true in (("at its lower bound", share <= low), ("at its upper bound", share >= high)) if true
+        ]
+        if not seen["min"] <= share <= seen["max"]:
+            notes.append(f"outside the proportions seen, {seen['min']:.4f} to {seen['max']:.4f}")
+        print(f"  {domain}: {share:.4f}" + (f"  ({'; '.join(notes)})" if notes else ""))
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

@@ -1,0 +1,48 @@
+"""Predict the losses of mixtures, trained or not, with a fitted law.
+
+coefficients.json, mixtures (mixture, domain, proportion) -> predictions (mixture, step, domain, loss)
+"""
+
+import argparse
+import sys
+
+import numpy as np
+import polars as pl
+
+from bimix.errors import run
+from bimix.laws import predict
+from bimix.observations import proportions_of
+from bimix.outputs import write_table
+from bimix.tables import read_json, read_table
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--coefficients", required=True, help="written by fit_law.py")
+    parser.add_argument("--mixtures", required=True, nargs="+", help="tidy mixtures, parquet or csv")
+    parser.add_argument("--steps", type=int, nargs="+", help="training steps; without it those of the fit")
+    parser.add_argument("--out", required=True, help="predictions, parquet or csv")
+    args = parser.parse_args(argv)
+
+    document = read_json(args.coefficients)
+    steps = args.steps or document["steps"]
+    frames = []
+    for path in args.mixtures:
+        names, proportions = proportions_of(read_table(path), tuple(document["domains"]), path)
+        losses = predict(document, proportions, np.array(steps))
+        frames.append(
+            pl.DataFrame(
+                {
+                    "mixture": np.repeat(names, losses[0].size),
+                    "step": np.tile(np.repeat(np.array(steps), losses.shape[2]), len(names)),
+                    "domain": np.tile(document["loss_domains"], losses.shape[0] * losses.shape[1]),
+                    "loss": losses.ravel(),
+                }
+            )
+        )
+    predictions = pl.concat(frames).unique(["mixture", "step", "domain"], keep="first", maintain_order=True)
+    write_table(predictions, args.out)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

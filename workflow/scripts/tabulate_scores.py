@@ -1,0 +1,31 @@
+"""Put the scores of the laws into the paper's tables: mean, worst and best over domains for each law and mixture.
+
+extrapolation.csv, generalization.csv of one or more laws -> tables/extrapolation.csv (Table 2), tables/generalization.csv (Table 3)
+"""
+
+import argparse
+import sys
+
+import polars as pl
+
+from bimix.errors import run
+from bimix.outputs import write_table
+from bimix.scores import EXTRAPOLATION, GENERALIZATION, extrapolation_table, generalization_table
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--extrapolation", required=True, nargs="+", help="extrapolation.csv of each law")
+    parser.add_argument("--generalization", required=True, nargs="+", help="generalization.csv of each law")
+    parser.add_argument("--extrapolation-table", required=True, help="csv")
+    parser.add_argument("--generalization-table", required=True, help="csv")
+    args = parser.parse_args(argv)
+
+    extrapolated = pl.concat([pl.read_csv(path, schema=EXTRAPOLATION) for path in args.extrapolation])
+    generalized = pl.concat([pl.read_csv(path, schema=GENERALIZATION) for path in args.generalization])
+    write_table(extrapolation_table(extrapolated), args.extrapolation_table)
+    write_table(generalization_table(generalized), args.generalization_table)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
