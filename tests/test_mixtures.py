@@ -5,11 +5,12 @@ import json
 from decimal import Decimal
 from pathlib import Path
 
-import copy_mixture
-import gather_mixtures
 import numpy as np
 import polars as pl
 import pytest
+
+import copy_mixture
+import gather_mixtures
 import spread_evenly
 import take_column
 import weigh_entropies

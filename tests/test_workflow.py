@@ -23,7 +23,12 @@ def workplace(tmp_path: Path) -> Path:
 
 def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*SNAKEMAKE, *arguments], cwd=folder, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "200"}
+        [*SNAKEMAKE, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"COLUMNS": "200"},
     )
 
 
@@ -59,9 +64,15 @@ def test_everything_for_the_demo_is_planned(workplace: Path) -> None:
     [
         (lambda config: config.update(runs=[]), "'runs' was unexpected"),
         (lambda config: config["training"]["demo"].update(step=3), "training/demo: Additional properties"),
-        (lambda config: config["training"]["demo"].update(steps=0), "training/demo/steps: 0 is less than the minimum of 1"),
+        (
+            lambda config: config["training"]["demo"].update(steps=0),
+            "training/demo/steps: 0 is less than the minimum of 1",
+        ),
         (lambda config: config["datasets"]["demo"]["groups"].update(more=["seven"]), "groups/more: no mixture 'seven'"),
-        (lambda config: config["datasets"]["demo"]["training"]["tiny"].update(recipe="x"), "tiny/recipe: no recipe 'x'"),
+        (
+            lambda config: config["datasets"]["demo"]["training"]["tiny"].update(recipe="x"),
+            "tiny/recipe: no recipe 'x'",
+        ),
         (lambda config: config["datasets"]["demo"]["corpus"].update(rejects=2), "datasets/demo/corpus/rejects: 2 is"),
         (lambda config: config["datasets"]["demo"]["domains"].append("a/b"), "'a/b' does not match"),
         (lambda config: config.update(run=["demos"]), "run: no dataset 'demos'"),

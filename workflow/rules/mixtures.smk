@@ -4,6 +4,7 @@
 
 
 rule weigh_tokens:
+    """Baseline: each domain's share of the tokens (paper Sec. 4, Candidate Mixtures)."""
     input:
         index="results/{dataset}/tokens/train.parquet",
         script="workflow/scripts/weigh_tokens.py",
@@ -13,7 +14,6 @@ rule weigh_tokens:
         "results/{dataset}/logs/weigh_tokens/baseline.log",
     benchmark:
         "results/{dataset}/benchmarks/weigh_tokens/baseline.tsv"
-    """Baseline: each domain's share of the tokens (paper Sec. 4, Candidate Mixtures)."""
     wildcard_constraints:
         dataset=TRAINED,
     conda:
@@ -28,6 +28,7 @@ rule weigh_tokens:
 
 
 rule spread_evenly:
+    """Uniform: the same proportion for every domain."""
     input:
         script="workflow/scripts/spread_evenly.py",
     output:
@@ -36,7 +37,6 @@ rule spread_evenly:
         "results/{dataset}/logs/spread_evenly/uniform.log",
     benchmark:
         "results/{dataset}/benchmarks/spread_evenly/uniform.tsv"
-    """Uniform: the same proportion for every domain."""
     wildcard_constraints:
         dataset=TRAINED,
     conda:
@@ -53,6 +53,7 @@ rule spread_evenly:
 
 
 rule weigh_entropies:
+    """Softmax of one entropy measure over the domains (paper Sec. 4, Candidate Mixtures)."""
     input:
         entropy="results/{dataset}/entropy.csv",
         script="workflow/scripts/weigh_entropies.py",
@@ -62,7 +63,6 @@ rule weigh_entropies:
         "results/{dataset}/logs/weigh_entropies/{measure}.log",
     benchmark:
         "results/{dataset}/benchmarks/weigh_entropies/{measure}.tsv"
-    """Softmax of one entropy measure over the domains (paper Sec. 4, Candidate Mixtures)."""
     wildcard_constraints:
         dataset=TRAINED,
     conda:
@@ -78,6 +78,7 @@ rule weigh_entropies:
 
 
 rule take_column:
+    """One column of a published table of mixtures, scaled to sum to one."""
     input:
         table=lambda wildcards: config["mixtures"]["published"][DATASETS[wildcards.dataset]["published"]],
         script="workflow/scripts/take_column.py",
@@ -87,7 +88,6 @@ rule take_column:
         "results/{dataset}/logs/take_column/{column}.log",
     benchmark:
         "results/{dataset}/benchmarks/take_column/{column}.tsv"
-    """One column of a published table of mixtures, scaled to sum to one."""
     wildcard_constraints:
         dataset=TRAINED,
     conda:
@@ -134,6 +134,7 @@ rule copy_mixture:
 
 
 rule gather_mixtures:
+    """The mixtures of a group as one tidy table: mixture, domain, proportion."""
     input:
         mixtures=collect(
             "results/{{dataset}}/mixtures/{mixture}.json",
@@ -146,7 +147,6 @@ rule gather_mixtures:
         "results/{dataset}/logs/gather_mixtures/{group}.log",
     benchmark:
         "results/{dataset}/benchmarks/gather_mixtures/{group}.tsv"
-    """The mixtures of a group as one tidy table: mixture, domain, proportion."""
     wildcard_constraints:
         dataset=TRAINED,
     conda:

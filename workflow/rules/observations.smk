@@ -3,6 +3,7 @@
 
 
 rule take_observations:
+    """The losses and proportions of one group of mixtures."""
     input:
         losses=lookup("datasets/{dataset}/observations/losses", within=config),
         mixtures=lookup("datasets/{dataset}/observations/mixtures", within=config),
@@ -14,7 +15,6 @@ rule take_observations:
         "results/{dataset}/logs/take_observations/{group}.log",
     benchmark:
         "results/{dataset}/benchmarks/take_observations/{group}.tsv"
-    """The losses and proportions of one group of mixtures."""
     wildcard_constraints:
         dataset=OBSERVED,
     conda:
@@ -34,6 +34,7 @@ rule take_observations:
 
 
 rule take_mixture:
+    """One mixture of the observed ones."""
     input:
         mixtures=lookup("datasets/{dataset}/observations/mixtures", within=config),
         script="workflow/scripts/take_mixture.py",
@@ -43,7 +44,6 @@ rule take_mixture:
         "results/{dataset}/logs/take_mixture/{mixture}.log",
     benchmark:
         "results/{dataset}/benchmarks/take_mixture/{mixture}.tsv"
-    """One mixture of the observed ones."""
     wildcard_constraints:
         dataset=OBSERVED,
         mixture=rf"(?!({one_of(LAWS)})\.json$)[^/@]+",

@@ -64,6 +64,7 @@ rule pretrain_model:
 
 
 rule gather_losses:
+    """The losses of a group's runs as one tidy table: mixture, seed, step, tokens, domain, loss."""
     input:
         losses=run_losses,
         script="workflow/scripts/gather_losses.py",
@@ -73,7 +74,6 @@ rule gather_losses:
         "results/{dataset}/logs/gather_losses/{model}/{group}.log",
     benchmark:
         "results/{dataset}/benchmarks/gather_losses/{model}/{group}.tsv"
-    """The losses of a group's runs as one tidy table: mixture, seed, step, tokens, domain, loss."""
     wildcard_constraints:
         dataset=TRAINED,
     conda:

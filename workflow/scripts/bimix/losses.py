@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from bimix.products import linear, product
+
 
 def whole_loss(hidden: Tensor, weight: Tensor, padding: Tensor, targets: Tensor) -> Tensor:
     """Mean cross entropy in nats of `targets` (n,) from `hidden` (n, width) and `weight` (padded vocabulary, width).
@@ -16,7 +18,7 @@ def whole_loss(hidden: Tensor, weight: Tensor, padding: Tensor, targets: Tensor)
     The `padding` (padded vocabulary,), 0 or minus infinity, enters as a bias of the product, which costs no copy of the
     scores, as cutting the padded columns off would.
     """
-    return F.cross_entropy(F.linear(hidden, weight, padding).float(), targets)
+    return F.cross_entropy(linear(hidden, weight, padding).float(), targets)
 
 
 def chunked_loss(hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int) -> Tensor:
@@ -28,7 +30,7 @@ class _ChunkedLoss(torch.autograd.Function):
     """Takes the gradients on the way forward, so that no score is computed twice or kept."""
 
     @staticmethod
-    def forward(ctx, hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int) -> Tensor:  # noqa: ANN001
+    def forward(ctx, hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int) -> Tensor:
         device = hidden.device.type
         precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
         states, rows = hidden.detach().to(precision), weight.detach()[:vocabulary].to(precision)
@@ -39,7 +41,7 @@ class _ChunkedLoss(torch.autograd.Function):
         with torch.autocast(device, enabled=False):
             for start in range(0, len(targets), chunk):
                 part, wanted = states[start : start + chunk], targets[start : start + chunk, None]
-                scores = (part @ rows.T).float()
+                scores = product(part, rows).float()
                 largest = scores.amax(dim=1, keepdim=True)
                 scores.sub_(largest)
                 right = scores.gather(1, wanted)
@@ -49,12 +51,12 @@ class _ChunkedLoss(torch.autograd.Function):
                     scores.div_(sums * len(targets))
                     scores.scatter_add_(1, wanted, torch.full_like(right, -1 / len(targets)))
                     gradient = scores.to(precision)
-                    hidden_gradient[start : start + chunk] = gradient @ rows
-                    weight_gradient[:vocabulary] += gradient.T @ part
+                    hidden_gradient[start : start + chunk] = product(gradient, rows.T)
+                    weight_gradient[:vocabulary] += product(gradient.T, part.T)
         ctx.save_for_backward(hidden_gradient, weight_gradient)
         return total / len(targets)
 
     @staticmethod
-    def backward(ctx, upstream: Tensor) -> tuple[Tensor, Tensor, None, None, None]:  # noqa: ANN001
+    def backward(ctx, upstream: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         hidden_gradient, weight_gradient = ctx.saved_tensors
         return hidden_gradient * upstream, weight_gradient * upstream, None, None, None

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bimix.losses import chunked_loss, whole_loss
+from bimix.products import Linear
 
 ROTARY_SHARE = 0.25
 ROTARY_BASE = 10_000.0
@@ -85,8 +86,8 @@ class Attention(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.heads = shape.heads
-        self.query_key_value = nn.Linear(shape.width, 3 * shape.width)
-        self.out = nn.Linear(shape.width, shape.width)
+        self.query_key_value = Linear(shape.width, 3 * shape.width)
+        self.out = Linear(shape.width, shape.width)
 
     def forward(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
         batch, length, width = hidden.shape
@@ -105,8 +106,8 @@ class Block(nn.Module):
         self.attention_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON)
         self.attention = Attention(shape)
         self.mlp_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON)
-        self.mlp_in = nn.Linear(shape.width, 4 * shape.width)
-        self.mlp_out = nn.Linear(4 * shape.width, shape.width)
+        self.mlp_in = Linear(shape.width, 4 * shape.width)
+        self.mlp_out = Linear(4 * shape.width, shape.width)
 
     def forward(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
         hidden = hidden + self.attention(self.attention_norm(hidden), cosines, sines)
