@@ -6,6 +6,7 @@ import random
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -212,6 +213,26 @@ def test_processes_and_micro_batches_do_not_change_the_losses(
     assert expected.drop("loss").equals(got.drop("loss"))
     assert (expected["loss"] - got["loss"]).abs().max() < 2e-4
     assert (expected["loss"] - got["loss"]).head(3).abs().max() < 1e-5
+
+
+@pytest.mark.slow
+def test_two_launchers_as_on_two_nodes_give_the_losses_of_one(corpus: Path, tmp_path: Path, undisturbed: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    launchers = []
+    for rank in range(2):
+        arguments = command(corpus, tmp_path, processes=2)
+        machine = ["--num_machines", "2", "--machine_rank", str(rank), "--main_process_ip", "127.0.0.1"]
+        places = arguments.index("--num_machines"), arguments.index("--main_process_port")
+        arguments[places[1] + 1] = str(port)
+        arguments[places[0] : places[0] + 2] = machine
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        launchers.append(subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=environment))
+    endings = [launcher.communicate()[1] for launcher in launchers]
+    assert [launcher.returncode for launcher in launchers] == [0, 0], endings
+    expected, got = (pl.read_parquet(folder / "losses.parquet") for folder in (undisturbed, tmp_path))
+    assert (expected["loss"] - got["loss"]).abs().max() < 2e-4
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ rule pretrain_model:
     threads: lookup("models/{model}/launch/threads", within=config)
     resources:
         gpu=lookup("models/{model}/launch/gpus", within=config),
+        nodes=lookup("models/{model}/launch/nodes", within=config),
         micro_batch=lookup("models/{model}/launch/micro_batch", within=config),
         loss_chunk=lookup("models/{model}/launch/loss_chunk", within=config),
         compile=lookup("models/{model}/launch/compile", within=config),
@@ -33,16 +34,26 @@ rule pretrain_model:
         state="results/{dataset}/runs/{model}/{run}/state",
     shell:
         r"""
-        processes=$(({resources.gpu} > 1 ? {resources.gpu} : 1))
-        OMP_NUM_THREADS=$(({threads} / processes > 0 ? {threads} / processes : 1)) \
-            accelerate launch \
+        # one launcher on each node, which starts one process per GPU there; on a CPU one process
+        local_processes=$(({resources.gpu} > 1 ? {resources.gpu} : 1))
+        processes=$((local_processes * {resources.nodes}))
+        export OMP_NUM_THREADS=$(({threads} / local_processes > 0 ? {threads} / local_processes : 1))
+        launch=(accelerate launch)
+        meeting=(--main_process_port 0)
+        if [ {resources.nodes} -gt 1 ]; then
+            launch=(srun --nodes {resources.nodes} --ntasks {resources.nodes} --ntasks-per-node 1
+                bash -c 'exec accelerate launch --machine_rank "$SLURM_NODEID" "$@"' launch)
+            meeting=(--main_process_ip "$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)"
+            --main_process_port $((20000 + SLURM_JOB_ID % 20000)))
+        fi
+        "${{launch[@]}}" \
+            "${{meeting[@]}}" \
             $([ {resources.gpu} -gt 0 ] || echo --cpu) \
-            $([ {resources.gpu} -le 1 ] || echo --multi_gpu) \
+            $([ "$processes" -le 1 ] || echo --multi_gpu) \
             --num_processes "$processes" \
-            --num_machines 1 \
+            --num_machines {resources.nodes} \
             --mixed_precision no \
             --dynamo_backend no \
-            --main_process_port 0 \
             workflow/scripts/pretrain_model.py \
             $([ {resources.gpu} -gt 0 ] || echo --cpu) \
             --processes "$processes" \
