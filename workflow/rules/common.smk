@@ -145,7 +145,7 @@ def raw_files(dataset):
                     refuse(f"datasets/{dataset}/corpus/{split}", f"no file matches {pattern!r}.")
                 fixed = re.split(r"[^/]*[*?\[]", pattern)[0] if len(paths) > 1 else str(Path(pattern).parent)
                 for path in paths:
-                    name = re.sub(r"\.jsonl?(\.\w+)?$", "", str(Path(path).relative_to(fixed or "."))).replace("/", ".")
+                    name = re.sub(r"\.jsonl?(\.\w+)?$", "", ".".join(Path(path).relative_to(fixed or ".").parts))
                     shard = ".".join(([split] if split == "validation" else []) + ([domain] if domain else []) + [name])
                     if shard in shards:
                         refuse(f"datasets/{dataset}/corpus/{split}", f"{path!r} and {shards[shard][2]!r} share a name.")
