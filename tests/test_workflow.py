@@ -55,8 +55,8 @@ def test_fitting_the_entropy_group_schedules_its_four_runs_and_no_other(workplac
 
 def test_everything_for_the_demo_is_planned(workplace: Path) -> None:
     jobs = planned(workplace)
-    assert jobs["pretrain_model"] == 9
-    assert jobs["optimize_mixture"] == 1
+    assert jobs["pretrain_model"] == 10
+    assert jobs["optimize_mixture"] == 2
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def check_config():
     schema = yaml.safe_load(Path(workflow.basedir, "workflow/schemas/config.schema.yaml").read_text())
     error = best_match(Draft202012Validator(schema).iter_errors(config))
     if error is not None:
-        refuse("/".join(map(str, error.absolute_path)) or "top level", error.message)
+        refuse(Path(*map(str, error.absolute_path)), error.message)
 
 
 def known_mixtures(dataset):

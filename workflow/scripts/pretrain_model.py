@@ -54,6 +54,10 @@ def main(argv: list[str] | None = None) -> int:
     accelerator.wait_for_everyone()
     accelerator.init_trackers("tensorboard")
 
+    signals: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, frame: signals.append(received))
+
     begun = time.monotonic()
     torch.manual_seed(recipe.seed)
     plain = Transformer(shape, loss_chunk=None if options.loss_chunk == "all" else int(options.loss_chunk))
@@ -80,10 +84,6 @@ def main(argv: list[str] | None = None) -> int:
         f"{shape.parameters:,} parameters on {accelerator.num_processes} x {accelerator.device.type}, {micro_batch} of"
         f" {own_rows} rows at once, update {state['step']} of {recipe.steps}",
     )
-
-    signals: list[int] = []
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda received, frame: signals.append(received))
 
     def wants_to_stop() -> bool:
         return bool(signals) or (options.max_seconds is not None and time.monotonic() - begun > options.max_seconds)

@@ -28,6 +28,7 @@ def replacing(path: Path | str) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield temporary
+        temporary.chmod(0o666 & ~_umask())  # safetensors, for one, writes for the owner alone
         sync(temporary)
         os.replace(temporary, path)
         sync(path.parent)

@@ -169,12 +169,17 @@ def largest_micro_batch(accelerator: Accelerator, model: nn.Module, rows: int, r
     """
     moments = [torch.empty_like(weight) for weight in model.parameters() for _ in range(2)]
 
-    @find_executable_batch_size(starting_batch_size=rows)
+    sizes = [rows]
+    while sizes[-1] > 1:
+        sizes.append(-(-sizes[-1] // 2))
+
+    @find_executable_batch_size(
+        starting_batch_size=sizes.pop(0), reduce_batch_size_fn=lambda: sizes.pop(0) if sizes else 0
+    )
     def attempt(micro_batch: int) -> int:
+        trial = torch.zeros(micro_batch, row_length, dtype=torch.int32, device=accelerator.device)
         with accelerator.no_sync(model):
-            accelerator.backward(
-                model(torch.zeros(micro_batch, row_length, dtype=torch.int32, device=accelerator.device))
-            )
+            accelerator.backward(model(trial))
         return micro_batch
 
     found = attempt()

@@ -1,0 +1,290 @@
+"""Tokens per second of the training loop, of one model on one device or on several, and beside nanoGPT's in one run.
+
+config.yaml, rows made in memory (or a token index) -> tokens/s, FLOPs used, peak memory, share of the time in loading
+
+    python tests/benchmarks/bench_training.py --model tiny --batch-rows 8 --context 128 --vocabulary 2048 --cpu
+    python tests/benchmarks/bench_training.py --model 280M --batch-rows 64 --context 1024 --vocabulary 50277 \
+        --precision bf16 --compile
+    accelerate launch --multi_gpu --num_processes 8 --num_machines 1 --mixed_precision no --dynamo_backend no \
+        --main_process_port 0 tests/benchmarks/bench_training.py --model 1B --batch-rows 512 ...
+
+The loop is the project's own: `training.update` on rows that `training.batches` takes from a `RowStore`. A token is one
+id of a row, of which the last is never an input, as in run.json. Utilisation is 6N + 12 L d T FLOPs per token against
+the best of several products of square matrices in the same precision, taken between the rounds; the FLOPs of rows that
+causal attention leaves out count, as is the custom. With `--nanogpt`, a checkout of github.com/karpathy/nanoGPT, the
+model of that folder is trained by that project's plain loop at the same layers, width, heads, padded vocabulary,
+context, micro-batch and precision on the same rows, round about with ours. OMP_NUM_THREADS sets the threads on a CPU.
+"""
+
+import argparse
+import contextlib
+import importlib.util
+import io
+import json
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+
+import numpy as np
+import polars as pl
+import torch
+import yaml
+from accelerate import Accelerator
+from accelerate.utils import DistributedDataParallelKwargs
+from torch import nn
+
+from bimix.model import Shape, Transformer
+from bimix.products import product
+from bimix.rowstore import RowStore
+from bimix.training import Recipe, ahead, batches, build_optimizer, update
+
+ROOT = Path(__file__).parents[2]
+DOMAINS, ROWS = 22, 64  # as many domains as the Pile; rows of each that are made up
+PRODUCT = {"cpu": 1024, "cuda": 8192}  # width of the square matrices whose product is the yardstick
+PRODUCTS = 5
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--model", help="an entry of `models` in config.yaml")
+    which.add_argument("--shape", type=json.loads, help="layers, width and heads, JSON")
+    parser.add_argument("--batch-rows", type=int, required=True, help="rows of one update, over all processes")
+    parser.add_argument("--context", type=int, help="tokens of a made-up row")
+    parser.add_argument("--vocabulary", type=int, required=True, help="token ids")
+    parser.add_argument("--index", type=Path, help="token index of a corpus; without it rows are made up")
+    parser.add_argument("--micro-batch", type=int, help="rows at once on one process (default: the model's entry)")
+    parser.add_argument("--loss-chunk", type=int, help="tokens whose scores exist at once (default: the model's entry)")
+    parser.add_argument("--precision", choices=["no", "bf16"], default="no")
+    parser.add_argument("--compile", action="store_true", help="compile the model, the loss inside it")
+    parser.add_argument("--cpu", action="store_true", help="run on the CPU even where there is a GPU")
+    parser.add_argument("--warm-up", type=int, default=5, help="updates before the first round")
+    parser.add_argument("--steps", type=int, default=10, help="updates of one round")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each side; medians are printed")
+    parser.add_argument("--nanogpt", type=Path, help="folder of a nanoGPT checkout to run beside")
+    options = parser.parse_args(argv)
+
+    config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    if options.model and options.model not in config["models"]:
+        parser.error(f"no model {options.model!r} in config.yaml; it has {', '.join(config['models'])}.")
+    entry = config["models"][options.model] if options.model else {"shape": options.shape, "launch": {}}
+    launch = {"micro_batch": options.batch_rows, "loss_chunk": 0} | entry["launch"]
+    micro_batch = launch["micro_batch"] if options.micro_batch is None else options.micro_batch
+    loss_chunk = launch["loss_chunk"] if options.loss_chunk is None else options.loss_chunk
+    settings = {"batch_rows": options.batch_rows, "precision": options.precision}
+    recipe = Recipe(**config["training"]["paper"] | settings)
+
+    accelerator = Accelerator(
+        cpu=options.cpu,
+        mixed_precision=recipe.precision,
+        kwargs_handlers=[DistributedDataParallelKwargs(gradient_as_bucket_view=True)],
+    )
+    if options.nanogpt and accelerator.num_processes > 1:
+        parser.error("--nanogpt is for one process.")
+    if options.index is None and options.context is None:
+        parser.error("made-up rows need --context.")
+    store = open_store(options.index) if options.index else make_store(options.vocabulary, options.context)
+    shape = Shape(**entry["shape"], vocabulary=options.vocabulary)
+    torch.manual_seed(recipe.seed)
+    sides = {"bimix": own_loop(accelerator, shape, recipe, store, micro_batch, loss_chunk, options.compile)}
+    # Read before there is a second model.
+    memory = warm_up(accelerator, sides["bimix"], options.warm_up)
+    if options.nanogpt:
+        sides["nanoGPT"] = peer_loop(accelerator, options, shape, recipe, store, micro_batch)
+        warm_up(accelerator, sides["nanoGPT"], options.warm_up)
+
+    speeds = {name: [] for name in sides}
+    loading, products = [], []
+    tokens = options.steps * recipe.batch_rows * store.row_length
+    for _ in range(options.rounds):
+        products.append(product_flops(accelerator.device, recipe.precision))
+        for name, advance in sides.items():
+            accelerator.wait_for_everyone()
+            started = time.perf_counter()
+            in_loading = advance(options.steps)
+            synchronize(accelerator.device)
+            seconds = time.perf_counter() - started
+            speeds[name].append(tokens / seconds)
+            if name == "bimix":
+                loading.append(in_loading / seconds)
+
+    if accelerator.is_main_process:
+        device = (
+            torch.cuda.get_device_name() if accelerator.device.type == "cuda" else f"{torch.get_num_threads()} threads"
+        )
+        print(
+            f"{shape.layers} x {shape.width}, {shape.heads} heads, {shape.vocabulary:,} ids, {store.row_length} tokens a row,"
+            f" {recipe.batch_rows} rows an update, {micro_batch} at once, loss chunk {loss_chunk}, precision"
+            f" {recipe.precision}, {'compiled' if options.compile else 'not compiled'}; {accelerator.num_processes} x"
+            f" {accelerator.device.type} ({device}), torch {torch.__version__}"
+        )
+        for name, values in speeds.items():
+            print(f"{name:9} {statistics.median(values):12,.0f} tokens/s   {min(values):,.0f} to {max(values):,.0f}")
+        used = statistics.median(speeds["bimix"]) * shape.flops_per_token(store.row_length) / accelerator.num_processes
+        print(f"FLOPs     {used / 1e12:12.3f} TFLOP/s a process, {used / max(products):.1%} of a product of matrices")
+        print(f"memory    {memory / 2**30:12.2f} GiB at the peak, of one process")
+        print(f"loading   {statistics.median(loading):12.2%} of the time")
+        if options.nanogpt:
+            pairs = zip(speeds["bimix"], speeds["nanoGPT"], strict=True)
+            print(f"ratio     {statistics.median(own / peer for own, peer in pairs):12.3f} times nanoGPT's tokens/s")
+    accelerator.end_training()
+
+
+def make_store(vocabulary: int, context: int) -> RowStore:
+    """Rows of uniformly drawn ids, in memory."""
+    dtype = "uint16" if vocabulary <= 2**16 else "uint32"
+    rows = np.random.default_rng(0).integers(0, vocabulary, (DOMAINS, ROWS, context)).astype(dtype)
+    names = [str(number) for number in range(DOMAINS)]
+    index = pl.DataFrame({"domain": names, "path": names}).with_columns(
+        rows=pl.lit(ROWS), tokens=pl.lit(ROWS * context), dtype=pl.lit(dtype)
+    )
+    return RowStore(index, names, lambda path, dtype, count: rows[int(path)])
+
+
+def open_store(path: Path) -> RowStore:
+    """Rows of a tokenised corpus, mapped from disk."""
+    index = pl.read_parquet(path)
+    domains = sorted(index.filter(pl.col("rows") > 0)["domain"].unique().to_list())
+    return RowStore(index, domains, lambda file, dtype, rows: np.memmap(file, dtype=dtype, mode="r").reshape(rows, -1))
+
+
+def rows_of(accelerator: Accelerator, recipe: Recipe, store: RowStore) -> Iterator[torch.Tensor]:
+    """This process's rows of each update, of all domains alike, made as pretrain_model.py makes them."""
+    shares, taken = np.full(len(store.domains), 1 / len(store.domains)), np.zeros(len(store.domains), dtype=np.int64)
+    place, on_gpu = (accelerator.process_index, accelerator.num_processes), accelerator.device.type == "cuda"
+    feed = batches(store, shares, recipe, taken, recipe.steps, *place, pinned=on_gpu)
+    return (batch.rows for batch in (ahead(feed) if on_gpu else feed))
+
+
+def own_loop(
+    accelerator: Accelerator,
+    shape: Shape,
+    recipe: Recipe,
+    store: RowStore,
+    micro_batch: int,
+    loss_chunk: int,
+    compiled: bool,
+) -> Callable[[int], float]:
+    """A function that makes so many updates of our model and returns the seconds spent waiting for rows."""
+    model = Transformer(shape, loss_chunk=loss_chunk or None).to(accelerator.device)
+    if compiled:
+        model.compile(dynamic=False)
+    model, optimizer = accelerator.prepare(model, build_optimizer(model, recipe))
+    feed = rows_of(accelerator, recipe, store)
+    done = 0
+
+    def advance(steps: int) -> float:
+        nonlocal done
+        waited = 0.0
+        for _ in range(steps):
+            started = time.perf_counter()
+            rows = next(feed)
+            waited += time.perf_counter() - started
+            update(accelerator, model, optimizer, rows, recipe, done, micro_batch)
+            done += 1
+        return waited
+
+    return advance
+
+
+def peer_loop(
+    accelerator: Accelerator,
+    options: argparse.Namespace,
+    shape: Shape,
+    recipe: Recipe,
+    store: RowStore,
+    micro_batch: int,
+) -> Callable[[int], float]:
+    """The same for nanoGPT: its model, its optimizer and its loop (train.py), without logging and evaluation."""
+    spec = importlib.util.spec_from_file_location("nanogpt_model", options.nanogpt / "model.py")
+    peer = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = peer
+    spec.loader.exec_module(peer)
+    device = accelerator.device
+    size = {"n_layer": shape.layers, "n_head": shape.heads, "n_embd": shape.width, "bias": True, "dropout": 0.0}
+    with contextlib.redirect_stdout(io.StringIO()):
+        model = peer.GPT(peer.GPTConfig(block_size=store.row_length, vocab_size=shape.padded_vocabulary, **size)).to(
+            device
+        )
+        betas = (recipe.beta1, recipe.beta2)
+        optimizer = model.configure_optimizers(recipe.weight_decay, recipe.learning_rate, betas, device.type)
+    if options.compile:
+        model = torch.compile(model)
+    mixed = recipe.precision == "bf16"
+    feed = rows_of(accelerator, recipe, store)
+    parts = -(-recipe.batch_rows // micro_batch)
+    done = 0
+
+    def take() -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Inputs and targets of one update's micro-batches, on the device, as train.py's get_batch makes them."""
+        rows = next(feed).long()
+        pairs = []
+        for start in range(0, len(rows), micro_batch):
+            part = rows[start : start + micro_batch]
+            pair = part[:, :-1].contiguous(), part[:, 1:].contiguous()
+            if device.type == "cuda":
+                pair = tuple(tensor.pin_memory().to(device, non_blocking=True) for tensor in pair)
+            pairs.append(pair)
+        return pairs
+
+    upcoming = take()
+
+    def advance(steps: int) -> float:
+        nonlocal done, upcoming
+        for _ in range(steps):
+            for group in optimizer.param_groups:
+                group["lr"] = recipe.rate(done)
+            current = upcoming
+            for inputs, targets in current:
+                with torch.autocast(device.type, dtype=torch.bfloat16) if mixed else contextlib.nullcontext():
+                    _, loss = model(inputs, targets)
+                    loss = loss / parts
+                if inputs is current[0][0]:
+                    upcoming = take()
+                loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            done += 1
+        return 0.0
+
+    return advance
+
+
+def warm_up(accelerator: Accelerator, advance: Callable[[int], float], steps: int) -> int:
+    """Make some updates that no one times; returns the peak memory so far, in bytes, of this process."""
+    advance(steps)
+    synchronize(accelerator.device)
+    if accelerator.device.type == "cuda":
+        return torch.cuda.max_memory_allocated()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def product_flops(device: torch.device, precision: str) -> float:
+    """FLOP/s of the fastest of several products of two square matrices in the precision of the matrix units."""
+    width = PRODUCT[device.type]
+    kind = torch.bfloat16 if precision == "bf16" else torch.float32
+    left, right = torch.randn(2, width, width, device=device).to(kind)
+    seconds = []
+    for _ in range(PRODUCTS):
+        synchronize(device)
+        started = time.perf_counter()
+        product(left, right)
+        synchronize(device)
+        seconds.append(time.perf_counter() - started)
+    return 2 * width**3 / min(seconds)
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done all that was asked of it."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""The exported folder against transformers: equal logits, equal ids, both generations of configuration keys."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from bimix.errors import InputError
+from bimix.model import Shape, Transformer
+from export_model import main
+
+END = "<|endoftext|>"
+TEXT = "the cat sat on the mat; the bee was not there, naïve as 12 bees are\n"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with tokenizer.json, model.safetensors (weights far from their initial size) and its export."""
+    folder = tmp_path_factory.mktemp("run")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=270, special_tokens=[END], initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator([TEXT] * 3, trainer)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    shape = Shape(layers=3, width=64, heads=4, vocabulary=tokenizer.get_vocab_size())
+    assert shape.vocabulary < shape.padded_vocabulary
+    torch.manual_seed(0)
+    model = Transformer(shape)
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.2)
+    save_file(model.state_dict(), folder / "model.safetensors", metadata={"shape": json.dumps(vars(shape))})
+    export(folder)
+    return folder
+
+
+def export(folder: Path, **changes: str) -> None:
+    flags = {"weights": str(folder / "model.safetensors"), "tokenizer": str(folder / "tokenizer.json")}
+    flags |= {"end-of-text": END, "sequence-length": "32", "out": str(folder / "export")} | changes
+    main([part for flag, value in flags.items() for part in (f"--{flag}", value)])
+
+
+def own_logits(run: Path, rows: torch.Tensor) -> torch.Tensor:
+    model = Transformer(Shape(3, 64, 4, Tokenizer.from_file(str(run / "tokenizer.json")).get_vocab_size()))
+    model.load_state_dict(load_file(run / "model.safetensors"))
+    with torch.no_grad():
+        return model.logits(rows)
+
+
+@pytest.mark.parametrize("without", [(), ("rope_parameters",), ("rotary_pct", "rotary_emb_base")])
+def test_transformers_computes_our_logits(run: Path, tmp_path: Path, without: tuple[str, ...]) -> None:
+    config = json.loads((run / "export" / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({key: config[key] for key in config if key not in without}))
+    (tmp_path / "model.safetensors").symlink_to(run / "export" / "model.safetensors")
+    model, loading = AutoModelForCausalLM.from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(loading.values()), loading
+    rows = torch.randint(0, config["vocab_size"], (4, 32))
+    with torch.no_grad():
+        torch.testing.assert_close(model.eval()(rows).logits, own_logits(run, rows), rtol=2e-5, atol=2e-5)
+
+
+def test_the_configuration_is_the_papers_model_in_both_generations_of_keys(run: Path) -> None:
+    config = json.loads((run / "export" / "config.json").read_text())
+    assert config["rotary_pct"] == config["rope_parameters"]["partial_rotary_factor"] == 0.25
+    assert config["rotary_emb_base"] == config["rope_parameters"]["rope_theta"] == 10_000
+    assert config["use_parallel_residual"] is False and config["tie_word_embeddings"] is True
+    assert config["layer_norm_eps"] == 1e-5
+    assert len({path.stat().st_mode for path in (run / "export").iterdir()}) == 1
+
+
+def test_greedy_text_is_ours_and_ids_are_the_tokenizers(run: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(run / "export")
+    plain = Tokenizer.from_file(str(run / "tokenizer.json"))
+    for text in (TEXT, f"two texts{END}in one", " \t tabs", "日本 🐝"):
+        assert tokenizer(text)["input_ids"] == plain.encode(text).ids
+        assert tokenizer.decode(plain.encode(text).ids) == text
+    assert tokenizer.eos_token_id == tokenizer.pad_token_id == plain.token_to_id(END)
+
+    model = AutoModelForCausalLM.from_pretrained(run / "export")
+    prompt = tokenizer("the bee", return_tensors="pt")
+    written = model.generate(**prompt, max_new_tokens=8, do_sample=False, eos_token_id=-2)
+    expected = prompt["input_ids"]
+    for _ in range(8):
+        expected = torch.cat((expected, own_logits(run, expected)[:, -1:].argmax(-1)), dim=1)
+    assert written.tolist() == expected.tolist()
+
+
+def test_what_cannot_be_exported_is_refused_in_a_sentence_and_leaves_nothing(run: Path, tmp_path: Path) -> None:
+    good = (run / "model.safetensors").read_bytes()
+    (tmp_path / "short.safetensors").write_bytes(good[:-100])
+    weights = load_file(run / "model.safetensors")
+    save_file(weights, tmp_path / "nameless.safetensors")
+    shape = {"layers": 3, "width": 64, "heads": 4, "vocabulary": 150}
+    save_file(weights, tmp_path / "vocabulary.safetensors", metadata={"shape": json.dumps(shape)})
+    shape = {"layers": 2, "width": 64, "heads": 4, "vocabulary": len(AutoTokenizer.from_pretrained(run / "export"))}
+    save_file(weights, tmp_path / "layers.safetensors", metadata={"shape": json.dumps(shape)})
+    for name, sentence in [
+        ("missing", "cannot be read as safetensors"),
+        ("short", "cannot be read as safetensors"),
+        ("nameless", "does not say the shape"),
+        ("vocabulary", "trained on 150; give the tokenizer of that run"),
+        ("layers", r"weight 'blocks\.2\..*' is not one of a model"),
+    ]:
+        with pytest.raises(InputError, match=sentence):
+            export(run, weights=str(tmp_path / f"{name}.safetensors"), out=str(tmp_path / "out"))
+    with pytest.raises(InputError, match="no token '</s>'"):
+        export(run, **{"end-of-text": "</s>", "out": str(tmp_path / "out")})
+    assert not (tmp_path / "out").exists()
