@@ -9,10 +9,6 @@
 
 rule collect_text:
     """Harvest one domain of the demo's corpus from the installed packages."""
-    input:
-        script="workflow/scripts/collect_text.py",
-        harvest="workflow/scripts/bimix/harvest.py",
-        documents="workflow/scripts/bimix/documents.py",
     output:
         "results/{dataset}/corpus/{domain}.jsonl",
     log:
@@ -29,7 +25,7 @@ rule collect_text:
         characters=lookup("datasets/{dataset}/corpus/cut_characters", within=config),
     shell:
         r"""
-        python {input.script} \
+        python workflow/scripts/collect_text.py \
             --kind {params.kind:q} \
             --packages {params.packages:q} \
             --suffixes {params.suffixes:q} \
@@ -158,7 +154,6 @@ rule tokenize_shard:
 rule index_tokens:
     """List the rows of all shards, by split; a domain without a row stops here."""
     input:
-        script="workflow/scripts/index_tokens.py",
         train=lambda w: collect("results/{d}/shards/train/{shard}", d=w.dataset, shard=shards(w.dataset)),
         validation=lambda w: collect("results/{d}/shards/validation/{shard}", d=w.dataset, shard=shards(w.dataset)),
     output:
@@ -177,7 +172,7 @@ rule index_tokens:
         domains=lookup("datasets/{dataset}/domains", within=config),
     shell:
         r"""
-        python {input.script} \
+        python workflow/scripts/index_tokens.py \
             --folder {params.folder:q} \
             --shards {params.shards:q} \
             --domains {params.domains:q} \
@@ -190,7 +185,6 @@ rule index_tokens:
 rule merge_counts:
     """Add up the n-gram counts of one domain over the shards."""
     input:
-        script="workflow/scripts/merge_counts.py",
         index="results/{dataset}/tokens/train.parquet",
     output:
         bigrams="results/{dataset}/counts/{domain}.parquet",
@@ -203,7 +197,7 @@ rule merge_counts:
         "../../envs/analysis.yaml"
     shell:
         r"""
-        python {input.script} \
+        python workflow/scripts/merge_counts.py \
             --index {input.index:q} \
             --domain {wildcards.domain:q} \
             --bigrams {output.bigrams:q} \
@@ -215,8 +209,6 @@ rule merge_counts:
 rule train_vectors:
     """Train word vectors on the sampled documents of all domains."""
     input:
-        script="workflow/scripts/train_vectors.py",
-        samples="workflow/scripts/bimix/samples.py",
         index="results/{dataset}/tokens/train.parquet",
     output:
         "results/{dataset}/vectors/model.bin",
@@ -234,7 +226,7 @@ rule train_vectors:
         settings=as_json("datasets/{dataset}/vectors/train"),
     shell:
         r"""
-        python {input.script} \
+        python workflow/scripts/train_vectors.py \
             --index {input.index:q} \
             --domains {params.domains:q} \
             --documents {params.documents:q} \
@@ -247,9 +239,6 @@ rule train_vectors:
 rule embed_documents:
     """Second moment of the document vectors of one domain."""
     input:
-        script="workflow/scripts/embed_documents.py",
-        samples="workflow/scripts/bimix/samples.py",
-        vectors="workflow/scripts/bimix/vectors.py",
         model=vectors_model,
         index="results/{dataset}/tokens/train.parquet",
     output:
@@ -265,7 +254,7 @@ rule embed_documents:
         documents=lookup("datasets/{dataset}/vectors/documents", within=config),
     shell:
         r"""
-        python {input.script} \
+        python workflow/scripts/embed_documents.py \
             --model {input.model:q} \
             --index {input.index:q} \
             --domain {wildcards.domain:q} \
@@ -279,8 +268,6 @@ rule embed_documents:
 rule measure_entropy:
     """Shannon, joint, conditional and von Neumann entropy of every domain."""
     input:
-        script="workflow/scripts/measure_entropy.py",
-        entropy="workflow/scripts/bimix/entropy.py",
         unigrams=collect(
             "results/{{dataset}}/unigrams/{domain}.parquet", domain=lookup("datasets/{dataset}/domains", within=config)
         ),
@@ -302,7 +289,7 @@ rule measure_entropy:
         domains=lookup("datasets/{dataset}/domains", within=config),
     shell:
         r"""
-        python {input.script} \
+        python workflow/scripts/measure_entropy.py \
             --domains {params.domains:q} \
             --unigrams {input.unigrams:q} \
             --bigrams {input.bigrams:q} \

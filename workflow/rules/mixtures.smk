@@ -1,13 +1,13 @@
 # Chapter 2: mixtures that need no training.
 #   tokens/train.parquet, entropy.csv, resources/mixtures/*.csv, files of one's own -> mixtures/{mixture}.json
-# The optimised mixtures, mixtures/{law}.json, come from laws.smk.
+# The optimised mixtures, mixtures/{law}.json, come from laws.smk. As everywhere on the way to a training, scripts are no
+# inputs: a comment must not train a model again.
 
 
 rule weigh_tokens:
     """Baseline: each domain's share of the tokens (paper Sec. 4, Candidate Mixtures)."""
     input:
         index="results/{dataset}/tokens/train.parquet",
-        script="workflow/scripts/weigh_tokens.py",
     output:
         mixture="results/{dataset}/mixtures/baseline.json",
     log:
@@ -29,8 +29,6 @@ rule weigh_tokens:
 
 rule spread_evenly:
     """Uniform: the same proportion for every domain."""
-    input:
-        script="workflow/scripts/spread_evenly.py",
     output:
         mixture="results/{dataset}/mixtures/uniform.json",
     log:
@@ -56,7 +54,6 @@ rule weigh_entropies:
     """Softmax of one entropy measure over the domains (paper Sec. 4, Candidate Mixtures)."""
     input:
         entropy="results/{dataset}/entropy.csv",
-        script="workflow/scripts/weigh_entropies.py",
     output:
         mixture="results/{dataset}/mixtures/{measure}.json",
     log:
@@ -81,7 +78,6 @@ rule take_column:
     """One column of a published table of mixtures, scaled to sum to one."""
     input:
         table=lambda wildcards: config["mixtures"]["published"][DATASETS[wildcards.dataset]["published"]],
-        script="workflow/scripts/take_column.py",
     output:
         mixture="results/{dataset}/mixtures/published_{column}.json",
     log:
@@ -109,7 +105,6 @@ rule copy_mixture:
     """A mixture file of the user's own, checked against the dataset's domains."""
     input:
         mixture=lambda wildcards: DATASETS[wildcards.dataset]["mixture_files"][wildcards.own],
-        script="workflow/scripts/copy_mixture.py",
     output:
         mixture="results/{dataset}/mixtures/{own}.json",
     log:
@@ -140,7 +135,6 @@ rule gather_mixtures:
             "results/{{dataset}}/mixtures/{mixture}.json",
             mixture=lookup("datasets/{dataset}/groups/{group}", within=config),
         ),
-        script="workflow/scripts/gather_mixtures.py",
     output:
         table="results/{dataset}/mixtures/groups/{group}.parquet",
     log:

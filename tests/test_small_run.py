@@ -1,0 +1,160 @@
+"""The whole workflow for real on a corpus of a few kilobytes: what it makes, what it repeats, what a bad record says."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+WORDS = {
+    "sea": "tide wave salt gull harbour mast rope keel foam anchor",
+    "kitchen": "salt pan oven whisk dough knife stew simmer",
+}
+SETTINGS = """
+run: [mini]
+models:
+  atom: {shape: {layers: 1, width: 16, heads: 2}, launch: {nodes: 1, gpus: 0, threads: 1, micro_batch: 4, loss_chunk: all, compile: "no"}}
+laws: {compare: [bimix, transfer], optimise: [bimix], intervals: {resamples: 20}}
+datasets:
+  mini: &mini
+    domains: [sea, kitchen (all)]
+    corpus:
+      train: corpus/*.jsonl
+      validation: {share: 0.2}
+      text_field: text
+      domain_field: meta.kind
+      labels: {kitchen (all): kitchen}
+      cut_characters: null
+      rejects: 0.0
+    tokenizer: {train: {vocabulary: 300, share: 1.0}, end_of_text: "<|endoftext|>"}
+    sequence_length: 16
+    vectors: {train: {vector_size: 20, sg: 0, epochs: 2, min_count: 1, min_n: 3, max_n: 3, bucket: 100, seed: 1}, documents: 20}
+    groups: {entropy: [se, ce, vne], held_out: [uniform]}
+    training: {atom: {recipe: demo, steps: 24, batch_rows: 4, evaluate_every: 4, validation_rows: 4}}
+    optimum: {model: atom, group: entropy, step: 24}
+    held_out: [held_out]
+    compare: {model: atom, mixtures: [baseline, bimix]}
+  other: *mini
+"""
+
+
+def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "200"}
+    )
+
+
+def planned(folder: Path, *arguments: str) -> dict[str, int]:
+    """Jobs by rule that `snakemake -n` would run."""
+    done = call(folder, *arguments, "-n", "--quiet", "rules")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line.split() for line in (done.stdout + done.stderr).splitlines()]
+    return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdigit() and line[0] != "total"}
+
+
+def write_corpus(folder: Path) -> None:
+    draw = random.Random(1)
+    folder.mkdir()
+    for part in range(2):
+        with (folder / f"{part}.jsonl").open("w") as lines:
+            for _ in range(150):
+                kind = draw.choice(list(WORDS))
+                text = " ".join(draw.choices(WORDS[kind].split(), k=draw.randint(5, 60)))
+                lines.write(json.dumps({"text": text, "meta": {"kind": kind}}) + "\n")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in which the dataset `mini` has been made."""
+    folder = tmp_path_factory.mktemp("built")
+    for name in ("workflow", "resources", "envs", "profiles"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy2(ROOT / name, folder)
+    (folder / "mini.yaml").write_text(SETTINGS)
+    write_corpus(folder / "corpus")
+    done = call(folder, "--configfile", "mini.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "mini: what the runs say" in done.stdout + done.stderr
+    return folder
+
+
+@pytest.mark.slow
+def test_a_second_call_has_nothing_to_do(built: Path) -> None:
+    done = call(built, "--configfile", "mini.yaml")
+    assert "Nothing to be done" in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_the_contract_of_files_is_kept(built: Path) -> None:
+    results = built / "results/mini"
+    assert pl.read_parquet(results / "runs/atom/se/losses.parquet").columns == ["step", "tokens", "domain", "loss"]
+    mixture = json.loads((results / "mixtures/bimix.json").read_text())
+    assert list(mixture) == ["kitchen (all)", "sea"]
+    assert sum(mixture.values()) == pytest.approx(1, abs=1e-12)
+    index = pl.read_parquet(results / "tokens/train.parquet")
+    assert index.columns[:6] == ["domain", "path", "rows", "tokens", "documents", "dtype"]
+    counts = pl.read_parquet(results / "counts/sea.parquet")
+    assert counts.columns == ["first", "second", "n"]
+    assert counts["n"].sum() == index.filter(pl.col("domain") == "sea")["rows"].sum() * 15
+    report = json.loads((results / "shards/train/0/report.json").read_text())["records"]
+    assert report["in"] == report["kept"] + sum(report["rejected"].values())
+
+
+@pytest.mark.slow
+def test_other_steps_of_a_dataset_repeat_its_runs_and_no_others(built: Path) -> None:
+    settings = yaml.safe_load(SETTINGS)
+    settings["datasets"] = json.loads(json.dumps(settings["datasets"]))
+    settings["datasets"]["other"]["training"]["atom"]["steps"] = 28
+    (built / "changed.yaml").write_text(yaml.safe_dump(settings))
+    assert not planned(built, "--configfile", "changed.yaml")
+    settings["datasets"]["mini"]["training"]["atom"]["steps"] = 28
+    (built / "changed.yaml").write_text(yaml.safe_dump(settings))
+    jobs = planned(built, "--configfile", "changed.yaml")
+    assert jobs["pretrain_model"] == 6
+    assert "tokenize_shard" not in jobs
+
+
+@pytest.mark.slow
+def test_a_comment_in_a_script_never_trains_again(built: Path) -> None:
+    for script in built.glob("workflow/scripts/**/*.py"):
+        script.write_text(script.read_text() + "# a comment\n")
+    jobs = planned(built, "--configfile", "mini.yaml")
+    assert "pretrain_model" not in jobs
+    assert "tokenize_shard" not in jobs
+
+
+@pytest.mark.slow
+def test_a_run_that_is_asked_for_again_writes_the_same_losses_without_training(built: Path) -> None:
+    target = "results/mini/runs/atom/se/losses.parquet"
+    before = (built / target).read_bytes()
+    (built / target).unlink()
+    done = call(built, target, "--configfile", "mini.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (built / target).read_bytes() == before
+    assert "update 24 of 24" in (built / "results/mini/logs/pretrain_model/atom/se.log").read_text()
+
+
+@pytest.mark.slow
+def test_a_bad_record_is_one_sentence_with_file_and_line(built: Path) -> None:
+    settings = yaml.safe_load(SETTINGS)
+    settings["datasets"]["broken"] = json.loads(json.dumps(settings["datasets"]["mini"]))
+    settings["datasets"]["broken"]["corpus"]["train"] = "broken/*.jsonl"
+    (built / "broken.yaml").write_text(yaml.safe_dump(settings))
+    shutil.copytree(built / "corpus", built / "broken", dirs_exist_ok=True)
+    with (built / "broken/1.jsonl").open("a") as lines:
+        lines.write('{"text": "half a rec\n')
+    done = call(built, "results/broken/tokens/train.parquet", "--configfile", "broken.yaml")
+    said = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert "broken/1.jsonl:151" in said
+    assert "Traceback" not in said
+    assert not (built / "results/broken/shards/train/1").exists()
