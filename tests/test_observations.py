@@ -6,6 +6,7 @@ import pytest
 
 from bimix.errors import InputError
 from bimix.observations import observations, proportions_of
+from bimix.tables import read_table
 
 MIXTURES = pl.DataFrame(
     {
@@ -66,7 +67,7 @@ def changed(table, row, **values):
     ("losses", "mixtures", "words"),
     [
         (changed(LOSSES, 3, mixture="three"), MIXTURES, "row 3: mixture 'three' has losses but no proportions"),
-        (changed(LOSSES, 5, domain="a"), MIXTURES, "row 5: mixture 'one', step 20, domain 'a' is there twice"),
+        (changed(LOSSES, 5, domain="a"), MIXTURES, "row 5: mixture 'one', step 20, domain 'a', seed 1 is there twice"),
         (
             changed(LOSSES, 4, loss=float("nan")),
             MIXTURES,
@@ -90,3 +91,33 @@ def test_bad_rows_are_refused_by_number(losses, mixtures, words):
     with pytest.raises(InputError) as error:
         observations(losses, mixtures)
     assert words in str(error.value)
+
+
+def test_repeated_runs_are_averaged_and_their_spread_is_told():
+    draw = np.random.default_rng(0)
+    rows = [
+        (name, seed, step, domain, float(np.exp(base + 0.01 * draw.standard_normal())))
+        for name, seeds, base in (("one", range(40), 1.0), ("two", range(1), 1.2))
+        for seed in seeds
+        for step in (10, 20, 30)
+        for domain in ("a", "b")
+    ]
+    losses = pl.DataFrame(rows, schema=["mixture", "seed", "step", "domain", "loss"], orient="row")
+    observed = observations(losses, MIXTURES)
+    assert observed.mixtures == ("one", "two")
+    assert observed.runs.tolist() == [40, 1]
+    assert observed.noise == pytest.approx(0.01, rel=0.1)
+    assert np.allclose(np.log(observed.losses[0]), 1.0, atol=0.006)
+    assert observed.take([1]).runs.tolist() == [1]
+    with pytest.raises(InputError, match="is there twice"):
+        observations(pl.concat([losses, losses[:1]]), MIXTURES)
+    assert observations(losses.filter(pl.col("seed") == 0), MIXTURES).runs is None
+
+
+def test_names_that_are_numbers_stay_names(tmp_path):
+    losses = "mixture,step,domain,loss\n" + "".join(f"00{n},10,{d},{3 + n}\n" for n in (1, 2) for d in (7, 8))
+    mixtures = "mixture,domain,proportion\n" + "".join(f"00{n},{d},0.5\n" for n in (1, 2) for d in (7, 8))
+    (tmp_path / "l.csv").write_text(losses)
+    (tmp_path / "m.csv").write_text(mixtures)
+    observed = observations(read_table(tmp_path / "l.csv"), read_table(tmp_path / "m.csv"))
+    assert observed.mixtures == ("001", "002") and observed.domains == ("7", "8")

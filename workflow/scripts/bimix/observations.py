@@ -1,6 +1,7 @@
 """Observed losses as arrays: the two tidy tables that every law reads, checked row by row (DESIGN section 3).
 
-losses:   mixture, step, domain, loss        loss in nats per token; further columns are ignored
+losses:   mixture, step, domain, loss        loss in nats per token; further columns are ignored, but for
+          seed (optional)                    of repeated runs of a mixture, which are averaged, and tokens (optional)
 mixtures: mixture, domain, proportion        a pair that is not listed has proportion 0
 
 A loss domain need not be a training domain. Runs may have been evaluated at different steps: what was not
@@ -30,12 +31,15 @@ class Observations:
     proportions: np.ndarray  # (n, m) rows sum to 1
     losses: np.ndarray  # (n, k, d) nats per token, NaN where not observed
     tokens_per_step: float | None = None  # from the losses' optional column `tokens`
+    runs: np.ndarray | None = None  # (n,) of each mixture that were averaged; None: one each
+    noise: float | None = None  # standard deviation of log losses between runs of one mixture; None: none was repeated
 
     def take(self, rows: np.ndarray | list[int]) -> "Observations":
         """The observations of some mixtures, by index."""
         rows = np.asarray(rows, dtype=int)
         names = tuple(self.mixtures[row] for row in rows)
-        return replace(self, mixtures=names, proportions=self.proportions[rows], losses=self.losses[rows])
+        runs = None if self.runs is None else self.runs[rows]
+        return replace(self, mixtures=names, proportions=self.proportions[rows], losses=self.losses[rows], runs=runs)
 
 
 def observations(losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str, str] = ("losses", "mixtures")):
@@ -45,7 +49,7 @@ def observations(losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str,
     and positive, a step that is not positive, a row twice, a mixture without proportions, a proportion that is not
     finite or is negative, proportions that do not sum to 1.
     """
-    losses = _typed(losses, names[0], ["mixture", "step", "domain", "loss"], ["tokens"])
+    losses = _typed(losses, names[0], ["mixture", "step", "domain", "loss"], ["tokens", "seed"])
     shares = _proportions(_typed(mixtures, names[1], ["mixture", "domain", "proportion"], []), names[1])
     _check(losses, names[0])
     known = set(shares["mixture"])
@@ -58,6 +62,7 @@ def observations(losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str,
         )
     if not losses.height:
         raise InputError(f"{names[0]} has no rows: a law needs observed losses.")
+    losses, seeds, noise = _averaged(losses)
     used = losses["mixture"].unique(maintain_order=True).to_list()
     domains = sorted(shares["domain"].unique().to_list())
     steps = np.sort(losses["step"].unique().to_numpy())
@@ -77,6 +82,8 @@ def observations(losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str,
         proportions=_matrix(shares, used, domains),
         losses=array,
         tokens_per_step=_tokens_per_step(losses),
+        runs=np.array([seeds[name] for name in used]) if max(seeds.values()) > 1 else None,
+        noise=noise,
     )
 
 
@@ -126,7 +133,26 @@ def _check(losses: pl.DataFrame, name: str) -> None:
             f"{name}, row {row['row']} (mixture {row['mixture']!r}, step {row['step']}, domain {row['domain']!r}): "
             f"the {what} is {row[what]}: it must be finite and above 0."
         )
-    _once(losses, ["mixture", "step", "domain"], name)
+    _once(losses, ["mixture", "step", "domain", *(["seed"] if "seed" in losses.columns else [])], name)
+
+
+def _averaged(losses: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int], float | None]:
+    """One row per mixture, step and domain, with the geometric mean over seeds; seeds of each mixture; their pooled noise.
+
+    The noise is the root mean square, over all rows that were repeated, of the standard deviation of log losses.
+    """
+    if "seed" not in losses.columns:
+        return losses, dict.fromkeys(losses["mixture"], 1), None
+    seeds = dict(losses.group_by("mixture").agg(pl.col("seed").n_unique()).iter_rows())
+    if max(seeds.values(), default=1) == 1:
+        return losses, seeds, None
+    logs = pl.col("loss").log()
+    spread = logs.var().alias("variance")
+    kept = [pl.col(name).first() for name in ("row", "tokens") if name in losses.columns]
+    key = ["mixture", "step", "domain"]
+    means = losses.group_by(key, maintain_order=True).agg(*kept, logs.mean().exp().alias("loss"), spread)
+    variance = means["variance"].drop_nulls().mean()
+    return means, seeds, None if variance is None else float(np.sqrt(variance))
 
 
 def _once(table: pl.DataFrame, key: list[str], name: str) -> None:

@@ -41,10 +41,12 @@ LAWS = {
 
 
 def fit(law: str, observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> dict:
-    """Fit the law called `law` and return its document. `weights` (n,) count each mixture, `start` is an earlier document.
+    """Fit the law called `law` and return its document. `weights` (n,) count each mixture (else its repeated runs do), `start` is an earlier document.
 
     Errors: one mixture only; two steps, from which no curve can be identified; what the law itself refuses.
     """
+    if weights is None and observed.runs is not None:
+        weights = observed.runs.astype(float)  # the variance of a mean falls with the runs behind it
     used = len(observed.mixtures) if weights is None else int(np.count_nonzero(weights))
     if used < 2:
         raise InputError(
@@ -64,6 +66,7 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None, sta
         "loss_domains": list(observed.loss_domains),
         "steps": [int(step) for step in observed.steps],
         "mixtures": list(observed.mixtures),
+        "noise_between_runs": observed.noise,
         "tokens_per_step": observed.tokens_per_step,
         "proportions_seen": {
             domain: {"min": float(low[j]), "max": float(high[j])} for j, domain in enumerate(observed.domains)
