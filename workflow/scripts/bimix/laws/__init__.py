@@ -41,7 +41,9 @@ LAWS = {
 
 
 def fit(law: str, observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> dict:
-    """Fit the law called `law` and return its document. `weights` (n,) count each mixture (else its repeated runs do), `start` is an earlier document.
+    """Fit the law called `law` and return its document, from `start`, an earlier document, if there is one.
+
+    `weights` (n,) count each mixture; without them the repeated runs of each do.
 
     Errors: one mixture only; two steps, from which no curve can be identified; what the law itself refuses.
     """
