@@ -173,3 +173,10 @@ def test_numbers_are_written_short():
     assert [figures.plain(n) for n in numbers] == ["0.0007", "0.0125", "0.5", "2", "3.25", "500", "10k", "200k", "1.5M"]
     assert figures.labels(np.array([3.0, 3.25, 3.5])) == ["3.00", "3.25", "3.50"]
     assert figures.labels(np.array([0.02, 0.05, 0.1])) == ["0.02", "0.05", "0.1"]
+
+
+def test_a_long_legend_is_cut():
+    figure, _ = figures.grid(4)
+    figures.key(figure, [[figures.swatch(f"run {n}", "#000000") for n in range(figures.MOST + 5)]], "Many runs")
+    shown = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "and 5 more" in shown and f"run {figures.MOST - 1}" in shown and f"run {figures.MOST}" not in shown

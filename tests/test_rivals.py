@@ -93,6 +93,8 @@ def test_learning_curve(tmp_path):
     assert table.height == 8 and table["mre"].null_count() == 0
     errors = {n: table.filter((pl.col("law") == "transfer") & (pl.col("runs") == n))["mre"].mean() for n in (4, 12)}
     assert errors[12] < errors[4]
+    trace_learning.main([*arguments, "--counts", "4", "14", "64"])
+    assert set(pl.read_csv(tmp_path / "l.csv")["runs"]) == {4}  # 13 would leave three to predict, 14 does not
     with pytest.raises(InputError, match="16 mixtures are to be fitted, but there are 16"):
         trace_learning.main([*arguments, "--counts", "16"])
 
@@ -117,11 +119,16 @@ def test_intervals(tmp_path, law, kind):
     ]
     estimate_intervals.main([*arguments, "--seed", "1", "--baseline", "run0", "--out", str(tmp_path / "i.csv")])
     table = pl.read_csv(tmp_path / "i.csv")
-    assert table.columns == ["law", "quantity", "mixture", "step", "domain", "estimate", "low", "high"]
-    assert {"alpha", "beta", "loss", "average_loss", "proportion", "gain"} <= set(table["quantity"])
+    assert table.columns == ["law", "quantity", "mixture", "step", "domain", "estimate", "low", "high", "level"]
+    assert {"alpha", "beta", "loss", "average_loss", "proportion", "gain", "optimum_average_loss"} <= set(
+        table["quantity"]
+    )
     assert (table["low"] <= table["high"]).all()
     shares = table.filter(pl.col("quantity") == "proportion")
     assert abs(shares["estimate"].sum() - 1) < 1e-9 and (shares["high"] > shares["low"]).all()
+    one = dict(table.select("quantity", "estimate").iter_rows())
+    baseline = table.filter((pl.col("quantity") == "average_loss") & (pl.col("mixture") == "run0"))["estimate"][0]
+    assert one["gain"] == pytest.approx(baseline - one["optimum_average_loss"]) and one["gain"] > 0
     with pytest.raises(InputError, match="--baseline 'nothing'"):
         estimate_intervals.main([*arguments, "--seed", "1", "--baseline", "nothing", "--out", str(tmp_path / "i.csv")])
 
@@ -144,6 +151,24 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(tmp_path):
         low, high = np.quantile(guesses, [0.05, 0.95], axis=0)
         inside.append((low <= truth(new)[0, 0]) & (truth(new)[0, 0] <= high))
     assert 0.75 <= np.mean(inside) <= 0.98
+
+
+def test_intervals_keep_to_max_epochs_and_take_a_baseline_of_their_own(tmp_path):
+    pair, out = tables(tmp_path, "run", 8, 3), tmp_path / "c.json"
+    fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
+    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resample", "residuals", "--resamples", "20"]
+    arguments += ["--level", "0.9", "--seed", "1", "--out", str(tmp_path / "i.csv")]
+    epochs = ["--max-epochs", "2", "--tokens", '{"code": 50, "law": 1000, "web": 1000}']
+    (tmp_path / "tokens.json").write_text(epochs.pop())
+    epochs += [str(tmp_path / "tokens.json"), "--run-tokens", "1000"]
+    baseline = ["--baseline", "mine", "--baseline-mixture", '{"code": 0.2, "law": 0.3, "web": 0.5}']
+    estimate_intervals.main([*arguments, *epochs, *baseline])
+    table = pl.read_csv(tmp_path / "i.csv")
+    code = table.filter((pl.col("quantity") == "proportion") & (pl.col("domain") == "code"))
+    assert code["estimate"][0] == pytest.approx(0.1) and code["high"][0] <= 0.1 + 1e-12
+    assert table.filter(pl.col("quantity") == "gain")["mixture"].to_list() == ["mine"]
+    with pytest.raises(InputError, match="--max-epochs needs --run-tokens"):
+        estimate_intervals.main([*arguments, *epochs[:-2]])
 
 
 def test_proposals_tell_more_than_random_mixtures(tmp_path):

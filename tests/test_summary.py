@@ -9,6 +9,8 @@ import pytest
 import summarize_results
 from bimix import summary
 from bimix.comparison import compare
+from bimix.rivals import LAWS_TABLE
+from bimix.uncertainty import INTERVALS
 
 STEPS = (100, 200, 400)
 
@@ -73,6 +75,22 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     pl.DataFrame([score | percent]).write_csv(tmp_path / "extrapolation.csv")
     pl.DataFrame([score | r2]).write_csv(tmp_path / "generalization.csv")
+    laws = {
+        "law": ["bimix", "exponential", "transfer"],
+        "coefficients": [4 * domains, 10**7, None],
+        "runs": [4, 4, 4],
+        "held_out_percent": [0.1, 1234.5, None],
+    }
+    none = {name: [None] * 3 for name in LAWS_TABLE if name not in laws}
+    pl.DataFrame(laws | none | {"note": [None, "needs 24 runs", "mixture 'a' has a proportion of 0. " * 4]}).write_csv(
+        tmp_path / "laws.csv"
+    )
+    span = {"law": "bimix", "step": 200_000, "low": -0.01, "high": 0.21, "level": 0.9}
+    spans = [
+        span | {"quantity": "gain", "mixture": "baseline", "estimate": 0.1},
+        span | {"quantity": "optimum_average_loss", "mixture": "bimix", "estimate": 2.5},
+    ]
+    pl.DataFrame(spans, schema=INTERVALS).write_csv(tmp_path / "intervals.csv")
     runs(baseline=(4, 4), published_doremi=(4, 4.5), bimix=(3, 3)).write_csv(tmp_path / "comparison.csv")
     flags = {
         "dataset": "mine",
@@ -86,6 +104,8 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
         "extrapolation": "extrapolation.csv",
         "generalization": "generalization.csv",
         "comparison": "comparison.csv",
+        "laws": "laws.csv",
+        "intervals": "intervals.csv",
         "figures": "results/mine/figures/mixtures.svg",
         "out": "summary.txt",
         "page": "summary.html",
@@ -95,5 +115,8 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     wide = [line for line in text.splitlines() if len(line) > 80]
     assert not wide
     assert "bimix wins" in text
+    flat = " ".join(text.split())
+    assert "baseline 2.6000, bimix 2.5000" in flat and "do not tell it from no gain" in flat
+    assert "1234.50" in text and "needs 24 runs" in text and "transfer: mixture 'a'" in text
     assert text.isascii()
     assert "&lt;quite&gt;" in (tmp_path / "summary.html").read_text()

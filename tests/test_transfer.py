@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from scipy.optimize import least_squares
 
 from bimix import laws
 from bimix.laws import mixing, transfer
@@ -66,6 +67,37 @@ def test_many_fits_at_once_are_the_same_as_one_by_one():
     for one, row in enumerate(weights):
         alone = mixing.fit(shares, y, np.arange(4), 1e-4, 1, row[None], tolerance=1e-10, rounds=300)
         assert np.allclose(mixing.predict(together, shares, one), mixing.predict(alone, shares), atol=1e-6)
+
+
+def test_trust_region_reflective_ends_at_the_same_minimum():
+    """The objective written down once more from the docstring of `mixing`, one term, and handed to SciPy."""
+    m, n, ridge = 3, 7, 1e-3
+    shares = random_mixtures(4, n, m)
+    y = np.log(known_law(4, m)(shares, [1000]))[:, 0] + 0.003 * np.random.default_rng(4).standard_normal((n, m))
+    anchor = np.array([np.log(0.15), 1.0, -4.0])
+    held = np.sqrt(ridge * np.array([3.0, 30.0, 10.0]))
+
+    def predicted(z, r):
+        c, log_a, logit_g, u = z[:, :4].T
+        columns = []
+        for i in range(m):
+            k = np.insert(np.exp(u[i] + z[i, 4:]), i, 1.0)
+            columns.append(c[i] - np.exp(log_a[i]) * np.log(r ** (1 / (1 + np.exp(-logit_g[i]))) @ k))
+        return np.stack(columns, axis=1)
+
+    def residuals(numbers):
+        means, z = numbers[:3], numbers[3:].reshape(m, -1)
+        pulls = (z[:, 1:4] - means) * held
+        parts = [predicted(z, shares) - y, pulls, np.sqrt(ridge) * z[:, 4:], np.sqrt(10 * ridge) * (means - anchor)]
+        return np.concatenate([part.ravel() for part in parts])
+
+    draw = np.random.default_rng(0)
+    starts = [np.concatenate([anchor, np.tile([1.0, *anchor, *[0.0] * (m - 1)], m)]) for _ in range(4)]
+    fits = [least_squares(residuals, start + 0.3 * draw.standard_normal(len(start)), xtol=1e-12) for start in starts]
+    best = min(fits, key=lambda fitted: fitted.cost)
+    ours = mixing.fit(shares, y, np.arange(m), ridge, tolerance=1e-12, rounds=1000)
+    new = random_mixtures(9, 50, m)
+    assert np.allclose(mixing.predict(ours, new), predicted(best.x[3:].reshape(m, -1), new), atol=1e-4)
 
 
 def test_a_known_law_is_recovered_from_many_runs():

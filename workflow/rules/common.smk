@@ -82,6 +82,11 @@ def complete_observed(dataset):
     block["groups"] = {group: [] if names == "all" else names for group, names in block["groups"].items()}
     block["groups"]["compare"] = block["compare"]["mixtures"]
     block["optimum"]["model"] = block["compare"]["model"] = "observed"
+    if "max_epochs" in block["optimum"] and "tokens" not in block["observations"]:
+        refuse(
+            f"datasets/{dataset}/optimum/max_epochs",
+            "name a table of domain and tokens as `tokens` under `observations`: it is not known how many there are.",
+        )
     for group in [block["optimum"]["group"], *block["held_out"]]:
         if group not in block["groups"]:
             refuse(f"datasets/{dataset}", f"no group {group!r}; `groups` has {', '.join(block['groups'])}.")
@@ -153,6 +158,64 @@ def raw_files(dataset):
     return shards
 
 
+def fitted_sizes(dataset):
+    """Mixtures and evaluations of the group that laws are fitted to, known before the first job.
+
+    Of observations they are counted in the table; one that cannot be read counts as empty: its own job says what is wrong.
+    """
+    block = config["datasets"][dataset]
+    names = block["groups"][block["optimum"]["group"]]
+    if "observations" not in block:
+        recipe = block["training"][block["optimum"]["model"]]
+        return len(names), -(-recipe["steps"] // recipe["evaluate_every"])
+    import polars as pl  # here only: it costs each call of Snakemake a quarter of a second
+
+    path = block["observations"]["losses"]
+    try:
+        text = {"mixture": pl.String}
+        table = (
+            pl.read_csv(path, infer_schema_length=None, schema_overrides=text)
+            if path.endswith(".csv")
+            else pl.read_parquet(path)
+        )
+        wanted = table.select("step", pl.col("mixture").cast(pl.String))
+        wanted = wanted.filter(pl.col("mixture").is_in(names)) if names else wanted
+        return wanted["mixture"].n_unique(), wanted["step"].n_unique()
+    except (pl.exceptions.PolarsError, OSError):
+        return 0, 0
+
+
+def token_counts(wildcards):
+    """The table of the tokens there are of each domain, where the optimum keeps to a number of epochs."""
+    block = config["datasets"][wildcards.dataset]
+    if "max_epochs" not in block["optimum"]:
+        return []
+    return (
+        block["observations"]["tokens"]
+        if "observations" in block
+        else f"results/{wildcards.dataset}/tokens/train.parquet"
+    )
+
+
+SIZES = {}
+
+
+def has_runs(least):
+    """A function of the wildcards: whether laws are fitted to so many mixtures at least."""
+    return lambda wildcards: sizes_of(wildcards.dataset)[0] >= least
+
+
+def has_path(wildcards):
+    """Whether laws are fitted to a curve over steps: from one step there is no path of the optimum."""
+    return sizes_of(wildcards.dataset)[1] > 1
+
+
+def sizes_of(dataset):
+    if dataset not in SIZES:
+        SIZES[dataset] = fitted_sizes(dataset)
+    return SIZES[dataset]
+
+
 CACHE = {}
 
 
@@ -203,6 +266,9 @@ OBSERVED = one_of(DATASETS.keys() - CORPORA.keys())
 TRAINED_TOKENIZERS = one_of(name for name, block in CORPORA.items() if "train" in block["tokenizer"])
 FETCHED_TOKENIZERS = one_of(name for name, block in CORPORA.items() if "train" not in block["tokenizer"])
 TRAINED_VECTORS = one_of(name for name, block in CORPORA.items() if "train" in block["vectors"])
+# A bootstrap draws among three runs or more; a learning curve leaves three of them to predict.
+INTERVAL_RUNS = 3
+LEARNING_RUNS = min(config["laws"]["learning"]["counts"]) + 3
 OWN_MIXTURES = one_of({name for block in DATASETS.values() for name in block.get("mixture_files", {})})
 
 

@@ -115,6 +115,11 @@ rule plot_proportions:
     """Loss against a domain's own proportion (paper Fig. 2)."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
+        intervals=branch(
+            has_runs(INTERVAL_RUNS),
+            then="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
+            otherwise=[],
+        ),
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect(
@@ -147,6 +152,7 @@ rule plot_proportions:
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} {input.held_out_losses:q} \
             --mixtures {input.mixtures:q} {input.held_out_mixtures:q} \
+            --intervals {input.intervals:q} \
             --out {output.figure:q} \
             2>{log:q}
         """
@@ -156,6 +162,11 @@ rule plot_predictions:
     """Predicted against observed loss of held-out mixtures (paper Fig. 3)."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
+        intervals=branch(
+            has_runs(INTERVAL_RUNS),
+            then="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
+            otherwise=[],
+        ),
         predictions="results/{dataset}/laws/{model}/{law}/{group}/predictions.parquet",
         losses=collect(
             "results/{{dataset}}/losses/{{model}}/{name}.parquet",
@@ -183,6 +194,145 @@ rule plot_predictions:
             --coefficients {input.coefficients:q} \
             --predictions {input.predictions:q} \
             --losses {input.losses:q} \
+            --intervals {input.intervals:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """
+
+
+rule plot_laws:
+    """The laws on the same rows: errors, rank correlation, numbers fitted."""
+    input:
+        comparison="results/{dataset}/laws/{model}/comparison/{group}.csv",
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_laws.py",
+    output:
+        figure=report(
+            "results/{dataset}/figures/laws_{model}_{group}.svg",
+            caption="../report/laws.rst",
+            category="3 Law",
+            subcategory="{dataset}",
+            labels={"shows": "The laws side by side: {model}, {group}"},
+        ),
+    log:
+        "results/{dataset}/logs/plot_laws/{model}_{group}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/plot_laws/{model}_{group}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/plot_laws.py \
+            --comparison {input.comparison:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """
+
+
+rule plot_learning:
+    """Error and rank correlation against the number of mixtures fitted."""
+    input:
+        learning="results/{dataset}/laws/{model}/learning/{group}.csv",
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_learning.py",
+    output:
+        figure=report(
+            "results/{dataset}/figures/learning_{model}_{group}.svg",
+            caption="../report/learning.rst",
+            category="3 Law",
+            subcategory="{dataset}",
+            labels={"shows": "How many runs a law needs: {model}, {group}"},
+        ),
+    log:
+        "results/{dataset}/logs/plot_learning/{model}_{group}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/plot_learning/{model}_{group}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/plot_learning.py \
+            --learning {input.learning:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """
+
+
+rule plot_optimum:
+    """The optimum's proportions with their intervals, beside the mixture they are measured against."""
+    input:
+        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
+        intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
+        baseline=collect(
+            "results/{{dataset}}/mixtures/{mixture}.json",
+            mixture=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
+        ),
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_optimum.py",
+    output:
+        figure=report(
+            "results/{dataset}/figures/optimum_{model}_{law}_{group}.svg",
+            caption="../report/optimum.rst",
+            category="3 Law",
+            subcategory="{dataset}",
+            labels={"shows": "The optimum and its intervals: {model}, {law}, {group}"},
+        ),
+    log:
+        "results/{dataset}/logs/plot_optimum/{model}_{law}_{group}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/plot_optimum/{model}_{law}_{group}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        baseline=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
+    shell:
+        r"""
+        python workflow/scripts/plot_optimum.py \
+            --coefficients {input.coefficients:q} \
+            --intervals {input.intervals:q} \
+            --baseline {params.baseline:q} \
+            --baseline-mixture {input.baseline:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """
+
+
+rule plot_path:
+    """How the optimum moves with the training steps."""
+    input:
+        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
+        path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
+        baseline=collect(
+            "results/{{dataset}}/mixtures/{mixture}.json",
+            mixture=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
+        ),
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_path.py",
+    output:
+        figure=report(
+            "results/{dataset}/figures/path_{model}_{law}_{group}.svg",
+            caption="../report/path.rst",
+            category="3 Law",
+            subcategory="{dataset}",
+            labels={"shows": "The optimum by step: {model}, {law}, {group}"},
+        ),
+    log:
+        "results/{dataset}/logs/plot_path/{model}_{law}_{group}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/plot_path/{model}_{law}_{group}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        baseline=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
+        step=lookup("datasets/{dataset}/optimum/step", within=config),
+    shell:
+        r"""
+        python workflow/scripts/plot_path.py \
+            --coefficients {input.coefficients:q} \
+            --path {input.path:q} \
+            --baseline {params.baseline:q} \
+            --baseline-mixture {input.baseline:q} \
+            --step {params.step:q} \
             --out {output.figure:q} \
             2>{log:q}
         """
@@ -280,6 +430,18 @@ rule summarize_results:
         extrapolation="results/{dataset}/tables/extrapolation.csv",
         generalization="results/{dataset}/tables/generalization.csv",
         comparison="results/{dataset}/tables/comparison.csv",
+        laws="results/{dataset}/tables/laws.csv",
+        complexity="results/{dataset}/tables/complexity.csv",
+        intervals=branch(
+            has_runs(INTERVAL_RUNS),
+            then=collect(
+                "results/{{dataset}}/laws/{model}/{law}/{group}/intervals.csv",
+                model=lookup("datasets/{dataset}/optimum/model", within=config),
+                law=config["laws"]["optimise"],
+                group=lookup("datasets/{dataset}/optimum/group", within=config),
+            ),
+            otherwise=[],
+        ),
         mixture_figures="results/{dataset}/figures/mixtures.svg",
         entropy_figure=branch(
             lookup("datasets/{dataset}/corpus", within=config, default=None),
@@ -299,6 +461,40 @@ rule summarize_results:
                 "results/{{dataset}}/figures/predictions_{model}_{law}_{group}.svg",
                 model=lookup("datasets/{dataset}/optimum/model", within=config),
                 law=config["laws"]["optimise"],
+                group=lookup("datasets/{dataset}/optimum/group", within=config),
+            ),
+            otherwise=[],
+        ),
+        optimum_figures=branch(
+            has_runs(INTERVAL_RUNS),
+            then=collect(
+                "results/{{dataset}}/figures/optimum_{model}_{law}_{group}.svg",
+                model=lookup("datasets/{dataset}/optimum/model", within=config),
+                law=config["laws"]["optimise"],
+                group=lookup("datasets/{dataset}/optimum/group", within=config),
+            ),
+            otherwise=[],
+        ),
+        path_figures=branch(
+            has_path,
+            then=collect(
+                "results/{{dataset}}/figures/path_{model}_{law}_{group}.svg",
+                model=lookup("datasets/{dataset}/optimum/model", within=config),
+                law=config["laws"]["optimise"],
+                group=lookup("datasets/{dataset}/optimum/group", within=config),
+            ),
+            otherwise=[],
+        ),
+        compared_laws_figure=collect(
+            "results/{{dataset}}/figures/laws_{model}_{group}.svg",
+            model=lookup("datasets/{dataset}/optimum/model", within=config),
+            group=lookup("datasets/{dataset}/optimum/group", within=config),
+        ),
+        learning_figure=branch(
+            has_runs(LEARNING_RUNS),
+            then=collect(
+                "results/{{dataset}}/figures/learning_{model}_{group}.svg",
+                model=lookup("datasets/{dataset}/optimum/model", within=config),
                 group=lookup("datasets/{dataset}/optimum/group", within=config),
             ),
             otherwise=[],
@@ -348,7 +544,10 @@ rule summarize_results:
             --extrapolation {input.extrapolation:q} \
             --generalization {input.generalization:q} \
             --comparison {input.comparison:q} \
+            --laws {input.laws:q} \
+            --intervals {input.intervals:q} \
             --figures {input.mixture_figures:q} {input.entropy_figure:q} {input.law_figures:q} {input.held_out_figures:q} \
+            {input.optimum_figures:q} {input.path_figures:q} {input.compared_laws_figure:q} {input.learning_figure:q} \
             {input.fitted_figure:q} {input.compared_figure:q} \
             --out {output.text:q} \
             --page {output.page:q} \

@@ -1,6 +1,8 @@
 # Chapter 4: laws.
 #   losses/{model}/{group}.parquet, mixtures/groups/{group}.parquet -> laws/{model}/{law}/{group}/ -> mixtures/{law}.json, tables/*.csv
-# A law is fitted to one group of mixtures; the groups under `held_out` are never fitted, only predicted.
+#   comparison.csv -> tables/laws.csv, tables/complexity.csv; coefficients -> intervals.csv, optimum_by_step.csv
+# A law is fitted to one group of mixtures; the groups under `held_out` are never fitted, only predicted. fit_law
+# and optimize_mixture do not list their scripts, since a large run follows from them: `snakemake -R fit_law` after a change.
 
 
 rule fit_law:
@@ -8,8 +10,6 @@ rule fit_law:
     input:
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
-        script="workflow/scripts/fit_law.py",
-        law="workflow/scripts/bimix/laws/{law}.py",
     output:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
     log:
@@ -152,13 +152,7 @@ rule optimize_mixture:
             model=lookup("datasets/{dataset}/optimum/model", within=config),
             group=lookup("datasets/{dataset}/optimum/group", within=config),
         ),
-        tokens=branch(
-            lookup("datasets/{dataset}/optimum/max_epochs", within=config, default=None),
-            then="results/{dataset}/tokens/train.parquet",
-            otherwise=[],
-        ),
-        script="workflow/scripts/optimize_mixture.py",
-        optimum="workflow/scripts/bimix/optimum.py",
+        tokens=token_counts,
     output:
         mixture="results/{dataset}/mixtures/{law}.json",
     log:
@@ -226,6 +220,58 @@ rule compare_laws:
         """
 
 
+rule tabulate_laws:
+    """The laws side by side, and the paper's complexity table for this dataset."""
+    input:
+        comparison=collect(
+            "results/{{dataset}}/laws/{model}/comparison/{group}.csv",
+            model=lookup("datasets/{dataset}/optimum/model", within=config),
+            group=lookup("datasets/{dataset}/optimum/group", within=config),
+        ),
+        losses=collect(
+            "results/{{dataset}}/losses/{model}/{group}.parquet",
+            model=lookup("datasets/{dataset}/optimum/model", within=config),
+            group=lookup("datasets/{dataset}/optimum/group", within=config),
+        ),
+        mixtures=collect(
+            "results/{{dataset}}/mixtures/groups/{group}.parquet",
+            group=lookup("datasets/{dataset}/optimum/group", within=config),
+        ),
+        script="workflow/scripts/tabulate_laws.py",
+        rivals="workflow/scripts/bimix/rivals.py",
+    output:
+        laws=report(
+            "results/{dataset}/tables/laws.csv",
+            caption="../report/laws_table.rst",
+            category="3 Law",
+            subcategory="{dataset}",
+            labels={"shows": "The laws side by side (csv)"},
+        ),
+        complexity=report(
+            "results/{dataset}/tables/complexity.csv",
+            caption="../report/complexity.rst",
+            category="3 Law",
+            subcategory="{dataset}",
+            labels={"shows": "Complexity of the laws (csv)"},
+        ),
+    log:
+        "results/{dataset}/logs/tabulate_laws.log",
+    benchmark:
+        "results/{dataset}/benchmarks/tabulate_laws.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/tabulate_laws.py \
+            --comparison {input.comparison:q} \
+            --losses {input.losses:q} \
+            --mixtures {input.mixtures:q} \
+            --laws-table {output.laws:q} \
+            --complexity-table {output.complexity:q} \
+            2>{log:q}
+        """
+
+
 rule trace_learning:
     """Error and rank correlation against the number of mixtures fitted, for every law."""
     input:
@@ -270,6 +316,11 @@ rule estimate_intervals:
             "results/{{dataset}}/mixtures/groups/{name}.parquet",
             name=lookup("datasets/{dataset}/held_out", within=config),
         ),
+        baseline=collect(
+            "results/{{dataset}}/mixtures/{mixture}.json",
+            mixture=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
+        ),
+        tokens=token_counts,
         script="workflow/scripts/estimate_intervals.py",
         uncertainty="workflow/scripts/bimix/uncertainty.py",
     output:
@@ -290,6 +341,7 @@ rule estimate_intervals:
         weights=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("weights", {})),
         lower=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("lower", {})),
         upper=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("upper", {})),
+        max_epochs=lookup("datasets/{dataset}/optimum/max_epochs", within=config, default="inf"),
     shell:
         r"""
         python workflow/scripts/estimate_intervals.py \
@@ -299,6 +351,7 @@ rule estimate_intervals:
             --predict {input.held_out:q} \
             --step {params.step:q} \
             --baseline {params.baseline:q} \
+            --baseline-mixture {input.baseline:q} \
             --resample {params.resample:q} \
             --resamples {params.resamples:q} \
             --level {params.level:q} \
@@ -306,6 +359,44 @@ rule estimate_intervals:
             --weights {params.weights:q} \
             --lower {params.lower:q} \
             --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
+            --tokens {input.tokens:q} \
             --out {output.intervals:q} \
+            2>{log:q}
+        """
+
+
+rule trace_optimum:
+    """How the optimum moves with the training steps."""
+    input:
+        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
+        tokens=token_counts,
+        script="workflow/scripts/trace_optimum.py",
+        optimum="workflow/scripts/bimix/optimum.py",
+    output:
+        path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
+    log:
+        "results/{dataset}/logs/trace_optimum/{model}/{law}/{group}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/trace_optimum/{model}/{law}/{group}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        step=lookup("datasets/{dataset}/optimum/step", within=config),
+        weights=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("weights", {})),
+        lower=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("lower", {})),
+        upper=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("upper", {})),
+        max_epochs=lookup("datasets/{dataset}/optimum/max_epochs", within=config, default="inf"),
+    shell:
+        r"""
+        python workflow/scripts/trace_optimum.py \
+            --coefficients {input.coefficients:q} \
+            --step {params.step:q} \
+            --weights {params.weights:q} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
+            --tokens {input.tokens:q} \
+            --out {output.path:q} \
             2>{log:q}
         """

@@ -78,7 +78,6 @@ rule gather_losses:
     """The losses of a group's runs as one tidy table: mixture, seed, step, tokens, domain, loss."""
     input:
         losses=run_losses,
-        script="workflow/scripts/gather_losses.py",
     output:
         table="results/{dataset}/losses/{model}/{group}.parquet",
     log:

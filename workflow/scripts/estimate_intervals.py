@@ -1,16 +1,18 @@
 """Intervals of a fitted law by bootstrap over runs: coefficients, predictions, the optimum, its gain over a baseline.
 
-coefficients.json and the tables it was fitted to -> intervals.csv (law, quantity, mixture, step, domain, estimate, low, high)
+coefficients.json and the tables it was fitted to -> intervals.csv (law, quantity, mixture, step, domain, estimate, low, high, level)
 """
 
 import argparse
 import sys
 
+import polars as pl
+
 from bimix.errors import InputError, run
 from bimix.observations import observations, proportions_of
-from bimix.optimum import feasible_bounds
+from bimix.optimum import run_bounds
 from bimix.outputs import write_table
-from bimix.tables import read_json, read_numbers, read_table
+from bimix.tables import read_json, read_numbers, read_table, read_tokens
 from bimix.uncertainty import RESAMPLES, intervals, resampled
 
 
@@ -27,12 +29,16 @@ def main(argv=None):
     )
     parser.add_argument("--seed", required=True, type=int)
     parser.add_argument("--predict", nargs="*", default=[], help="tidy mixtures whose losses get intervals too")
+    parser.add_argument("--baseline", help="name of the mixture that the optimum's gain is counted from")
     parser.add_argument(
-        "--baseline", help="the mixture, among those predicted, that the optimum's gain is counted from"
+        "--baseline-mixture", help="{domain: proportion}, where the baseline is not among those predicted"
     )
     parser.add_argument("--weights", help="as for optimize_mixture.py")
     parser.add_argument("--lower", help="as for optimize_mixture.py")
     parser.add_argument("--upper", help="as for optimize_mixture.py")
+    parser.add_argument("--max-epochs", type=float, help="as for optimize_mixture.py")
+    parser.add_argument("--tokens", nargs="?", help="as for optimize_mixture.py")
+    parser.add_argument("--run-tokens", type=float, help="as for optimize_mixture.py")
     parser.add_argument("--out", required=True, help="intervals, csv or parquet")
     args = parser.parse_args(argv)
 
@@ -46,10 +52,20 @@ def main(argv=None):
     for path in [args.mixtures, *args.predict]:
         names, shares = proportions_of(read_table(path), tuple(document["domains"]), path)
         mixtures |= {name: share for name, share in zip(names, shares, strict=True) if name not in mixtures}
+    if args.baseline is not None and args.baseline_mixture is not None and args.baseline not in mixtures:
+        one = read_numbers(args.baseline_mixture)
+        one = pl.DataFrame({"mixture": args.baseline, "domain": list(one), "proportion": list(one.values())})
+        mixtures[args.baseline] = proportions_of(one, tuple(document["domains"]), args.baseline_mixture)[1][0]
     if args.baseline is not None and args.baseline not in mixtures:
         raise InputError(f"--baseline {args.baseline!r} is not among the mixtures predicted: {', '.join(mixtures)}.")
-    lower, upper = feasible_bounds(
-        document["domains"], args.lower and read_numbers(args.lower), args.upper and read_numbers(args.upper)
+    lower, upper = run_bounds(
+        document,
+        args.step,
+        args.lower and read_numbers(args.lower),
+        args.upper and read_numbers(args.upper),
+        args.max_epochs,
+        args.tokens and read_tokens(args.tokens),
+        args.run_tokens,
     )
     refitted = resampled(document, observed, args.resample, args.resamples, args.seed)
     weights = args.weights and read_numbers(args.weights)

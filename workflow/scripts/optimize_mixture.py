@@ -7,24 +7,12 @@ import argparse
 import sys
 
 import numpy as np
-import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws import predict
-from bimix.optimum import feasible_bounds, optimum
+from bimix.optimum import optimum, run_bounds
 from bimix.outputs import write_json
-from bimix.tables import read_json, read_numbers, read_table
-
-
-def tokens_available(path):
-    """{domain: tokens} from a JSON object, or from a table with the columns domain and tokens (such as tokens/train.parquet)."""
-    if str(path).endswith(".json"):
-        return read_numbers(path)
-    table = read_table(path)
-    for column in ("domain", "tokens"):
-        if column not in table.columns:
-            raise InputError(f"{path} has no column {column!r}: token counts need the columns domain and tokens.")
-    return dict(table.group_by("domain").agg(pl.col("tokens").sum()).iter_rows())
+from bimix.tables import read_json, read_numbers, read_tokens
 
 
 def main(argv=None):
@@ -51,25 +39,14 @@ def main(argv=None):
     document = read_json(args.coefficients)
     if args.step <= 0:
         raise InputError(f"--step is {args.step}: it must be above 0.")
-    run_tokens, max_epochs = args.run_tokens, None
-    if args.max_epochs is not None and args.max_epochs < float("inf"):
-        max_epochs = args.max_epochs
-        if args.tokens is None:
-            raise InputError("--max-epochs needs --tokens: the number of tokens there are of each domain.")
-        if run_tokens is None:
-            if document["tokens_per_step"] is None:
-                raise InputError(
-                    f"--max-epochs needs --run-tokens: the losses behind {args.coefficients} had no column tokens, so it is not "
-                    f"known how many tokens a run of {args.step} steps trains on."
-                )
-            run_tokens = args.step * document["tokens_per_step"]
-    lower, upper = feasible_bounds(
-        document["domains"],
+    lower, upper = run_bounds(
+        document,
+        args.step,
         args.lower and read_numbers(args.lower),
         args.upper and read_numbers(args.upper),
-        max_epochs,
-        args.tokens and tokens_available(args.tokens),
-        run_tokens,
+        args.max_epochs,
+        args.tokens and read_tokens(args.tokens),
+        args.run_tokens,
     )
     shares = optimum(document, args.step, args.weights and read_numbers(args.weights), lower, upper)
     write_json(

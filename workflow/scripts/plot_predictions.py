@@ -1,6 +1,6 @@
 """Draw predicted against observed loss of mixtures that the law has not seen, stars at their last step (paper Fig. 3).
 
-coefficients.json, predictions (mixture, step, domain, loss), losses -> svg
+coefficients.json, predictions (mixture, step, domain, loss), losses, optionally intervals -> svg
 """
 
 import argparse
@@ -23,6 +23,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py")
     parser.add_argument("--predictions", type=Path, required=True, help="written by predict_losses.py")
     parser.add_argument("--losses", type=Path, nargs="+", required=True, help="tidy losses of held-out mixtures")
+    parser.add_argument("--intervals", type=Path, nargs="?", help="written by estimate_intervals.py")
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
 
@@ -39,6 +40,7 @@ def main(argv: list[str] | None = None) -> None:
         )
     means = pairs.group_by("mixture", "step", maintain_order=True).agg(pl.col("loss", "predicted").mean())
     pairs = pl.concat([means.with_columns(pl.lit(AVERAGE).alias("domain")).select(pairs.columns), pairs])
+    spans = figures.loss_intervals(options.intervals and read_table(options.intervals), AVERAGE)
     shown = [AVERAGE, *(domain for domain in law["loss_domains"] if domain in pairs["domain"])]
     names = pairs["mixture"].unique(maintain_order=True).to_list()
     colours = figures.styles(names)
@@ -53,6 +55,9 @@ def main(argv: list[str] | None = None) -> None:
             axis.plot(curve["loss"], curve["predicted"], marker, color=colour, markersize=3, alpha=0.75)
             star = {"markersize": 9, "markeredgecolor": "white", "markeredgewidth": 0.5}
             axis.plot(curve["loss"][-1], curve["predicted"][-1], "*", color=colour, **star)
+            for end in curve.tail(1).iter_rows(named=True):
+                if (name, end["step"], domain) in spans:
+                    axis.plot([end["loss"]] * 2, spans[name, end["step"], domain], color=colour, linewidth=0.9)
         error = relative_error(both[:, 0], both[:, 1]).mean()
         where = {"transform": axis.transAxes, "horizontalalignment": "right"}
         axis.text(0.97, 0.04, f"mean error {100 * error:.2g} %", fontsize=7, color="#444444", **where)
@@ -65,8 +70,8 @@ def main(argv: list[str] | None = None) -> None:
     figures.key(
         figure,
         [
-            [figures.swatch(name, *colours[name]) for name in names]
-            + [figures.swatch("last step", "#666666", "*"), figures.swatch("predicted = observed", "#aaaaaa", line="-")]
+            [figures.swatch(name, *colours[name]) for name in names],
+            [figures.swatch("last step", "#666666", "*"), figures.swatch("predicted = observed", "#aaaaaa", line="-")],
         ],
         f"Predicted against observed loss of mixtures the law {law['law']} has not seen",
     )

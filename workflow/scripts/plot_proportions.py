@@ -1,6 +1,6 @@
 """Draw loss against a domain's own proportion at several steps, one panel per domain (paper Fig. 2).
 
-coefficients.json, losses, mixtures -> svg
+coefficients.json, losses, mixtures, optionally intervals -> svg
 
 Along a line the other domains share the rest in the ratio of their mean over the fitted mixtures. The law bimix looks
 at a domain's own proportion only: for it every point of a step belongs on the line.
@@ -46,6 +46,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py")
     parser.add_argument("--losses", type=Path, nargs="+", required=True, help="tidy losses, fitted and held out")
     parser.add_argument("--mixtures", type=Path, nargs="+", required=True, help="tidy mixtures of the same")
+    parser.add_argument("--intervals", type=Path, nargs="?", help="written by estimate_intervals.py")
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
 
@@ -65,6 +66,7 @@ def main(argv: list[str] | None = None) -> None:
             f"no domain that {', '.join(map(str, options.losses))} has losses of is trained on by the mixtures: there is no "
             "proportion to draw a loss against."
         )
+    spans = figures.loss_intervals(options.intervals and read_table(options.intervals), "average over domains")
     fitted = [n for n, mixture in enumerate(observed.mixtures) if mixture in law["mixtures"]]
     mean = observed.proportions[fitted or slice(None)].mean(axis=0)
     light_to_dark = colormaps["viridis_r"](np.linspace(0.15, 1, len(steps)))
@@ -85,6 +87,8 @@ def main(argv: list[str] | None = None) -> None:
                 if shares[n] > 0:
                     look = {"color": shades[step], "markeredgewidth": 0.8}
                     fill = shades[step] if n in fitted else "white"
+                    if (mixture, step, domain) in spans:
+                        axis.plot([shares[n]] * 2, spans[mixture, step, domain], color=shades[step], linewidth=0.9)
                     axis.plot(shares[n], points[n, k], markers[mixture][1], markerfacecolor=fill, **look)
         figures.name_panel(axis, domain)
         figures.log_axis(axis, "x", along, most=4)

@@ -1,6 +1,6 @@
-"""Put what was found on one page of text: the optimised mixture, the scores of its law, how the large runs compare.
+"""Put what was found on one page of text: the optimised mixture, its predicted gain, the scores of the laws, how the large runs compare.
 
-coefficients.json, mixtures, the three tables -> summary.txt, and summary.html, the same text for the report
+coefficients.json, intervals.csv, mixtures, the tables -> summary.txt, and summary.html, the same text for the report
 """
 
 import argparse
@@ -13,7 +13,9 @@ import polars as pl
 from bimix import summary
 from bimix.errors import run
 from bimix.outputs import replacing
+from bimix.rivals import LAWS_TABLE
 from bimix.tables import read_json, read_numbers, read_table
+from bimix.uncertainty import INTERVALS
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -33,6 +35,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--extrapolation", type=Path, required=True, help="tables/extrapolation.csv")
     parser.add_argument("--generalization", type=Path, required=True, help="tables/generalization.csv")
     parser.add_argument("--comparison", type=Path, required=True, help="tables/comparison.csv")
+    parser.add_argument("--laws", type=Path, required=True, help="tables/laws.csv")
+    parser.add_argument("--intervals", type=Path, nargs="*", default=[], help="of each law, with three runs or more")
     parser.add_argument("--figures", type=Path, nargs="+", required=True, help="where they lie, to be listed")
     parser.add_argument("--out", type=Path, required=True, help="summary.txt")
     parser.add_argument("--page", type=Path, required=True, help="summary.html")
@@ -41,25 +45,35 @@ def main(argv: list[str] | None = None) -> None:
     reference = options.reference
     before = read_numbers(options.reference_mixture)
     extrapolated, generalized = read_table(options.extrapolation), read_table(options.generalization)
-    runs = read_table(options.comparison)
+    runs, laws = read_table(options.comparison), read_table(options.laws).cast(LAWS_TABLE)
+    spans = pl.concat(
+        [read_table(path).cast(INTERVALS) for path in options.intervals] or [pl.DataFrame(schema=INTERVALS)]
+    )
     lines = [f"{options.dataset}: what the runs say", "=" * summary.WIDTH]
     for place, path in zip(options.coefficients, options.optimised, strict=True):
         law = read_json(place)
         name, after = law["law"], read_numbers(path)
         lines += ["", f"Mixture optimised with the law {name}, for step {options.step:,} of {options.fitted_model}"]
         lines += ["", *summary.proportions(reference, before, path.stem, after, law["proportions_seen"])]
-        title = f"How well the law {name} predicts, fitted on {', '.join(law['mixtures'])} ({options.fitted_model})"
-        lines += ["", "", *summary.paragraph(title), ""]
+        own = spans.filter(pl.col("law") == name)
+        if own.height:
+            lines += ["", *summary.gain(own, reference)]
+        fitted = law["mixtures"]
+        fitted = ", ".join(fitted) if len(fitted) <= summary.MIXTURES else f"{len(fitted)} mixtures"
+        title = f"How well the law {name} predicts, fitted on {fitted} ({options.fitted_model})"
+        scores = []
         own = extrapolated.filter(pl.col("law") == name)
         if own.height:
-            lines += ["  The last loss of a run told from its earlier ones: relative error (Table 2)"]
-            lines += [*summary.extrapolation(own), ""]
+            scores += ["  The last loss of a run told from its earlier ones: relative error (Table 2)"]
+            scores += [*summary.extrapolation(own), ""]
         own = generalized.filter(pl.col("law") == name)
         if own.height:
-            lines += ["  Mixtures it has not seen: R2 of log loss over steps, and the error (Table 3)"]
-            lines += [*summary.generalization(own), ""]
+            scores += ["  Mixtures it has not seen: R2 of log loss over steps, and the error (Table 3)"]
+            scores += [*summary.generalization(own), ""]
         if law["warnings"]:
-            lines += ["  What the data could not tell:", *summary.warnings(law["warnings"], str(place)), ""]
+            scores += ["  What the data could not tell:", *summary.warnings(law["warnings"], str(place)), ""]
+        lines += ["", "", *summary.paragraph(title), "", *(scores or ["  (no row was left to score it on)", ""])]
+    lines += ["", "The laws on the same rows", "", *summary.laws(laws), ""]
     lines += [
         "",
         f"{options.compared_model} trained on each mixture, {runs['step'][0]:,} steps (loss in nats per token)",

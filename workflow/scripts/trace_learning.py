@@ -23,7 +23,9 @@ def main(argv=None):
         "--held-out-losses", nargs="*", default=[], help="without them the mixtures not drawn are predicted"
     )
     parser.add_argument("--held-out-mixtures", nargs="*", default=[], help="of the same groups, in the same order")
-    parser.add_argument("--counts", required=True, nargs="+", type=int, help="numbers of mixtures to fit")
+    parser.add_argument(
+        "--counts", required=True, nargs="+", type=int, help="numbers of mixtures to fit, as far as there are so many"
+    )
     parser.add_argument("--draws", required=True, type=int, help="random draws of the fitted mixtures for each number")
     parser.add_argument("--seed", required=True, type=int)
     parser.add_argument("--out", required=True, help="csv or parquet")
@@ -34,9 +36,11 @@ def main(argv=None):
     held_out = [
         observations(read_table(losses), read_table(mixtures), (losses, mixtures)) for losses, mixtures in pairs
     ]
-    write_table(
-        learning_curve(args.laws, observed, joined(observed, held_out), args.counts, args.draws, args.seed), args.out
-    )
+    new = joined(observed, held_out)
+    # Three mixtures at least are left to predict where none is held out; the numbers above are for larger groups.
+    most = len(observed.mixtures) - (0 if new else 3)
+    counts = [count for count in args.counts if count <= most] or args.counts
+    write_table(learning_curve(args.laws, observed, new, counts, args.draws, args.seed), args.out)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -35,6 +36,7 @@ PUBLISHED = "published_"  # the colour of the mixture it is a published version 
 OTHERS = ["#332288", "#117733", "#AA4499", "#44AA99", "#B8860B", "#7A5195", "#A0522D", "#4682B4"]
 OTHER_MARKERS = ["d", "8", "D"]
 
+MOST = 40  # entries of the legend in one group
 SETTINGS = {
     "figure.constrained_layout.h_pad": 0.05,
     "figure.constrained_layout.w_pad": 0.05,
@@ -112,6 +114,8 @@ def nice_ticks(low: float, high: float, most: int = 5) -> np.ndarray:
         ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
         if 3 <= len(ticks) <= most and np.diff(np.log(ticks)).min() >= closest:
             return ticks
+    if len(ticks) == 2 and high > 50 * low:  # with two decades inside, their powers of ten
+        return ticks
     if len(ticks) > most:  # more decades than ticks
         return ticks[:: math.ceil(len(ticks) / most)]
     for size in (digit * 10.0**decade for decade in range(decades[0] - 4, decades[-1] + 1) for digit in (1, 2, 2.5, 5)):
@@ -161,7 +165,8 @@ def name_panel(axis: Axes, name: str) -> None:
 
 
 def key(figure: Figure, rows: list[list[Line2D]], title: str) -> None:
-    """The legend, above all panels, under a line that says what the figure shows; each of `rows` starts a line."""
+    """The legend, above all panels, under a line that says what the figure shows; each of `rows` starts a line, a long one is cut."""
+    rows = [row if len(row) <= MOST else [*row[:MOST], swatch(f"and {len(row) - MOST} more", "white")] for row in rows]
     for wide in range(max(map(len, rows)), 0, -1):
         blank = Line2D([], [], linestyle="", label="")
         cells = [handle for row in rows for handle in row + [blank] * (-len(row) % wide)]
@@ -180,6 +185,17 @@ def key(figure: Figure, rows: list[list[Line2D]], title: str) -> None:
         handletextpad=0.4,
         columnspacing=1.4,
     )
+
+
+def loss_intervals(table: pl.DataFrame | None, average: str) -> dict[tuple[str, int, str], list[float]]:
+    """{(mixture, step, domain): [low, high]} of predicted losses in a table of intervals; `average` stands for all domains."""
+    if table is None:
+        return {}
+    losses = table.filter(pl.col("quantity").is_in(["loss", "average_loss"])).with_columns(
+        pl.col("domain").fill_null(average)
+    )
+    columns = losses.select("mixture", "step", "domain", "low", "high")
+    return {tuple(row[:3]): list(row[3:]) for row in columns.iter_rows()}
 
 
 def swatch(label: str, colour: str, marker: str = "", line: str = "", hollow: bool = False) -> Line2D:

@@ -145,6 +145,26 @@ def feasible_bounds(domains, lower=None, upper=None, max_epochs=None, tokens=Non
     return low, high
 
 
+def run_bounds(document, step, lower=None, upper=None, max_epochs=None, tokens=None, run_tokens=None):
+    """The bounds of `feasible_bounds` for a run of `step` steps; max_epochs None or infinite: any number of epochs.
+
+    `run_tokens`: of the run; without it the step times the tokens per step of the fitted runs. Errors: max_epochs without the
+    tokens there are or the tokens of the run.
+    """
+    if max_epochs is None or max_epochs == float("inf"):
+        return feasible_bounds(document["domains"], lower, upper)
+    if not tokens:
+        raise InputError("--max-epochs needs --tokens: the number of tokens there are of each domain.")
+    if run_tokens is None:
+        if document["tokens_per_step"] is None:
+            raise InputError(
+                "--max-epochs needs --run-tokens: the losses that the law was fitted to had no column tokens, so it is not known "
+                f"how many tokens a run of {step} steps trains on."
+            )
+        run_tokens = step * document["tokens_per_step"]
+    return feasible_bounds(document["domains"], lower, upper, max_epochs, tokens, run_tokens)
+
+
 def transfer_optimum(document, step, target, lower, upper) -> np.ndarray:
     """The optimum of `transfer`, a convex problem: sum_i w_i h_i sum_q A_q S_q^-a, S_q = sum_j k_qj r_j^gamma, h_i = B/s^beta + C."""
     c, a, g, k = transfer.arrays(document["coefficients"], document["domains"])

@@ -8,6 +8,7 @@ WIDTH = 78
 BAR = 18  # characters of the longest bar
 NAME = 22  # characters of a domain's name
 WARNINGS = 4  # of a law, in full
+MIXTURES = 12  # rows of a table of scores
 
 
 def cut(text: str, width: int) -> str:
@@ -57,9 +58,9 @@ def extrapolation(scores: pl.DataFrame) -> list[str]:
     """The paper's Table 2."""
     rows = [
         [row["mixture"], *(f"{row[column]:.2f}" for column in ("mean_percent", "worst_percent", "best_percent"))]
-        for row in scores.iter_rows(named=True)
+        for row in scores.head(MIXTURES).iter_rows(named=True)
     ]
-    return table(["mixture", "mean %", "worst %", "best %"], rows)
+    return [*table(["mixture", "mean %", "worst %", "best %"], rows), *_more(scores, "extrapolation.csv")]
 
 
 def generalization(scores: pl.DataFrame) -> list[str]:
@@ -70,9 +71,51 @@ def generalization(scores: pl.DataFrame) -> list[str]:
             *("-" if row[column] is None else f"{row[column]:.4f}" for column in ("r2_mean", "r2_worst", "r2_best")),
             *(f"{row[column]:.2f}" for column in ("mre_mean_percent", "mre_worst_percent")),
         ]
+        for row in scores.head(MIXTURES).iter_rows(named=True)
+    ]
+    header = ["mixture", "R2 mean", "worst", "best", "error mean %", "worst %"]
+    return [*table(header, rows), *_more(scores, "generalization.csv")]
+
+
+def _more(scores: pl.DataFrame, where: str) -> list[str]:
+    return [f"  and {scores.height - MIXTURES} more in tables/{where}"] if scores.height > MIXTURES else []
+
+
+def gain(intervals: pl.DataFrame, reference: str) -> list[str]:
+    """Average losses that the law predicts for the reference and its own optimum, and the interval of their difference."""
+    one = {row["quantity"]: row for row in intervals.iter_rows(named=True) if row["quantity"] != "gain"}
+    best = one["optimum_average_loss"]
+    lines = []
+    for row in intervals.filter((pl.col("quantity") == "gain") & (pl.col("mixture") == reference)).iter_rows(
+        named=True
+    ):
+        level = f"{100 * row['level']:g} % interval"
+        text = f"Average loss predicted at step {row['step']:,}: {reference} {best['estimate'] + row['estimate']:.4f}, "
+        text += f"{best['mixture']} {best['estimate']:.4f} ({level} {best['low']:.4f} to {best['high']:.4f}). "
+        text += f"Gain {row['estimate']:.4f} ({level} {row['low']:.4f} to {row['high']:.4f})"
+        text += ", if the law is right." if row["low"] > 0 else ": the runs do not tell it from no gain."
+        lines += paragraph(text, "  ", "  ")
+    return lines
+
+
+def laws(scores: pl.DataFrame) -> list[str]:
+    """The laws on the same rows: numbers fitted, errors in percent, rank correlation."""
+    columns = ("extrapolation_percent", "held_out_percent", "left_out_percent", "left_out_spearman")
+    rows = [
+        [
+            row["law"],
+            *("-" if row[name] is None else f"{row[name]:,}" for name in ("coefficients", "runs")),
+            *("-" if row[name] is None or row[name] != row[name] else f"{row[name]:.2f}" for name in columns),
+            "refused" if row["coefficients"] is None else row["note"] or "",
+        ]
         for row in scores.iter_rows(named=True)
     ]
-    return table(["mixture", "R2 mean", "worst", "best", "error mean %", "worst %"], rows)
+    header = ["law", "numbers", "runs", "last %", "new %", "left %", "order", ""]
+    lines = table(header, rows, ragged=(0, 7))
+    for row in scores.filter(pl.col("coefficients").is_null()).iter_rows(named=True):
+        lines += paragraph(f"{row['law']}: {row['note']}", "  ", "    ")
+    note = "mean error of: the last step of a run; mixtures held out; mixtures left out of the fit, and Spearman's correlation of these"
+    return lines + paragraph(note, "  ", "  ")
 
 
 def comparison(runs: pl.DataFrame, reference: str) -> list[str]:

@@ -8,6 +8,9 @@ import polars as pl
 
 from bimix.errors import InputError
 
+# Columns of names: text also where all of them are numbers, as the row numbers of published tables are.
+NAMES = ("mixture", "domain", "worst_domain")
+
 
 def read_table(path: Path | str) -> pl.DataFrame:
     """The table in `path`, csv or parquet by its ending. Errors: no such file, another ending, not a table of that kind."""
@@ -19,8 +22,9 @@ def read_table(path: Path | str) -> pl.DataFrame:
         raise InputError(f"{path} does not exist: name a table of losses or mixtures that is there.")
     try:
         if path.suffix == ".csv":
-            return pl.read_csv(path, infer_schema_length=None)
-        return pl.read_parquet(path)
+            return pl.read_csv(path, infer_schema_length=None, schema_overrides=dict.fromkeys(NAMES, pl.String))
+        table = pl.read_parquet(path)
+        return table.with_columns(pl.col(name).cast(pl.String) for name in NAMES if name in table.columns)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(f"{path} cannot be read as a {path.suffix[1:]} table: {error}") from error
 
@@ -52,3 +56,14 @@ def read_numbers(path: Path | str) -> dict[str, float]:
         if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or number < 0:
             raise InputError(f"{path}: the value of {domain!r} is {number!r}: it must be a finite number, 0 or more.")
     return numbers
+
+
+def read_tokens(path: Path | str) -> dict[str, float]:
+    """{domain: tokens} from a JSON object, or from a table with the columns domain and tokens (such as tokens/train.parquet)."""
+    if str(path).endswith(".json"):
+        return read_numbers(path)
+    table = read_table(path)
+    for column in ("domain", "tokens"):
+        if column not in table.columns:
+            raise InputError(f"{path} has no column {column!r}: token counts need the columns domain and tokens.")
+    return dict(table.group_by("domain").agg(pl.col("tokens").sum()).iter_rows())

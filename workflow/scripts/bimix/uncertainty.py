@@ -28,6 +28,7 @@ INTERVALS = {
     "estimate": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
+    "level": pl.Float64,
 }
 
 
@@ -83,7 +84,8 @@ def intervals(
     """Estimate, low and high (the central `level` of the refits) of every quantity, in the columns of INTERVALS.
 
     alpha, beta, ... per loss domain; `loss` of each of the mixtures at `step` per loss domain and `average_loss` over them; `proportion` of
-    each domain in the optimum at `step`; `gain`: average loss of `baseline` minus that of the optimum of the document itself.
+    each domain in the optimum at `step`; `optimum_average_loss` of the optimum of the document itself, and `gain`: average loss of
+    `baseline` minus that. Averages are plain means over loss domains, whatever the weights of the optimum.
     """
     rows = []
 
@@ -93,7 +95,7 @@ def intervals(
             return
         low, high = np.quantile([value(one) for one in refitted], [(1 - level) / 2, (1 + level) / 2])
         at = None if quantity in COEFFICIENTS else step
-        rows.append((document["law"], quantity, mixture, at, domain, estimate, float(low), float(high)))
+        rows.append((document["law"], quantity, mixture, at, domain, estimate, float(low), float(high), level))
 
     for domain in document["loss_domains"]:
         for name in COEFFICIENTS:
@@ -109,10 +111,11 @@ def intervals(
     best = {id(one): optimum(one, step, weights, lower, upper) for one in [document, *refitted]}
     for j, domain in enumerate(document["domains"]):
         add("proportion", lambda one, j=j: float(best[id(one)][j]), document["law"], domain)
+    pair = np.array([best[id(document)], *([mixtures[baseline]] if baseline is not None else [])])
+    averages = {id(one): predict(one, pair, [step])[:, 0].mean(axis=1) for one in [document, *refitted]}
+    add("optimum_average_loss", lambda one: float(averages[id(one)][0]), document["law"])
     if baseline is not None:
-        pair = np.array([mixtures[baseline], best[id(document)]])
-        gains = {id(one): predict(one, pair, [step])[:, 0].mean(axis=1) for one in [document, *refitted]}
-        add("gain", lambda one: float(gains[id(one)][0] - gains[id(one)][1]), baseline)
+        add("gain", lambda one: float(averages[id(one)][1] - averages[id(one)][0]), baseline)
     return pl.DataFrame(rows, schema=INTERVALS, orient="row")
 
 

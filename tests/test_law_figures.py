@@ -1,0 +1,197 @@
+"""The laws' own figures and tables: side by side, learning curve, optimum with intervals, path of the optimum."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import polars as pl
+import pytest
+
+import compare_laws
+import estimate_intervals
+import fit_law
+import plot_laws
+import plot_learning
+import plot_optimum
+import plot_path
+import plot_predictions
+import plot_proportions
+import predict_losses
+import tabulate_laws
+import trace_learning
+import trace_optimum
+from bimix import laws
+from bimix.errors import InputError
+from bimix.laws.bimix import bracket
+from bimix.rivals import SIZES, complexity
+
+DOMAINS = ["code & co", "law", "web"]
+STEPS = [500, 1000, 2000, 4000]
+BASELINE = '{"code & co": 0.2, "law": 0.3, "web": 0.5}'
+
+
+def texts(path) -> str:
+    return " | ".join(text for element in ElementTree.parse(path).iter() for text in element.itertext())
+
+
+def pair(folder, name, runs, seed, steps=STEPS, noise=0.002):
+    draw = np.random.default_rng(seed)
+    shares, steps = draw.dirichlet(np.ones(3) * 3, runs), np.array(steps)
+    losses = shares[:, None, :] ** -np.array([0.1, 0.2, 0.05]) * (20 / steps[:, None] ** 0.4 + np.array([1, 2, 3]))
+    losses = losses * np.exp(noise * draw.standard_normal((runs, 1, 3)))
+    names = [f"{name}{n}" for n in range(runs)]
+    pl.DataFrame(
+        {"mixture": np.repeat(names, 3), "domain": DOMAINS * runs, "proportion": shares.ravel()}
+    ).write_parquet(folder / f"{name}_m.parquet")
+    pl.DataFrame(
+        {
+            "mixture": np.repeat(names, 3 * len(steps)),
+            "step": np.tile(np.repeat(steps, 3), runs),
+            "tokens": np.tile(np.repeat(100 * steps, 3), runs),
+            "domain": DOMAINS * runs * len(steps),
+            "loss": losses.ravel(),
+        }
+    ).write_parquet(folder / f"{name}_l.parquet")
+    return ["--losses", f"{folder}/{name}_l.parquet", "--mixtures", f"{folder}/{name}_m.parquet"]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Everything that four runs and two held out give, under the laws bimix, exponential and regmix."""
+    folder = tmp_path_factory.mktemp("laws")
+    fitted, new = pair(folder, "run", 4, 1), pair(folder, "new", 2, 2)
+    held_out = ["--held-out-losses", new[1], "--held-out-mixtures", new[3]]
+    names = ["bimix", "exponential", "regmix"]
+    compare_laws.main(["--laws", *names, *fitted, *held_out, "--out", f"{folder}/comparison.csv"])
+    law = ["--coefficients", f"{folder}/bimix.json"]
+    fit_law.main(["--law", "bimix", *fitted, "--out", f"{folder}/bimix.json"])
+    predict_losses.main([*law, "--mixtures", new[3], "--out", f"{folder}/predictions.parquet"])
+    resample = ["--resample", "residuals", "--resamples", "30", "--level", "0.9", "--seed", "0"]
+    baseline = ["--baseline", "mine", "--baseline-mixture", BASELINE]
+    spans = [*law, *fitted, "--predict", new[3], "--step", "4000", *resample, *baseline]
+    estimate_intervals.main([*spans, "--out", f"{folder}/intervals.csv"])
+    trace_optimum.main([*law, "--step", "4000", "--out", f"{folder}/path.csv"])
+    return folder
+
+
+def test_the_laws_side_by_side(results, tmp_path):
+    plot_laws.main(["--comparison", f"{results}/comparison.csv", "--out", f"{tmp_path}/one.svg"])
+    plot_laws.main(["--comparison", f"{results}/comparison.csv", "--out", f"{tmp_path}/two.svg"])
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+    shown = texts(tmp_path / "one.svg")
+    assert "(needs 5 runs)" in shown and "(needs 10 runs)" in shown and "not defined" in shown
+    assert all(name in shown for name in ("bimix", "exponential", "regmix", "fitted to 4 mixtures"))
+
+
+def test_a_law_that_refuses_is_drawn_without_a_mark(results, tmp_path):
+    table = pl.read_csv(results / "comparison.csv").filter(pl.col("law") == "bimix")
+    refusal = table.head(1).with_columns(
+        law=pl.lit("transfer"), score=pl.lit("refused"), domain=None, value=None, coefficients=None, note=pl.lit("why.")
+    )
+    pl.concat([table, refusal], how="vertical_relaxed").write_csv(tmp_path / "c.csv")
+    plot_laws.main(["--comparison", f"{tmp_path}/c.csv", "--out", f"{tmp_path}/figure.svg"])
+    assert "(refused these data)" in texts(tmp_path / "figure.svg")
+    refusal.write_csv(tmp_path / "c.csv")
+    plot_laws.main(["--comparison", f"{tmp_path}/c.csv", "--out", f"{tmp_path}/figure.svg"])
+
+
+def test_tables_of_the_laws(results, tmp_path):
+    tables = ["--laws-table", f"{tmp_path}/laws.csv", "--complexity-table", f"{tmp_path}/complexity.csv"]
+    fitted = ["--losses", f"{results}/run_l.parquet", "--mixtures", f"{results}/run_m.parquet"]
+    tabulate_laws.main(["--comparison", f"{results}/comparison.csv", *fitted, *tables])
+    rows = {row["law"]: row for row in pl.read_csv(tmp_path / "laws.csv").iter_rows(named=True)}
+    assert rows["bimix"]["coefficients"] == 12 and rows["bimix"]["held_out_percent"] < 1
+    assert rows["exponential"]["extrapolation_percent"] is None and rows["exponential"]["note"] == "needs 5 runs"
+    sizes = {row["law"]: row for row in pl.read_csv(tmp_path / "complexity.csv").iter_rows(named=True)}
+    assert sizes["bimix"]["all_domains_all_steps_here"] == 12
+    assert sizes["exponential"]["all_domains_all_steps_here"] == (3**2 + 2 * 3) * 4  # the paper's m^2 n + 2 m n
+
+
+@pytest.mark.parametrize("steps", [STEPS, STEPS[-1:]])
+def test_numbers_in_the_complexity_table_are_those_that_the_laws_fit(tmp_path, steps):
+    flags = pair(tmp_path, "run", 40, 1, steps)
+    table = complexity(list(SIZES), 3, 3, len(steps)).filter(pl.col("law") != "regmix")
+    for law, size in table.select("law", "all_domains_all_steps_here").iter_rows():
+        fit_law.main(["--law", law, *flags, "--out", str(tmp_path / "c.json")])
+        document = json.loads((tmp_path / "c.json").read_text())
+        if document.get("choice", {"terms": 1})["terms"] == 1:  # transfer may find that nothing is transferred
+            assert document["coefficients_fitted"] == size
+
+
+def test_learning_curve(tmp_path):
+    flags = pair(tmp_path, "run", 12, 1)
+    counts = ["--counts", "4", "6", "64", "--draws", "2", "--seed", "0"]
+    trace_learning.main(["--laws", "bimix", "regmix", *flags, *counts, "--out", f"{tmp_path}/l.csv"])
+    plot_learning.main(["--learning", f"{tmp_path}/l.csv", "--out", f"{tmp_path}/figure.svg"])
+    shown = texts(tmp_path / "figure.svg")
+    assert "bimix" in shown and "2 draws" in shown
+    none = pl.read_csv(tmp_path / "l.csv").with_columns(mre=None, mre_worst=None, spearman=None, note=pl.lit("why."))
+    none.write_csv(tmp_path / "none.csv")
+    with pytest.raises(InputError, match="no law could be fitted"):
+        plot_learning.main(["--learning", f"{tmp_path}/none.csv", "--out", f"{tmp_path}/none.svg"])
+    assert not (tmp_path / "none.svg").exists()
+
+
+def test_the_optimum_with_its_intervals(results, tmp_path):
+    flags = ["--coefficients", f"{results}/bimix.json", "--baseline", "mine", "--baseline-mixture", BASELINE]
+    plot_optimum.main([*flags, "--intervals", f"{results}/intervals.csv", "--out", f"{tmp_path}/figure.svg"])
+    shown = texts(tmp_path / "figure.svg")
+    gain = pl.read_csv(results / "intervals.csv").filter(pl.col("quantity") == "gain").row(0, named=True)
+    assert f"predicted gain over mine {gain['estimate']:.4f} ({gain['low']:.4f} to {gain['high']:.4f})" in shown
+    assert "90 % interval" in shown and "code & co" in shown
+    pl.read_csv(results / "intervals.csv").filter(pl.col("quantity") == "loss").write_csv(tmp_path / "none.csv")
+    with pytest.raises(InputError, match="no proportions of an optimum"):
+        plot_optimum.main([*flags, "--intervals", f"{tmp_path}/none.csv", "--out", f"{tmp_path}/none.svg"])
+
+
+def test_intervals_of_losses_are_drawn(results, tmp_path):
+    law, spans = ["--coefficients", f"{results}/bimix.json"], ["--intervals", f"{results}/intervals.csv"]
+    losses = ["--losses", f"{results}/run_l.parquet", f"{results}/new_l.parquet"]
+    mixtures = ["--mixtures", f"{results}/run_m.parquet", f"{results}/new_m.parquet"]
+    predictions = ["--predictions", f"{results}/predictions.parquet"]
+    for script, flags, bars in (
+        (plot_proportions, [*law, *losses, *mixtures], 6 * 3),
+        (plot_predictions, [*law, *predictions, *losses], 2 * 4),
+    ):
+        strokes = []
+        for extra in (["--intervals"], spans):
+            script.main([*flags, *extra, "--out", f"{tmp_path}/figure.svg"])
+            strokes.append((tmp_path / "figure.svg").read_text().count("stroke-width: 0.9"))
+        assert strokes[1] - strokes[0] == bars
+
+
+def test_each_point_of_the_path_is_the_optimum_at_its_step(results, tmp_path):
+    table = pl.read_csv(results / "path.csv")
+    assert table.columns == ["law", "step", "domain", "proportion", "average_loss"]
+    assert table["step"].unique().sort().to_list() == STEPS
+    document = json.loads((results / "bimix.json").read_text())
+    random = np.random.default_rng(0).dirichlet(np.ones(3), 2000)
+    for step in STEPS:
+        own = table.filter(pl.col("step") == step)
+        assert own["proportion"].sum() == pytest.approx(1)
+        others = laws.predict(document, random, [step])[:, 0].mean(axis=1)
+        assert own["average_loss"][0] <= others.min()
+        # stationary: w a K r^-(1 + a) is the same for all domains
+        falling, floor = bracket(document["coefficients"], document["steps"], [step])
+        alpha = np.array([document["coefficients"][domain]["alpha"] for domain in own["domain"]])
+        slopes = alpha * (falling[0] + floor) * own["proportion"].to_numpy() ** -(1 + alpha)
+        assert np.ptp(slopes) < 1e-6 * slopes.mean()
+    flags = ["--coefficients", f"{results}/bimix.json", "--baseline", "mine", "--baseline-mixture", BASELINE]
+    plot_path.main([*flags, "--path", f"{results}/path.csv", "--step", "4000", "--out", f"{tmp_path}/figure.svg"])
+    assert "step 4,000" in texts(tmp_path / "figure.svg")
+    table.filter(pl.col("step") == 500).write_csv(tmp_path / "one.csv")
+    with pytest.raises(InputError, match="one step only"):
+        plot_path.main([*flags, "--path", f"{tmp_path}/one.csv", "--step", "500", "--out", f"{tmp_path}/none.svg"])
+
+
+def test_epochs_bind_more_in_longer_runs(results, tmp_path, capsys):
+    (tmp_path / "tokens.json").write_text('{"code & co": 1e5, "law": 1e5, "web": 1e5}')  # 100 tokens a step
+    epochs = ["--max-epochs", "1", "--tokens", f"{tmp_path}/tokens.json"]
+    flags = ["--coefficients", f"{results}/bimix.json", *epochs, "--out", f"{tmp_path}/path.csv"]
+    trace_optimum.main([*flags, "--step", "2000"])
+    largest = pl.read_csv(tmp_path / "path.csv").group_by("step").agg(pl.col("proportion").max()).sort("step")
+    assert largest["step"].to_list() == [500, 1000, 2000]
+    assert largest["proportion"][-1] == pytest.approx(0.5)
+    assert "step 4000 is left out" in capsys.readouterr().err
+    with pytest.raises(InputError, match="upper bounds sum to"):
+        trace_optimum.main([*flags, "--step", "4000"])

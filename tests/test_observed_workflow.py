@@ -1,0 +1,145 @@
+"""Losses measured elsewhere, from two tables to the page of results, as `snakemake` is called; nothing is trained."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+SNAKEMAKE = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "2"]
+DOMAINS, STEPS = ["code & co", "web"], [1000, 2000, 4000, 8000]
+
+
+def write_tables(folder: Path, runs: int, steps: list[int] = STEPS) -> None:
+    """Losses of runs that the law made, with 0.1 % noise shared along a run."""
+    draw = np.random.default_rng(0)
+    first = draw.uniform(0.1, 0.9, runs)
+    shares = np.stack([first, 1 - first], axis=1)
+    losses = shares[:, None, :] ** -np.array([0.2, 0.1]) * (20 / np.array(steps)[:, None] ** 0.4 + np.array([1, 2]))
+    losses *= np.exp(0.001 * draw.standard_normal((runs, 1, 2)))
+    names = [f"m{n}" for n in range(runs)]
+    pl.DataFrame({"mixture": np.repeat(names, 2), "domain": DOMAINS * runs, "proportion": shares.ravel()}).write_csv(
+        folder / "mixtures.csv"
+    )
+    pl.DataFrame(
+        {
+            "mixture": np.repeat(names, 2 * len(steps)),
+            "step": np.tile(np.repeat(steps, 2), runs),
+            "domain": DOMAINS * runs * len(steps),
+            "loss": losses.ravel(),
+        }
+    ).write_csv(folder / "losses.csv")
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> Path:
+    """An empty folder with the checkout's workflow, two tables of five runs, and a config of one dataset."""
+    for name in ("workflow", "resources", "envs", "profiles", "config.yaml"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    write_tables(tmp_path, 5)
+    own = {
+        "observations": {"losses": "losses.csv", "mixtures": "mixtures.csv"},
+        "groups": {"fitted": ["m0", "m1", "m2", "m3"], "held_out": ["m4"], "every": "all"},
+        "optimum": {"group": "fitted", "step": 8000},
+        "held_out": ["held_out"],
+        "compare": {"mixtures": ["m4", "m0"]},
+    }
+    laws = {"compare": ["bimix"], "optimise": ["bimix"], "intervals": {"resamples": 20}}
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump({"run": ["own"], "laws": laws, "datasets": {"own": own}}))
+    return tmp_path
+
+
+def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*SNAKEMAKE, *arguments, "--configfile", "own.yaml"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"},
+    )
+
+
+def planned(folder: Path) -> set[str]:
+    done = call(folder, "-n", "--quiet", "rules")
+    assert not done.returncode, done.stdout + done.stderr
+    lines = [line.split() for line in (done.stdout + done.stderr).splitlines()]
+    return {line[0] for line in lines if len(line) == 2 and line[1].isdigit()}
+
+
+@pytest.mark.slow
+def test_everything_follows_from_two_tables(workplace: Path) -> None:
+    done = call(workplace)
+    assert not done.returncode, done.stdout + done.stderr
+    results = workplace / "results" / "own"
+    mixture = json.loads((results / "mixtures" / "bimix.json").read_text())
+    assert list(mixture) == DOMAINS
+    assert sum(mixture.values()) == pytest.approx(1)
+    figures = {path.name for path in (results / "figures").iterdir()}
+    of_the_law = {
+        f"{kind}_observed_bimix_fitted.svg" for kind in ("steps", "proportions", "predictions", "optimum", "path")
+    }
+    assert figures == of_the_law | {
+        "mixtures.svg",
+        "laws_observed_fitted.svg",
+        "perplexity_observed_fitted.svg",
+        "perplexity_observed_compare.svg",
+    }
+    tables = {path.stem for path in (results / "tables").iterdir()}
+    assert tables == {"comparison", "complexity", "extrapolation", "generalization", "laws"}
+    text = (results / "summary.txt").read_text()
+    assert "Gain" in text and "90 %" in text
+    assert not {"runs", "shards", "tokens"} & {path.name for path in results.iterdir()}
+    assert "Nothing to be done" in call(workplace).stderr
+
+
+@pytest.mark.slow
+def test_a_bad_table_ends_in_one_sentence(workplace: Path) -> None:
+    lines = (workplace / "losses.csv").read_text().splitlines()
+    lines[3] = lines[3].rsplit(",", 1)[0] + ",inf"
+    (workplace / "losses.csv").write_text("\n".join(lines) + "\n")
+    done = call(workplace, "results/own/losses/observed/fitted.parquet")
+    assert done.returncode != 0
+    said = done.stdout + done.stderr
+    assert "error: losses.csv, row 3 (mixture 'm0', step 2000, domain 'code & co'): the loss is inf" in said
+    assert "Traceback" not in said
+    assert not list(workplace.glob("results/own/losses/*/*"))
+
+
+def test_epochs_need_the_tokens_there_are(workplace: Path) -> None:
+    config = yaml.safe_load((workplace / "own.yaml").read_text())
+    config["datasets"]["own"]["optimum"]["max_epochs"] = 2
+    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    done = call(workplace, "-n")
+    assert "optimum/max_epochs: name a table of domain and tokens" in done.stdout + done.stderr
+    config["datasets"]["own"]["observations"]["tokens"] = "tokens.csv"
+    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    (workplace / "tokens.csv").write_text("domain,tokens\ncode & co,3000\nweb,9000\n")
+    with_tokens = pl.read_csv(workplace / "losses.csv").with_columns(tokens=pl.col("step"))
+    with_tokens.write_csv(workplace / "losses.csv")
+    done = call(workplace, "results/own/mixtures/bimix.json")
+    assert not done.returncode, done.stdout + done.stderr
+    mixture = json.loads((workplace / "results/own/mixtures/bimix.json").read_text())
+    assert mixture["code & co"] <= 2 * 3000 / 8000 + 1e-12
+
+
+@pytest.mark.slow
+def test_what_there_are_too_few_runs_or_steps_for_is_left_out(workplace: Path) -> None:
+    jobs = planned(workplace)
+    assert {"plot_path", "plot_optimum", "estimate_intervals"} <= jobs
+    assert "plot_learning" not in jobs
+    config = yaml.safe_load((workplace / "own.yaml").read_text())
+    config["datasets"]["own"]["optimum"]["group"] = "every"
+    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    write_tables(workplace, 7, STEPS[-1:])
+    jobs = planned(workplace)
+    assert {"plot_learning", "plot_optimum"} <= jobs
+    assert not {"plot_path", "trace_optimum"} & jobs
+    write_tables(workplace, 2)
+    assert not {"estimate_intervals", "plot_optimum"} & planned(workplace)

@@ -1,0 +1,52 @@
+"""Trace how the mixture with the least predicted loss moves with the training steps.
+
+coefficients.json -> optimum_by_step.csv (law, step, domain, proportion, average_loss)
+"""
+
+import argparse
+import sys
+
+import numpy as np
+import polars as pl
+
+from bimix.errors import InputError, run
+from bimix.laws import predict
+from bimix.optimum import optimum, run_bounds
+from bimix.outputs import write_table
+from bimix.tables import read_json, read_numbers, read_tokens
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--coefficients", required=True, help="written by fit_law.py")
+    parser.add_argument("--step", required=True, type=int, help="the step that the mixture is optimised for")
+    parser.add_argument("--steps", nargs="+", type=int, help="further steps; without it those of the fit")
+    parser.add_argument("--weights", help="as for optimize_mixture.py")
+    parser.add_argument("--lower", help="as for optimize_mixture.py")
+    parser.add_argument("--upper", help="as for optimize_mixture.py")
+    parser.add_argument("--max-epochs", type=float, help="as for optimize_mixture.py; a longer run has less room")
+    parser.add_argument("--tokens", nargs="?", help="as for optimize_mixture.py")
+    parser.add_argument("--out", required=True, help="csv or parquet")
+    args = parser.parse_args(argv)
+
+    document = read_json(args.coefficients)
+    weights, lower, upper = (text and read_numbers(text) for text in (args.weights, args.lower, args.upper))
+    tokens = args.tokens and read_tokens(args.tokens)
+    frames = []
+    for step in sorted({*(args.steps or document["steps"]), args.step}):
+        try:
+            bounds = run_bounds(document, step, lower, upper, args.max_epochs, tokens)
+        except InputError as refusal:
+            if step <= args.step:
+                raise
+            print(f"step {step} is left out: {refusal}", file=sys.stderr)
+            continue
+        shares = optimum(document, step, weights, *bounds)
+        average = float(predict(document, shares[None, :], np.array([step]))[0, 0].mean())
+        columns = {"law": document["law"], "step": step, "domain": document["domains"], "proportion": shares}
+        frames.append(pl.DataFrame(columns).with_columns(average_loss=pl.lit(average)))
+    write_table(pl.concat(frames), args.out)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
