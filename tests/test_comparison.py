@@ -73,3 +73,17 @@ def test_what_cannot_be_compared_is_refused():
         compare(losses.filter((pl.col("mixture") == "m") | (pl.col("step") < 1000)), "m")
     with pytest.raises(InputError, match="'baseline'"):
         compare(losses, "baseline")
+
+
+def test_repeated_runs_are_averaged_and_their_spread_is_told():
+    rows = [
+        (name, seed, step, "a", loss + 0.1 * seed)
+        for name, seeds, loss in (("baseline", (0, 2), 4.0), ("bimix", (0,), 3.0))
+        for seed in seeds
+        for step in (10, 20)
+    ]
+    table = compare(pl.DataFrame(rows, schema=["mixture", "seed", "step", "domain", "loss"], orient="row"), "baseline")
+    assert table["runs"].to_list() == [2, 1]
+    assert table["average_loss"][0] == pytest.approx(np.sqrt(4.0 * 4.2))
+    assert table["deviation_percent"][0] == pytest.approx(100 * np.std([4.0, 4.2], ddof=1) / 4.1)
+    assert table["deviation_percent"][1] is None

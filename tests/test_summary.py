@@ -44,6 +44,9 @@ def test_a_loss_is_called_a_loss():
     assert last.startswith("bimix does not win: its average loss ends 6.25 % above that of baseline and 41.67 % above")
     assert "never gets to the final loss of baseline" in last
     assert "does not win" in summary.verdict(runs(baseline=(4, 4), bimix=(4, 4)), "baseline", "bimix")
+    tie = summary.verdict(runs(baseline=(4, 4), transfer=(3, 3), bimix=(3, 3)), "baseline", "bimix")
+    assert tie.startswith("bimix wins")
+    assert "transfer ended at the very same loss" in tie
     assert "not tested" in summary.verdict(runs(baseline=(4, 4), ce=(3, 3)), "baseline", "bimix")
 
 

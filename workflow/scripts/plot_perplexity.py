@@ -12,6 +12,7 @@ import polars as pl
 from bimix import figures
 from bimix.comparison import average_losses
 from bimix.errors import run
+from bimix.observations import mean_over_seeds
 from bimix.outputs import replacing
 from bimix.tables import read_table
 
@@ -23,7 +24,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
 
-    losses = [read_table(path).select("mixture", "step", "domain", "loss") for path in options.losses]
+    losses = [mean_over_seeds(read_table(path)) for path in options.losses]
     averages = average_losses(pl.concat(losses).unique(maintain_order=True))
     last = averages.group_by("mixture", maintain_order=True).last().sort("loss")
     colours = figures.styles(last["mixture"].to_list())

@@ -11,6 +11,7 @@ import polars as pl
 
 from bimix import figures
 from bimix.errors import InputError, run
+from bimix.observations import mean_over_seeds
 from bimix.outputs import replacing
 from bimix.scores import relative_error
 from bimix.tables import read_json, read_table
@@ -29,7 +30,9 @@ def main(argv: list[str] | None = None) -> None:
 
     law = read_json(options.coefficients)
     keys = ["mixture", "step", "domain"]
-    losses = pl.concat(read_table(path).select(*keys, "loss") for path in options.losses).unique(maintain_order=True)
+    losses = pl.concat(mean_over_seeds(read_table(path)).select(*keys, "loss") for path in options.losses).unique(
+        maintain_order=True
+    )
     pairs = losses.join(
         read_table(options.predictions).select(*keys, pl.col("loss").alias("predicted")), on=keys, maintain_order="left"
     ).filter(~pl.col("mixture").is_in(law["mixtures"]))

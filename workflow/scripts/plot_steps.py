@@ -13,7 +13,7 @@ import polars as pl
 from bimix import figures
 from bimix.errors import run
 from bimix.laws import LAWS, predict
-from bimix.observations import observations, proportions_of
+from bimix.observations import mean_over_seeds, observations, proportions_of
 from bimix.outputs import replacing
 from bimix.tables import read_json, read_table
 
@@ -29,7 +29,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     law = read_json(options.coefficients)
-    losses = pl.concat(read_table(path).select("mixture", "step", "domain", "loss") for path in options.losses)
+    losses = pl.concat(mean_over_seeds(read_table(path)) for path in options.losses)
     mixtures = pl.concat(read_table(path).select("mixture", "domain", "proportion") for path in options.mixtures)
     mixtures = mixtures.unique(maintain_order=True)  # a mixture may be in several groups
     observed = observations(losses.unique(maintain_order=True), mixtures)

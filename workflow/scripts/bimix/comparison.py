@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
+from bimix.observations import mean_over_seeds
 
 
 def average_losses(losses: pl.DataFrame) -> pl.DataFrame:
@@ -48,9 +49,12 @@ def compare(losses: pl.DataFrame, reference: str) -> pl.DataFrame:
 
     mixture, step (the last), average_loss (nats per token), difference_percent (to the reference's), domains_better
     (in which it ends below the reference), domains, worst_domain, worst_loss (nats per token), steps_to_reference
-    (null: never), steps_ratio (to the steps of the reference).
+    (null: never), steps_ratio (to the steps of the reference), runs (seeds that were averaged), deviation_percent (standard
+    deviation of the average loss between those runs, null where there is one).
     Errors: the reference has no losses, runs that end at different steps.
     """
+    runs = deviations(losses)
+    losses = mean_over_seeds(losses)
     averages = average_losses(losses)
     names = averages["mixture"].unique(maintain_order=True).to_list()
     if reference not in names:
@@ -85,6 +89,19 @@ def compare(losses: pl.DataFrame, reference: str) -> pl.DataFrame:
                 "worst_loss": final[name][worst],
                 "steps_to_reference": needed,
                 "steps_ratio": needed and needed / ends[reference],
+                "runs": runs[name][0],
+                "deviation_percent": runs[name][1],
             }
         )
-    return pl.DataFrame(rows, schema_overrides={"steps_to_reference": pl.Float64, "steps_ratio": pl.Float64})
+    empty = dict.fromkeys(("steps_to_reference", "steps_ratio", "deviation_percent"), pl.Float64)
+    return pl.DataFrame(rows, schema_overrides=empty)
+
+
+def deviations(losses: pl.DataFrame) -> dict[str, tuple[int, float | None]]:
+    """Of each mixture the number of its runs (column `seed`) and how far their last average losses spread, in percent."""
+    if "seed" not in losses.columns:
+        return dict.fromkeys(losses["mixture"].unique().to_list(), (1, None))
+    last = losses.filter(pl.col("step") == pl.col("step").max().over("mixture"))
+    ends = last.group_by("mixture", "seed").agg(pl.col("loss").mean())
+    spread = ends.group_by("mixture").agg(pl.len(), 100 * pl.col("loss").std() / pl.col("loss").mean())
+    return {name: (count, deviation) for name, count, deviation in spread.iter_rows()}

@@ -104,6 +104,14 @@ def proportions_of(mixtures: pl.DataFrame, domains: tuple[str, ...], name: str =
     return tuple(used), _matrix(shares, used, domains)
 
 
+def mean_over_seeds(losses: pl.DataFrame) -> pl.DataFrame:
+    """mixture, step, domain, loss: one row for each, with the geometric mean over the column `seed` where there is one."""
+    key = ["mixture", "step", "domain"]
+    if "seed" not in losses.columns:
+        return losses.select(*key, "loss")
+    return losses.group_by(key, maintain_order=True).agg(pl.col("loss").log().mean().exp())
+
+
 def _typed(table: pl.DataFrame, name: str, columns: list[str], optional: list[str]) -> pl.DataFrame:
     """The named columns in the types of TYPES, and `row`, counted from 1; what cannot be read so is an error."""
     for column in columns:

@@ -142,7 +142,9 @@ def verdict(runs: pl.DataFrame, reference: str, optimised: str) -> str:
     if optimised not in rows:
         return f"{optimised} is not among the mixtures that were compared: whether it wins was not tested."
     own, level = rows[optimised], rows[reference]
-    others = sorted((row for name, row in rows.items() if name != optimised), key=lambda row: row["average_loss"])
+    # another law may have found the same mixture
+    same = [name for name, row in rows.items() if row["average_loss"] == own["average_loss"] and name != reference]
+    others = sorted((row for name, row in rows.items() if name not in same), key=lambda row: row["average_loss"])
     best = others[0] if others else own
 
     def apart(other: dict) -> str:
@@ -163,6 +165,11 @@ def verdict(runs: pl.DataFrame, reference: str, optimised: str) -> str:
     else:
         text += f" It never gets to the final loss of {reference}, but ends lower"
         text += f" in {own['domains_better']} of {own['domains']} domains." if own["domains_better"] else ""
+    twins = [name for name in same if name != optimised]
+    text += f" {' and '.join(twins)} ended at the very same loss." if twins else ""
+    spread = [row["deviation_percent"] for row in rows.values() if row.get("deviation_percent") is not None]
+    if spread:
+        return text + f" Runs of one mixture differ by a standard deviation of {max(spread):.2f} % at most."
     return text + " Each mixture was trained once: how much two runs of one mixture differ is not known here."
 
 
