@@ -204,7 +204,7 @@ def test_the_folder_of_another_configuration_is_refused(corpus: Path, undisturbe
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("processes", "micro_batch"), [(1, 1), (1, "auto"), (2, 4), (2, 1)])
+@pytest.mark.parametrize(("processes", "micro_batch"), [(1, 1), (1, "auto"), (2, 4), (2, 1), (4, 2)])
 def test_processes_and_micro_batches_do_not_change_the_losses(
     corpus: Path, tmp_path: Path, undisturbed: Path, processes: int, micro_batch: int | str
 ) -> None:

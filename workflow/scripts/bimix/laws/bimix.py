@@ -1,7 +1,7 @@
 """The bivariate law of the paper (Eq. 3): L_i(r_i, s) = A_i / r_i^alpha_i (B_i / s^beta_i + C_i).
 
 A scales B and C, so four of the five numbers can be identified: A is fixed to 1 where steps vary. At a single step the
-law is its fixed-step form A / r^alpha (Eq. 7), with B, beta and C absent. A loss domain is a training domain here, and its
+law is its fixed-step form A / r^alpha (Eq. 8), with B, beta and C absent. A loss domain is a training domain here, and its
 proportions are above 0.
 
 Inside the fit, log L = -alpha u + log(exp(p - beta t) + exp(q)) with u = log r and t = log s, each
