@@ -15,6 +15,7 @@ import merge_counts
 import tokenize_shard
 import train_vectors
 from bimix.errors import InputError
+from bimix.shards import Shard, write_shards
 
 WORDS = 12
 FASTTEXT = {"vector_size": 10, "epochs": 2, "min_count": 1, "bucket": 100, "min_n": 2, "max_n": 3, "seed": 1}
@@ -43,15 +44,25 @@ class Chain:
     def tokenize(self, domain: str, documents: list[str], length: int) -> None:
         for split in ("train", "validation"):
             shard = f"{len(self.shards)}"
-            self.shards.append(shard)
             raw = self.folder / f"{shard}.jsonl"
+            self.shards.append(Shard(shard, split, domain, (str(raw),)))
+            (self.folder / "shards.jsonl").write_text(write_shards(self.shards))
             raw.write_text("".join(json.dumps({"text": text}) + "\n" for text in documents))
             tokenize_shard.main(
                 [
-                    *("--files", str(raw), "--tokenizer", str(self.folder / "tokenizer.json"), "--end-of-text", "END"),
+                    *(
+                        "--shards",
+                        str(self.folder / "shards.jsonl"),
+                        "--shard",
+                        shard,
+                        "--tokenizer",
+                        str(self.folder / "tokenizer.json"),
+                        "--end-of-text",
+                        "END",
+                    ),
                     *("--sequence-length", str(length), "--text-field", "text", "--domain-field", "null"),
                     *("--domains", domain, "--labels", "{}", "--cut-characters", "null", "--rejects", "0"),
-                    *("--split", split, "--validation-share", "0", "--sample-documents", "40", "--threads", "1"),
+                    *("--validation-share", "0", "--sample-documents", "40", "--threads", "1"),
                     *("--train", str(self.folder / "train" / shard)),
                     *("--validation", str(self.folder / "validation" / shard)),
                 ]
@@ -61,7 +72,7 @@ class Chain:
         folder, train = str(self.folder), f"{self.folder}/train.parquet"
         index_tokens.main(
             [
-                *("--folder", folder, "--shards", *self.shards, "--domains", *domains),
+                *("--folder", folder, "--shards", f"{folder}/shards.jsonl", "--domains", *domains),
                 *("--train", train, "--validation", f"{folder}/validation.parquet"),
             ]
         )

@@ -15,6 +15,7 @@ import tokenize_shard
 import train_tokenizer
 from bimix.documents import cut_text, hash_text, is_within
 from bimix.errors import InputError
+from bimix.shards import Shard, write_shards
 
 END = "<|endoftext|>"
 LABELS = {"Gutenberg (PG-19)": "Gutenberg_(PG-19)", "b.v2": "b.v2", "c": "c"}
@@ -28,22 +29,23 @@ def write_records(path: Path, records: list[dict], end: str = "\n") -> Path:
     return path
 
 
+def list_shard(folder: Path, files: list[Path], split: str, domain: str | None) -> Path:
+    """A manifest of one shard called s."""
+    path = folder / "shards.jsonl"
+    path.write_text(write_shards([Shard("s", split, domain, tuple(map(str, files)))]))
+    return path
+
+
 @pytest.fixture(scope="session")
 def tokenizer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tokenizer")
     text = [
         {"text": f"The {word} of {word}s;\n    return {number}  # 日本 é"} for number, word in enumerate("abcdef" * 30)
     ]
+    shards = list_shard(folder, [write_records(folder / "text.jsonl", text)], "hash", None)
     train_tokenizer.main(
         [
-            *(
-                "--files",
-                str(write_records(folder / "text.jsonl", text)),
-                "--text-field",
-                "text",
-                "--cut-characters",
-                "null",
-            ),
+            *("--shards", str(shards), "--text-field", "text", "--cut-characters", "null"),
             *("--rejects", "0", "--validation-share", "0", "--share", "1", "--vocabulary", "300", "--end-of-text", END),
             *("--threads", "1", "--out", str(folder / "tokenizer.json")),
         ]
@@ -51,10 +53,14 @@ def tokenizer(tmp_path_factory):
     return folder / "tokenizer.json"
 
 
-def tokenize(folder: Path, files: list[Path], tokenizer: Path, **changes: str | list[str]) -> dict[str, dict]:
+def tokenize(
+    folder: Path, files: list[Path], tokenizer: Path, split: str = "hash", **changes: str | list[str]
+) -> dict[str, dict]:
     """Run the script; report.json by split."""
+    folder.mkdir(exist_ok=True)
     settings = {
-        "files": [str(file) for file in files],
+        "shards": str(list_shard(folder, files, split, None)),
+        "shard": "s",
         "tokenizer": str(tokenizer),
         "end-of-text": END,
         "sequence-length": "16",
@@ -64,7 +70,6 @@ def tokenize(folder: Path, files: list[Path], tokenizer: Path, **changes: str | 
         "labels": json.dumps({"Gutenberg (PG-19)": "Gutenberg_(PG-19)"}),
         "cut-characters": "null",
         "rejects": "0",
-        "split": "hash",
         "validation-share": "0.3",
         "sample-documents": "5",
         "threads": "1",
@@ -238,14 +243,14 @@ def test_bad_input_stops_and_leaves_nothing(tmp_path, tokenizer, name, content, 
         file.write_bytes(content)
     with pytest.raises(InputError, match=sentence):
         tokenize(tmp_path, [file], tokenizer)
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path != file]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name not in (file.name, "shards.jsonl")]
 
 
 def test_too_many_rejects_leave_nothing(tmp_path, tokenizer):
     file = write_records(tmp_path / "raw.jsonl", [{"text": "x", "meta": {"set": "c"}}, {"text": "x"}])
     with pytest.raises(InputError, match=r"1 of 2 records were rejected.*raw\.jsonl:2"):
         tokenize(tmp_path, [file], tokenizer, rejects="0.4")
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path != file]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name not in (file.name, "shards.jsonl")]
     assert tokenize(tmp_path, [file], tokenizer, rejects="0.5")["train"]["records"]["rejected"] == {"missing field": 1}
 
 
@@ -262,7 +267,7 @@ def test_wrong_settings_are_told(tmp_path, tokenizer):
 def build_index(folder: Path, domains: list[str]) -> None:
     index_tokens.main(
         [
-            *("--folder", str(folder), "--shards", "s", "--domains", *domains),
+            *("--folder", str(folder), "--shards", str(folder / "shards.jsonl"), "--domains", *domains),
             *("--train", str(folder / "train.parquet"), "--validation", str(folder / "validation.parquet")),
         ]
     )

@@ -9,6 +9,7 @@ import fetch_tokenizer
 import train_tokenizer
 from bimix.documents import hash_text, is_within
 from bimix.errors import InputError
+from bimix.shards import Shard, write_shards
 
 END = "<|endoftext|>"
 
@@ -16,9 +17,11 @@ END = "<|endoftext|>"
 def train(tmp_path, texts, vocabulary="300", share="1", threads="1"):
     raw, out = tmp_path / "raw.jsonl", tmp_path / "tokenizer.json"
     raw.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    shards = tmp_path / "shards.jsonl"
+    shards.write_text(write_shards([Shard("s", "hash", None, (str(raw),))]))
     train_tokenizer.main(
         [
-            *("--files", str(raw), "--text-field", "text", "--cut-characters", "null", "--rejects", "0"),
+            *("--shards", str(shards), "--text-field", "text", "--cut-characters", "null", "--rejects", "0"),
             *("--validation-share", "0.5", "--share", share, "--vocabulary", vocabulary, "--end-of-text", END),
             *("--threads", threads, "--out", str(out)),
         ]

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from bimix.shards import read_shards
+
 ROOT = Path(__file__).parents[1]
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "1"]
 
@@ -91,3 +93,43 @@ def test_the_conda_environments_hold_the_pins_of_the_requirements() -> None:
     for name in ("torch", "analysis"):
         listed = yaml.safe_load((ROOT / f"envs/{name}.yaml").read_text())["dependencies"][-1]["pip"]
         assert set(listed) <= pins
+
+
+def mine(folder: Path, **corpus: object) -> None:
+    """A dataset of 60 small files in two folders, in shards of about ten."""
+    for number in range(60):
+        file = folder / f"raw/part{number % 2}/file{number}.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text('{"text": "some words here"}\n' * 40)
+    keep = {"text_field": "text", "domain_field": "set", "labels": {}, "cut_characters": None, "rejects": 0.0}
+    source = {"train": "raw/*/*.jsonl", "validation": {"share": 0.1}, "shard_megabytes": 0.01}
+
+    def change(config):
+        block = config["datasets"]["demo"] | {"corpus": keep | source | corpus, "domains": ["a", "b"]}
+        config["datasets"]["mine"] = block | {"tokenizer": {"file": "tokenizer.json", "end_of_text": "x"}}
+
+    changed(folder, change)
+
+
+def test_small_files_are_put_together_and_their_list_is_no_command(workplace: Path) -> None:
+    mine(workplace)
+    jobs = planned(workplace, "results/mine/tokens/train.parquet")
+    with (workplace / "results/mine/shards.jsonl").open() as lines:
+        shards = read_shards(lines)
+    assert 3 <= jobs["tokenize_shard"] == len(shards) <= 20
+    assert len({file for shard in shards.values() for file in shard.files}) == 60
+    done = call(workplace, "results/mine/tokens/train.parquet", "-n", "-p")
+    assert "file7.jsonl" not in done.stdout.split("--shards")[1]
+
+
+def test_a_list_of_files_may_be_a_file(workplace: Path) -> None:
+    mine(workplace, train={"a": "@raw/files.txt", "b": ["raw/part1/file1.jsonl", "http://host/b.jsonl.zst"]})
+    (workplace / "raw/files.txt").write_text("raw/part0/file0.jsonl\t40\nraw/part0/file2.jsonl\t40\nhttp://a/c.jsonl")
+    assert planned(workplace, "results/mine/tokens/train.parquet")["tokenize_shard"] <= 4
+    with (workplace / "results/mine/shards.jsonl").open() as lines:
+        shards = read_shards(lines)
+    assert {"b.file1", "b.b"} <= set(shards)
+    assert [shard.domain for shard in shards.values()].count("b") == 2
+    (workplace / "raw/files.txt").write_text("")
+    done = call(workplace, "results/mine/entropy.csv", "-n")
+    assert "corpus/train: no file matches '@raw/files.txt'" in done.stdout + done.stderr

@@ -22,6 +22,7 @@ from tokenizers import Tokenizer
 
 import tokenize_shard
 from bimix.ngrams import NgramCounter
+from bimix.shards import Shard, write_shards
 
 LENGTH = 1024
 
@@ -78,12 +79,23 @@ def time_pool(files: list[str], tokenizer: Path, cores: int) -> tuple[int, float
 
 def time_script(files: list[str], tokenizer: Path, cores: int, folder: Path) -> tuple[int, float]:
     """Tokens and seconds of the script: rows, counts, sample and report, on disk."""
+    shards = folder / "shards.jsonl"
+    shards.write_text(write_shards([Shard("all", "train", None, tuple(files))]))
     started = time.perf_counter()
     tokenize_shard.main(
         [
-            *("--files", *files, "--tokenizer", str(tokenizer), "--end-of-text", "<|endoftext|>"),
+            *(
+                "--shards",
+                str(shards),
+                "--shard",
+                "all",
+                "--tokenizer",
+                str(tokenizer),
+                "--end-of-text",
+                "<|endoftext|>",
+            ),
             *("--sequence-length", str(LENGTH), "--text-field", "text", "--domain-field", "null", "--domains", "all"),
-            *("--labels", "{}", "--cut-characters", "null", "--rejects", "0", "--split", "train"),
+            *("--labels", "{}", "--cut-characters", "null", "--rejects", "0"),
             *("--validation-share", "0", "--sample-documents", "10000", "--threads", str(cores)),
             *("--train", str(folder / "train"), "--validation", str(folder / "validation")),
         ]

@@ -1,6 +1,9 @@
 # What all chapters share: the config checked and completed, the constraints of the wildcards, the raw files of a dataset.
+import hashlib
 import json
+import os
 import re
+import sys
 from glob import glob
 from pathlib import Path
 
@@ -8,6 +11,9 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from snakemake.exceptions import WorkflowError
+
+sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
+from bimix.shards import Shard, group_files, name_file, read_shards, write_shards
 
 MEASURES = ["se", "je", "ce", "vne"]
 LAWS = ["bimix", "transfer", "exponential", "regmix"]
@@ -40,6 +46,7 @@ def complete_dataset(dataset):
     if "observations" in block:
         complete_observed(dataset)
         return
+    block["corpus"] = config["corpus"] | block["corpus"]
     for model, settings in block.get("training", {}).items():
         if model not in config["models"]:
             refuse(
@@ -97,9 +104,33 @@ def one_of(names):
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
+def setting(path, default=None):
+    """A function of the wildcards that gives an entry of the dataset's block.
+
+    Beside `lookup`, whose search walks the whole config each time: 3 ms for each parameter of each of 10,000 jobs.
+    """
+
+    def find(wildcards):
+        found = config["datasets"][wildcards.dataset]
+        for key in path.split("/"):
+            if default is not None and not (isinstance(found, dict) and key in found):
+                return default
+            found = found[key]
+        return found
+
+    return find
+
+
 def as_json(path):
     """A function of the wildcards that gives a slice of the config as JSON."""
-    return lambda wildcards: json.dumps(lookup(path.format(**wildcards), within=config), sort_keys=True)
+
+    def find(wildcards):
+        found = config
+        for key in path.split("/"):
+            found = found[key.format(**wildcards)]
+        return json.dumps(found, sort_keys=True)
+
+    return find
 
 
 def runs_of(dataset, model, group):
@@ -132,30 +163,49 @@ def recipe_json(wildcards):
     return json.dumps(recipe, sort_keys=True)
 
 
-def raw_files(dataset):
-    """All raw files of a dataset as {shard: (split, domain or None, path)}; split hash: by each document's hash."""
+def raw_files(dataset, split, patterns):
+    """Files that paths, globs and lists (@file: one path to a line, bytes after a tab) stand for: (name, path, bytes)."""
+    target = config["datasets"][dataset]["corpus"]["shard_megabytes"] * 10**6
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        if pattern.startswith("@"):
+            entries = [line.split("\t") for line in Path(pattern[1:]).read_text().splitlines() if line]
+            found = [(path, int(size[0]) if size else target) for path, *size in entries]
+            folder = os.path.commonprefix([os.path.dirname(path) + "/" for path, _ in found])
+            folder = folder[: folder.rfind("/") + 1]
+        elif is_remote(pattern) or not re.search(r"[*?\[]", pattern):
+            # one file, perhaps not there yet or far away: it fills a shard
+            found, folder = [(pattern, target)], pattern[: pattern.rfind("/") + 1]
+        else:
+            paths = sorted(glob(pattern, recursive=True))
+            found, folder = [(path, os.path.getsize(path)) for path in paths if os.path.isfile(path)], re.split(
+                r"[^/]*[*?\[]", pattern
+            )[0]
+        if not found:
+            refuse(f"datasets/{dataset}/corpus/{split}", f"no file matches {pattern!r}.")
+        yield from ((name_file(path, folder), path, size) for path, size in found)
+
+
+def plan_shards(dataset):
+    """All shards of a dataset by name."""
     corpus = config["datasets"][dataset]["corpus"]
-    by_hash = "share" in corpus["validation"]
+    by_hash = isinstance(corpus["validation"], dict) and "share" in corpus["validation"]
     if "harvest" in corpus:
         train = {domain: f"results/{dataset}/corpus/{domain}.jsonl" for domain in corpus["harvest"]}
     else:
         train = corpus["train"]
-    shards = {}
-    for split, source in (("train", train), ("validation", None if by_hash else corpus["validation"])):
-        by_domain = source if isinstance(source, dict) else {None: source}
-        for domain, patterns in by_domain.items():
-            for pattern in [patterns] if isinstance(patterns, str) else patterns or []:
-                paths = sorted(glob(pattern, recursive=True)) if re.search(r"[*?\[]", pattern) else [pattern]
-                if not paths:
-                    refuse(f"datasets/{dataset}/corpus/{split}", f"no file matches {pattern!r}.")
-                fixed = re.split(r"[^/]*[*?\[]", pattern)[0] if len(paths) > 1 else str(Path(pattern).parent)
-                for path in paths:
-                    name = re.sub(r"\.jsonl?(\.\w+)?$", "", ".".join(Path(path).relative_to(fixed or ".").parts))
-                    shard = ".".join(([split] if split == "validation" else []) + ([domain] if domain else []) + [name])
-                    if shard in shards:
-                        refuse(f"datasets/{dataset}/corpus/{split}", f"{path!r} and {shards[shard][2]!r} share a name.")
-                    shards[shard] = ("hash" if by_hash else split, domain, path)
-    return shards
+    planned = {}
+    for split, source in (("train", train), ("validation", {} if by_hash else corpus["validation"])):
+        for domain, patterns in (source if isinstance(source, dict) else {None: source}).items():
+            files = raw_files(dataset, split, patterns)
+            for name, paths in group_files(files, corpus["shard_megabytes"] * 10**6):
+                name = ".".join(([split] if split == "validation" else []) + ([domain] if domain else []) + [name])
+                if name in planned:
+                    refuse(
+                        f"datasets/{dataset}/corpus/{split}",
+                        f"{paths[-1]!r} and {planned[name].files[-1]!r} share a name.",
+                    )
+                planned[name] = Shard(name, "hash" if by_hash else split, domain, paths)
+    return planned
 
 
 def fitted_sizes(dataset):
@@ -216,34 +266,77 @@ def sizes_of(dataset):
     return SIZES[dataset]
 
 
-CACHE = {}
-
-
-def shard_table(dataset):
-    if dataset not in CACHE:
-        CACHE[dataset] = raw_files(dataset)
-    return CACHE[dataset]
+SHARDS = {}
 
 
 def shards(dataset):
-    return list(shard_table(dataset))
+    """Shards of a dataset by name, as its manifest lists them.
+
+    The manifest is written here, when Snakemake plans, so that all shards are known before the first job runs and no
+    command line has to hold their names. Jobs on other machines read it, instead of asking for 10,000 files each.
+    """
+    if dataset not in SHARDS:
+        manifest = Path(f"results/{dataset}/shards.jsonl")
+        written = manifest.read_text() if manifest.exists() else ""
+        if workflow.is_main_process or not written:
+            SHARDS[dataset] = plan_shards(dataset)
+            planned = write_shards(SHARDS[dataset].values())
+            if planned != written:
+                manifest.parent.mkdir(parents=True, exist_ok=True)
+                temporary = manifest.with_name(f".shards.{os.getpid()}.partial")
+                temporary.write_text(planned)
+                os.replace(temporary, manifest)
+        else:
+            SHARDS[dataset] = read_shards(written.splitlines())
+    return SHARDS[dataset]
+
+
+def shard_folders(split):
+    """A function of the wildcards that gives the folders of all shards."""
+    return lambda wildcards: [
+        f"results/{wildcards.dataset}/shards/{split}/{name}" for name in shards(wildcards.dataset)
+    ]
+
+
+def is_remote(path):
+    return "://" in path
 
 
 def shard_files(wildcards):
-    return shard_table(wildcards.dataset)[wildcards.shard][2]
+    """Local files of one shard; those far away are no inputs, since Snakemake would have to ask for each."""
+    return [path for path in shards(wildcards.dataset)[wildcards.shard].files if not is_remote(path)]
 
 
-def shard_split(wildcards):
-    return shard_table(wildcards.dataset)[wildcards.shard][0]
+def shard_settings(wildcards):
+    """What decides the shard's content besides its local files."""
+    shard = shards(wildcards.dataset)[wildcards.shard]
+    return [shard.split, shard.domain, *filter(is_remote, shard.files)]
 
 
-def shard_domain(wildcards):
-    """The domain of a file that holds one domain only, else an empty string."""
-    return shard_table(wildcards.dataset)[wildcards.shard][1] or ""
+def shard_domains(wildcards):
+    """Domains that the files of a shard may hold."""
+    domain = shards(wildcards.dataset)[wildcards.shard].domain
+    return [domain] if domain else config["datasets"][wildcards.dataset]["domains"]
+
+
+def training_files(wildcards):
+    """All files that training documents come from."""
+    own = [shard for shard in shards(wildcards.dataset).values() if shard.split != "validation"]
+    return [path for shard in own for path in shard.files]
 
 
 def corpus_files(wildcards):
-    return [path for split, domain, path in shard_table(wildcards.dataset).values() if split != "validation"]
+    """Those of them that are local."""
+    return [path for path in training_files(wildcards) if not is_remote(path)]
+
+
+def digest(names):
+    """A function of the wildcards that stands for a long list as a parameter: what has it runs again with the list."""
+    return lambda wildcards: hashlib.sha256("\n".join(names(wildcards)).encode()).hexdigest()[:16]
+
+
+def shard_names(wildcards):
+    return list(shards(wildcards.dataset))
 
 
 def vectors_model(wildcards):

@@ -22,7 +22,7 @@ rule collect_text:
         packages=lookup("datasets/{dataset}/corpus/harvest/{domain}/packages", within=config),
         suffixes=lookup("datasets/{dataset}/corpus/harvest/{domain}/suffixes", within=config),
         megabytes=lookup("datasets/{dataset}/corpus/harvest/{domain}/megabytes", within=config),
-        characters=lookup("datasets/{dataset}/corpus/cut_characters", within=config),
+        characters=setting("corpus/cut_characters"),
     shell:
         r"""
         python workflow/scripts/collect_text.py \
@@ -52,17 +52,19 @@ rule train_tokenizer:
         "../../envs/analysis.yaml"
     threads: 4
     params:
-        text_field=lookup("datasets/{dataset}/corpus/text_field", within=config),
+        shards="results/{dataset}/shards.jsonl",
+        files=digest(training_files),
+        text_field=setting("corpus/text_field"),
         cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
-        rejects=lookup("datasets/{dataset}/corpus/rejects", within=config),
-        validation_share=lookup("datasets/{dataset}/corpus/validation/share", within=config, default=0),
-        share=lookup("datasets/{dataset}/tokenizer/train/share", within=config),
-        vocabulary=lookup("datasets/{dataset}/tokenizer/train/vocabulary", within=config),
-        end_of_text=lookup("datasets/{dataset}/tokenizer/end_of_text", within=config),
+        rejects=setting("corpus/rejects"),
+        validation_share=setting("corpus/validation/share", 0),
+        share=setting("tokenizer/train/share"),
+        vocabulary=setting("tokenizer/train/vocabulary"),
+        end_of_text=setting("tokenizer/end_of_text"),
     shell:
         r"""
         python workflow/scripts/train_tokenizer.py \
-            --files {input.files:q} \
+            --shards {params.shards:q} \
             --text-field {params.text_field:q} \
             --cut-characters {params.cut_characters:q} \
             --rejects {params.rejects:q} \
@@ -90,7 +92,7 @@ rule fetch_tokenizer:
         "../../envs/analysis.yaml"
     params:
         source=as_json("datasets/{dataset}/tokenizer"),
-        end_of_text=lookup("datasets/{dataset}/tokenizer/end_of_text", within=config),
+        end_of_text=setting("tokenizer/end_of_text"),
     shell:
         r"""
         python workflow/scripts/fetch_tokenizer.py \
@@ -117,21 +119,23 @@ rule tokenize_shard:
         "../../envs/analysis.yaml"
     threads: 2
     params:
-        end_of_text=lookup("datasets/{dataset}/tokenizer/end_of_text", within=config),
-        sequence_length=lookup("datasets/{dataset}/sequence_length", within=config),
-        text_field=lookup("datasets/{dataset}/corpus/text_field", within=config),
+        end_of_text=setting("tokenizer/end_of_text"),
+        sequence_length=setting("sequence_length"),
+        text_field=setting("corpus/text_field"),
         domain_field=as_json("datasets/{dataset}/corpus/domain_field"),
-        domains=lambda w: shard_domain(w) or DATASETS[w.dataset]["domains"],
+        domains=shard_domains,
         labels=as_json("datasets/{dataset}/corpus/labels"),
         cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
-        rejects=lookup("datasets/{dataset}/corpus/rejects", within=config),
-        split=shard_split,
-        validation_share=lookup("datasets/{dataset}/corpus/validation/share", within=config, default=0),
-        sample_documents=lookup("datasets/{dataset}/vectors/documents", within=config),
+        rejects=setting("corpus/rejects"),
+        shards="results/{dataset}/shards.jsonl",
+        shard=shard_settings,
+        validation_share=setting("corpus/validation/share", 0),
+        sample_documents=setting("vectors/documents"),
     shell:
         r"""
         python workflow/scripts/tokenize_shard.py \
-            --files {input.files:q} \
+            --shards {params.shards:q} \
+            --shard {wildcards.shard:q} \
             --tokenizer {input.tokenizer:q} \
             --end-of-text {params.end_of_text:q} \
             --sequence-length {params.sequence_length:q} \
@@ -141,7 +145,6 @@ rule tokenize_shard:
             --labels {params.labels:q} \
             --cut-characters {params.cut_characters:q} \
             --rejects {params.rejects:q} \
-            --split {params.split:q} \
             --validation-share {params.validation_share:q} \
             --sample-documents {params.sample_documents:q} \
             --threads {threads} \
@@ -154,8 +157,8 @@ rule tokenize_shard:
 rule index_tokens:
     """List the rows of all shards, by split; a domain without a row stops here."""
     input:
-        train=lambda w: collect("results/{d}/shards/train/{shard}", d=w.dataset, shard=shards(w.dataset)),
-        validation=lambda w: collect("results/{d}/shards/validation/{shard}", d=w.dataset, shard=shards(w.dataset)),
+        train=shard_folders("train"),
+        validation=shard_folders("validation"),
     output:
         train="results/{dataset}/tokens/train.parquet",
         validation="results/{dataset}/tokens/validation.parquet",
@@ -167,9 +170,10 @@ rule index_tokens:
     conda:
         "../../envs/analysis.yaml"
     params:
+        shards="results/{dataset}/shards.jsonl",
+        names=digest(shard_names),
         folder="results/{dataset}/shards",
-        shards=lambda w: shards(w.dataset),
-        domains=lookup("datasets/{dataset}/domains", within=config),
+        domains=setting("domains"),
     shell:
         r"""
         python workflow/scripts/index_tokens.py \
@@ -221,8 +225,8 @@ rule train_vectors:
     conda:
         "../../envs/analysis.yaml"
     params:
-        domains=lookup("datasets/{dataset}/domains", within=config),
-        documents=lookup("datasets/{dataset}/vectors/documents", within=config),
+        domains=setting("domains"),
+        documents=setting("vectors/documents"),
         settings=as_json("datasets/{dataset}/vectors/train"),
     shell:
         r"""
@@ -250,8 +254,8 @@ rule embed_documents:
     conda:
         "../../envs/analysis.yaml"
     params:
-        domains=lookup("datasets/{dataset}/domains", within=config),
-        documents=lookup("datasets/{dataset}/vectors/documents", within=config),
+        domains=setting("domains"),
+        documents=setting("vectors/documents"),
     shell:
         r"""
         python workflow/scripts/embed_documents.py \
@@ -286,7 +290,7 @@ rule measure_entropy:
     conda:
         "../../envs/analysis.yaml"
     params:
-        domains=lookup("datasets/{dataset}/domains", within=config),
+        domains=setting("domains"),
     shell:
         r"""
         python workflow/scripts/measure_entropy.py \

@@ -1,6 +1,6 @@
 """List what all shards of a dataset hold, so that training and counting find their rows in two tables.
 
-report.json of all shards -> an index per split (domain, path, rows, tokens, documents, dtype, digest), parquet
+manifest of the shards, report.json of each -> an index per split (domain, path, rows, tokens, documents, dtype, digest), parquet
 """
 
 import argparse
@@ -12,6 +12,7 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.outputs import write_table
+from bimix.shards import read_shards
 
 SCHEMA = {
     "domain": pl.String,
@@ -25,15 +26,17 @@ SCHEMA = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, fromfile_prefix_chars="@")
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True, help="folder with train/{shard} and validation/{shard}")
-    parser.add_argument("--shards", nargs="+", required=True, help="names of the shards (or @file, one to a line)")
+    parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
     parser.add_argument("--domains", nargs="+", required=True, help="domains that must have text in both splits")
     parser.add_argument("--train", type=Path, required=True, help="index to write")
     parser.add_argument("--validation", type=Path, required=True, help="index to write")
     options = parser.parse_args(argv)
 
-    indexes = {split: read_reports(options.folder / split, options.shards) for split in ("train", "validation")}
+    with options.shards.open(encoding="utf-8") as lines:
+        shards = list(read_shards(lines))
+    indexes = {split: read_reports(options.folder / split, shards) for split in ("train", "validation")}
     for split, index in indexes.items():
         check_rows(index, split, options.domains)
         summary = index.group_by("domain").agg(pl.sum("rows", "tokens", "documents")).sort("domain")

@@ -1,6 +1,6 @@
 """Tokenise the raw files of one shard in one pass: rows of token ids, n-gram counts and a sample, per split and domain.
 
-JSON lines (plain, .gz, .xz, .zst), tokenizer.json -> a folder per split of {domain}.bin (rows one after the other,
+manifest of the shards, raw files of one, tokenizer.json -> a folder per split of {domain}.bin (rows one after the other,
 little-endian ids), {domain}.unigrams.parquet (token, n), {domain}.bigrams.parquet (first, second, n),
 {domain}.sample.jsonl (the texts of smallest hash) and report.json (what came in, was kept, rejected, dropped)
 """
@@ -26,6 +26,7 @@ from bimix.ngrams import NgramCounter
 from bimix.outputs import replacing_folder, write_json
 from bimix.rows import Packer, id_type
 from bimix.samples import Smallest
+from bimix.shards import read_shards
 
 BATCH_CHARACTERS = 2**20  # texts encoded together: enough for all threads, some 100 MB of encodings at most
 SPLITS = ("train", "validation")
@@ -33,7 +34,8 @@ SPLITS = ("train", "validation")
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", nargs="+", required=True, help="raw files: paths or addresses that smart_open reads")
+    parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
+    parser.add_argument("--shard", required=True, help="name of the shard to read")
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
     parser.add_argument("--end-of-text", required=True, help="token that is put after each document")
     parser.add_argument("--sequence-length", type=int, required=True, help="tokens in a row")
@@ -47,15 +49,14 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--cut-characters", type=json.loads, required=True, help="longest document; null: no cutting")
     parser.add_argument("--rejects", type=float, required=True, help="share of records that may be rejected")
-    parser.add_argument(
-        "--split", choices=[*SPLITS, "hash"], required=True, help="where documents go; hash: by their text"
-    )
-    parser.add_argument("--validation-share", type=float, required=True, help="share held out where --split is hash")
+    parser.add_argument("--validation-share", type=float, required=True, help="share held out of a shard split by hash")
     parser.add_argument("--sample-documents", type=int, required=True, help="size of the sample of each domain")
     parser.add_argument("--threads", type=int, required=True, help="threads of the tokenizer")
     parser.add_argument("--train", type=Path, required=True, help="folder to write")
     parser.add_argument("--validation", type=Path, required=True, help="folder to write")
     options = parser.parse_args(argv)
+    with options.shards.open(encoding="utf-8") as lines:
+        shard = read_shards(lines)[options.shard]
     if options.domain_field is None and len(options.domains) != 1:
         raise InputError("Without a domain field the files of a shard hold one domain; set corpus.domain_field.")
 
@@ -66,7 +67,7 @@ def main(argv: list[str] | None = None) -> None:
     # the thread pool of the tokenizers reads these once, when it is first used
     os.environ["RAYON_NUM_THREADS"] = str(options.threads)
     os.environ["TOKENIZERS_PARALLELISM"] = "true"
-    share = {"train": 0.0, "validation": 1.0, "hash": options.validation_share}[options.split]
+    share = {"train": 0.0, "validation": 1.0, "hash": options.validation_share}[shard.split]
     tokenizer, end = load_tokenizer(options.tokenizer, options.end_of_text)
     vocabulary = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
 
@@ -75,7 +76,7 @@ def main(argv: list[str] | None = None) -> None:
         folders = {split: stack.enter_context(replacing_folder(getattr(options, split))) for split in SPLITS}
         streams: dict[tuple[str, str], Stream] = {}
         progress = Progress()
-        documents = read_documents(reader, options.files, share)
+        documents = read_documents(reader, shard.files, share)
         for batch in batches(documents):
             encodings = tokenizer.encode_batch_fast([text for _, _, text, _ in batch], add_special_tokens=False)
             for (split, domain, text, key), encoding in zip(batch, encodings, strict=True):
@@ -93,7 +94,7 @@ def main(argv: list[str] | None = None) -> None:
             stream.finish()
         for split in SPLITS:
             report = {
-                "files": options.files,
+                "files": shard.files,
                 "records": {
                     "in": reader.records,
                     "kept": reader.kept,

@@ -1,6 +1,6 @@
 """Train a byte-level BPE tokenizer on the training documents of a corpus.
 
-JSON lines (plain, .gz, .xz, .zst) -> tokenizer.json, in which the end of text has id 0
+manifest of the shards and their raw files -> tokenizer.json, in which the end of text has id 0
 """
 
 import argparse
@@ -16,11 +16,12 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from bimix.documents import Reader, hash_text, is_within
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
+from bimix.shards import read_shards
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, fromfile_prefix_chars="@")
-    parser.add_argument("--files", nargs="+", required=True, help="raw training files (or @file, one to a line)")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
     parser.add_argument("--text-field", required=True, help="dotted name of the field that holds the text")
     parser.add_argument("--cut-characters", type=json.loads, required=True, help="longest document; null: no cutting")
     parser.add_argument("--rejects", type=float, required=True, help="share of records that may be rejected")
@@ -35,6 +36,9 @@ def main(argv: list[str] | None = None) -> None:
     # the thread pool of the tokenizers reads these once, when it is first used
     os.environ["RAYON_NUM_THREADS"] = str(options.threads)
     os.environ["TOKENIZERS_PARALLELISM"] = "true"
+    with options.shards.open(encoding="utf-8") as lines:
+        shards = read_shards(lines).values()
+    files = [file for shard in shards if shard.split != "validation" for file in shard.files]
     reader = Reader(options.text_field, None, {"": ""}, options.cut_characters, options.rejects)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -45,7 +49,7 @@ def main(argv: list[str] | None = None) -> None:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(read_texts(reader, options.files, options.validation_share, options.share), trainer)
+    tokenizer.train_from_iterator(read_texts(reader, files, options.validation_share, options.share), trainer)
     reader.check()
     if tokenizer.get_vocab_size() < options.vocabulary:
         raise InputError(

@@ -1,0 +1,60 @@
+"""Shards: raw files put together until they are worth a job, by a rule that a new file disturbs in one place only."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+ENDINGS = r"\.(jsonl?|ndjson|parquet|te?xt)(\.\w+)?$"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Raw files that one job reads.
+
+    `split` is train, validation or hash (each document by its text); `domain` that of all its documents, or None where
+    each record names its own.
+    """
+
+    name: str
+    split: str
+    domain: str | None
+    files: tuple[str, ...]
+
+
+def ends_shard(path: str, size: int, target: int) -> bool:
+    """Whether a shard ends after the file `path` of `size` bytes: true with probability size / target.
+
+    Drawn from the path's hash, so that shards hold `target` bytes on average and a file that is added or removed
+    changes the one shard it falls into and no other, which cutting by running totals would not do.
+    """
+    drawn = int.from_bytes(hashlib.blake2b(path.encode("utf-8"), digest_size=8).digest(), "big")
+    return drawn * target < size * 2**64
+
+
+def group_files(files: Iterable[tuple[str, str, int]], target: int) -> list[tuple[str, tuple[str, ...]]]:
+    """Shards as (name, paths) of files given as (name, path, bytes), in their order; a shard has its last file's name."""
+    groups, waiting, name = [], [], ""
+    for name, path, size in files:
+        waiting.append(path)
+        if ends_shard(path, size, target):
+            groups.append((name, tuple(waiting)))
+            waiting = []
+    return [*groups, (name, tuple(waiting))] if waiting else groups
+
+
+def name_file(path: str, folder: str) -> str:
+    """A file's name without its ending, its folders below `folder` put before it; safe as one part of a path."""
+    return re.sub(r"[^\w.+@=,()-]", "_", re.sub(ENDINGS, "", path.removeprefix(folder).strip("/")).replace("/", "."))
+
+
+def write_shards(shards: Iterable[Shard]) -> str:
+    """The manifest: one line of JSON for each shard."""
+    return "".join(json.dumps(asdict(shard), ensure_ascii=False) + "\n" for shard in shards)
+
+
+def read_shards(lines: Iterable[str]) -> dict[str, Shard]:
+    """Shards of a manifest by name."""
+    records = (json.loads(line) for line in lines)
+    return {record["name"]: Shard(**record | {"files": tuple(record["files"])}) for record in records}
