@@ -21,6 +21,10 @@ from bimix.errors import InputError
 DOMAINS = {"PileA": "A", "b": "b"}
 
 
+def read(reader: Reader, raw: bytes, name: str) -> list[tuple[str, str]]:
+    return list(reader.read(number_lines(io.BytesIO(raw), name), name))
+
+
 def line(**record) -> bytes:
     return json.dumps(record).encode()
 
@@ -91,17 +95,17 @@ def test_hash_of_the_text_alone_decides():
 def test_first_fault_stops_with_file_and_line():
     reader = Reader("text", None, {"": "A"}, None, 0.0)
     with pytest.raises(InputError, match=r"^corpus\.jsonl:3: the line is not JSON .*\. Mend"):
-        list(reader.read(io.BytesIO(b'{"text": "x"}\n\n{"text": \n'), "corpus.jsonl"))
+        (read(reader, b'{"text": "x"}\n\n{"text": \n', "corpus.jsonl"))
 
 
 def test_share_of_rejects():
     raw = b'{"text": "x"}\n' * 98 + b"no\n" + b'{"text": 1}\n' + b'{"text": ""}\n' * 50
     reader = Reader("text", None, {"": "A"}, None, 0.02)
-    assert len(list(reader.read(io.BytesIO(raw), "f"))) == 98
+    assert len(read(reader, raw, "f")) == 98
     assert reader.rejected == {"invalid JSON": 1, "text is no string": 1, EMPTY: 50}
     assert reader.records == 150 == reader.kept + reader.rejected.total()
     reader.check()
     reader = Reader("text", None, {"": "A"}, None, 0.01)
-    list(reader.read(io.BytesIO(raw), "f"))
+    (read(reader, raw, "f"))
     with pytest.raises(InputError, match=r"2 of 150 records were rejected, more than the share 0.01 .*first is f:99:"):
         reader.check()

@@ -18,6 +18,7 @@ from bimix.errors import InputError
 from bimix.shards import Shard, write_shards
 
 END = "<|endoftext|>"
+FORMATS = '{".jsonl": "lines", ".parquet": "parquet", ".txt": "text"}'
 LABELS = {"Gutenberg (PG-19)": "Gutenberg_(PG-19)", "b.v2": "b.v2", "c": "c"}
 NEOX = Path(__file__).parents[1].parent / "shared" / "data" / "tokenizer" / "20B_tokenizer.json"
 
@@ -45,7 +46,7 @@ def tokenizer(tmp_path_factory):
     shards = list_shard(folder, [write_records(folder / "text.jsonl", text)], "hash", None)
     train_tokenizer.main(
         [
-            *("--shards", str(shards), "--text-field", "text", "--cut-characters", "null"),
+            *("--shards", str(shards), "--formats", FORMATS, "--text-field", "text", "--cut-characters", "null"),
             *("--rejects", "0", "--validation-share", "0", "--share", "1", "--vocabulary", "300", "--end-of-text", END),
             *("--threads", "1", "--out", str(folder / "tokenizer.json")),
         ]
@@ -64,6 +65,7 @@ def tokenize(
         "tokenizer": str(tokenizer),
         "end-of-text": END,
         "sequence-length": "16",
+        "formats": FORMATS,
         "text-field": "text",
         "domain-field": '"meta.set"',
         "domains": list(LABELS),

@@ -21,7 +21,18 @@ def train(tmp_path, texts, vocabulary="300", share="1", threads="1"):
     shards.write_text(write_shards([Shard("s", "hash", None, (str(raw),))]))
     train_tokenizer.main(
         [
-            *("--shards", str(shards), "--text-field", "text", "--cut-characters", "null", "--rejects", "0"),
+            *(
+                "--shards",
+                str(shards),
+                "--formats",
+                '{".jsonl": "lines"}',
+                "--text-field",
+                "text",
+                "--cut-characters",
+                "null",
+                "--rejects",
+                "0",
+            ),
             *("--validation-share", "0.5", "--share", share, "--vocabulary", vocabulary, "--end-of-text", END),
             *("--threads", threads, "--out", str(out)),
         ]

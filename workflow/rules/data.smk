@@ -54,6 +54,7 @@ rule train_tokenizer:
     params:
         shards="results/{dataset}/shards.jsonl",
         files=digest(training_files),
+        formats=as_json("datasets/{dataset}/corpus/formats"),
         text_field=setting("corpus/text_field"),
         cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
         rejects=setting("corpus/rejects"),
@@ -65,6 +66,7 @@ rule train_tokenizer:
         r"""
         python workflow/scripts/train_tokenizer.py \
             --shards {params.shards:q} \
+            --formats {params.formats:q} \
             --text-field {params.text_field:q} \
             --cut-characters {params.cut_characters:q} \
             --rejects {params.rejects:q} \
@@ -121,6 +123,7 @@ rule tokenize_shard:
     params:
         end_of_text=setting("tokenizer/end_of_text"),
         sequence_length=setting("sequence_length"),
+        formats=as_json("datasets/{dataset}/corpus/formats"),
         text_field=setting("corpus/text_field"),
         domain_field=as_json("datasets/{dataset}/corpus/domain_field"),
         domains=shard_domains,
@@ -139,6 +142,7 @@ rule tokenize_shard:
             --tokenizer {input.tokenizer:q} \
             --end-of-text {params.end_of_text:q} \
             --sequence-length {params.sequence_length:q} \
+            --formats {params.formats:q} \
             --text-field {params.text_field:q} \
             --domain-field {params.domain_field:q} \
             --domains {params.domains:q} \

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import smart_open
 from tokenizers import Tokenizer
 
 from bimix.documents import Reader, hash_text, is_within
@@ -27,6 +26,7 @@ from bimix.outputs import replacing_folder, write_json
 from bimix.rows import Packer, id_type
 from bimix.samples import Smallest
 from bimix.shards import read_shards
+from bimix.sources import read_records
 
 BATCH_CHARACTERS = 2**20  # texts encoded together: enough for all threads, some 100 MB of encodings at most
 SPLITS = ("train", "validation")
@@ -39,6 +39,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
     parser.add_argument("--end-of-text", required=True, help="token that is put after each document")
     parser.add_argument("--sequence-length", type=int, required=True, help="tokens in a row")
+    parser.add_argument("--formats", type=json.loads, required=True, help="{ending: lines, parquet or text}, JSON")
     parser.add_argument("--text-field", required=True, help="dotted name of the field that holds the text")
     parser.add_argument(
         "--domain-field", type=json.loads, required=True, help="dotted name, JSON; null: one domain only"
@@ -57,7 +58,8 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     with options.shards.open(encoding="utf-8") as lines:
         shard = read_shards(lines)[options.shard]
-    if options.domain_field is None and len(options.domains) != 1:
+    domain_field = None if shard.domain else options.domain_field
+    if domain_field is None and len(options.domains) != 1:
         raise InputError("Without a domain field the files of a shard hold one domain; set corpus.domain_field.")
 
     domains = {options.labels.get(domain, domain): domain for domain in options.domains}
@@ -71,12 +73,12 @@ def main(argv: list[str] | None = None) -> None:
     tokenizer, end = load_tokenizer(options.tokenizer, options.end_of_text)
     vocabulary = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
 
-    reader = Reader(options.text_field, options.domain_field, domains, options.cut_characters, options.rejects)
+    reader = Reader(options.text_field, domain_field, domains, options.cut_characters, options.rejects)
     with ExitStack() as stack:
         folders = {split: stack.enter_context(replacing_folder(getattr(options, split))) for split in SPLITS}
         streams: dict[tuple[str, str], Stream] = {}
         progress = Progress()
-        documents = read_documents(reader, shard.files, share)
+        documents = read_documents(reader, shard.files, options.formats, share)
         for batch in batches(documents):
             encodings = tokenizer.encode_batch_fast([text for _, _, text, _ in batch], add_special_tokens=False)
             for (split, domain, text, key), encoding in zip(batch, encodings, strict=True):
@@ -123,13 +125,15 @@ def load_tokenizer(path: Path, end_of_text: str) -> tuple[Tokenizer, int]:
     return tokenizer, end
 
 
-def read_documents(reader: Reader, files: list[str], share: float) -> Iterator[tuple[str, str, str, bytes]]:
+def read_documents(
+    reader: Reader, files: Iterable[str], formats: dict[str, str], share: float
+) -> Iterator[tuple[str, str, str, bytes]]:
     """Split, domain, text and hash of each document of the files."""
     for name in files:
-        with smart_open.open(name, "rb") as stream:
-            for text, domain in reader.read(stream, name):
-                key = hash_text(text)
-                yield "validation" if is_within(key[:8], share) else "train", domain, text, key
+        records = read_records(name, formats, reader.text_field, reader.domain_field)
+        for text, domain in reader.read(records, name):
+            key = hash_text(text)
+            yield "validation" if is_within(key[:8], share) else "train", domain, text, key
 
 
 def batches(documents: Iterable[tuple[str, str, str, bytes]]) -> Iterator[list[tuple[str, str, str, bytes]]]:

@@ -10,18 +10,19 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import smart_open
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from bimix.documents import Reader, hash_text, is_within
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
 from bimix.shards import read_shards
+from bimix.sources import read_records
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
+    parser.add_argument("--formats", type=json.loads, required=True, help="{ending: lines, parquet or text}, JSON")
     parser.add_argument("--text-field", required=True, help="dotted name of the field that holds the text")
     parser.add_argument("--cut-characters", type=json.loads, required=True, help="longest document; null: no cutting")
     parser.add_argument("--rejects", type=float, required=True, help="share of records that may be rejected")
@@ -49,7 +50,8 @@ def main(argv: list[str] | None = None) -> None:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(read_texts(reader, files, options.validation_share, options.share), trainer)
+    texts = read_texts(reader, files, options.formats, options.validation_share, options.share)
+    tokenizer.train_from_iterator(texts, trainer)
     reader.check()
     if tokenizer.get_vocab_size() < options.vocabulary:
         raise InputError(
@@ -60,14 +62,15 @@ def main(argv: list[str] | None = None) -> None:
         tokenizer.save(str(temporary))
 
 
-def read_texts(reader: Reader, files: list[str], validation_share: float, share: float) -> Iterator[str]:
+def read_texts(
+    reader: Reader, files: list[str], formats: dict[str, str], validation_share: float, share: float
+) -> Iterator[str]:
     """Texts of the chosen training documents."""
     for name in files:
-        with smart_open.open(name, "rb") as stream:
-            for text, _ in reader.read(stream, name):
-                key = hash_text(text)
-                if not is_within(key[:8], validation_share) and is_within(key[8:], share):
-                    yield text
+        for text, _ in reader.read(read_records(name, formats, reader.text_field, None), name):
+            key = hash_text(text)
+            if not is_within(key[:8], validation_share) and is_within(key[8:], share):
+                yield text
 
 
 if __name__ == "__main__":

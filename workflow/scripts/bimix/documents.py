@@ -1,4 +1,4 @@
-"""Documents of a corpus: lines of JSON become (text, domain) or a reason why not; hashes decide splits and samples."""
+"""Documents of a corpus: records become (text, domain) or a reason why not; hashes decide splits and samples."""
 
 import hashlib
 import json
@@ -6,9 +6,11 @@ import lzma
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
+
+import urllib3
 
 from bimix.errors import InputError
 
@@ -18,7 +20,7 @@ else:
     from backports.zstd import ZstdError
 
 EMPTY = "empty text"  # the one reason that is no fault of the file: counted, never held against it
-BROKEN_STREAM = (EOFError, OSError, ZstdError, lzma.LZMAError, zlib.error)
+BROKEN_STREAM = (EOFError, OSError, ZstdError, lzma.LZMAError, zlib.error, urllib3.exceptions.HTTPError)
 
 
 class Rejected(Exception):
@@ -57,14 +59,16 @@ def parse_record(line: bytes) -> object:
 
 
 def parse_document(
-    line: bytes, text_field: str, domain_field: str | None, domains: Mapping[str, str]
+    raw: object, text_field: str, domain_field: str | None, domains: Mapping[str, str]
 ) -> tuple[str, str]:
-    """Text and domain of one line.
+    """Text and domain of one record: a line of JSON, a parsed record, or a Rejected that stands for one.
 
     `domains` maps the values of `domain_field` to domains. Without a domain field it has one entry, the domain of
     every line. Raises Rejected.
     """
-    record = parse_record(line)
+    if isinstance(raw, Rejected):
+        raise raw
+    record = parse_record(raw) if isinstance(raw, bytes) else raw
     text = lookup_field(record, text_field)
     if not isinstance(text, str):
         raise Rejected("text is no string", f"field {text_field!r} holds {type(text).__name__}, not a string")
@@ -148,12 +152,12 @@ class Reader:
     rejected: Counter[str] = field(default_factory=Counter)
     first_fault: str = ""
 
-    def read(self, stream: BinaryIO, name: str) -> Iterator[tuple[str, str]]:
-        """Documents (text, domain) of a stream of JSON lines called `name`."""
-        for number, line in number_lines(stream, name):
+    def read(self, records: Iterable[tuple[int, object]], name: str) -> Iterator[tuple[str, str]]:
+        """Documents (text, domain) of the numbered records of a file called `name`."""
+        for number, raw in records:
             self.records += 1
             try:
-                text, domain = parse_document(line, self.text_field, self.domain_field, self.domains)
+                text, domain = parse_document(raw, self.text_field, self.domain_field, self.domains)
             except Rejected as rejection:
                 self.rejected[rejection.reason] += 1
                 if rejection.reason != EMPTY:
