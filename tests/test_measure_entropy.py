@@ -71,7 +71,7 @@ class Chain:
                         "null",
                     ),
                     *("--domains", domain, "--labels", "{}", "--cut-characters", "null", "--rejects", "0"),
-                    *("--validation-share", "0", "--sample-documents", "40", "--threads", "1"),
+                    *("--validation-share", "0", "--held-out", "--sample-documents", "40", "--threads", "1"),
                     *("--train", str(self.folder / "train" / shard)),
                     *("--validation", str(self.folder / "validation" / shard)),
                 ]

@@ -4,6 +4,7 @@ import functools
 import http.server
 import json
 import lzma
+import re
 import threading
 from pathlib import Path
 
@@ -89,13 +90,20 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         pass
 
     def do_GET(self):
-        if "short" not in self.path:
-            return super().do_GET()
-        content = Path(self.translate_path(self.path)).read_bytes()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
+        content = Path(self.translate_path(self.path)).read_bytes() if "none" not in self.path else None
+        if content is None:
+            return self.send_error(404)
+        part = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        start, end = 0, len(content)
+        if part:
+            start = int(part[1]) if part[1] else max(0, end - int(part[2]))
+            end = min(end, int(part[2]) + 1) if part[1] and part[2] else end
+        self.send_response(206 if part else 200)
+        if part:
+            self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(content)}")
+        self.send_header("Content-Length", str(end - start))
         self.end_headers()
-        self.wfile.write(content[: len(content) // 2])
+        self.wfile.write(content[start : (start + end) // 2 if "short" in self.path else end])
         return None
 
 
@@ -117,6 +125,13 @@ def test_files_of_a_server_are_streamed(tmp_path, server, ending):
         read(f"{server}/short.jsonl{ending}")
     with pytest.raises(InputError, match=r"none\.jsonl.* cannot be opened"):
         read(f"{server}/none.jsonl{ending}")
+
+
+def test_parquet_of_a_server(tmp_path, server):
+    pl.DataFrame(RECORDS).write_parquet(tmp_path / "raw.parquet")
+    assert read(f"{server}/raw.parquet") == EXPECTED
+    with pytest.raises(InputError, match=r"none\.parquet:1: the file is damaged here or cannot be read"):
+        read(f"{server}/none.parquet")
 
 
 NATIVE = {

@@ -10,6 +10,8 @@ import pytest
 import smart_open
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+import draw_validation
+import hash_validation
 import index_tokens
 import tokenize_shard
 import train_tokenizer
@@ -47,7 +49,19 @@ def tokenizer(tmp_path_factory):
     train_tokenizer.main(
         [
             *("--shards", str(shards), "--formats", FORMATS, "--text-field", "text", "--cut-characters", "null"),
-            *("--rejects", "0", "--validation-share", "0", "--share", "1", "--vocabulary", "300", "--end-of-text", END),
+            *(
+                "--rejects",
+                "0",
+                "--validation-share",
+                "0",
+                "--held-out",
+                "--share",
+                "1",
+                "--vocabulary",
+                "300",
+                "--end-of-text",
+                END,
+            ),
             *("--threads", "1", "--out", str(folder / "tokenizer.json")),
         ]
     )
@@ -73,6 +87,7 @@ def tokenize(
         "cut-characters": "null",
         "rejects": "0",
         "validation-share": "0.3",
+        "held-out": [],
         "sample-documents": "5",
         "threads": "1",
         "train": str(folder / "train" / "s"),
@@ -172,6 +187,60 @@ def test_published_file_goes_whole_into_its_split(tmp_path, tokenizer, split):
     assert {own: set(report["domains"]) for own, report in reports.items()} == {
         own: {"c"} if own == split else set() for own in ("train", "validation")
     }
+
+
+def test_documents_of_validation_files_are_left_out_of_training(tmp_path, tokenizer):
+    texts = [f"document {number}" for number in range(90)]
+    inner = write_records(tmp_path / "val.jsonl", [{"text": text} for text in texts[::3]])
+    hash_validation.main(
+        [
+            *("--shards", str(list_shard(tmp_path, [inner], "validation", None)), "--formats", FORMATS),
+            *("--text-field", "text", "--cut-characters", "null", "--rejects", "0", "--out", str(tmp_path / "hashes")),
+        ]
+    )
+    file = write_records(tmp_path / "raw.jsonl", [{"text": text} for text in texts])
+    only = {"domains": "c", "domain-field": "null", "held-out": str(tmp_path / "hashes"), "sample-documents": "1000"}
+    report = tokenize(tmp_path, [file], tokenizer, "train", **only)["train"]
+    assert report["records"]["kept"] == 90 == report["in_validation"] + report["domains"]["c"]["documents"]
+    lines = (tmp_path / "train" / "s" / "c.sample.jsonl").read_text().splitlines()
+    assert {json.loads(line)["text"] for line in lines} == set(texts) - set(texts[::3])
+
+
+def draw(
+    folder: Path, shards: Path, tokenizer: Path, tokens: int, share: float, domain_field: str
+) -> dict[str, set[str]]:
+    draw_validation.main(
+        [
+            *("--shards", str(shards), "--tokenizer", str(tokenizer), "--formats", FORMATS, "--text-field", "text"),
+            *("--domain-field", domain_field, "--domains", "b", "c", "--labels", "{}", "--cut-characters", "null"),
+            *("--rejects", "0", "--tokens", str(tokens), "--share", str(share), "--out", str(folder / "held_out")),
+        ]
+    )
+    return {
+        domain: {json.loads(line)["text"] for line in (folder / "held_out" / f"{domain}.jsonl").open()}
+        for domain in "bc"
+    }
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_so_many_validation_tokens_are_drawn(tmp_path, tokenizer, mixed):
+    texts = {name: [f"text {number} of {name}" for number in range(400)] * 2 for name in "bc"}
+    shards = []
+    for part in range(4):
+        names = "bc" if mixed else "bc"[part % 2]
+        records = [{"text": text, "set": name} for name in names for text in texts[name][part::4]]
+        file = write_records(tmp_path / f"{part}.jsonl", records)
+        shards.append(Shard(str(part), "train", None if mixed else names, (str(file),)))
+    (tmp_path / "manifest").write_text(write_shards(shards))
+    field = '"set"' if mixed else "null"
+    drawn = draw(tmp_path, tmp_path / "manifest", tokenizer, 300, 0.5, field)
+    reference = Tokenizer.from_file(str(tokenizer))
+    for name, own in drawn.items():
+        lengths = [len(reference.encode(text).ids) + 1 for text in own]
+        assert own <= set(texts[name]) and all(is_within(hash_text(text)[:8], 0.5) for text in own)
+        assert 300 <= sum(lengths) < 300 + max(lengths)
+    with pytest.raises(InputError, match=r"The share 0.01 of domain 'b' holds \d+ tokens, fewer than 300; set"):
+        draw(tmp_path, tmp_path / "manifest", tokenizer, 300, 0.01, field)
 
 
 def words(path: Path, size: int) -> Path:

@@ -33,7 +33,17 @@ def train(tmp_path, texts, vocabulary="300", share="1", threads="1"):
                 "--rejects",
                 "0",
             ),
-            *("--validation-share", "0.5", "--share", share, "--vocabulary", vocabulary, "--end-of-text", END),
+            *(
+                "--validation-share",
+                "0.5",
+                "--held-out",
+                "--share",
+                share,
+                "--vocabulary",
+                vocabulary,
+                "--end-of-text",
+                END,
+            ),
             *("--threads", threads, "--out", str(out)),
         ]
     )

@@ -133,3 +133,18 @@ def test_a_list_of_files_may_be_a_file(workplace: Path) -> None:
     (workplace / "raw/files.txt").write_text("")
     done = call(workplace, "results/mine/entropy.csv", "-n")
     assert "corpus/train: no file matches '@raw/files.txt'" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("validation", "jobs"),
+    [
+        ({"share": 0.1}, {}),
+        ({"share": 0.1, "tokens": 1000}, {"draw_validation": 1, "hash_validation": 1}),
+        ("raw/part0/file0.jsonl", {"hash_validation": 1}),
+        ({"a": "raw/part0/file0.jsonl", "b": "raw/part0/file2.jsonl"}, {"hash_validation": 1}),
+    ],
+)
+def test_validation_documents_are_known_before_training_shards(workplace: Path, validation, jobs) -> None:
+    mine(workplace, train="raw/part1/*.jsonl", validation=validation)
+    found = planned(workplace, "results/mine/tokens/train.parquet")
+    assert {name: found[name] for name in found if "validation" in name} == jobs

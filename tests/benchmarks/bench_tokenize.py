@@ -107,7 +107,7 @@ def time_script(files: list[str], tokenizer: Path, cores: int, folder: Path) -> 
                 "all",
             ),
             *("--labels", "{}", "--cut-characters", "null", "--rejects", "0"),
-            *("--validation-share", "0", "--sample-documents", "10000", "--threads", str(cores)),
+            *("--validation-share", "0", "--held-out", "--sample-documents", "10000", "--threads", str(cores)),
             *("--train", str(folder / "train"), "--validation", str(folder / "validation")),
         ]
     )

@@ -185,16 +185,32 @@ def raw_files(dataset, split, patterns):
         yield from ((name_file(path, folder), path, size) for path, size in found)
 
 
+def validation_kind(dataset):
+    """How a dataset's validation documents are found: share (by hash), tokens (so many are drawn) or files."""
+    validation = config["datasets"][dataset]["corpus"]["validation"]
+    keys = [
+        key
+        for key in ("tokens", "share")
+        if isinstance(validation, dict) and isinstance(validation.get(key), (int, float))
+    ]
+    return keys[0] if keys else "files"
+
+
 def plan_shards(dataset):
     """All shards of a dataset by name."""
     corpus = config["datasets"][dataset]["corpus"]
-    by_hash = isinstance(corpus["validation"], dict) and "share" in corpus["validation"]
+    by_hash = validation_kind(dataset) == "share"
+    published = corpus["validation"]
+    if validation_kind(dataset) == "tokens":
+        published = {
+            domain: f"results/{dataset}/held_out/{domain}.jsonl" for domain in config["datasets"][dataset]["domains"]
+        }
     if "harvest" in corpus:
         train = {domain: f"results/{dataset}/corpus/{domain}.jsonl" for domain in corpus["harvest"]}
     else:
         train = corpus["train"]
     planned = {}
-    for split, source in (("train", train), ("validation", {} if by_hash else corpus["validation"])):
+    for split, source in (("train", train), ("validation", {} if by_hash else published)):
         for domain, patterns in (source if isinstance(source, dict) else {None: source}).items():
             files = raw_files(dataset, split, patterns)
             for name, paths in group_files(files, corpus["shard_megabytes"] * 10**6):
@@ -302,9 +318,29 @@ def is_remote(path):
     return "://" in path
 
 
+def local_files(dataset, paths):
+    """Inputs that stand for raw files: those far away are none, drawn validation files are one folder."""
+    drawn = Path("results", dataset, "held_out")
+    return list(
+        dict.fromkeys(str(drawn) if Path(path).parent == drawn else path for path in paths if not is_remote(path))
+    )
+
+
 def shard_files(wildcards):
-    """Local files of one shard; those far away are no inputs, since Snakemake would have to ask for each."""
-    return [path for path in shards(wildcards.dataset)[wildcards.shard].files if not is_remote(path)]
+    """Inputs of one shard."""
+    return local_files(wildcards.dataset, shards(wildcards.dataset)[wildcards.shard].files)
+
+
+def shard_hashes(wildcards):
+    """Hashes of the documents that a shard of training files must leave out."""
+    published = shards(wildcards.dataset)[wildcards.shard].split == "train"
+    return [f"results/{wildcards.dataset}/held_out.hashes"] if published else []
+
+
+def published_hashes(wildcards):
+    """Those that the tokenizer must not be trained on; drawn ones are of the share that it does not read."""
+    published = validation_kind(wildcards.dataset) == "files"
+    return [f"results/{wildcards.dataset}/held_out.hashes"] if published else []
 
 
 def shard_settings(wildcards):
@@ -326,8 +362,17 @@ def training_files(wildcards):
 
 
 def corpus_files(wildcards):
-    """Those of them that are local."""
-    return [path for path in training_files(wildcards) if not is_remote(path)]
+    return local_files(wildcards.dataset, training_files(wildcards))
+
+
+def validation_paths(wildcards):
+    """All files of validation documents."""
+    own = [shard for shard in shards(wildcards.dataset).values() if shard.split == "validation"]
+    return [path for shard in own for path in shard.files]
+
+
+def validation_files(wildcards):
+    return local_files(wildcards.dataset, validation_paths(wildcards))
 
 
 def digest(names):

@@ -40,6 +40,7 @@ rule train_tokenizer:
     """Train the dataset's tokenizer on its training documents."""
     input:
         files=corpus_files,
+        held_out=published_hashes,
     output:
         "results/{dataset}/tokenizer.json",
     log:
@@ -71,6 +72,7 @@ rule train_tokenizer:
             --cut-characters {params.cut_characters:q} \
             --rejects {params.rejects:q} \
             --validation-share {params.validation_share:q} \
+            --held-out {input.held_out:q} \
             --share {params.share:q} \
             --vocabulary {params.vocabulary:q} \
             --end-of-text {params.end_of_text:q} \
@@ -105,11 +107,88 @@ rule fetch_tokenizer:
         """
 
 
+rule draw_validation:
+    """Draw a fixed number of validation tokens of each domain from the training files."""
+    input:
+        tokenizer="results/{dataset}/tokenizer.json",
+        files=corpus_files,
+    output:
+        directory("results/{dataset}/held_out"),
+    log:
+        "results/{dataset}/logs/draw_validation.log",
+    benchmark:
+        "results/{dataset}/benchmarks/draw_validation.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        shards="results/{dataset}/shards.jsonl",
+        files=digest(training_files),
+        formats=as_json("datasets/{dataset}/corpus/formats"),
+        text_field=setting("corpus/text_field"),
+        domain_field=as_json("datasets/{dataset}/corpus/domain_field"),
+        domains=setting("domains"),
+        labels=as_json("datasets/{dataset}/corpus/labels"),
+        cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
+        rejects=setting("corpus/rejects"),
+        tokens=setting("corpus/validation/tokens"),
+        share=setting("corpus/validation/share"),
+    shell:
+        r"""
+        python workflow/scripts/draw_validation.py \
+            --shards {params.shards:q} \
+            --tokenizer {input.tokenizer:q} \
+            --formats {params.formats:q} \
+            --text-field {params.text_field:q} \
+            --domain-field {params.domain_field:q} \
+            --domains {params.domains:q} \
+            --labels {params.labels:q} \
+            --cut-characters {params.cut_characters:q} \
+            --rejects {params.rejects:q} \
+            --tokens {params.tokens:q} \
+            --share {params.share:q} \
+            --out {output:q} \
+            2>{log:q}
+        """
+
+
+rule hash_validation:
+    """Hashes of the documents in validation files, which no training shard may hold."""
+    input:
+        files=validation_files,
+    output:
+        "results/{dataset}/held_out.hashes",
+    log:
+        "results/{dataset}/logs/hash_validation.log",
+    benchmark:
+        "results/{dataset}/benchmarks/hash_validation.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        shards="results/{dataset}/shards.jsonl",
+        files=digest(validation_paths),
+        formats=as_json("datasets/{dataset}/corpus/formats"),
+        text_field=setting("corpus/text_field"),
+        cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
+        rejects=setting("corpus/rejects"),
+    shell:
+        r"""
+        python workflow/scripts/hash_validation.py \
+            --shards {params.shards:q} \
+            --formats {params.formats:q} \
+            --text-field {params.text_field:q} \
+            --cut-characters {params.cut_characters:q} \
+            --rejects {params.rejects:q} \
+            --out {output:q} \
+            2>{log:q}
+        """
+
+
 rule tokenize_shard:
     """Read the raw files of a shard once; write rows, counts, samples and a report of both splits."""
     input:
         tokenizer="results/{dataset}/tokenizer.json",
         files=shard_files,
+        held_out=shard_hashes,
     output:
         train=directory("results/{dataset}/shards/train/{shard}"),
         validation=directory("results/{dataset}/shards/validation/{shard}"),
@@ -150,6 +229,7 @@ rule tokenize_shard:
             --cut-characters {params.cut_characters:q} \
             --rejects {params.rejects:q} \
             --validation-share {params.validation_share:q} \
+            --held-out {input.held_out:q} \
             --sample-documents {params.sample_documents:q} \
             --threads {threads} \
             --train {output.train:q} \

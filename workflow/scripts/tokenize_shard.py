@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from tokenizers import Tokenizer
 
-from bimix.documents import Reader, hash_text, is_within
+from bimix.documents import Reader, hash_text, is_within, split_hashes
 from bimix.errors import InputError, run
 from bimix.ngrams import NgramCounter
 from bimix.outputs import replacing_folder, write_json
@@ -30,6 +30,7 @@ from bimix.sources import read_records
 
 BATCH_CHARACTERS = 2**20  # texts encoded together: enough for all threads, some 100 MB of encodings at most
 SPLITS = ("train", "validation")
+Document = tuple[str, str, str, bytes]  # split, domain, text, hash
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -51,6 +52,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--cut-characters", type=json.loads, required=True, help="longest document; null: no cutting")
     parser.add_argument("--rejects", type=float, required=True, help="share of records that may be rejected")
     parser.add_argument("--validation-share", type=float, required=True, help="share held out of a shard split by hash")
+    parser.add_argument(
+        "--held-out", type=Path, nargs="*", required=True, help="hashes of documents that are left out of training"
+    )
     parser.add_argument("--sample-documents", type=int, required=True, help="size of the sample of each domain")
     parser.add_argument("--threads", type=int, required=True, help="threads of the tokenizer")
     parser.add_argument("--train", type=Path, required=True, help="folder to write")
@@ -78,7 +82,8 @@ def main(argv: list[str] | None = None) -> None:
         folders = {split: stack.enter_context(replacing_folder(getattr(options, split))) for split in SPLITS}
         streams: dict[tuple[str, str], Stream] = {}
         progress = Progress()
-        documents = read_documents(reader, shard.files, options.formats, share)
+        held_out = HeldOut(split_hashes(b"".join(path.read_bytes() for path in options.held_out)))
+        documents = held_out.leave_out(read_documents(reader, shard.files, options.formats, share))
         for batch in batches(documents):
             encodings = tokenizer.encode_batch_fast([text for _, _, text, _ in batch], add_special_tokens=False)
             for (split, domain, text, key), encoding in zip(batch, encodings, strict=True):
@@ -102,6 +107,7 @@ def main(argv: list[str] | None = None) -> None:
                     "kept": reader.kept,
                     "rejected": dict(sorted(reader.rejected.items())),
                 },
+                "in_validation": held_out.documents,
                 "sequence_length": options.sequence_length,
                 "vocabulary": vocabulary,
                 "domains": {name: stream.report() for (own, name), stream in sorted(streams.items()) if own == split},
@@ -125,9 +131,7 @@ def load_tokenizer(path: Path, end_of_text: str) -> tuple[Tokenizer, int]:
     return tokenizer, end
 
 
-def read_documents(
-    reader: Reader, files: Iterable[str], formats: dict[str, str], share: float
-) -> Iterator[tuple[str, str, str, bytes]]:
+def read_documents(reader: Reader, files: Iterable[str], formats: dict[str, str], share: float) -> Iterator[Document]:
     """Split, domain, text and hash of each document of the files."""
     for name in files:
         records = read_records(name, formats, reader.text_field, reader.domain_field)
@@ -136,7 +140,22 @@ def read_documents(
             yield "validation" if is_within(key[:8], share) else "train", domain, text, key
 
 
-def batches(documents: Iterable[tuple[str, str, str, bytes]]) -> Iterator[list[tuple[str, str, str, bytes]]]:
+class HeldOut:
+    """Leaves documents out of training whose hash is among `keys`, and counts them."""
+
+    def __init__(self, keys: frozenset[bytes]) -> None:
+        self.keys = keys
+        self.documents = 0
+
+    def leave_out(self, documents: Iterable[Document]) -> Iterator[Document]:
+        for split, domain, text, key in documents:
+            if split == "train" and key in self.keys:
+                self.documents += 1
+            else:
+                yield split, domain, text, key
+
+
+def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Documents in lists of BATCH_CHARACTERS characters or a little more."""
     batch, characters = [], 0
     for document in documents:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from bimix.documents import Reader, hash_text, is_within
+from bimix.documents import Reader, hash_text, is_within, split_hashes
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
 from bimix.shards import read_shards
@@ -27,6 +27,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--cut-characters", type=json.loads, required=True, help="longest document; null: no cutting")
     parser.add_argument("--rejects", type=float, required=True, help="share of records that may be rejected")
     parser.add_argument("--validation-share", type=float, required=True, help="share held out by hash: not read here")
+    parser.add_argument(
+        "--held-out", type=Path, nargs="*", required=True, help="hashes of validation documents: not read either"
+    )
     parser.add_argument("--share", type=float, required=True, help="share of the other documents to train on, by hash")
     parser.add_argument("--vocabulary", type=int, required=True, help="number of tokens")
     parser.add_argument("--end-of-text", required=True, help="token that is put after each document")
@@ -50,7 +53,14 @@ def main(argv: list[str] | None = None) -> None:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    texts = read_texts(reader, files, options.formats, options.validation_share, options.share)
+    held_out = split_hashes(b"".join(path.read_bytes() for path in options.held_out))
+    texts = (
+        text
+        for text, key in read_texts(reader, files, options.formats)
+        if not is_within(key[:8], options.validation_share)
+        and is_within(key[8:], options.share)
+        and key not in held_out
+    )
     tokenizer.train_from_iterator(texts, trainer)
     reader.check()
     if tokenizer.get_vocab_size() < options.vocabulary:
@@ -62,15 +72,11 @@ def main(argv: list[str] | None = None) -> None:
         tokenizer.save(str(temporary))
 
 
-def read_texts(
-    reader: Reader, files: list[str], formats: dict[str, str], validation_share: float, share: float
-) -> Iterator[str]:
-    """Texts of the chosen training documents."""
+def read_texts(reader: Reader, files: list[str], formats: dict[str, str]) -> Iterator[tuple[str, bytes]]:
+    """Texts and their hashes."""
     for name in files:
         for text, _ in reader.read(read_records(name, formats, reader.text_field, None), name):
-            key = hash_text(text)
-            if not is_within(key[:8], validation_share) and is_within(key[8:], share):
-                yield text
+            yield text, hash_text(text)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,85 @@
+"""Draw a fixed number of validation tokens of each domain from the training files.
+
+manifest of the shards, their raw files, tokenizer.json -> a folder with {domain}.jsonl, the drawn documents
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from bimix.documents import Reader, hash_text, is_within
+from bimix.errors import InputError, run
+from bimix.outputs import replacing_folder
+from bimix.shards import Shard, read_shards
+from bimix.sources import read_records, write_field
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
+    parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
+    parser.add_argument("--formats", type=json.loads, required=True, help="{ending: lines, parquet or text}, JSON")
+    parser.add_argument("--text-field", required=True, help="dotted name of the field that holds the text")
+    parser.add_argument("--domain-field", type=json.loads, required=True, help="dotted name, JSON; null: by file")
+    parser.add_argument("--domains", nargs="+", required=True, help="domains of the dataset")
+    parser.add_argument("--labels", type=json.loads, required=True, help="{domain: value of its field}, JSON")
+    parser.add_argument("--cut-characters", type=json.loads, required=True, help="longest document; null: no cutting")
+    parser.add_argument("--rejects", type=float, required=True, help="share of records that may be rejected")
+    parser.add_argument("--tokens", type=int, required=True, help="tokens to draw of each domain, or a little more")
+    parser.add_argument("--share", type=float, required=True, help="share of the documents that may be drawn, by hash")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write")
+    options = parser.parse_args(argv)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one document at a time
+    tokenizer = Tokenizer.from_file(str(options.tokenizer))
+    tokenizer.encode_special_tokens = True
+    with options.shards.open(encoding="utf-8") as lines:
+        shards = [shard for shard in read_shards(lines).values() if shard.split == "train"]
+
+    missing = dict.fromkeys(options.domains, options.tokens)
+    with replacing_folder(options.out) as folder, ExitStack() as stack:
+        files = {
+            domain: stack.enter_context((folder / f"{domain}.jsonl").open("w", encoding="utf-8")) for domain in missing
+        }
+        seen: set[bytes] = set()
+        for text, domain in read_documents(options, shards, missing):
+            key = hash_text(text)
+            if is_within(key[:8], options.share) and missing[domain] > 0 and key not in seen:
+                seen.add(key)
+                missing[domain] -= len(tokenizer.encode(text, add_special_tokens=False)) + 1
+                print(json.dumps(write_field(options.text_field, text), ensure_ascii=False), file=files[domain])
+        for domain, tokens in missing.items():
+            if tokens > 0:
+                raise InputError(
+                    f"The share {options.share:g} of domain {domain!r} holds {options.tokens - tokens:,} tokens, fewer "
+                    f"than {options.tokens:,}; set validation.tokens lower or validation.share higher."
+                )
+
+
+def read_documents(
+    options: argparse.Namespace, shards: list[Shard], missing: dict[str, int]
+) -> Iterator[tuple[str, str]]:
+    """Documents of the files in an order drawn by hash, until no domain is missing any; full domains' files are skipped."""
+    files = [(hash_text(path), path, shard.domain) for shard in shards for path in shard.files]
+    for _, path, domain in sorted(files):
+        if domain and missing[domain] <= 0:
+            continue
+        field = None if domain else options.domain_field
+        own = {options.labels.get(name, name): name for name in ([domain] if domain else options.domains)}
+        reader = Reader(options.text_field, field, own, options.cut_characters, options.rejects)
+        for document in reader.read(read_records(path, options.formats, options.text_field, field), path):
+            yield document
+            if max(missing[name] for name in own.values()) <= 0:
+                break
+        reader.check()
+        if max(missing.values()) <= 0:
+            return
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
