@@ -57,6 +57,8 @@ class Chain:
                         shard,
                         "--tokenizer",
                         str(self.folder / "tokenizer.json"),
+                        "--backend",
+                        "tokenizers",
                         "--end-of-text",
                         "END",
                     ),

@@ -1,5 +1,6 @@
 """One pass over raw files: nothing is lost, nothing is half-written, no text writes a special token."""
 
+import importlib.util
 import json
 import random
 from pathlib import Path
@@ -15,6 +16,7 @@ import hash_validation
 import index_tokens
 import tokenize_shard
 import train_tokenizer
+from bimix import encoders
 from bimix.documents import cut_text, hash_text, is_within
 from bimix.errors import InputError
 from bimix.shards import Shard, write_shards
@@ -77,6 +79,7 @@ def tokenize(
         "shards": str(list_shard(folder, files, split, None)),
         "shard": "s",
         "tokenizer": str(tokenizer),
+        "backend": "tokenizers",
         "end-of-text": END,
         "sequence-length": "16",
         "formats": FORMATS,
@@ -241,6 +244,44 @@ def test_so_many_validation_tokens_are_drawn(tmp_path, tokenizer, mixed):
         assert 300 <= sum(lengths) < 300 + max(lengths)
     with pytest.raises(InputError, match=r"The share 0.01 of domain 'b' holds \d+ tokens, fewer than 300; set"):
         draw(tmp_path, tmp_path / "manifest", tokenizer, 300, 0.01, field)
+
+
+NEEDS_GIGATOKEN = pytest.mark.skipif(
+    importlib.util.find_spec("gigatoken") is None, reason="the optional backend gigatoken is not installed"
+)
+
+
+@NEEDS_GIGATOKEN
+@pytest.mark.parametrize("which", ["own", "neox"])
+def test_backends_write_the_same_bytes(tmp_path, tokenizer, which):
+    if which == "neox" and not NEOX.exists():
+        pytest.skip("the GPT-NeoX tokenizer is not at ../shared/data/tokenizer")
+    texts = [text for text in odd_texts(random.Random(7)) if text]
+    file = write_records(tmp_path / "raw.jsonl", [{"text": text} for text in texts])
+    for backend in ("tokenizers", "gigatoken"):
+        only = {"domains": "c", "domain-field": "null", "backend": backend}
+        report = tokenize(tmp_path / backend, [file], NEOX if which == "neox" else tokenizer, **only)["train"]
+        assert report["encoder"]["backend"] == backend
+    assert report["encoder"]["compared_tokens"] > 1000
+    for path in (tmp_path / "tokenizers" / "train" / "s").iterdir():
+        if path.name != "report.json":
+            assert path.read_bytes() == (tmp_path / "gigatoken" / "train" / "s" / path.name).read_bytes()
+
+
+@NEEDS_GIGATOKEN
+def test_a_backend_that_differs_is_not_used(tmp_path, tokenizer, monkeypatch):
+    def wrong(definition):
+        encode = encoders.reference_encoder(definition)
+        return lambda texts: [ids[::-1] for ids in encode(texts)]
+
+    monkeypatch.setitem(encoders.BACKENDS, "gigatoken", wrong)
+    file = write_records(tmp_path / "raw.jsonl", [{"text": f"text {number}"} for number in range(50)])
+    only = {"domains": "c", "domain-field": "null"}
+    tokenize(tmp_path / "a", [file], tokenizer, **only)
+    report = tokenize(tmp_path / "b", [file], tokenizer, backend="gigatoken", **only)["train"]
+    assert report["encoder"]["backend"] == "tokenizers"
+    assert "gigatoken: it gives other ids for" in report["encoder"]["refused"]
+    assert (tmp_path / "a/train/s/c.bin").read_bytes() == (tmp_path / "b/train/s/c.bin").read_bytes()
 
 
 def words(path: Path, size: int) -> Path:

@@ -1,55 +1,85 @@
-"""Tokens per second of tokenize_shard.py beside a pool of processes (one document a call, as Megatron does), in one run.
+"""Tokens per second of tokenize_shard.py, by backend, beside what others use, on the same text and cores in one run.
 
-JSON lines and a tokenizer.json -> tokens/s of each, their ratio, and the share of the time that counting takes
+JSON lines and a tokenizer.json -> tokens/s of a pool of processes (one document a call, as Megatron's preprocessing
+does), of datasets.map (where `datasets` is installed), of the script with each backend; the share of counting; the time
+and memory of merging the counts of many shards
 
-    python tests/benchmarks/bench_tokenize.py --tokenizer tokenizer.json --cores 2 corpus.jsonl.zst ...
+    python tests/benchmarks/bench_tokenize.py --tokenizer tokenizer.json --cores 2 --merge 1000 corpus.jsonl.zst ...
 """
 
 import argparse
+import importlib.util
 import json
 import multiprocessing
 import os
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 import numpy as np
+import polars as pl
 import smart_open
 from tokenizers import Tokenizer
 
-import tokenize_shard
 from bimix.ngrams import NgramCounter
 from bimix.shards import Shard, write_shards
 
+SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
 LENGTH = 1024
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
     parser.add_argument("--cores", type=int, required=True, help="processes of the pool, threads of the script")
+    parser.add_argument("--merge", type=int, required=True, help="shards whose counts are merged")
     parser.add_argument("files", nargs="+", help="JSON lines with the field text")
     options = parser.parse_args(argv)
 
-    pool_tokens, pool_seconds = time_pool(options.files, options.tokenizer, options.cores)
     with tempfile.TemporaryDirectory() as folder:
-        tokens, seconds = time_script(options.files, options.tokenizer, options.cores, Path(folder))
-        ids = np.fromfile(Path(folder) / "train" / "all.bin", dtype="<u2").reshape(-1, LENGTH)
+        routes = {"pool of processes": time_pool}
+        if importlib.util.find_spec("datasets"):
+            routes["datasets.map"] = time_map
+        routes["script, tokenizers"] = lambda *rest: time_script("tokenizers", *rest)
+        if importlib.util.find_spec("gigatoken"):
+            routes["script, gigatoken"] = lambda *rest: time_script("gigatoken", *rest)
+        compare(routes, options, Path(folder))
+        merge_many(Path(folder) / "train" / "all", options.merge, Path(folder) / "merge")
+
+
+def compare(
+    routes: dict[str, Callable[[list[str], Path, int, Path], tuple[int, float]]],
+    options: argparse.Namespace,
+    folder: Path,
+) -> None:
+    """Print tokens/s of each route and the share of counting in the script's."""
+    results = {}
+    for name, route in routes.items():
+        results[name] = route(options.files, options.tokenizer, options.cores, folder)
+        tokens, seconds = results[name]
+        print(f"{name:20} {tokens:12,} tokens {tokens / seconds / 1e6:8.3f} Mtokens/s", end="")
+        print(
+            "".join(
+                f"   {results[other][1] / seconds:6.2f} x {other}" for other in list(routes)[:2] if other in results
+            )
+        )
+    if len({tokens for tokens, _ in results.values()}) > 1:
+        raise SystemExit("The routes made different numbers of tokens of the same text.")
+    ids = np.fromfile(folder / "train" / "all" / "all.bin", dtype="<u2").reshape(-1, LENGTH)
     counter, started = NgramCounter(2**16), time.perf_counter()
     for rows in np.array_split(ids, max(1, len(ids) // 256)):
         counter.add(rows)
     counter.pairs()
     counting = time.perf_counter() - started
-    if tokens != pool_tokens:
-        raise SystemExit(f"The routes made {tokens} and {pool_tokens} tokens of the same text.")
-    print(f"pool of processes   {tokens / pool_seconds / 1e6:6.3f} Mtokens/s")
-    print(f"tokenize_shard.py   {tokens / seconds / 1e6:6.3f} Mtokens/s   {pool_seconds / seconds:.2f} times the pool")
-    print(
-        f"counting alone      {counting / ids.size * 1e9:6.1f} ns/token   {counting / seconds:.1%} of the script's time"
+    shares = ", ".join(
+        f"{counting / seconds:.1%} of {name}" for name, (_, seconds) in results.items() if "script" in name
     )
+    print(f"counting alone       {counting / ids.size * 1e9:.1f} ns/token: {shares}")
 
 
 def start_worker(path: str) -> None:
@@ -64,7 +94,7 @@ def encode_line(line: bytes) -> list[int]:
     return TOKENIZER.encode(json.loads(line)["text"]).ids
 
 
-def time_pool(files: list[str], tokenizer: Path, cores: int) -> tuple[int, float]:
+def time_pool(files: list[str], tokenizer: Path, cores: int, folder: Path) -> tuple[int, float]:
     """Tokens and seconds of a pool that writes its ids to a file."""
     started, tokens = time.perf_counter(), 0
     context = multiprocessing.get_context("spawn")
@@ -77,42 +107,83 @@ def time_pool(files: list[str], tokenizer: Path, cores: int) -> tuple[int, float
     return tokens, time.perf_counter() - started
 
 
-def time_script(files: list[str], tokenizer: Path, cores: int, folder: Path) -> tuple[int, float]:
-    """Tokens and seconds of the script: rows, counts, sample and report, on disk."""
-    shards = folder / "shards.jsonl"
-    shards.write_text(write_shards([Shard("all", "train", None, tuple(files))]))
+MAP = """
+import json, sys
+from datasets import Dataset
+from transformers import PreTrainedTokenizerFast
+import smart_open
+files, tokenizer, cores, cache = json.loads(sys.argv[1])
+fast = PreTrainedTokenizerFast(tokenizer_file=tokenizer)
+def records():
+    for name in files:
+        with smart_open.open(name, "rb") as lines:
+            for line in lines:
+                yield {"text": json.loads(line)["text"]}
+data = Dataset.from_generator(records, cache_dir=cache)
+mapped = data.map(lambda batch: {"ids": [ids + [0] for ids in fast(batch["text"])["input_ids"]]},
+    batched=True, num_proc=cores, remove_columns=["text"])
+print(sum(map(len, mapped["ids"])))
+"""
+
+
+def time_map(files: list[str], tokenizer: Path, cores: int, folder: Path) -> tuple[int, float]:
+    """Tokens and seconds of datasets.map with as many processes, batches of 1,000, read and written by arrow."""
     started = time.perf_counter()
-    tokenize_shard.main(
-        [
-            *(
-                "--shards",
-                str(shards),
-                "--shard",
-                "all",
-                "--tokenizer",
-                str(tokenizer),
-                "--end-of-text",
-                "<|endoftext|>",
-            ),
-            *(
-                "--sequence-length",
-                str(LENGTH),
-                "--formats",
-                '{".jsonl": "lines"}',
-                "--text-field",
-                "text",
-                "--domain-field",
-                "null",
-                "--domains",
-                "all",
-            ),
-            *("--labels", "{}", "--cut-characters", "null", "--rejects", "0"),
-            *("--validation-share", "0", "--held-out", "--sample-documents", "10000", "--threads", str(cores)),
-            *("--train", str(folder / "train"), "--validation", str(folder / "validation")),
-        ]
+    settings = json.dumps([[str(Path(name).resolve()) for name in files], str(tokenizer), cores, str(folder / "cache")])
+    environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", MAP, settings], capture_output=True, text=True, check=True, env=environment
     )
+    return int(done.stdout.splitlines()[-1]), time.perf_counter() - started
+
+
+def time_script(backend: str, files: list[str], tokenizer: Path, cores: int, folder: Path) -> tuple[int, float]:
+    """Tokens and seconds of the script, Python's start included: rows, counts, sample and report, on disk."""
+    shards = folder / "shards.jsonl"
+    shards.write_text(write_shards([Shard("all", "train", "all", tuple(files))]))
+    arguments = [
+        *("--shards", str(shards), "--shard", "all", "--tokenizer", str(tokenizer), "--backend", backend),
+        *("--end-of-text", "<|endoftext|>", "--sequence-length", str(LENGTH), "--formats", '{".jsonl": "lines"}'),
+        *("--text-field", "text", "--domain-field", "null", "--domains", "all", "--labels", "{}"),
+        *("--cut-characters", "null", "--rejects", "0", "--validation-share", "0", "--held-out"),
+        *("--sample-documents", "10000", "--threads", str(cores)),
+        *("--train", str(folder / "train/all"), "--validation", str(folder / "validation/all")),
+    ]
+    started = time.perf_counter()
+    peak = run_script("tokenize_shard.py", arguments)
     seconds = time.perf_counter() - started
-    return json.loads((folder / "train" / "report.json").read_text())["domains"]["all"]["tokens"], seconds
+    print(f"peak memory {peak:.0f} MB, ", end="")
+    report = json.loads((folder / "train/all/report.json").read_text())
+    if report["encoder"]["backend"] != backend:
+        raise SystemExit(f"The backend was refused: {report['encoder']['refused']}.")
+    return report["domains"]["all"]["tokens"], seconds
+
+
+def run_script(name: str, arguments: list[str]) -> float:
+    """Run a script in a process of its own; its peak memory in MB."""
+    process = subprocess.Popen([sys.executable, str(SCRIPTS / name), *arguments])
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{name} failed.")
+    return usage.ru_maxrss / 1024
+
+
+def merge_many(shard: Path, copies: int, folder: Path) -> None:
+    """Print time and peak memory of merging the counts of one shard so many times, in a process of its own."""
+    folder.mkdir()
+    index = {"domain": ["all"] * copies, "rows": [1] * copies, "path": []}
+    for copy in range(copies):
+        for ending in ("bigrams", "unigrams"):
+            (folder / f"{copy}.{ending}.parquet").hardlink_to(shard / f"all.{ending}.parquet")
+        index["path"].append(str(folder / f"{copy}.bin"))
+    pl.DataFrame(index).write_parquet(folder / "index.parquet")
+    arguments = ["--index", folder / "index.parquet", "--domain", "all"]
+    arguments += ["--bigrams", folder / "bigrams.parquet", "--unigrams", folder / "unigrams.parquet"]
+    started = time.perf_counter()
+    peak = run_script("merge_counts.py", [str(argument) for argument in arguments])
+    seconds = time.perf_counter() - started
+    pairs = len(pl.read_parquet(folder / "bigrams.parquet"))
+    print(f"merging {copies} shards of {pairs:,} pairs: {seconds:.1f} s, peak memory {peak:.0f} MB")
 
 
 if __name__ == "__main__":

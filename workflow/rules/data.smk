@@ -199,6 +199,8 @@ rule tokenize_shard:
     conda:
         "../../envs/analysis.yaml"
     threads: 2
+    resources:  # which encodes is no parameter: the ids are the same, so nothing runs again when it changes
+        backend=setting("corpus/backend"),
     params:
         end_of_text=setting("tokenizer/end_of_text"),
         sequence_length=setting("sequence_length"),
@@ -219,6 +221,7 @@ rule tokenize_shard:
             --shards {params.shards:q} \
             --shard {wildcards.shard:q} \
             --tokenizer {input.tokenizer:q} \
+            --backend {resources.backend} \
             --end-of-text {params.end_of_text:q} \
             --sequence-length {params.sequence_length:q} \
             --formats {params.formats:q} \

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import polars as pl
 from tokenizers import Tokenizer
 
 from bimix.documents import Reader, hash_text, is_within, split_hashes
+from bimix.encoders import BACKENDS, Encoder
 from bimix.errors import InputError, run
 from bimix.ngrams import NgramCounter
 from bimix.outputs import replacing_folder, write_json
@@ -38,6 +40,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
     parser.add_argument("--shard", required=True, help="name of the shard to read")
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
+    parser.add_argument("--backend", choices=BACKENDS, required=True, help="what encodes; the ids are the same")
     parser.add_argument("--end-of-text", required=True, help="token that is put after each document")
     parser.add_argument("--sequence-length", type=int, required=True, help="tokens in a row")
     parser.add_argument("--formats", type=json.loads, required=True, help="{ending: lines, parquet or text}, JSON")
@@ -74,28 +77,35 @@ def main(argv: list[str] | None = None) -> None:
     os.environ["RAYON_NUM_THREADS"] = str(options.threads)
     os.environ["TOKENIZERS_PARALLELISM"] = "true"
     share = {"train": 0.0, "validation": 1.0, "hash": options.validation_share}[shard.split]
-    tokenizer, end = load_tokenizer(options.tokenizer, options.end_of_text)
-    vocabulary = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
+    definition, end, vocabulary, special = load_tokenizer(options.tokenizer, options.end_of_text)
+    encoder = Encoder(options.backend, definition, special)
+    end = np.array([end], dtype=np.uint32)
 
     reader = Reader(options.text_field, domain_field, domains, options.cut_characters, options.rejects)
     with ExitStack() as stack:
         folders = {split: stack.enter_context(replacing_folder(getattr(options, split))) for split in SPLITS}
+        counter = stack.enter_context(ThreadPoolExecutor(max_workers=1))
         streams: dict[tuple[str, str], Stream] = {}
         progress = Progress()
         held_out = HeldOut(split_hashes(b"".join(path.read_bytes() for path in options.held_out)))
         documents = held_out.leave_out(read_documents(reader, shard.files, options.formats, share))
+        counting: Future[None] | None = None
         for batch in batches(documents):
-            encodings = tokenizer.encode_batch_fast([text for _, _, text, _ in batch], add_special_tokens=False)
-            for (split, domain, text, key), encoding in zip(batch, encodings, strict=True):
+            encoded = encoder.encode([text for _, _, text, _ in batch])
+            for (split, domain, text, key), ids in zip(batch, encoded, strict=True):
                 if (split, domain) not in streams:
                     stream = Stream(
                         folders[split] / domain, options.sequence_length, vocabulary, options.sample_documents
                     )
                     streams[split, domain] = stack.enter_context(stream)
-                streams[split, domain].add(text, key, [*encoding.ids, end])
-            for stream in streams.values():
-                stream.pack()
+                streams[split, domain].add(text, key, [ids, end])
+            # rows are written and counted while the next batch is read and encoded; sorting does not hold the lock
+            if counting:
+                counting.result()
+            counting = counter.submit(pack, [(stream, stream.take()) for stream in streams.values()])
             progress.show(sum(stream.tokens for stream in streams.values()))
+        if counting:
+            counting.result()
         reader.check()
         for stream in streams.values():
             stream.finish()
@@ -107,6 +117,7 @@ def main(argv: list[str] | None = None) -> None:
                     "kept": reader.kept,
                     "rejected": dict(sorted(reader.rejected.items())),
                 },
+                "encoder": encoder.account,
                 "in_validation": held_out.documents,
                 "sequence_length": options.sequence_length,
                 "vocabulary": vocabulary,
@@ -115,20 +126,18 @@ def main(argv: list[str] | None = None) -> None:
             write_json(folders[split] / "report.json", report)
 
 
-def load_tokenizer(path: Path, end_of_text: str) -> tuple[Tokenizer, int]:
-    """The tokenizer, set so that no text can write a special token, and the id of its end of text."""
+def load_tokenizer(path: Path, end_of_text: str) -> tuple[str, int, int, list[str]]:
+    """The tokenizer's definition, the id of its end of text, the number of its ids and its special tokens."""
     definition = json.loads(path.read_text(encoding="utf-8"))
     for token in definition.get("added_tokens", []):
         # some files list the end of text as an ordinary added token, which a document could then write
         token["special"] = token["special"] or token["content"] == end_of_text
+    special = [token["content"] for token in definition.get("added_tokens", []) if token["special"]]
     tokenizer = Tokenizer.from_str(json.dumps(definition))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    tokenizer.encode_special_tokens = True
     end = tokenizer.token_to_id(end_of_text)
     if end is None:
         raise InputError(f"{path} has no token {end_of_text!r}; set end_of_text to the one that ends its documents.")
-    return tokenizer, end
+    return json.dumps(definition), end, max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1, special
 
 
 def read_documents(reader: Reader, files: Iterable[str], formats: dict[str, str], share: float) -> Iterator[Document]:
@@ -138,6 +147,12 @@ def read_documents(reader: Reader, files: Iterable[str], formats: dict[str, str]
         for text, domain in reader.read(records, name):
             key = hash_text(text)
             yield "validation" if is_within(key[:8], share) else "train", domain, text, key
+
+
+def pack(streams: list[tuple["Stream", list[np.ndarray]]]) -> None:
+    """Write and count what came in."""
+    for stream, ids in streams:
+        stream.pack(ids)
 
 
 class HeldOut:
@@ -177,7 +192,7 @@ class Stream:
         self.counter = NgramCounter(vocabulary)
         self.smallest = Smallest(sample)
         self.digest = hashlib.blake2b(digest_size=16)
-        self.waiting: list[int] = []
+        self.waiting: list[np.ndarray] = []
         self.documents = self.tokens = self.rows = 0
 
     def __enter__(self) -> "Stream":
@@ -189,7 +204,7 @@ class Stream:
         self.bin.close()
         self.texts.close()
 
-    def add(self, text: str, key: bytes, ids: list[int]) -> None:
+    def add(self, text: str, key: bytes, ids: list[np.ndarray]) -> None:
         """Take in one document and its ids, the end of text included."""
         self.documents += 1
         self.waiting += ids
@@ -198,11 +213,17 @@ class Stream:
             line = json.dumps({"key": key.hex(), "text": text}, ensure_ascii=False)
             self.texts.write(line.encode("utf-8") + b"\n")
 
-    def pack(self) -> None:
-        """Cut the ids that came in since the last call into rows; write and count them."""
-        self.tokens += len(self.waiting)
-        rows = self.packer.add(np.array(self.waiting, dtype=self.packer.left.dtype))
-        self.waiting = []
+    def take(self) -> list[np.ndarray]:
+        """Ids that came in since the last call."""
+        taken, self.waiting = self.waiting, []
+        self.tokens += sum(map(len, taken))
+        return taken
+
+    def pack(self, ids: list[np.ndarray]) -> None:
+        """Cut ids into rows; write and count them."""
+        if not ids:
+            return
+        rows = self.packer.add(np.concatenate(ids))
         self.rows += len(rows)
         self.bin.write(rows)
         self.digest.update(rows)
