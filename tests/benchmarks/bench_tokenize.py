@@ -87,6 +87,7 @@ def start_worker(path: str) -> None:
     global TOKENIZER
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     TOKENIZER = Tokenizer.from_file(path)
+    TOKENIZER.encode_special_tokens = True
 
 
 def encode_line(line: bytes) -> list[int]:
@@ -113,7 +114,8 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerFast
 import smart_open
 files, tokenizer, cores, cache = json.loads(sys.argv[1])
-fast = PreTrainedTokenizerFast(tokenizer_file=tokenizer)
+fast = PreTrainedTokenizerFast(tokenizer_file=tokenizer, split_special_tokens=True)
+fast.backend_tokenizer.encode_special_tokens = True
 def records():
     for name in files:
         with smart_open.open(name, "rb") as lines:

@@ -47,6 +47,7 @@ def complete_dataset(dataset):
         complete_observed(dataset)
         return
     block["corpus"] = config["corpus"] | block["corpus"]
+    block["entropy"] = config["entropy"] | block.get("entropy", {})
     for model, settings in block.get("training", {}).items():
         if model not in config["models"]:
             refuse(

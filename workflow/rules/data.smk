@@ -388,3 +388,53 @@ rule measure_entropy:
             --out {output:q} \
             2>{log:q}
         """
+
+
+rule trace_entropy:
+    """Entropies of every domain against the tokens they are estimated from."""
+    input:
+        index="results/{dataset}/tokens/train.parquet",
+    output:
+        "results/{dataset}/entropy_curves.csv",
+    log:
+        "results/{dataset}/logs/trace_entropy.log",
+    benchmark:
+        "results/{dataset}/benchmarks/trace_entropy.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        domains=setting("domains"),
+        tokens=setting("entropy/curve_tokens"),
+    shell:
+        r"""
+        python workflow/scripts/trace_entropy.py \
+            --index {input.index:q} \
+            --domains {params.domains:q} \
+            --tokens {params.tokens:q} \
+            --out {output:q} \
+            2>{log:q}
+        """
+
+
+rule compare_choices:
+    """How much each choice of an entropy estimate moves the mixtures."""
+    input:
+        script="workflow/scripts/compare_choices.py",
+        entropy="results/{dataset}/entropy.csv",
+        curves="results/{dataset}/entropy_curves.csv",
+    output:
+        "results/{dataset}/tables/entropy_choices.csv",
+    log:
+        "results/{dataset}/logs/compare_choices.log",
+    benchmark:
+        "results/{dataset}/benchmarks/compare_choices.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/compare_choices.py \
+            --entropy {input.entropy:q} \
+            --curves {input.curves:q} \
+            --out {output:q} \
+            2>{log:q}
+        """

@@ -33,6 +33,35 @@ rule plot_entropy:
         """
 
 
+rule plot_curves:
+    """Entropies of the domains against the tokens they are estimated from."""
+    input:
+        curves="results/{dataset}/entropy_curves.csv",
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_curves.py",
+    output:
+        figure=report(
+            "results/{dataset}/figures/entropy_curves.svg",
+            caption="../report/curves.rst",
+            category="2 Mixtures",
+            subcategory="{dataset}",
+            labels={"shows": "Entropy against tokens seen"},
+        ),
+    log:
+        "results/{dataset}/logs/plot_curves.log",
+    benchmark:
+        "results/{dataset}/benchmarks/plot_curves.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/plot_curves.py \
+            --curves {input.curves:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """
+
+
 rule plot_mixtures:
     """All mixtures side by side."""
     input:
@@ -445,7 +474,12 @@ rule summarize_results:
         mixture_figures="results/{dataset}/figures/mixtures.svg",
         entropy_figure=branch(
             lookup("datasets/{dataset}/corpus", within=config, default=None),
-            then="results/{dataset}/figures/entropy.svg",
+            then=["results/{dataset}/figures/entropy.svg", "results/{dataset}/figures/entropy_curves.svg"],
+            otherwise=[],
+        ),
+        entropy_choices=branch(
+            lookup("datasets/{dataset}/corpus", within=config, default=None),
+            then="results/{dataset}/tables/entropy_choices.csv",
             otherwise=[],
         ),
         law_figures=collect(

@@ -54,6 +54,10 @@ rule weigh_entropies:
     """Softmax of one entropy measure over the domains (paper Sec. 4, Candidate Mixtures)."""
     input:
         entropy="results/{dataset}/entropy.csv",
+        curves=branch(
+            lookup("datasets/{dataset}/entropy/tokens", within=config),
+            cases={"all": [], "equal": "results/{dataset}/entropy_curves.csv"},
+        ),
     output:
         mixture="results/{dataset}/mixtures/{measure}.json",
     log:
@@ -64,11 +68,15 @@ rule weigh_entropies:
         dataset=TRAINED,
     conda:
         "../../envs/analysis.yaml"
+    params:
+        estimator=setting("entropy/estimator"),
     shell:
         r"""
         python workflow/scripts/weigh_entropies.py \
             --entropy {input.entropy:q} \
             --measure {wildcards.measure:q} \
+            --estimator {params.estimator:q} \
+            --curves {input.curves:q} \
             --out {output.mixture:q} \
             2>{log:q}
         """

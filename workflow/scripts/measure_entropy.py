@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.entropy import ESTIMATORS, coverage, marginal_counts, von_neumann
+from bimix.entropy import ESTIMATORS, marginal_counts, measure_counts, von_neumann
 from bimix.errors import run
 from bimix.outputs import write_table
 
@@ -37,33 +37,15 @@ def main(argv: list[str] | None = None) -> None:
     for domain, unigrams, bigrams, moment in zip(
         options.domains, options.unigrams, options.bigrams, options.moments, strict=True
     ):
-        measured = measure_counts(pl.read_parquet(unigrams), pl.read_parquet(bigrams))
+        tokens, pairs = pl.read_parquet(unigrams), pl.read_parquet(bigrams)
+        first = marginal_counts(pairs["first"].to_numpy(), pairs["n"].to_numpy())
+        measured = measure_counts(tokens["n"].to_numpy(), first, pairs["n"].to_numpy())
         with np.load(moment) as sums:
             documents, zeros = int(sums["documents"]), int(sums["zeros"])
             nats = von_neumann(sums["gram"], documents)
         measured.append({"measure": "VNE", "nats": nats, "documents": documents, "zeros": zeros})
         entries += [{"domain": domain} | entry for entry in measured]
     write_table(pl.DataFrame(entries, schema=SCHEMA), options.out)
-
-
-def measure_counts(unigrams: pl.DataFrame, bigrams: pl.DataFrame) -> list[dict[str, object]]:
-    """SE, JE and CE = JE - H(first), each by every estimator, with what tells how far to trust them."""
-    tokens, pairs = unigrams["n"].to_numpy(), bigrams["n"].to_numpy()
-    first = marginal_counts(bigrams["first"].to_numpy(), pairs)
-    shannon = {name: estimate(tokens) for name, estimate in ESTIMATORS.items()}
-    joint = {name: estimate(pairs) for name, estimate in ESTIMATORS.items()}
-    conditional = {name: max(0.0, joint[name] - estimate(first)) for name, estimate in ESTIMATORS.items()}
-    seen = {"tokens": int(tokens.sum()), "pairs": int(pairs.sum())}
-    return [
-        {"measure": "SE", **shannon, "tokens": seen["tokens"], **diagnostics(tokens)},
-        {"measure": "JE", **joint, **seen, **diagnostics(pairs)},
-        {"measure": "CE", **conditional, **seen, **diagnostics(pairs)},
-    ]
-
-
-def diagnostics(counts: np.ndarray) -> dict[str, object]:
-    """Distinct values, those seen once, and the share of the probability that the distinct ones cover."""
-    return {"distinct": len(counts), "singletons": int((counts == 1).sum()), "coverage": coverage(counts)}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Mix the domains by the softmax of one of their entropies.
 
-entropy.csv -> mixtures/{se,je,ce,vne}.json
+entropy.csv (and entropy_curves.csv for equal tokens) -> mixtures/{se,je,ce,vne}.json
 """
 
 import argparse
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from bimix.entropy import ESTIMATORS
 from bimix.errors import InputError, run
 from bimix.mixtures import as_mixture, softmax
 from bimix.outputs import write_json
@@ -18,12 +19,25 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entropy", type=Path, required=True, help="one row per domain and measure, csv")
     parser.add_argument("--measure", required=True, help="se, je, ce or vne")
+    parser.add_argument("--estimator", choices=ESTIMATORS, required=True, help="nats: plug-in, the paper's")
+    parser.add_argument(
+        "--curves", type=Path, nargs="*", required=True, help="entropies by tokens: take those of equal tokens"
+    )
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
-    rows = pl.read_csv(options.entropy).filter(pl.col("measure") == options.measure.upper()).sort("domain")
+    measure = options.measure.upper()
+    rows = pl.read_csv(options.entropy).filter(pl.col("measure") == measure).sort("domain")
+    if measure != "VNE":  # which takes equally many documents of all domains, and has no other estimate
+        for path in options.curves:
+            rows = pl.read_csv(path).filter(pl.col("measure") == measure, pl.col("equal")).sort("domain")
     if rows.is_empty():
         raise InputError(f"{options.entropy} has no row of the measure {options.measure.upper()}.")
-    write_json(options.out, as_mixture(rows["domain"].to_list(), softmax(rows["nats"].to_numpy())))
+    write_json(
+        options.out,
+        as_mixture(
+            rows["domain"].to_list(), softmax(rows["nats" if measure == "VNE" else options.estimator].to_numpy())
+        ),
+    )
 
 
 if __name__ == "__main__":

@@ -45,6 +45,27 @@ def marginal_counts(first: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.add.reduceat(counts, starts)
 
 
+def measure_counts(tokens: np.ndarray, first: np.ndarray, pairs: np.ndarray) -> list[dict[str, object]]:
+    """SE, JE and CE = JE - H(first), each by every estimator, with what tells how far to trust them.
+
+    Counts of tokens, of pairs of neighbours and of the first tokens of those pairs.
+    """
+    shannon = {name: estimate(tokens) for name, estimate in ESTIMATORS.items()}
+    joint = {name: estimate(pairs) for name, estimate in ESTIMATORS.items()}
+    conditional = {name: max(0.0, joint[name] - estimate(first)) for name, estimate in ESTIMATORS.items()}
+    seen = {"tokens": int(tokens.sum()), "pairs": int(pairs.sum())}
+    return [
+        {"measure": "SE", **shannon, "tokens": seen["tokens"], **diagnostics(tokens)},
+        {"measure": "JE", **joint, **seen, **diagnostics(pairs)},
+        {"measure": "CE", **conditional, **seen, **diagnostics(pairs)},
+    ]
+
+
+def diagnostics(counts: np.ndarray) -> dict[str, object]:
+    """Distinct values, those seen once, and the share of the probability that the distinct ones cover."""
+    return {"distinct": len(counts), "singletons": int((counts == 1).sum()), "coverage": coverage(counts)}
+
+
 def von_neumann(gram: np.ndarray, documents: int) -> float:
     """Von Neumann entropy -sum l log l over the eigenvalues l of V'V/N, for unit rows V (N, d) (paper App. A).
 

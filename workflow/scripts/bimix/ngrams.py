@@ -43,7 +43,7 @@ class NgramCounter:
     """Unigram and bigram counts of rows that arrive in pieces.
 
     Rows are held back until they fill a block; tables of similar size are merged, so each count is moved a
-    logarithmic number of times. Memory: a block, and the distinct pairs once or twice.
+    logarithmic number of times. Counts may be asked for at any time. Memory: a block, and the distinct pairs once or twice.
     """
 
     def __init__(self, vocabulary: int) -> None:
@@ -63,7 +63,9 @@ class NgramCounter:
     def _count(self) -> None:
         rows = np.concatenate(self.pending)
         self.pending, self.waiting = [], 0
-        self.unigrams += np.bincount(rows.ravel(), minlength=len(self.unigrams)).astype(np.uint64)
+        found = np.bincount(rows.ravel(), minlength=len(self.unigrams)).astype(np.uint64)
+        found[: len(self.unigrams)] += self.unigrams
+        self.unigrams = found
         table = count_sorted(np.sort(pair_codes(rows)))
         while self.tables and len(self.tables[-1][0]) <= 2 * len(table[0]):
             table = merge_counts(self.tables.pop(), table)
