@@ -23,7 +23,8 @@ def main(argv: list[str] | None = None) -> None:
 
     curves = read_table(options.curves)
     domains = curves["domain"].unique().sort().to_list()
-    colours = figures.styles(domains)
+    looks = [(colour, marker) for marker in figures.OTHER_MARKERS for colour in figures.OTHERS]
+    colours = dict(zip(domains, looks * (1 + len(domains) // len(looks)), strict=False))
     figure, axes = figures.grid(3, width=2.9, height=2.6)
     equal = curves.filter(pl.col("equal"))["tokens"].first()
     for axis, measure in zip(axes, ["SE", "JE", "CE"], strict=True):
