@@ -27,6 +27,7 @@ datasets:
     domains: [sea, kitchen (all)]
     corpus:
       train: corpus/*.jsonl
+      shard_megabytes: 0.0001
       validation: {share: 0.2}
       text_field: text
       domain_field: meta.kind
