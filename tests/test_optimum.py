@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from bimix.errors import InputError
-from bimix.optimum import feasible_bounds, power_sum_optimum
+from bimix.laws import predict
+from bimix.optimum import feasible_bounds, optimum, power_sum_optimum, run_bounds
 
 
 def problem(seed, m):
@@ -109,3 +110,23 @@ def test_infeasible_bounds_are_refused_with_the_numbers(arguments, words):
     with pytest.raises(InputError) as error:
         feasible_bounds(["a", "b"], **arguments)
     assert words in str(error.value)
+
+
+def test_a_domain_that_did_not_answer_keeps_the_least_proportion_seen():
+    values = {"A": 1.0, "alpha": 0.1, "B": 20.0, "beta": 0.4, "C": 2.0}
+    document = {
+        "law": "bimix",
+        "domains": ["a", "b", "c"],
+        "loss_domains": ["a", "b", "c"],
+        "steps": [10, 20, 30],
+        "coefficients": {"a": values, "b": values, "c": values | {"alpha": 0.0}},
+        "proportions_seen": {domain: {"min": 0.2, "max": 0.5} for domain in "abc"},
+        "tokens_per_step": None,
+    }
+    shares = optimum(document, 30, None, *run_bounds(document, 30))
+    assert np.allclose(shares, [0.4, 0.4, 0.2])
+    shares = optimum(document, 30, None, *run_bounds(document, 30, lower={"c": 0.0}))
+    assert np.allclose(shares, [0.5, 0.5, 0.0])
+    assert np.isfinite(predict(document, shares[None, :], np.array([30]))).all()
+    shares = optimum(document, 30, None, *run_bounds(document, 30, upper={"c": 0.1}))
+    assert np.allclose(shares, [0.45, 0.45, 0.1])

@@ -148,9 +148,15 @@ def feasible_bounds(domains, lower=None, upper=None, max_epochs=None, tokens=Non
 def run_bounds(document, step, lower=None, upper=None, max_epochs=None, tokens=None, run_tokens=None):
     """The bounds of `feasible_bounds` for a run of `step` steps; max_epochs None or infinite: any number of epochs.
 
+    A domain whose own alpha was fitted as 0 keeps the least proportion that was seen, unless `lower` names it: the data
+    did not tell what it needs, which is no reason to drop it.
+
     `run_tokens`: of the run; without it the step times the tokens per step of the fitted runs. Errors: max_epochs without the
     tokens there are or the tokens of the run.
     """
+    seen = document["proportions_seen"]
+    floors = {domain: seen[domain]["min"] for domain in unanswered(document) if domain in seen}
+    lower = {domain: min(floor, (upper or {}).get(domain, 1)) for domain, floor in floors.items()} | (lower or {})
     if max_epochs is None or max_epochs == float("inf"):
         return feasible_bounds(document["domains"], lower, upper)
     if not tokens:
@@ -163,6 +169,11 @@ def run_bounds(document, step, lower=None, upper=None, max_epochs=None, tokens=N
             )
         run_tokens = step * document["tokens_per_step"]
     return feasible_bounds(document["domains"], lower, upper, max_epochs, tokens, run_tokens)
+
+
+def unanswered(document) -> list[str]:
+    """Training domains whose loss did not answer to their own proportion in the fitted runs: alpha 0 in bimix's law."""
+    return [domain for domain, values in document["coefficients"].items() if values.get("alpha") == 0]
 
 
 def transfer_optimum(document, step, target, lower, upper) -> np.ndarray:

@@ -106,7 +106,7 @@ def warnings(document: dict) -> list[str]:
         if coefficients.get("alpha") == 0:
             sentences.append(
                 f"alpha of {domain} is at its bound 0: in these runs its loss did not fall with its proportion, "
-                "so the optimum gives it no more than its lower bound."
+                "so the optimum keeps it at the least proportion that was seen, or at the lower bound you set."
             )
         if coefficients.get("C") == 0 and len(document["steps"]) > 1:
             sentences.append(f"C of {domain} is at its bound 0: these steps show no floor of the loss yet.")

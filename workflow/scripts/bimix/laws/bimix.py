@@ -50,8 +50,9 @@ def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
     alpha = np.array([values["alpha"] for values in coefficients.values()])
     factor, constant = bracket(coefficients, seen, steps)
     own = proportions[:, columns]
-    if (own <= 0).any():
-        domain = list(coefficients)[int(np.argwhere(own <= 0)[0, 1])]
+    undefined = (own <= 0) & (alpha > 0)  # r^-0 is 1, at 0 too
+    if undefined.any():
+        domain = list(coefficients)[int(np.argwhere(undefined)[0, 1])]
         raise InputError(
             f"a mixture has proportion 0 of {domain}: the bimix law is not defined there; use the law transfer."
         )
