@@ -183,6 +183,9 @@ def test_a_truncated_checkpoint_falls_back_to_the_one_before(corpus: Path, tmp_p
     newest.write_bytes(newest.read_bytes()[:1000])
     assert "cannot be read" in execute(command(corpus, tmp_path))
     assert same_results(tmp_path, undisturbed)
+    for path in (tmp_path / "state").glob("step-*.pt"):
+        path.write_bytes(path.read_bytes()[:1000])
+    assert "None of the 2 checkpoints" in execute(command(corpus, tmp_path), expected=1)
 
 
 @pytest.mark.slow

@@ -55,11 +55,19 @@ def save(folder: Path, state: dict) -> None:
 
 
 def load_latest(folder: Path) -> tuple[dict | None, list[str]]:
-    """The newest state that can be read, or None; and one sentence for each that could not."""
+    """The newest state that can be read, None where there is none; and one sentence for each that could not be read.
+
+    Checkpoints of which none can be read are an InputError: a run is not begun anew behind its owner's back.
+    """
     complaints = []
     for path in sorted(folder.glob("step-*.pt"), reverse=True):
         try:
             return torch.load(path, map_location="cpu", weights_only=True), complaints
         except Exception as error:  # torch.load raises whatever the damaged archive or pickle provokes
             complaints.append(f"{path} cannot be read ({type(error).__name__}); the checkpoint before it is used.")
+    if complaints:
+        raise InputError(
+            f"None of the {len(complaints)} checkpoints in {folder} can be read. Nothing was touched: give a good one back, or"
+            f" move that folder away to train anew."
+        )
     return None, complaints

@@ -1,4 +1,4 @@
-"""Observed losses as arrays: the two tidy tables that every law reads, checked row by row (DESIGN section 3).
+"""Observed losses as arrays: the two tidy tables that every law reads, checked row by row.
 
 losses:   mixture, step, domain, loss        loss in nats per token; further columns are ignored, but for
           seed (optional)                    of repeated runs of a mixture, which are averaged, and tokens (optional)

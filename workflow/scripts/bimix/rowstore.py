@@ -11,7 +11,7 @@ OPEN_FILES = 512
 
 
 class RowStore:
-    """Rows of `domains` as `index` lists them (domain, path, rows, tokens, documents, dtype; METHODS of the README).
+    """Rows of `domains` as `index` lists them (domain, path, rows, tokens, documents, dtype, digest).
 
     `open_rows(path, dtype, rows)` gives an array-like (rows, row length) for one file, a memory map as a rule; at most
     512 are kept open, so that thousands of shards do not exhaust the system's maps.

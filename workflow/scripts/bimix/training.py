@@ -191,7 +191,7 @@ def largest_micro_batch(accelerator: Accelerator, model: nn.Module, rows: int, r
 
 @torch.no_grad()
 def evaluate(accelerator: Accelerator, model: nn.Module, validation: list[np.ndarray], micro_batch: int) -> list[float]:
-    """Loss in nats per token of each domain on its `validation` rows, summed in fp64 over all processes (METHODS 2)."""
+    """Loss in nats per token of each domain on its `validation` rows, summed in fp64 over all processes."""
     sums = torch.zeros(len(validation), dtype=torch.float64, device=accelerator.device)
     for domain, rows in enumerate(validation):
         own = rows[own_slice(len(rows), accelerator.process_index, accelerator.num_processes)]
