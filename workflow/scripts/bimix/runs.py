@@ -1,15 +1,19 @@
-"""What is written of a run besides its weights: what defines it, how it went, its losses as a table."""
+"""What is written of a run besides its weights: what defines it, how it went, its losses as a table, its weights."""
 
+import json
 import platform
 from dataclasses import asdict
+from pathlib import Path
 
 import accelerate
 import numpy as np
 import polars as pl
 import torch
-from accelerate import Accelerator
+from safetensors.torch import save_file
 
-from bimix.model import Shape
+from bimix.model import Shape, Transformer
+from bimix.outputs import replacing
+from bimix.session import Session
 from bimix.training import Recipe
 
 
@@ -28,14 +32,15 @@ def fingerprint(shape: Shape, recipe: Recipe, mixture: dict[str, float], indices
     return settings
 
 
-def describe(shape: Shape, recipe: Recipe, row_length: int, seconds: float, accelerator: Accelerator) -> dict:
+def describe(session: Session, seconds: float) -> dict:
     """The content of run.json; `seconds` of all attempts that led here."""
-    tokens = recipe.steps * recipe.batch_rows * row_length
+    accelerator, recipe, shape = session.accelerator, session.recipe, session.shape
+    tokens = recipe.steps * session.step_tokens
     on_gpu = accelerator.device.type == "cuda"
     return {
         "parameters": shape.parameters,
         "tokens": tokens,
-        "flops": tokens * shape.flops_per_token(row_length),
+        "flops": tokens * shape.flops_per_token(session.train.row_length),
         "seconds": round(seconds, 1),
         "tokens_per_second": round(tokens / seconds),
         "processes": accelerator.num_processes,
@@ -53,12 +58,19 @@ def describe(shape: Shape, recipe: Recipe, row_length: int, seconds: float, acce
     }
 
 
-def loss_table(history: list, domains: list[str], step_tokens: int) -> pl.DataFrame:
+def loss_table(session: Session, history: list) -> pl.DataFrame:
     """One row per evaluation and domain: step, tokens read until then, domain, loss in nats per token."""
     rows = [
-        (step, step * step_tokens, domain, loss)
+        (step, step * session.step_tokens, domain, loss)
         for step, losses in history
-        for domain, loss in zip(domains, losses, strict=True)
+        for domain, loss in zip(session.domains, losses, strict=True)
     ]
     schema = {"step": pl.Int64, "tokens": pl.Int64, "domain": pl.String, "loss": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def write_weights(model: Transformer, path: Path) -> None:
+    """Write a model's weights as safetensors, its shape in the metadata."""
+    weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
+    with replacing(path) as temporary:
+        save_file(weights, temporary, metadata={"shape": json.dumps(asdict(model.shape))})

@@ -69,10 +69,11 @@ def own_slice(rows: int, process: int, processes: int) -> slice:
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of one update: this process's `rows` (own rows, length), the global batch's `counts` (m,) of domains and,
-    after it, the rows `taken` (m,) of each domain since the run began."""
+    """Rows of one update: this process's `rows` (own rows, length) of the domains numbered `chosen` (own rows,), the
+    global batch's `counts` (m,) of domains and, after it, the rows `taken` (m,) of each domain since the run began."""
 
     rows: Tensor
+    chosen: np.ndarray
     counts: np.ndarray
     taken: np.ndarray
 
@@ -94,7 +95,7 @@ def batches(
             recipe.seed, store.domains, proportions, store.sizes, taken, recipe.batch_rows
         )
         rows = torch.from_numpy(store.read(chosen[own], numbers[own]))
-        yield Batch(rows.pin_memory() if pinned else rows, after - taken, after)
+        yield Batch(rows.pin_memory() if pinned else rows, chosen[own], after - taken, after)
         taken = after
 
 

@@ -1,0 +1,98 @@
+"""The command line that all training scripts share, and the session it stands for."""
+
+import argparse
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import torch
+from accelerate import Accelerator
+from accelerate.utils import DistributedDataParallelKwargs
+from tokenizers import Tokenizer
+
+from bimix.errors import InputError
+from bimix.model import Shape
+from bimix.rowstore import RowStore
+from bimix.session import Session
+from bimix.training import Recipe
+
+
+def training_parser(description: str) -> argparse.ArgumentParser:
+    """A parser of the flags that every training has: tokens, shape, recipe, device, state."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--train", type=Path, required=True, help="token index of the training split, parquet")
+    parser.add_argument("--validation", type=Path, required=True, help="token index of the validation split, parquet")
+    parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json, for the size of the vocabulary")
+    parser.add_argument("--shape", type=json.loads, required=True, help="layers, width and heads, JSON")
+    parser.add_argument("--recipe", type=json.loads, required=True, help="fields of training.Recipe, JSON")
+    parser.add_argument("--processes", type=int, required=True, help="processes asked of the launcher")
+    parser.add_argument("--micro-batch", required=True, help="rows at once on one process; auto: as memory allows")
+    parser.add_argument("--loss-chunk", required=True, help="tokens whose scores exist at once, or all")
+    parser.add_argument("--compile", action="store_true", help="compile the model; pays on a GPU")
+    parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
+    parser.add_argument("--max-seconds", type=float, help="save the state and stop after so long")
+    parser.add_argument("--state", type=Path, required=True, help="folder of the checkpoints")
+    return parser
+
+
+def open_session(options: argparse.Namespace) -> Session:
+    """The session of a parsed command line; SIGTERM, SIGINT and the deadline become its wish to stop."""
+    wants_to_stop = wish(options.max_seconds)
+    recipe = Recipe(**options.recipe)
+    indices = {split: pl.read_parquet(getattr(options, split)) for split in ("train", "validation")}
+    domains = sorted(indices["validation"]["domain"].unique().to_list())
+    train, validation = (RowStore(index, domains, open_rows) for index in indices.values())
+    vocabulary = Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()
+    return Session(
+        accelerator=start(options, recipe),
+        shape=Shape(**options.shape, vocabulary=vocabulary),
+        recipe=recipe,
+        indices=indices,
+        domains=domains,
+        train=train,
+        held=[validation.first(number, recipe.validation_rows) for number in range(len(domains))],
+        loss_chunk=None if options.loss_chunk == "all" else int(options.loss_chunk),
+        micro_batch=None if options.micro_batch == "auto" else int(options.micro_batch),
+        compiled=options.compile,
+        wants_to_stop=wants_to_stop,
+    )
+
+
+def wish(max_seconds: float | None) -> Callable[[], bool]:
+    """Whether a signal has come or `max_seconds` have passed since now."""
+    begun, signals = time.monotonic(), []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, frame: signals.append(received))
+    return lambda: bool(signals) or (max_seconds is not None and time.monotonic() - begun > max_seconds)
+
+
+def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
+    """The accelerator, of just as many processes as were asked for."""
+    accelerator = Accelerator(
+        cpu=options.cpu,
+        mixed_precision=recipe.precision,
+        log_with="tensorboard",
+        project_dir=options.state.parent,
+        kwargs_handlers=[DistributedDataParallelKwargs(gradient_as_bucket_view=True)],
+    )
+    if accelerator.num_processes != options.processes:
+        raise InputError(
+            f"{options.processes} processes were asked for but {accelerator.num_processes} started;"
+            f" check the launcher's --num_processes and --multi_gpu."
+        )
+    if accelerator.device.type == "cpu":
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
+    return accelerator
+
+
+def open_rows(path: str, dtype: str, rows: int) -> np.ndarray:
+    """Map one file of `rows` rows; a file of another size is refused."""
+    mapped = np.memmap(path, dtype=np.dtype(dtype).newbyteorder("<"), mode="r")
+    if len(mapped) % rows:
+        raise InputError(f"{path} holds {len(mapped)} ids, which do not make {rows} rows; tokenise its shard again.")
+    return mapped.reshape(rows, -1)

@@ -1,0 +1,220 @@
+"""A training from its last checkpoint to its end, whatever one of its updates does.
+
+What updates a model is a method: plain pretraining here, others beside it. A session is what the runs of one process
+share: the device, the tokens, the settings, the wish to stop. A run is a folder of checkpoints, held by a lock.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from bimix import checkpoints
+from bimix.errors import InputError
+from bimix.model import Shape, Transformer
+from bimix.rowstore import RowStore
+from bimix.training import Batch, Recipe, Watch, ahead, batches, build_optimizer, evaluate, largest_micro_batch, update
+
+STOPPED = 75  # exit status, the sysexits code for "try again": the state is saved, the run is not finished
+PROGRESS_SECONDS = 10
+LOOK_EVERY = {"cpu": 1, "cuda": 16}  # updates between two looks at the device, each of which waits for it
+LOG_EVERY = 16  # updates between two points of a curve in TensorBoard
+
+
+@dataclass
+class Session:
+    """What the runs of one process share; `loss_chunk` and `micro_batch` None: the whole, as memory allows."""
+
+    accelerator: Accelerator
+    shape: Shape
+    recipe: Recipe
+    indices: dict[str, pl.DataFrame]
+    domains: list[str]
+    train: RowStore
+    held: list[np.ndarray]
+    loss_chunk: int | None
+    micro_batch: int | None
+    compiled: bool
+    wants_to_stop: Callable[[], bool]
+
+    @property
+    def step_tokens(self) -> int:
+        """Tokens that one update reads."""
+        return self.recipe.batch_rows * self.train.row_length
+
+    def say(self, sentence: str) -> None:
+        """Print a sentence once, on standard error."""
+        self.accelerator.print(sentence, file=sys.stderr, flush=True)
+
+
+class Method(Protocol):
+    """What one update does, and what must be saved of it beside the model and the optimizer."""
+
+    def update(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
+        """Make update `step`; this process's share of the loss and the gradient norm, both on the device."""
+
+    def state_dict(self) -> dict:
+        """What goes into a checkpoint: tensors, numbers, lists and dicts of them."""
+
+    def load_state_dict(self, state: dict) -> None:
+        """Go on from what `state_dict` gave."""
+
+
+@dataclass
+class Running:
+    """A run under way: `plain` is the model as written here, `model` and `optimizer` are as Accelerate prepared them."""
+
+    session: Session
+    plain: Transformer
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    micro_batch: int
+
+
+@dataclass
+class Plain:
+    """Plain pretraining: every update lowers the mean loss of its rows."""
+
+    running: Running
+
+    def update(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
+        session = self.running.session
+        own = self.running.model, self.running.optimizer
+        return update(session.accelerator, *own, batch.rows, session.recipe, step, self.running.micro_batch)
+
+    def state_dict(self) -> dict:
+        return {}
+
+    def load_state_dict(self, state: dict) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that came to its end: its model, losses [[step, [loss of each domain]]], seconds of all attempts together,
+    and the state of its method."""
+
+    model: Transformer
+    history: list
+    seconds: float
+    method: dict
+
+
+@contextmanager
+def holding(session: Session, folder: Path, fingerprint: dict) -> Iterator[None]:
+    """Hold a run's folder for this launch: no other launch and no other configuration may write there."""
+    held = None
+    if session.accelerator.is_main_process:
+        held = checkpoints.lock(folder)
+        checkpoints.claim(folder, fingerprint)
+    session.accelerator.wait_for_everyone()
+    try:
+        yield
+        session.accelerator.wait_for_everyone()
+    finally:
+        if held is not None:
+            held.close()
+
+
+def train(
+    session: Session, folder: Path, proportions: np.ndarray, method: Callable[[Running], Method] = Plain
+) -> Finished | None:
+    """Train on `proportions` (m,) of the domains, checkpoints in `folder`; None: stopped on a wish, the state saved."""
+    accelerator, recipe, domains = session.accelerator, session.recipe, session.domains
+    begun = time.monotonic()
+    torch.manual_seed(recipe.seed)
+    plain = Transformer(session.shape, loss_chunk=session.loss_chunk)
+    state, complaints = checkpoints.load_latest(folder)
+    for complaint in complaints:
+        session.say(complaint)
+    if state is None:
+        state = {"step": 0, "taken": [0] * len(domains), "history": [], "seconds": 0.0}
+    else:
+        plain.load_state_dict(state.pop("model"))
+    optimizer = build_optimizer(plain.to(accelerator.device), recipe)
+    if "optimizer" in state:
+        optimizer.load_state_dict(state.pop("optimizer"))
+    if session.compiled:
+        plain.compile(dynamic=False)
+    model, optimizer = accelerator.prepare(plain, optimizer)
+    own_rows = -(-recipe.batch_rows // accelerator.num_processes)
+    micro_batch = session.micro_batch or largest_micro_batch(accelerator, model, own_rows, session.train.row_length)
+    advance = method(Running(session, plain, model, optimizer, micro_batch))
+    advance.load_state_dict(state.pop("method", {}))
+    session.say(
+        f"{session.shape.parameters:,} parameters on {accelerator.num_processes} x {accelerator.device.type},"
+        f" {micro_batch} of {own_rows} rows at once, update {state['step']} of {recipe.steps}"
+    )
+
+    def seconds() -> float:
+        return state["seconds"] + time.monotonic() - begun
+
+    def save() -> None:
+        if accelerator.is_main_process:
+            parts = {"model": plain.state_dict(), "optimizer": optimizer.optimizer.state_dict()}
+            checkpoints.save(folder, state | parts | {"method": advance.state_dict(), "seconds": seconds()})
+
+    feed = batches(
+        session.train,
+        proportions,
+        recipe,
+        np.array(state["taken"], dtype=np.int64),
+        recipe.steps - state["step"],
+        accelerator.process_index,
+        accelerator.num_processes,
+        pinned=accelerator.device.type == "cuda",
+    )
+    watch, first, first_at, said_at = Watch(accelerator), state["step"], time.monotonic(), time.monotonic()
+    for batch in feed if accelerator.device.type == "cpu" else ahead(feed):
+        loss, norm = advance.update(batch, state["step"])
+        state["step"] += 1
+        state["taken"] = batch.taken.tolist()
+        step = state["step"]
+        watch.note(step, batch.counts, loss, norm)
+        if step % LOOK_EVERY[accelerator.device.type] and not recipe.evaluates(step):
+            continue
+
+        stop, bad = watch.look(session.wants_to_stop)
+        if bad is not None:
+            raise InputError(not_finite(*bad, domains, recipe))
+        speed = (step - first) / (time.monotonic() - first_at)
+        tokens_per_second = speed * session.step_tokens
+        own_loss = float(loss) * accelerator.num_processes
+        if time.monotonic() - said_at > PROGRESS_SECONDS:
+            said_at = time.monotonic()
+            left = (recipe.steps - step) / speed
+            progress = f"loss {own_loss:.4f}, {tokens_per_second:,.0f} tokens/s, {left:,.0f} s left"
+            session.say(f"step {step}/{recipe.steps}, {progress}")
+        if step % LOG_EVERY == 0:
+            curves = {"loss": own_loss, "learning_rate": recipe.rate(step - 1), "gradient_norm": float(norm)}
+            curves["tokens_per_second"] = tokens_per_second
+            accelerator.log({f"training/{name}": value for name, value in curves.items()}, step=step)
+        if recipe.evaluates(step):
+            losses = evaluate(accelerator, model, session.held, micro_batch)
+            state["history"].append([step, losses])
+            by_domain = zip(domains, losses, strict=True)
+            accelerator.log({f"validation/{domain}": loss for domain, loss in by_domain}, step=step)
+            session.say(f"step {step}: average validation loss {sum(losses) / len(losses):.4f}")
+        if recipe.evaluates(step) or stop:
+            save()
+        if stop and step < recipe.steps:
+            session.say(f"Stopped at step {step} with the state saved; start again to go on.")
+            return None
+    return Finished(plain, state["history"], seconds(), advance.state_dict())
+
+
+def not_finite(step: int, counts: np.ndarray, loss: float, norm: float, domains: list[str], recipe: Recipe) -> str:
+    rows = ", ".join(f"{domain} {count}" for domain, count in zip(domains, counts.tolist(), strict=True) if count)
+    return (
+        f"At step {step} the loss is {loss} and the gradient norm {norm}, at a rate of {recipe.rate(step - 1):.3g} and with"
+        f" these rows in the batch: {rows}. The checkpoints before it are kept; lower the rate or look at that text."
+    )
