@@ -124,6 +124,67 @@ def test_other_steps_of_a_dataset_repeat_its_runs_and_no_others(built: Path) -> 
     assert "tokenize_shard" not in jobs
 
 
+def with_group(names: list[str]) -> dict:
+    settings = yaml.safe_load(SETTINGS)
+    settings["datasets"] = json.loads(json.dumps(settings["datasets"]))
+    settings["datasets"]["mini"]["groups"]["entropy"] = names
+    return settings
+
+
+@pytest.mark.slow
+def test_a_figure_is_drawn_again_alone(built: Path) -> None:
+    target = "results/mini/figures/mixtures.svg"
+    assert planned(built, target, "--force", "--configfile", "mini.yaml") == {"plot_mixtures": 1}
+    (built / target).unlink()
+    assert planned(built, target, "--configfile", "mini.yaml") == {"plot_mixtures": 1}
+
+
+@pytest.mark.slow
+def test_a_new_law_is_fitted_to_the_old_losses(built: Path) -> None:
+    target = "results/mini/laws/atom/exponential/entropy/coefficients.json"
+    assert planned(built, target, "--configfile", "mini.yaml") == {"fit_law": 1}
+    done = call(built, target, "--configfile", "mini.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads((built / target).read_text())["law"] == "exponential"
+
+
+@pytest.mark.slow
+def test_a_mixture_that_is_added_later_is_one_run_more(built: Path) -> None:
+    (built / "more.yaml").write_text(yaml.safe_dump(with_group(["se", "ce", "vne", "je"])))
+    jobs = planned(built, "results/mini/laws/atom/bimix/entropy/coefficients.json", "--configfile", "more.yaml")
+    assert jobs["pretrain_model"] == 1
+    assert jobs["fit_law"] == 1
+    assert "tokenize_shard" not in jobs
+    # what comes of the new optimum is trained on again
+    assert planned(built, "--configfile", "more.yaml")["pretrain_model"] == 2
+
+
+@pytest.mark.slow
+def test_a_run_is_trained_again_when_its_state_is_moved_away(built: Path) -> None:
+    run = built / "results/mini/runs/atom/ce"
+    before = (run / "losses.parquet").read_bytes()
+    shutil.move(run / "state", run / "state.old")
+    target = "results/mini/runs/atom/ce/losses.parquet"
+    assert planned(built, target, "--force", "--configfile", "mini.yaml") == {"pretrain_model": 1}
+    done = call(built, target, "--force", "--configfile", "mini.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "update 0 of 24" in (built / "results/mini/logs/pretrain_model/atom/ce.log").read_text()
+    assert (run / "losses.parquet").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_the_plan_counts_the_runs_that_are_done(built: Path) -> None:
+    target = "results/mini/plan.csv"
+    done = call(built, target, "--configfile", "mini.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    plan = pl.read_csv(built / target)
+    assert plan.select("what", "model", "runs", "done").row(0) == ("pretraining", "atom", 6, 6)
+    assert plan["device_hours_left"].to_list() == [0, 0]
+    (built / "more.yaml").write_text(yaml.safe_dump(with_group(["se", "ce", "vne", "je"])))
+    call(built, target, "--configfile", "more.yaml")
+    assert pl.read_csv(built / target)["runs"].to_list() == [7, 7]
+
+
 @pytest.mark.slow
 def test_a_comment_in_a_script_never_trains_again(built: Path) -> None:
     for script in built.glob("workflow/scripts/**/*.py"):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 import yaml
 
@@ -93,6 +94,15 @@ def test_the_conda_environments_hold_the_pins_of_the_requirements() -> None:
     for name in ("torch", "analysis"):
         listed = yaml.safe_load((ROOT / f"envs/{name}.yaml").read_text())["dependencies"][-1]["pip"]
         assert set(listed) <= pins
+
+
+def test_the_plan_has_the_runs_that_snakemake_plans(workplace: Path) -> None:
+    done = call(workplace, "results/demo/plan.csv")
+    assert done.returncode == 0, done.stdout + done.stderr
+    plan = pl.read_csv(workplace / "results/demo/plan.csv")
+    runs = plan.filter(pl.col("what") == "pretraining")["runs"].sum()
+    assert runs == planned(workplace)["pretrain_model"] == plan.filter(pl.col("what") == "total")["runs"].item()
+    assert "| pretraining | tiny" in done.stdout + done.stderr
 
 
 def mine(folder: Path, **corpus: object) -> None:

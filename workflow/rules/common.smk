@@ -156,6 +156,21 @@ def run_column(column):
     return lambda wildcards: [run[column] for run in runs_of(wildcards.dataset, wildcards.model, wildcards.group)]
 
 
+def planned_runs(wildcards):
+    """All trainings of a dataset as JSON, those of one model and recipe together, and how many of them have ended."""
+    dataset, block = wildcards.dataset, config["datasets"][wildcards.dataset]
+    groups = [(block["optimum"]["model"], group) for group in [block["optimum"]["group"], *block["held_out"]]]
+    runs = {}
+    for model, group in [*groups, (block["compare"]["model"], "compare")]:
+        runs.setdefault(model, set()).update(run[0] for run in runs_of(dataset, model, group))
+    rows = []
+    for model, names in runs.items():
+        done = [name for name in names if Path(f"results/{dataset}/runs/{model}/{name}/losses.parquet").exists()]
+        row = {"what": "pretraining", "model": model, "runs": len(names), "done": len(done), "factor": 1.0}
+        rows.append(row | {"recipe": block["training"][model]})
+    return json.dumps(rows, sort_keys=True)
+
+
 def recipe_json(wildcards):
     """Training settings of one run; `mixture@seed` has another seed than its model's others."""
     recipe = dict(config["datasets"][wildcards.dataset]["training"][wildcards.model])

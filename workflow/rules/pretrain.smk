@@ -4,6 +4,48 @@
 # because a comment changed. What a run must be repeated for is in its fingerprint (state/fingerprint.json).
 
 
+rule plan_runs:
+    """What a dataset's trainings will cost, before any is started: runs, FLOPs, hours at a stated utilisation, disk."""
+    input:
+        tokenizer=branch(
+            lookup("datasets/{dataset}/tokenizer/train", within=config, default=None),
+            then=[],
+            otherwise="results/{dataset}/tokenizer.json",
+        ),
+        script="workflow/scripts/plan_runs.py",
+        module="workflow/scripts/bimix/budget.py",
+    output:
+        plan="results/{dataset}/plan.csv",
+    log:
+        "results/{dataset}/logs/plan_runs.log",
+    benchmark:
+        "results/{dataset}/benchmarks/plan_runs.tsv"
+    wildcard_constraints:
+        dataset=TRAINED,
+    conda:
+        "../../envs/torch.yaml"
+    params:
+        runs=planned_runs,
+        models=as_json("models"),
+        hardware=as_json("hardware"),
+        vocabulary=setting("tokenizer/train/vocabulary", default=0),
+        sequence_length=setting("sequence_length"),
+        domains=lambda wildcards: len(DATASETS[wildcards.dataset]["domains"]),
+    shell:
+        r"""
+        python workflow/scripts/plan_runs.py \
+            --runs {params.runs:q} \
+            --models {params.models:q} \
+            --hardware {params.hardware:q} \
+            --vocabulary {params.vocabulary} \
+            --tokenizer {input.tokenizer:q} \
+            --sequence-length {params.sequence_length} \
+            --domains {params.domains} \
+            --out {output.plan:q} \
+            2>{log:q}
+        """
+
+
 rule pretrain_model:
     """Pretrain one model on one mixture; checkpoints live in state/, which Snakemake does not know and never deletes."""
     input:

@@ -1,0 +1,53 @@
+"""What trainings will cost: against the same sums by hand, and against what Snakemake plans."""
+
+import polars as pl
+import pytest
+
+from bimix.budget import Device, cost, run_flops, with_totals
+from bimix.model import Shape
+from bimix.training import Recipe
+
+SHAPE = Shape(layers=12, width=768, heads=12, vocabulary=50277)
+RECIPE = Recipe(
+    steps=200_000,
+    batch_rows=512,
+    evaluate_every=10_000,
+    validation_rows=512,
+    learning_rate=1e-3,
+    final_learning_rate=1e-4,
+    schedule="exponential",
+    warmup_share=0.06,
+    beta1=0.9,
+    beta2=0.99,
+    epsilon=1e-8,
+    weight_decay=0.01,
+    max_gradient_norm=1.0,
+    precision="bf16",
+    seed=1,
+)
+A100 = Device("A100", 312e12, 0.4)
+
+
+def test_flops_are_those_of_training_and_a_third_of_it_for_evaluation() -> None:
+    per_token = 6 * 123_689_472 + 12 * 12 * 768 * 1024
+    trained, evaluated = 200_000 * 512 * 1024, 20 * 22 * 512 * 1024
+    assert run_flops(SHAPE, RECIPE, 1024, 22) == pytest.approx(per_token * (trained + evaluated / 3), rel=1e-12)
+
+
+def test_hours_are_of_all_devices_together_and_of_what_is_not_done() -> None:
+    rows = [cost("pretraining", "280M", 6, done, SHAPE, RECIPE, 1024, 22, A100, 8) for done in (0, 6)]
+    fresh, ended = pl.DataFrame(with_totals(rows)).rows(named=True)[:2]
+    hours = run_flops(SHAPE, RECIPE, 1024, 22) / (312e12 * 0.4) / 3600
+    assert fresh["device_hours_left"] == pytest.approx(6 * hours)
+    assert fresh["hours_per_run"] == pytest.approx(hours / 8)
+    assert ended["device_hours_left"] == 0
+    # weights, and two checkpoints of the weights and two moments, in fp32
+    assert fresh["storage_gb"] == pytest.approx(6 * 28 * 123_689_472 / 1e9)
+
+
+def test_devices_are_summed_apart() -> None:
+    thread = Device("CPU thread", 5e10, 1.0)
+    rows = [cost("pretraining", "a", 1, 0, SHAPE, RECIPE, 1024, 22, device, 1) for device in (A100, thread, thread)]
+    totals = with_totals(rows).filter(pl.col("what") == "total")
+    assert totals["device"].to_list() == ["A100", "CPU thread"]
+    assert totals["runs"].to_list() == [1, 2]

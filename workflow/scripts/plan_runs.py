@@ -1,0 +1,97 @@
+"""Say what a dataset's trainings will cost before any is started: runs, FLOPs, hours, disk.
+
+list of runs, models, recipes, hardware -> plan.csv, and the same as a table on standard output
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import polars as pl
+from tokenizers import Tokenizer
+
+from bimix.budget import Device, cost, with_totals
+from bimix.errors import run
+from bimix.model import Shape
+from bimix.outputs import write_table
+from bimix.training import Recipe
+
+
+def brief(number: float) -> str:
+    """A number to three digits, from a thousand on with all digits before the point."""
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
+
+
+# What is printed of each row: the heading, and how its number is written.
+PRINTED = {
+    "what": ("what", str),
+    "model": ("model", str),
+    "runs": ("runs", "{:,}".format),
+    "done": ("done", "{:,}".format),
+    "tokens_per_run": ("tokens a run", "{:.3g}".format),
+    "flops_per_run": ("FLOPs a run", "{:.3g}".format),
+    "devices_per_run": ("devices a run", str),
+    "device": ("device", str),
+    "utilisation": ("at a share of its peak of", "{:.2f}".format),
+    "hours_per_run": ("hours a run", brief),
+    "device_hours_left": ("device hours left", brief),
+    "storage_gb": ("GB on disk", brief),
+}
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--runs", type=json.loads, required=True, help="list of {what, model, runs, done, recipe, factor}, JSON"
+    )
+    parser.add_argument("--models", type=json.loads, required=True, help="{model: {shape, launch}}, JSON")
+    parser.add_argument("--hardware", type=json.loads, required=True, help="{gpu, cpu: fields of budget.Device}, JSON")
+    parser.add_argument("--vocabulary", type=int, help="ids of the tokenizer")
+    parser.add_argument("--tokenizer", type=Path, nargs="?", help="tokenizer.json, where --vocabulary is not given")
+    parser.add_argument("--sequence-length", type=int, required=True, help="tokens of a row")
+    parser.add_argument("--domains", type=int, required=True, help="number of domains that losses are measured of")
+    parser.add_argument("--out", type=Path, required=True, help="plan.csv")
+    options = parser.parse_args(argv)
+
+    vocabulary = options.vocabulary or Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()
+    rows = []
+    for entry in options.runs:
+        model = options.models[entry["model"]]
+        launch = model["launch"]
+        kind, devices = ("gpu", launch["gpus"]) if launch["gpus"] else ("cpu", launch["threads"])
+        rows.append(
+            cost(
+                entry["what"],
+                entry["model"],
+                entry["runs"],
+                entry["done"],
+                Shape(**model["shape"], vocabulary=vocabulary),
+                Recipe(**entry["recipe"]),
+                options.sequence_length,
+                options.domains,
+                Device(**options.hardware[kind]),
+                devices * launch["nodes"],
+                entry["factor"],
+            )
+        )
+    plan = with_totals(rows)
+    write_table(plan, options.out)
+    written = plan.select(
+        pl.col(name).map_elements(write, return_dtype=pl.String).fill_null("").alias(heading)
+        for name, (heading, write) in PRINTED.items()
+    )
+    with pl.Config(
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=240,
+        fmt_str_lengths=80,
+        tbl_formatting="ASCII_MARKDOWN",
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+    ):
+        print(written)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
