@@ -11,6 +11,11 @@ import time
 configfile: "config.yaml"
 
 
+if config["container"]:
+
+    container: config["container"]
+
+
 report: "workflow/report/workflow.rst"
 
 

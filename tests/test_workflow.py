@@ -105,6 +105,30 @@ def test_the_plan_has_the_runs_that_snakemake_plans(workplace: Path) -> None:
     assert "| pretraining | tiny" in done.stdout + done.stderr
 
 
+FAKE_APPTAINER = """#!/bin/bash
+[ "$1" = --version ] && { echo "apptainer version 1.3.4"; exit; }
+printf '%s\\n' "$@" >> "$APPTAINER_CALLS"
+exec bash -c "${@: -1}"
+"""
+
+
+def test_jobs_run_in_the_container_that_the_config_names(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Apptainer itself is not at hand: a stand-in writes down how it is called and runs the command outside."""
+    changed(workplace, lambda config: config.update(container="image.sif"))
+    (workplace / "image.sif").touch()
+    for name in ("apptainer", "singularity"):
+        (workplace / name).write_text(FAKE_APPTAINER)
+        (workplace / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{workplace}:{os.environ['PATH']}")
+    monkeypatch.setenv("APPTAINER_CALLS", str(workplace / "calls"))
+    done = call(workplace, "results/demo/mixtures/uniform.json", "--sdm", "apptainer")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (workplace / "results/demo/mixtures/uniform.json").exists()
+    calls = (workplace / "calls").read_text()
+    assert "image.sif" in calls
+    assert "spread_evenly.py" in calls
+
+
 def mine(folder: Path, **corpus: object) -> None:
     """A dataset of 60 small files in two folders, in shards of about ten."""
     for number in range(60):
