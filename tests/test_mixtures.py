@@ -38,7 +38,8 @@ def test_every_published_column_becomes_a_mixture_with_all_its_digits(tmp_path: 
     rows = list(csv.DictReader((PUBLISHED / f"{table}.csv").open()))
     assert len(rows) == domains
     names = [row["domain"] for row in rows]
-    for column in ("baseline", "doremi", "se", "ce", "je", "vne"):
+    assert {"baseline", "doremi", "se", "ce", "je", "vne"} < set(rows[0])
+    for column in list(rows[0])[1:]:
         out = tmp_path / f"{column}.json"
         flags = ["--table", str(PUBLISHED / f"{table}.csv"), "--column", column, "--domains", *names, "--out", str(out)]
         take_column.main(flags)
