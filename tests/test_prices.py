@@ -1,0 +1,77 @@
+"""The price list of the methods: what each spent, against sums by hand."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import plot_methods
+import price_methods
+from bimix.errors import InputError
+from bimix.prices import read_cost
+
+RUN = {"flops": 2e12, "gpu_hours": 0.5, "seconds": 1800.0, "processes": 1}
+
+
+def losses(ends: dict[str, tuple[float, float]]) -> pl.DataFrame:
+    rows = []
+    for mixture, domains in ends.items():
+        for step in (10, 20):
+            for domain, last in zip("ab", domains, strict=True):
+                rows.append((mixture, step, domain, last + (1.0 if step == 10 else 0.0)))
+    return pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    losses({"baseline": (3.0, 4.0), "bimix": (2.9, 3.7), "regmix": (3.1, 3.5)}).write_parquet(
+        tmp_path / "losses.parquet"
+    )
+    (tmp_path / "large.json").write_text(json.dumps(RUN | {"flops": 1e13}))
+    for name in ("se", "ce"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(RUN))
+    swarm = pl.DataFrame(
+        {"mixture": ["s1", "s2", "s3"], "flops": [1e12] * 3, "gpu_hours": [0.0] * 3, "seconds": [60.0] * 3}
+    )
+    swarm.write_parquet(tmp_path / "runs.parquet")
+    return tmp_path
+
+
+def call(folder: Path, searches: dict[str, list[str]]) -> pl.DataFrame:
+    paths = {name: [str(folder / file) for file in files] for name, files in searches.items()}
+    files = {"losses": "losses.parquet", "large": "large.json", "out": "methods.csv"}
+    flags = [word for flag, file in files.items() for word in (f"--{flag}", str(folder / file))]
+    price_methods.main([*flags, "--reference", "baseline", "--searches", json.dumps(paths)])
+    return pl.read_csv(folder / "methods.csv")
+
+
+def test_each_method_pays_for_the_runs_it_was_found_with(folder: Path) -> None:
+    table = call(folder, {"bimix": ["se.json", "ce.json"], "regmix": ["runs.parquet"]})
+    assert table["mixture"].to_list() == ["baseline", "bimix", "regmix"]
+    assert table["search_runs"].to_list() == [0, 2, 3]
+    assert table["search_flops"].to_list() == [0, 4e12, 3e12]
+    assert table["search_percent"].to_list() == pytest.approx([0, 40, 30])
+    assert table["search_gpu_hours"].to_list() == [0, 1, 0]
+    assert table["search_device_hours"].to_list() == pytest.approx([0, 1, 0.05])
+    assert table["average_loss"].to_list() == pytest.approx([3.5, 3.3, 3.3])
+    assert table["worst_domain"].to_list() == ["b", "b", "b"]
+    assert table["worst_loss"].to_list() == pytest.approx([4.0, 3.7, 3.5])
+    assert table["steps_to_reference"][0] == pytest.approx(20)
+    assert table["steps_to_reference"][1] < 20
+
+
+def test_a_report_without_its_flops_is_refused(folder: Path) -> None:
+    (folder / "ce.json").write_text(json.dumps({"gpu_hours": 0.0, "seconds": 1.0}))
+    with pytest.raises(InputError, match=r"ce\.json does not say its flops"):
+        call(folder, {"bimix": ["ce.json"]})
+    assert not (folder / "methods.csv").exists()
+    assert read_cost(RUN | {"processes": 8}, "x")["device_hours"] == pytest.approx(4)
+
+
+def test_the_figure_names_every_method(folder: Path) -> None:
+    call(folder, {"bimix": ["se.json"], "regmix": ["runs.parquet"]})
+    plot_methods.main(["--methods", str(folder / "methods.csv"), "--out", str(folder / "methods.svg")])
+    drawn = (folder / "methods.svg").read_text()
+    assert "bimix: 3.3000, 1 run" in drawn
+    assert "regmix: 3.3000, 3 runs" in drawn

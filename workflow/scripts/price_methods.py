@@ -1,0 +1,50 @@
+"""The price list: what each method spent before the large run, and how the large run on its mixture ended.
+
+losses (mixture, step, domain, loss), reports of the runs that mixtures were found with -> tables/methods.csv
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from bimix.comparison import compare
+from bimix.errors import run
+from bimix.outputs import write_table
+from bimix.prices import price, read_cost
+from bimix.tables import read_json, read_table
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--losses", type=Path, required=True, help="tidy losses of the large runs, parquet or csv")
+    parser.add_argument("--reference", required=True, help="the mixture that the others are measured against")
+    parser.add_argument("--large", type=Path, required=True, help="run.json of the large run on the reference")
+    parser.add_argument(
+        "--searches",
+        type=json.loads,
+        required=True,
+        help="{mixture: list of the run.json and runs.parquet of the runs that it was found with}, JSON",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="csv")
+    options = parser.parse_args(argv)
+
+    comparison = compare(read_table(options.losses), options.reference)
+    searches = {
+        name: [cost for path in paths for cost in costs(Path(path))] for name, paths in options.searches.items()
+    }
+    large = read_cost(read_json(options.large), str(options.large))
+    write_table(price(comparison, searches, large["flops"]), options.out)
+
+
+def costs(path: Path) -> list[dict[str, float]]:
+    """Of each run that a report is of, what it cost."""
+    if path.suffix == ".json":
+        return [read_cost(read_json(path), str(path))]
+    return [read_cost(row, str(path)) for row in pl.read_parquet(path).iter_rows(named=True)]
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
