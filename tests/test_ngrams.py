@@ -37,7 +37,7 @@ def test_counts_equal_counting_one_by_one(monkeypatch, vocabulary, dtype, block)
     generator = np.random.default_rng(2)
     pieces = [generator.integers(0, vocabulary, (int(generator.integers(0, 9)), 33)) for _ in range(30)]
     pieces[3][:] = vocabulary - 1
-    counter = NgramCounter(vocabulary)
+    counter = NgramCounter()
     for piece in pieces:
         counter.add(piece.astype(dtype))
     rows = np.concatenate(pieces).tolist()
@@ -52,7 +52,7 @@ def test_counts_equal_counting_one_by_one(monkeypatch, vocabulary, dtype, block)
 
 
 def test_no_rows_no_counts():
-    counter = NgramCounter(10)
+    counter = NgramCounter()
     counter.add(np.empty((0, 8), dtype="<u2"))
     assert all(len(column) == 0 for column in (*counter.tokens(), *counter.pairs()))
     assert all(len(column) == 0 for column in count_sorted(np.empty(0, np.uint32)))

@@ -71,7 +71,7 @@ def compare(
     if len({tokens for tokens, _ in results.values()}) > 1:
         raise SystemExit("The routes made different numbers of tokens of the same text.")
     ids = np.fromfile(folder / "train" / "all" / "all.bin", dtype="<u2").reshape(-1, LENGTH)
-    counter, started = NgramCounter(2**16), time.perf_counter()
+    counter, started = NgramCounter(), time.perf_counter()
     for rows in np.array_split(ids, max(1, len(ids) // 256)):
         counter.add(rows)
     counter.pairs()

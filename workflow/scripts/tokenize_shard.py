@@ -84,14 +84,13 @@ def main(argv: list[str] | None = None) -> None:
     reader = Reader(options.text_field, domain_field, domains, options.cut_characters, options.rejects)
     with ExitStack() as stack:
         folders = {split: stack.enter_context(replacing_folder(getattr(options, split))) for split in SPLITS}
-        counter = stack.enter_context(ThreadPoolExecutor(max_workers=1))
+        writer = stack.enter_context(ThreadPoolExecutor(max_workers=1))
         streams: dict[tuple[str, str], Stream] = {}
         progress = Progress()
         held_out = HeldOut(split_hashes(b"".join(path.read_bytes() for path in options.held_out)))
         documents = held_out.leave_out(read_documents(reader, shard.files, options.formats, share))
-        counting: Future[None] | None = None
-        for batch in batches(documents):
-            encoded = encoder.encode([text for _, _, text, _ in batch])
+        writing: Future[None] | None = None
+        for batch, encoded in encode_ahead(encoder, batches(documents)):
             for (split, domain, text, key), ids in zip(batch, encoded, strict=True):
                 if (split, domain) not in streams:
                     stream = Stream(
@@ -99,13 +98,13 @@ def main(argv: list[str] | None = None) -> None:
                     )
                     streams[split, domain] = stack.enter_context(stream)
                 streams[split, domain].add(text, key, [ids, end])
-            # rows are written and counted while the next batch is read and encoded; sorting does not hold the lock
-            if counting:
-                counting.result()
-            counting = counter.submit(pack, [(stream, stream.take()) for stream in streams.values()])
+            # rows are written and counted while other batches are read and encoded; sorting does not hold the lock
+            if writing:
+                writing.result()
+            writing = writer.submit(pack, [(stream, stream.take()) for stream in streams.values()])
             progress.show(sum(stream.tokens for stream in streams.values()))
-        if counting:
-            counting.result()
+        if writing:
+            writing.result()
         reader.check()
         for stream in streams.values():
             stream.finish()
@@ -149,6 +148,21 @@ def read_documents(reader: Reader, files: Iterable[str], formats: dict[str, str]
             yield "validation" if is_within(key[:8], share) else "train", domain, text, key
 
 
+def encode_ahead(
+    encoder: Encoder, batched: Iterable[list[Document]]
+) -> Iterator[tuple[list[Document], list[np.ndarray]]]:
+    """Batches with the ids of their documents; one is encoded in a thread while the next is read."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        waiting: tuple[list[Document], Future[list[np.ndarray]]] | None = None
+        for batch in batched:
+            started = thread.submit(encoder.encode, [text for _, _, text, _ in batch])
+            if waiting:
+                yield waiting[0], waiting[1].result()
+            waiting = batch, started
+        if waiting:
+            yield waiting[0], waiting[1].result()
+
+
 def pack(streams: list[tuple["Stream", list[np.ndarray]]]) -> None:
     """Write and count what came in."""
     for stream, ids in streams:
@@ -189,7 +203,7 @@ class Stream:
     def __init__(self, path: Path, sequence_length: int, vocabulary: int, sample: int) -> None:
         self.path = path
         self.packer = Packer(sequence_length, id_type(vocabulary))
-        self.counter = NgramCounter(vocabulary)
+        self.counter = NgramCounter()
         self.smallest = Smallest(sample)
         self.digest = hashlib.blake2b(digest_size=16)
         self.waiting: list[np.ndarray] = []

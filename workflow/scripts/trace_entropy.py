@@ -57,7 +57,7 @@ def curve_points(most: int, equal: int) -> list[int]:
 def trace(store: RowStore, domain: int, points: list[int]):
     """Yield the rows and the entropies of each point: of the first rows of one random order, so that points are nested."""
     size, done = int(store.sizes[domain]), 0
-    counter = NgramCounter(0)
+    counter = NgramCounter()
     for point in points:
         while done < point:
             numbers = np.sort(permute(np.arange(done, min(point, done + BLOCK_ROWS)), size, domain))
