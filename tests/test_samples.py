@@ -18,7 +18,7 @@ def shard_sample(texts: list[str], limit: int) -> list[bytes]:
         if smallest.wants(key):
             smallest.offer(key, len(places))
             places.append(json.dumps({"key": key.hex(), "text": text}).encode())
-    return [places[place] for place in smallest.places()]
+    return [places[place] for _, place in smallest.entries()]
 
 
 @pytest.mark.parametrize("size", [0, 1, 150, 1000, 2000])

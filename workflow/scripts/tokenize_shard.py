@@ -163,10 +163,10 @@ def encode_ahead(
             yield waiting[0], waiting[1].result()
 
 
-def pack(streams: list[tuple["Stream", list[np.ndarray]]]) -> None:
+def pack(taken: list[tuple["Stream", tuple[list[np.ndarray], list[bytes]]]]) -> None:
     """Write and count what came in."""
-    for stream, ids in streams:
-        stream.pack(ids)
+    for stream, (ids, chosen) in taken:
+        stream.pack(ids, chosen)
 
 
 class HeldOut:
@@ -207,7 +207,8 @@ class Stream:
         self.smallest = Smallest(sample)
         self.digest = hashlib.blake2b(digest_size=16)
         self.waiting: list[np.ndarray] = []
-        self.documents = self.tokens = self.rows = 0
+        self.chosen: list[bytes] = []
+        self.documents = self.tokens = self.rows = self.chosen_bytes = 0
 
     def __enter__(self) -> "Stream":
         self.bin = self._file("bin").open("wb")
@@ -223,20 +224,23 @@ class Stream:
         self.documents += 1
         self.waiting += ids
         if self.smallest.wants(key):
-            self.smallest.offer(key, self.texts.tell())
-            line = json.dumps({"key": key.hex(), "text": text}, ensure_ascii=False)
-            self.texts.write(line.encode("utf-8") + b"\n")
+            encoded = text.encode("utf-8")
+            self.smallest.offer(key, (self.chosen_bytes, len(encoded)))
+            self.chosen_bytes += len(encoded)
+            self.chosen.append(encoded)
 
-    def take(self) -> list[np.ndarray]:
-        """Ids that came in since the last call."""
-        taken, self.waiting = self.waiting, []
-        self.tokens += sum(map(len, taken))
+    def take(self) -> tuple[list[np.ndarray], list[bytes]]:
+        """Ids and texts of the sample that came in since the last call."""
+        taken = self.waiting, self.chosen
+        self.waiting, self.chosen = [], []
+        self.tokens += sum(map(len, taken[0]))
         return taken
 
-    def pack(self, ids: list[np.ndarray]) -> None:
-        """Cut ids into rows; write and count them."""
+    def pack(self, ids: list[np.ndarray], chosen: list[bytes]) -> None:
+        """Cut ids into rows; write and count them; put texts aside."""
         if not ids:
             return
+        self.texts.writelines(chosen)
         rows = self.packer.add(np.concatenate(ids))
         self.rows += len(rows)
         self.bin.write(rows)
@@ -250,9 +254,10 @@ class Stream:
         first, second, counts = self.counter.pairs()
         pl.DataFrame({"first": first, "second": second, "n": counts}).write_parquet(self._file("bigrams.parquet"))
         with self._file("sample.jsonl").open("wb") as chosen:
-            for place in self.smallest.places():
-                self.texts.seek(place)
-                chosen.write(self.texts.readline())
+            for key, (start, size) in self.smallest.entries():
+                self.texts.seek(start)
+                text = self.texts.read(size).decode("utf-8")
+                chosen.write(json.dumps({"key": key.hex(), "text": text}, ensure_ascii=False).encode("utf-8") + b"\n")
         self.texts.close()
         self._file("texts").unlink()
 

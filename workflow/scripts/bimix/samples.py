@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 import polars as pl
 
+Place = int | tuple[int, int]  # where a text lies: its number, or its start and length
+
 
 class Smallest:
     """The `limit` smallest keys of a stream, each with the place of its text; memory grows with the limit alone.
@@ -15,13 +17,13 @@ class Smallest:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.heap: list[tuple[int, int]] = []
+        self.heap: list[tuple[int, Place]] = []
 
     def wants(self, key: bytes) -> bool:
         """Whether `key` is among the smallest so far; then it should be offered with the place of its text."""
         return len(self.heap) < self.limit or (self.limit > 0 and -int.from_bytes(key, "big") > self.heap[0][0])
 
-    def offer(self, key: bytes, place: int) -> None:
+    def offer(self, key: bytes, place: Place) -> None:
         """Take a wanted key in, the largest out where there are too many."""
         entry = (-int.from_bytes(key, "big"), place)
         if len(self.heap) < self.limit:
@@ -29,9 +31,10 @@ class Smallest:
         else:
             heapq.heapreplace(self.heap, entry)
 
-    def places(self) -> list[int]:
-        """Places of the chosen keys, smallest key first."""
-        return [place for negative, place in sorted(self.heap, key=lambda entry: (-entry[0], entry[1]))]
+    def entries(self) -> list[tuple[bytes, Place]]:
+        """The chosen keys with their places, smallest key first."""
+        ordered = sorted(self.heap, key=lambda entry: (-entry[0], entry[1]))
+        return [((-negative).to_bytes(16, "big"), place) for negative, place in ordered]
 
 
 def sample_size(index: pl.DataFrame, domains: list[str], limit: int) -> int:
@@ -54,4 +57,4 @@ def merge_samples(files: Iterable[Iterable[bytes]], size: int) -> list[str]:
                 break
             smallest.offer(key, len(texts))
             texts.append(record["text"])
-    return [texts[place] for place in smallest.places()]
+    return [texts[place] for _, place in smallest.entries()]
