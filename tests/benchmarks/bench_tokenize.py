@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
     parser.add_argument("--cores", type=int, required=True, help="processes of the pool, threads of the script")
-    parser.add_argument("--merge", type=int, required=True, help="shards whose counts are merged")
+    parser.add_argument("--merge", type=int, required=True, help="shards whose counts are merged; 0: none")
     parser.add_argument("files", nargs="+", help="JSON lines with the field text")
     options = parser.parse_args(argv)
 
@@ -47,9 +47,12 @@ def main(argv: list[str] | None = None) -> None:
             routes["datasets.map"] = time_map
         routes["script, tokenizers"] = lambda *rest: time_script("tokenizers", *rest)
         if importlib.util.find_spec("gigatoken"):
+            routes["in turn, gigatoken"] = lambda *rest: time_script("gigatoken", *rest, in_turn=True)
+            routes["no counts, gigatoken"] = lambda *rest: time_script("gigatoken", *rest, counting=False)
             routes["script, gigatoken"] = lambda *rest: time_script("gigatoken", *rest)
         compare(routes, options, Path(folder))
-        merge_many(Path(folder) / "train" / "all", options.merge, Path(folder) / "merge")
+        if options.merge:
+            merge_many(Path(folder) / "train" / "all", options.merge, Path(folder) / "merge")
 
 
 def compare(
@@ -58,18 +61,14 @@ def compare(
     folder: Path,
 ) -> None:
     """Print tokens/s of each route and the share of counting in the script's."""
-    results = {}
+    results, peers = {}, []
     for name, route in routes.items():
-        results[name] = route(options.files, options.tokenizer, options.cores, folder)
-        tokens, seconds = results[name]
-        print(f"{name:20} {tokens:12,} tokens {tokens / seconds / 1e6:8.3f} Mtokens/s", end="")
-        print(
-            "".join(
-                f"   {results[other][1] / seconds:6.2f} x {other}" for other in list(routes)[:2] if other in results
-            )
-        )
-    if len({tokens for tokens, _ in results.values()}) > 1:
-        raise SystemExit("The routes made different numbers of tokens of the same text.")
+        before = os.times()
+        tokens, seconds = results[name] = route(options.files, options.tokenizer, options.cores, folder)
+        used = sum(os.times()[:4]) - sum(before[:4])
+        print(f"{name:20} {tokens:12,} tokens {tokens / seconds / 1e6:8.3f} Mtokens/s {used:7.1f} s of CPU", end="")
+        peers += [(name, seconds, used)] if len(peers) < 2 else []
+        print("".join(f"   {wall / seconds:6.2f} x {peer} ({cpu / used:.2f} by CPU)" for peer, wall, cpu in peers))
     ids = np.fromfile(folder / "train" / "all" / "all.bin", dtype="<u2").reshape(-1, LENGTH)
     counter, started = NgramCounter(), time.perf_counter()
     for rows in np.array_split(ids, max(1, len(ids) // 256)):
@@ -139,8 +138,45 @@ def time_map(files: list[str], tokenizer: Path, cores: int, folder: Path) -> tup
     return int(done.stdout.splitlines()[-1]), time.perf_counter() - started
 
 
-def time_script(backend: str, files: list[str], tokenizer: Path, cores: int, folder: Path) -> tuple[int, float]:
-    """Tokens and seconds of the script, Python's start included: rows, counts, sample and report, on disk."""
+CHANGED = """
+import sys
+from concurrent.futures import Future
+sys.path.insert(0, {scripts!r})
+import tokenize_shard
+
+class InTurn:
+    def __init__(self, max_workers):
+        pass
+    def __enter__(self):
+        return self
+    def __exit__(self, *error):
+        pass
+    def submit(self, function, *arguments):
+        done = Future()
+        done.set_result(function(*arguments))
+        return done
+
+if {in_turn}:
+    tokenize_shard.ThreadPoolExecutor = InTurn
+if not {counting}:
+    tokenize_shard.NgramCounter.add = lambda self, rows: None
+tokenize_shard.main()
+"""
+
+
+def time_script(
+    backend: str,
+    files: list[str],
+    tokenizer: Path,
+    cores: int,
+    folder: Path,
+    in_turn: bool = False,
+    counting: bool = True,
+) -> tuple[int, float]:
+    """Tokens and seconds of the script, Python's start included: rows, counts, sample and report, on disk.
+
+    `in_turn` reads, encodes, writes and counts one after the other; without `counting` nothing is counted.
+    """
     shards = folder / "shards.jsonl"
     shards.write_text(write_shards([Shard("all", "train", "all", tuple(files))]))
     arguments = [
@@ -152,7 +188,8 @@ def time_script(backend: str, files: list[str], tokenizer: Path, cores: int, fol
         *("--train", str(folder / "train/all"), "--validation", str(folder / "validation/all")),
     ]
     started = time.perf_counter()
-    peak = run_script("tokenize_shard.py", arguments)
+    code = CHANGED.format(scripts=str(SCRIPTS), in_turn=in_turn, counting=counting)
+    peak = run_python(["-c", code, *arguments])
     seconds = time.perf_counter() - started
     print(f"peak memory {peak:.0f} MB, ", end="")
     report = json.loads((folder / "train/all/report.json").read_text())
@@ -161,12 +198,12 @@ def time_script(backend: str, files: list[str], tokenizer: Path, cores: int, fol
     return report["domains"]["all"]["tokens"], seconds
 
 
-def run_script(name: str, arguments: list[str]) -> float:
-    """Run a script in a process of its own; its peak memory in MB."""
-    process = subprocess.Popen([sys.executable, str(SCRIPTS / name), *arguments])
+def run_python(arguments: list[str]) -> float:
+    """Run Python in a process of its own; its peak memory in MB."""
+    process = subprocess.Popen([sys.executable, *arguments])
     _, status, usage = os.wait4(process.pid, 0)
     if status:
-        raise SystemExit(f"{name} failed.")
+        raise SystemExit("The script failed.")
     return usage.ru_maxrss / 1024
 
 
@@ -182,7 +219,7 @@ def merge_many(shard: Path, copies: int, folder: Path) -> None:
     arguments = ["--index", folder / "index.parquet", "--domain", "all"]
     arguments += ["--bigrams", folder / "bigrams.parquet", "--unigrams", folder / "unigrams.parquet"]
     started = time.perf_counter()
-    peak = run_script("merge_counts.py", [str(argument) for argument in arguments])
+    peak = run_python([str(argument) for argument in [SCRIPTS / "merge_counts.py", *arguments]])
     seconds = time.perf_counter() - started
     pairs = len(pl.read_parquet(folder / "bigrams.parquet"))
     print(f"merging {copies} shards of {pairs:,} pairs: {seconds:.1f} s, peak memory {peak:.0f} MB")
