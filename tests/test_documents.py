@@ -22,7 +22,7 @@ DOMAINS = {"PileA": "A", "b": "b"}
 
 
 def read(reader: Reader, raw: bytes, name: str) -> list[tuple[str, str]]:
-    return list(reader.read(number_lines(io.BytesIO(raw), name), name))
+    return list(reader.read(number_lines(io.BytesIO(raw), name, 200_000), name))
 
 
 def line(**record) -> bytes:
@@ -79,7 +79,25 @@ def test_cuts_fall_at_white_space():
 
 
 def test_lines_are_numbered_with_the_blank_ones():
-    assert list(number_lines(io.BytesIO(b"a\r\n\n \t\nb"), "f")) == [(1, b"a\r\n"), (4, b"b")]
+    assert list(number_lines(io.BytesIO(b"a\r\n\n \t\nb"), "f", 9)) == [(1, b"a\r\n"), (4, b"b")]
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\nlast\n"])
+@pytest.mark.parametrize("size", [1, 9, 10, 11, 20, 35])
+def test_of_a_line_too_long_a_part_is_held(end, size):
+    class Stream(io.BytesIO):
+        def readline(self, limit):
+            line = super().readline(limit)
+            assert len(line) <= 11
+            return line
+
+    raw = b"first\n" + b"x" * size + end
+    found = list(number_lines(Stream(raw), "f", 10))
+    kept = {number: line for number, line in found if isinstance(line, bytes)}
+    expected = dict(enumerate(raw.splitlines(keepends=True), 1))
+    assert kept == {number: line for number, line in expected.items() if len(line) <= 10}
+    assert [number for number, _ in found] == list(expected)
+    assert all(line.reason == "too long" for number, line in found if number not in kept)
 
 
 def test_hash_of_the_text_alone_decides():

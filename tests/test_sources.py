@@ -22,9 +22,11 @@ RECORDS = [{"text": f"document {number} é\r\n", "meta": {"set": "ab"[number % 2
 EXPECTED = [(record["text"], record["meta"]["set"].upper()) for record in RECORDS]
 
 
-def read(path: Path | str, text="text", domain="meta.set", domains=None, rejects=0.0) -> list[tuple[str, str]]:
+def read(
+    path: Path | str, text="text", domain="meta.set", domains=None, rejects=0.0, longest=10**7
+) -> list[tuple[str, str]]:
     reader = Reader(text, domain, domains or {"a": "A", "b": "B"}, None, rejects)
-    documents = list(reader.read(read_records(str(path), FORMATS, text, domain), str(path)))
+    documents = list(reader.read(read_records(str(path), FORMATS, text, domain, longest), str(path)))
     assert reader.records == reader.kept + reader.rejected.total()
     reader.check()
     return documents
@@ -74,6 +76,26 @@ def test_a_text_file_is_one_document(tmp_path):
     (tmp_path / "d.txt").write_bytes(b"")
     assert read(tmp_path / "d.txt", "text", None, {"": "A"}) == []
     assert write_field("a.b.c", 1) == {"a": {"b": {"c": 1}}}
+
+
+@pytest.mark.parametrize("kind", ["raw.jsonl", "raw.jsonl.zst", "raw.parquet", "raw.txt"])
+def test_a_record_too_long_is_told_and_the_others_are_read(tmp_path, kind):
+    path = tmp_path / kind
+    texts = ["short", "x" * 300, "last"]
+    if kind == "raw.txt":
+        path.write_text(texts[1])
+    elif kind == "raw.parquet":
+        pl.DataFrame({"text": texts}).write_parquet(path)
+    else:
+        with smart_open.open(path, "wb") as file:
+            file.write("".join(json.dumps({"text": text}) + "\n" for text in texts).encode())
+    number = 1 if kind == "raw.txt" else 2
+    with pytest.raises(InputError, match=rf"{kind}:{number}: the record is longer than 0.0002 MB; raise corpus.docu"):
+        read(path, "text", None, {"": "A"}, longest=200)
+    assert [text for text, _ in read(path, "text", None, {"": "A"}, rejects=1.0, longest=200)] == texts[::2][
+        : number * 2 - 2
+    ]
+    assert "x" * 300 in [text for text, _ in read(path, "text", None, {"": "A"}, longest=400)]
 
 
 def test_unknown_ending_and_missing_file_are_told(tmp_path):

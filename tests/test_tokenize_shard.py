@@ -50,7 +50,18 @@ def tokenizer(tmp_path_factory):
     shards = list_shard(folder, [write_records(folder / "text.jsonl", text)], "hash", None)
     train_tokenizer.main(
         [
-            *("--shards", str(shards), "--formats", FORMATS, "--text-field", "text", "--cut-characters", "null"),
+            *(
+                "--shards",
+                str(shards),
+                "--formats",
+                FORMATS,
+                "--text-field",
+                "text",
+                "--document-megabytes",
+                "8",
+                "--cut-characters",
+                "null",
+            ),
             *(
                 "--rejects",
                 "0",
@@ -87,6 +98,7 @@ def tokenize(
         "domain-field": '"meta.set"',
         "domains": list(LABELS),
         "labels": json.dumps({"Gutenberg (PG-19)": "Gutenberg_(PG-19)"}),
+        "document-megabytes": "8",
         "cut-characters": "null",
         "rejects": "0",
         "validation-share": "0.3",
@@ -198,7 +210,18 @@ def test_documents_of_validation_files_are_left_out_of_training(tmp_path, tokeni
     hash_validation.main(
         [
             *("--shards", str(list_shard(tmp_path, [inner], "validation", None)), "--formats", FORMATS),
-            *("--text-field", "text", "--cut-characters", "null", "--rejects", "0", "--out", str(tmp_path / "hashes")),
+            *(
+                "--text-field",
+                "text",
+                "--document-megabytes",
+                "8",
+                "--cut-characters",
+                "null",
+                "--rejects",
+                "0",
+                "--out",
+                str(tmp_path / "hashes"),
+            ),
         ]
     )
     file = write_records(tmp_path / "raw.jsonl", [{"text": text} for text in texts])
@@ -215,7 +238,19 @@ def draw(
     draw_validation.main(
         [
             *("--shards", str(shards), "--tokenizer", str(tokenizer), "--formats", FORMATS, "--text-field", "text"),
-            *("--domain-field", domain_field, "--domains", "b", "c", "--labels", "{}", "--cut-characters", "null"),
+            *(
+                "--domain-field",
+                domain_field,
+                "--domains",
+                "b",
+                "c",
+                "--labels",
+                "{}",
+                "--document-megabytes",
+                "8",
+                "--cut-characters",
+                "null",
+            ),
             *("--rejects", "0", "--tokens", str(tokens), "--share", str(share), "--out", str(folder / "held_out")),
         ]
     )

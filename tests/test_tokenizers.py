@@ -28,6 +28,8 @@ def train(tmp_path, texts, vocabulary="300", share="1", threads="1"):
                 '{".jsonl": "lines"}',
                 "--text-field",
                 "text",
+                "--document-megabytes",
+                "8",
                 "--cut-characters",
                 "null",
                 "--rejects",

@@ -183,7 +183,17 @@ def time_script(
         *("--shards", str(shards), "--shard", "all", "--tokenizer", str(tokenizer), "--backend", backend),
         *("--end-of-text", "<|endoftext|>", "--sequence-length", str(LENGTH), "--formats", '{".jsonl": "lines"}'),
         *("--text-field", "text", "--domain-field", "null", "--domains", "all", "--labels", "{}"),
-        *("--cut-characters", "null", "--rejects", "0", "--validation-share", "0", "--held-out"),
+        *(
+            "--document-megabytes",
+            "8",
+            "--cut-characters",
+            "null",
+            "--rejects",
+            "0",
+            "--validation-share",
+            "0",
+            "--held-out",
+        ),
         *("--sample-documents", "10000", "--threads", str(cores)),
         *("--train", str(folder / "train/all"), "--validation", str(folder / "validation/all")),
     ]

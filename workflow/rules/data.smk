@@ -57,6 +57,7 @@ rule train_tokenizer:
         files=digest(training_files),
         formats=as_json("datasets/{dataset}/corpus/formats"),
         text_field=setting("corpus/text_field"),
+        document_megabytes=setting("corpus/document_megabytes"),
         cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
         rejects=setting("corpus/rejects"),
         validation_share=setting("corpus/validation/share", 0),
@@ -69,6 +70,7 @@ rule train_tokenizer:
             --shards {params.shards:q} \
             --formats {params.formats:q} \
             --text-field {params.text_field:q} \
+            --document-megabytes {params.document_megabytes:q} \
             --cut-characters {params.cut_characters:q} \
             --rejects {params.rejects:q} \
             --validation-share {params.validation_share:q} \
@@ -128,6 +130,7 @@ rule draw_validation:
         domain_field=as_json("datasets/{dataset}/corpus/domain_field"),
         domains=setting("domains"),
         labels=as_json("datasets/{dataset}/corpus/labels"),
+        document_megabytes=setting("corpus/document_megabytes"),
         cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
         rejects=setting("corpus/rejects"),
         tokens=setting("corpus/validation/tokens"),
@@ -142,6 +145,7 @@ rule draw_validation:
             --domain-field {params.domain_field:q} \
             --domains {params.domains:q} \
             --labels {params.labels:q} \
+            --document-megabytes {params.document_megabytes:q} \
             --cut-characters {params.cut_characters:q} \
             --rejects {params.rejects:q} \
             --tokens {params.tokens:q} \
@@ -168,6 +172,7 @@ rule hash_validation:
         files=digest(validation_paths),
         formats=as_json("datasets/{dataset}/corpus/formats"),
         text_field=setting("corpus/text_field"),
+        document_megabytes=setting("corpus/document_megabytes"),
         cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
         rejects=setting("corpus/rejects"),
     shell:
@@ -176,6 +181,7 @@ rule hash_validation:
             --shards {params.shards:q} \
             --formats {params.formats:q} \
             --text-field {params.text_field:q} \
+            --document-megabytes {params.document_megabytes:q} \
             --cut-characters {params.cut_characters:q} \
             --rejects {params.rejects:q} \
             --out {output:q} \
@@ -209,6 +215,7 @@ rule tokenize_shard:
         domain_field=as_json("datasets/{dataset}/corpus/domain_field"),
         domains=shard_domains,
         labels=as_json("datasets/{dataset}/corpus/labels"),
+        document_megabytes=setting("corpus/document_megabytes"),
         cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
         rejects=setting("corpus/rejects"),
         shards="results/{dataset}/shards.jsonl",
@@ -229,6 +236,7 @@ rule tokenize_shard:
             --domain-field {params.domain_field:q} \
             --domains {params.domains:q} \
             --labels {params.labels:q} \
+            --document-megabytes {params.document_megabytes:q} \
             --cut-characters {params.cut_characters:q} \
             --rejects {params.rejects:q} \
             --validation-share {params.validation_share:q} \

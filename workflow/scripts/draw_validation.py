@@ -29,6 +29,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--domain-field", type=json.loads, required=True, help="dotted name, JSON; null: by file")
     parser.add_argument("--domains", nargs="+", required=True, help="domains of the dataset")
     parser.add_argument("--labels", type=json.loads, required=True, help="{domain: value of its field}, JSON")
+    parser.add_argument("--document-megabytes", type=float, required=True, help="a longer record is rejected")
     parser.add_argument("--cut-characters", type=json.loads, required=True, help="longest document; null: no cutting")
     parser.add_argument("--rejects", type=float, required=True, help="share of records that may be rejected")
     parser.add_argument("--tokens", type=int, required=True, help="tokens to draw of each domain, or a little more")
@@ -72,7 +73,8 @@ def read_documents(
         field = None if domain else options.domain_field
         own = {options.labels.get(name, name): name for name in ([domain] if domain else options.domains)}
         reader = Reader(options.text_field, field, own, options.cut_characters, options.rejects)
-        for document in reader.read(read_records(path, options.formats, options.text_field, field), path):
+        longest = int(options.document_megabytes * 10**6)
+        for document in reader.read(read_records(path, options.formats, options.text_field, field, longest), path):
             yield document
             if max(missing[name] for name in own.values()) <= 0:
                 break

@@ -52,6 +52,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--labels", type=json.loads, required=True, help="{domain: value of its field}, where it differs"
     )
+    parser.add_argument("--document-megabytes", type=float, required=True, help="a longer record is rejected")
     parser.add_argument("--cut-characters", type=json.loads, required=True, help="longest document; null: no cutting")
     parser.add_argument("--rejects", type=float, required=True, help="share of records that may be rejected")
     parser.add_argument("--validation-share", type=float, required=True, help="share held out of a shard split by hash")
@@ -81,6 +82,7 @@ def main(argv: list[str] | None = None) -> None:
     encoder = Encoder(options.backend, definition, special)
     end = np.array([end], dtype=np.uint32)
 
+    longest = int(options.document_megabytes * 10**6)
     reader = Reader(options.text_field, domain_field, domains, options.cut_characters, options.rejects)
     with ExitStack() as stack:
         folders = {split: stack.enter_context(replacing_folder(getattr(options, split))) for split in SPLITS}
@@ -88,7 +90,7 @@ def main(argv: list[str] | None = None) -> None:
         streams: dict[tuple[str, str], Stream] = {}
         progress = Progress()
         held_out = HeldOut(split_hashes(b"".join(path.read_bytes() for path in options.held_out)))
-        documents = held_out.leave_out(read_documents(reader, shard.files, options.formats, share))
+        documents = held_out.leave_out(read_documents(reader, shard.files, options.formats, longest, share))
         writing: Future[None] | None = None
         for batch, encoded in encode_ahead(encoder, batches(documents)):
             for (split, domain, text, key), ids in zip(batch, encoded, strict=True):
@@ -139,10 +141,12 @@ def load_tokenizer(path: Path, end_of_text: str) -> tuple[str, int, int, list[st
     return json.dumps(definition), end, max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1, special
 
 
-def read_documents(reader: Reader, files: Iterable[str], formats: dict[str, str], share: float) -> Iterator[Document]:
+def read_documents(
+    reader: Reader, files: Iterable[str], formats: dict[str, str], longest: int, share: float
+) -> Iterator[Document]:
     """Split, domain, text and hash of each document of the files."""
     for name in files:
-        records = read_records(name, formats, reader.text_field, reader.domain_field)
+        records = read_records(name, formats, reader.text_field, reader.domain_field, longest)
         for text, domain in reader.read(records, name):
             key = hash_text(text)
             yield "validation" if is_within(key[:8], share) else "train", domain, text, key

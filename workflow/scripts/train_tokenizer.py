@@ -24,6 +24,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
     parser.add_argument("--formats", type=json.loads, required=True, help="{ending: lines, parquet or text}, JSON")
     parser.add_argument("--text-field", required=True, help="dotted name of the field that holds the text")
+    parser.add_argument("--document-megabytes", type=float, required=True, help="a longer record is rejected")
     parser.add_argument("--cut-characters", type=json.loads, required=True, help="longest document; null: no cutting")
     parser.add_argument("--rejects", type=float, required=True, help="share of records that may be rejected")
     parser.add_argument("--validation-share", type=float, required=True, help="share held out by hash: not read here")
@@ -54,9 +55,10 @@ def main(argv: list[str] | None = None) -> None:
         show_progress=False,
     )
     held_out = split_hashes(b"".join(path.read_bytes() for path in options.held_out))
+    longest = int(options.document_megabytes * 10**6)
     texts = (
         text
-        for text, key in read_texts(reader, files, options.formats)
+        for text, key in read_texts(reader, files, options.formats, longest)
         if not is_within(key[:8], options.validation_share)
         and is_within(key[8:], options.share)
         and key not in held_out
@@ -72,10 +74,10 @@ def main(argv: list[str] | None = None) -> None:
         tokenizer.save(str(temporary))
 
 
-def read_texts(reader: Reader, files: list[str], formats: dict[str, str]) -> Iterator[tuple[str, bytes]]:
+def read_texts(reader: Reader, files: list[str], formats: dict[str, str], longest: int) -> Iterator[tuple[str, bytes]]:
     """Texts and their hashes."""
     for name in files:
-        for text, _ in reader.read(read_records(name, formats, reader.text_field, None), name):
+        for text, _ in reader.read(read_records(name, formats, reader.text_field, None, longest), name):
             yield text, hash_text(text)
 
 

@@ -91,12 +91,29 @@ def parse_document(
     return text, domain
 
 
-def number_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
-    """Lines of a binary stream that are not blank, numbered from 1; a stream that breaks off is an InputError."""
+def too_long(longest: int) -> Rejected:
+    """What stands for a record of more than `longest` bytes."""
+    return Rejected(
+        "too long",
+        f"the record is longer than {longest / 10**6:g} MB; raise corpus.document_megabytes and, to keep to the memory, "
+        "set corpus.cut_characters",
+    )
+
+
+def number_lines(stream: BinaryIO, name: str, longest: int) -> Iterator[tuple[int, bytes | Rejected]]:
+    """Lines of a binary stream that are not blank, numbered from 1; a stream that breaks off is an InputError.
+
+    Of a line of more than `longest` bytes, its end included, never more than that is held: it is a Rejected.
+    """
     number = 0
     try:
-        for number, line in enumerate(stream, start=1):
-            if not line.isspace():
+        while line := stream.readline(longest + 1):
+            number += 1
+            if len(line) > longest:
+                while line and not line.endswith(b"\n"):
+                    line = stream.readline(longest)
+                yield number, too_long(longest)
+            elif not line.isspace():
                 yield number, line
     except BROKEN_STREAM as error:
         raise InputError(

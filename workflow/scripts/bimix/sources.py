@@ -12,7 +12,7 @@ import polars as pl
 import smart_open
 from smart_open.compression import compression_wrapper
 
-from bimix.documents import BROKEN_STREAM, Rejected, number_lines
+from bimix.documents import BROKEN_STREAM, Rejected, number_lines, too_long
 from bimix.errors import InputError
 
 COMPRESSED = r"\.(gz|xz|zst)$"
@@ -38,14 +38,17 @@ def open_stream(path: str) -> BinaryIO:
         raise InputError(f"{path} cannot be opened ({error}); check corpus.train and corpus.validation.") from error
 
 
-def read_lines(path: str, text_field: str, domain_field: str | None) -> Records:
+def read_lines(path: str, text_field: str, domain_field: str | None, longest: int) -> Records:
     """Lines of a file of JSON lines, numbered from 1."""
     with open_stream(path) as stream, io.BufferedReader(stream, READ_BYTES) as buffered:
-        yield from number_lines(buffered, path)
+        yield from number_lines(buffered, path, longest)
 
 
-def read_parquet(path: str, text_field: str, domain_field: str | None) -> Records:
-    """Rows of a parquet file, numbered from 1, as dicts of the columns that hold text and domain; streamed."""
+def read_parquet(path: str, text_field: str, domain_field: str | None, longest: int) -> Records:
+    """Rows of a parquet file, numbered from 1, as dicts of the columns that hold text and domain.
+
+    Row groups are streamed; each is in memory whole, as it lies in the file and unpacked.
+    """
     wanted = {field.split(".")[0] for field in (text_field, domain_field) if field}
     number = 0
     try:
@@ -55,16 +58,21 @@ def read_parquet(path: str, text_field: str, domain_field: str | None) -> Record
             for start in range(0, len(batch), BATCH_ROWS):
                 for row in batch.slice(start, BATCH_ROWS).iter_rows(named=True):
                     number += 1
-                    yield number, row
+                    strings = (value for value in row.values() if isinstance(value, str))
+                    yield number, too_long(longest) if sum(map(len, strings)) > longest else row
     except (*BROKEN_STREAM, pl.exceptions.PolarsError) as error:
         raise InputError(f"{path}:{number + 1}: the file is damaged here or cannot be read ({error}).") from error
 
 
-def read_text(path: str, text_field: str, domain_field: str | None) -> Records:
+def read_text(path: str, text_field: str, domain_field: str | None, longest: int) -> Records:
     """A file of plain text as one record."""
     with open_stream(path) as stream:
         try:
-            text = stream.read().decode("utf-8")
+            content = stream.read(longest + 1)
+            if len(content) > longest:
+                yield 1, too_long(longest)
+                return
+            text = content.decode("utf-8")
         except UnicodeDecodeError as error:
             yield 1, Rejected("invalid UTF-8", f"the file is not UTF-8 ({error.reason} at byte {error.start})")
             return
@@ -73,7 +81,7 @@ def read_text(path: str, text_field: str, domain_field: str | None) -> Records:
     yield 1, write_field(text_field, text)
 
 
-FORMATS: dict[str, Callable[[str, str, str | None], Records]] = {
+FORMATS: dict[str, Callable[[str, str, str | None, int], Records]] = {
     "lines": read_lines,
     "parquet": read_parquet,
     "text": read_text,
@@ -87,10 +95,15 @@ def write_field(name: str, value: object) -> dict[str, object]:
     return value
 
 
-def read_records(path: str, formats: Mapping[str, str], text_field: str, domain_field: str | None) -> Records:
-    """Records of one raw file, numbered from 1; `formats` gives the format (lines, parquet, text) by the ending."""
+def read_records(
+    path: str, formats: Mapping[str, str], text_field: str, domain_field: str | None, longest: int
+) -> Records:
+    """Records of one raw file, numbered from 1; `formats` gives the format (lines, parquet, text) by the ending.
+
+    One of more than `longest` bytes is a Rejected.
+    """
     name = re.sub(COMPRESSED, "", re.sub(r"\?.*", "", path) if "://" in path else path)
     fitting = [ending for ending in formats if name.endswith(ending)]
     if not fitting:
         raise InputError(f"{path} has none of the endings {', '.join(formats)}; say in corpus.formats what it holds.")
-    return FORMATS[formats[max(fitting, key=len)]](path, text_field, domain_field)
+    return FORMATS[formats[max(fitting, key=len)]](path, text_field, domain_field, longest)
