@@ -4,10 +4,11 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
+import polars as pl
 import pytest
 
 from bimix import ngrams
-from bimix.ngrams import NgramCounter, count_sorted, merge_counts, pair_codes, split_codes
+from bimix.ngrams import NgramCounter, add_up, count_sorted, merge_counts, pair_codes, split_codes
 from bimix.rows import Packer, id_type
 
 
@@ -67,3 +68,39 @@ def test_codes_keep_the_largest_ids(dtype):
     first, second = split_codes(pair_codes(rows))
     assert first.tolist() == [largest, 0, largest]
     assert second.tolist() == [0, largest, largest]
+
+
+@pytest.mark.parametrize("piece", [1, 40, 10**6])
+@pytest.mark.parametrize("keys", [["token"], ["first", "second"]])
+def test_tables_add_up_in_pieces(piece, keys):
+    generator = np.random.default_rng(3)
+    tables, expected = [], Counter()
+    for _ in range(5):
+        own = Counter(tuple(row) for row in generator.integers(0, 9, (60, len(keys))).tolist())
+        expected += own
+        columns = dict(zip(keys, zip(*sorted(own), strict=True), strict=True)) | {
+            "n": [own[key] for key in sorted(own)]
+        }
+        types = dict.fromkeys(keys, pl.UInt32) | {"n": pl.UInt64}
+        tables.append(pl.DataFrame(columns, schema=types).lazy())
+    pieces = list(add_up(tables, keys, piece))
+    rows = [row for table in pieces for row in table.iter_rows()]
+    assert [row[:-1] for row in rows] == sorted(expected)
+    assert {row[:-1]: row[-1] for row in rows} == expected
+    assert len(pieces) == {1: 9, 40: len(pieces), 10**6: 1}[piece]
+    assert piece > 40 or all(table[keys[0]].n_unique() < 9 for table in pieces)
+
+
+def test_counts_given_away_are_still_counted():
+    generator = np.random.default_rng(4)
+    whole, parted, given = NgramCounter(), NgramCounter(), Counter()
+    for _ in range(6):
+        rows = generator.integers(0, 50, (20, 16)).astype("<u2")
+        whole.add(rows)
+        parted.add(rows)
+        for first, second, count in zip(*parted.give_away(), strict=True):
+            given[first, second] += count
+        assert parted.distinct == 0
+    assert given == {(first, second): count for first, second, count in zip(*whole.pairs(), strict=True)}
+    for one, other in zip(whole.tokens(), parted.tokens(), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -16,7 +16,7 @@ import hash_validation
 import index_tokens
 import tokenize_shard
 import train_tokenizer
-from bimix import encoders
+from bimix import encoders, ngrams
 from bimix.documents import cut_text, hash_text, is_within
 from bimix.errors import InputError
 from bimix.shards import Shard, write_shards
@@ -317,6 +317,30 @@ def test_a_backend_that_differs_is_not_used(tmp_path, tokenizer, monkeypatch):
     assert report["encoder"]["backend"] == "tokenizers"
     assert "gigatoken: it gives other ids for" in report["encoder"]["refused"]
     assert (tmp_path / "a/train/s/c.bin").read_bytes() == (tmp_path / "b/train/s/c.bin").read_bytes()
+
+
+def test_counts_that_were_put_aside_are_the_same(tmp_path, tokenizer, monkeypatch):
+    texts = [text for text in odd_texts(random.Random(9)) if text]
+    records = [{"text": text, "meta": {"set": "bc"[len(text) % 2].replace("b", "b.v2")}} for text in texts]
+    file = write_records(tmp_path / "raw.jsonl", records)
+    tokenize(tmp_path / "whole", [file], tokenizer)
+    monkeypatch.setattr(ngrams, "BLOCK", 64)
+    monkeypatch.setattr(tokenize_shard, "MOST_PAIRS", 200)
+    monkeypatch.setattr(tokenize_shard, "BATCH_CHARACTERS", 500)
+    held, put_aside = [], tokenize_shard.Stream.put_aside
+
+    def watched(stream):
+        put_aside(stream)
+        held.append(stream.aside[-1].name)
+
+    monkeypatch.setattr(tokenize_shard.Stream, "put_aside", watched)
+    tokenize(tmp_path / "parts", [file], tokenizer)
+    assert len(set(held)) > 10
+    for path in (tmp_path / "whole").rglob("*.parquet"):
+        assert pl.read_parquet(path).equals(pl.read_parquet(tmp_path / "parts" / path.relative_to(tmp_path / "whole")))
+    assert {path.name for path in tmp_path.rglob("parts/**/*.*")} == {
+        path.name for path in tmp_path.rglob("whole/**/*.*")
+    }
 
 
 def words(path: Path, size: int) -> Path:

@@ -5,14 +5,18 @@ index of the training split, parquet -> bigrams (first, second, n) and unigrams 
 
 import argparse
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.ngrams import merge_counts, split_codes
-from bimix.outputs import write_table
+from bimix.ngrams import add_up, decode_keys, encode_keys, merge_counts, push
+from bimix.outputs import write_pieces
+
+MOST_SUMS = 2**23  # distinct keys in memory, some 100 bytes each
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -25,31 +29,36 @@ def main(argv: list[str] | None = None) -> None:
 
     index = pl.read_parquet(options.index).filter(pl.col("domain") == options.domain, pl.col("rows") > 0)
     stems = [path.removesuffix(".bin") for path in index["path"]]
-    write_table(add_up([f"{stem}.bigrams.parquet" for stem in stems], ["first", "second"]), options.bigrams)
-    write_table(add_up([f"{stem}.unigrams.parquet" for stem in stems], ["token"]), options.unigrams)
+    if not stems:
+        raise InputError("No shard has a row of this domain; see index_tokens.")
+    for ending, keys, out in (
+        ("bigrams", ["first", "second"], options.bigrams),
+        ("unigrams", ["token"], options.unigrams),
+    ):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=".sums.") as folder:
+            write_pieces(add_files([f"{stem}.{ending}.parquet" for stem in stems], keys, Path(folder)), out)
 
 
-def add_up(paths: list[str], keys: list[str]) -> pl.DataFrame:
-    """Sum of the counts `n` of tables by one or two keys, sorted; one table after the other, each merged into the sums.
+def add_files(paths: list[str], keys: list[str], folder: Path) -> Iterator[pl.DataFrame]:
+    """Sums of the counts `n` of tables by one or two keys, sorted, in pieces.
 
-    Memory grows with the distinct keys alone: some 100 bytes each. (polars' streaming group_by took 15 GB for 1,000
-    tables that add up to one of 30 MB.)
+    One table after the other is merged into the sums; where these grow past MOST_SUMS they are put aside in `folder`, so
+    memory is bounded. (polars' streaming group_by took 15 GB for 1,000 tables that add up to one of 30 MB.)
     """
     sums: list[tuple[np.ndarray, np.ndarray]] = []
-    for path in paths:
-        table = pl.read_parquet(path, columns=[*keys, "n"])
-        codes = np.zeros(len(table), dtype=np.uint64)
-        for key in keys:
-            codes = codes << np.uint64(32) | table[key].to_numpy().astype(np.uint64)
-        part = (codes, table["n"].to_numpy())
-        while sums and len(sums[-1][0]) <= 2 * len(part[0]):
-            part = merge_counts(sums.pop(), part)
-        sums.append(part)
-    if not sums:
-        raise InputError("No shard has a row of this domain; see index_tokens.")
-    codes, counts = merge_counts(*sums)
-    columns = dict(zip(keys, split_codes(codes)[-len(keys) :], strict=True))
-    return pl.DataFrame(columns | {"n": counts})
+    aside: list[pl.LazyFrame] = []
+    for number, path in enumerate(paths, start=1):
+        push(sums, encode_keys(pl.scan_parquet(path, glob=False), keys))
+        if sum(len(codes) for codes, _ in sums) > MOST_SUMS or (aside and number == len(paths)):
+            put_aside = folder / f"{number}.parquet"
+            decode_keys(*merge_counts(*sums), keys).write_parquet(put_aside)
+            aside.append(pl.scan_parquet(put_aside, glob=False))
+            sums = []
+    if aside:
+        yield from add_up(aside, keys)
+    else:
+        yield decode_keys(*merge_counts(*sums), keys)
 
 
 if __name__ == "__main__":

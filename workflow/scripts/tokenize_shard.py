@@ -23,14 +23,15 @@ from tokenizers import Tokenizer
 from bimix.documents import Reader, hash_text, is_within, split_hashes
 from bimix.encoders import BACKENDS, Encoder
 from bimix.errors import InputError, run
-from bimix.ngrams import NgramCounter
-from bimix.outputs import replacing_folder, write_json
+from bimix.ngrams import NgramCounter, add_up
+from bimix.outputs import replacing_folder, write_json, write_pieces
 from bimix.rows import Packer, id_type
 from bimix.samples import Smallest
 from bimix.shards import read_shards
 from bimix.sources import read_records
 
 BATCH_CHARACTERS = 2**20  # texts encoded together: enough for all threads, some 100 MB of encodings at most
+MOST_PAIRS = 2**23  # distinct pairs in memory, of all domains together; some 50 bytes each while they are merged
 SPLITS = ("train", "validation")
 Document = tuple[str, str, str, bytes]  # split, domain, text, hash
 
@@ -168,9 +169,11 @@ def encode_ahead(
 
 
 def pack(taken: list[tuple["Stream", tuple[list[np.ndarray], list[bytes]]]]) -> None:
-    """Write and count what came in."""
+    """Write and count what came in; where the counts have grown too large, put the largest aside."""
     for stream, (ids, chosen) in taken:
         stream.pack(ids, chosen)
+    while sum(stream.counter.distinct for stream, _ in taken) > MOST_PAIRS:
+        max((stream for stream, _ in taken), key=lambda stream: stream.counter.distinct).put_aside()
 
 
 class HeldOut:
@@ -212,6 +215,7 @@ class Stream:
         self.digest = hashlib.blake2b(digest_size=16)
         self.waiting: list[np.ndarray] = []
         self.chosen: list[bytes] = []
+        self.aside: list[Path] = []
         self.documents = self.tokens = self.rows = self.chosen_bytes = 0
 
     def __enter__(self) -> "Stream":
@@ -251,12 +255,23 @@ class Stream:
         self.digest.update(rows)
         self.counter.add(rows)
 
+    def put_aside(self) -> None:
+        """Write the pairs counted so far to a file of their own and forget them."""
+        self.aside.append(self._file(f"{len(self.aside)}.pairs"))
+        write_pairs(self.counter.give_away(), self.aside[-1])
+
     def finish(self) -> None:
         """Write the counts and the chosen texts."""
         tokens, counts = self.counter.tokens()
         pl.DataFrame({"token": tokens, "n": counts}).write_parquet(self._file("unigrams.parquet"))
-        first, second, counts = self.counter.pairs()
-        pl.DataFrame({"first": first, "second": second, "n": counts}).write_parquet(self._file("bigrams.parquet"))
+        if self.aside:
+            self.put_aside()
+            pieces = add_up([pl.scan_parquet(path, glob=False) for path in self.aside], ["first", "second"])
+            write_pieces(pieces, self._file("bigrams.parquet"))
+            for path in self.aside:
+                path.unlink()
+        else:
+            write_pairs(self.counter.give_away(), self._file("bigrams.parquet"))
         with self._file("sample.jsonl").open("wb") as chosen:
             for key, (start, size) in self.smallest.entries():
                 self.texts.seek(start)
@@ -280,6 +295,11 @@ class Stream:
     def _file(self, ending: str) -> Path:
         # not with_suffix: a domain's name may hold dots
         return self.path.with_name(f"{self.path.name}.{ending}")
+
+
+def write_pairs(pairs: tuple[np.ndarray, np.ndarray, np.ndarray], path: Path) -> None:
+    """Write first and second ids and counts as a table."""
+    pl.DataFrame(dict(zip(("first", "second", "n"), pairs, strict=True))).write_parquet(path)
 
 
 class Progress:

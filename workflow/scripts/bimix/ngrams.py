@@ -1,8 +1,11 @@
 """Counts of tokens and of pairs of neighbours by sorting: integer codes, runs of equal ones, sorted blocks merged."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import polars as pl
 
+PIECE = 2**23  # rows of tables added up at once, some 100 bytes each
 BLOCK = 2**20  # tokens sorted at once: 4 MB of codes; so many wait in each of a shard's domains
 
 
@@ -52,6 +55,57 @@ def count_runs(codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.nd
     return codes[starts], np.add.reduceat(counts, starts) if len(starts) else counts
 
 
+def push(tables: list[tuple[np.ndarray, np.ndarray]], table: tuple[np.ndarray, np.ndarray]) -> None:
+    """Put a table on a pile; those of similar size are merged, so each count is moved a logarithmic number of times."""
+    while tables and len(tables[-1][0]) <= 2 * len(table[0]):
+        table = merge_counts(tables.pop(), table)
+    tables.append(table)
+
+
+def encode_keys(table: pl.LazyFrame, keys: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Codes (uint64) of the one or two keys of a table and its counts `n`."""
+    part = table.select(*keys, "n").collect()
+    codes = np.zeros(len(part), dtype=np.uint64)
+    for key in keys:
+        codes = codes << np.uint64(32) | part[key].to_numpy().astype(np.uint64)
+    return codes, part["n"].to_numpy()
+
+
+def decode_keys(codes: np.ndarray, counts: np.ndarray, keys: list[str]) -> pl.DataFrame:
+    """The table that `encode_keys` read."""
+    return pl.DataFrame(dict(zip(keys, split_codes(codes)[-len(keys) :], strict=True)) | {"n": counts})
+
+
+def count_firsts(first: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """How often each id is the first of a pair, by id; `first` is sorted."""
+    ids, sums = count_runs(first, counts)
+    found = np.zeros(int(ids[-1]) + 1 if len(ids) else 0, dtype=np.uint64)
+    found[ids] = sums
+    return found
+
+
+def add_up(tables: list[pl.LazyFrame], keys: list[str], piece: int = PIECE) -> Iterator[pl.DataFrame]:
+    """Sum of the counts `n` of tables by one or two keys (uint32), in pieces that follow one another in order.
+
+    Each table is sorted by its keys, so that of parquet files only the row groups of a piece are read. A piece comes from
+    `piece` rows of all tables together, or from those of one first key where it alone has more: memory is bounded.
+    """
+    rows = np.zeros(0, dtype=np.uint64)
+    for table in tables:
+        found = table.group_by(keys[0]).len().sort(keys[0]).collect(engine="streaming")
+        rows = add_padded(rows, count_firsts(found[keys[0]].to_numpy(), found["len"].to_numpy().astype(np.uint64)))
+    ends = rows.cumsum()
+    start = 0
+    while start < len(rows):
+        before = int(ends[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(ends, before + piece, side="right")))
+        sums: list[tuple[np.ndarray, np.ndarray]] = []
+        for table in tables:
+            push(sums, encode_keys(table.filter(pl.col(keys[0]).is_between(start, end - 1)), keys))
+        yield decode_keys(*merge_counts(*sums), keys)
+        start = end
+
+
 def add_padded(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Sum of two vectors, the shorter one taken to end in zeros."""
     shorter, longer = sorted((one, other), key=len)
@@ -63,12 +117,12 @@ def add_padded(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 class NgramCounter:
     """Unigram and bigram counts of rows that arrive in pieces.
 
-    Rows are held back until they fill a block; tables of similar size are merged, so each count is moved a
-    logarithmic number of times. Counts may be asked for at any time. Memory: a block, and the distinct pairs once or twice.
+    Rows are held back until they fill a block. Counts may be asked for at any time. Memory: a block, and the distinct
+    pairs once or twice.
     """
 
     def __init__(self) -> None:
-        self.last = np.zeros(0, dtype=np.uint64)  # how often each id ends a row: those are in no pair as the first
+        self.others = np.zeros(0, dtype=np.uint64)  # how often each id ends a row or is the first of a pair given away
         self.pending: list[np.ndarray] = []
         self.waiting = 0
         self.tables: list[tuple[np.ndarray, np.ndarray]] = []
@@ -84,21 +138,28 @@ class NgramCounter:
     def _count(self) -> None:
         rows = np.concatenate(self.pending)
         self.pending, self.waiting = [], 0
-        self.last = add_padded(self.last, np.bincount(rows[:, -1]).astype(np.uint64))
+        self.others = add_padded(self.others, np.bincount(rows[:, -1]).astype(np.uint64))
         table = count_sorted(sort_codes(pair_codes(rows)))
-        while self.tables and len(self.tables[-1][0]) <= 2 * len(table[0]):
-            table = merge_counts(self.tables.pop(), table)
-        self.tables.append(table)
+        push(self.tables, table)
+
+    @property
+    def distinct(self) -> int:
+        """Pairs in memory; one that stands in several tables counts as often."""
+        return sum(len(codes) for codes, _ in self.tables)
 
     def tokens(self) -> tuple[np.ndarray, np.ndarray]:
         """Ids that occur (uint32, sorted) and their counts (uint64): of the first of all pairs and the last of all rows."""
         first, _, pairs = self.pairs()
-        ids, counts = count_runs(first, pairs)
-        found = np.zeros(int(ids[-1]) + 1 if len(ids) else 0, dtype=np.uint64)
-        found[ids] = counts
-        found = add_padded(found, self.last)
+        found = add_padded(self.others, count_firsts(first, pairs))
         ids = np.flatnonzero(found)
         return ids.astype(np.uint32), found[ids]
+
+    def give_away(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What `pairs` gives, which is then forgotten; `tokens` still counts it."""
+        first, second, counts = self.pairs()
+        self.others = add_padded(self.others, count_firsts(first, counts))
+        self.tables = []
+        return first, second, counts
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """First ids, second ids (uint32, sorted by both) and their counts (uint64)."""

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,6 +66,19 @@ def write_json(path: Path | str, content: object) -> None:
     with replacing(path) as temporary:
         text = json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False)
         temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def write_pieces(pieces: Iterable[pl.DataFrame], path: Path | str) -> None:
+    """Write tables that follow one another as one parquet file, without holding more than one of them."""
+    with replacing(path) as temporary, tempfile.TemporaryDirectory(dir=temporary.parent, prefix=".pieces.") as folder:
+        files = []
+        for number, piece in enumerate(pieces):
+            files.append(Path(folder, f"{number}.parquet"))
+            piece.write_parquet(files[-1])
+        if len(files) == 1:
+            os.replace(files[0], temporary)
+        else:
+            pl.scan_parquet(files, glob=False).sink_parquet(temporary, maintain_order=True)
 
 
 def write_table(frame: pl.DataFrame, path: Path | str) -> None:
