@@ -2,7 +2,11 @@
 
 import importlib.util
 import json
+import os
 import random
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +89,14 @@ def tokenize(
     folder: Path, files: list[Path], tokenizer: Path, split: str = "hash", **changes: str | list[str]
 ) -> dict[str, dict]:
     """Run the script; report.json by split."""
+    tokenize_shard.main(flags(folder, files, tokenizer, split, **changes))
+    return {split: json.loads((folder / split / "s" / "report.json").read_text()) for split in ("train", "validation")}
+
+
+def flags(
+    folder: Path, files: list[Path], tokenizer: Path, split: str = "hash", **changes: str | list[str]
+) -> list[str]:
+    """Arguments of the script for a shard of these files."""
     folder.mkdir(exist_ok=True)
     settings = {
         "shards": str(list_shard(folder, files, split, None)),
@@ -111,8 +123,7 @@ def tokenize(
     arguments = []
     for name, value in (settings | changes).items():
         arguments += [f"--{name}", *([value] if isinstance(value, str) else value)]
-    tokenize_shard.main(arguments)
-    return {split: json.loads((folder / split / "s" / "report.json").read_text()) for split in ("train", "validation")}
+    return arguments
 
 
 def odd_texts(generator: random.Random) -> list[str]:
@@ -415,6 +426,33 @@ def test_bad_input_stops_and_leaves_nothing(tmp_path, tokenizer, name, content, 
     with pytest.raises(InputError, match=sentence):
         tokenize(tmp_path, [file], tokenizer)
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name not in (file.name, "shards.jsonl")]
+
+
+def test_a_killed_job_leaves_no_output_and_the_next_one_no_trace(tmp_path, tokenizer):
+    records = [{"text": f"document {number} " * 20, "meta": {"set": "c"}} for number in range(1000)]
+    file = write_records(tmp_path / "raw.jsonl", records)
+    tokenize(tmp_path / "whole", [file], tokenizer)
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)  # the job waits here for the rest of its file
+    arguments = flags(tmp_path / "killed", [pipe], tokenizer)
+    code = "import tokenize_shard; tokenize_shard.BATCH_CHARACTERS = 9999; tokenize_shard.main()"
+    folder = {"PYTHONPATH": str(Path(tokenize_shard.__file__).parent)}
+    job = subprocess.Popen([sys.executable, "-c", code, *arguments], env=os.environ | folder)
+    with pipe.open("wb") as writer:
+        while not any(path.stat().st_size for path in tmp_path.rglob("killed/*/.s.*.partial/c.bin")):
+            assert job.poll() is None
+            writer.write(b"".join(json.dumps(record).encode() + b"\n" for record in records))
+        job.kill()
+        assert job.wait() == -signal.SIGKILL
+    assert list(tmp_path.rglob("killed/*/.s.*.partial"))
+    assert not list(tmp_path.rglob("killed/*/s"))
+    pipe.unlink()
+    pipe.write_bytes(file.read_bytes())
+    tokenize(tmp_path / "killed", [pipe], tokenizer)
+    left = {path.relative_to(tmp_path / "killed") for path in tmp_path.rglob("killed/**/*")}
+    assert left == {path.relative_to(tmp_path / "whole") for path in tmp_path.rglob("whole/**/*")}
+    for path in tmp_path.rglob("whole/*/s/c.*"):
+        assert path.read_bytes() == (tmp_path / "killed" / path.relative_to(tmp_path / "whole")).read_bytes()
 
 
 def test_too_many_rejects_leave_nothing(tmp_path, tokenizer):

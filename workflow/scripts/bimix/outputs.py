@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -38,9 +39,15 @@ def replacing(path: Path | str) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: Path | str) -> Iterator[Path]:
-    """Yield a new temporary folder beside `path`; when the block ends well it takes the place of `path`."""
+    """Yield a new temporary folder beside `path`; when the block ends well it takes the place of `path`.
+
+    Temporary folders that killed processes left there for the same `path` are removed first.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    for other in path.parent.iterdir():
+        if re.fullmatch(rf"\.{re.escape(path.name)}\.\w{{8}}\.partial", other.name):
+            shutil.rmtree(other, ignore_errors=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
     temporary.chmod(0o777 & ~_umask())
     try:
