@@ -37,6 +37,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
     parser.add_argument("--cores", type=int, required=True, help="processes of the pool, threads of the script")
+    parser.add_argument("--repeat", type=int, default=1, help="how often the fast routes read the files: a real shard")
     parser.add_argument("--merge", type=int, required=True, help="shards whose counts are merged; 0: none")
     parser.add_argument("files", nargs="+", help="JSON lines with the field text")
     options = parser.parse_args(argv)
@@ -47,9 +48,13 @@ def main(argv: list[str] | None = None) -> None:
             routes["datasets.map"] = time_map
         routes["script, tokenizers"] = lambda *rest: time_script("tokenizers", *rest)
         if importlib.util.find_spec("gigatoken"):
-            routes["in turn, gigatoken"] = lambda *rest: time_script("gigatoken", *rest, in_turn=True)
-            routes["no counts, gigatoken"] = lambda *rest: time_script("gigatoken", *rest, counting=False)
-            routes["script, gigatoken"] = lambda *rest: time_script("gigatoken", *rest)
+            routes["in turn, gigatoken"] = lambda files, *rest: time_script(
+                "gigatoken", files * options.repeat, *rest, in_turn=True
+            )
+            routes["no counts, gigatoken"] = lambda files, *rest: time_script(
+                "gigatoken", files * options.repeat, *rest, counting=False
+            )
+            routes["script, gigatoken"] = lambda files, *rest: time_script("gigatoken", files * options.repeat, *rest)
         compare(routes, options, Path(folder))
         if options.merge:
             merge_many(Path(folder) / "train" / "all", options.merge, Path(folder) / "merge")
@@ -60,25 +65,29 @@ def compare(
     options: argparse.Namespace,
     folder: Path,
 ) -> None:
-    """Print tokens/s of each route and the share of counting in the script's."""
-    results, peers = {}, []
+    """Print tokens/s and CPU time of each route and the share of counting in the script's.
+
+    Beside other work on the machine the CPU times say more than the rates.
+    """
+    spent, peers = {}, []
     for name, route in routes.items():
         before = os.times()
-        tokens, seconds = results[name] = route(options.files, options.tokenizer, options.cores, folder)
+        tokens, seconds = route(options.files, options.tokenizer, options.cores, folder)
         used = sum(os.times()[:4]) - sum(before[:4])
-        print(f"{name:20} {tokens:12,} tokens {tokens / seconds / 1e6:8.3f} Mtokens/s {used:7.1f} s of CPU", end="")
-        peers += [(name, seconds, used)] if len(peers) < 2 else []
-        print("".join(f"   {wall / seconds:6.2f} x {peer} ({cpu / used:.2f} by CPU)" for peer, wall, cpu in peers))
+        spent[name] = used / tokens
+        print(f"{name:20} {tokens:12,} tokens {tokens / seconds / 1e6:7.3f} Mtokens/s {used:6.1f} s of CPU", end="")
+        peers += [(name, tokens / seconds, used / tokens)] if len(peers) < 2 else []
+        for peer, rate, cost in peers:
+            print(f"   {tokens / seconds / rate:5.2f} x {peer} ({cost / spent[name]:.2f} by CPU)", end="")
+        print(flush=True)
     ids = np.fromfile(folder / "train" / "all" / "all.bin", dtype="<u2").reshape(-1, LENGTH)
-    counter, started = NgramCounter(), time.perf_counter()
+    counter, started = NgramCounter(), time.process_time()
     for rows in np.array_split(ids, max(1, len(ids) // 256)):
         counter.add(rows)
     counter.pairs()
-    counting = time.perf_counter() - started
-    shares = ", ".join(
-        f"{counting / seconds:.1%} of {name}" for name, (_, seconds) in results.items() if "script" in name
-    )
-    print(f"counting alone       {counting / ids.size * 1e9:.1f} ns/token: {shares}")
+    counting = (time.process_time() - started) / ids.size
+    shares = ", ".join(f"{counting / cost:.1%} of {name}" for name, cost in spent.items() if "script" in name)
+    print(f"counting alone, CPU  {counting * 1e9:.1f} ns/token: {shares}")
 
 
 def start_worker(path: str) -> None:
