@@ -3,6 +3,7 @@
 #   mixtures.smk  token shares, entropies, published columns, files of one's own -> mixtures
 #   pretrain.smk  mixtures -> losses of trained models
 #   observations.smk  losses measured elsewhere, in the place of all of the above
+#   swarm.smk     a swarm of small runs on drawn mixtures -> their losses, for the laws that need many runs
 #   laws.smk      losses -> fitted law, its scores, the optimised mixture (which pretrain.smk then trains on)
 #   figures.smk   all of it -> figures, tables, the summary that is printed at the end
 import time
@@ -24,6 +25,7 @@ include: "workflow/rules/data.smk"
 include: "workflow/rules/mixtures.smk"
 include: "workflow/rules/pretrain.smk"
 include: "workflow/rules/observations.smk"
+include: "workflow/rules/swarm.smk"
 include: "workflow/rules/laws.smk"
 include: "workflow/rules/figures.smk"
 

@@ -13,10 +13,13 @@ from jsonschema.exceptions import best_match
 from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
+from bimix.needs import LEAST_RUNS
 from bimix.shards import Shard, group_files, name_file, read_shards, write_shards
 
 MEASURES = ["se", "je", "ce", "vne"]
 LAWS = ["bimix", "transfer", "exponential", "regmix"]
+# Laws whose mixture comes from the swarm, where there is one; of the others {law}_swarm does.
+SWARM_LAWS = ["exponential", "regmix"]
 
 
 def refuse(key, sentence):
@@ -37,7 +40,12 @@ def known_mixtures(dataset):
     table = config["mixtures"]["published"].get(block.get("published"))
     columns = Path(workflow.basedir, table).read_text().splitlines()[0].split(",")[1:] if table else []
     published = [f"published_{column}" for column in columns]
-    return ["baseline", "uniform", *MEASURES, *published, *block.get("mixture_files", {}), *LAWS]
+    fitted = ["bimix", "transfer"]
+    if "swarm" in block:
+        fitted += [*SWARM_LAWS, *(f"{law}_swarm" for law in fitted)]
+    else:
+        fitted += [law for law in SWARM_LAWS if law in config["laws"]["optimise"]]
+    return ["baseline", "uniform", *MEASURES, *published, *block.get("mixture_files", {}), *fitted]
 
 
 def complete_dataset(dataset):
@@ -62,17 +70,20 @@ def complete_dataset(dataset):
         block["training"][model] = {key: value for key, value in recipe.items() if key != "recipe"}
     if block.get("published", None) not in [None, *config["mixtures"]["published"]]:
         refuse(f"datasets/{dataset}/published", f"no table {block['published']!r} in mixtures/published.")
+    swarm = swarm_names(dataset)
     named = {f"groups/{group}": mixtures for group, mixtures in block["groups"].items()}
     named["compare/mixtures"] = block.get("compare", {}).get("mixtures", [])
     for key, mixtures in named.items():
         for mixture in mixtures:
-            if mixture not in known_mixtures(dataset):
-                refuse(
-                    f"datasets/{dataset}/{key}",
-                    f"no mixture {mixture!r}; the dataset knows {', '.join(known_mixtures(dataset))}.",
-                )
-    # What the large model is trained on is a group like any other.
+            if mixture not in known_mixtures(dataset) and mixture not in swarm:
+                known = known_mixtures(dataset) + ([f"{swarm[0]} to {swarm[-1]}"] if swarm else [])
+                refuse(f"datasets/{dataset}/{key}", f"no mixture {mixture!r}; the dataset knows {', '.join(known)}.")
+            if "swarm" in block:
+                check_swarm(dataset, mixture, f"datasets/{dataset}/{key}")
+    # What the large model is trained on is a group like any other, and so is the swarm.
     block["groups"]["compare"] = block["compare"]["mixtures"]
+    if swarm:
+        block["groups"]["swarm"] = swarm
     for group in [block["optimum"]["group"], *block["held_out"]]:
         if group not in block["groups"]:
             refuse(f"datasets/{dataset}", f"no group {group!r}; `groups` has {', '.join(block['groups'])}.")
@@ -82,6 +93,39 @@ def complete_dataset(dataset):
     for key in ("optimum", "compare"):
         if block[key]["model"] not in block["training"]:
             refuse(f"datasets/{dataset}/{key}/model", f"no training settings for {block[key]['model']!r}.")
+
+
+def swarm_names(dataset):
+    """Mixtures of a dataset's swarm, checked against the rest of its block; none without a swarm."""
+    block = config["datasets"][dataset]
+    if "swarm" not in block:
+        return []
+    swarm = block["swarm"]
+    if swarm["model"] not in block["training"]:
+        refuse(f"datasets/{dataset}/swarm/model", f"no training settings for {swarm['model']!r}.")
+    recipe = block["training"][swarm["model"]] | swarm.get("training", {})
+    if swarm["step"] > recipe["steps"] or (swarm["step"] % recipe["evaluate_every"] and swarm["step"] != recipe["steps"]):
+        refuse(
+            f"datasets/{dataset}/swarm/step",
+            f"the losses of the swarm are measured every {recipe['evaluate_every']} steps and after the last,"
+            f" {recipe['steps']}, not at {swarm['step']}.",
+        )
+    return [f"swarm_{number:04d}" for number in range(1, swarm["runs"] + 1)]
+
+
+def check_swarm(dataset, mixture, key):
+    """Refuse a mixture of a law that needs more runs than the swarm has."""
+    law = mixture.removesuffix("_swarm")
+    if law not in SWARM_LAWS and law == mixture or law not in LEAST_RUNS:
+        return
+    block = config["datasets"][dataset]
+    domains, runs = len(block["domains"]), block["swarm"]["runs"]
+    if runs < LEAST_RUNS[law](domains):
+        refuse(
+            key,
+            f"{mixture!r} needs a swarm of {LEAST_RUNS[law](domains)} runs at least for {domains} domains;"
+            f" `swarm` has {runs} runs.",
+        )
 
 
 def complete_observed(dataset):
@@ -173,10 +217,81 @@ def planned_runs(wildcards):
 
 def recipe_json(wildcards):
     """Training settings of one run; `mixture@seed` has another seed than its model's others."""
-    recipe = dict(config["datasets"][wildcards.dataset]["training"][wildcards.model])
-    if "@" in wildcards.run:
-        recipe["seed"] = int(wildcards.run.split("@")[1])
+    block = config["datasets"][wildcards.dataset]
+    mixture, *seed = wildcards.run.split("@")
+    recipe = dict(block["training"][wildcards.model])
+    if is_swarm(wildcards) and mixture in block["groups"]["swarm"]:
+        recipe |= block["swarm"].get("training", {})
+    if seed:
+        recipe["seed"] = int(seed[0])
     return json.dumps(recipe, sort_keys=True)
+
+
+def is_swarm(wildcards):
+    """Whether the model is the one that the dataset's swarm is trained with."""
+    return config["datasets"][wildcards.dataset].get("swarm", {}).get("model") == wildcards.model
+
+
+def swarm_recipe(wildcards):
+    """Training settings of the runs of a swarm: those of its model, but for what the swarm says itself."""
+    block = config["datasets"][wildcards.dataset]
+    return json.dumps(block["training"][wildcards.model] | block["swarm"].get("training", {}), sort_keys=True)
+
+
+def swarm_part(wildcards):
+    """Mixtures of one part of a swarm, a job's work; parts are numbered from 1."""
+    block = config["datasets"][wildcards.dataset]
+    together = block["swarm"]["together"]
+    return block["groups"]["swarm"][(int(wildcards.part) - 1) * together : int(wildcards.part) * together]
+
+
+def swarm_tables(name):
+    """A function of the wildcards that gives the tables called `name` of all parts of a swarm."""
+
+    def find(wildcards):
+        if not is_swarm(wildcards):
+            swarm = config["datasets"][wildcards.dataset]["swarm"]["model"]
+            refuse(f"datasets/{wildcards.dataset}/swarm/model", f"the swarm is trained with {swarm!r}, not {wildcards.model!r}.")
+        swarm = config["datasets"][wildcards.dataset]["swarm"]
+        parts = range(1, -(-swarm["runs"] // swarm["together"]) + 1)
+        return [f"results/{wildcards.dataset}/swarm/{wildcards.model}/{part}/{name}.parquet" for part in parts]
+
+    return find
+
+
+def swarm_gpu(wildcards):
+    """One device for each part of a swarm, where the model has any."""
+    return min(config["models"][wildcards.model]["launch"]["gpus"], 1)
+
+
+def swarm_threads(wildcards):
+    """CPU threads of one part: those of one process of the model."""
+    launch = config["models"][wildcards.model]["launch"]
+    return max(launch["threads"] // max(launch["gpus"], 1), 1)
+
+
+def optimum_source(wildcards):
+    """Where an optimised mixture comes from: model, law, group and step. That of a swarm, or of the group under `optimum`."""
+    block = DATASETS[wildcards.dataset]
+    law = wildcards.optimised.removesuffix("_swarm")
+    if "swarm" in block and (law in SWARM_LAWS or law != wildcards.optimised):
+        return block["swarm"]["model"], law, "swarm", block["swarm"]["step"]
+    return block["optimum"]["model"], law, block["optimum"]["group"], block["optimum"]["step"]
+
+
+def optimum_coefficients(wildcards):
+    model, law, group, _ = optimum_source(wildcards)
+    return f"results/{wildcards.dataset}/laws/{model}/{law}/{group}/coefficients.json"
+
+
+def optimum_tokens(wildcards):
+    """The table of the tokens there are: RegMix simulates mixtures around their shares."""
+    block = DATASETS[wildcards.dataset]
+    if optimum_source(wildcards)[1] == "regmix":
+        if "observations" not in block:
+            return f"results/{wildcards.dataset}/tokens/train.parquet"
+        return block["observations"].get("tokens", [])
+    return token_counts(wildcards)
 
 
 def raw_files(dataset, split, patterns):
@@ -249,6 +364,8 @@ def fitted_sizes(dataset):
     names = block["groups"][block["optimum"]["group"]]
     if "observations" not in block:
         recipe = block["training"][block["optimum"]["model"]]
+        if block["optimum"]["group"] == "swarm":
+            recipe = recipe | block["swarm"].get("training", {})
         return len(names), -(-recipe["steps"] // recipe["evaluate_every"])
     import polars as pl  # here only: it costs each call of Snakemake a quarter of a second
 
@@ -423,6 +540,9 @@ TRAINED_VECTORS = one_of(name for name, block in CORPORA.items() if "train" in b
 # A bootstrap draws among three runs or more; a learning curve leaves three of them to predict.
 INTERVAL_RUNS = 3
 LEARNING_RUNS = min(config["laws"]["learning"]["counts"]) + 3
+# A swarm's mixtures and losses come in tables of their own (swarm.smk).
+GATHERED = one_of({group for block in DATASETS.values() for group in block["groups"]} - {"swarm"})
+SWARMS = one_of(name for name, block in CORPORA.items() if "swarm" in block)
 OWN_MIXTURES = one_of({name for block in DATASETS.values() for name in block.get("mixture_files", {})})
 
 
@@ -432,6 +552,7 @@ wildcard_constraints:
     model=one_of([*config["models"], "observed"]),
     group=one_of({group for block in DATASETS.values() for group in block["groups"]}),
     law=one_of(LAWS),
+    optimised=one_of([*LAWS, *(f"{law}_swarm" for law in LAWS)]),
     measure=one_of(MEASURES),
     shard=r"[^/]+",
     mixture=r"[^/@]+",

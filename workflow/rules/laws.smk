@@ -147,22 +147,18 @@ rule tabulate_scores:
 rule optimize_mixture:
     """The mixture with the least predicted loss, trained on like any other."""
     input:
-        coefficients=collect(
-            "results/{{dataset}}/laws/{model}/{{law}}/{group}/coefficients.json",
-            model=lookup("datasets/{dataset}/optimum/model", within=config),
-            group=lookup("datasets/{dataset}/optimum/group", within=config),
-        ),
-        tokens=token_counts,
+        coefficients=optimum_coefficients,
+        tokens=optimum_tokens,
     output:
-        mixture="results/{dataset}/mixtures/{law}.json",
+        mixture="results/{dataset}/mixtures/{optimised}.json",
     log:
-        "results/{dataset}/logs/optimize_mixture/{law}.log",
+        "results/{dataset}/logs/optimize_mixture/{optimised}.log",
     benchmark:
-        "results/{dataset}/benchmarks/optimize_mixture/{law}.tsv"
+        "results/{dataset}/benchmarks/optimize_mixture/{optimised}.tsv"
     conda:
         "../../envs/analysis.yaml"
     params:
-        step=lookup("datasets/{dataset}/optimum/step", within=config),
+        step=lambda wildcards: optimum_source(wildcards)[3],
         weights=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("weights", {})),
         lower=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("lower", {})),
         upper=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("upper", {})),

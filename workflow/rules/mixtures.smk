@@ -151,6 +151,7 @@ rule gather_mixtures:
         "results/{dataset}/benchmarks/gather_mixtures/{group}.tsv"
     wildcard_constraints:
         dataset=TRAINED,
+        group=GATHERED,
     conda:
         "../../envs/analysis.yaml"
     params:

@@ -46,7 +46,7 @@ rule take_mixture:
         "results/{dataset}/benchmarks/take_mixture/{mixture}.tsv"
     wildcard_constraints:
         dataset=OBSERVED,
-        mixture=rf"(?!({one_of(LAWS)})\.json$)[^/@]+",
+        mixture=rf"(?!({one_of(LAWS)})(_swarm)?\.json$)[^/@]+",
     conda:
         "../../envs/analysis.yaml"
     shell:

@@ -128,6 +128,7 @@ rule gather_losses:
         "results/{dataset}/benchmarks/gather_losses/{model}/{group}.tsv"
     wildcard_constraints:
         dataset=TRAINED,
+        group=GATHERED,
     conda:
         "../../envs/analysis.yaml"
     params:

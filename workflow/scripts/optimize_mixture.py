@@ -28,7 +28,10 @@ def main(argv=None):
         "--max-epochs", type=float, help="no domain is repeated more often than this (inf: any number); needs --tokens"
     )
     parser.add_argument(
-        "--tokens", nargs="?", help="tokens there are: {domain: tokens} as JSON, or a table with domain and tokens"
+        "--tokens",
+        nargs="?",
+        help="tokens there are, for --max-epochs and for regmix, which simulates around their shares:"
+        " {domain: tokens} as JSON, or a table with domain and tokens",
     )
     parser.add_argument(
         "--run-tokens", type=float, help="tokens the run trains on; without it the step times the fit's tokens_per_step"
@@ -39,16 +42,17 @@ def main(argv=None):
     document = read_json(args.coefficients)
     if args.step <= 0:
         raise InputError(f"--step is {args.step}: it must be above 0.")
+    tokens = read_tokens(args.tokens) if args.tokens else None
     lower, upper = run_bounds(
         document,
         args.step,
         args.lower and read_numbers(args.lower),
         args.upper and read_numbers(args.upper),
         args.max_epochs,
-        args.tokens and read_tokens(args.tokens),
+        tokens,
         args.run_tokens,
     )
-    shares = optimum(document, args.step, args.weights and read_numbers(args.weights), lower, upper)
+    shares = optimum(document, args.step, args.weights and read_numbers(args.weights), lower, upper, tokens)
     write_json(
         args.out, {domain: float(share) for domain, share in sorted(zip(document["domains"], shares, strict=True))}
     )

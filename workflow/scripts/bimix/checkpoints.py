@@ -54,6 +54,12 @@ def save(folder: Path, state: dict) -> None:
         old.unlink()
 
 
+def discard(folder: Path) -> None:
+    """Drop the checkpoints of a run whose results are kept elsewhere."""
+    for path in folder.glob("step-*.pt"):
+        path.unlink()
+
+
 def load_latest(folder: Path) -> tuple[dict | None, list[str]]:
     """The newest state that can be read, None where there is none; and one sentence for each that could not be read.
 

@@ -4,23 +4,38 @@ import numpy as np
 
 from bimix.convex import minimum
 from bimix.errors import InputError
-from bimix.laws import exponential, transfer
+from bimix.laws import exponential, regmix, transfer
 from bimix.laws.bimix import bracket
+from bimix.needs import LEAST_RUNS
+from bimix.simulation import best_simulated
+from bimix.swarm import TEMPERATURE
 
+FEW_RUNS = ("exponential", "regmix")  # laws whose optimum means nothing with fewer runs than they need; others fall back
 TINY = 1e-30  # stands for a share of 0 where a power of it has no slope
 
 
 def optimum(
-    document: dict, step: int, weights: dict[str, float] | None, lower: np.ndarray, upper: np.ndarray
+    document: dict,
+    step: int,
+    weights: dict[str, float] | None,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    tokens: dict[str, float] | None = None,
 ) -> np.ndarray:
     """Proportions (m,), in the document's order, with the least weighted sum of predicted losses at `step` within the bounds.
 
     `weights` per loss domain; none given is the paper's: all 1 (Eq. 15 sums and calls it an average: the optimum is the same).
-    A domain without a weight has weight 0. Errors: a law without an optimum, a weight of an unknown domain, no weight above 0.
+    A domain without a weight has weight 0. `tokens` there are of each domain: RegMix simulates around their shares.
+
+    Errors: a weight of an unknown domain, no weight above 0, fewer runs than the law needs.
     """
-    if document["law"] not in OPTIMA:
-        raise InputError(f"the law {document['law']!r} has no optimum here: use one of {', '.join(OPTIMA)}.")
-    names = document["loss_domains"]
+    law, names, runs = document["law"], document["loss_domains"], len(document["mixtures"])
+    needed = LEAST_RUNS[law](len(document["domains"]))
+    if law in FEW_RUNS and runs < needed:
+        raise InputError(
+            f"the law {law!r} was fitted to {runs} mixtures of {len(document['domains'])} domains, and its optimum needs"
+            f" {needed} at least: train more of them, or use bimix or transfer."
+        )
     if not weights:
         weights = dict.fromkeys(names, 1.0)
     strange = [name for name in weights if name not in names]
@@ -31,7 +46,9 @@ def optimum(
     target = np.array([float(weights.get(name, 0.0)) for name in names])
     if not target.sum() > 0:
         raise InputError("all target weights are 0: give at least one loss domain a weight above 0.")
-    return OPTIMA[document["law"]](document, step, target, lower, upper)
+    if law == "regmix":
+        return regmix_optimum(document, step, target, lower, upper, tokens)
+    return OPTIMA[law](document, step, target, lower, upper)
 
 
 def bimix_optimum(document, step, target, lower, upper) -> np.ndarray:
@@ -210,6 +227,28 @@ def exponential_optimum(document, step, target, lower, upper) -> np.ndarray:
         return grown.sum(), grown @ t, (t * grown[:, None]).T @ t
 
     return minimum(objective, lower, upper)
+
+
+def regmix_optimum(document, step, target, lower, upper, tokens=None) -> np.ndarray:
+    """The mean of the best simulated mixtures of `regmix` at a fitted step.
+
+    They are drawn around the shares of `tokens`; where these are not known, around the shares whose draws have the mean of the
+    mixtures fitted.
+    """
+    domains = document["domains"]
+    if tokens is None:
+        shares = np.array([document["proportions_seen"][domain]["mean"] for domain in domains]) ** (1 / TEMPERATURE)
+    else:
+        missing = [domain for domain in domains if not tokens.get(domain)]
+        if missing:
+            raise InputError(f"the token counts do not name {missing[0]!r}: RegMix simulates around the shares of tokens.")
+        shares = np.array([tokens[domain] for domain in domains], dtype=float)
+
+    def value(proportions):
+        predicted = regmix.predict(document["coefficients"], domains, document["steps"], proportions, np.array([step]))
+        return predicted[:, 0] @ target
+
+    return best_simulated(value, shares, lower, upper)
 
 
 OPTIMA = {

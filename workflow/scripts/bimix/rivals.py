@@ -9,6 +9,7 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.laws import LAWS, fit, predict
+from bimix.needs import LEAST_RUNS
 from bimix.observations import Observations
 from bimix.scores import extrapolation, generalization, rank_correlation, relative_error
 
@@ -62,18 +63,14 @@ class Size(NamedTuple):
     one_step: Callable  # m -> numbers of one loss domain at one step
     steps: Callable  # m, n -> of one loss domain at n steps, three or more
     written: tuple[str, str, str]  # one loss domain at one step, all at one step, all at all steps
-    least_runs: Callable  # m -> with fewer runs the losses do not determine the numbers
 
 
-# The paper writes 5 m for bimix: A scales B and C, so 4 can be told apart. What transfer lacks in runs its ridge decides;
-# further terms add m + 2 numbers each. Below ten mixtures LightGBM splits nothing and predicts their mean.
+# The paper writes 5 m for bimix: A scales B and C, so 4 can be told apart. Further terms of transfer add m + 2 numbers each.
 SIZES = {
-    "bimix": Size(lambda m: 2, lambda m, n: 4, ("2", "2 d", "4 d"), lambda m: 2),
-    "transfer": Size(lambda m: m + 2, lambda m, n: m + 4, ("m + 2", "d (m + 2)", "d (m + 4)"), lambda m: 2),
-    "exponential": Size(
-        lambda m: m + 2, lambda m, n: n * (m + 2), ("m + 2", "d (m + 2)", "d n (m + 2)"), lambda m: m + 2
-    ),
-    "regmix": Size(lambda m: None, lambda m, n: None, ("leaves", "leaves", "leaves"), lambda m: 10),
+    "bimix": Size(lambda m: 2, lambda m, n: 4, ("2", "2 d", "4 d")),
+    "transfer": Size(lambda m: m + 2, lambda m, n: m + 4, ("m + 2", "d (m + 2)", "d (m + 4)")),
+    "exponential": Size(lambda m: m + 2, lambda m, n: n * (m + 2), ("m + 2", "d (m + 2)", "d n (m + 2)")),
+    "regmix": Size(lambda m: None, lambda m, n: None, ("leaves", "leaves", "leaves")),
 }
 
 
@@ -102,7 +99,7 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
         except InputError as refusal:
             rows.append((law, "refused", None, None, n, None, str(refusal)))
             continue
-        size, least = document["coefficients_fitted"], SIZES[law].least_runs(len(observed.domains))
+        size, least = document["coefficients_fitted"], LEAST_RUNS[law](len(observed.domains))
         few = f"needs {least} runs" if n < least else None
         for score, values in scores.items():
             rows += [(law, score, domain, value, n, size, None) for domain, value in values.items()]
@@ -135,7 +132,7 @@ def complexity(laws: list[str], m: int, d: int, n: int) -> pl.DataFrame:
         size = SIZES[law]
         one, every = size.one_step(m), size.one_step(m) if n == 1 else size.steps(m, n)
         numbers = [one, one and d * one, every and d * every]
-        rows.append((law, LAWS[law].formula, *size.written, *numbers, size.least_runs(m)))
+        rows.append((law, LAWS[law].formula, *size.written, *numbers, LEAST_RUNS[law](m)))
     return pl.DataFrame(rows, schema=COMPLEXITY, orient="row")
 
 

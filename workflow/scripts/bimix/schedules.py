@@ -16,12 +16,14 @@ def doremi(step: int, steps: int, peak: float, final: float, warmup_share: float
     """Rate of update `step` in the DoReMi code: linear warm-up, then final + (peak - final) g^t.
 
     t counts updates after the warm-up and g is such that (peak - final) g^T = 1e-10 at the last one, which makes the
-    rate all but flat at `final` from two fifths of the run on.
+    rate all but flat at `final` from two fifths of the run on. With `final` equal to `peak` it is constant after the warm-up.
     """
     warmup = math.ceil(warmup_share * steps)
     if step < warmup:
         return peak * (step + 1) / warmup
     span = peak - final
+    if not span:
+        return final
     return final + span * (DOREMI_RESIDUE / span) ** ((step - warmup) / max(steps - warmup, 1))
 
 

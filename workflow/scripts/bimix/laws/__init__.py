@@ -60,7 +60,7 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None, sta
             "apart from two points of a curve; give three or more steps, or one for the law's fixed-step form."
         )
     coefficients, notes = LAWS[law].fit(observed, weights, start)
-    low, high = observed.proportions.min(axis=0), observed.proportions.max(axis=0)
+    low, high, mean = (function(observed.proportions, axis=0) for function in (np.min, np.max, np.mean))
     document = {
         "law": law,
         "formula": LAWS[law].formula,
@@ -71,7 +71,8 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None, sta
         "noise_between_runs": observed.noise,
         "tokens_per_step": observed.tokens_per_step,
         "proportions_seen": {
-            domain: {"min": float(low[j]), "max": float(high[j])} for j, domain in enumerate(observed.domains)
+            domain: {"min": float(low[j]), "max": float(high[j]), "mean": float(mean[j])}
+            for j, domain in enumerate(observed.domains)
         },
         **notes,
         "coefficients": coefficients,

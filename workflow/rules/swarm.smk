@@ -1,0 +1,123 @@
+# Chapter 3b: a swarm of small runs, for laws that need many (RegMix, the exponential law).
+#   mixtures/baseline.json -> mixtures/groups/swarm.parquet -> swarm/{model}/{part}/ -> losses/{model}/swarm.parquet
+# The group `swarm` is then like any other: laws are fitted to laws/{model}/{law}/swarm/. As in pretrain.smk scripts are no inputs.
+
+
+rule sample_mixtures:
+    """The mixtures of the swarm, drawn around the token shares as RegMix does; more of them leave the first as they were."""
+    input:
+        baseline="results/{dataset}/mixtures/baseline.json",
+    output:
+        table="results/{dataset}/mixtures/groups/swarm.parquet",
+    log:
+        "results/{dataset}/logs/sample_mixtures.log",
+    benchmark:
+        "results/{dataset}/benchmarks/sample_mixtures.tsv"
+    wildcard_constraints:
+        dataset=SWARMS,
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        names=setting("groups/swarm"),
+        seed=setting("swarm/seed"),
+    shell:
+        r"""
+        python workflow/scripts/sample_mixtures.py \
+            --baseline {input.baseline:q} \
+            --names {params.names:q} \
+            --seed {params.seed} \
+            --out {output.table:q} \
+            2>{log:q}
+        """
+
+
+use rule take_mixture as take_swarm_mixture with:
+    # one of the swarm's mixtures, for a run of it alone
+    input:
+        mixtures="results/{dataset}/mixtures/groups/swarm.parquet",
+    wildcard_constraints:
+        dataset=SWARMS,
+        mixture=r"swarm_\d+",
+
+
+rule train_swarm:
+    """Train a part of the swarm, run after run in one process on one device; a finished run is never trained again."""
+    input:
+        train="results/{dataset}/tokens/train.parquet",
+        validation="results/{dataset}/tokens/validation.parquet",
+        tokenizer="results/{dataset}/tokenizer.json",
+        mixtures="results/{dataset}/mixtures/groups/swarm.parquet",
+    output:
+        losses="results/{dataset}/swarm/{model}/{part}/losses.parquet",
+        runs="results/{dataset}/swarm/{model}/{part}/runs.parquet",
+    log:
+        "results/{dataset}/logs/train_swarm/{model}/{part}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/train_swarm/{model}/{part}.tsv"
+    wildcard_constraints:
+        dataset=SWARMS,
+        part=r"\d+",
+    conda:
+        "../../envs/torch.yaml"
+    threads: swarm_threads
+    resources:
+        gpu=swarm_gpu,
+        micro_batch=lookup("models/{model}/launch/micro_batch", within=config),
+        loss_chunk=lookup("models/{model}/launch/loss_chunk", within=config),
+        compile=lookup("models/{model}/launch/compile", within=config),
+    params:
+        names=swarm_part,
+        shape=as_json("models/{model}/shape"),
+        recipe=swarm_recipe,
+        state="results/{dataset}/swarm/{model}/state",
+    shell:
+        r"""
+        export OMP_NUM_THREADS={threads}
+        python workflow/scripts/train_swarm.py \
+            $([ {resources.gpu} -gt 0 ] || echo --cpu) \
+            --processes 1 \
+            --micro-batch {resources.micro_batch} \
+            --loss-chunk {resources.loss_chunk} \
+            $([ {resources.compile} = no ] || echo --compile) \
+            --train {input.train:q} \
+            --validation {input.validation:q} \
+            --tokenizer {input.tokenizer:q} \
+            --mixtures {input.mixtures:q} \
+            --names {params.names:q} \
+            --shape {params.shape:q} \
+            --recipe {params.recipe:q} \
+            --state {params.state:q} \
+            --losses {output.losses:q} \
+            --runs {output.runs:q} \
+            2>{log:q}
+        """
+
+
+rule gather_swarm:
+    """The losses of all runs of the swarm as one tidy table, and what each run cost."""
+    input:
+        losses=swarm_tables("losses"),
+        runs=swarm_tables("runs"),
+    output:
+        losses="results/{dataset}/losses/{model}/swarm.parquet",
+        runs="results/{dataset}/swarm/{model}/runs.parquet",
+    log:
+        "results/{dataset}/logs/gather_swarm/{model}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/gather_swarm/{model}.tsv"
+    wildcard_constraints:
+        dataset=SWARMS,
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        names=setting("groups/swarm"),
+    shell:
+        r"""
+        python workflow/scripts/gather_swarm.py \
+            --losses {input.losses:q} \
+            --runs {input.runs:q} \
+            --names {params.names:q} \
+            --gathered-losses {output.losses:q} \
+            --gathered-runs {output.runs:q} \
+            2>{log:q}
+        """

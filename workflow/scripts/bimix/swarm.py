@@ -1,0 +1,69 @@
+"""RegMix's random mixtures around the token shares (Liu et al. 2024; METHODS 4): what a swarm of small runs is trained on.
+
+The released code reads so: prior = token shares^0.5, scaled to a sum of one; each draw takes one of 15 strengths, log-spaced from 0.1 to 5,
+and then Dirichlet(strength x prior); a draw that gives a domain more than 15 times its token share is thrown away; what
+is below 2e-4 becomes 0 and the rest is scaled to a sum of one. (The code then rounds to multiples of 2e-4, which is left out: sums
+would no longer be one.)
+"""
+
+import numpy as np
+
+from bimix.errors import InputError
+
+STRENGTHS = np.geomspace(0.1, 5, 15)
+TEMPERATURE = 0.5
+MOST_REPEATED = 15  # times its token share: how far a domain may be repeated, were all tokens read once
+LEAST = 2e-4  # about a hundred rows of 2,048 tokens in a run of a billion
+ATTEMPTS = 100_000
+
+
+def prior(token_shares: np.ndarray) -> np.ndarray:
+    """Centre (m,) of the draws, from token shares or counts (m,)."""
+    flattened = np.asarray(token_shares, dtype=np.float64) ** TEMPERATURE
+    return flattened / flattened.sum()
+
+
+def most(token_shares: np.ndarray) -> np.ndarray:
+    """Largest proportions (m,) that a draw may have."""
+    shares = np.asarray(token_shares, dtype=np.float64)
+    return np.minimum(MOST_REPEATED * shares / shares.sum(), 1.0)
+
+
+def mixture(token_shares: np.ndarray, seed: int, number: int) -> np.ndarray:
+    """Mixture `number` (m,) of the swarm of `seed`: the same however many others are drawn.
+
+    Errors: no draw of 100,000 stays below the largest proportions.
+    """
+    centre, upper = prior(token_shares), most(token_shares)
+    draw = np.random.default_rng([seed, number])
+    for _ in range(ATTEMPTS):
+        drawn = draw.dirichlet(draw.choice(STRENGTHS) * centre)
+        if (drawn <= upper).all():
+            return trimmed(drawn)
+    raise InputError(
+        f"mixture {number} of the swarm: in {ATTEMPTS:,} draws some domain always has more than {MOST_REPEATED} times its"
+        f" share of the tokens, whose smallest is {upper.min() / MOST_REPEATED:.3g}: join the smallest domains."
+    )
+
+
+def simulated(token_shares: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """About `count` draws (n, m), before any is thrown away; strengths by turns, so that all are there equally often."""
+    centre, draw = prior(token_shares), np.random.default_rng(seed)
+    each = -(-count // len(STRENGTHS))
+    return np.concatenate([draw.dirichlet(strength * centre, each) for strength in STRENGTHS])
+
+
+def trimmed(shares: np.ndarray) -> np.ndarray:
+    """Proportions (..., m) without those below 2e-4."""
+    kept = np.where(shares < LEAST, 0.0, shares)
+    return kept / kept.sum(axis=-1, keepdims=True)
+
+
+def check_drawn(names: list[str], domains: list[str], proportions: np.ndarray) -> None:
+    """Refuse a swarm, proportions (n, m), in which a domain never occurs: no law could tell what it does."""
+    never = [domain for domain, largest in zip(domains, proportions.max(axis=0), strict=True) if largest == 0]
+    if never:
+        raise InputError(
+            f"in the {len(names)} mixtures of the swarm {', '.join(never)} ({len(never)} of {len(domains)} domains) never occurs:"
+            f" raise `runs` of the swarm, or give it another `seed`."
+        )

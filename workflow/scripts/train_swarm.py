@@ -1,0 +1,77 @@
+"""Train several runs of one shape one after another in one process: start-up, tokens and memory are shared.
+
+token index of both splits, mixtures, shape, recipe -> losses.parquet, runs.parquet (and one folder of state for each run)
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bimix.checkpoints import discard
+from bimix.errors import InputError, run
+from bimix.launch import open_session, training_parser
+from bimix.mixtures import check_mixture
+from bimix.outputs import write_json, write_table
+from bimix.runs import describe, fingerprint, loss_table
+from bimix.session import STOPPED, Session, holding, train
+from bimix.tables import read_table
+
+COSTS = ["parameters", "tokens", "flops", "seconds", "gpu_hours"]  # of a run, as in run.json
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = parse(argv)
+    session = open_session(options)
+    table = read_table(options.mixtures)
+    for name in options.names:
+        own = table.filter(pl.col("mixture") == name)
+        if own.is_empty():
+            raise InputError(f"{options.mixtures} has no mixture {name!r}.")
+        mixture = dict(sorted(own.select("domain", "proportion").iter_rows()))
+        check_mixture(mixture, session.domains, f"{options.mixtures}, mixture {name}")
+        if session.wants_to_stop() or not finish(session, options.state / name, name, mixture):
+            return STOPPED
+    losses, costs = [], []
+    for name in options.names:
+        labels = pl.lit(name).alias("mixture"), pl.lit(session.recipe.seed, pl.Int64).alias("seed")
+        losses.append(pl.read_parquet(options.state / name / "losses.parquet").select(*labels, pl.all()))
+        report = json.loads((options.state / name / "run.json").read_text(encoding="utf-8"))
+        costs.append({"mixture": name, "seed": session.recipe.seed} | {key: report[key] for key in COSTS})
+    write_table(pl.DataFrame(costs), options.runs)
+    write_table(pl.concat(losses), options.losses)
+    return 0
+
+
+def finish(session: Session, folder: Path, name: str, mixture: dict[str, float]) -> bool:
+    """Train one run from where it is to its end, and keep its losses and its report; False: stopped on a wish.
+
+    Its checkpoints are dropped then: a swarm is trained for its losses, and hundreds of weights would fill a disk.
+    """
+    with holding(session, folder, fingerprint(session.shape, session.recipe, mixture, session.indices)):
+        if not (folder / "run.json").exists():
+            session.say(f"{name}:")
+            finished = train(session, folder, np.array([mixture.get(domain, 0.0) for domain in session.domains]))
+            session.accelerator.free_memory()
+            if finished is None:
+                return False
+            write_table(loss_table(session, finished.history), folder / "losses.parquet")
+            write_json(folder / "run.json", describe(session, finished.seconds))  # last: it says that all is there
+        discard(folder)
+    return True
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = training_parser(__doc__)
+    parser.add_argument("--mixtures", type=Path, required=True, help="mixture, domain, proportion; csv or parquet")
+    parser.add_argument("--names", nargs="+", required=True, help="mixtures to train on; each has a folder under --state")
+    parser.add_argument("--losses", type=Path, required=True, help="mixture, seed, step, tokens, domain, loss; parquet")
+    parser.add_argument("--runs", type=Path, required=True, help="mixture, seed and what each run cost; parquet")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
