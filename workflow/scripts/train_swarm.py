@@ -27,12 +27,14 @@ def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     session = open_session(options)
     table = read_table(options.mixtures)
+    mixtures = {}
     for name in options.names:
         own = table.filter(pl.col("mixture") == name)
         if own.is_empty():
             raise InputError(f"{options.mixtures} has no mixture {name!r}.")
-        mixture = dict(sorted(own.select("domain", "proportion").iter_rows()))
-        check_mixture(mixture, session.domains, f"{options.mixtures}, mixture {name}")
+        mixtures[name] = dict(sorted(own.select("domain", "proportion").iter_rows()))
+        check_mixture(mixtures[name], session.domains, f"{options.mixtures}, mixture {name}")
+    for name, mixture in mixtures.items():
         if session.wants_to_stop() or not finish(session, options.state / name, name, mixture):
             return STOPPED
     losses, costs = [], []
@@ -67,7 +69,9 @@ def finish(session: Session, folder: Path, name: str, mixture: dict[str, float])
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = training_parser(__doc__)
     parser.add_argument("--mixtures", type=Path, required=True, help="mixture, domain, proportion; csv or parquet")
-    parser.add_argument("--names", nargs="+", required=True, help="mixtures to train on; each has a folder under --state")
+    parser.add_argument(
+        "--names", nargs="+", required=True, help="mixtures to train on; each has a folder under --state"
+    )
     parser.add_argument("--losses", type=Path, required=True, help="mixture, seed, step, tokens, domain, loss; parquet")
     parser.add_argument("--runs", type=Path, required=True, help="mixture, seed and what each run cost; parquet")
     return parser.parse_args(argv)

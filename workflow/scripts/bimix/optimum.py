@@ -10,7 +10,10 @@ from bimix.needs import LEAST_RUNS
 from bimix.simulation import best_simulated
 from bimix.swarm import TEMPERATURE
 
-FEW_RUNS = ("exponential", "regmix")  # laws whose optimum means nothing with fewer runs than they need; others fall back
+FEW_RUNS = (
+    "exponential",
+    "regmix",
+)  # laws whose optimum means nothing with fewer runs than they need; others fall back
 TINY = 1e-30  # stands for a share of 0 where a power of it has no slope
 
 
@@ -29,12 +32,11 @@ def optimum(
 
     Errors: a weight of an unknown domain, no weight above 0, fewer runs than the law needs.
     """
-    law, names, runs = document["law"], document["loss_domains"], len(document["mixtures"])
-    needed = LEAST_RUNS[law](len(document["domains"]))
-    if law in FEW_RUNS and runs < needed:
+    law, names, m = document["law"], document["loss_domains"], len(document["domains"])
+    if law in FEW_RUNS and len(document["mixtures"]) < LEAST_RUNS[law](m):
         raise InputError(
-            f"the law {law!r} was fitted to {runs} mixtures of {len(document['domains'])} domains, and its optimum needs"
-            f" {needed} at least: train more of them, or use bimix or transfer."
+            f"the law {law!r} was fitted to {len(document['mixtures'])} mixtures of {m} domains, and its optimum needs"
+            f" {LEAST_RUNS[law](m)} at least: train more of them, or use bimix or transfer."
         )
     if not weights:
         weights = dict.fromkeys(names, 1.0)
@@ -241,12 +243,20 @@ def regmix_optimum(document, step, target, lower, upper, tokens=None) -> np.ndar
     else:
         missing = [domain for domain in domains if not tokens.get(domain)]
         if missing:
-            raise InputError(f"the token counts do not name {missing[0]!r}: RegMix simulates around the shares of tokens.")
+            raise InputError(
+                f"the token counts do not name {missing[0]!r}: RegMix simulates around the shares of tokens."
+            )
         shares = np.array([tokens[domain] for domain in domains], dtype=float)
 
+    names, weights = zip(
+        *((name, one) for name, one in zip(document["loss_domains"], target, strict=True) if one), strict=True
+    )
+    wanted = {name: document["coefficients"][name] for name in names}
+
     def value(proportions):
-        predicted = regmix.predict(document["coefficients"], domains, document["steps"], proportions, np.array([step]))
-        return predicted[:, 0] @ target
+        return regmix.predict(wanted, domains, document["steps"], proportions, np.array([step]))[:, 0] @ np.array(
+            weights
+        )
 
     return best_simulated(value, shares, lower, upper)
 

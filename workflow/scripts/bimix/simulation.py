@@ -34,7 +34,9 @@ def simulate(token_shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> 
         drawn = swarm.simulated(token_shares, SIMULATED, turn)
         drawn = swarm.trimmed(drawn[(drawn <= swarm.most(token_shares)).all(axis=1)])
         drawn = drawn[((drawn >= lower) & (drawn <= upper)).all(axis=1)]
-        kept.append(np.random.default_rng([turn, 1]).permutation(drawn))  # strengths come in order: the last turn is cut
+        kept.append(
+            np.random.default_rng([turn, 1]).permutation(drawn)
+        )  # strengths come in order: the last turn is cut
         found += len(drawn)
         if found >= SIMULATED:
             break

@@ -1,0 +1,128 @@
+"""A part of a swarm in real processes: every run as if alone, killed and resumed, refused where it should be."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from bimix import checkpoints
+
+SCRIPTS = Path(__file__).parents[1] / "workflow/scripts"
+MIXTURES = {"swarm_0001": (0.7, 0.3, 0.0), "swarm_0002": (0.1, 0.2, 0.7), "swarm_0003": (1 / 3, 1 / 3, 1 / 3)}
+SHAPE = {"layers": 1, "width": 16, "heads": 2}
+RECIPE = {
+    "steps": 40,
+    "batch_rows": 6,
+    "evaluate_every": 10,
+    "validation_rows": 4,
+    "learning_rate": 0.01,
+    "final_learning_rate": 0.001,
+    "schedule": "exponential",
+    "warmup_share": 0.0,
+    "beta1": 0.9,
+    "beta2": 0.99,
+    "epsilon": 1e-8,
+    "weight_decay": 0.01,
+    "max_gradient_norm": 1.0,
+    "precision": "no",
+    "seed": 1,
+}
+
+
+def shared_flags(corpus: Path) -> list[str]:
+    flags = ["--cpu", "--processes", "1", "--micro-batch", "4", "--loss-chunk", "all"]
+    for name in ("train", "validation"):
+        flags += [f"--{name}", str(corpus / f"{name}.parquet")]
+    flags += ["--tokenizer", str(corpus / "tokenizer.json")]
+    return [*flags, "--shape", json.dumps(SHAPE), "--recipe", json.dumps(RECIPE)]
+
+
+def part(corpus: Path, out: Path) -> list[str]:
+    rows = [
+        (name, *pair)
+        for name, shares in MIXTURES.items()
+        for pair in zip(("bees", "cats", "dogs"), shares, strict=True)
+    ]
+    out.mkdir(exist_ok=True)
+    pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_parquet(out / "swarm.parquet")
+    flags = ["--mixtures", str(out / "swarm.parquet"), "--names", *MIXTURES, "--state", str(out / "state")]
+    flags += ["--losses", str(out / "losses.parquet"), "--runs", str(out / "runs.parquet")]
+    return [sys.executable, str(SCRIPTS / "train_swarm.py"), *shared_flags(corpus), *flags]
+
+
+def execute(arguments: list[str], expected: int = 0) -> str:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    finished = subprocess.run(arguments, capture_output=True, text=True, check=False, env=environment)
+    assert finished.returncode == expected, finished.stderr
+    return finished.stderr
+
+
+@pytest.fixture(scope="module")
+def whole(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A part of three runs that nothing disturbed."""
+    out = tmp_path_factory.mktemp("whole")
+    execute(part(corpus, out))
+    return out
+
+
+@pytest.mark.slow
+def test_a_run_in_a_swarm_gives_the_bytes_of_the_same_run_alone(corpus: Path, tmp_path: Path, whole: Path) -> None:
+    mixture = dict(zip(("bees", "cats", "dogs"), MIXTURES["swarm_0003"], strict=True))
+    (tmp_path / "mixture.json").write_text(json.dumps(mixture))
+    flags = ["--mixture", str(tmp_path / "mixture.json"), "--state", str(tmp_path / "state")]
+    for flag, name in (("losses", "losses.parquet"), ("weights", "model.safetensors"), ("report", "run.json")):
+        flags += [f"--{flag}", str(tmp_path / name)]
+    execute([sys.executable, str(SCRIPTS / "pretrain_model.py"), *shared_flags(corpus), *flags])
+    own = whole / "state/swarm_0003"  # the last of three: nothing of the others is left in it
+    assert (own / "losses.parquet").read_bytes() == (tmp_path / "losses.parquet").read_bytes()
+    reports = [json.loads((folder / "run.json").read_text()) for folder in (own, tmp_path)]
+    for timed in ("seconds", "tokens_per_second"):
+        assert reports[0].pop(timed) > 0 and reports[1].pop(timed) > 0
+    assert reports[0] == reports[1]
+    assert json.loads((own / "fingerprint.json").read_text()) == json.loads(
+        (tmp_path / "state/fingerprint.json").read_text()
+    )
+
+
+@pytest.mark.slow
+def test_the_tables_of_a_part_hold_every_run_and_its_cost(whole: Path) -> None:
+    losses, runs = pl.read_parquet(whole / "losses.parquet"), pl.read_parquet(whole / "runs.parquet")
+    assert losses.columns == ["mixture", "seed", "step", "tokens", "domain", "loss"]
+    assert losses.group_by("mixture").len()["len"].to_list() == [4 * 3] * 3
+    assert runs["mixture"].to_list() == list(MIXTURES)
+    assert runs["tokens"].to_list() == [40 * 6 * 16] * 3
+    assert (runs["flops"] > 0).all() and (runs["seconds"] > 0).all() and runs["gpu_hours"].to_list() == [0.0] * 3
+    assert not list((whole / "state").glob("*/step-*.pt")), "the checkpoints of finished runs are dropped"
+
+
+@pytest.mark.slow
+def test_a_killed_part_resumes_to_the_same_bytes(corpus: Path, tmp_path: Path, whole: Path) -> None:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    # in the middle of the first run, which goes back to its last evaluation; where the third begins, which is saved
+    for number, printed, expected in ((signal.SIGKILL, "step 20:", -9), (signal.SIGTERM, "swarm_0003:", 75)):
+        process = subprocess.Popen(part(corpus, tmp_path), stderr=subprocess.PIPE, text=True, env=environment)
+        for line in process.stderr:
+            if line.startswith(printed):
+                break
+        process.send_signal(number)
+        process.stderr.read()
+        assert process.wait() == expected
+        assert not (tmp_path / "losses.parquet").exists()
+    again = execute(part(corpus, tmp_path))
+    assert "swarm_0001:" not in again and "swarm_0003:" in again, "finished runs are not trained again"
+    assert (tmp_path / "losses.parquet").read_bytes() == (whole / "losses.parquet").read_bytes()
+
+
+@pytest.mark.slow
+def test_every_run_is_held_by_itself(corpus: Path, tmp_path: Path, whole: Path) -> None:
+    shutil.copytree(whole / "state", tmp_path / "state")
+    handle = checkpoints.lock(tmp_path / "state/swarm_0002")
+    message = execute(part(corpus, tmp_path), expected=1)
+    handle.close()
+    assert "Another process is training in" in message and "state/swarm_0002" in message
