@@ -104,7 +104,9 @@ def swarm_names(dataset):
     if swarm["model"] not in block["training"]:
         refuse(f"datasets/{dataset}/swarm/model", f"no training settings for {swarm['model']!r}.")
     recipe = block["training"][swarm["model"]] | swarm.get("training", {})
-    if swarm["step"] > recipe["steps"] or (swarm["step"] % recipe["evaluate_every"] and swarm["step"] != recipe["steps"]):
+    if swarm["step"] > recipe["steps"] or (
+        swarm["step"] % recipe["evaluate_every"] and swarm["step"] != recipe["steps"]
+    ):
         refuse(
             f"datasets/{dataset}/swarm/step",
             f"the losses of the swarm are measured every {recipe['evaluate_every']} steps and after the last,"
@@ -251,7 +253,10 @@ def swarm_tables(name):
     def find(wildcards):
         if not is_swarm(wildcards):
             swarm = config["datasets"][wildcards.dataset]["swarm"]["model"]
-            refuse(f"datasets/{wildcards.dataset}/swarm/model", f"the swarm is trained with {swarm!r}, not {wildcards.model!r}.")
+            refuse(
+                f"datasets/{wildcards.dataset}/swarm/model",
+                f"the swarm is trained with {swarm!r}, not {wildcards.model!r}.",
+            )
         swarm = config["datasets"][wildcards.dataset]["swarm"]
         parts = range(1, -(-swarm["runs"] // swarm["together"]) + 1)
         return [f"results/{wildcards.dataset}/swarm/{wildcards.model}/{part}/{name}.parquet" for part in parts]

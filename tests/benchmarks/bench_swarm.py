@@ -1,0 +1,153 @@
+"""Measure what a run costs inside a swarm, alone, and with the weights of several runs stacked (no test: run it by hand).
+
+snakemake --cores all results/demo/mixtures/groups/swarm.parquet results/demo/tokens/train.parquet
+OMP_NUM_THREADS=1 python tests/benchmarks/bench_swarm.py results/demo [--steps 120 --runs 64 --together 16] -> standard output
+
+Before each part of the swarm a run is started alone, as the rule pretrain_model does it; both train the same steps on the same
+mixtures with the demo's settings. A part of --together runs is a process, start-up included.
+"""
+
+import argparse
+import copy
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import polars as pl
+import torch
+import yaml
+from torch.func import functional_call, stack_module_state, vmap
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "workflow/scripts"))
+
+from bimix import products
+from bimix.model import Shape, Transformer
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "workflow/scripts"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset", type=Path, help="results/demo, with tokens and the swarm's mixtures")
+    parser.add_argument("--model", default="tiny")
+    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--evaluate-every", type=int, default=None, help="without it only at the end")
+    parser.add_argument("--runs", type=int, default=64)
+    parser.add_argument("--together", type=int, default=16)
+    options = parser.parse_args()
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    model = config["models"][options.model]
+    changes = {"steps": options.steps, "evaluate_every": options.evaluate_every or options.steps}
+    recipe = config["training"]["demo"] | changes
+    launch = model["launch"]
+    flags = ["--cpu", "--processes", "1", "--micro-batch", launch["micro_batch"], "--loss-chunk", launch["loss_chunk"]]
+    for name in ("train", "validation"):
+        flags += [f"--{name}", options.dataset / f"tokens/{name}.parquet"]
+    flags += ["--tokenizer", options.dataset / "tokenizer.json", "--shape", json.dumps(model["shape"])]
+    flags = [*map(str, flags), "--recipe", json.dumps(recipe)]
+    table = pl.read_parquet(options.dataset / "mixtures/groups/swarm.parquet")
+    mixtures = {
+        name[0]: dict(part.select("domain", "proportion").iter_rows()) for name, part in table.group_by("mixture")
+    }
+    drawn = sorted(mixtures)
+
+    alone, swarm, trained = [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        for part in range(options.runs // options.together):
+            first = mixtures[drawn[part]]
+            alone.append(start_alone(place / f"alone{part}", first, flags))
+            # the same drawn mixtures may come again under other names: a run's cost does not depend on which they are
+            chosen = {f"run{part}_{k}": mixtures[drawn[k % len(drawn)]] for k in range(options.together)}
+            seconds, own = start_part(place / f"part{part}", chosen, flags)
+            swarm.append(seconds / options.together)
+            trained.append(own)
+            print(f"part {part + 1}: alone {alone[-1]:.2f} s, in the swarm {swarm[-1]:.2f} s a run", flush=True)
+    mean_alone, mean_swarm = sum(alone) / len(alone), sum(swarm) / len(swarm)
+    print(
+        f"{options.model}, {options.steps} steps of {recipe['batch_rows']} rows, {options.runs} runs, {options.together} a process:"
+    )
+    print(f"  alone {mean_alone:.2f} s; in the swarm {mean_swarm:.2f} s, {mean_swarm / mean_alone:.1%} of that")
+    print(f"  of which the training itself {sum(trained) / len(trained):.2f} s")
+    stacked(Shape(**model["shape"], vocabulary=2048), recipe["batch_rows"])
+
+
+def start_alone(place: Path, mixture: dict, flags: list[str]) -> float:
+    """Seconds of one run, started as the rule pretrain_model does it."""
+    place.mkdir()
+    (place / "mixture.json").write_text(json.dumps(mixture))
+    launcher = "accelerate launch --main_process_port 0 --cpu --num_processes 1 --num_machines 1 --mixed_precision no"
+    outputs = {"state": "state", "losses": "losses.parquet", "weights": "model.safetensors", "report": "run.json"}
+    own = [word for flag, name in outputs.items() for word in (f"--{flag}", str(place / name))]
+    own += ["--mixture", str(place / "mixture.json")]
+    return timed([*launcher.split(), "--dynamo_backend", "no", str(SCRIPTS / "pretrain_model.py"), *flags, *own])
+
+
+def start_part(place: Path, mixtures: dict, flags: list[str]) -> tuple[float, float]:
+    """Seconds of a part of a swarm, and the mean of those that its runs trained."""
+    place.mkdir()
+    rows = [(name, *pair) for name, mixture in mixtures.items() for pair in mixture.items()]
+    pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_parquet(place / "swarm.parquet")
+    own = ["--mixtures", place / "swarm.parquet", "--names", *mixtures, "--state", place / "state"]
+    own += ["--losses", place / "losses.parquet", "--runs", place / "runs.parquet"]
+    seconds = timed([sys.executable, str(SCRIPTS / "train_swarm.py"), *flags, *map(str, own)])
+    return seconds, pl.read_parquet(place / "runs.parquet")["seconds"].mean()
+
+
+def timed(command: list[str]) -> float:
+    begun = time.perf_counter()
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    return time.perf_counter() - begun
+
+
+def stacked(shape: Shape, rows: int, length: int = 128, count: int = 16, rounds: int = 3) -> None:
+    """Milliseconds of one update of one model, model after model and all at once under torch.func; by turns."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    models = [Transformer(shape, loss_chunk=128) for _ in range(count)]
+    optimizers = [torch.optim.AdamW(model.parameters(), fused=True) for model in models]
+    batches = torch.randint(0, shape.vocabulary, (count, rows, length), dtype=torch.int32)
+    plain = [Transformer(shape) for _ in range(count)]
+    weights, buffers = stack_module_state(plain)
+    weights = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
+    together = torch.optim.AdamW(weights.values(), fused=True)
+    skeleton = copy.deepcopy(plain[0]).to("meta")
+
+    def one_by_one() -> None:
+        for model, optimizer, batch in zip(models, optimizers, batches, strict=True):
+            for part in batch.split(4):
+                (model(part) * (len(part) / rows)).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+
+    def at_once() -> None:
+        vmap(lambda *state_and_rows: functional_call(skeleton, state_and_rows[:2], state_and_rows[2]))(
+            weights, buffers, batches
+        ).sum().backward()
+        norms = torch.stack([weight.grad.flatten(1).norm(dim=1) for weight in weights.values()]).norm(dim=0)
+        for weight in weights.values():
+            weight.grad.mul_((1 / (norms + 1e-6)).clamp(max=1).view(-1, *[1] * (weight.dim() - 1)))
+        together.step()
+        together.zero_grad(set_to_none=True)
+
+    spent = {one_by_one: [], at_once: []}
+    fast = products.HAS_ONEDNN
+    for _ in range(rounds + 1):
+        for way in spent:
+            products.HAS_ONEDNN = fast and way is one_by_one  # no rule of vmap for oneDNN's operator
+            begun = time.perf_counter()
+            way()
+            spent[way].append((time.perf_counter() - begun) / count * 1000)
+    products.HAS_ONEDNN = fast
+    slow, quick = (min(times[1:]) for times in spent.values())
+    print(f"  an update of one of {count} models: {slow:.1f} ms one by one, {quick:.1f} ms stacked under torch.func")
+
+
+if __name__ == "__main__":
+    main()
