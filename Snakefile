@@ -2,6 +2,7 @@
 #   data.smk      raw text -> tokenizer, rows of tokens, n-gram counts, entropies
 #   mixtures.smk  token shares, entropies, published columns, files of one's own -> mixtures
 #   pretrain.smk  mixtures -> losses of trained models
+#   reweighting.smk  losses while a model trains -> mixtures of methods that weigh domains on the way (DoReMi, DoGE)
 #   observations.smk  losses measured elsewhere, in the place of all of the above
 #   swarm.smk     a swarm of small runs on drawn mixtures -> their losses, for the laws that need many runs
 #   laws.smk      losses -> fitted law, its scores, the optimised mixture (which pretrain.smk then trains on)
@@ -24,6 +25,7 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/mixtures.smk"
 include: "workflow/rules/pretrain.smk"
+include: "workflow/rules/reweighting.smk"
 include: "workflow/rules/observations.smk"
 include: "workflow/rules/swarm.smk"
 include: "workflow/rules/laws.smk"

@@ -20,6 +20,7 @@ MEASURES = ["se", "je", "ce", "vne"]
 LAWS = ["bimix", "transfer", "exponential", "regmix"]
 # Laws whose mixture comes from the swarm, where there is one; of the others {law}_swarm does.
 SWARM_LAWS = ["exponential", "regmix"]
+REWEIGHTING = ["doremi", "doge"]
 
 
 def refuse(key, sentence):
@@ -45,7 +46,9 @@ def known_mixtures(dataset):
         fitted += [*SWARM_LAWS, *(f"{law}_swarm" for law in fitted)]
     else:
         fitted += [law for law in SWARM_LAWS if law in config["laws"]["optimise"]]
-    return ["baseline", "uniform", *MEASURES, *published, *block.get("mixture_files", {}), *fitted]
+    reweighted = REWEIGHTING if "reweighting" in block else []
+    own = block.get("mixture_files", {})
+    return ["baseline", "uniform", *MEASURES, *published, *own, *reweighted, *fitted]
 
 
 def complete_dataset(dataset):
@@ -75,6 +78,8 @@ def complete_dataset(dataset):
     named["compare/mixtures"] = block.get("compare", {}).get("mixtures", [])
     for key, mixtures in named.items():
         for mixture in mixtures:
+            if mixture in REWEIGHTING and mixture not in known_mixtures(dataset):
+                refuse(f"datasets/{dataset}/{key}", f"{mixture!r} needs a block `reweighting` in the dataset.")
             if mixture not in known_mixtures(dataset) and mixture not in swarm:
                 known = known_mixtures(dataset) + ([f"{swarm[0]} to {swarm[-1]}"] if swarm else [])
                 refuse(f"datasets/{dataset}/{key}", f"no mixture {mixture!r}; the dataset knows {', '.join(known)}.")
@@ -90,6 +95,8 @@ def complete_dataset(dataset):
     for model in block.get("seeds", {}):
         if model not in block["training"]:
             refuse(f"datasets/{dataset}/seeds/{model}", "no training settings for this model.")
+    if "reweighting" in block:
+        complete_reweighting(dataset)
     for key in ("optimum", "compare"):
         if block[key]["model"] not in block["training"]:
             refuse(f"datasets/{dataset}/{key}/model", f"no training settings for {block[key]['model']!r}.")
@@ -128,6 +135,26 @@ def check_swarm(dataset, mixture, key):
             f"{mixture!r} needs a swarm of {LEAST_RUNS[law](domains)} runs at least for {domains} domains;"
             f" `swarm` has {runs} runs.",
         )
+
+
+def complete_reweighting(dataset):
+    """Write the settings of DoReMi and DoGE out in full and refuse names that nothing stands behind."""
+    key, block = f"datasets/{dataset}/reweighting", config["datasets"][dataset]
+    settings = block["reweighting"]
+    settings |= {method: config[method] | settings.get(method, {}) for method in REWEIGHTING}
+    if settings["model"] not in block["training"]:
+        refuse(f"{key}/model", f"no training settings for {settings['model']!r}.")
+    references = [name for name in known_mixtures(dataset) if name not in REWEIGHTING]
+    if settings["reference"] not in references:
+        refuse(f"{key}/reference", f"no mixture {settings['reference']!r}; there are {', '.join(references)}.")
+    targets = settings.get("targets")
+    if targets:
+        other = config["datasets"].get(targets["dataset"], {})
+        if "corpus" not in other:
+            refuse(f"{key}/targets/dataset", f"no dataset {targets['dataset']!r} with a corpus.")
+        for domain in targets["domains"]:
+            if domain not in other["domains"]:
+                refuse(f"{key}/targets/domains", f"no domain {domain!r} in {targets['dataset']}.")
 
 
 def complete_observed(dataset):
@@ -261,6 +288,21 @@ def swarm_tables(name):
         parts = range(1, -(-swarm["runs"] // swarm["together"]) + 1)
         return [f"results/{wildcards.dataset}/swarm/{wildcards.model}/{part}/{name}.parquet" for part in parts]
 
+
+def reweighting_recipe(wildcards):
+    """Training settings of a run that reweighs: the model's, with the changes that the block `reweighting` names."""
+    block = config["datasets"][wildcards.dataset]
+    return json.dumps(block["training"][wildcards.model] | block["reweighting"].get("training", {}), sort_keys=True)
+
+
+def doremi_reference(pattern):
+    """A function of the wildcards: a file of the {reference} that a round of DoReMi is measured against."""
+
+    def find(wildcards):
+        first = config["datasets"][wildcards.dataset]["reweighting"]["reference"]
+        before = int(wildcards.round) - 1
+        return pattern.format(reference=f"doremi_round{before}" if before else first, **wildcards)
+
     return find
 
 
@@ -297,6 +339,38 @@ def optimum_tokens(wildcards):
             return f"results/{wildcards.dataset}/tokens/train.parquet"
         return block["observations"].get("tokens", [])
     return token_counts(wildcards)
+
+
+def last_round(wildcards):
+    """The round of DoReMi that is the last, as far as its rounds so far can tell."""
+    settings = config["datasets"][wildcards.dataset]["reweighting"]
+    for number in range(1, settings["doremi"]["rounds"]):
+        run = checkpoints.train_doremi.get(dataset=wildcards.dataset, model=settings["model"], round=number)
+        if json.loads(Path(run.output.report).read_text())["moved"] < settings["doremi"]["settled"]:
+            return number
+    return settings["doremi"]["rounds"]
+
+
+def reweighting_run(name):
+    """A function of the wildcards: one file of the run that a method's mixture comes from."""
+
+    def find(wildcards):
+        method, _, number = wildcards.reweighted.partition("_round")
+        folder = f"results/{wildcards.dataset}/reweighting"
+        folder += f"/{config['datasets'][wildcards.dataset]['reweighting']['model']}/{method}"
+        return f"{folder}/{name}" if method == "doge" else f"{folder}/{number or last_round(wildcards)}/{name}"
+
+    return find
+
+
+def doge_targets(pattern):
+    """A function of the wildcards: a file of the dataset that DoGE's targets are in, where they are named."""
+
+    def find(wildcards):
+        targets = config["datasets"][wildcards.dataset]["reweighting"].get("targets")
+        return pattern.format(dataset=targets["dataset"]) if targets else []
+
+    return find
 
 
 def raw_files(dataset, split, patterns):
@@ -539,6 +613,7 @@ DATASETS = config["datasets"]
 CORPORA = {name: block for name, block in DATASETS.items() if "corpus" in block}
 TRAINED = one_of(CORPORA)
 OBSERVED = one_of(DATASETS.keys() - CORPORA.keys())
+REWEIGHTED = one_of(name for name, block in CORPORA.items() if "reweighting" in block)
 TRAINED_TOKENIZERS = one_of(name for name, block in CORPORA.items() if "train" in block["tokenizer"])
 FETCHED_TOKENIZERS = one_of(name for name, block in CORPORA.items() if "train" not in block["tokenizer"])
 TRAINED_VECTORS = one_of(name for name, block in CORPORA.items() if "train" in block["vectors"])
@@ -562,4 +637,6 @@ wildcard_constraints:
     shard=r"[^/]+",
     mixture=r"[^/@]+",
     run=r"[^/@]+(@\d+)?",
+    round=r"[1-9]\d*",
+    reweighted=r"doremi|doge|doremi_round[1-9]\d*",
     split="train|validation",

@@ -76,29 +76,8 @@ rule pretrain_model:
         state="results/{dataset}/runs/{model}/{run}/state",
     shell:
         r"""
-        # one launcher on each node, which starts one process per GPU there; on a CPU one process
-        local_processes=$(({resources.gpu} > 1 ? {resources.gpu} : 1))
-        processes=$((local_processes * {resources.nodes}))
-        export OMP_NUM_THREADS=$(({threads} / local_processes > 0 ? {threads} / local_processes : 1))
-        launch=(accelerate launch)
-        meeting=(--main_process_port 0)
-        if [ {resources.nodes} -gt 1 ]; then
-            launch=(srun --nodes {resources.nodes} --ntasks {resources.nodes} --ntasks-per-node 1
-                bash -c 'exec accelerate launch --machine_rank "$SLURM_NODEID" "$@"' launch)
-            meeting=(--main_process_ip "$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)"
-            --main_process_port $((20000 + SLURM_JOB_ID % 20000)))
-        fi
-        "${{launch[@]}}" \
-            "${{meeting[@]}}" \
-            $([ {resources.gpu} -gt 0 ] || echo --cpu) \
-            $([ "$processes" -le 1 ] || echo --multi_gpu) \
-            --num_processes "$processes" \
-            --num_machines {resources.nodes} \
-            --mixed_precision no \
-            --dynamo_backend no \
+        bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} \
             workflow/scripts/pretrain_model.py \
-            $([ {resources.gpu} -gt 0 ] || echo --cpu) \
-            --processes "$processes" \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             $([ {resources.compile} = no ] || echo --compile) \

@@ -9,13 +9,12 @@ import shutil
 import sys
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer
 
+from bimix.checkpoints import read_weights
 from bimix.errors import InputError, run
 from bimix.export import neox_config, neox_weights, tokenizer_config
-from bimix.model import Shape
 from bimix.outputs import replacing_folder, write_json
 
 
@@ -53,22 +52,6 @@ def main(argv: list[str] | None = None) -> None:
         shutil.copyfile(options.tokenizer, folder / "tokenizer.json")
         # safetensors makes files that only their owner can read
         shutil.copymode(folder / "config.json", folder / "model.safetensors")
-
-
-def read_weights(path: Path) -> tuple[dict, Shape]:
-    """Weights as numpy arrays and the shape that stands in their file's metadata; no code runs from the file."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-        shape = Shape(**json.loads(metadata["shape"]))
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"{path} cannot be read as safetensors ({error}); train it again.") from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{path} does not say the shape of its model in its metadata; give a file of pretrain_model.py."
-        ) from error
-    return weights, shape
 
 
 if __name__ == "__main__":

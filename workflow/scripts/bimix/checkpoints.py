@@ -5,8 +5,10 @@ import json
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError, safe_open
 
 from bimix.errors import InputError
+from bimix.model import Shape
 from bimix.outputs import replacing, write_json
 
 KEPT = 2
@@ -77,3 +79,19 @@ def load_latest(folder: Path) -> tuple[dict | None, list[str]]:
             f" move that folder away to train anew."
         )
     return None, complaints
+
+
+def read_weights(path: Path, framework: str = "numpy") -> tuple[dict, Shape]:
+    """Weights, as arrays of numpy or pt, and the shape that stands in their file's metadata; no code runs from the file."""
+    try:
+        with safe_open(path, framework=framework) as file:
+            metadata = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+        shape = Shape(**json.loads(metadata["shape"]))
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path} cannot be read as safetensors ({error}); train it again.") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path} does not say the shape of its model in its metadata; give a file of pretrain_model.py."
+        ) from error
+    return weights, shape

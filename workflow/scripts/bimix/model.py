@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bimix.losses import chunked_loss, whole_loss
+from bimix.losses import chunked_loss, chunked_shares, whole_loss, whole_shares
 from bimix.products import Linear
 
 ROTARY_SHARE = 0.25
@@ -155,10 +155,20 @@ class Transformer(nn.Module):
         """Scores (batch, length, vocabulary) of the next token."""
         return F.linear(self.hidden(tokens), self.embedding.weight[: self.shape.vocabulary])
 
-    def forward(self, rows: Tensor) -> Tensor:
-        """Mean loss in nats over the length - 1 predictions of each of `rows` (batch, length)."""
+    def forward(self, rows: Tensor, owners: Tensor | None = None, domains: int = 0) -> Tensor | tuple[Tensor, Tensor]:
+        """Mean loss in nats over the length - 1 predictions of each of `rows` (batch, length).
+
+        With the `owners` (batch,) of the rows, numbers of domains below `domains`: each domain's share of that mean
+        (domains,), and the loss of every token (batch, length - 1) without gradient (`losses`).
+        """
         rows = rows.long()
         hidden, targets = self.hidden(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten()
+        weight = self.embedding.weight
         if self.loss_chunk is None:
-            return whole_loss(hidden, self.embedding.weight, self.padding, targets)
-        return chunked_loss(hidden, self.embedding.weight, self.shape.vocabulary, targets, self.loss_chunk)
+            if owners is None:
+                return whole_loss(hidden, weight, self.padding, targets)
+            return whole_shares(hidden, weight, self.padding, targets, owners, domains)
+        real = self.shape.vocabulary
+        if owners is None:
+            return chunked_loss(hidden, weight, real, targets, self.loss_chunk)
+        return chunked_shares(hidden, weight, real, targets, self.loss_chunk, owners, domains)

@@ -62,6 +62,12 @@ def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
     )
 
 
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Give all groups of parameters the same learning rate."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
 def own_slice(rows: int, process: int, processes: int) -> slice:
     """Rows of the global batch that fall to one process: contiguous, sizes differ by one at most."""
     return slice(rows * process // processes, rows * (process + 1) // processes)
@@ -147,8 +153,7 @@ def update(
     nor the number of processes changes the gradient (DistributedDataParallel averages over processes). Nothing in here
     waits for the device.
     """
-    for group in optimizer.param_groups:
-        group["lr"] = recipe.rate(step)
+    set_rate(optimizer, recipe.rate(step))
     total = torch.zeros((), device=accelerator.device)
     starts = range(0, len(rows), micro_batch)
     for start in starts:

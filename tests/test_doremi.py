@@ -1,0 +1,122 @@
+"""DoReMi's update against a computation in float64 by hand, in one or several micro-batches, and what it finds in known domains."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from accelerate import Accelerator
+
+from bimix import doremi
+from bimix.doremi import Doremi
+from bimix.model import Shape, Transformer
+from bimix.reweighting import Trace, path_table
+from bimix.session import Running
+from bimix.training import Batch
+
+SHAPE = Shape(layers=1, width=16, heads=2, vocabulary=30)
+DOMAINS = ["ants", "bees", "cats", "dogs"]
+ROWS, LENGTH = 5, 9
+CHOSEN = np.array([2, 0, 0, 2, 3])  # no row of bees
+RATE = 0.5
+
+
+def running(loss_chunk: int | None = None, micro_batch: int = ROWS, scale: float = 0.3) -> Running:
+    """A proxy about to be trained by plain gradient descent, so that its move tells the gradient."""
+    torch.manual_seed(0)
+    plain = Transformer(SHAPE, loss_chunk=loss_chunk)
+    for weight in plain.parameters():
+        torch.nn.init.normal_(weight, std=scale)
+    recipe = SimpleNamespace(rate=lambda step: RATE, batch_rows=ROWS, max_gradient_norm=1e9, steps=3)
+    train = SimpleNamespace(row_length=LENGTH)
+    session = SimpleNamespace(
+        accelerator=Accelerator(cpu=True), shape=SHAPE, recipe=recipe, domains=DOMAINS, train=train
+    )
+    return Running(session, plain, plain, torch.optim.SGD(plain.parameters(), lr=RATE), micro_batch)
+
+
+def batch() -> Batch:
+    rows = torch.from_numpy(np.random.default_rng(5).integers(0, SHAPE.vocabulary, (ROWS, LENGTH)).astype(np.int32))
+    counts = np.bincount(CHOSEN, minlength=len(DOMAINS))
+    return Batch(rows, CHOSEN, counts, counts)
+
+
+def token_losses(model: Transformer, rows: torch.Tensor) -> torch.Tensor:
+    """Losses (rows, length - 1) from the model's scores, in float64."""
+    rows = rows.long()
+    log_shares = torch.log_softmax(model.double().logits(rows[:, :-1]), dim=-1)
+    return -log_shares.gather(2, rows[:, 1:, None])[..., 0]
+
+
+@pytest.mark.parametrize(("loss_chunk", "micro_batch"), [(None, 5), (None, 2), (4, 5), (4, 2), (100, 1)])
+def test_one_update_equals_the_computation_by_hand(loss_chunk: int | None, micro_batch: int) -> None:
+    own = running(loss_chunk, micro_batch)
+    reference = running(scale=0.2).plain.requires_grad_(False)
+    method = Doremi(own, reference, step_size=0.7, smoothing=0.1)
+    given = batch()
+    by_hand, before = running().plain, [weight.detach().clone() for weight in own.plain.parameters()]
+    loss, norm = method.update(given, 0)
+
+    losses = token_losses(by_hand, given.rows)
+    above = (losses - token_losses(running(scale=0.2).plain, given.rows)).clamp(min=0).detach().numpy()
+    excess = np.full(4, math.log(SHAPE.vocabulary))
+    for domain in (0, 2, 3):
+        excess[domain] = above[CHOSEN == domain].mean()
+    weights = np.full(4, 0.25) * np.exp(0.7 * excess)
+    weights = 0.9 * weights / weights.sum() + 0.1 / 4
+    counted = torch.tensor(weights[CHOSEN])[:, None].expand(ROWS, LENGTH - 1)
+    ((losses * counted).sum() / counted.sum()).backward()
+
+    np.testing.assert_allclose(method.trace.signal, excess, rtol=1e-5)
+    np.testing.assert_allclose(method.trace.weights, weights, rtol=1e-5)
+    np.testing.assert_allclose(method.trace.average, (weights + 0.25) / 2, rtol=1e-5)
+    assert loss.item() == pytest.approx(losses.mean().item(), rel=1e-5)
+    squares = 0.0
+    for weight, old, wanted in zip(own.plain.parameters(), before, by_hand.parameters(), strict=True):
+        torch.testing.assert_close((old - weight) / RATE, wanted.grad.float(), rtol=2e-4, atol=2e-5)
+        squares += wanted.grad.square().sum().item()
+    assert norm.item() == pytest.approx(math.sqrt(squares), rel=1e-5)
+
+
+def test_losses_taken_in_a_pass_of_their_own_change_nothing() -> None:
+    once, twice = running(micro_batch=2), running(micro_batch=2)
+    reference = running(scale=0.2).plain.requires_grad_(False)
+    first, second = Doremi(once, reference, 1.0, 1e-3), Doremi(twice, reference, 1.0, 1e-3, keep_graphs=False)
+    for step in range(2):
+        losses = [method.update(batch(), step)[0] for method in (first, second)]
+        assert losses[0] == losses[1]
+    assert torch.equal(first.trace.average, second.trace.average)
+    for one, other in zip(once.plain.parameters(), twice.plain.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert (first.forwards, second.forwards) == (2 * ROWS, 4 * ROWS)
+
+
+def test_weights_sum_to_one_and_keep_their_floor() -> None:
+    weights = torch.full((5,), 0.2, dtype=torch.float64)
+    for excess in np.random.default_rng(0).exponential(3.0, (200, 5)):
+        weights = doremi.reweight(weights, torch.from_numpy(excess * [1, 1, 1, 1, 0]), 1.0, 1e-3)
+        assert weights.sum().item() == pytest.approx(1, abs=1e-12)
+    assert weights[4].item() == pytest.approx(1e-3 / 5, rel=1e-2)
+    assert weights.min() >= 1e-3 / 5
+
+
+def test_an_absent_domain_keeps_its_last_excess() -> None:
+    last, sums = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.0, 6.0, 0.0])
+    found = doremi.latest_excess(last, sums, torch.tensor([0, 4, 5]))
+    assert found.tolist() == [1.0, 1.5, 0.0]
+
+
+def test_a_path_resumes_and_ends_at_the_last_step() -> None:
+    uniform = torch.full((2,), 0.5, dtype=torch.float64)
+    trace = Trace(uniform, torch.zeros_like(uniform), counted=1, every=2)
+    again = Trace(uniform, torch.zeros_like(uniform), counted=1, every=2)
+    for step, share in enumerate([0.6, 0.7, 0.8], start=1):
+        trace.advance(torch.tensor([share, 1 - share], dtype=torch.float64), uniform * step, step)
+        again.load_state_dict(trace.state_dict())
+    table = path_table(again.state_dict(), 3, ["a", "b"], "excess")
+    assert table["step"].to_list() == [0, 0, 2, 2, 3, 3]
+    assert table["domain"].to_list() == ["a", "b"] * 3
+    assert table["weight"].to_list() == pytest.approx([0.5, 0.5, 0.7, 0.3, 0.8, 0.2])
+    assert table["average"].to_list() == pytest.approx([0.5, 0.5, 0.6, 0.4, 0.65, 0.35])
+    assert table["excess"].to_list() == pytest.approx([0, 0, 1, 1, 1.5, 1.5])

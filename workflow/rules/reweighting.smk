@@ -1,0 +1,91 @@
+# Chapter 3b: mixtures that a method finds while it trains a model of its own.
+#   tokens/*.parquet, runs/{model}/{reference}/model.safetensors -> reweighting/{model}/{method}/ -> mixtures/{method}.json
+# Which model and which reference: `reweighting` in the dataset's block. Like pretrain_model, nothing here lists its scripts.
+
+
+checkpoint train_doremi:
+    """DoReMi's proxy beside the reference; round 2 and later take the mixture of the round before for the reference.
+
+    A checkpoint, since only its mixture says whether another round is needed (and only where `rounds` is above 1).
+    """
+    input:
+        train="results/{dataset}/tokens/train.parquet",
+        validation="results/{dataset}/tokens/validation.parquet",
+        tokenizer="results/{dataset}/tokenizer.json",
+        reference=doremi_reference("results/{dataset}/runs/{model}/{reference}/model.safetensors"),
+        reference_mixture=doremi_reference("results/{dataset}/mixtures/{reference}.json"),
+    output:
+        path="results/{dataset}/reweighting/{model}/doremi/{round}/path.parquet",
+        losses="results/{dataset}/reweighting/{model}/doremi/{round}/losses.parquet",
+        report="results/{dataset}/reweighting/{model}/doremi/{round}/run.json",
+        mixture="results/{dataset}/reweighting/{model}/doremi/{round}/mixture.json",
+    log:
+        "results/{dataset}/logs/train_doremi/{model}/{round}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/train_doremi/{model}/{round}.tsv"
+    wildcard_constraints:
+        dataset=REWEIGHTED,
+    conda:
+        "../../envs/torch.yaml"
+    threads: lookup("models/{model}/launch/threads", within=config)
+    resources:
+        gpu=lookup("models/{model}/launch/gpus", within=config),
+        nodes=lookup("models/{model}/launch/nodes", within=config),
+        micro_batch=lookup("models/{model}/launch/micro_batch", within=config),
+        loss_chunk=lookup("models/{model}/launch/loss_chunk", within=config),
+        compile=lookup("models/{model}/launch/compile", within=config),
+    params:
+        shape=as_json("models/{model}/shape"),
+        recipe=reweighting_recipe,
+        step_size=setting("reweighting/doremi/step_size"),
+        smoothing=setting("reweighting/doremi/smoothing"),
+        state="results/{dataset}/reweighting/{model}/doremi/{round}/state",
+    shell:
+        r"""
+        bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} \
+            workflow/scripts/train_doremi.py \
+            --micro-batch {resources.micro_batch} \
+            --loss-chunk {resources.loss_chunk} \
+            $([ {resources.compile} = no ] || echo --compile) \
+            --train {input.train:q} \
+            --validation {input.validation:q} \
+            --tokenizer {input.tokenizer:q} \
+            --reference {input.reference:q} \
+            --reference-mixture {input.reference_mixture:q} \
+            --shape {params.shape:q} \
+            --recipe {params.recipe:q} \
+            --step-size {params.step_size} \
+            --smoothing {params.smoothing} \
+            --state {params.state:q} \
+            --mixture {output.mixture:q} \
+            --path {output.path:q} \
+            --losses {output.losses:q} \
+            --report {output.report:q} \
+            2>{log:q}
+        """
+
+
+rule take_weights:
+    """The mixture of a method that reweighs, or of one round of DoReMi, among the others."""
+    input:
+        mixture=reweighting_run("mixture.json"),
+    output:
+        mixture="results/{dataset}/mixtures/{reweighted}.json",
+    log:
+        "results/{dataset}/logs/take_weights/{reweighted}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/take_weights/{reweighted}.tsv"
+    wildcard_constraints:
+        dataset=REWEIGHTED,
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        domains=lookup("datasets/{dataset}/domains", within=config),
+    shell:
+        r"""
+        python workflow/scripts/take_weights.py \
+            --mixture {input.mixture:q} \
+            --domains {params.domains:q} \
+            --out {output.mixture:q} \
+            2>{log:q}
+        """

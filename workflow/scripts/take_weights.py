@@ -1,0 +1,28 @@
+"""Take the mixture that a reweighting run has found in among the others.
+
+reweighting/{model}/{method}/mixture.json -> mixtures/{method}.json
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from bimix.errors import run
+from bimix.mixtures import check_mixture
+from bimix.outputs import write_json
+from bimix.tables import read_json
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mixture", type=Path, required=True, help="{domain: proportion}, JSON")
+    parser.add_argument("--domains", nargs="+", required=True, help="domains of the dataset")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args(argv)
+    mixture = read_json(options.mixture)
+    check_mixture(mixture, options.domains, options.mixture)
+    write_json(options.out, mixture)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

@@ -1,0 +1,90 @@
+"""Train DoReMi's proxy beside a reference model, from the start or from its last checkpoint.
+
+token index of both splits, weights of the reference, shape, recipe -> mixture.json, path.parquet, losses.parquet, run.json
+"""
+
+import argparse
+import hashlib
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from bimix.checkpoints import read_weights
+from bimix.doremi import Doremi
+from bimix.errors import InputError, run
+from bimix.launch import open_session, training_parser
+from bimix.mixtures import as_mixture, check_mixture
+from bimix.model import Transformer
+from bimix.outputs import write_json, write_table
+from bimix.reweighting import average, path_table
+from bimix.runs import describe, fingerprint, loss_table
+from bimix.session import STOPPED, Session, holding, train
+from bimix.tables import read_numbers
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = parse(argv)
+    session = open_session(options)
+    reference = read_reference(options.reference, session)
+    before = read_numbers(options.reference_mixture)
+    check_mixture(before, session.domains, options.reference_mixture)
+    uniform = np.full(len(session.domains), 1 / len(session.domains))
+    defined_by = fingerprint(session.shape, session.recipe, as_mixture(session.domains, uniform), session.indices)
+    defined_by |= {"doremi.step_size": options.step_size, "doremi.smoothing": options.smoothing}
+    defined_by["reference"] = hashlib.sha256(options.reference.read_bytes()).hexdigest()[:16]
+    with holding(session, options.state, defined_by):
+        session.accelerator.init_trackers("tensorboard")
+        method = partial(Doremi, reference=reference, step_size=options.step_size, smoothing=options.smoothing)
+        finished = train(session, options.state, uniform, method)
+        if finished is None:
+            return STOPPED
+        if session.accelerator.is_main_process:
+            mixture = as_mixture(session.domains, average(finished.method))
+            report = describe(session, finished.seconds)
+            # what tells whether another round is worth its cost
+            report["moved"] = max(abs(share - before.get(domain, 0.0)) for domain, share in mixture.items())
+            # a forward pass is a third of a forward and a backward pass
+            extra = finished.method["forwards"] * session.train.row_length
+            report["flops"] += extra * session.shape.flops_per_token(session.train.row_length) // 3
+            write_json(options.report, report)
+            write_table(path_table(finished.method, session.recipe.steps, session.domains, "excess"), options.path)
+            write_table(loss_table(session, finished.history), options.losses)
+            # last, since it is what the later stages wait for
+            write_json(options.mixture, mixture)
+    session.accelerator.end_training()
+    return 0
+
+
+def read_reference(path: Path, session: Session) -> Transformer:
+    """The reference model, frozen, on the session's device; one of another shape is refused."""
+    weights, shape = read_weights(path, "pt")
+    if shape != session.shape:
+        raise InputError(
+            f"{path} holds a model of {shape}, but the proxy is one of {session.shape}; name a reference run of the"
+            f" same model and tokenizer."
+        )
+    reference = Transformer(shape, loss_chunk=session.loss_chunk)
+    reference.load_state_dict(weights)
+    reference.requires_grad_(False).to(session.accelerator.device)
+    if session.compiled:
+        reference.compile(dynamic=False)
+    return reference
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = training_parser(__doc__)
+    parser.add_argument("--reference", type=Path, required=True, help="weights of the reference model, safetensors")
+    parser.add_argument("--reference-mixture", type=Path, required=True, help="what it was trained on, JSON")
+    parser.add_argument("--step-size", type=float, required=True, help="eta, of the weights for nats of excess")
+    parser.add_argument("--smoothing", type=float, required=True, help="c, the share of the uniform mixture")
+    parser.add_argument("--mixture", type=Path, required=True, help="average weights over the run, JSON")
+    parser.add_argument("--path", type=Path, required=True, help="step, domain, weight, average, excess; parquet")
+    parser.add_argument("--losses", type=Path, required=True, help="step, tokens, domain, loss of the proxy; parquet")
+    parser.add_argument("--report", type=Path, required=True, help="run.json")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
