@@ -62,7 +62,7 @@ def test_one_update_equals_the_computation_by_hand(loss_chunk: int | None, micro
     above = (losses - token_losses(running(scale=0.2).plain, given.rows)).clamp(min=0).detach().numpy()
     excess = np.full(4, math.log(SHAPE.vocabulary))
     for domain in (0, 2, 3):
-        excess[domain] = above[CHOSEN == domain].mean()
+        excess[domain] = above[domain == CHOSEN].mean()
     weights = np.full(4, 0.25) * np.exp(0.7 * excess)
     weights = 0.9 * weights / weights.sum() + 0.1 / 4
     counted = torch.tensor(weights[CHOSEN])[:, None].expand(ROWS, LENGTH - 1)

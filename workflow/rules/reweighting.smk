@@ -65,6 +65,67 @@ checkpoint train_doremi:
         """
 
 
+rule train_doge:
+    """DoGE's proxy; towards the targets of another dataset where the block `reweighting` names them."""
+    input:
+        train="results/{dataset}/tokens/train.parquet",
+        validation="results/{dataset}/tokens/validation.parquet",
+        tokenizer="results/{dataset}/tokenizer.json",
+        targets=doge_targets("results/{dataset}/tokens/train.parquet"),
+        target_tokenizer=doge_targets("results/{dataset}/tokenizer.json"),
+    output:
+        path="results/{dataset}/reweighting/{model}/doge/path.parquet",
+        losses="results/{dataset}/reweighting/{model}/doge/losses.parquet",
+        report="results/{dataset}/reweighting/{model}/doge/run.json",
+        mixture="results/{dataset}/reweighting/{model}/doge/mixture.json",
+    log:
+        "results/{dataset}/logs/train_doge/{model}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/train_doge/{model}.tsv"
+    wildcard_constraints:
+        dataset=REWEIGHTED,
+    conda:
+        "../../envs/torch.yaml"
+    threads: lookup("models/{model}/launch/threads", within=config)
+    resources:
+        gpu=lookup("models/{model}/launch/gpus", within=config),
+        nodes=lookup("models/{model}/launch/nodes", within=config),
+        micro_batch=lookup("models/{model}/launch/micro_batch", within=config),
+        loss_chunk=lookup("models/{model}/launch/loss_chunk", within=config),
+        compile=lookup("models/{model}/launch/compile", within=config),
+    params:
+        shape=as_json("models/{model}/shape"),
+        recipe=reweighting_recipe,
+        regularization=setting("reweighting/doge/regularization"),
+        score_limit=setting("reweighting/doge/score_limit"),
+        target_domains=setting("reweighting/targets/domains", default=[]),
+        state="results/{dataset}/reweighting/{model}/doge/state",
+    shell:
+        r"""
+        bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} \
+            workflow/scripts/train_doge.py \
+            --micro-batch {resources.micro_batch} \
+            --loss-chunk {resources.loss_chunk} \
+            $([ {resources.compile} = no ] || echo --compile) \
+            --train {input.train:q} \
+            --validation {input.validation:q} \
+            --tokenizer {input.tokenizer:q} \
+            --targets {input.targets:q} \
+            --target-tokenizer {input.target_tokenizer:q} \
+            --target-domains {params.target_domains:q} \
+            --shape {params.shape:q} \
+            --recipe {params.recipe:q} \
+            --regularization {params.regularization} \
+            --score-limit {params.score_limit} \
+            --state {params.state:q} \
+            --mixture {output.mixture:q} \
+            --path {output.path:q} \
+            --losses {output.losses:q} \
+            --report {output.report:q} \
+            2>{log:q}
+        """
+
+
 rule take_weights:
     """The mixture of a method that reweighs, or of one round of DoReMi, among the others."""
     input:

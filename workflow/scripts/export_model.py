@@ -4,7 +4,6 @@ model.safetensors (its shape in the metadata), tokenizer.json -> a folder of con
 """
 
 import argparse
-import json
 import shutil
 import sys
 from pathlib import Path

@@ -19,10 +19,11 @@ if [ "$nodes" -gt 1 ]; then
 fi
 cpu=()
 [ "$gpus" -gt 0 ] || cpu=(--cpu)
-many=()
-[ "$processes" -le 1 ] || many=(--multi_gpu)
+# Accelerate takes one of the two only; to it, processes on CPUs are "multi_gpu" as well
+kind=("${cpu[@]}")
+[ "$processes" -le 1 ] || kind=(--multi_gpu)
 # exec: signals meant for the training reach it
-exec "${launch[@]}" "${meeting[@]}" "${cpu[@]}" "${many[@]}" \
+exec "${launch[@]}" "${meeting[@]}" "${kind[@]}" \
     --num_processes "$processes" \
     --num_machines "$nodes" \
     --mixed_precision no \

@@ -1,0 +1,210 @@
+"""DoReMi and DoGE as their scripts run them: killed and resumed, in two processes, on domains of which the answer is known."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import pretrain_model
+import train_doge
+import train_doremi
+from bimix.errors import InputError
+
+SCRIPTS = Path(__file__).parents[1] / "workflow/scripts"
+SHAPE = {"layers": 1, "width": 16, "heads": 2}
+RECIPE = {
+    "steps": 40,
+    "batch_rows": 6,
+    "evaluate_every": 10,
+    "validation_rows": 4,
+    "learning_rate": 0.01,
+    "final_learning_rate": 0.001,
+    "schedule": "exponential",
+    "warmup_share": 0.0,
+    "beta1": 0.9,
+    "beta2": 0.99,
+    "epsilon": 1e-8,
+    "weight_decay": 0.01,
+    "max_gradient_norm": 1.0,
+    "precision": "no",
+    "seed": 1,
+}
+SETTINGS = {
+    "doremi": ["--step-size", "1.0", "--smoothing", "0.001"],
+    "doge": ["--regularization", "0.01", "--score-limit", "5.0"],
+}
+MAIN = {"doremi": train_doremi.main, "doge": train_doge.main}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """As in the processes that are compared with."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
+
+
+def flags(corpus: Path, out: Path, processes: int = 1, micro_batch: int = 4, shape: dict = SHAPE, **changes) -> list:
+    given = ["--cpu", "--processes", str(processes), "--micro-batch", str(micro_batch), "--loss-chunk", "8"]
+    for name in ("train", "validation"):
+        given += [f"--{name}", str(corpus / f"{name}.parquet")]
+    given += ["--tokenizer", str(corpus / "tokenizer.json"), "--state", str(out / "state")]
+    given += ["--shape", json.dumps(shape), "--recipe", json.dumps(RECIPE | changes)]
+    return [*given, "--losses", str(out / "losses.parquet"), "--report", str(out / "run.json")]
+
+
+def reweighting(method: str, corpus: Path, out: Path, reference: Path, *more: str, **given) -> list[str]:
+    own = [*flags(corpus, out, **given), *SETTINGS[method], *more]
+    if method == "doremi":
+        own += ["--reference", str(reference), "--reference-mixture", str(corpus / "mixture.json")]
+    return [*own, "--mixture", str(out / "mixture.json"), "--path", str(out / "path.parquet")]
+
+
+def train_reference(corpus: Path, out: Path, **changes) -> Path:
+    own = ["--mixture", str(corpus / "mixture.json"), "--weights", str(out / "model.safetensors")]
+    assert pretrain_model.main([*flags(corpus, out, **changes), *own]) == 0
+    return out / "model.safetensors"
+
+
+def results(out: Path) -> list[bytes]:
+    return [(out / name).read_bytes() for name in ("mixture.json", "path.parquet", "losses.parquet")]
+
+
+@pytest.fixture(scope="module")
+def reference(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train_reference(corpus, tmp_path_factory.mktemp("reference"))
+
+
+@pytest.fixture(scope="module", params=["doremi", "doge"])
+def undisturbed(request, corpus: Path, reference: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    out = tmp_path_factory.mktemp(request.param)
+    assert MAIN[request.param](reweighting(request.param, corpus, out, reference)) == 0
+    return request.param, out
+
+
+def test_the_outputs_are_complete_and_agree(undisturbed: tuple[str, Path]) -> None:
+    method, out = undisturbed
+    mixture = json.loads((out / "mixture.json").read_text())
+    assert list(mixture) == ["bees", "cats", "dogs"]
+    assert sum(mixture.values()) == pytest.approx(1, abs=1e-12)
+    path = pl.read_parquet(out / "path.parquet")
+    assert path.columns == ["step", "domain", "weight", "average", {"doremi": "excess", "doge": "score"}[method]]
+    assert path.height == 41 * 3
+    weights = path["weight"].to_numpy().reshape(41, 3)
+    np.testing.assert_allclose(weights.sum(1), 1)
+    # DoReMi's average takes the initial weights in, DoGE's does not
+    np.testing.assert_allclose(weights[0 if method == "doremi" else 1 :].mean(0), list(mixture.values()))
+    np.testing.assert_allclose(path["average"].tail(3), list(mixture.values()))
+    losses = pl.read_parquet(out / "losses.parquet")
+    assert losses.height == 4 * 3
+    report = json.loads((out / "run.json").read_text())
+    plain = report["tokens"] * (6 * report["parameters"] + 12 * 16 * 16)
+    if method == "doremi":
+        assert report["flops"] == pytest.approx(plain * 4 / 3)
+        assert report["moved"] == pytest.approx(max(abs(mixture[d] - s) for d, s in zip(mixture, (0.5, 0.3, 0.2))))
+    else:
+        assert report["flops"] == plain + 40 * 2 * report["parameters"] * (9 + 3)
+
+
+def kill_at_line(arguments: list[str], lines: int, number: signal.Signals) -> int:
+    """Start a run, send all its processes the signal once it has printed `lines` lines, and return its exit status."""
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    for _ in range(lines):
+        process.stderr.readline()
+    os.killpg(process.pid, number)
+    process.stderr.read()
+    return process.wait()
+
+
+@pytest.mark.slow
+def test_a_killed_run_resumes_to_the_same_bytes(
+    undisturbed: tuple[str, Path], corpus: Path, reference: Path, tmp_path: Path
+) -> None:
+    method, out = undisturbed
+    arguments = reweighting(method, corpus, tmp_path, reference)
+    command = [sys.executable, str(SCRIPTS / f"train_{method}.py"), *arguments]
+    assert kill_at_line(command, 2, signal.SIGKILL) == -9
+    assert kill_at_line(command, 1, signal.SIGTERM) in (75, 0)
+    assert MAIN[method](arguments) == 0
+    assert results(tmp_path) == results(out)
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_weights_of_one(
+    undisturbed: tuple[str, Path], corpus: Path, reference: Path, tmp_path: Path
+) -> None:
+    method, out = undisturbed
+    arguments = reweighting(method, corpus, tmp_path, reference, processes=2, micro_batch=2)
+    launcher = ["accelerate", "launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1"]
+    launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
+    command = [*launcher, str(SCRIPTS / f"train_{method}.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    agree(tmp_path, out)
+
+
+@pytest.mark.parametrize("micro_batch", [1, 6])
+def test_micro_batches_do_not_change_the_weights(
+    undisturbed: tuple[str, Path], corpus: Path, reference: Path, tmp_path: Path, micro_batch: int
+) -> None:
+    method, out = undisturbed
+    assert MAIN[method](reweighting(method, corpus, tmp_path, reference, micro_batch=micro_batch)) == 0
+    agree(tmp_path, out)
+
+
+def agree(first: Path, second: Path) -> None:
+    """The same but for rounding, which training lets grow."""
+    one, other = (pl.read_parquet(folder / "path.parquet") for folder in (first, second))
+    assert one.select("step", "domain").equals(other.select("step", "domain"))
+    assert (one["weight"] - other["weight"]).abs().max() < 1e-3
+    assert (one["weight"] - other["weight"]).head(9).abs().max() < 1e-5
+    assert (one["average"] - other["average"]).abs().max() < 2e-4
+    losses = [pl.read_parquet(folder / "losses.parquet")["loss"] for folder in (first, second)]
+    assert (losses[0] - losses[1]).abs().max() < 1e-3
+
+
+def test_a_reference_of_another_shape_is_refused(corpus: Path, reference: Path, tmp_path: Path) -> None:
+    wider = reweighting("doremi", corpus, tmp_path, reference, shape=SHAPE | {"width": 32})
+    with pytest.raises(InputError, match=r"model.safetensors holds a model of .*width=16.*but the proxy .*width=32"):
+        train_doremi.main(wider)
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_reference_is_another_run(
+    undisturbed: tuple[str, Path], corpus: Path, reference: Path, tmp_path: Path
+) -> None:
+    method, out = undisturbed
+    before = results(out)
+    if method == "doremi":
+        given, name = {}, "reference: "
+        reference = train_reference(corpus, tmp_path, seed=2)
+    else:
+        given, name = {"learning_rate": 0.02}, "training.learning_rate: 0.01 there, 0.02 now"
+    with pytest.raises(InputError, match=f"another configuration .*{name}"):
+        MAIN[method](reweighting(method, corpus, out, reference, **given))
+    assert results(out) == before
+
+
+def test_targets_that_cannot_be_used_are_refused(corpus: Path, reference: Path, tmp_path: Path) -> None:
+    def ask(index: Path, tokenizer: Path, domain: str) -> None:
+        more = ["--targets", str(index), "--target-tokenizer", str(tokenizer), "--target-domains", domain]
+        train_doge.main(reweighting("doge", corpus, tmp_path / "out", reference, *more))
+
+    tokenizer = corpus / "tokenizer.json"
+    with pytest.raises(InputError, match="no row of domain 'eels'"):
+        ask(corpus / "train.parquet", tokenizer, "eels")
+    other = tmp_path / "tokenizer.json"
+    other.write_text(tokenizer.read_text().replace("w39", "w40"))
+    with pytest.raises(InputError, match="is not the tokenizer of"):
+        ask(corpus / "train.parquet", other, "bees")
+    longer = tmp_path / "longer.parquet"
+    pl.read_parquet(corpus / "train.parquet").with_columns(pl.col("rows") // 2).write_parquet(longer)
+    with pytest.raises(InputError, match="rows of 32 tokens, .* of 16; give"):
+        ask(longer, tokenizer, "bees")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,88 @@
+"""Train DoGE's proxy, from the start or from its last checkpoint.
+
+token index of both splits (and of the targets), shape, recipe -> mixture.json, path.parquet, losses.parquet, run.json
+"""
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from tokenizers import Tokenizer
+
+from bimix.doge import Doge, Targets, extra_flops, reserve
+from bimix.errors import InputError, run
+from bimix.launch import open_rows, open_session, training_parser
+from bimix.mixtures import as_mixture
+from bimix.outputs import write_json, write_table
+from bimix.reweighting import average, path_table
+from bimix.rowstore import RowStore
+from bimix.runs import describe, fingerprint, loss_table
+from bimix.session import STOPPED, Session, holding, train
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = parse(argv)
+    session = open_session(options)
+    uniform = np.full(len(session.domains), 1 / len(session.domains))
+    indices, targets = session.indices, None
+    if options.targets:
+        index = pl.read_parquet(options.targets[0]).filter(pl.col("domain").is_in(options.target_domains))
+        targets = open_targets(options, session, index)
+        indices = indices | {"target": index}
+    defined_by = fingerprint(session.shape, session.recipe, as_mixture(session.domains, uniform), indices)
+    defined_by |= {"doge.regularization": options.regularization, "doge.score_limit": options.score_limit}
+    with holding(session, options.state, defined_by):
+        session.accelerator.init_trackers("tensorboard")
+        settings = {"regularization": options.regularization, "score_limit": options.score_limit}
+        method = partial(Doge, gradients=reserve(session, targets), targets=targets, **settings)
+        finished = train(session, options.state, uniform, method)
+        if finished is None:
+            return STOPPED
+        if session.accelerator.is_main_process:
+            report = describe(session, finished.seconds)
+            report["flops"] += extra_flops(session, targets)
+            write_json(options.report, report)
+            write_table(path_table(finished.method, session.recipe.steps, session.domains, "score"), options.path)
+            write_table(loss_table(session, finished.history), options.losses)
+            # last, since it is what the later stages wait for
+            write_json(options.mixture, as_mixture(session.domains, average(finished.method)))
+    session.accelerator.end_training()
+    return 0
+
+
+def open_targets(options: argparse.Namespace, session: Session, index: pl.DataFrame) -> Targets:
+    """The target domains' rows; those of another tokenizer or length are refused."""
+    (path,), (other,) = options.targets, options.target_tokenizer
+    if Tokenizer.from_file(str(options.tokenizer)).to_str() != Tokenizer.from_file(str(other)).to_str():
+        raise InputError(
+            f"{other} is not the tokenizer of {options.tokenizer}: the targets' ids mean other text; give"
+            f" both datasets the same tokenizer file."
+        )
+    store = RowStore(index, sorted(options.target_domains), open_rows)
+    if store.row_length != session.train.row_length:
+        raise InputError(
+            f"{path} has rows of {store.row_length} tokens, {options.train} of {session.train.row_length}; give"
+            f" both datasets the same sequence_length."
+        )
+    return Targets(store, rows=-(-session.recipe.batch_rows // len(session.domains)))
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = training_parser(__doc__)
+    parser.add_argument("--regularization", type=float, required=True, help="mu, which divides the scores")
+    parser.add_argument("--score-limit", type=float, required=True, help="largest score, in learning rates")
+    parser.add_argument("--targets", type=Path, nargs="*", default=[], help="token index that targets are in, parquet")
+    parser.add_argument("--target-tokenizer", type=Path, nargs="*", default=[], help="tokenizer.json of that index")
+    parser.add_argument("--target-domains", nargs="*", default=[], help="domains to help in place of those trained on")
+    parser.add_argument("--mixture", type=Path, required=True, help="average weights over the run, JSON")
+    parser.add_argument("--path", type=Path, required=True, help="step, domain, weight, average, score; parquet")
+    parser.add_argument("--losses", type=Path, required=True, help="step, tokens, domain, loss of the proxy; parquet")
+    parser.add_argument("--report", type=Path, required=True, help="run.json")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
