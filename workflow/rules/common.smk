@@ -351,16 +351,22 @@ def last_round(wildcards):
     return settings["doremi"]["rounds"]
 
 
-def reweighting_run(name):
-    """A function of the wildcards: one file of the run that a method's mixture comes from."""
+def reweighting_folders(wildcards):
+    """Folders of the runs behind a method's mixture: DoReMi's rounds, or the one round that the name says."""
+    method, _, number = wildcards.reweighted.partition("_round")
+    model = config["datasets"][wildcards.dataset]["reweighting"]["model"]
+    folder = f"results/{wildcards.dataset}/reweighting/{model}/{method}"
+    if method == "doge":
+        return [folder]
+    return [f"{folder}/{number}"] if number else [f"{folder}/{k + 1}" for k in range(last_round(wildcards))]
 
-    def find(wildcards):
-        method, _, number = wildcards.reweighted.partition("_round")
-        folder = f"results/{wildcards.dataset}/reweighting"
-        folder += f"/{config['datasets'][wildcards.dataset]['reweighting']['model']}/{method}"
-        return f"{folder}/{name}" if method == "doge" else f"{folder}/{number or last_round(wildcards)}/{name}"
 
-    return find
+def reweighted_mixture(wildcards):
+    return f"{reweighting_folders(wildcards)[-1]}/mixture.json"
+
+
+def reweighting_paths(wildcards):
+    return [f"{folder}/path.parquet" for folder in reweighting_folders(wildcards)]
 
 
 def doge_targets(pattern):

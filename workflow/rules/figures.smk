@@ -99,6 +99,47 @@ rule plot_mixtures:
         """
 
 
+rule plot_weights:
+    """Weights of the domains while DoReMi or DoGE trains its model, and their average."""
+    input:
+        paths=reweighting_paths,
+        reference=collect(
+            "results/{{dataset}}/mixtures/{mixture}.json",
+            mixture=lookup("datasets/{dataset}/reweighting/reference", within=config),
+        ),
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_weights.py",
+    output:
+        figure=report(
+            "results/{dataset}/figures/weights_{reweighted}.svg",
+            caption="../report/weights.rst",
+            category="2 Mixtures",
+            subcategory="{dataset}",
+            labels={"shows": "Weights on the way: {reweighted}"},
+        ),
+    log:
+        "results/{dataset}/logs/plot_weights/{reweighted}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/plot_weights/{reweighted}.tsv"
+    wildcard_constraints:
+        dataset=REWEIGHTED,
+        reweighted="doremi|doge",
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        reference=lookup("datasets/{dataset}/reweighting/reference", within=config),
+    shell:
+        r"""
+        python workflow/scripts/plot_weights.py \
+            --paths {input.paths:q} \
+            --method {wildcards.reweighted:q} \
+            --reference {params.reference:q} \
+            --reference-mixture {input.reference:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """
+
+
 rule plot_steps:
     """Loss against training steps (paper Fig. 1)."""
     input:

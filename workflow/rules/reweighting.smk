@@ -129,7 +129,7 @@ rule train_doge:
 rule take_weights:
     """The mixture of a method that reweighs, or of one round of DoReMi, among the others."""
     input:
-        mixture=reweighting_run("mixture.json"),
+        mixture=reweighted_mixture,
     output:
         mixture="results/{dataset}/mixtures/{reweighted}.json",
     log:
