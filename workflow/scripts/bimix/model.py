@@ -89,13 +89,20 @@ class Attention(nn.Module):
         self.query_key_value = Linear(shape.width, 3 * shape.width)
         self.out = Linear(shape.width, shape.width)
 
-    def forward(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+    def project(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys (both turned by position) and values, each (batch, heads, length, head width)."""
         batch, length, width = hidden.shape
         projected = self.query_key_value(hidden).view(batch, length, 3, self.heads, width // self.heads)
         query, key, value = projected.permute(2, 0, 3, 1, 4)
-        query, key = rotate(query, cosines, sines), rotate(key, cosines, sines)
-        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        return self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        return rotate(query, cosines, sines), rotate(key, cosines, sines), value
+
+    def merge(self, mixed: Tensor) -> Tensor:
+        """What attention gave each head (batch, heads, length, head width) as one state (batch, length, width)."""
+        return self.out(mixed.transpose(1, 2).flatten(2))
+
+    def forward(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+        query, key, value = self.project(hidden, cosines, sines)
+        return self.merge(F.scaled_dot_product_attention(query, key, value, is_causal=True))
 
 
 class Block(nn.Module):
@@ -109,9 +116,11 @@ class Block(nn.Module):
         self.mlp_in = Linear(shape.width, 4 * shape.width)
         self.mlp_out = Linear(4 * shape.width, shape.width)
 
-    def forward(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
-        hidden = hidden + self.attention(self.attention_norm(hidden), cosines, sines)
+    def feed_forward(self, hidden: Tensor) -> Tensor:
         return hidden + self.mlp_out(F.gelu(self.mlp_in(self.mlp_norm(hidden)), approximate="tanh"))
+
+    def forward(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+        return self.feed_forward(hidden + self.attention(self.attention_norm(hidden), cosines, sines))
 
 
 class Transformer(nn.Module):
