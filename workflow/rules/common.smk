@@ -288,6 +288,8 @@ def swarm_tables(name):
         parts = range(1, -(-swarm["runs"] // swarm["together"]) + 1)
         return [f"results/{wildcards.dataset}/swarm/{wildcards.model}/{part}/{name}.parquet" for part in parts]
 
+    return find
+
 
 def reweighting_recipe(wildcards):
     """Training settings of a run that reweighs: the model's, with the changes that the block `reweighting` names."""

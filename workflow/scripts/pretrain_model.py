@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from bimix.checkpoints import kept_weights
 from bimix.errors import run
 from bimix.launch import open_session, training_parser
 from bimix.mixtures import check_mixture
+from bimix.model import Transformer
 from bimix.outputs import write_json, write_table
 from bimix.runs import describe, fingerprint, loss_table, write_weights
 from bimix.session import STOPPED, holding, train
@@ -27,7 +29,12 @@ def main(argv: list[str] | None = None) -> int:
     with holding(session, options.state, defined_by):
         session.accelerator.init_trackers("tensorboard")
         proportions = np.array([mixture.get(domain, 0.0) for domain in session.domains])
-        finished = train(session, options.state, proportions)
+
+        def keep(step: int, model: Transformer) -> None:
+            if step in options.keep:
+                write_weights(model, kept_weights(options.state, step))
+
+        finished = train(session, options.state, proportions, evaluated=keep)
         if finished is None:
             return STOPPED
         if session.accelerator.is_main_process:
@@ -42,6 +49,7 @@ def main(argv: list[str] | None = None) -> int:
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = training_parser(__doc__)
     parser.add_argument("--mixture", type=Path, required=True, help="{domain: proportion}, JSON")
+    parser.add_argument("--keep", type=int, nargs="*", default=[], help="evaluations whose weights stay in the state")
     parser.add_argument("--losses", type=Path, required=True, help="step, tokens, domain, loss; parquet")
     parser.add_argument("--weights", type=Path, required=True, help="safetensors")
     parser.add_argument("--report", type=Path, required=True, help="run.json")

@@ -1,4 +1,7 @@
-"""Saved states of a run: written whole, the last two kept, refused when they belong to another configuration."""
+"""Saved states of a run: written whole, the last two kept, refused when they belong to another configuration.
+
+Beside them lie the weights of those evaluations that were to be kept.
+"""
 
 import fcntl
 import json
@@ -14,7 +17,7 @@ from bimix.outputs import replacing, write_json
 KEPT = 2
 
 
-def lock(folder: Path) -> object:
+def lock(folder: Path, work: str = "training") -> object:
     """Hold the run for this process until the returned file is closed or the process ends, however it ends."""
     folder.mkdir(parents=True, exist_ok=True)
     handle = open(folder / "lock", "w")  # noqa: SIM115 (held open on purpose)
@@ -22,7 +25,7 @@ def lock(folder: Path) -> object:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         handle.close()
-        raise InputError(f"Another process is training in {folder}; wait for it or stop it.") from None
+        raise InputError(f"Another process is {work} in {folder}; wait for it or stop it.") from None
     return handle
 
 
@@ -79,6 +82,14 @@ def load_latest(folder: Path) -> tuple[dict | None, list[str]]:
             f" move that folder away to train anew."
         )
     return None, complaints
+
+
+def kept_weights(folder: Path, step: int) -> Path:
+    """Where a run with its checkpoints in `folder` keeps its weights after `step` updates, if it was asked to.
+
+    In the run's own state, which Snakemake does not know: nothing deletes them, and they leave with it.
+    """
+    return folder / "weights" / f"step-{step:09d}.safetensors"
 
 
 def read_weights(path: Path, framework: str = "numpy") -> tuple[dict, Shape]:

@@ -44,14 +44,17 @@ def stop_ids(decode: Callable[[list[int]], str], vocabulary: int, end_of_text: i
 def generate(
     model: Transformer,
     prompts: Sequence[np.ndarray],
+    batches: Iterable[Sequence[int]],
     new_tokens: int,
     stops: Iterable[int],
-    cache_tokens: int,
     graphs: bool = False,
 ) -> Iterator[tuple[int, list[int]]]:
-    """Yield (position, ids) of each prompt's continuation: at most `new_tokens`, the first stop included."""
+    """Yield (position, ids) of the continuation of each of the `prompts` whose positions stand in `batches`.
+
+    It has at most `new_tokens` ids, the first of the `stops` included. `graphs`: as in `continue_batch`.
+    """
     stopping = torch.tensor(sorted(stops), device=model.embedding.weight.device)
-    for batch in plan_batches([len(prompt) for prompt in prompts], new_tokens, cache_tokens):
+    for batch in batches:
         written = continue_batch(model, [prompts[position] for position in batch], new_tokens, stopping, graphs)
         for position, (ids, tied) in zip(batch, written, strict=True):
             if tied and len(batch) > 1:

@@ -80,14 +80,19 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
         project_dir=options.state.parent,
         kwargs_handlers=[DistributedDataParallelKwargs(gradient_as_bucket_view=True)],
     )
-    if accelerator.num_processes != options.processes:
+    check_launch(accelerator, options.processes)
+    return accelerator
+
+
+def check_launch(accelerator: Accelerator, processes: int) -> None:
+    """Refuse another number of processes than was asked for; take the threads that the launcher gave to each."""
+    if accelerator.num_processes != processes:
         raise InputError(
-            f"{options.processes} processes were asked for but {accelerator.num_processes} started;"
+            f"{processes} processes were asked for but {accelerator.num_processes} started;"
             f" check the launcher's --num_processes and --multi_gpu."
         )
     if accelerator.device.type == "cpu":
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
-    return accelerator
 
 
 def open_rows(path: str, dtype: str, rows: int) -> np.ndarray:

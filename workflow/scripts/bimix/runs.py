@@ -9,8 +9,10 @@ import accelerate
 import numpy as np
 import polars as pl
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
+from bimix.errors import InputError
 from bimix.model import Shape, Transformer
 from bimix.outputs import replacing
 from bimix.session import Session
@@ -72,5 +74,8 @@ def loss_table(session: Session, history: list) -> pl.DataFrame:
 def write_weights(model: Transformer, path: Path) -> None:
     """Write a model's weights as safetensors, its shape in the metadata."""
     weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
-    with replacing(path) as temporary:
-        save_file(weights, temporary, metadata={"shape": json.dumps(asdict(model.shape))})
+    try:
+        with replacing(path) as temporary:
+            save_file(weights, temporary, metadata={"shape": json.dumps(asdict(model.shape))})
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path} cannot be written ({error}); make room and start again.") from error

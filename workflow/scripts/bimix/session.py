@@ -126,9 +126,17 @@ def holding(session: Session, folder: Path, fingerprint: dict) -> Iterator[None]
 
 
 def train(
-    session: Session, folder: Path, proportions: np.ndarray, method: Callable[[Running], Method] = Plain
+    session: Session,
+    folder: Path,
+    proportions: np.ndarray,
+    method: Callable[[Running], Method] = Plain,
+    evaluated: Callable[[int, Transformer], None] | None = None,
 ) -> Finished | None:
-    """Train on `proportions` (m,) of the domains, checkpoints in `folder`; None: stopped on a wish, the state saved."""
+    """Train on `proportions` (m,) of the domains, checkpoints in `folder`; None: stopped on a wish, the state saved.
+
+    `evaluated(step, model)` is called once after each evaluation, on the main process, before the checkpoint of that
+    step: what it writes cannot be missed by a kill in between.
+    """
     accelerator, recipe, domains = session.accelerator, session.recipe, session.domains
     begun = time.monotonic()
     torch.manual_seed(recipe.seed)
@@ -204,6 +212,8 @@ def train(
             by_domain = zip(domains, losses, strict=True)
             accelerator.log({f"validation/{domain}": loss for domain, loss in by_domain}, step=step)
             session.say(f"step {step}: average validation loss {sum(losses) / len(losses):.4f}")
+            if evaluated is not None and accelerator.is_main_process:
+                evaluated(step, plain)
         if recipe.evaluates(step) or stop:
             save()
         if stop and step < recipe.steps:
