@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> None:
     }
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     answers = {}
-    for name, write in sides.items():
+    for write in sides.values():
         write(batches[:1])
     for _ in range(options.rounds):
         for name, write in sides.items():

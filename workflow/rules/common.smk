@@ -100,6 +100,29 @@ def complete_dataset(dataset):
     for key in ("optimum", "compare"):
         if block[key]["model"] not in block["training"]:
             refuse(f"datasets/{dataset}/{key}/model", f"no training settings for {block[key]['model']!r}.")
+    if "downstream" in block:
+        complete_downstream(dataset)
+
+
+def complete_downstream(dataset):
+    """Fill in what a dataset does not say about its questions and refuse what cannot be answered."""
+    block = config["datasets"][dataset]
+    key = f"datasets/{dataset}/downstream"
+    downstream = block["downstream"] = config["downstream"] | block["downstream"]
+    if downstream["model"] not in block["training"]:
+        refuse(f"{key}/model", f"no training settings for {downstream['model']!r}.")
+    recipe = block["training"][downstream["model"]]
+    for step in downstream["steps"]:
+        if step > recipe["steps"] or (step % recipe["evaluate_every"] and step != recipe["steps"]):
+            refuse(
+                f"{key}/steps",
+                f"{step} is no evaluation of {downstream['model']}, which has one every {recipe['evaluate_every']} steps"
+                f" up to {recipe['steps']}.",
+            )
+    if downstream["new_tokens"] >= block["sequence_length"]:
+        refuse(f"{key}/new_tokens", f"no room is left for a question in {block['sequence_length']} tokens.")
+    if downstream["cache_tokens"] < block["sequence_length"]:
+        refuse(f"{key}/cache_tokens", f"fewer than the {block['sequence_length']} of one prompt and its answer.")
 
 
 def swarm_names(dataset):
@@ -381,6 +404,43 @@ def doge_targets(pattern):
     return find
 
 
+def kept_steps(wildcards):
+    """Steps of a run whose weights stay, since they are to answer questions; a resource, as it changes no result."""
+    downstream = config["datasets"][wildcards.dataset].get("downstream", {})
+    if wildcards.model != downstream.get("model"):
+        return "none"
+    asked = [run[0] for run in runs_of(wildcards.dataset, wildcards.model, "compare")]
+    return ",".join(map(str, downstream["steps"])) if wildcards.run in asked else "none"
+
+
+def task_files(dataset):
+    """Tasks of a dataset with the places of their items and shots; generated ones have none for shots."""
+    folder, tasks = f"results/{dataset}/downstream/tasks", {}
+    for name, task in config["datasets"][dataset]["downstream"]["tasks"].items():
+        places = {"items": f"{folder}/{name}.jsonl", "shots": None} if "generate" in task else task
+        tasks[name] = {key: places[key] for key in ("items", "shots")} | {"kind": task["kind"]}
+    return tasks
+
+
+def question_files(wildcards):
+    """Inputs that stand for task files: those far away are none."""
+    places = [task[key] for task in task_files(wildcards.dataset).values() for key in ("items", "shots")]
+    return [place for place in places if isinstance(place, str) and not is_remote(place)]
+
+
+def answers_of(column):
+    """A function of the wildcards: an entry of `runs_of` (0: the table of answers) for each run that is asked."""
+
+    def find(wildcards):
+        model = config["datasets"][wildcards.dataset]["downstream"]["model"]
+        runs = runs_of(wildcards.dataset, model, "compare")
+        if column:
+            return [run[column] for run in runs]
+        return [f"results/{wildcards.dataset}/downstream/{model}/{run[0]}.parquet" for run in runs]
+
+    return find
+
+
 def raw_files(dataset, split, patterns):
     """Files that paths, globs and lists (@file: one path to a line, bytes after a tab) stand for: (name, path, bytes)."""
     target = config["datasets"][dataset]["corpus"]["shard_megabytes"] * 10**6
@@ -648,3 +708,4 @@ wildcard_constraints:
     round=r"[1-9]\d*",
     reweighted=r"doremi|doge|doremi_round[1-9]\d*",
     split="train|validation",
+    task=one_of({task for block in CORPORA.values() for task in block.get("downstream", {}).get("tasks", {})}),

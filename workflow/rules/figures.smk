@@ -1,4 +1,4 @@
-# Chapter 6: what a person looks at.
+# Chapter 7: what a person looks at.
 #   laws/**, losses/**, mixtures/**, tables/*.csv -> figures/*.svg, tables/comparison.csv, summary.txt
 # The first mixture under `compare` is the reference that the others are measured against. `compare` is a group like any
 # other to the rules that gather losses and mixtures. Captions of the report are in workflow/report.
@@ -583,6 +583,16 @@ rule summarize_results:
             "results/{{dataset}}/figures/perplexity_{model}_compare.svg",
             model=lookup("datasets/{dataset}/compare/model", within=config),
         ),
+        answers=branch(
+            lookup("datasets/{dataset}/downstream", within=config, default=None),
+            then="results/{dataset}/tables/downstream.csv",
+            otherwise=[],
+        ),
+        answer_figures=branch(
+            lookup("datasets/{dataset}/downstream", within=config, default=None),
+            then=["results/{dataset}/figures/downstream.svg", "results/{dataset}/figures/downstream_tasks.svg"],
+            otherwise=[],
+        ),
         module="workflow/scripts/bimix/summary.py",
         script="workflow/scripts/summarize_results.py",
     output:
@@ -623,7 +633,8 @@ rule summarize_results:
             --intervals {input.intervals:q} \
             --figures {input.mixture_figures:q} {input.entropy_figure:q} {input.law_figures:q} {input.held_out_figures:q} \
             {input.optimum_figures:q} {input.path_figures:q} {input.compared_laws_figure:q} {input.learning_figure:q} \
-            {input.fitted_figure:q} {input.compared_figure:q} \
+            {input.fitted_figure:q} {input.compared_figure:q} {input.answer_figures:q} \
+            --answers {input.answers:q} \
             --out {output.text:q} \
             --page {output.page:q} \
             2>{log:q}

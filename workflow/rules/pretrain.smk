@@ -70,6 +70,7 @@ rule pretrain_model:
         micro_batch=lookup("models/{model}/launch/micro_batch", within=config),
         loss_chunk=lookup("models/{model}/launch/loss_chunk", within=config),
         compile=lookup("models/{model}/launch/compile", within=config),
+        keep=kept_steps,
     params:
         shape=as_json("models/{model}/shape"),
         recipe=recipe_json,
@@ -88,6 +89,7 @@ rule pretrain_model:
             --shape {params.shape:q} \
             --recipe {params.recipe:q} \
             --state {params.state:q} \
+            $([ {resources.keep} = none ] || echo --keep {resources.keep} | tr , ' ') \
             --losses {output.losses:q} \
             --weights {output.weights:q} \
             --report {output.report:q} \

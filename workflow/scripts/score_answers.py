@@ -35,6 +35,7 @@ from bimix.questions import Faults, Question, read_records, take_questions
 from bimix.sources import COMPRESSED, open_stream
 from bimix.tables import read_json
 
+
 def main(argv: list[str] | None = None) -> None:
     options = parse(argv)
     accelerator = Accelerator(cpu=options.cpu)
@@ -47,7 +48,9 @@ def main(argv: list[str] | None = None) -> None:
     room = options.sequence_length - options.new_tokens
     encode = reference_encoder(definition)
     tasks = [read_task(name, task, options, encode, room) for name, task in sorted(options.tasks.items())]
-    stops = stop_ids(lambda ids: tokenizer.decode(ids, skip_special_tokens=False), tokenizer.get_vocab_size(), end_of_text)
+    stops = stop_ids(
+        lambda ids: tokenizer.decode(ids, skip_special_tokens=False), tokenizer.get_vocab_size(), end_of_text
+    )
     places = find_weights(options)
 
     held = lock(options.parts, "answering") if accelerator.is_main_process else None
@@ -73,7 +76,11 @@ def main(argv: list[str] | None = None) -> None:
             write_table(table, planned[task.name])
             read = sum(len(prompt.ids) for prompt in task.prompts) + sum(map(len, written))
             say = f"step {step}, {task.name}: {table['normalised'].mean():.1%} of {table.height} right,"
-            print(f"{say} {table.height / seconds:,.1f} items/s, {read / seconds:,.0f} tokens/s", file=sys.stderr, flush=True)
+            print(
+                f"{say} {table.height / seconds:,.1f} items/s, {read / seconds:,.0f} tokens/s",
+                file=sys.stderr,
+                flush=True,
+            )
     if held is not None:
         write_json(options.report, {"tasks": {task.name: task.account for task in tasks}, "weights": digests})
         write_table(pl.concat(pl.read_parquet(part) for part in parts), options.out)
@@ -89,7 +96,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--tasks", type=json.loads, required=True, help="{name: {kind, items, shots}}, JSON")
     parser.add_argument("--run", type=Path, required=True, help="run.json of the run")
     parser.add_argument("--weights", type=Path, required=True, help="its last weights, safetensors")
-    parser.add_argument("--state", type=Path, required=True, help="its folder of checkpoints, where earlier weights lie")
+    parser.add_argument(
+        "--state", type=Path, required=True, help="its folder of checkpoints, where earlier weights lie"
+    )
     parser.add_argument("--steps", type=int, nargs="+", required=True, help="steps whose weights answer")
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json of the run")
     parser.add_argument("--end-of-text", required=True, help="the token after each document")

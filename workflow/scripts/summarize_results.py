@@ -37,6 +37,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--comparison", type=Path, required=True, help="tables/comparison.csv")
     parser.add_argument("--laws", type=Path, required=True, help="tables/laws.csv")
     parser.add_argument("--intervals", type=Path, nargs="*", default=[], help="of each law, with three runs or more")
+    parser.add_argument("--answers", type=Path, nargs="*", default=[], help="tables/downstream.csv, if there is one")
     parser.add_argument("--figures", type=Path, nargs="+", required=True, help="where they lie, to be listed")
     parser.add_argument("--out", type=Path, required=True, help="summary.txt")
     parser.add_argument("--page", type=Path, required=True, help="summary.html")
@@ -82,6 +83,9 @@ def main(argv: list[str] | None = None) -> None:
     lines += [*summary.comparison(runs, reference), ""]
     for path in options.optimised:
         lines += [*summary.paragraph(summary.verdict(runs, reference, path.stem)), ""]
+
+    for path in options.answers:
+        lines += [*summary.answers(read_table(path), reference), ""]
 
     lines += ["Figures", *(f"  {path}" for path in options.figures), ""]
 

@@ -36,7 +36,13 @@ class Task:
 
 
 def build_task(
-    name: str, kind: str, items: Sequence[Question], shots: Sequence[Question], seed: int, encode: Encode, room: int,
+    name: str,
+    kind: str,
+    items: Sequence[Question],
+    shots: Sequence[Question],
+    seed: int,
+    encode: Encode,
+    room: int,
     faults: Faults,
 ) -> Task:
     """The prompts of `items` in at most `room` tokens each, their examples drawn from `shots`.
@@ -45,7 +51,9 @@ def build_task(
     are allowed, no question, no shot.
     """
     if not items or not shots:
-        raise InputError(f"Task {name!r} has {len(items)} items and {len(shots)} shots; give files that hold questions.")
+        raise InputError(
+            f"Task {name!r} has {len(items)} items and {len(shots)} shots; give files that hold questions."
+        )
     prompts = []
     for item in items:
         try:

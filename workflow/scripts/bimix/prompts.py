@@ -38,9 +38,7 @@ class Template:
 
 TEMPLATES = {
     "question": Template("", "Question: ", "\nAnswer:", "\n\n", needs_start=True),
-    "last_word": Template(
-        "Complete the following sentences.\n\n", "Input: ", "\nOutput:", "\n\n", needs_start=False
-    ),
+    "last_word": Template("Complete the following sentences.\n\n", "Input: ", "\nOutput:", "\n\n", needs_start=False),
 }
 
 

@@ -144,9 +144,7 @@ def _read_array(raw: bytes, name: str) -> Iterator[tuple[int, object]]:
         line += text.count("\n", start, place)
 
 
-def take_questions(
-    records: Iterable[tuple[int, object]], name: str, kind: str, faults: "Faults"
-) -> Iterator[Question]:
+def take_questions(records: Iterable[tuple[int, object]], name: str, kind: str, faults: "Faults") -> Iterator[Question]:
     """The questions of a file called `name`; what is none goes to `faults`."""
     for number, (line, record) in enumerate(records):
         faults.records += 1

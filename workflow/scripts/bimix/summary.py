@@ -173,6 +173,32 @@ def verdict(runs: pl.DataFrame, reference: str, optimised: str) -> str:
     return text + " Each mixture was trained once: how much two runs of one mixture differ is not known here."
 
 
+def answers(accuracies: pl.DataFrame, reference: str) -> list[str]:
+    """The last accuracies of each mixture, best first: by task, on average with its interval and difference."""
+    table_of = accuracies.filter(pl.col("step") == pl.col("step").max())
+    mean = table_of.filter(pl.col("task") == "average")
+    tasks = [task for task in table_of["task"].unique(maintain_order=True) if task != "average"]
+    shown = {
+        (row["mixture"], row["task"], row["metric"]): 100 * row["accuracy"] for row in table_of.iter_rows(named=True)
+    }
+    rows = []
+    best = mean.filter(pl.col("metric") == "normalised").sort("accuracy", descending=True, maintain_order=True)
+    for row in best.iter_rows(named=True):
+        name = row["mixture"]
+        cells = [f"{shown[name, task, 'normalised']:.1f}" for task in tasks] if len(tasks) > 1 else []
+        span = f"{100 * row['low']:.1f} to {100 * row['high']:.1f}"
+        gap = "-" if name == reference else f"{100 * row['difference']:+.1f}"
+        rows.append([name, *cells, f"{100 * row['accuracy']:.1f}", span, gap, f"{shown[name, 'average', 'exact']:.1f}"])
+    header = ["mixture", *(cut(task, 12) for task in tasks if len(tasks) > 1), "average", "interval"]
+    lines = [f"Questions answered right after step {table_of['step'][0]:,}, percent", ""]
+    lines += table([*header, f"to {cut(reference, 9)}", "exact"], rows)
+    if best["high"].max() == 0:
+        lines += paragraph(
+            "No model answered a single question: they are too small, or trained too briefly.", "  ", "  "
+        )
+    return lines
+
+
 def warnings(sentences: list[str], place: str) -> list[str]:
     """The first of a law's warnings in full, and where the others are."""
     lines = [line for sentence in sentences[:WARNINGS] for line in paragraph(sentence, "  - ", "    ")]

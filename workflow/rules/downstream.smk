@@ -1,0 +1,200 @@
+# Chapter 6: what the mixture buys (paper Sec. 4; Figures 4, 7, 8).
+#   runs/{model}/{run}/, task files -> downstream/{model}/{run}.parquet -> tables/downstream.csv, figures/downstream.svg
+# A dataset without a block `downstream` has none of this. Weights of earlier steps lie in the run's state/, where
+# training puts them while it passes; a run that ended before they were asked for is not trained again.
+
+
+rule write_copies:
+    """A task that every model could answer which has learned to copy: words to be said again, drawn from a seed."""
+    input:
+        script="workflow/scripts/write_copies.py",
+    output:
+        questions="results/{dataset}/downstream/tasks/{task}.jsonl",
+    log:
+        "results/{dataset}/logs/write_copies/{task}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/write_copies/{task}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        questions=lookup("datasets/{dataset}/downstream/tasks/{task}/generate/items", within=config),
+        words=lookup("datasets/{dataset}/downstream/tasks/{task}/generate/words", within=config),
+        seed=lookup("datasets/{dataset}/downstream/tasks/{task}/generate/seed", within=config),
+    shell:
+        r"""
+        python workflow/scripts/write_copies.py \
+            --items {params.questions} \
+            --words {params.words} \
+            --seed {params.seed} \
+            --out {output.questions:q} \
+            2>{log:q}
+        """
+
+
+rule score_answers:
+    """The answers of one run to every question, at several of its steps; what is done already lies in state/."""
+    input:
+        weights="results/{dataset}/runs/{model}/{run}/model.safetensors",
+        run="results/{dataset}/runs/{model}/{run}/run.json",
+        tokenizer="results/{dataset}/tokenizer.json",
+        questions=question_files,
+        modules=collect("workflow/scripts/bimix/{name}.py", name=["questions", "prompts", "answers", "generation"]),
+        script="workflow/scripts/score_answers.py",
+    output:
+        answers="results/{dataset}/downstream/{model}/{run}.parquet",
+        report="results/{dataset}/downstream/{model}/{run}.json",
+    log:
+        "results/{dataset}/logs/score_answers/{model}/{run}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/score_answers/{model}/{run}.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: lookup("models/{model}/launch/threads", within=config)
+    resources:
+        gpu=lookup("models/{model}/launch/gpus", within=config),
+        nodes=lookup("models/{model}/launch/nodes", within=config),
+        compile=lookup("models/{model}/launch/compile", within=config),
+        cache_tokens=setting("downstream/cache_tokens"),
+    params:
+        tasks=lambda wildcards: json.dumps(task_files(wildcards.dataset), sort_keys=True),
+        steps=setting("downstream/steps"),
+        new_tokens=setting("downstream/new_tokens"),
+        seed=setting("downstream/seed"),
+        rejects=setting("downstream/rejects"),
+        precision=setting("downstream/precision"),
+        end_of_text=setting("tokenizer/end_of_text"),
+        sequence_length=setting("sequence_length"),
+        state="results/{dataset}/runs/{model}/{run}/state",
+        parts="results/{dataset}/downstream/{model}/state/{run}",
+    shell:
+        r"""
+        # one launcher on each node, which starts one process per GPU there; on a CPU one process
+        local_processes=$(({resources.gpu} > 1 ? {resources.gpu} : 1))
+        processes=$((local_processes * {resources.nodes}))
+        export OMP_NUM_THREADS=$(({threads} / local_processes > 0 ? {threads} / local_processes : 1))
+        launch=(accelerate launch)
+        meeting=(--main_process_port 0)
+        if [ {resources.nodes} -gt 1 ]; then
+            launch=(srun --nodes {resources.nodes} --ntasks {resources.nodes} --ntasks-per-node 1
+                bash -c 'exec accelerate launch --machine_rank "$SLURM_NODEID" "$@"' launch)
+            meeting=(--main_process_ip "$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)"
+            --main_process_port $((20000 + SLURM_JOB_ID % 20000)))
+        fi
+        "${{launch[@]}}" \
+            "${{meeting[@]}}" \
+            $([ {resources.gpu} -gt 0 ] || echo --cpu) \
+            $([ "$processes" -le 1 ] || echo --multi_gpu) \
+            --num_processes "$processes" \
+            --num_machines {resources.nodes} \
+            --mixed_precision no \
+            --dynamo_backend no \
+            workflow/scripts/score_answers.py \
+            $([ {resources.gpu} -gt 0 ] || echo --cpu) \
+            --processes "$processes" \
+            --cache-tokens {resources.cache_tokens} \
+            $([ {resources.gpu} -gt 0 ] && [ {resources.compile} = yes ] && echo --graphs) \
+            --tasks {params.tasks:q} \
+            --run {input.run:q} \
+            --weights {input.weights:q} \
+            --state {params.state:q} \
+            --steps {params.steps} \
+            --tokenizer {input.tokenizer:q} \
+            --end-of-text {params.end_of_text:q} \
+            --sequence-length {params.sequence_length} \
+            --new-tokens {params.new_tokens} \
+            --seed {params.seed} \
+            --rejects {params.rejects} \
+            --precision {params.precision} \
+            --parts {params.parts:q} \
+            --out {output.answers:q} \
+            --report {output.report:q} \
+            2>{log:q}
+        """
+
+
+rule compare_answers:
+    """Accuracy of each mixture against steps, by task and on average, with bootstrap intervals and the loss beside it."""
+    input:
+        answers=answers_of(0),
+        losses=collect(
+            "results/{{dataset}}/losses/{model}/compare.parquet",
+            model=lookup("datasets/{dataset}/downstream/model", within=config),
+        ),
+        modules=["workflow/scripts/bimix/accuracy.py", "workflow/scripts/bimix/comparison.py"],
+        script="workflow/scripts/compare_answers.py",
+    output:
+        table=report(
+            "results/{dataset}/tables/downstream.csv",
+            caption="../report/downstream_table.rst",
+            category="5 Downstream",
+            subcategory="{dataset}",
+            labels={"shows": "Accuracy of each mixture (csv)"},
+        ),
+    log:
+        "results/{dataset}/logs/compare_answers.log",
+    benchmark:
+        "results/{dataset}/benchmarks/compare_answers.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        names=answers_of(1),
+        seeds=answers_of(2),
+        reference=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
+        resamples=setting("downstream/intervals/resamples"),
+        level=setting("downstream/intervals/level"),
+        seed=setting("downstream/seed"),
+        model=lookup("datasets/{dataset}/downstream/model", within=config),
+    shell:
+        r"""
+        python workflow/scripts/compare_answers.py \
+            --answers {input.answers:q} \
+            --names {params.names:q} \
+            --losses {input.losses:q} \
+            --reference {params.reference:q} \
+            --resamples {params.resamples} \
+            --level {params.level} \
+            --seed {params.seed} \
+            --out {output.table:q} \
+            2>{log:q}
+        """
+
+
+rule plot_answers:
+    """Accuracy against training steps: the average beside the log-perplexity (paper Fig. 4), and each task (Figs. 7, 8)."""
+    input:
+        table="results/{dataset}/tables/downstream.csv",
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_answers.py",
+    output:
+        average=report(
+            "results/{dataset}/figures/downstream.svg",
+            caption="../report/downstream.rst",
+            category="5 Downstream",
+            subcategory="{dataset}",
+            labels={"shows": "Average accuracy"},
+        ),
+        tasks=report(
+            "results/{dataset}/figures/downstream_tasks.svg",
+            caption="../report/downstream_tasks.rst",
+            category="5 Downstream",
+            subcategory="{dataset}",
+            labels={"shows": "Accuracy by task"},
+        ),
+    log:
+        "results/{dataset}/logs/plot_answers.log",
+    benchmark:
+        "results/{dataset}/benchmarks/plot_answers.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        model=lookup("datasets/{dataset}/downstream/model", within=config),
+        level=setting("downstream/intervals/level"),
+    shell:
+        r"""
+        python workflow/scripts/plot_answers.py \
+            --table {input.table:q} \
+            --level {params.level} \
+            --average {output.average:q} \
+            --tasks {output.tasks:q} \
+            2>{log:q}
+        """
