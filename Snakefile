@@ -7,6 +7,7 @@
 #   swarm.smk     a swarm of small runs on drawn mixtures -> their losses, for the laws that need many runs
 #   laws.smk      losses -> fitted law, its scores, the optimised mixture (which pretrain.smk then trains on)
 #   downstream.smk  the weights of a run at several steps -> its answers to questions
+#   methods.smk   what each method has cost and what its mixture is worth
 #   figures.smk   all of it -> figures, tables, the summary that is printed at the end
 import time
 
@@ -31,6 +32,7 @@ include: "workflow/rules/observations.smk"
 include: "workflow/rules/swarm.smk"
 include: "workflow/rules/laws.smk"
 include: "workflow/rules/downstream.smk"
+include: "workflow/rules/methods.smk"
 include: "workflow/rules/figures.smk"
 
 

@@ -35,7 +35,7 @@ def test_flops_are_those_of_training_and_a_third_of_it_for_evaluation() -> None:
 
 
 def test_hours_are_of_all_devices_together_and_of_what_is_not_done() -> None:
-    rows = [cost("pretraining", "280M", 6, done, SHAPE, RECIPE, 1024, 22, A100, 8) for done in (0, 6)]
+    rows = [cost("summary", "pretraining", "280M", 6, done, SHAPE, RECIPE, 1024, 22, A100, 8) for done in (0, 6)]
     fresh, ended = pl.DataFrame(with_totals(rows)).rows(named=True)[:2]
     hours = run_flops(SHAPE, RECIPE, 1024, 22) / (312e12 * 0.4) / 3600
     assert fresh["device_hours_left"] == pytest.approx(6 * hours)
@@ -47,7 +47,23 @@ def test_hours_are_of_all_devices_together_and_of_what_is_not_done() -> None:
 
 def test_devices_are_summed_apart() -> None:
     thread = Device("CPU thread", 5e10, 1.0)
-    rows = [cost("pretraining", "a", 1, 0, SHAPE, RECIPE, 1024, 22, device, 1) for device in (A100, thread, thread)]
+    rows = [
+        cost("summary", "pretraining", "a", 1, 0, SHAPE, RECIPE, 1024, 22, device, 1)
+        for device in (A100, thread, thread)
+    ]
     totals = with_totals(rows).filter(pl.col("what") == "total")
     assert totals["device"].to_list() == ["A100", "CPU thread"]
     assert totals["runs"].to_list() == [1, 2]
+
+
+def test_searches_cost_what_they_do_beside_pretraining() -> None:
+    row = {"doremi": None, "doge": None, "pretraining": None, "swarm": None}
+    for what in row:
+        table = with_totals([cost("methods", what, "280M", 1, 0, SHAPE, RECIPE, 1024, 22, A100, 8)])
+        row[what] = table.rows(named=True)[0]
+    plain = row["pretraining"]["flops_per_run"]
+    assert row["doremi"]["flops_per_run"] == pytest.approx(4 / 3 * plain)
+    # 22 x 22 inner products and a sum of 22 gradients are next to nothing beside 512 rows of 1,024 tokens
+    assert plain < row["doge"]["flops_per_run"] < 1.001 * plain
+    assert row["swarm"]["flops_per_run"] == plain
+    assert row["swarm"]["storage_gb"] == 0

@@ -6,6 +6,7 @@ import re
 import sys
 from glob import glob
 from pathlib import Path
+from types import SimpleNamespace
 
 import yaml
 from jsonschema import Draft202012Validator
@@ -76,6 +77,7 @@ def complete_dataset(dataset):
     swarm = swarm_names(dataset)
     named = {f"groups/{group}": mixtures for group, mixtures in block["groups"].items()}
     named["compare/mixtures"] = block.get("compare", {}).get("mixtures", [])
+    named["methods"] = block.get("methods", [])
     for key, mixtures in named.items():
         for mixture in mixtures:
             if mixture in REWEIGHTING and mixture not in known_mixtures(dataset):
@@ -85,8 +87,9 @@ def complete_dataset(dataset):
                 refuse(f"datasets/{dataset}/{key}", f"no mixture {mixture!r}; the dataset knows {', '.join(known)}.")
             if "swarm" in block:
                 check_swarm(dataset, mixture, f"datasets/{dataset}/{key}")
-    # What the large model is trained on is a group like any other, and so is the swarm.
+    # What the large model is trained on is a group like any other, and so are the swarm and the methods that have a price.
     block["groups"]["compare"] = block["compare"]["mixtures"]
+    block["groups"]["methods"] = block.get("methods", [])
     if swarm:
         block["groups"]["swarm"] = swarm
     for group in [block["optimum"]["group"], *block["held_out"]]:
@@ -252,19 +255,80 @@ def run_column(column):
     return lambda wildcards: [run[column] for run in runs_of(wildcards.dataset, wildcards.model, wildcards.group)]
 
 
+def searched_with(dataset, mixture):
+    """Trainings that a mixture is found with, each as (what, model, recipe, name)."""
+    block = config["datasets"][dataset]
+    if mixture in REWEIGHTING:
+        settings = block["reweighting"]
+        model, recipe = settings["model"], block["training"][settings["model"]]
+        proxy = (mixture, model, recipe | settings.get("training", {}), mixture)
+        return [proxy, ("pretraining", model, recipe, settings["reference"])] if mixture == "doremi" else [proxy]
+    if mixture.removesuffix("_swarm") not in LAWS:
+        return []
+    model, _, group, _ = optimum_source(SimpleNamespace(dataset=dataset, optimised=mixture))
+    recipe = block["training"][model]
+    if group == "swarm":
+        recipe = recipe | block["swarm"].get("training", {})
+        return [("swarm", model, recipe, name) for name in block["groups"]["swarm"]]
+    return [("pretraining", model, recipe, run[0]) for run in runs_of(dataset, model, group)]
+
+
+def trained_for(dataset, model, group):
+    """Trainings that the losses of a group take, those that its mixtures are found with included."""
+    block = config["datasets"][dataset]
+    for mixture in block["groups"][group]:
+        yield from searched_with(dataset, mixture)
+    for run in runs_of(dataset, model, group):
+        yield "pretraining", model, block["training"][model], run[0]
+
+
+# Where the losses of a training stand that has ended.
+ENDED = {
+    "pretraining": "results/{dataset}/runs/{model}/{name}/losses.parquet",
+    "doremi": "results/{dataset}/reweighting/{model}/doremi/1/losses.parquet",
+    "doge": "results/{dataset}/reweighting/{model}/doge/losses.parquet",
+    "swarm": "results/{dataset}/swarm/{model}/state/{name}/losses.parquet",
+}
+
+
 def planned_runs(wildcards):
-    """All trainings of a dataset as JSON, those of one model and recipe together, and how many of them have ended."""
+    """Trainings that the summary needs, and those that the price list needs beside them, counted by kind and model; JSON."""
     dataset, block = wildcards.dataset, config["datasets"][wildcards.dataset]
-    groups = [(block["optimum"]["model"], group) for group in [block["optimum"]["group"], *block["held_out"]]]
-    runs = {}
-    for model, group in [*groups, (block["compare"]["model"], "compare")]:
-        runs.setdefault(model, set()).update(run[0] for run in runs_of(dataset, model, group))
-    rows = []
-    for model, names in runs.items():
-        done = [name for name in names if Path(f"results/{dataset}/runs/{model}/{name}/losses.parquet").exists()]
-        row = {"what": "pretraining", "model": model, "runs": len(names), "done": len(done), "factor": 1.0}
-        rows.append(row | {"recipe": block["training"][model]})
-    return json.dumps(rows, sort_keys=True)
+    needs = {
+        "summary": [(block["optimum"]["model"], group) for group in [block["optimum"]["group"], *block["held_out"]]]
+    }
+    needs["summary"].append((block["compare"]["model"], "compare"))
+    needs["methods"] = [(block["compare"]["model"], "methods")]
+    seen, rows = set(), {}
+    for needed_for, groups in needs.items():
+        for what, model, recipe, name in (run for group in groups for run in trained_for(dataset, *group)):
+            if (what, model, name) not in seen:
+                seen.add((what, model, name))
+                row = {"needed_for": needed_for, "what": what, "model": model, "recipe": recipe, "runs": 0, "done": 0}
+                row = rows.setdefault((needed_for, what, model), row)
+                row["runs"] += 1
+                row["done"] += Path(ENDED[what].format(dataset=dataset, model=model, name=name)).exists()
+    return json.dumps(list(rows.values()), sort_keys=True)
+
+
+def search_reports(wildcards):
+    """{mixture: files that say what the runs cost that it was found with} for the price list."""
+    dataset, files = wildcards.dataset, {}
+    for mixture in DATASETS[dataset]["groups"]["methods"]:
+        own = SimpleNamespace(dataset=dataset, reweighted=mixture, optimised=mixture)
+        runs = searched_with(dataset, mixture)
+        if mixture in REWEIGHTING:
+            files[mixture] = [f"{folder}/run.json" for folder in reweighting_folders(own)]
+            references = [run[3] for run in runs[1:]]
+            references += [f"doremi_round{number + 1}" for number in range(len(files[mixture]) - 1)]
+            files[mixture] += [
+                f"results/{dataset}/runs/{runs[0][1]}/{name}/run.json" for name in references if runs[1:]
+            ]
+        elif runs and runs[0][0] == "swarm":
+            files[mixture] = [f"results/{dataset}/swarm/{runs[0][1]}/runs.parquet"]
+        else:
+            files[mixture] = [f"results/{dataset}/runs/{model}/{name}/run.json" for _, model, _, name in runs]
+    return files
 
 
 def recipe_json(wildcards):
@@ -681,6 +745,7 @@ DATASETS = config["datasets"]
 CORPORA = {name: block for name, block in DATASETS.items() if "corpus" in block}
 TRAINED = one_of(CORPORA)
 OBSERVED = one_of(DATASETS.keys() - CORPORA.keys())
+PRICED = one_of(name for name, block in CORPORA.items() if "methods" in block)
 REWEIGHTED = one_of(name for name, block in CORPORA.items() if "reweighting" in block)
 TRAINED_TOKENIZERS = one_of(name for name, block in CORPORA.items() if "train" in block["tokenizer"])
 FETCHED_TOKENIZERS = one_of(name for name, block in CORPORA.items() if "train" not in block["tokenizer"])

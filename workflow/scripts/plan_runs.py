@@ -25,6 +25,7 @@ def brief(number: float) -> str:
 
 # What is printed of each row: the heading, and how its number is written.
 PRINTED = {
+    "needed_for": ("needed for", str),
     "what": ("what", str),
     "model": ("model", str),
     "runs": ("runs", "{:,}".format),
@@ -43,7 +44,7 @@ PRINTED = {
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--runs", type=json.loads, required=True, help="list of {what, model, runs, done, recipe, factor}, JSON"
+        "--runs", type=json.loads, required=True, help="list of {needed_for, what, model, runs, done, recipe}, JSON"
     )
     parser.add_argument("--models", type=json.loads, required=True, help="{model: {shape, launch}}, JSON")
     parser.add_argument("--hardware", type=json.loads, required=True, help="{gpu, cpu: fields of budget.Device}, JSON")
@@ -60,8 +61,11 @@ def main(argv: list[str] | None = None) -> None:
         model = options.models[entry["model"]]
         launch = model["launch"]
         kind, devices = ("gpu", launch["gpus"]) if launch["gpus"] else ("cpu", launch["threads"])
+        if entry["what"] == "swarm":  # each part of it has one device
+            devices = 1
         rows.append(
             cost(
+                entry["needed_for"],
                 entry["what"],
                 entry["model"],
                 entry["runs"],
@@ -72,7 +76,6 @@ def main(argv: list[str] | None = None) -> None:
                 options.domains,
                 Device(**options.hardware[kind]),
                 devices * launch["nodes"],
-                entry["factor"],
             )
         )
     plan = with_totals(rows)

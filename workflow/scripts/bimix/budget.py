@@ -11,6 +11,7 @@ WEIGHT_BYTES = 4  # fp32, as they are trained and written
 STATE_BYTES = 3 * WEIGHT_BYTES  # a checkpoint has the weights and AdamW's two moments
 CHECKPOINTS = 2  # that a run keeps
 SCHEMA = {
+    "needed_for": pl.String,
     "what": pl.String,
     "model": pl.String,
     "runs": pl.Int64,
@@ -45,12 +46,27 @@ def run_flops(shape: Shape, recipe: Recipe, sequence_length: int, domains: int) 
     return rows * sequence_length * shape.flops_per_token(sequence_length)
 
 
-def run_bytes(shape: Shape) -> int:
-    """Bytes on disk of one run: its weights and the checkpoints that stay."""
-    return shape.parameters * (WEIGHT_BYTES + CHECKPOINTS * STATE_BYTES)
+def search_factor(what: str, shape: Shape, recipe: Recipe, sequence_length: int, domains: int) -> float:
+    """FLOPs of a kind of training over those of plain pretraining.
+
+    doremi: the reference's forward pass beside the proxy; doge: all inner products of m domains' gradients and their sum.
+    """
+    if what == "doremi":
+        return 4 / 3
+    if what == "doge":
+        step = recipe.batch_rows * sequence_length * shape.flops_per_token(sequence_length)
+        return 1 + 2 * shape.parameters * (domains**2 + domains) / step
+    return 1.0
+
+
+def run_bytes(what: str, shape: Shape) -> int:
+    """Bytes on disk of one run: the checkpoints that stay and, of plain pretraining, its weights; a swarm keeps losses only."""
+    kept = {"pretraining": WEIGHT_BYTES + CHECKPOINTS * STATE_BYTES, "swarm": 0}
+    return shape.parameters * kept.get(what, CHECKPOINTS * STATE_BYTES)
 
 
 def cost(
+    needed_for: str,
     what: str,
     model: str,
     runs: int,
@@ -61,12 +77,13 @@ def cost(
     domains: int,
     device: Device,
     devices: int,
-    factor: float = 1.0,
 ) -> tuple:
-    """One row of SCHEMA for `runs` equal runs, `done` of which have ended; `factor` over plain pretraining's FLOPs."""
-    flops = factor * run_flops(shape, recipe, sequence_length, domains)
+    """One row of SCHEMA for `runs` equal runs, `done` of which have ended."""
+    flops = run_flops(shape, recipe, sequence_length, domains)
+    flops *= search_factor(what, shape, recipe, sequence_length, domains)
     hours = flops / (device.flops * device.utilisation) / 3600
     return (
+        needed_for,
         what,
         model,
         runs,
@@ -80,13 +97,13 @@ def cost(
         device.utilisation,
         hours / devices,
         hours * (runs - done),
-        runs * run_bytes(shape) / 1e9,
+        runs * run_bytes(what, shape) / 1e9,
     )
 
 
 def with_totals(rows: list[tuple]) -> pl.DataFrame:
-    """The rows and, for each kind of device, their sum."""
+    """The rows and, of each need and kind of device, their sum."""
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     sums = ("runs", "done", "device_hours_left", "storage_gb")
-    totals = table.group_by("device", maintain_order=True).agg(pl.col(name).sum() for name in sums)
+    totals = table.group_by("needed_for", "device", maintain_order=True).agg(pl.col(name).sum() for name in sums)
     return pl.concat([table, totals.with_columns(what=pl.lit("total"))], how="diagonal")
