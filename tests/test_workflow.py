@@ -185,3 +185,9 @@ def test_validation_documents_are_known_before_training_shards(workplace: Path, 
     mine(workplace, train="raw/part1/*.jsonl", validation=validation)
     found = planned(workplace, "results/mine/tokens/train.parquet")
     assert {name: found[name] for name in found if "validation" in name} == jobs
+
+
+def test_a_glob_that_cannot_be_listed_is_refused_with_its_key(workplace: Path) -> None:
+    mine(workplace, train="https://host/*.jsonl.zst")
+    done = call(workplace, "results/mine/entropy.csv", "-n")
+    assert "mine/corpus/train: 'https://host/*.jsonl.zst' cannot be listed" in done.stdout + done.stderr

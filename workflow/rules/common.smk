@@ -514,9 +514,11 @@ def raw_files(dataset, split, patterns):
             found = [(path, int(size[0]) if size else target) for path, *size in entries]
             folder = os.path.commonprefix([os.path.dirname(path) + "/" for path, _ in found])
             folder = folder[: folder.rfind("/") + 1]
-        elif is_remote(pattern) or not re.search(r"[*?\[]", pattern):
+        elif not has_wildcards(pattern):
             # one file, perhaps not there yet or far away: it fills a shard
             found, folder = [(pattern, target)], pattern[: pattern.rfind("/") + 1]
+        elif is_remote(pattern):
+            found, folder = list_remote(dataset, split, pattern), re.split(r"[^/]*[*?\[]", pattern)[0]
         else:
             paths = sorted(glob(pattern, recursive=True))
             found, folder = [(path, os.path.getsize(path)) for path in paths if os.path.isfile(path)], re.split(
@@ -525,6 +527,22 @@ def raw_files(dataset, split, patterns):
         if not found:
             refuse(f"datasets/{dataset}/corpus/{split}", f"no file matches {pattern!r}.")
         yield from ((name_file(path, folder), path, size) for path, size in found)
+
+
+def has_wildcards(pattern):
+    """Whether a path is a glob; the question mark of a web address is none."""
+    return bool(re.search(r"[*\[]" if re.match("https?://", pattern) else r"[*?\[]", pattern))
+
+
+def list_remote(dataset, split, pattern):
+    """Files (path, bytes) far away that match a glob, as their store lists them."""
+    from bimix.errors import InputError  # here only: most corpora lie on a disk
+    from bimix.listing import list_files
+
+    try:
+        return list_files(pattern)
+    except InputError as error:
+        refuse(f"datasets/{dataset}/corpus/{split}", str(error))
 
 
 def validation_kind(dataset):
