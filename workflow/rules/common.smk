@@ -221,16 +221,22 @@ def setting(path, default=None):
     return find
 
 
-def as_json(path):
-    """A function of the wildcards that gives a slice of the config as JSON."""
+def entry(path):
+    """A function of the wildcards that gives any entry of the config; the path may hold {wildcards}."""
 
     def find(wildcards):
         found = config
         for key in path.split("/"):
             found = found[key.format(**wildcards)]
-        return json.dumps(found, sort_keys=True)
+        return found
 
     return find
+
+
+def as_json(path):
+    """A function of the wildcards that gives a slice of the config as JSON."""
+    find = entry(path)
+    return lambda wildcards: json.dumps(find(wildcards), sort_keys=True)
 
 
 def runs_of(dataset, model, group):

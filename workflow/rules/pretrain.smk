@@ -63,13 +63,13 @@ rule pretrain_model:
         "results/{dataset}/benchmarks/pretrain_model/{model}/{run}.tsv"
     conda:
         "../../envs/torch.yaml"
-    threads: lookup("models/{model}/launch/threads", within=config)
+    threads: entry("models/{model}/launch/threads")
     resources:
-        gpu=lookup("models/{model}/launch/gpus", within=config),
-        nodes=lookup("models/{model}/launch/nodes", within=config),
-        micro_batch=lookup("models/{model}/launch/micro_batch", within=config),
-        loss_chunk=lookup("models/{model}/launch/loss_chunk", within=config),
-        compile=lookup("models/{model}/launch/compile", within=config),
+        gpu=entry("models/{model}/launch/gpus"),
+        nodes=entry("models/{model}/launch/nodes"),
+        micro_batch=entry("models/{model}/launch/micro_batch"),
+        loss_chunk=entry("models/{model}/launch/loss_chunk"),
+        compile=entry("models/{model}/launch/compile"),
         keep=kept_steps,
     params:
         shape=as_json("models/{model}/shape"),
