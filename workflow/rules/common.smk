@@ -416,7 +416,7 @@ def optimum_source(wildcards):
     """Where an optimised mixture comes from: model, law, group and step. That of a swarm, or of the group under `optimum`."""
     block = DATASETS[wildcards.dataset]
     law = wildcards.optimised.removesuffix("_swarm")
-    if "swarm" in block and (law in SWARM_LAWS or law != wildcards.optimised):
+    if "swarm" in block and (law != wildcards.optimised or law in SWARM_LAWS and law not in config["laws"]["optimise"]):
         return block["swarm"]["model"], law, "swarm", block["swarm"]["step"]
     return block["optimum"]["model"], law, block["optimum"]["group"], block["optimum"]["step"]
 
@@ -776,6 +776,8 @@ FETCHED_TOKENIZERS = one_of(name for name, block in CORPORA.items() if "train" n
 TRAINED_VECTORS = one_of(name for name, block in CORPORA.items() if "train" in block["vectors"])
 # A bootstrap draws among three runs or more; a learning curve leaves three of them to predict.
 INTERVAL_RUNS = 3
+# A bootstrap takes hundreds of optima: of RegMix's, each the best of 100,000 simulated mixtures, that is hours.
+RESAMPLED = [law for law in config["laws"]["optimise"] if law != "regmix"]
 LEARNING_RUNS = min(config["laws"]["learning"]["counts"]) + 3
 # A swarm's mixtures and losses come in tables of their own (swarm.smk).
 GATHERED = one_of({group for block in DATASETS.values() for group in block["groups"]} - {"swarm"})

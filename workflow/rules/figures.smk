@@ -507,7 +507,7 @@ rule summarize_results:
             then=collect(
                 "results/{{dataset}}/laws/{model}/{law}/{group}/intervals.csv",
                 model=lookup("datasets/{dataset}/optimum/model", within=config),
-                law=config["laws"]["optimise"],
+                law=RESAMPLED,
                 group=lookup("datasets/{dataset}/optimum/group", within=config),
             ),
             otherwise=[],
@@ -545,7 +545,7 @@ rule summarize_results:
             then=collect(
                 "results/{{dataset}}/figures/optimum_{model}_{law}_{group}.svg",
                 model=lookup("datasets/{dataset}/optimum/model", within=config),
-                law=config["laws"]["optimise"],
+                law=RESAMPLED,
                 group=lookup("datasets/{dataset}/optimum/group", within=config),
             ),
             otherwise=[],
@@ -555,7 +555,7 @@ rule summarize_results:
             then=collect(
                 "results/{{dataset}}/figures/path_{model}_{law}_{group}.svg",
                 model=lookup("datasets/{dataset}/optimum/model", within=config),
-                law=config["laws"]["optimise"],
+                law=RESAMPLED,
                 group=lookup("datasets/{dataset}/optimum/group", within=config),
             ),
             otherwise=[],
