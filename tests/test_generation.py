@@ -1,0 +1,106 @@
+"""Greedy continuations against transformers' generate on the exported model, prompt by prompt, and whatever shares a batch."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+from transformers import AutoModelForCausalLM
+
+from bimix import generation
+from bimix.export import neox_config, neox_weights
+from bimix.generation import generate, plan_batches, stop_ids
+from bimix.model import Shape, Transformer
+
+SHAPE = Shape(layers=3, width=64, heads=4, vocabulary=270)
+NEW = 20
+
+
+@pytest.fixture(scope="module")
+def model() -> Transformer:
+    torch.manual_seed(0)
+    made = Transformer(SHAPE)
+    for weight in made.parameters():
+        torch.nn.init.normal_(weight, std=0.2)
+    return made
+
+
+@pytest.fixture(scope="module")
+def prompts() -> list[np.ndarray]:
+    draw = np.random.default_rng(0)
+    return [draw.integers(0, SHAPE.vocabulary, length).astype(np.uint32) for length in draw.integers(1, 90, 30)]
+
+
+def answers(model: Transformer, prompts: list[np.ndarray], stops: list[int], cache_tokens: int) -> dict[int, list[int]]:
+    return dict(generate(model, prompts, plan_batches([len(ids) for ids in prompts], NEW, cache_tokens), NEW, stops))
+
+
+@pytest.mark.parametrize("stopping", [False, True])
+def test_tokens_are_those_of_transformers_prompt_by_prompt(
+    model: Transformer, prompts: list[np.ndarray], stopping: bool, tmp_path: Path
+) -> None:
+    weights = {name: weight.detach().numpy() for name, weight in model.state_dict().items()}
+    save_file(neox_weights(weights, SHAPE), tmp_path / "model.safetensors", metadata={"format": "pt"})
+    (tmp_path / "config.json").write_text(json.dumps(neox_config(SHAPE, 128, 0)))
+    peer = AutoModelForCausalLM.from_pretrained(tmp_path).eval()
+    free = answers(model, prompts, [], 800)
+    stops = sorted({ids[5] for ids in free.values()})[:8] if stopping else []
+    own = answers(model, prompts, stops, 800)
+    lengths = set()
+    for position, prompt in enumerate(prompts):
+        row = torch.from_numpy(prompt.astype(np.int64))[None]
+        settings = {
+            "max_new_tokens": NEW,
+            "do_sample": False,
+            "eos_token_id": stops or [SHAPE.vocabulary],
+            "pad_token_id": 0,
+        }
+        written = peer.generate(row, attention_mask=torch.ones_like(row), **settings)[0, len(prompt) :].tolist()
+        assert own[position] == written
+        lengths.add(len(written))
+    assert (lengths == {NEW}) != stopping
+
+
+def test_neither_order_nor_size_of_batches_changes_an_answer(model: Transformer, prompts: list[np.ndarray]) -> None:
+    alone = answers(model, prompts, [0, 5], 1)
+    for cache_tokens in (110, 500, 10_000):
+        assert answers(model, prompts, [0, 5], cache_tokens) == alone
+    backwards = answers(model, prompts[::-1], [0, 5], 700)
+    assert [backwards[len(prompts) - 1 - position] for position in range(len(prompts))] == [
+        alone[position] for position in range(len(prompts))
+    ]
+
+
+def test_what_rounding_could_decide_is_computed_alone(
+    prompts: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    tied = Transformer(SHAPE)
+    tied.embedding.weight.data[1::2] = tied.embedding.weight.data[::2]  # every id has a twin with the same score
+    sizes = []
+    one_batch = generation.continue_batch
+
+    def counted(model: Transformer, some: list[np.ndarray], *rest: object) -> list:
+        sizes.append(len(some))
+        return one_batch(model, some, *rest)
+
+    monkeypatch.setattr(generation, "continue_batch", counted)
+    answers(tied, prompts, [], 10_000)
+    assert sizes == [30] + [1] * 30
+
+
+def test_batches_hold_all_prompts_once_within_their_bound() -> None:
+    lengths = np.random.default_rng(1).integers(1, 300, 500).tolist()
+    batches = plan_batches(lengths, NEW, 2000)
+    assert sorted(position for batch in batches for position in batch) == list(range(500))
+    longest = [max(lengths[position] for position in batch) for batch in batches]
+    assert all(len(batch) * (long + NEW) <= 2000 for batch, long in zip(batches, longest, strict=True))
+    assert longest == sorted(longest, reverse=True)
+    assert [len(batch) for batch in plan_batches([50, 40], NEW, 1)] == [1, 1]
+
+
+def test_an_answer_is_over_at_a_line_end_or_the_end_of_text() -> None:
+    texts = ["<end>", "a", "\n", "b\n", " c", "\n\n"]
+    assert stop_ids(lambda ids: texts[ids[0]], len(texts), 0) == [0, 2, 3, 5]

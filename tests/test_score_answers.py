@@ -1,0 +1,359 @@
+"""The script that asks, on a model that was taught to say a word again: right where it must be, wrong where it must be;
+killed, in two processes, on other weights; and the same accuracy by lm-evaluation-harness from the exported folder."""
+
+import functools
+import http.server
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+import export_model
+import score_answers
+from bimix import checkpoints
+from bimix.checkpoints import kept_weights
+from bimix.encoders import reference_encoder
+from bimix.errors import InputError
+from bimix.model import Shape, Transformer
+from bimix.prompts import TEMPLATES
+from bimix.questions import Question
+
+SCRIPT = Path(score_answers.__file__)
+END = "<|endoftext|>"
+WORDS = [
+    "bee",
+    "cat",
+    "dog",
+    "elk",
+    "fox",
+    "gnu",
+    "hen",
+    "ibex",
+    "jay",
+    "kiwi",
+    "lynx",
+    "mole",
+    "newt",
+    "owl",
+    "pike",
+    "quail",
+]
+LENGTH = 40
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two kept steps: before and after a model has learned to answer each word by itself; its task files."""
+    folder = tmp_path_factory.mktemp("taught")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    texts = [TEMPLATES["question"].write(asked(shot), asked(word)) + f" {word}\n" for shot in WORDS for word in WORDS]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=[END], initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    encode = reference_encoder((folder / "tokenizer.json").read_text())
+    rows = encode(texts)
+    assert len({len(row) for row in rows}) == 1
+    shape = Shape(layers=2, width=32, heads=2, vocabulary=tokenizer.get_vocab_size())
+    torch.manual_seed(0)
+    model = Transformer(shape)
+    for weight in model.parameters():
+        if weight.dim() > 1:
+            torch.nn.init.normal_(weight, std=0.2)  # from its own small weights it would take many more updates
+    metadata = {"shape": json.dumps(vars(shape))}
+    early = kept_weights(folder / "run/state", 10)
+    early.parent.mkdir(parents=True)
+    save_file(model.state_dict(), early, metadata=metadata)
+    rows, draw = torch.from_numpy(np.stack(rows).astype(np.int64)), np.random.default_rng(0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for _ in range(200):
+        optimizer.zero_grad()
+        model(rows[draw.integers(0, len(rows), 64)]).backward()
+        optimizer.step()
+    save_file(model.state_dict(), folder / "run/model.safetensors", metadata=metadata)
+    (folder / "run/run.json").write_text(json.dumps({"recipe": {"steps": 20}}))
+    right = [{"id": word, "question": word, "answers": [word, f"{word}s"]} for word in WORDS]
+    wrong = [item | {"answers": ["zebra", item["question"] + " 1"]} for item in right]
+    loud = [item | {"answers": [item["question"].upper() + "!"]} for item in right]
+    for name, items in (("right", right), ("wrong", wrong), ("loud", loud), ("mixed", right[::2] + wrong[1::2])):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    return folder
+
+
+def asked(word: str) -> Question:
+    return Question(word, word, word, (word,))
+
+
+def tasks(folder: Path, *names: str) -> str:
+    shots = str(folder / "right.jsonl") if (folder / "right.jsonl").exists() else None
+    files = {name: {"kind": "question", "items": str(folder / f"{name}.jsonl"), "shots": shots} for name in names}
+    return json.dumps(files)
+
+
+def flags(taught: Path, out: Path, processes: int = 1, **changes: object) -> list[str]:
+    settings = {
+        "tasks": tasks(taught, "right", "wrong", "loud"),
+        "run": taught / "run/run.json",
+        "weights": taught / "run/model.safetensors",
+        "state": taught / "run/state",
+        "steps": "10 20",
+        "tokenizer": taught / "tokenizer.json",
+        "end-of-text": END,
+        "sequence-length": LENGTH,
+        "new-tokens": 8,
+        "cache-tokens": 200,
+        "seed": 0,
+        "rejects": 0,
+        "precision": "no",
+        "processes": processes,
+        "parts": out / "state",
+        "out": out / "answers.parquet",
+        "report": out / "report.json",
+    } | {name.replace("_", "-"): value for name, value in changes.items()}
+    named = [
+        [f"--{name}", *(str(value).split() if name == "steps" else [str(value)])] for name, value in settings.items()
+    ]
+    return ["--cpu", *(part for pair in named for part in pair)]
+
+
+def accuracy(path: Path, metric: str) -> dict[tuple[str, int], float]:
+    table = pl.read_parquet(path).group_by("task", "step").agg(pl.col(metric).mean())
+    return {(task, step): share for task, step, share in table.iter_rows()}
+
+
+@pytest.fixture(scope="module")
+def answered(taught: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("answered")
+    score_answers.main(flags(taught, out))
+    return out
+
+
+def test_a_model_that_was_taught_is_right_and_no_other(answered: Path) -> None:
+    exact, normalised = (accuracy(answered / "answers.parquet", metric) for metric in ("exact", "normalised"))
+    assert exact["right", 20] == normalised["right", 20] == 1
+    assert exact["loud", 20] == 0 and normalised["loud", 20] == 1
+    assert exact["wrong", 20] == normalised["wrong", 20] == 0
+    assert normalised["right", 10] < 0.3
+    table = pl.read_parquet(answered / "answers.parquet")
+    assert table.height == 3 * 2 * len(WORDS)
+    assert table.filter(pl.col("task") == "right")["item"].to_list() == WORDS * 2
+    assert table.group_by("task", "item").agg(pl.col("prompt_hash").n_unique())["prompt_hash"].max() == 1
+    report = json.loads((answered / "report.json").read_text())
+    assert report["tasks"]["right"]["items"] == len(WORDS) and list(report["weights"]) == ["10", "20"]
+
+
+def test_batches_and_order_of_the_file_change_no_answer(taught: Path, answered: Path, tmp_path: Path) -> None:
+    score_answers.main(flags(taught, tmp_path, cache_tokens=LENGTH))
+    assert (tmp_path / "answers.parquet").read_bytes() == (answered / "answers.parquet").read_bytes()
+    expected = pl.read_parquet(answered / "answers.parquet").filter(pl.col("task") == "right").sort("step", "item")
+    lines = (taught / "right.jsonl").read_text().splitlines()
+    (tmp_path / "turned.jsonl").write_text("\n".join(reversed(lines)) + "\n")
+    files = {"kind": "question", "items": str(tmp_path / "turned.jsonl"), "shots": str(taught / "right.jsonl")}
+    score_answers.main(flags(taught, tmp_path, tasks=json.dumps({"right": files})))
+    assert pl.read_parquet(tmp_path / "answers.parquet").sort("step", "item").equals(expected)
+
+
+def execute(arguments: list[str], processes: int = 1) -> subprocess.CompletedProcess[str]:
+    launcher = [sys.executable]
+    if processes > 1:
+        launcher = [
+            "accelerate",
+            "launch",
+            "--multi_gpu",
+            "--num_processes",
+            str(processes),
+            "--num_machines",
+            "1",
+        ]
+        launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [*launcher, str(SCRIPT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.mark.slow
+def test_two_processes_write_the_bytes_of_one(taught: Path, answered: Path, tmp_path: Path) -> None:
+    done = execute(flags(taught, tmp_path, processes=2), processes=2)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "answers.parquet").read_bytes() == (answered / "answers.parquet").read_bytes()
+    done = execute(flags(taught, tmp_path, processes=2))
+    assert "2 processes were asked for but 1 started" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_killed_call_goes_on_with_the_tasks_that_are_left(taught: Path, answered: Path, tmp_path: Path) -> None:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(SCRIPT), *flags(taught, tmp_path, cache_tokens=LENGTH)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    while "step 10, right" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    parts = {path: path.stat().st_mtime_ns for path in (tmp_path / "state").glob("*.parquet")}
+    assert 0 < len(parts) < 6 and not (tmp_path / "answers.parquet").exists()
+    done = execute(flags(taught, tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(" right, ") == 6 - len(parts)
+    assert all(path.stat().st_mtime_ns == written for path, written in parts.items())
+    assert (tmp_path / "answers.parquet").read_bytes() == (answered / "answers.parquet").read_bytes()
+
+
+def test_what_changed_is_answered_again_and_nothing_else(
+    taught: Path, answered: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(answered, tmp_path / "again")
+    capsys.readouterr()
+    score_answers.main(flags(taught, tmp_path / "again"))
+    assert " right, " not in capsys.readouterr().err
+    shutil.copytree(taught / "run", tmp_path / "run")
+    weights = load_file(tmp_path / "run/model.safetensors")
+    weights["final_norm.bias"] += 0.01
+    shape = checkpoints.read_weights(tmp_path / "run/model.safetensors")[1]
+    save_file(weights, tmp_path / "run/model.safetensors", metadata={"shape": json.dumps(vars(shape))})
+    score_answers.main(flags(taught, tmp_path / "again", weights=tmp_path / "run/model.safetensors"))
+    said = capsys.readouterr().err
+    assert said.count("step 20") == 3 and "step 10" not in said
+    assert len(list((tmp_path / "again/state").glob("*.parquet"))) == 6
+
+
+def test_what_cannot_be_asked_is_a_sentence_and_leaves_nothing(taught: Path, tmp_path: Path) -> None:
+    good = (taught / "right.jsonl").read_text()
+    long = json.dumps({"question": "word " * 40, "answers": ["x"]}) + "\n"
+    files = {"empty": "", "long": good + long, "bad": good + '{"question": "who?", "answers": []}\n'}
+    files["other"] = '{"text": "a b"}\n'
+    for name, text in files.items():
+        (tmp_path / f"{name}.jsonl").write_text(text)
+    (tmp_path / "cut.jsonl.gz").write_bytes(b"\x1f\x8b\x08\0\0\0\0\0")
+    cut = json.dumps({"t": {"kind": "question", "items": str(tmp_path / "cut.jsonl.gz"), "shots": None}})
+    for changes, sentence in [
+        ({"tasks": tasks(tmp_path, "bad")}, r"bad\.jsonl:17: the question has no answer\. Mend"),
+        ({"tasks": tasks(tmp_path, "long")}, r"long\.jsonl:17: the question alone has \d+ tokens, 32 fit"),
+        ({"tasks": tasks(tmp_path, "other")}, r"other\.jsonl:1: the record has no question"),
+        ({"tasks": tasks(tmp_path, "empty")}, "'empty' has 0 items"),
+        ({"tasks": tasks(tmp_path, "none")}, "There is no task file"),
+        ({"tasks": cut}, "breaks off or is damaged"),
+        ({"steps": "10 15 20"}, r"has no weights of step 15, only of 10, 20: the run ended before"),
+        ({"new_tokens": 40}, "40 new tokens leave no room"),
+        ({"end_of_text": "</s>"}, "has no token '</s>'"),
+    ]:
+        with pytest.raises(InputError, match=sentence):
+            score_answers.main(flags(taught, tmp_path / "out", **changes))
+    assert not list((tmp_path / "out").glob("*.*"))
+    score_answers.main(flags(taught, tmp_path / "out", tasks=tasks(tmp_path, "bad", "long"), rejects=0.1))
+    report = json.loads((tmp_path / "out/report.json").read_text())["tasks"]
+    assert report["long"]["rejected"] == {"too long": 1} and report["bad"]["rejected"] == {"no answer": 1}
+    assert "long.jsonl:17" in report["long"]["first_rejected"]
+    assert report["long"]["records"] == report["long"]["items"] + 1 == len(WORDS) + 1
+    with checkpoints.lock(tmp_path / "out/state"), pytest.raises(InputError, match="Another process is answering"):
+        score_answers.main(flags(taught, tmp_path / "out"))
+
+
+class Hub(http.server.SimpleHTTPRequestHandler):
+    """One file of a data set, with the headers by which the hub names its version."""
+
+    def do_GET(self) -> None:
+        if self.path != "/datasets/lab/words/resolve/main/data/right.jsonl":
+            self.send_error(404)
+            return
+        content = Path(self.directory, "right.jsonl").read_bytes()
+        self.send_response(200)
+        for name, value in (("ETag", '"1"'), ("X-Repo-Commit", "a" * 40), ("Content-Length", str(len(content)))):
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.mark.slow
+def test_a_data_set_of_the_hub_by_name(taught: Path, answered: Path, tmp_path: Path, monkeypatch) -> None:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Hub, directory=str(taught)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    items = {"hub": "lab/words", "file": "data/right.jsonl"}
+    done = execute(
+        flags(taught, tmp_path, tasks=json.dumps({"right": {"kind": "question", "items": items, "shots": items}}))
+    )
+    assert done.returncode == 0, done.stderr
+    expected = pl.read_parquet(answered / "answers.parquet").filter(pl.col("task") == "right")
+    assert pl.read_parquet(tmp_path / "answers.parquet").equals(expected)
+    items["file"] = "data/left.jsonl"
+    done = execute(
+        flags(taught, tmp_path, tasks=json.dumps({"left": {"kind": "question", "items": items, "shots": items}}))
+    )
+    assert done.returncode == 1
+    assert "The hub gave no 'data/left.jsonl' of the data set 'lab/words'" in done.stderr
+    server.shutdown()
+
+
+HARNESS = """
+import json, sys
+from lm_eval import simple_evaluate
+from lm_eval.models.huggingface import HFLM
+from lm_eval.tasks import TaskManager
+folder, tasks = sys.argv[1:]
+model = HFLM(pretrained=folder, device="cpu", dtype="float32", batch_size=4)
+done = simple_evaluate(model, tasks=["right", "mixed"], task_manager=TaskManager(include_path=tasks), bootstrap_iters=0)
+print(json.dumps(done["results"]))
+"""
+
+
+@pytest.mark.slow
+def test_lm_evaluation_harness_finds_the_same_accuracy(taught: Path, tmp_path: Path) -> None:
+    pytest.importorskip("lm_eval")
+    places = [f"--weights={taught / 'run/model.safetensors'}", f"--tokenizer={taught / 'tokenizer.json'}"]
+    settings = [f"--end-of-text={END}", f"--sequence-length={LENGTH}", f"--out={tmp_path / 'export'}"]
+    export_model.main([*places, *settings])
+    score_answers.main(flags(taught, tmp_path, tasks=tasks(taught, "right", "mixed"), steps="20"))
+    # Its own draw of shots would be another one: ours stands in the items, its template is written in its own words.
+    drawn = dict(zip(WORDS, [*WORDS[1:], WORDS[0]], strict=True))
+    for name in ("right", "mixed"):
+        items = [json.loads(line) for line in (taught / f"{name}.jsonl").read_text().splitlines()]
+        lines = [json.dumps(item | {"shot": drawn[item["question"]]}) for item in items]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+        task = {
+            "task": name,
+            "dataset_path": "json",
+            "dataset_kwargs": {"data_files": {"test": str(tmp_path / f"{name}.jsonl")}},
+            "test_split": "test",
+            "output_type": "generate_until",
+            "doc_to_text": "Question: {{shot}}\nAnswer: {{shot}}\n\nQuestion: {{question}}\nAnswer:",
+            "doc_to_target": "{{answers}}",
+            "generation_kwargs": {"until": ["\n"], "max_gen_toks": 8, "do_sample": False},
+            "filter_list": [
+                {"name": "strip", "filter": [{"function": "remove_whitespace"}, {"function": "take_first"}]}
+            ],
+            "metric_list": [
+                {"metric": "exact_match", "ignore_case": True, "ignore_punctuation": True, "higher_is_better": True}
+            ],
+        }
+        (tmp_path / "tasks").mkdir(exist_ok=True)
+        (tmp_path / f"tasks/{name}.yaml").write_text(yaml.safe_dump(task))
+    environment = os.environ | {"HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", HARNESS, str(tmp_path / "export"), str(tmp_path / "tasks")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    own = accuracy(tmp_path / "answers.parquet", "normalised")
+    for name, expected in (("right", 1.0), ("mixed", 0.5)):
+        assert own[name, 20] == expected == found[name]["exact_match,strip"]
