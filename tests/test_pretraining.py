@@ -163,6 +163,23 @@ def test_a_loss_that_is_not_finite_stops_with_step_rows_rate_and_norm(corpus: Pa
 
 
 @pytest.mark.slow
+def test_kept_weights_outlive_a_kill_and_change_nothing_else(corpus: Path, tmp_path: Path, undisturbed: Path) -> None:
+    keeping = [*command(corpus, tmp_path), "--keep", "20", "40", "60"]
+    assert kill_at_line(keeping, 3, signal.SIGKILL) in {-9, 0}
+    execute(keeping)
+    assert same_results(tmp_path, undisturbed)
+    kept = sorted(path.name for path in (tmp_path / "state/weights").iterdir())
+    assert kept == ["step-000000020.safetensors", "step-000000040.safetensors"]  # the last ones are the output
+    execute([*command(corpus, tmp_path / "whole"), "--keep", "20"])
+    early, again = (checkpoints.kept_weights(folder / "state", 20) for folder in (tmp_path, tmp_path / "whole"))
+    assert early.read_bytes() == again.read_bytes() != (tmp_path / "model.safetensors").read_bytes()
+    # asked for after the end: nothing is trained again, and nothing is there
+    execute([*command(corpus, tmp_path), "--keep", "30"])
+    assert same_results(tmp_path, undisturbed)
+    assert not checkpoints.kept_weights(tmp_path / "state", 30).exists()
+
+
+@pytest.mark.slow
 def test_two_launches_of_one_run_are_kept_apart(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     with checkpoints.lock(tmp_path / "state"):

@@ -42,6 +42,12 @@ datasets:
     optimum: {model: atom, group: entropy, step: 24}
     held_out: [held_out]
     compare: {model: atom, mixtures: [baseline, bimix]}
+    downstream:
+      model: atom
+      steps: [12, 24]
+      new_tokens: 2
+      intervals: {resamples: 50, level: 0.9}
+      tasks: {words: {kind: last_word, items: words.jsonl, shots: null}}
   other: *mini
 """
 
@@ -82,6 +88,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy2(ROOT / name, folder)
     (folder / "mini.yaml").write_text(SETTINGS)
     write_corpus(folder / "corpus")
+    passages = [f"{' '.join(words.split()[:end])}" for words in WORDS.values() for end in (3, 4, 5)]
+    (folder / "words.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in passages))
     done = call(folder, "--configfile", "mini.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "mini: what the runs say" in done.stdout + done.stderr
@@ -106,6 +114,13 @@ def test_the_contract_of_files_is_kept(built: Path) -> None:
     counts = pl.read_parquet(results / "counts/sea.parquet")
     assert counts.columns == ["first", "second", "n"]
     assert counts["n"].sum() == index.filter(pl.col("domain") == "sea")["rows"].sum() * 15
+    answers = pl.read_parquet(results / "downstream/atom/bimix.parquet")
+    assert answers.columns[:4] == ["task", "step", "item", "prompt_hash"]
+    assert answers["step"].to_list() == [12] * 6 + [24] * 6
+    assert answers.columns[-3:] == ["prediction", "exact", "normalised"]
+    accuracies = pl.read_csv(results / "tables/downstream.csv")
+    assert accuracies.height == 2 * 2 * 2 * 2 and accuracies["average_loss"].null_count() == 0
+    assert "Questions answered right after step 24" in (results / "summary.txt").read_text()
     report = json.loads((results / "shards/train/0/report.json").read_text())["records"]
     assert report["in"] == report["kept"] + sum(report["rejected"].values())
 
@@ -183,6 +198,19 @@ def test_the_plan_counts_the_runs_that_are_done(built: Path) -> None:
     (built / "more.yaml").write_text(yaml.safe_dump(with_group(["se", "ce", "vne", "je"])))
     call(built, target, "--configfile", "more.yaml")
     assert pl.read_csv(built / target)["runs"].to_list() == [7, 7]
+
+
+@pytest.mark.slow
+def test_steps_asked_for_later_train_nothing_again(built: Path) -> None:
+    settings = yaml.safe_load(SETTINGS)
+    settings["datasets"] = json.loads(json.dumps(settings["datasets"]))
+    settings["datasets"]["mini"]["downstream"]["steps"] = [8, 24]
+    (built / "asked.yaml").write_text(yaml.safe_dump(settings))
+    jobs = planned(built, "--configfile", "asked.yaml")
+    assert jobs["score_answers"] == 2 and "pretrain_model" not in jobs
+    del settings["datasets"]["mini"]["downstream"]
+    (built / "asked.yaml").write_text(yaml.safe_dump(settings))
+    assert set(planned(built, "--configfile", "asked.yaml")) <= {"summarize_results", "all"}
 
 
 @pytest.mark.slow

@@ -79,6 +79,23 @@ def test_everything_for_the_demo_is_planned(workplace: Path) -> None:
         (lambda config: config["datasets"]["demo"]["corpus"].update(rejects=2), "datasets/demo/corpus/rejects: 2 is"),
         (lambda config: config["datasets"]["demo"]["domains"].append("a/b"), "'a/b' does not match"),
         (lambda config: config.update(run=["demos"]), "run: no dataset 'demos'"),
+        (
+            lambda config: config["datasets"]["demo"]["downstream"].update(steps=[200, 210]),
+            "downstream/steps: 210 is no evaluation of small, which has one every 50 steps up to 600.",
+        ),
+        (
+            lambda config: config["datasets"]["demo"]["downstream"].update(cache_tokens=100),
+            "downstream/cache_tokens: fewer than the 128 of one prompt",
+        ),
+        (
+            lambda config: config["datasets"]["demo"]["downstream"].update(new_tokens=128),
+            "downstream/new_tokens: no room is left",
+        ),
+        (
+            lambda config: config["datasets"]["demo"]["downstream"]["tasks"].update(copying={"kind": "guess"}),
+            "downstream/tasks/copying",
+        ),
+        (lambda config: config["datasets"]["demo"]["downstream"].update(model="1B"), "downstream/model: no training"),
     ],
 )
 def test_a_wrong_config_is_refused_with_its_key(workplace: Path, change, sentence: str) -> None:

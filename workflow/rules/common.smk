@@ -304,15 +304,31 @@ def planned_runs(wildcards):
         "summary": [(block["optimum"]["model"], group) for group in [block["optimum"]["group"], *block["held_out"]]]
     }
     needs["summary"].append((block["compare"]["model"], "compare"))
+    asked, earlier = set(), 0
+    if "downstream" in block:
+        needs["summary"].append((block["downstream"]["model"], "compare"))
+        asked = {run[0] for run in runs_of(dataset, block["downstream"]["model"], "compare")}
+        last = block["training"][block["downstream"]["model"]]["steps"]
+        earlier = sum(step < last for step in block["downstream"]["steps"])
     needs["methods"] = [(block["compare"]["model"], "methods")]
     seen, rows = set(), {}
     for needed_for, groups in needs.items():
         for what, model, recipe, name in (run for group in groups for run in trained_for(dataset, *group)):
             if (what, model, name) not in seen:
                 seen.add((what, model, name))
-                row = {"needed_for": needed_for, "what": what, "model": model, "recipe": recipe, "runs": 0, "done": 0}
+                row = {
+                    "needed_for": needed_for,
+                    "what": what,
+                    "model": model,
+                    "recipe": recipe,
+                    "runs": 0,
+                    "done": 0,
+                    "kept": 0,
+                }
                 row = rows.setdefault((needed_for, what, model), row)
                 row["runs"] += 1
+                if what == "pretraining" and name in asked and model == block["downstream"]["model"]:
+                    row["kept"] += earlier
                 row["done"] += Path(ENDED[what].format(dataset=dataset, model=model, name=name)).exists()
     return json.dumps(list(rows.values()), sort_keys=True)
 

@@ -44,7 +44,10 @@ PRINTED = {
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--runs", type=json.loads, required=True, help="list of {needed_for, what, model, runs, done, recipe}, JSON"
+        "--runs",
+        type=json.loads,
+        required=True,
+        help="list of {needed_for, what, model, runs, done, kept, recipe}, JSON",
     )
     parser.add_argument("--models", type=json.loads, required=True, help="{model: {shape, launch}}, JSON")
     parser.add_argument("--hardware", type=json.loads, required=True, help="{gpu, cpu: fields of budget.Device}, JSON")
@@ -76,6 +79,7 @@ def main(argv: list[str] | None = None) -> None:
                 options.domains,
                 Device(**options.hardware[kind]),
                 devices * launch["nodes"],
+                entry["kept"],
             )
         )
     plan = with_totals(rows)

@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
         proportions = np.array([mixture.get(domain, 0.0) for domain in session.domains])
 
         def keep(step: int, model: Transformer) -> None:
-            if step in options.keep:
+            if step in options.keep and step < session.recipe.steps:  # the last ones are an output anyhow
                 write_weights(model, kept_weights(options.state, step))
 
         finished = train(session, options.state, proportions, evaluated=keep)

@@ -77,8 +77,12 @@ def cost(
     domains: int,
     device: Device,
     devices: int,
+    kept: int = 0,
 ) -> tuple:
-    """One row of SCHEMA for `runs` equal runs, `done` of which have ended."""
+    """One row of SCHEMA for `runs` equal runs, `done` of which have ended.
+
+    `kept` weights of earlier steps stay on the disk, of all runs together.
+    """
     flops = run_flops(shape, recipe, sequence_length, domains)
     flops *= search_factor(what, shape, recipe, sequence_length, domains)
     hours = flops / (device.flops * device.utilisation) / 3600
@@ -97,7 +101,7 @@ def cost(
         device.utilisation,
         hours / devices,
         hours * (runs - done),
-        runs * run_bytes(what, shape) / 1e9,
+        (runs * run_bytes(what, shape) + kept * shape.parameters * WEIGHT_BYTES) / 1e9,
     )
 
 

@@ -1,0 +1,126 @@
+"""Shares of right answers and their intervals: known answers, pairing, and the figures and lines made of them."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import binom
+
+import compare_answers
+import plot_answers
+from bimix import summary
+from bimix.accuracy import compare_accuracy, resampled_means
+from bimix.errors import InputError
+
+
+def verdicts(mixture: str, step: int, task: str, right: np.ndarray, run: int = 0) -> pl.DataFrame:
+    """Answers of one run to one task at a step."""
+    items = len(right)
+    columns = {"task": [task] * items, "step": [step] * items, "prompt_hash": [f"{task}{k}" for k in range(items)]}
+    columns |= {"exact": right & (np.arange(items) % 2 == 0), "normalised": right}
+    return pl.DataFrame(columns).with_columns(number=pl.int_range(pl.len()), mixture=pl.lit(mixture), run=pl.lit(run))
+
+
+@pytest.fixture
+def answers() -> pl.DataFrame:
+    draw = np.random.default_rng(0)
+    parts = []
+    for step, share in ((10, 0.2), (20, 0.5)):
+        for task, items in (("long", 400), ("short", 60)):
+            right = draw.random(items) < share
+            parts.append(verdicts("baseline", step, task, right))
+            parts.append(verdicts("bimix", step, task, right | (draw.random(items) < 0.2)))
+    return pl.concat(parts)
+
+
+def test_accuracies_are_the_plain_means_and_the_average_counts_tasks_alike(answers: pl.DataFrame) -> None:
+    table = compare_accuracy(answers, "baseline", 200, 0.9, 0)
+    for row in table.filter(pl.col("task") != "average").iter_rows(named=True):
+        own = answers.filter(pl.col("mixture") == row["mixture"], step=row["step"], task=row["task"])
+        assert row["accuracy"] == pytest.approx(own[row["metric"]].mean())
+        assert row["items"] == own.height and row["low"] <= row["accuracy"] <= row["high"]
+    last = table.filter(metric="normalised", mixture="bimix", step=20)
+    shares = dict(last.select("task", "accuracy").iter_rows())
+    assert shares["average"] == pytest.approx((shares["long"] + shares["short"]) / 2)
+    assert (
+        table.filter(mixture="baseline").select("difference", "difference_low", "difference_high").to_numpy().any() == 0
+    )
+    assert compare_accuracy(answers, "baseline", 200, 0.9, 0).equals(table)
+
+
+def test_intervals_are_those_of_the_binomial_and_differences_keep_the_pairing(answers: pl.DataFrame) -> None:
+    table = compare_accuracy(answers, "baseline", 4000, 0.9, 0).filter(metric="normalised", task="long", step=20)
+    own, other = table.row(0, named=True), table.row(1, named=True)
+    expected = binom.ppf([0.05, 0.95], 400, own["accuracy"]) / 400
+    np.testing.assert_allclose([own["low"], own["high"]], expected, atol=0.006)
+    # bimix is right wherever baseline is: paired, the difference is far narrower than two intervals apart
+    paired = other["difference_high"] - other["difference_low"]
+    assert other["difference_low"] > 0 and paired < 0.8 * (own["high"] - own["low"])
+
+
+def test_runs_of_one_mixture_are_averaged_item_by_item() -> None:
+    right = np.array([True, True, False, False])
+    both = pl.concat([verdicts("a", 1, "t", right, 0), verdicts("a", 1, "t", ~right, 1)])
+    row = compare_accuracy(both, "a", 50, 0.9, 0).filter(metric="normalised", task="t").row(0, named=True)
+    assert (row["items"], row["accuracy"], row["low"], row["high"]) == (4, 0.5, 0.5, 0.5)
+
+
+def test_all_cells_draw_the_same_items() -> None:
+    right = np.random.default_rng(1).random((1, 300)) < 0.5
+    drawn = resampled_means(np.concatenate([right, ~right]), 250, np.random.default_rng(0))
+    assert drawn.shape == (250, 2)
+    np.testing.assert_allclose(drawn.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda table: table.with_columns(prompt_hash=pl.col("mixture") + pl.col("prompt_hash")), "same questions"),
+        (lambda table: table.filter((pl.col("mixture") == "baseline") | (pl.col("number") > 3)), "same questions"),
+        (
+            lambda table: table.filter((pl.col("mixture") != "baseline") | (pl.col("step") == 20)),
+            "no answers at step 10",
+        ),
+        (lambda table: table.filter(pl.col("mixture") == "bimix"), "'baseline', which .* has no answers"),
+    ],
+)
+def test_runs_that_cannot_be_compared_are_refused(answers: pl.DataFrame, spoil, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        compare_accuracy(spoil(answers), "baseline", 10, 0.9, 0)
+
+
+@pytest.mark.parametrize("none_right", [False, True])
+def test_table_figures_and_summary(answers: pl.DataFrame, tmp_path: Path, none_right: bool) -> None:
+    if none_right:
+        answers = answers.with_columns(exact=pl.lit(False), normalised=pl.lit(False))
+    flags = ["--names", "baseline", "bimix", "--answers"]
+    for name in ("baseline", "bimix"):
+        answers.filter(mixture=name).write_parquet(tmp_path / f"{name}.parquet")
+        flags.append(str(tmp_path / f"{name}.parquet"))
+    rows = [(name, step, "web", 3.0 + step / 10) for name in ("baseline", "bimix") for step in (5, 10, 20)]
+    pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row").write_csv(tmp_path / "losses.csv")
+    flags += [
+        "--losses",
+        str(tmp_path / "losses.csv"),
+        "--reference",
+        "baseline",
+        "--resamples",
+        "50",
+        "--level",
+        "0.9",
+    ]
+    compare_answers.main([*flags, "--seed", "0", "--out", str(tmp_path / "table.csv")])
+    table = pl.read_csv(tmp_path / "table.csv")
+    assert table.height == 2 * 2 * 3 * 2
+    assert table.filter(step=20)["average_loss"].unique().to_list() == [5.0]
+    places = {name: tmp_path / f"{name}.svg" for name in ("average", "tasks")}
+    flags = [part for name, path in places.items() for part in (f"--{name}", str(path))]
+    plot_answers.main(["--table", str(tmp_path / "table.csv"), "--level", "0.9", *flags])
+    texts = {name: re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text()) for name, path in places.items()}
+    assert {"short (60 items)", "long (400 items)"} <= set(texts["tasks"])
+    assert "average over tasks" in texts["average"] and any("log-perplexity" in text for text in texts["average"])
+    lines = summary.answers(table, "baseline")
+    assert max(map(len, lines)) <= summary.WIDTH
+    assert any("too small" in line for line in lines) == none_right
