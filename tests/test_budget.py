@@ -43,7 +43,7 @@ def test_hours_are_of_all_devices_together_and_of_what_is_not_done() -> None:
     assert ended["device_hours_left"] == 0
     # weights, and two checkpoints of the weights and two moments, in fp32
     assert fresh["storage_gb"] == pytest.approx(6 * 28 * 123_689_472 / 1e9)
-    keeping = cost("pretraining", "280M", 6, 0, SHAPE, RECIPE, 1024, 22, A100, 8, kept=54)
+    keeping = cost("summary", "pretraining", "280M", 6, 0, SHAPE, RECIPE, 1024, 22, A100, 8, kept=54)
     assert keeping[-1] == pytest.approx((6 * 28 + 54 * 4) * 123_689_472 / 1e9)
 
 

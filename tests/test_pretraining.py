@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from slurm_cluster import wait_until
 
 from bimix import checkpoints
 
@@ -43,6 +44,7 @@ def command(corpus: Path, out: Path, processes: int = 1, micro_batch: int | str 
         launcher = ["accelerate", "launch", "--multi_gpu", "--num_processes", str(processes), "--num_machines", "1"]
         launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
     flags = ["--cpu", "--processes", str(processes), "--micro-batch", str(micro_batch), "--loss-chunk", "all"]
+    flags += ["--lock-seconds", "2"]
     for name in ("train", "validation"):
         flags += [f"--{name}", str(corpus / f"{name}.parquet")]
     flags += ["--tokenizer", str(corpus / "tokenizer.json"), "--mixture", str(corpus / "mixture.json")]
@@ -182,8 +184,39 @@ def test_kept_weights_outlive_a_kill_and_change_nothing_else(corpus: Path, tmp_p
 @pytest.mark.slow
 def test_two_launches_of_one_run_are_kept_apart(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
-    with checkpoints.lock(tmp_path / "state"):
+    with checkpoints.lock(tmp_path / "state", 0):
         assert "Another process is training" in execute(command(corpus, tmp_path), expected=1)
+
+
+@pytest.mark.slow
+def test_a_second_attempt_takes_over_from_one_that_was_left_behind(corpus: Path, tmp_path: Path) -> None:
+    arguments = command(corpus, tmp_path, steps=3000, evaluate_every=1000)
+    arguments[arguments.index("--lock-seconds") + 1] = "60"
+    left = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    left.stderr.readline()
+    left.send_signal(signal.SIGSTOP)  # it hangs until the other one waits for it
+    second = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    wait_until((tmp_path / "state/stop").exists, "the second attempt to wait")
+    left.send_signal(signal.SIGCONT)
+    assert "with the state saved" in left.communicate()[1] and left.returncode == 75
+    assert second.wait() == 0, second.stderr.read()
+    lines = [json.loads(line) for line in (tmp_path / "state/attempts.jsonl").read_text().splitlines()]
+    assert [line["process"] for line in lines if line["event"] in ("begun", "stopped", "finished")] == (
+        [left.pid] * 2 + [second.pid] * 2
+    )
+    execute(command(corpus, tmp_path / "whole", steps=3000, evaluate_every=1000))
+    assert same_results(tmp_path, tmp_path / "whole")
+    assert not (tmp_path / "state/stop").exists()
+
+
+@pytest.mark.slow
+def test_a_gpu_that_is_not_there_is_no_reason_to_train_on_the_cpu(corpus: Path, tmp_path: Path) -> None:
+    arguments = [flag for flag in command(corpus, tmp_path) if flag != "--cpu"]
+    done = subprocess.run(
+        arguments, capture_output=True, text=True, check=False, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""}
+    )
+    assert done.returncode == 1
+    assert "GPUs were asked for but torch sees none" in done.stderr
 
 
 @pytest.mark.slow

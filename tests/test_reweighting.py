@@ -51,7 +51,17 @@ def one_thread():
 
 
 def flags(corpus: Path, out: Path, processes: int = 1, micro_batch: int = 4, shape: dict = SHAPE, **changes) -> list:
-    given = ["--cpu", "--processes", str(processes), "--micro-batch", str(micro_batch), "--loss-chunk", "8"]
+    given = [
+        "--cpu",
+        "--lock-seconds",
+        "2",
+        "--processes",
+        str(processes),
+        "--micro-batch",
+        str(micro_batch),
+        "--loss-chunk",
+        "8",
+    ]
     for name in ("train", "validation"):
         given += [f"--{name}", str(corpus / f"{name}.parquet")]
     given += ["--tokenizer", str(corpus / "tokenizer.json"), "--state", str(out / "state")]
@@ -107,7 +117,9 @@ def test_the_outputs_are_complete_and_agree(undisturbed: tuple[str, Path]) -> No
     plain = report["tokens"] * (6 * report["parameters"] + 12 * 16 * 16)
     if method == "doremi":
         assert report["flops"] == pytest.approx(plain * 4 / 3)
-        assert report["moved"] == pytest.approx(max(abs(mixture[d] - s) for d, s in zip(mixture, (0.5, 0.3, 0.2))))
+        assert report["moved"] == pytest.approx(
+            max(abs(mixture[d] - s) for d, s in zip(mixture, (0.5, 0.3, 0.2), strict=True))
+        )
     else:
         assert report["flops"] == plain + 40 * 2 * report["parameters"] * (9 + 3)
 
@@ -204,7 +216,7 @@ def test_targets_that_cannot_be_used_are_refused(corpus: Path, reference: Path, 
         ask(corpus / "train.parquet", other, "bees")
     longer = tmp_path / "longer.parquet"
     pl.read_parquet(corpus / "train.parquet").with_columns(pl.col("rows") // 2).write_parquet(longer)
-    with pytest.raises(InputError, match="rows of 32 tokens, .* of 16; give"):
+    with pytest.raises(InputError, match=r"rows of 32 tokens, .* of 16; give"):
         ask(longer, tokenizer, "bees")
     assert not (tmp_path / "out").exists()
 

@@ -118,6 +118,7 @@ def flags(taught: Path, out: Path, processes: int = 1, **changes: object) -> lis
         "cache-tokens": 200,
         "seed": 0,
         "rejects": 0,
+        "lock-seconds": 1,
         "precision": "no",
         "processes": processes,
         "parts": out / "state",
@@ -258,7 +259,7 @@ def test_what_cannot_be_asked_is_a_sentence_and_leaves_nothing(taught: Path, tmp
     assert report["long"]["rejected"] == {"too long": 1} and report["bad"]["rejected"] == {"no answer": 1}
     assert "long.jsonl:17" in report["long"]["first_rejected"]
     assert report["long"]["records"] == report["long"]["items"] + 1 == len(WORDS) + 1
-    with checkpoints.lock(tmp_path / "out/state"), pytest.raises(InputError, match="Another process is answering"):
+    with checkpoints.lock(tmp_path / "out/state", 0), pytest.raises(InputError, match="Another process is answering"):
         score_answers.main(flags(taught, tmp_path / "out"))
 
 

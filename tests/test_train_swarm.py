@@ -36,7 +36,7 @@ RECIPE = {
 
 
 def shared_flags(corpus: Path) -> list[str]:
-    flags = ["--cpu", "--processes", "1", "--micro-batch", "4", "--loss-chunk", "all"]
+    flags = ["--cpu", "--lock-seconds", "2", "--processes", "1", "--micro-batch", "4", "--loss-chunk", "all"]
     for name in ("train", "validation"):
         flags += [f"--{name}", str(corpus / f"{name}.parquet")]
     flags += ["--tokenizer", str(corpus / "tokenizer.json")]
@@ -122,7 +122,7 @@ def test_a_killed_part_resumes_to_the_same_bytes(corpus: Path, tmp_path: Path, w
 @pytest.mark.slow
 def test_every_run_is_held_by_itself(corpus: Path, tmp_path: Path, whole: Path) -> None:
     shutil.copytree(whole / "state", tmp_path / "state")
-    handle = checkpoints.lock(tmp_path / "state/swarm_0002")
+    handle = checkpoints.lock(tmp_path / "state/swarm_0002", 0)
     message = execute(part(corpus, tmp_path), expected=1)
     handle.close()
     assert "Another process is training in" in message and "state/swarm_0002" in message

@@ -45,7 +45,17 @@ def main() -> None:
     changes = {"steps": options.steps, "evaluate_every": options.evaluate_every or options.steps}
     recipe = config["training"]["demo"] | changes
     launch = model["launch"]
-    flags = ["--cpu", "--processes", "1", "--micro-batch", launch["micro_batch"], "--loss-chunk", launch["loss_chunk"]]
+    flags = [
+        "--cpu",
+        "--lock-seconds",
+        "0",
+        "--processes",
+        "1",
+        "--micro-batch",
+        launch["micro_batch"],
+        "--loss-chunk",
+        launch["loss_chunk"],
+    ]
     for name in ("train", "validation"):
         flags += [f"--{name}", options.dataset / f"tokens/{name}.parquet"]
     flags += ["--tokenizer", options.dataset / "tokenizer.json", "--shape", json.dumps(model["shape"])]

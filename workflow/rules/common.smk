@@ -353,6 +353,12 @@ def search_reports(wildcards):
     return files
 
 
+def gpus_of(wildcards):
+    """GPUs of a training on all of its nodes together, which is how schedulers count them."""
+    launch = config["models"][wildcards.model]["launch"]
+    return launch["gpus"] * launch["nodes"]
+
+
 def recipe_json(wildcards):
     """Training settings of one run; `mixture@seed` has another seed than its model's others."""
     block = config["datasets"][wildcards.dataset]

@@ -49,11 +49,11 @@ rule score_answers:
         "results/{dataset}/benchmarks/score_answers/{model}/{run}.tsv"
     conda:
         "../../envs/torch.yaml"
-    threads: lookup("models/{model}/launch/threads", within=config)
+    threads: entry("models/{model}/launch/threads")
     resources:
-        gpu=lookup("models/{model}/launch/gpus", within=config),
-        nodes=lookup("models/{model}/launch/nodes", within=config),
-        compile=lookup("models/{model}/launch/compile", within=config),
+        gpu=gpus_of,
+        nodes=entry("models/{model}/launch/nodes"),
+        compile=entry("models/{model}/launch/compile"),
         cache_tokens=setting("downstream/cache_tokens"),
     params:
         tasks=lambda wildcards: json.dumps(task_files(wildcards.dataset), sort_keys=True),
@@ -68,29 +68,8 @@ rule score_answers:
         parts="results/{dataset}/downstream/{model}/state/{run}",
     shell:
         r"""
-        # one launcher on each node, which starts one process per GPU there; on a CPU one process
-        local_processes=$(({resources.gpu} > 1 ? {resources.gpu} : 1))
-        processes=$((local_processes * {resources.nodes}))
-        export OMP_NUM_THREADS=$(({threads} / local_processes > 0 ? {threads} / local_processes : 1))
-        launch=(accelerate launch)
-        meeting=(--main_process_port 0)
-        if [ {resources.nodes} -gt 1 ]; then
-            launch=(srun --nodes {resources.nodes} --ntasks {resources.nodes} --ntasks-per-node 1
-                bash -c 'exec accelerate launch --machine_rank "$SLURM_NODEID" "$@"' launch)
-            meeting=(--main_process_ip "$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)"
-            --main_process_port $((20000 + SLURM_JOB_ID % 20000)))
-        fi
-        "${{launch[@]}}" \
-            "${{meeting[@]}}" \
-            $([ {resources.gpu} -gt 0 ] || echo --cpu) \
-            $([ "$processes" -le 1 ] || echo --multi_gpu) \
-            --num_processes "$processes" \
-            --num_machines {resources.nodes} \
-            --mixed_precision no \
-            --dynamo_backend no \
+        exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} 0 \
             workflow/scripts/score_answers.py \
-            $([ {resources.gpu} -gt 0 ] || echo --cpu) \
-            --processes "$processes" \
             --cache-tokens {resources.cache_tokens} \
             $([ {resources.gpu} -gt 0 ] && [ {resources.compile} = yes ] && echo --graphs) \
             --tasks {params.tasks:q} \

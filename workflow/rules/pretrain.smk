@@ -65,8 +65,9 @@ rule pretrain_model:
         "../../envs/torch.yaml"
     threads: entry("models/{model}/launch/threads")
     resources:
-        gpu=entry("models/{model}/launch/gpus"),
+        gpu=gpus_of,
         nodes=entry("models/{model}/launch/nodes"),
+        runtime=0,  # minutes; 0: no limit. A profile says how long (set-resources), and no run is repeated because of it
         micro_batch=entry("models/{model}/launch/micro_batch"),
         loss_chunk=entry("models/{model}/launch/loss_chunk"),
         compile=entry("models/{model}/launch/compile"),
@@ -77,11 +78,13 @@ rule pretrain_model:
         state="results/{dataset}/runs/{model}/{run}/state",
     shell:
         r"""
-        bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} \
+        exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} {resources.runtime} \
             workflow/scripts/pretrain_model.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             $([ {resources.compile} = no ] || echo --compile) \
+            $([ "$deadline" -eq 0 ] || echo --max-seconds "$deadline") \
+            --lock-seconds 300 \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \

@@ -27,13 +27,14 @@ checkpoint train_doremi:
         dataset=REWEIGHTED,
     conda:
         "../../envs/torch.yaml"
-    threads: lookup("models/{model}/launch/threads", within=config)
+    threads: entry("models/{model}/launch/threads")
     resources:
-        gpu=lookup("models/{model}/launch/gpus", within=config),
-        nodes=lookup("models/{model}/launch/nodes", within=config),
-        micro_batch=lookup("models/{model}/launch/micro_batch", within=config),
-        loss_chunk=lookup("models/{model}/launch/loss_chunk", within=config),
-        compile=lookup("models/{model}/launch/compile", within=config),
+        gpu=gpus_of,
+        nodes=entry("models/{model}/launch/nodes"),
+        runtime=0,  # as of pretrain_model
+        micro_batch=entry("models/{model}/launch/micro_batch"),
+        loss_chunk=entry("models/{model}/launch/loss_chunk"),
+        compile=entry("models/{model}/launch/compile"),
     params:
         shape=as_json("models/{model}/shape"),
         recipe=reweighting_recipe,
@@ -42,7 +43,7 @@ checkpoint train_doremi:
         state="results/{dataset}/reweighting/{model}/doremi/{round}/state",
     shell:
         r"""
-        bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} \
+        exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} {resources.runtime} \
             workflow/scripts/train_doremi.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
@@ -86,13 +87,14 @@ rule train_doge:
         dataset=REWEIGHTED,
     conda:
         "../../envs/torch.yaml"
-    threads: lookup("models/{model}/launch/threads", within=config)
+    threads: entry("models/{model}/launch/threads")
     resources:
-        gpu=lookup("models/{model}/launch/gpus", within=config),
-        nodes=lookup("models/{model}/launch/nodes", within=config),
-        micro_batch=lookup("models/{model}/launch/micro_batch", within=config),
-        loss_chunk=lookup("models/{model}/launch/loss_chunk", within=config),
-        compile=lookup("models/{model}/launch/compile", within=config),
+        gpu=gpus_of,
+        nodes=entry("models/{model}/launch/nodes"),
+        runtime=0,  # as of pretrain_model
+        micro_batch=entry("models/{model}/launch/micro_batch"),
+        loss_chunk=entry("models/{model}/launch/loss_chunk"),
+        compile=entry("models/{model}/launch/compile"),
     params:
         shape=as_json("models/{model}/shape"),
         recipe=reweighting_recipe,
@@ -102,7 +104,7 @@ rule train_doge:
         state="results/{dataset}/reweighting/{model}/doge/state",
     shell:
         r"""
-        bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} \
+        exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} {resources.runtime} \
             workflow/scripts/train_doge.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \

@@ -62,9 +62,10 @@ rule train_swarm:
     threads: swarm_threads
     resources:
         gpu=swarm_gpu,
-        micro_batch=lookup("models/{model}/launch/micro_batch", within=config),
-        loss_chunk=lookup("models/{model}/launch/loss_chunk", within=config),
-        compile=lookup("models/{model}/launch/compile", within=config),
+        runtime=0,  # as of pretrain_model
+        micro_batch=entry("models/{model}/launch/micro_batch"),
+        loss_chunk=entry("models/{model}/launch/loss_chunk"),
+        compile=entry("models/{model}/launch/compile"),
     params:
         names=swarm_part,
         shape=as_json("models/{model}/shape"),
@@ -72,10 +73,8 @@ rule train_swarm:
         state="results/{dataset}/swarm/{model}/state",
     shell:
         r"""
-        export OMP_NUM_THREADS={threads}
-        python workflow/scripts/train_swarm.py \
-            $([ {resources.gpu} -gt 0 ] || echo --cpu) \
-            --processes 1 \
+        exec bash workflow/scripts/launch_training.sh {resources.gpu} 1 {threads} {resources.runtime} \
+            workflow/scripts/train_swarm.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             $([ {resources.compile} = no ] || echo --compile) \

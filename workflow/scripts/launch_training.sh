@@ -1,19 +1,28 @@
 #!/usr/bin/env bash
-# Start a training script by Accelerate: one process per GPU on each node, on a CPU one process.
-#   launch_training.sh GPUS NODES THREADS SCRIPT FLAGS...
+# Start a script by Accelerate: one process per GPU on each node, on a CPU one process.
+#   launch_training.sh GPUS NODES THREADS RUNTIME SCRIPT FLAGS...
+# GPUS of all nodes together, as schedulers count them; RUNTIME of the job in minutes, 0: without a limit.
 set -euo pipefail
-gpus=$1 nodes=$2 threads=$3
-shift 3
+gpus=$1 nodes=$2 threads=$3 runtime=$4
+shift 4
 
-local_processes=$((gpus > 1 ? gpus : 1))
+# SIGTERM is the training's own: it saves its state and ends, while this shell and the launcher wait for it
+trap '' TERM
+local_gpus=$((gpus / nodes))
+local_processes=$((local_gpus > 1 ? local_gpus : 1))
 processes=$((local_processes * nodes))
 export OMP_NUM_THREADS=$((threads / local_processes > 0 ? threads / local_processes : 1))
-launch=(accelerate launch)
+# GPUs that nobody uses, not just so many: Snakemake counts them and a scheduler may not bind them
+claim=()
+if [ "$local_gpus" -gt 0 ]; then
+    claim=(python workflow/scripts/claim_gpus.py --count "$local_gpus" --locks /tmp/claimed_gpus --every 5 --)
+fi
+launch=("${claim[@]}" accelerate launch)
 meeting=(--main_process_port 0)
 if [ "$nodes" -gt 1 ]; then
     # one launcher on each node
     launch=(srun --nodes "$nodes" --ntasks "$nodes" --ntasks-per-node 1
-        bash -c 'exec accelerate launch --machine_rank "$SLURM_NODEID" "$@"' launch)
+        "${claim[@]}" bash -c 'exec accelerate launch --machine_rank "$SLURM_NODEID" "$@"' launch)
     meeting=(--main_process_ip "$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)"
         --main_process_port $((20000 + SLURM_JOB_ID % 20000)))
 fi
@@ -22,6 +31,9 @@ cpu=()
 # Accelerate takes one of the two only; to it, processes on CPUs are "multi_gpu" as well
 kind=("${cpu[@]}")
 [ "$processes" -le 1 ] || kind=(--multi_gpu)
+# it stops by itself ten minutes before the job's end, or after a sixth of a short one
+deadline=()
+[ "$runtime" -eq 0 ] || deadline=(--max-seconds $((runtime > 12 ? runtime * 60 - 600 : runtime * 10)))
 # exec: signals meant for the training reach it
 exec "${launch[@]}" "${meeting[@]}" "${kind[@]}" \
     --num_processes "$processes" \
@@ -30,4 +42,6 @@ exec "${launch[@]}" "${meeting[@]}" "${kind[@]}" \
     --dynamo_backend no \
     "$@" \
     "${cpu[@]}" \
+    "${deadline[@]}" \
+    --lock-seconds 300 \
     --processes "$processes"

@@ -28,7 +28,7 @@ from bimix.documents import BROKEN_STREAM
 from bimix.encoders import Encode, reference_encoder
 from bimix.errors import InputError, run
 from bimix.generation import generate, plan_batches, stop_ids
-from bimix.launch import check_launch
+from bimix.launch import check_launch, obey
 from bimix.model import Transformer
 from bimix.outputs import write_json, write_table
 from bimix.questions import Faults, Question, read_records, take_questions
@@ -38,8 +38,9 @@ from bimix.tables import read_json
 
 def main(argv: list[str] | None = None) -> None:
     options = parse(argv)
+    obey()
     accelerator = Accelerator(cpu=options.cpu)
-    check_launch(accelerator, options.processes)
+    check_launch(accelerator, options.processes, options.cpu)
     definition = options.tokenizer.read_text(encoding="utf-8")
     tokenizer = Tokenizer.from_str(definition)
     end_of_text = tokenizer.token_to_id(options.end_of_text)
@@ -53,7 +54,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     places = find_weights(options)
 
-    held = lock(options.parts, "answering") if accelerator.is_main_process else None
+    held = lock(options.parts, options.lock_seconds, "answering") if accelerator.is_main_process else None
     accelerator.wait_for_everyone()
     parts, digests = [], {}
     for step, path in places.items():
@@ -109,6 +110,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rejects", type=float, required=True, help="share of bad items that is left out; 0: stop")
     parser.add_argument("--precision", choices=["no", "bf16"], required=True, help="no: fp32")
     parser.add_argument("--processes", type=int, required=True, help="processes asked of the launcher")
+    parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to end")
     parser.add_argument("--cpu", action="store_true", help="compute on the CPU even where there is a GPU")
     parser.add_argument("--graphs", action="store_true", help="replay the step between two tokens as a CUDA graph")
     parser.add_argument("--parts", type=Path, required=True, help="folder of what is done, task by task")

@@ -3,8 +3,12 @@
 Beside them lie the weights of those evaluations that were to be kept.
 """
 
+import errno
 import fcntl
 import json
+import os
+import socket
+import time
 from pathlib import Path
 
 import torch
@@ -15,18 +19,53 @@ from bimix.model import Shape
 from bimix.outputs import replacing, write_json
 
 KEPT = 2
+SETTLING = 5  # seconds
 
 
-def lock(folder: Path, work: str = "training") -> object:
-    """Hold the run for this process until the returned file is closed or the process ends, however it ends."""
+def lock(folder: Path, patience: float, work: str = "training") -> object:
+    """Hold the run for this process until the returned file is closed or the process ends, however it ends.
+
+    Whoever holds it is left over from an attempt before this one: the Snakemake that started it was killed, or its node
+    was given up too early. It is asked to save its state and stop, and waited for `patience` seconds. On NFS the kernel
+    keeps the lock on the server, so that it holds between nodes.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    handle = open(folder / "lock", "w")  # noqa: SIM115 (held open on purpose)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        handle.close()
-        raise InputError(f"Another process is {work} in {folder}; wait for it or stop it.") from None
+    handle = open(folder / "lock", "a")  # noqa: SIM115 (held open on purpose)
+    until, waited = time.monotonic() + patience, False
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise InputError(
+                    f"{folder} cannot be locked ({error.strerror}); use a file system with locks."
+                ) from error
+            if time.monotonic() > until:
+                raise InputError(
+                    f"Another process is {work} in {folder} and did not stop within {patience:.0f} s; wait for it or"
+                    f" stop it. The last line of {folder / 'attempts.jsonl'} says where it runs."
+                ) from None
+        (folder / "stop").touch()
+        waited = True
+        time.sleep(0.5)
+    (folder / "stop").unlink(missing_ok=True)
+    if waited:
+        time.sleep(SETTLING)  # the Snakemake of the attempt before removes that one's outputs, which are ours too
     return handle
+
+
+def must_stop(folder: Path) -> bool:
+    """Whether another attempt waits for this one to save its state and stop."""
+    return (folder / "stop").exists()
+
+
+def note(folder: Path, event: str, step: int) -> None:
+    """Append what an attempt has done, where and when, to attempts.jsonl; written only while the lock is held."""
+    line = {"time": time.time(), "event": event, "step": step, "host": socket.gethostname(), "process": os.getpid()}
+    line["job"] = os.environ.get("SLURM_JOB_ID")
+    with (folder / "attempts.jsonl").open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(line) + "\n")
 
 
 def claim(folder: Path, fingerprint: dict) -> None:

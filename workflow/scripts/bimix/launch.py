@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -36,13 +35,15 @@ def training_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--compile", action="store_true", help="compile the model; pays on a GPU")
     parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
     parser.add_argument("--max-seconds", type=float, help="save the state and stop after so long")
+    parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to stop")
     parser.add_argument("--state", type=Path, required=True, help="folder of the checkpoints")
     return parser
 
 
 def open_session(options: argparse.Namespace) -> Session:
-    """The session of a parsed command line; SIGTERM, SIGINT and the deadline become its wish to stop."""
-    wants_to_stop = wish(options.max_seconds)
+    """The session of a parsed command line; its deadline counts from now."""
+    obey()
+    launched = time.monotonic()
     recipe = Recipe(**options.recipe)
     indices = {split: pl.read_parquet(getattr(options, split)) for split in ("train", "validation")}
     domains = sorted(indices["validation"]["domain"].unique().to_list())
@@ -59,16 +60,14 @@ def open_session(options: argparse.Namespace) -> Session:
         loss_chunk=None if options.loss_chunk == "all" else int(options.loss_chunk),
         micro_batch=None if options.micro_batch == "auto" else int(options.micro_batch),
         compiled=options.compile,
-        wants_to_stop=wants_to_stop,
+        deadline=None if options.max_seconds is None else launched + options.max_seconds,
+        lock_seconds=options.lock_seconds,
     )
 
 
-def wish(max_seconds: float | None) -> Callable[[], bool]:
-    """Whether a signal has come or `max_seconds` have passed since now."""
-    begun, signals = time.monotonic(), []
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda received, frame: signals.append(received))
-    return lambda: bool(signals) or (max_seconds is not None and time.monotonic() - begun > max_seconds)
+def obey() -> None:
+    """Let SIGTERM end this process as by default: launch_training.sh ignores it, and what it starts inherits that."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
@@ -80,17 +79,19 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
         project_dir=options.state.parent,
         kwargs_handlers=[DistributedDataParallelKwargs(gradient_as_bucket_view=True)],
     )
-    check_launch(accelerator, options.processes)
+    check_launch(accelerator, options.processes, options.cpu)
     return accelerator
 
 
-def check_launch(accelerator: Accelerator, processes: int) -> None:
-    """Refuse another number of processes than was asked for; take the threads that the launcher gave to each."""
+def check_launch(accelerator: Accelerator, processes: int, cpu: bool) -> None:
+    """Refuse other processes or another device than were asked for; take the threads that the launcher gave to each."""
     if accelerator.num_processes != processes:
         raise InputError(
             f"{processes} processes were asked for but {accelerator.num_processes} started;"
             f" check the launcher's --num_processes and --multi_gpu."
         )
+    if accelerator.device.type == "cpu" and not cpu:
+        raise InputError("GPUs were asked for but torch sees none on this machine; look at its driver, or give --cpu.")
     if accelerator.device.type == "cpu":
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
 

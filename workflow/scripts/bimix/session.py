@@ -4,11 +4,12 @@ What updates a model is a method: plain pretraining here, others beside it. A se
 share: the device, the tokens, the settings, the wish to stop. A run is a folder of checkpoints, held by a lock.
 """
 
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -32,7 +33,10 @@ LOG_EVERY = 16  # updates between two points of a curve in TensorBoard
 
 @dataclass
 class Session:
-    """What the runs of one process share; `loss_chunk` and `micro_batch` None: the whole, as memory allows."""
+    """What the runs of one process share; `loss_chunk` and `micro_batch` None: the whole, as memory allows.
+
+    `deadline` by time.monotonic(); `lock_seconds`: how long another attempt at a run is waited for.
+    """
 
     accelerator: Accelerator
     shape: Shape
@@ -44,12 +48,23 @@ class Session:
     loss_chunk: int | None
     micro_batch: int | None
     compiled: bool
-    wants_to_stop: Callable[[], bool]
+    deadline: float | None
+    lock_seconds: float
+    signals: list[int] = field(default_factory=list)
 
     @property
     def step_tokens(self) -> int:
         """Tokens that one update reads."""
         return self.recipe.batch_rows * self.train.row_length
+
+    def listen(self) -> None:
+        """Take SIGTERM and SIGINT for a wish to stop, from now on; before there is a state, they end the process."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda received, frame: self.signals.append(received))
+
+    def wants_to_stop(self) -> bool:
+        """Whether this process has been asked to stop, or its time is up."""
+        return bool(self.signals) or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def say(self, sentence: str) -> None:
         """Print a sentence once, on standard error."""
@@ -114,9 +129,10 @@ def holding(session: Session, folder: Path, fingerprint: dict) -> Iterator[None]
     """Hold a run's folder for this launch: no other launch and no other configuration may write there."""
     held = None
     if session.accelerator.is_main_process:
-        held = checkpoints.lock(folder)
+        held = checkpoints.lock(folder, session.lock_seconds)
         checkpoints.claim(folder, fingerprint)
     session.accelerator.wait_for_everyone()
+    session.listen()
     try:
         yield
         session.accelerator.wait_for_everyone()
@@ -163,6 +179,13 @@ def train(
         f" {micro_batch} of {own_rows} rows at once, update {state['step']} of {recipe.steps}"
     )
 
+    def note(event: str) -> None:
+        if accelerator.is_main_process:
+            checkpoints.note(folder, event, state["step"])
+
+    def wish() -> bool:
+        return session.wants_to_stop() or (accelerator.is_main_process and checkpoints.must_stop(folder))
+
     def seconds() -> float:
         return state["seconds"] + time.monotonic() - begun
 
@@ -170,7 +193,9 @@ def train(
         if accelerator.is_main_process:
             parts = {"model": plain.state_dict(), "optimizer": optimizer.optimizer.state_dict()}
             checkpoints.save(folder, state | parts | {"method": advance.state_dict(), "seconds": seconds()})
+        note("saved")
 
+    note("begun")
     feed = batches(
         session.train,
         proportions,
@@ -191,7 +216,7 @@ def train(
         if step % LOOK_EVERY[accelerator.device.type] and not recipe.evaluates(step):
             continue
 
-        stop, bad = watch.look(session.wants_to_stop)
+        stop, bad = watch.look(wish)
         if bad is not None:
             raise InputError(not_finite(*bad, domains, recipe))
         speed = (step - first) / (time.monotonic() - first_at)
@@ -218,7 +243,9 @@ def train(
             save()
         if stop and step < recipe.steps:
             session.say(f"Stopped at step {step} with the state saved; start again to go on.")
+            note("stopped")
             return None
+    note("finished")
     return Finished(plain, state["history"], seconds(), advance.state_dict())
 
 

@@ -1,0 +1,139 @@
+"""Claiming GPUs, by real processes on pretended devices: what nvidia-smi says is a file that the test writes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from slurm_cluster import wait_until
+
+SCRIPT = Path(__file__).parents[1] / "workflow/scripts/claim_gpus.py"
+# A launcher that starts a training and does not hand on its open files, as Python's subprocess does not.
+LAUNCHER = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
+TRAINING = """
+import json, os, sys, time
+with open(sys.argv[1], "w") as out:
+    json.dump([os.getpid(), os.getppid(), os.environ["CUDA_VISIBLE_DEVICES"]], out)
+os.rename(sys.argv[1], sys.argv[1] + ".json")
+time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A machine with four GPUs."""
+    (tmp_path / "bin").mkdir()
+    smi = tmp_path / "bin/nvidia-smi"
+    smi.write_text(f'#!/bin/sh\ncase "$1" in *compute*) cat {tmp_path}/busy;; *) cat {tmp_path}/gpus;; esac\n')
+    smi.chmod(0o755)
+    (tmp_path / "gpus").write_text("".join(f"{number}, GPU-{letter}\n" for number, letter in enumerate("abcd")))
+    (tmp_path / "busy").write_text("")
+    return tmp_path
+
+
+def train(machine: Path, name: str, count: int, seconds: float = 60, visible: str | None = None) -> subprocess.Popen:
+    environment = os.environ | {"PATH": f"{machine}/bin:{os.environ['PATH']}"}
+    environment.pop("CUDA_VISIBLE_DEVICES", None)
+    command = [
+        sys.executable,
+        str(SCRIPT),
+        "--count",
+        str(count),
+        "--locks",
+        str(machine / "locks"),
+        "--every",
+        "0.1",
+        "--",
+    ]
+    command += [sys.executable, "-c", LAUNCHER, sys.executable, "-c", TRAINING, str(machine / name), str(seconds)]
+    return subprocess.Popen(
+        command,
+        env=environment | ({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}),
+        stderr=(machine / f"{name}.log").open("w"),
+        start_new_session=True,
+    )
+
+
+def started(machine: Path, name: str) -> tuple[int, int, list[str]]:
+    """Processes of the training and its launcher, and the devices, once it runs."""
+    path = machine / f"{name}.json"
+    wait_until(path.exists, name)
+    training, launcher, devices = json.loads(path.read_text())
+    return training, launcher, devices.split(",")
+
+
+def end(*runs: subprocess.Popen) -> None:
+    for each in runs:
+        os.killpg(each.pid, signal.SIGKILL)
+        each.wait()
+
+
+def waits(machine: Path, name: str) -> None:
+    wait_until(lambda: "Waiting until" in (machine / f"{name}.log").read_text(), f"{name} to wait")
+    time.sleep(0.5)
+    assert not (machine / f"{name}.json").exists()
+
+
+def test_runs_that_start_together_never_share_a_device(machine: Path) -> None:
+    runs = [train(machine, f"run{number}", 1, seconds=0.5) for number in range(8)]
+    assert [each.wait(60) for each in runs] == [0] * 8
+    assert {started(machine, f"run{number}")[2][0] for number in range(8)} <= {"GPU-a", "GPU-b", "GPU-c", "GPU-d"}
+    full = [train(machine, f"two{number}", 2) for number in range(2)]
+    devices = [device for number in range(2) for device in started(machine, f"two{number}")[2]]
+    assert sorted(devices) == ["GPU-a", "GPU-b", "GPU-c", "GPU-d"]
+    late = train(machine, "late", 1)
+    waits(machine, "late")
+    end(full[0])
+    assert started(machine, "late")[2][0] in started(machine, "two0")[2]
+    end(full[1], late)
+
+
+def test_a_device_is_held_until_the_training_itself_is_dead(machine: Path) -> None:
+    first = train(machine, "first", 4)
+    training, launcher, _ = started(machine, "first")
+    second = train(machine, "second", 1)
+    waits(machine, "second")
+    os.kill(launcher, signal.SIGKILL)
+    first.wait()
+    time.sleep(0.5)
+    assert not (machine / "second.json").exists()
+    os.kill(training, signal.SIGKILL)
+    assert started(machine, "second")[2] == ["GPU-a"]
+    end(second)
+
+
+def test_half_a_claim_is_given_back(machine: Path) -> None:
+    first, second = train(machine, "first", 3), None
+    started(machine, "first")
+    second = train(machine, "second", 2)
+    waits(machine, "second")
+    third = train(machine, "third", 1)
+    assert started(machine, "third")[2] == ["GPU-d"]
+    end(first, second, third)
+
+
+def test_devices_of_others_are_left_alone(machine: Path) -> None:
+    (machine / "busy").write_text("GPU-a\nGPU-a\n")
+    first = train(machine, "first", 1)
+    assert started(machine, "first")[2] == ["GPU-b"]
+    second = train(machine, "second", 1, visible="GPU-a")
+    waits(machine, "second")
+    (machine / "busy").write_text("")
+    assert started(machine, "second")[2] == ["GPU-a"]
+    end(first, second)
+
+
+@pytest.mark.parametrize(("visible", "devices"), [("2,3", ["GPU-c", "GPU-d"]), ("GPU-d,1", ["GPU-d", "GPU-b"])])
+def test_devices_that_are_given_are_kept_to(machine: Path, visible: str, devices: list[str]) -> None:
+    first = train(machine, "first", 2, visible=visible)
+    assert started(machine, "first")[2] == devices
+    end(first)
+
+
+def test_more_than_there_are_is_refused(machine: Path) -> None:
+    assert train(machine, "first", 3, visible="0,1").wait(60) == 1
+    assert "3 GPUs are asked for but 2 can be seen here (GPU-a, GPU-b)" in (machine / "first.log").read_text()

@@ -1,0 +1,306 @@
+"""What a cluster does to jobs, done to trainings by a real Slurm: each ends with the losses of an undisturbed run.
+
+All runs have the same mixture under different names, so that one undisturbed run is what each of them is held against. One
+call of Snakemake trains them side by side; a fault strikes each as soon as its attempt has saved a state.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby, pairwise
+from pathlib import Path
+
+import pytest
+import yaml
+from slurm_cluster import Cluster, obstacle, wait_until
+
+ROOT = Path(__file__).parents[1]
+PROFILE = "workflow/profiles/slurm/config.yaml"
+STEPS = 2500
+LIMIT = 400  # seconds that one call of Snakemake may take here
+CONFIG = """
+run: [mini]
+models:
+  wide: {shape: {layers: 1, width: 16, heads: 2}, launch: {nodes: 1, gpus: 8, threads: 8, micro_batch: 4, loss_chunk: all, compile: "no"}}
+  slim: {shape: {layers: 1, width: 16, heads: 2}, launch: {nodes: 1, gpus: 0, threads: 1, micro_batch: 4, loss_chunk: all, compile: "no"}}
+datasets:
+  mini:
+    domains: [kitchen, sea]
+    corpus:
+      train: {kitchen: kitchen.jsonl, sea: sea.jsonl}
+      validation: {share: 0.2}
+      text_field: text
+      domain_field: null
+      labels: {}
+      cut_characters: null
+      rejects: 0.0
+    tokenizer: {train: {vocabulary: 280, share: 1.0}, end_of_text: "<|endoftext|>"}
+    sequence_length: 16
+    vectors: {file: none.bin, documents: 20}
+    training:
+      slim: &recipe {recipe: demo, steps: 2500, batch_rows: 4, evaluate_every: 250, validation_rows: 4}
+      wide: *recipe
+    groups: {all: [plain]}
+    optimum: {model: slim, group: all, step: 2500}
+    held_out: []
+    compare: {model: slim, mixtures: [plain]}
+"""
+
+
+def losses(run: str, model: str = "slim") -> str:
+    return f"results/mini/runs/{model}/{run}/losses.parquet"
+
+
+def attempts(folder: Path, run: str) -> list[dict]:
+    """What the attempts of a run have noted, in the order of writing."""
+    path = folder / f"results/mini/runs/slim/{run}/state/attempts.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def took_turns(lines: list[dict]) -> bool:
+    """Whether no attempt wrote anything after the next had begun."""
+    turns = [key for key, _ in groupby((line["host"], line["process"], line["job"]) for line in lines)]
+    begun = [line["event"] for line in lines].count("begun")
+    return len(turns) == len(set(turns)) == begun
+
+
+def prepare(folder: Path) -> None:
+    """A checkout with a corpus, whose profile has the lines that a user edits, edited."""
+    for name in ("workflow", "resources", "envs", "profiles"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy2(ROOT / name, folder)
+    config = yaml.safe_load(CONFIG)
+    runs = ["plain", "orphaned", *FAULTS]
+    config["datasets"]["mini"]["mixture_files"] = dict.fromkeys(runs, "mixture.json")
+    (folder / "mini.yaml").write_text(yaml.safe_dump(config))
+    (folder / "mixture.json").write_text('{"kitchen": 0.4, "sea": 0.6}')
+    for domain, words in (("kitchen", "salt pan oven whisk dough"), ("sea", "tide wave salt gull mast")):
+        letters = words.split()
+        texts = (
+            " ".join(letters[(number * place) % 5] for place in range(1, 30)) + f" {number}" for number in range(90)
+        )
+        (folder / f"{domain}.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+
+
+def edit_profile(folder: Path) -> None:
+    profile = yaml.safe_load((folder / PROFILE).read_text())
+    del profile["default-resources"]["slurm_account"]  # there is no accounting here
+    profile |= {"slurm-init-seconds-before-status-checks": 1, "latency-wait": 10}
+    partitions = "{'preempted': 'spare', 'lost': 'pair'}.get(wildcards.run, 'gpu')"
+    own = {
+        "slurm_partition": partitions,
+        "runtime": "1 if wildcards.run == 'limited' and attempt == 1 else 60",
+        "mem": "1GB",
+    }
+    # trained on the CPU with a pretended GPU beside it; a minute is too short for a signal before its end
+    own |= {"gres": "gpu:a100:1", "slurm_extra": "'' if wildcards.run == 'limited' else '--signal=TERM@120'"}
+    profile["set-resources"]["pretrain_model"] |= own
+    (folder / PROFILE).write_text(yaml.safe_dump(profile))
+
+
+def snakemake(folder: Path, *arguments: str, environment: dict | None = None) -> subprocess.Popen:
+    with (folder / "snakemake.log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "snakemake", *arguments, "--configfile", "mini.yaml"],
+            cwd=folder,
+            env=(environment or os.environ) | {"OMP_NUM_THREADS": "1"},
+            stdout=log,
+            stderr=log,
+        )
+
+
+def said(folder: Path) -> str:
+    return (folder / "snakemake.log").read_text()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    if obstacle() is not None:
+        assert "REQUIRE_SLURM" not in os.environ, obstacle()
+        pytest.skip(obstacle())
+    started = Cluster(tmp_path_factory.mktemp("slurm") / "c")
+    try:
+        started.start()
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tokens, and a run without a cluster."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    prepare(folder)
+    done = snakemake(folder, losses("plain"), "--cores", "2")
+    assert done.wait(LIMIT) == 0, said(folder)
+    edit_profile(folder)
+    return folder
+
+
+def job_of(line: dict) -> str:
+    assert line["job"] is not None
+    return line["job"]
+
+
+def cancel(cluster: Cluster, line: dict) -> None:
+    cluster.call("scancel", job_of(line))
+
+
+def requeue(cluster: Cluster, line: dict) -> None:
+    cluster.call("scontrol", "requeue", job_of(line))
+
+
+def preempt(cluster: Cluster, line: dict) -> None:
+    """A job that needs all GPUs of the node, in a partition that goes first."""
+    cluster.call("sbatch", "-p", "urgent", "--gres=gpu:a100:8", "-o", "/dev/null", "--wrap", "sleep 1")
+
+
+def lose_node(cluster: Cluster, line: dict) -> None:
+    node = cluster.call("squeue", "-h", "-j", job_of(line), "-o", "%N").strip()
+    cluster.break_node(node)
+    cluster.call("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=broken")
+
+
+def restart_controller(cluster: Cluster, line: dict) -> None:
+    cluster.kill("slurmctld")
+    time.sleep(2)
+    cluster.start_controller()
+
+
+def kill_training(cluster: Cluster, line: dict) -> None:
+    assert line["process"] in cluster.processes()
+    os.kill(line["process"], signal.SIGKILL)
+
+
+# What strikes a run, and how often. The first attempt of `limited` has a time limit at which it stops by itself.
+FAULTS: dict[str, tuple[Callable[[Cluster, dict], None] | None, int]] = {
+    "restarted": (restart_controller, 1),
+    "cancelled": (cancel, 1),
+    "requeued": (requeue, 1),
+    "preempted": (preempt, 1),
+    "limited": (None, 0),
+    "lost": (lose_node, 1),
+    "unlucky": (kill_training, 2),
+}
+
+
+def strike(cluster: Cluster, folder: Path, running: subprocess.Popen) -> dict[str, int]:
+    """Hit each run while it trains, once an attempt has saved a state, as often as is due; until Snakemake ends.
+
+    The controller is first: what it was told in the seconds before it is killed is lost, to real clusters as well.
+    """
+    struck: dict[str, list] = {run: [] for run in FAULTS}
+    until = time.monotonic() + LIMIT
+    while running.poll() is None:
+        assert time.monotonic() < until, said(folder)
+        for run, (fault, times) in FAULTS.items():
+            lines = attempts(folder, run)
+            due = len(struck[run]) < times and lines and lines[-1]["event"] == "saved" and lines[-1]["step"] < STEPS
+            if due and lines[-1]["process"] not in struck[run]:
+                fault(cluster, lines[-1])
+                struck[run].append(lines[-1]["process"])
+            if not struck["restarted"]:
+                break
+        time.sleep(0.05)
+    return {run: len(hit) for run, hit in struck.items()}
+
+
+def orphan(cluster: Cluster, folder: Path) -> None:
+    """Kill Snakemake while its training runs on, and call it again; the training hangs until the next attempt waits."""
+    arguments = (losses("orphaned"), "--workflow-profile", str(Path(PROFILE).parent))
+    state = folder / "results/mini/runs/slim/orphaned/state"
+    running = snakemake(folder, *arguments, environment=cluster.environment)
+    try:
+        wait_until(
+            lambda: [line for line in attempts(folder, "orphaned") if line["event"] == "saved"], "a state", LIMIT
+        )
+        running.kill()
+        running.wait()
+        process = attempts(folder, "orphaned")[-1]["process"]
+        os.kill(process, signal.SIGSTOP)
+        assert snakemake(folder, "--unlock", environment=cluster.environment).wait() == 0
+        running = snakemake(folder, *arguments, environment=cluster.environment)
+        wait_until((state / "stop").exists, "an attempt that waits", LIMIT)
+        os.kill(process, signal.SIGCONT)
+        assert running.wait(LIMIT) == 0, said(folder)
+    finally:
+        running.kill()
+        running.wait()
+
+
+@pytest.fixture(scope="module")
+def struck(cluster: Cluster, undisturbed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all runs, each struck by its fault while it trained."""
+    apart = tmp_path_factory.mktemp("apart") / "w"
+    shutil.copytree(undisturbed, apart)
+    targets = [losses(run) for run in FAULTS]
+    arguments = (*targets, "--workflow-profile", str(Path(PROFILE).parent))
+    running = snakemake(undisturbed, *arguments, environment=cluster.environment)
+    with ThreadPoolExecutor() as pool:
+        orphaned = pool.submit(orphan, cluster, apart)
+        try:
+            hits = strike(cluster, undisturbed, running)
+        finally:
+            running.kill()
+        assert running.wait() == 0, said(undisturbed)
+        orphaned.result()
+    assert hits == {run: times for run, (_, times) in FAULTS.items()}
+    shutil.copytree(apart / "results/mini/runs/slim/orphaned", undisturbed / "results/mini/runs/slim/orphaned")
+    return undisturbed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", [*FAULTS, "orphaned"])
+def test_a_struck_run_ends_with_the_losses_of_an_undisturbed_one(struck: Path, run: str) -> None:
+    assert (struck / losses(run)).read_bytes() == (struck / losses("plain")).read_bytes()
+    lines = attempts(struck, run)
+    begun = [line["step"] for line in lines if line["event"] == "begun"]
+    assert len(begun) == {"restarted": 1, "unlucky": 3}.get(run, 2)
+    assert begun[0] == 0 and all(step > 0 for step in begun[1:])  # none began anew
+    assert took_turns(lines)
+
+
+@pytest.mark.slow
+def test_no_two_jobs_of_a_run_were_on_the_cluster_at_once(cluster: Cluster, struck: Path) -> None:
+    """But for the orphaned, whose second job waited for the first to stop."""
+    jobs = [line.split("|") for line in cluster.call("squeue", "-h", "--states=all", "-o", "%k|%S|%e").splitlines()]
+    trained = sorted(job for job in jobs if "pretrain_model" in job[0] and "orphaned" not in job[0])
+    assert len({comment for comment, _, _ in trained}) == len(FAULTS)
+    for _, own in groupby(trained, key=lambda job: job[0]):
+        assert all(before[2] <= after[1] for before, after in pairwise(own))
+
+
+@pytest.mark.slow
+def test_eight_gpus_of_the_model_are_asked_for_on_one_node_and_an_interrupt_cancels(
+    cluster: Cluster, undisturbed: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(undisturbed, tmp_path / "w")
+    profile = yaml.safe_load((tmp_path / "w" / PROFILE).read_text())
+    del profile["set-resources"]["pretrain_model"]["gres"]
+    (tmp_path / "w" / PROFILE).write_text(yaml.safe_dump(profile))
+    arguments = (losses("plain", "wide"), "--workflow-profile", str(Path(PROFILE).parent))
+    running = snakemake(tmp_path / "w", *arguments, environment=cluster.environment)
+    named = ("squeue", "-h", "--states=all", "-o", "%i|%k|%T")
+    own = "|rule_pretrain_model_wildcards_mini_wide_plain|"
+    wait_until(lambda: own in cluster.call(*named), "a job", LIMIT)
+    [job] = [line.split("|")[0] for line in cluster.call(*named).splitlines() if own in line]
+    asked = cluster.call("scontrol", "show", "job", job)
+    running.send_signal(signal.SIGINT)
+    running.wait(LIMIT)
+    assert "gres/gpu:a100=8" in asked and "NumNodes=1 NumCPUs=8 NumTasks=1" in asked
+    wait_until(lambda: f"{job}{own}CANCELLED" in cluster.call(*named), "the job cancelled")
+
+
+def test_two_attempts_at_once_would_be_noticed() -> None:
+    first, second = ({"host": "a", "process": number, "job": "1"} for number in (1, 2))
+    begun, saved = {"event": "begun"}, {"event": "saved"}
+    assert took_turns([first | begun, first | saved, second | begun, second | saved])
+    assert not took_turns([first | begun, second | begun, first | saved, second | saved])
+    assert not took_turns([first | begun, second | saved])

@@ -1,0 +1,80 @@
+"""Which GPUs of a machine are free, and holding them: a lock on one byte of a file for each, kept by the kernel.
+
+The lock belongs to the open file, not to a process: every process that inherits it keeps it, and when the last of them
+has died, however it died, the GPU is free again.
+"""
+
+import csv
+import fcntl
+import hashlib
+import os
+import struct
+import subprocess
+from pathlib import Path
+
+from bimix.errors import InputError
+
+
+def query(what: str) -> list[list[str]]:
+    """Rows of a query of nvidia-smi."""
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", what, "--format=csv,noheader"], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise InputError(
+            "GPUs are asked for but there is no nvidia-smi; install the driver or train on the CPU."
+        ) from None
+    if done.returncode:
+        raise InputError(f"nvidia-smi failed: {(done.stderr or done.stdout).strip()}")
+    return [row for row in csv.reader(done.stdout.splitlines(), skipinitialspace=True) if row]
+
+
+def allowed_devices(visible: str | None) -> list[str]:
+    """Unique ids of the GPUs that CUDA_VISIBLE_DEVICES allows, by number or id; of all where it is not set (None)."""
+    listed = query("--query-gpu=index,uuid")
+    if visible is None:
+        return [device for _, device in listed]
+    wanted = [entry.strip() for entry in visible.split(",") if entry.strip()]
+    return [device for entry in wanted for index, device in listed if index == entry or device.startswith(entry)]
+
+
+def busy_devices() -> set[str]:
+    """Unique ids of the GPUs on which any process computes, ours or not."""
+    return {row[0] for row in query("--query-compute-apps=gpu_uuid")}
+
+
+def open_locks(path: Path) -> int:
+    """The file of the locks, shared by all users of a machine."""
+    while True:
+        try:
+            return os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            try:
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW))
+                path.chmod(0o666)
+            except FileExistsError:
+                continue
+
+
+def hold(locks: int, device: str) -> bool:
+    """Try to lock a GPU's byte for as long as the file `locks` is open anywhere."""
+    place = int.from_bytes(hashlib.sha256(device.encode()).digest()[:7])
+    try:
+        fcntl.fcntl(locks, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def claim(path: Path, devices: list[str], count: int) -> tuple[int, list[str]] | None:
+    """Hold `count` of the `devices`, and none where there are not so many: the open file and their ids, or None."""
+    locks = open_locks(path)
+    held = []
+    for device in devices:
+        if len(held) < count and hold(locks, device):
+            held.append(device)
+    if len(held) == count:
+        return locks, held
+    os.close(locks)
+    return None

@@ -1,0 +1,51 @@
+"""Run a command on GPUs of this machine that nobody uses: wait for them, hold them until it ends, show it no others.
+
+free GPUs, among those of CUDA_VISIBLE_DEVICES where it is set -> CUDA_VISIBLE_DEVICES of the command
+"""
+
+import argparse
+import os
+import random
+import sys
+import time
+from pathlib import Path
+
+from bimix.devices import allowed_devices, busy_devices, claim
+from bimix.errors import InputError, run
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = parse(argv)
+    allowed = allowed_devices(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if len(allowed) < options.count:
+        raise InputError(
+            f"{options.count} GPUs are asked for but {len(allowed)} can be seen here ({', '.join(allowed)})."
+        )
+    said = False
+    while True:
+        busy = busy_devices()
+        claimed = claim(options.locks, [device for device in allowed if device not in busy], options.count)
+        if claimed is not None:
+            break
+        if not said:
+            print(f"Waiting until {options.count} of {len(allowed)} GPUs are free.", file=sys.stderr, flush=True)
+        said = True
+        time.sleep(random.uniform(0.5, 1.5) * options.every)
+    locks, devices = claimed
+    # standard input is the one open file that every launcher hands on to the processes that compute
+    os.dup2(locks, 0)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(devices)
+    os.execvp(options.command[0], options.command)
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, required=True, help="GPUs the command takes")
+    parser.add_argument("--locks", type=Path, required=True, help="file of the locks, the same for all on this machine")
+    parser.add_argument("--every", type=float, required=True, help="seconds between two looks for free GPUs")
+    parser.add_argument("command", nargs="+", help="after --")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
