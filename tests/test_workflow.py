@@ -106,6 +106,22 @@ def test_a_wrong_config_is_refused_with_its_key(workplace: Path, change, sentenc
     assert "Traceback" not in done.stdout + done.stderr
 
 
+def test_questions_are_asked_where_a_dataset_has_tasks(workplace: Path) -> None:
+    def from_the_hub(config):
+        items = {"hub": "EleutherAI/lambada_openai", "file": "data/lambada_test_en.jsonl"}
+        tasks = {"lambada": {"kind": "last_word", "items": items, "shots": None}}
+        config["datasets"]["demo"]["downstream"].update(tasks=tasks, model="tiny", steps=[80, 800])
+
+    changed(workplace, from_the_hub)
+    jobs = planned(workplace)
+    assert (jobs["score_answers"], jobs["compare_answers"], jobs["plot_answers"]) == (4, 1, 1)
+    assert "write_copies" not in jobs
+    assert jobs["pretrain_model"] == 12  # bimix and transfer on the tiny model, too
+    assert planned(workplace, "results/demo/plan.csv")["plan_runs"] == 1
+    changed(workplace, lambda config: config["datasets"]["demo"].pop("downstream"))
+    assert not [name for name in planned(workplace) if "answers" in name]
+
+
 def test_the_conda_environments_hold_the_pins_of_the_requirements() -> None:
     pins = {line.split(";")[0].strip() for line in (ROOT / "envs/requirements.txt").read_text().splitlines()}
     for name in ("torch", "analysis"):

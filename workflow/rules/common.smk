@@ -791,6 +791,7 @@ DATASETS = config["datasets"]
 CORPORA = {name: block for name, block in DATASETS.items() if "corpus" in block}
 TRAINED = one_of(CORPORA)
 OBSERVED = one_of(DATASETS.keys() - CORPORA.keys())
+ASKED = one_of(name for name, block in CORPORA.items() if "downstream" in block)
 PRICED = one_of(name for name, block in CORPORA.items() if "methods" in block)
 REWEIGHTED = one_of(name for name, block in CORPORA.items() if "reweighting" in block)
 TRAINED_TOKENIZERS = one_of(name for name, block in CORPORA.items() if "train" in block["tokenizer"])

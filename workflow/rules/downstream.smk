@@ -14,6 +14,8 @@ rule write_copies:
         "results/{dataset}/logs/write_copies/{task}.log",
     benchmark:
         "results/{dataset}/benchmarks/write_copies/{task}.tsv"
+    wildcard_constraints:
+        dataset=ASKED,
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -47,6 +49,8 @@ rule score_answers:
         "results/{dataset}/logs/score_answers/{model}/{run}.log",
     benchmark:
         "results/{dataset}/benchmarks/score_answers/{model}/{run}.tsv"
+    wildcard_constraints:
+        dataset=ASKED,
     conda:
         "../../envs/torch.yaml"
     threads: entry("models/{model}/launch/threads")
@@ -113,6 +117,8 @@ rule compare_answers:
         "results/{dataset}/logs/compare_answers.log",
     benchmark:
         "results/{dataset}/benchmarks/compare_answers.tsv"
+    wildcard_constraints:
+        dataset=ASKED,
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -163,6 +169,8 @@ rule plot_answers:
         "results/{dataset}/logs/plot_answers.log",
     benchmark:
         "results/{dataset}/benchmarks/plot_answers.tsv"
+    wildcard_constraints:
+        dataset=ASKED,
     conda:
         "../../envs/analysis.yaml"
     params:
