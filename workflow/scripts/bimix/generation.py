@@ -122,15 +122,23 @@ class State:
     def advance(self) -> Tensor:
         """Scores (batch, vocabulary) of what follows `tokens`, whose keys and values are kept; shapes never change."""
         cosines, sines = (table[self.positions, None, None] for table in self.tables)
-        seen = (self.places <= self.positions[:, None])[:, None, None]
+        unseen = (self.places > self.positions[:, None])[:, None, None]
         hidden = self.model.embedding(self.tokens)[:, None]
         for block, keys, values in zip(self.model.blocks, self.keys, self.values, strict=True):
             query, key, value = block.attention.project(block.attention_norm(hidden), cosines, sines)
             keys[self.rows, :, self.positions] = key[:, :, 0]
             values[self.rows, :, self.positions] = value[:, :, 0]
-            mixed = F.scaled_dot_product_attention(query, keys, values, attn_mask=seen)
-            hidden = block.feed_forward(hidden + block.attention.merge(mixed))
+            hidden = block.feed_forward(hidden + block.attention.merge(attend(query, keys, values, unseen)))
         return score(self.model, hidden[:, 0])
+
+
+def attend(query: Tensor, keys: Tensor, values: Tensor, unseen: Tensor) -> Tensor:
+    """Attention of one token a row, query (batch, heads, 1, head width), but to places that are `unseen`.
+
+    Written out: with a mask and a single query torch's own takes twice as long on a CPU.
+    """
+    weights = (query * query.shape[-1] ** -0.5) @ keys.transpose(-1, -2)
+    return weights.masked_fill(unseen, -torch.inf).softmax(-1) @ values
 
 
 def begin(model: Transformer, rows: Tensor, lengths: Tensor, new_tokens: int) -> tuple[State, Tensor]:
