@@ -1,12 +1,19 @@
 """Prompts word by word, shots that depend on nothing but seed and question, and the two ways of judging."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import smart_open
 
+from bimix.answers import build_task
 from bimix.documents import Rejected
+from bimix.encoders import reference_encoder
 from bimix.errors import InputError
-from bimix.prompts import build_prompt, draw_shot, judge, normalise, read_prediction
-from bimix.questions import Question
+from bimix.prompts import TEMPLATES, build_prompt, draw_shot, judge, normalise, read_prediction
+from bimix.questions import Faults, Question, read_records, take_questions
+
+DATA = Path(__file__).parents[1].parent / "shared" / "data"
 
 
 def question(text: str, *answers: str) -> Question:
@@ -78,3 +85,27 @@ def test_what_counts_of_a_continuation() -> None:
 )
 def test_both_metrics(prediction: str, answers: list[str], exact: bool, normalised: bool) -> None:
     assert judge(prediction, answers) == (exact, normalised)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the sample question sets are not there")
+@pytest.mark.parametrize(
+    ("items", "shots", "kind"),
+    [
+        ("webquestions_test.jsonl.zst", "webquestions_train.jsonl.zst", "question"),
+        ("triviaqa_dev_sample.jsonl.zst", None, "question"),
+        ("lambada_test.jsonl.zst", None, "last_word"),
+    ],
+)
+def test_real_sets_fit_the_papers_context(items: str, shots: str | None, kind: str) -> None:
+    def read(name: str) -> list[Question]:
+        with smart_open.open(DATA / "qa" / name, "rb") as file:
+            return list(take_questions(read_records(file.read(), name), name, kind, Faults(0)))
+
+    asked = read(items)
+    encode = reference_encoder((DATA / "tokenizer/20B_tokenizer.json").read_text())
+    task = build_task("t", kind, asked, read(shots) if shots else asked, 0, encode, 1004, Faults(0))
+    assert task.account["items"] == len(asked)
+    assert task.account["cut_prompts"] == 0
+    assert 20 < task.account["mean_prompt_tokens"] < 250
+    own = TEMPLATES[kind].open(asked[0].text)
+    assert encode([own])[0].tolist() == task.prompts[0].ids[-len(encode([own])[0]) :].tolist()
