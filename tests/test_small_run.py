@@ -210,7 +210,7 @@ def test_steps_asked_for_later_train_nothing_again(built: Path) -> None:
     assert jobs["score_answers"] == 2 and "pretrain_model" not in jobs
     del settings["datasets"]["mini"]["downstream"]
     (built / "asked.yaml").write_text(yaml.safe_dump(settings))
-    assert set(planned(built, "--configfile", "asked.yaml")) <= {"summarize_results", "all"}
+    assert not {"score_answers", "pretrain_model"} & set(planned(built, "--configfile", "asked.yaml"))
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from there, and nothing that was changed is taken for done.
 
 import argparse
 import hashlib
+import inspect
 import json
 import re
 import sys
@@ -22,6 +23,7 @@ from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from tokenizers import Tokenizer
 
+from bimix import answers, generation, model, prompts, questions
 from bimix.answers import Task, answer_table, build_task, part_name
 from bimix.checkpoints import kept_weights, lock, read_weights
 from bimix.documents import BROKEN_STREAM
@@ -34,6 +36,8 @@ from bimix.outputs import write_json, write_table
 from bimix.questions import Faults, Question, read_records, take_questions
 from bimix.sources import COMPRESSED, open_stream
 from bimix.tables import read_json
+
+DECIDING = (answers, generation, model, prompts, questions)  # their text decides what is written, too
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -59,17 +63,18 @@ def main(argv: list[str] | None = None) -> None:
     parts, digests = [], {}
     for step, path in places.items():
         digests[step] = digest_file(path)
-        decides = [digests[step], options.new_tokens, options.precision, options.end_of_text, definition]
+        settings = [options.new_tokens, options.precision, options.end_of_text, definition]
+        decides = [digests[step], *settings, *map(inspect.getsource, DECIDING)]
         planned = {task.name: options.parts / f"{part_name(task, step, decides)}.parquet" for task in tasks}
         parts += planned.values()
         open_tasks = [task for task in tasks if not planned[task.name].exists()]
         accelerator.wait_for_everyone()  # nobody may see the parts that the first process is about to write
         if not open_tasks:
             continue
-        model = load_model(path, tokenizer, options).to(accelerator.device)
+        network = load_model(path, tokenizer, options).to(accelerator.device)
         for task in open_tasks:
             begun = time.monotonic()
-            written = answer(accelerator, model, task, stops, options)
+            written = answer(accelerator, network, task, stops, options)
             seconds = time.monotonic() - begun
             if not accelerator.is_main_process:
                 continue

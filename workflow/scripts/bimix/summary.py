@@ -9,6 +9,7 @@ BAR = 18  # characters of the longest bar
 NAME = 22  # characters of a domain's name
 WARNINGS = 4  # of a law, in full
 MIXTURES = 12  # rows of a table of scores
+TASKS = 3  # columns of accuracies
 
 
 def cut(text: str, width: int) -> str:
@@ -174,25 +175,25 @@ def verdict(runs: pl.DataFrame, reference: str, optimised: str) -> str:
 
 
 def answers(accuracies: pl.DataFrame, reference: str) -> list[str]:
-    """The last accuracies of each mixture, best first: by task, on average with its interval and difference."""
-    table_of = accuracies.filter(pl.col("step") == pl.col("step").max())
-    mean = table_of.filter(pl.col("task") == "average")
-    tasks = [task for task in table_of["task"].unique(maintain_order=True) if task != "average"]
-    shown = {
-        (row["mixture"], row["task"], row["metric"]): 100 * row["accuracy"] for row in table_of.iter_rows(named=True)
-    }
+    """The last accuracies of each mixture, best first: by task where they are few, on average with interval and gain."""
+    last = accuracies.filter((pl.col("step") == pl.col("step").max()) & (pl.col("metric") == "normalised"))
+    mean = last.filter(pl.col("task") == "average").sort("accuracy", descending=True, maintain_order=True)
+    tasks = [task for task in last["task"].unique(maintain_order=True) if task != "average"]
+    tasks = tasks if 1 < len(tasks) <= TASKS else []
+    shown = {(row["mixture"], row["task"]): f"{100 * row['accuracy']:.1f}" for row in last.iter_rows(named=True)}
     rows = []
-    best = mean.filter(pl.col("metric") == "normalised").sort("accuracy", descending=True, maintain_order=True)
-    for row in best.iter_rows(named=True):
-        name = row["mixture"]
-        cells = [f"{shown[name, task, 'normalised']:.1f}" for task in tasks] if len(tasks) > 1 else []
+    for row in mean.iter_rows(named=True):
         span = f"{100 * row['low']:.1f} to {100 * row['high']:.1f}"
-        gap = "-" if name == reference else f"{100 * row['difference']:+.1f}"
-        rows.append([name, *cells, f"{100 * row['accuracy']:.1f}", span, gap, f"{shown[name, 'average', 'exact']:.1f}"])
-    header = ["mixture", *(cut(task, 12) for task in tasks if len(tasks) > 1), "average", "interval"]
-    lines = [f"Questions answered right after step {table_of['step'][0]:,}, percent", ""]
-    lines += table([*header, f"to {cut(reference, 9)}", "exact"], rows)
-    if best["high"].max() == 0:
+        gap = "-" if row["mixture"] == reference else f"{100 * row['difference']:+.1f}"
+        cells = [shown[row["mixture"], task] for task in [*tasks, "average"]]
+        rows.append([cut(row["mixture"], 16), *cells, span, gap])
+    lines = [f"Questions answered right after step {last['step'][0]:,}, percent", ""]
+    header = ["mixture", *(cut(task, 9) for task in tasks), "average", "interval", "gain"]
+    lines += [
+        *table(header, rows),
+        *paragraph(f"gain over {reference}; all of it in tables/downstream.csv", "  ", "  "),
+    ]
+    if mean["high"].max() == 0:
         lines += paragraph(
             "No model answered a single question: they are too small, or trained too briefly.", "  ", "  "
         )
