@@ -14,6 +14,7 @@ import signal
 import socket
 import stat
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -82,6 +83,11 @@ def obstacle() -> str | None:
         return f"Slurm is not installed ({', '.join(missing)} missing); .ci/run says which packages it takes."
     if os.geteuid() != 0:
         return "A cluster for tests is started by root alone."
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            os.mknod(f"{folder}/nvidia0", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        except PermissionError:
+            return "Devices cannot be made here (mknod), so that no GPU can be pretended."
     return None
 
 
