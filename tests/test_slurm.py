@@ -23,6 +23,7 @@ from slurm_cluster import Cluster, obstacle, wait_until
 
 ROOT = Path(__file__).parents[1]
 PROFILE = "workflow/profiles/slurm/config.yaml"
+ON_CLUSTER = ("--workflow-profile", "workflow/profiles/slurm")
 STEPS = 2500
 LIMIT = 900  # seconds that one call of Snakemake may take here
 CONFIG = """
@@ -78,7 +79,7 @@ def prepare(folder: Path) -> None:
     for name in ("Snakefile", "config.yaml"):
         shutil.copy2(ROOT / name, folder)
     config = yaml.safe_load(CONFIG)
-    runs = ["plain", "orphaned", *FAULTS]
+    runs = ["plain", "orphaned", "restarted", *FAULTS]
     config["datasets"]["mini"]["mixture_files"] = dict.fromkeys(runs, "mixture.json")
     (folder / "mini.yaml").write_text(yaml.safe_dump(config))
     (folder / "mixture.json").write_text('{"kitchen": 0.4, "sea": 0.6}')
@@ -169,12 +170,6 @@ def lose_node(cluster: Cluster, line: dict) -> None:
     cluster.call("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=broken")
 
 
-def restart_controller(cluster: Cluster, line: dict) -> None:
-    cluster.kill("slurmctld")
-    time.sleep(2)
-    cluster.start_controller()
-
-
 def kill_training(cluster: Cluster, line: dict) -> None:
     assert line["process"] in cluster.processes()
     os.kill(line["process"], signal.SIGKILL)
@@ -182,7 +177,6 @@ def kill_training(cluster: Cluster, line: dict) -> None:
 
 # What strikes a run, and how often. The first attempt of `limited` has a time limit at which it stops by itself.
 FAULTS: dict[str, tuple[Callable[[Cluster, dict], None] | None, int]] = {
-    "restarted": (restart_controller, 1),
     "cancelled": (cancel, 1),
     "requeued": (requeue, 1),
     "preempted": (preempt, 1),
@@ -193,10 +187,7 @@ FAULTS: dict[str, tuple[Callable[[Cluster, dict], None] | None, int]] = {
 
 
 def strike(cluster: Cluster, folder: Path, running: subprocess.Popen) -> dict[str, int]:
-    """Hit each run while it trains, once an attempt has saved a state, as often as is due; until Snakemake ends.
-
-    The controller is first: what it was told in the seconds before it is killed is lost, to real clusters as well.
-    """
+    """Hit each run while it trains, once an attempt has saved a state, as often as is due; until Snakemake ends."""
     struck: dict[str, list] = {run: [] for run in FAULTS}
     until = time.monotonic() + LIMIT
     while running.poll() is None:
@@ -207,15 +198,13 @@ def strike(cluster: Cluster, folder: Path, running: subprocess.Popen) -> dict[st
             if due and lines[-1]["process"] not in struck[run]:
                 fault(cluster, lines[-1])
                 struck[run].append(lines[-1]["process"])
-            if not struck["restarted"]:
-                break
         time.sleep(0.05)
     return {run: len(hit) for run, hit in struck.items()}
 
 
 def orphan(cluster: Cluster, folder: Path) -> None:
     """Kill Snakemake while its training runs on, and call it again; the training hangs until the next attempt waits."""
-    arguments = (losses("orphaned"), "--workflow-profile", str(Path(PROFILE).parent))
+    arguments = (losses("orphaned"), *ON_CLUSTER)
     state = folder / "results/mini/runs/slim/orphaned/state"
     running = snakemake(folder, *arguments, environment=cluster.environment)
     try:
@@ -242,7 +231,7 @@ def struck(cluster: Cluster, undisturbed: Path, tmp_path_factory: pytest.TempPat
     apart = tmp_path_factory.mktemp("apart") / "w"
     shutil.copytree(undisturbed, apart)
     targets = [losses(run) for run in FAULTS]
-    arguments = (*targets, "--workflow-profile", str(Path(PROFILE).parent))
+    arguments = (*targets, *ON_CLUSTER)
     running = snakemake(undisturbed, *arguments, environment=cluster.environment)
     with ThreadPoolExecutor() as pool:
         orphaned = pool.submit(orphan, cluster, apart)
@@ -263,7 +252,7 @@ def test_a_struck_run_ends_with_the_losses_of_an_undisturbed_one(struck: Path, r
     assert (struck / losses(run)).read_bytes() == (struck / losses("plain")).read_bytes()
     lines = attempts(struck, run)
     begun = [line["step"] for line in lines if line["event"] == "begun"]
-    assert len(begun) == {"restarted": 1, "unlucky": 3}.get(run, 2)
+    assert len(begun) == (3 if run == "unlucky" else 2)
     assert begun[0] == 0 and all(step > 0 for step in begun[1:])  # none began anew
     assert took_turns(lines)
 
@@ -279,6 +268,30 @@ def test_no_two_jobs_of_a_run_were_on_the_cluster_at_once(cluster: Cluster, stru
 
 
 @pytest.mark.slow
+def test_a_controller_that_dies_is_asked_until_it_answers(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:
+    """Apart from the other faults: what a controller was told in the seconds before it dies is lost."""
+    folder, asked = tmp_path / "w", cluster.folder / "log/sacct"
+    shutil.copytree(undisturbed, folder)
+    running = snakemake(folder, losses("restarted"), *ON_CLUSTER, environment=cluster.environment)
+    try:
+        wait_until(
+            lambda: [line for line in attempts(folder, "restarted") if line["event"] == "saved"], "a state", LIMIT
+        )
+        asked.unlink(missing_ok=True)
+        cluster.kill("slurmctld")
+        wait_until(lambda: asked.exists() and "--name" in asked.read_text(), "a question", LIMIT)
+        time.sleep(1)
+        cluster.start_controller()
+        assert running.wait(LIMIT) == 0, said(folder)
+    finally:
+        running.kill()
+        running.wait()
+    assert (folder / losses("restarted")).read_bytes() == (undisturbed / losses("plain")).read_bytes()
+    events = [line["event"] for line in attempts(folder, "restarted")]
+    assert events.count("begun") == 1 and events[-1] == "finished"
+
+
+@pytest.mark.slow
 def test_eight_gpus_of_the_model_are_asked_for_on_one_node_and_an_interrupt_cancels(
     cluster: Cluster, undisturbed: Path, tmp_path: Path
 ) -> None:
@@ -286,7 +299,7 @@ def test_eight_gpus_of_the_model_are_asked_for_on_one_node_and_an_interrupt_canc
     profile = yaml.safe_load((tmp_path / "w" / PROFILE).read_text())
     del profile["set-resources"]["pretrain_model"]["gres"]
     (tmp_path / "w" / PROFILE).write_text(yaml.safe_dump(profile))
-    arguments = (losses("plain", "wide"), "--workflow-profile", str(Path(PROFILE).parent))
+    arguments = (losses("plain", "wide"), *ON_CLUSTER)
     running = snakemake(tmp_path / "w", *arguments, environment=cluster.environment)
     named = ("squeue", "-h", "--states=all", "-o", "%i|%k|%T")
     own = "|rule_pretrain_model_wildcards_mini_wide_plain|"
