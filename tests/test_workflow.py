@@ -50,6 +50,15 @@ def changed(folder: Path, change) -> None:
     (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
 
 
+def reweighted(config, **settings) -> None:
+    config["datasets"]["demo"]["reweighting"].update(settings)
+
+
+def without_reweighting(config) -> None:
+    del config["datasets"]["demo"]["reweighting"]
+    config["datasets"]["demo"]["groups"]["more"] = ["doremi"]
+
+
 def test_fitting_the_entropy_group_schedules_its_four_runs_and_no_other(workplace: Path) -> None:
     jobs = planned(workplace, "results/demo/laws/tiny/bimix/entropy/coefficients.json")
     assert jobs["pretrain_model"] == 4
@@ -60,6 +69,13 @@ def test_everything_for_the_demo_is_planned(workplace: Path) -> None:
     jobs = planned(workplace)
     assert jobs["pretrain_model"] == 10
     assert jobs["optimize_mixture"] == 2
+
+
+def test_doremi_and_doge_are_mixtures_like_any_other(workplace: Path) -> None:
+    changed(workplace, lambda config: config["datasets"]["demo"]["groups"].update(rivals=["doremi", "doge"]))
+    jobs = planned(workplace, "results/demo/losses/tiny/rivals.parquet")
+    assert (jobs["train_doremi"], jobs["train_doge"], jobs["take_weights"]) == (1, 1, 2)
+    assert jobs["pretrain_model"] == 3  # DoReMi's reference, and one on each mixture
 
 
 @pytest.mark.parametrize(
@@ -96,6 +112,18 @@ def test_everything_for_the_demo_is_planned(workplace: Path) -> None:
             "downstream/tasks/copying",
         ),
         (lambda config: config["datasets"]["demo"]["downstream"].update(model="1B"), "downstream/model: no training"),
+        (lambda config: reweighted(config, doremi={"step": 1}), "reweighting/doremi: Additional properties"),
+        (lambda config: reweighted(config, model="1B"), "reweighting/model: no training settings for '1B'"),
+        (lambda config: reweighted(config, reference="doge"), "reweighting/reference: no mixture 'doge'"),
+        (
+            lambda config: reweighted(config, targets={"dataset": "demos", "domains": ["web"]}),
+            "targets/dataset: no dataset 'demos'",
+        ),
+        (
+            lambda config: reweighted(config, targets={"dataset": "pile", "domains": ["web"]}),
+            "targets/domains: no domain 'web' in pile",
+        ),
+        (without_reweighting, "groups/more: 'doremi' needs a block `reweighting`"),
     ],
 )
 def test_a_wrong_config_is_refused_with_its_key(workplace: Path, change, sentence: str) -> None:

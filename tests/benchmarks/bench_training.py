@@ -135,11 +135,11 @@ def main(argv: list[str] | None = None) -> None:
     accelerator.end_training()
 
 
-def make_store(vocabulary: int, context: int) -> RowStore:
+def make_store(vocabulary: int, context: int, domains: int = DOMAINS) -> RowStore:
     """Rows of uniformly drawn ids, in memory."""
     dtype = "uint16" if vocabulary <= 2**16 else "uint32"
-    rows = np.random.default_rng(0).integers(0, vocabulary, (DOMAINS, ROWS, context)).astype(dtype)
-    names = [str(number) for number in range(DOMAINS)]
+    rows = np.random.default_rng(0).integers(0, vocabulary, (domains, ROWS, context)).astype(dtype)
+    names = [str(number) for number in range(domains)]
     index = pl.DataFrame({"domain": names, "path": names}).with_columns(
         rows=pl.lit(ROWS), tokens=pl.lit(ROWS * context), dtype=pl.lit(dtype)
     )

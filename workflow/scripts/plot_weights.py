@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> None:
             before.get(domain, 0.0), *(path.filter(pl.col("domain") == domain)["weight"].max() for path in rounds)
         )
         axis.set_ylim(0, 1.25 * highest)
-        found = ", ".join(f"{path.filter(pl.col('domain') == domain)['average'][-1]:.3f}" for path in rounds)
+        found = f"{ends.filter(pl.col('domain') == domain)['average'][0]:.3f}"
         axis.text(0.98, 0.98, found, transform=axis.transAxes, ha="right", va="top", fontsize=7, color=colour)
     figure.supxlabel("training steps of the proxy", fontsize=8.5)
     figure.supylabel("weight", fontsize=8.5)
