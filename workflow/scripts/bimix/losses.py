@@ -92,6 +92,10 @@ class _ChunkedLoss(torch.autograd.Function):
                     here = slice(start, min(start + chunk, first + count))
                     part, wanted = states[here], targets[here, None]
                     scores = product(part, rows).float()
+                    if not learns:
+                        losses[here] = F.cross_entropy(scores, wanted[:, 0], reduction="none")
+                        shares[run] += losses[here].sum()
+                        continue
                     largest = scores.amax(dim=1, keepdim=True)
                     scores.sub_(largest)
                     right = scores.gather(1, wanted)
@@ -99,12 +103,11 @@ class _ChunkedLoss(torch.autograd.Function):
                     own = sums.log() - right
                     losses[here] = own[:, 0]
                     shares[run] += own.sum()
-                    if learns:
-                        scores.div_(sums * len(targets))
-                        scores.scatter_add_(1, wanted, torch.full_like(right, -1 / len(targets)))
-                        gradient = scores.to(precision)
-                        hidden_gradient[here] = product(gradient, rows.T)
-                        weight_gradients[run, :vocabulary] += product(gradient.T, part.T)
+                    scores.div_(sums * len(targets))
+                    scores.scatter_add_(1, wanted, torch.full_like(right, -1 / len(targets)))
+                    gradient = scores.to(precision)
+                    hidden_gradient[here] = product(gradient, rows.T)
+                    weight_gradients[run, :vocabulary] += product(gradient.T, part.T)
                 first += count
         ctx.runs = runs
         ctx.save_for_backward(hidden_gradient, weight_gradients)
