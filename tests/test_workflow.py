@@ -78,6 +78,21 @@ def test_doremi_and_doge_are_mixtures_like_any_other(workplace: Path) -> None:
     assert jobs["pretrain_model"] == 3  # DoReMi's reference, and one on each mixture
 
 
+def test_a_swarm_is_trained_for_the_mixtures_that_need_one(workplace: Path) -> None:
+    jobs = planned(workplace, "results/demo/mixtures/regmix.json", "results/demo/figures/learning_tiny_swarm.svg")
+    assert jobs["train_swarm"] == 2 and jobs["sample_mixtures"] == jobs["fit_law"] == 1 and "pretrain_model" not in jobs
+    alone = planned(workplace, "results/demo/runs/tiny/swarm_0003/losses.parquet")
+    assert alone["pretrain_model"] == 1 and "train_swarm" not in alone
+    changed(workplace, lambda config: fewer(config, "transfer_swarm", 40))
+    assert planned(workplace)["train_swarm"] == 3
+
+
+def fewer(config: dict, mixture: str, runs: int) -> None:
+    """A demo that compares a mixture found with a swarm of so many runs."""
+    config["datasets"]["demo"]["compare"]["mixtures"].append(mixture)
+    config["datasets"]["demo"]["swarm"]["runs"] = runs
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -124,6 +139,16 @@ def test_doremi_and_doge_are_mixtures_like_any_other(workplace: Path) -> None:
             "targets/domains: no domain 'web' in pile",
         ),
         (without_reweighting, "groups/more: 'doremi' needs a block `reweighting`"),
+        (
+            lambda config: config["datasets"]["demo"]["swarm"].update(step=100),
+            "demo/swarm/step: the losses of the swarm are measured every 60 steps and after the last, 60, not at 100",
+        ),
+        (
+            lambda config: fewer(config, "exponential", 9),
+            "needs a swarm of 10 runs at least for 8 domains; `swarm` has 9",
+        ),
+        (lambda config: fewer(config, "regmix_swarm", 6), "'regmix_swarm' needs a swarm of 10 runs at least"),
+        (lambda config: fewer(config, "swarm_0007", 6), "the dataset knows baseline"),
     ],
 )
 def test_a_wrong_config_is_refused_with_its_key(workplace: Path, change, sentence: str) -> None:

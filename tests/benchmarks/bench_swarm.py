@@ -1,10 +1,11 @@
 """Measure what a run costs inside a swarm, alone, and with the weights of several runs stacked (no test: run it by hand).
 
 snakemake --cores all results/demo/mixtures/groups/swarm.parquet results/demo/tokens/train.parquet
-OMP_NUM_THREADS=1 python tests/benchmarks/bench_swarm.py results/demo [--steps 120 --runs 64 --together 16] -> standard output
+OMP_NUM_THREADS=1 python tests/benchmarks/bench_swarm.py results/demo [--steps 60 --runs 64 --together 16] -> standard output
 
 Before each part of the swarm a run is started alone, as the rule pretrain_model does it; both train the same steps on the same
-mixtures with the demo's settings. A part of --together runs is a process, start-up included.
+mixtures with the demo's settings. A part of --together runs is a process, start-up included. Seconds of CPU (user and system) are
+given beside those of the clock: on a shared machine they are the steadier ones.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import torch
 import yaml
@@ -35,7 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", type=Path, help="results/demo, with tokens and the swarm's mixtures")
     parser.add_argument("--model", default="tiny")
-    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--evaluate-every", type=int, default=None, help="without it only at the end")
     parser.add_argument("--runs", type=int, default=64)
     parser.add_argument("--together", type=int, default=16)
@@ -66,7 +68,7 @@ def main() -> None:
     }
     drawn = sorted(mixtures)
 
-    alone, swarm, trained = [], [], []
+    alone, swarm = [], []
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         for part in range(options.runs // options.together):
@@ -74,21 +76,16 @@ def main() -> None:
             alone.append(start_alone(place / f"alone{part}", first, flags))
             # the same drawn mixtures may come again under other names: a run's cost does not depend on which they are
             chosen = {f"run{part}_{k}": mixtures[drawn[k % len(drawn)]] for k in range(options.together)}
-            seconds, own = start_part(place / f"part{part}", chosen, flags)
-            swarm.append(seconds / options.together)
-            trained.append(own)
-            print(f"part {part + 1}: alone {alone[-1]:.2f} s, in the swarm {swarm[-1]:.2f} s a run", flush=True)
-    mean_alone, mean_swarm = sum(alone) / len(alone), sum(swarm) / len(swarm)
-    print(
-        f"{options.model}, {options.steps} steps of {recipe['batch_rows']} rows, {options.runs} runs, {options.together} a process:"
-    )
-    print(f"  alone {mean_alone:.2f} s; in the swarm {mean_swarm:.2f} s, {mean_swarm / mean_alone:.1%} of that")
-    print(f"  of which the training itself {sum(trained) / len(trained):.2f} s")
+            swarm.append(start_part(place / f"part{part}", chosen, flags) / options.together)
+            print(f"part {part + 1}: alone {alone[-1]}, in the swarm {swarm[-1]} a run (clock, CPU)", flush=True)
+    print(f"{options.model}, {options.steps} steps, {options.runs} runs, {options.together} a process:")
+    for name, one, other in zip(("clock", "CPU"), np.mean(alone, axis=0), np.mean(swarm, axis=0), strict=True):
+        print(f"  {name}: alone {one:.2f} s; in the swarm {other:.2f} s a run, {other / one:.1%} of that")
     stacked(Shape(**model["shape"], vocabulary=2048), recipe["batch_rows"])
 
 
-def start_alone(place: Path, mixture: dict, flags: list[str]) -> float:
-    """Seconds of one run, started as the rule pretrain_model does it."""
+def start_alone(place: Path, mixture: dict, flags: list[str]) -> np.ndarray:
+    """Seconds (clock, CPU) of one run, started as the rule pretrain_model does it."""
     place.mkdir()
     (place / "mixture.json").write_text(json.dumps(mixture))
     launcher = "accelerate launch --main_process_port 0 --cpu --num_processes 1 --num_machines 1 --mixed_precision no"
@@ -98,21 +95,23 @@ def start_alone(place: Path, mixture: dict, flags: list[str]) -> float:
     return timed([*launcher.split(), "--dynamo_backend", "no", str(SCRIPTS / "pretrain_model.py"), *flags, *own])
 
 
-def start_part(place: Path, mixtures: dict, flags: list[str]) -> tuple[float, float]:
-    """Seconds of a part of a swarm, and the mean of those that its runs trained."""
+def start_part(place: Path, mixtures: dict, flags: list[str]) -> np.ndarray:
+    """Seconds (clock, CPU) of a part of a swarm."""
     place.mkdir()
     rows = [(name, *pair) for name, mixture in mixtures.items() for pair in mixture.items()]
     pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_parquet(place / "swarm.parquet")
     own = ["--mixtures", place / "swarm.parquet", "--names", *mixtures, "--state", place / "state"]
     own += ["--losses", place / "losses.parquet", "--runs", place / "runs.parquet"]
-    seconds = timed([sys.executable, str(SCRIPTS / "train_swarm.py"), *flags, *map(str, own)])
-    return seconds, pl.read_parquet(place / "runs.parquet")["seconds"].mean()
+    return timed([sys.executable, str(SCRIPTS / "train_swarm.py"), *flags, *map(str, own)])
 
 
-def timed(command: list[str]) -> float:
-    begun = time.perf_counter()
+def timed(command: list[str]) -> np.ndarray:
+    """Seconds (clock, CPU of it and what it started) of a command."""
+    begun, before = time.perf_counter(), os.times()
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    return time.perf_counter() - begun
+    after = os.times()
+    busy = after.children_user + after.children_system - before.children_user - before.children_system
+    return np.array([time.perf_counter() - begun, busy])
 
 
 def stacked(shape: Shape, rows: int, length: int = 128, count: int = 16, rounds: int = 3) -> None:
@@ -146,17 +145,19 @@ def stacked(shape: Shape, rows: int, length: int = 128, count: int = 16, rounds:
         together.step()
         together.zero_grad(set_to_none=True)
 
-    spent = {one_by_one: [], at_once: []}
+    spent: dict = {one_by_one: [], at_once: []}
     fast = products.HAS_ONEDNN
     for _ in range(rounds + 1):
         for way in spent:
             products.HAS_ONEDNN = fast and way is one_by_one  # no rule of vmap for oneDNN's operator
-            begun = time.perf_counter()
+            begun = time.process_time()
             way()
-            spent[way].append((time.perf_counter() - begun) / count * 1000)
+            spent[way].append((time.process_time() - begun) / count * 1000)
     products.HAS_ONEDNN = fast
     slow, quick = (min(times[1:]) for times in spent.values())
-    print(f"  an update of one of {count} models: {slow:.1f} ms one by one, {quick:.1f} ms stacked under torch.func")
+    print(
+        f"  an update (CPU) of one of {count} models: {slow:.1f} ms one by one, {quick:.1f} ms stacked under torch.func"
+    )
 
 
 if __name__ == "__main__":

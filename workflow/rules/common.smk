@@ -44,7 +44,7 @@ def known_mixtures(dataset):
     published = [f"published_{column}" for column in columns]
     fitted = ["bimix", "transfer"]
     if "swarm" in block:
-        fitted += [*SWARM_LAWS, *(f"{law}_swarm" for law in fitted)]
+        fitted += [*SWARM_LAWS, *(f"{law}_swarm" for law in LAWS)]
     else:
         fitted += [law for law in SWARM_LAWS if law in config["laws"]["optimise"]]
     reweighted = REWEIGHTING if "reweighting" in block else []
@@ -85,8 +85,7 @@ def complete_dataset(dataset):
             if mixture not in known_mixtures(dataset) and mixture not in swarm:
                 known = known_mixtures(dataset) + ([f"{swarm[0]} to {swarm[-1]}"] if swarm else [])
                 refuse(f"datasets/{dataset}/{key}", f"no mixture {mixture!r}; the dataset knows {', '.join(known)}.")
-            if "swarm" in block:
-                check_swarm(dataset, mixture, f"datasets/{dataset}/{key}")
+            check_swarm(dataset, mixture, f"datasets/{dataset}/{key}")
     # What the large model is trained on is a group like any other, and so are the swarm and the methods that have a price.
     block["groups"]["compare"] = block["compare"]["mixtures"]
     block["groups"]["methods"] = block.get("methods", [])
@@ -150,10 +149,9 @@ def swarm_names(dataset):
 
 def check_swarm(dataset, mixture, key):
     """Refuse a mixture of a law that needs more runs than the swarm has."""
-    law = mixture.removesuffix("_swarm")
-    if law not in SWARM_LAWS and law == mixture or law not in LEAST_RUNS:
+    if not from_swarm(dataset, mixture):
         return
-    block = config["datasets"][dataset]
+    block, law = config["datasets"][dataset], mixture.removesuffix("_swarm")
     domains, runs = len(block["domains"]), block["swarm"]["runs"]
     if runs < LEAST_RUNS[law](domains):
         refuse(
@@ -284,6 +282,9 @@ def trained_for(dataset, model, group):
     block = config["datasets"][dataset]
     for mixture in block["groups"][group]:
         yield from searched_with(dataset, mixture)
+    if group == "swarm":
+        yield from searched_with(dataset, "transfer_swarm")
+        return
     for run in runs_of(dataset, model, group):
         yield "pretraining", model, block["training"][model], run[0]
 
@@ -371,6 +372,14 @@ def recipe_json(wildcards):
     return json.dumps(recipe, sort_keys=True)
 
 
+def from_swarm(dataset, mixture):
+    """Whether a mixture is the optimum of a law that is fitted to the dataset's swarm."""
+    if "swarm" not in config["datasets"][dataset]:
+        return False
+    of_law = mixture in SWARM_LAWS and mixture not in config["laws"]["optimise"]
+    return of_law or mixture.removesuffix("_swarm") in LAWS and mixture.endswith("_swarm")
+
+
 def is_swarm(wildcards):
     """Whether the model is the one that the dataset's swarm is trained with."""
     return config["datasets"][wildcards.dataset].get("swarm", {}).get("model") == wildcards.model
@@ -438,7 +447,7 @@ def optimum_source(wildcards):
     """Where an optimised mixture comes from: model, law, group and step. That of a swarm, or of the group under `optimum`."""
     block = DATASETS[wildcards.dataset]
     law = wildcards.optimised.removesuffix("_swarm")
-    if "swarm" in block and (law != wildcards.optimised or law in SWARM_LAWS and law not in config["laws"]["optimise"]):
+    if from_swarm(wildcards.dataset, wildcards.optimised):
         return block["swarm"]["model"], law, "swarm", block["swarm"]["step"]
     return block["optimum"]["model"], law, block["optimum"]["group"], block["optimum"]["step"]
 
