@@ -141,7 +141,7 @@ def fewer(config: dict, mixture: str, runs: int) -> None:
         (without_reweighting, "groups/more: 'doremi' needs a block `reweighting`"),
         (
             lambda config: config["datasets"]["demo"]["swarm"].update(step=100),
-            "demo/swarm/step: the losses of the swarm are measured every 60 steps and after the last, 60, not at 100",
+            "demo/swarm/step: the losses of the swarm are measured every 50 steps and after the last, 50, not at 100",
         ),
         (
             lambda config: fewer(config, "exponential", 9),

@@ -1,7 +1,7 @@
 """Measure what a run costs inside a swarm, alone, and with the weights of several runs stacked (no test: run it by hand).
 
 snakemake --cores all results/demo/mixtures/groups/swarm.parquet results/demo/tokens/train.parquet
-OMP_NUM_THREADS=1 python tests/benchmarks/bench_swarm.py results/demo [--steps 60 --runs 64 --together 16] -> standard output
+OMP_NUM_THREADS=1 python tests/benchmarks/bench_swarm.py results/demo [--steps 50 --runs 64 --together 16] -> standard output
 
 Before each part of the swarm a run is started alone, as the rule pretrain_model does it; both train the same steps on the same
 mixtures with the demo's settings. A part of --together runs is a process, start-up included. Seconds of CPU (user and system) are
@@ -37,7 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", type=Path, help="results/demo, with tokens and the swarm's mixtures")
     parser.add_argument("--model", default="tiny")
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--evaluate-every", type=int, default=None, help="without it only at the end")
     parser.add_argument("--runs", type=int, default=64)
     parser.add_argument("--together", type=int, default=16)
