@@ -120,6 +120,8 @@ def optimum_source(wildcards):
 
 
 def optimum_coefficients(wildcards):
+    """The fitted law of an optimised mixture, which is refused where the swarm is too small for it."""
+    check_swarm(wildcards.dataset, wildcards.optimised, f"datasets/{wildcards.dataset}/swarm/runs")
     model, law, group, _ = optimum_source(wildcards)
     return f"results/{wildcards.dataset}/laws/{model}/{law}/{group}/coefficients.json"
 
