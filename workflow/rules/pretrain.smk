@@ -83,8 +83,6 @@ rule pretrain_model:
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             $([ {resources.compile} = no ] || echo --compile) \
-            $([ "$deadline" -eq 0 ] || echo --max-seconds "$deadline") \
-            --lock-seconds 300 \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \
