@@ -43,6 +43,7 @@ datasets:
     swarm: {model: atom, runs: 12, seed: 0, together: 6, step: 12, training: {steps: 12, evaluate_every: 12}}
     held_out: [held_out]
     compare: {model: atom, mixtures: [baseline, bimix]}
+    methods: [baseline, bimix, regmix, doremi]
     downstream:
       model: atom
       steps: [12, 24]
@@ -248,6 +249,29 @@ def test_a_run_that_is_asked_for_again_writes_the_same_losses_without_training(b
     assert done.returncode == 0, done.stdout + done.stderr
     assert (built / target).read_bytes() == before
     assert "update 24 of 24" in (built / "results/mini/logs/pretrain_model/atom/se.log").read_text()
+
+
+@pytest.mark.slow
+def test_the_price_list_counts_what_each_mixture_was_found_with(built: Path) -> None:
+    target, results = "results/mini/tables/methods.csv", built / "results/mini"
+    done = call(built, target, "results/mini/figures/methods.svg", "--configfile", "mini.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    table = {row["mixture"]: row for row in pl.read_csv(built / target).iter_rows(named=True)}
+    assert list(table) == ["baseline", "bimix", "regmix", "doremi"]
+    names = ("se", "ce", "vne", "baseline")
+    flops = {name: json.loads((results / f"runs/atom/{name}/run.json").read_text())["flops"] for name in names}
+    proxy = json.loads((results / "reweighting/atom/doremi/1/run.json").read_text())["flops"]
+    swarm = pl.read_parquet(results / "swarm/atom/runs.parquet")["flops"].sum()
+    assert [row["search_flops"] for row in table.values()] == [
+        0,
+        flops["se"] + flops["ce"] + flops["vne"],
+        swarm,
+        proxy + flops["baseline"],
+    ]
+    assert [row["search_runs"] for row in table.values()] == [0, 3, 12, 2]
+    for name, row in table.items():
+        losses = pl.read_parquet(results / f"runs/atom/{name}/losses.parquet")
+        assert row["average_loss"] == pytest.approx(losses.filter(pl.col("step") == 24)["loss"].mean())
 
 
 @pytest.mark.slow
