@@ -71,7 +71,8 @@ def main(argv: list[str] | None = None) -> None:
         loss_chunk=None if launch["loss_chunk"] == "all" else launch["loss_chunk"],
         micro_batch=micro_batch,
         compiled=options.compile,
-        wants_to_stop=lambda: False,
+        deadline=None,
+        lock_seconds=0,
     )
     reference = build(session).requires_grad_(False)
     elsewhere = make_store(options.vocabulary, options.context, max(options.targets, 1))
