@@ -13,29 +13,14 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import tiny_run
 from slurm_cluster import wait_until
+from tiny_run import SHAPE
 
 from bimix import checkpoints
 
 SCRIPT = Path(__file__).parents[1] / "workflow/scripts/pretrain_model.py"
-SHAPE = {"layers": 1, "width": 16, "heads": 2}
-RECIPE = {
-    "steps": 60,
-    "batch_rows": 6,
-    "evaluate_every": 10,
-    "validation_rows": 4,
-    "learning_rate": 0.01,
-    "final_learning_rate": 0.001,
-    "schedule": "exponential",
-    "warmup_share": 0.0,
-    "beta1": 0.9,
-    "beta2": 0.99,
-    "epsilon": 1e-8,
-    "weight_decay": 0.01,
-    "max_gradient_norm": 1.0,
-    "precision": "no",
-    "seed": 1,
-}
+RECIPE = tiny_run.RECIPE | {"steps": 60}
 
 
 def command(corpus: Path, out: Path, processes: int = 1, micro_batch: int | str = 4, **changes: object) -> list[str]:

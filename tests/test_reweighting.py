@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from tiny_run import RECIPE, SHAPE
 
 import pretrain_model
 import train_doge
@@ -17,24 +18,6 @@ import train_doremi
 from bimix.errors import InputError
 
 SCRIPTS = Path(__file__).parents[1] / "workflow/scripts"
-SHAPE = {"layers": 1, "width": 16, "heads": 2}
-RECIPE = {
-    "steps": 40,
-    "batch_rows": 6,
-    "evaluate_every": 10,
-    "validation_rows": 4,
-    "learning_rate": 0.01,
-    "final_learning_rate": 0.001,
-    "schedule": "exponential",
-    "warmup_share": 0.0,
-    "beta1": 0.9,
-    "beta2": 0.99,
-    "epsilon": 1e-8,
-    "weight_decay": 0.01,
-    "max_gradient_norm": 1.0,
-    "precision": "no",
-    "seed": 1,
-}
 SETTINGS = {
     "doremi": ["--step-size", "1.0", "--smoothing", "0.001"],
     "doge": ["--regularization", "0.01", "--score-limit", "5.0"],

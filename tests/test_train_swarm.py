@@ -10,29 +10,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tiny_run import RECIPE, SHAPE
 
 from bimix import checkpoints
 
 SCRIPTS = Path(__file__).parents[1] / "workflow/scripts"
 MIXTURES = {"swarm_0001": (0.7, 0.3, 0.0), "swarm_0002": (0.1, 0.2, 0.7), "swarm_0003": (1 / 3, 1 / 3, 1 / 3)}
-SHAPE = {"layers": 1, "width": 16, "heads": 2}
-RECIPE = {
-    "steps": 40,
-    "batch_rows": 6,
-    "evaluate_every": 10,
-    "validation_rows": 4,
-    "learning_rate": 0.01,
-    "final_learning_rate": 0.001,
-    "schedule": "exponential",
-    "warmup_share": 0.0,
-    "beta1": 0.9,
-    "beta2": 0.99,
-    "epsilon": 1e-8,
-    "weight_decay": 0.01,
-    "max_gradient_norm": 1.0,
-    "precision": "no",
-    "seed": 1,
-}
 
 
 def shared_flags(corpus: Path) -> list[str]:
