@@ -6,24 +6,28 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import partialmethod
 from pathlib import Path
 
 import polars as pl
 import pytest
+import torch
 from tiny_run import RECIPE, SHAPE
 
+import train_swarm
 from bimix import checkpoints
+from bimix.model import Transformer
 
 SCRIPTS = Path(__file__).parents[1] / "workflow/scripts"
 MIXTURES = {"swarm_0001": (0.7, 0.3, 0.0), "swarm_0002": (0.1, 0.2, 0.7), "swarm_0003": (1 / 3, 1 / 3, 1 / 3)}
 
 
-def shared_flags(corpus: Path) -> list[str]:
+def shared_flags(corpus: Path, **changes: object) -> list[str]:
     flags = ["--cpu", "--lock-seconds", "2", "--processes", "1", "--micro-batch", "4", "--loss-chunk", "all"]
     for name in ("train", "validation"):
         flags += [f"--{name}", str(corpus / f"{name}.parquet")]
     flags += ["--tokenizer", str(corpus / "tokenizer.json")]
-    return [*flags, "--shape", json.dumps(SHAPE), "--recipe", json.dumps(RECIPE)]
+    return [*flags, "--shape", json.dumps(SHAPE), "--recipe", json.dumps(RECIPE | changes)]
 
 
 def part(corpus: Path, out: Path) -> list[str]:
@@ -44,6 +48,21 @@ def execute(arguments: list[str], expected: int = 0) -> str:
     finished = subprocess.run(arguments, capture_output=True, text=True, check=False, env=environment)
     assert finished.returncode == expected, finished.stderr
     return finished.stderr
+
+
+def test_no_run_of_a_part_is_left_uncompiled(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # under autocast five runs of two passes each are more than torch compiles of one function before it gives up
+    monkeypatch.setattr(torch._dynamo.config, "fail_on_recompile_limit_hit", True)
+    monkeypatch.setattr(Transformer, "compile", partialmethod(Transformer.compile, backend="eager"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    names = [f"swarm_{number:04d}" for number in range(1, 6)]
+    rows = [(name, domain, 1 / 3) for name in names for domain in ("bees", "cats", "dogs")]
+    pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "swarm.csv")
+    flags = [*shared_flags(corpus, steps=1, batch_rows=4, precision="bf16"), "--compile", "--names", *names]
+    places = {"mixtures": "swarm.csv", "state": "state", "losses": "losses.parquet", "runs": "runs.parquet"}
+    flags += [part for flag, name in places.items() for part in (f"--{flag}", str(tmp_path / name))]
+    assert train_swarm.main(flags) == 0
+    assert pl.read_parquet(tmp_path / "runs.parquet").height == 5
 
 
 @pytest.fixture(scope="module")

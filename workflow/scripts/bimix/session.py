@@ -168,6 +168,9 @@ def train(
     if "optimizer" in state:
         optimizer.load_state_dict(state.pop("optimizer"))
     if session.compiled:
+        # Accelerate's autocast is another object in each run: a compiled pass of the run before never serves again, but
+        # counts towards the limit past which torch goes on uncompiled
+        torch.compiler.reset()
         plain.compile(dynamic=False)
     model, optimizer = accelerator.prepare(plain, optimizer)
     own_rows = -(-recipe.batch_rows // accelerator.num_processes)
