@@ -39,6 +39,7 @@ def test_every_published_column_becomes_a_mixture_with_all_its_digits(tmp_path: 
     assert len(rows) == domains
     names = [row["domain"] for row in rows]
     assert {"baseline", "doremi", "se", "ce", "je", "vne"} < set(rows[0])
+    assert {"pile": "regmix", "slimpajama": "doge"}[table] in rows[0]
     for column in list(rows[0])[1:]:
         out = tmp_path / f"{column}.json"
         flags = ["--table", str(PUBLISHED / f"{table}.csv"), "--column", column, "--domains", *names, "--out", str(out)]
