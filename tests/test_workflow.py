@@ -87,6 +87,15 @@ def test_a_swarm_is_trained_for_the_mixtures_that_need_one(workplace: Path) -> N
     assert planned(workplace)["train_swarm"] == 3
 
 
+def test_epochs_of_an_optimum_from_a_swarm_are_those_of_the_run_to_be_made_good(workplace: Path) -> None:
+    changed(workplace, lambda config: config["datasets"]["demo"]["optimum"].update(max_epochs=4))
+    done = call(workplace, "results/demo/mixtures/transfer_swarm.json", "-n", "-p")
+    # 800 updates of 8 rows of 128 tokens, not the swarm's 50
+    assert "[ 819200 = none ] || echo --run-tokens 819200" in done.stdout
+    done = call(workplace, "results/demo/mixtures/bimix.json", "-n", "-p")
+    assert "[ none = none ]" in done.stdout
+
+
 def fewer(config: dict, mixture: str, runs: int) -> None:
     """A demo that compares a mixture found with a swarm of so many runs."""
     config["datasets"]["demo"]["compare"]["mixtures"].append(mixture)

@@ -163,6 +163,7 @@ rule optimize_mixture:
         lower=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("lower", {})),
         upper=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("upper", {})),
         max_epochs=lookup("datasets/{dataset}/optimum/max_epochs", within=config, default="inf"),
+        run_tokens=optimum_run_tokens,
     shell:
         r"""
         python workflow/scripts/optimize_mixture.py \
@@ -173,6 +174,7 @@ rule optimize_mixture:
             --upper {params.upper:q} \
             --max-epochs {params.max_epochs:q} \
             --tokens {input.tokens:q} \
+            $([ {params.run_tokens} = none ] || echo --run-tokens {params.run_tokens}) \
             --out {output.mixture:q} \
             2>{log:q}
         """

@@ -126,6 +126,18 @@ def optimum_coefficients(wildcards):
     return f"results/{wildcards.dataset}/laws/{model}/{law}/{group}/coefficients.json"
 
 
+def optimum_run_tokens(wildcards):
+    """Tokens of the run in which an optimum keeps to a number of epochs: that of `optimum`, which no run of a swarm is.
+
+    none: they follow from the losses that the law was fitted to.
+    """
+    if not from_swarm(wildcards.dataset, wildcards.optimised):
+        return "none"
+    block = DATASETS[wildcards.dataset]
+    rows = block["training"][block["optimum"]["model"]]["batch_rows"]
+    return block["optimum"]["step"] * rows * block["sequence_length"]
+
+
 def optimum_tokens(wildcards):
     """The table of the tokens there are: RegMix simulates mixtures around their shares."""
     block = DATASETS[wildcards.dataset]
