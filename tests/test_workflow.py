@@ -1,6 +1,8 @@
 """The workflow as its users meet it: what `snakemake -n` plans, what a wrong config says, what a change repeats."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -201,6 +203,23 @@ def test_the_plan_has_the_runs_that_snakemake_plans(workplace: Path) -> None:
     # the swarm's runs are trained sixteen to a job
     assert runs["methods"] == jobs["pretrain_model"] - runs["summary"] + jobs["train_doremi"] + jobs["train_doge"] + 32
     assert "| pretraining | tiny" in done.stdout + done.stderr
+
+
+def test_a_mixture_pays_for_the_mixtures_that_it_was_found_with(workplace: Path) -> None:
+    def nested(config):
+        config["datasets"]["demo"]["groups"]["entropy"] = ["se", "ce", "je", "doge"]
+        reweighted(config, reference="bimix", doremi={"rounds": 1})
+
+    changed(workplace, nested)
+    done = call(workplace, "results/demo/tables/methods.csv", "-n", "-p")
+    searches = json.loads(re.search(r"--searches '(\{.*?\})'", done.stdout)[1])
+    runs = {f"results/demo/runs/tiny/{name}/run.json" for name in ("se", "ce", "je", "doge")}
+    doge = {"results/demo/reweighting/tiny/doge/run.json"}
+    assert searches["baseline"] == searches["ce"] == []
+    assert set(searches["doge"]) == doge and set(searches["bimix"]) == runs | doge
+    own = {"results/demo/reweighting/tiny/doremi/1/run.json", "results/demo/runs/tiny/bimix/run.json"}
+    assert set(searches["doremi"]) == own | runs | doge and len(searches["doremi"]) == 7
+    assert searches["regmix"] == searches["transfer_swarm"] == ["results/demo/swarm/tiny/runs.parquet"]
 
 
 FAKE_APPTAINER = """#!/bin/bash

@@ -1,14 +1,23 @@
 # What mixtures are found with, for the plan of costs before and the price list after.
 
 
-def searched_with(dataset, mixture):
-    """Trainings that a mixture is found with, each as (what, model, recipe, name)."""
+def searched_with(dataset, mixture, found_with=()):
+    """Trainings that a mixture is found with, each as (what, model, recipe, name), and those that their own mixtures are.
+
+    `found_with`: the mixtures on the way here; one that is found with itself is left to Snakemake, which says so.
+    """
     block = config["datasets"][dataset]
+    if mixture in found_with:
+        return []
+    way = (*found_with, mixture)
     if mixture in REWEIGHTING:
         settings = block["reweighting"]
         model, recipe = settings["model"], block["training"][settings["model"]]
         proxy = (mixture, model, recipe | settings.get("training", {}), mixture)
-        return [proxy, ("pretraining", model, recipe, settings["reference"])] if mixture == "doremi" else [proxy]
+        if mixture != "doremi":
+            return [proxy]
+        reference = settings["reference"]
+        return [proxy, ("pretraining", model, recipe, reference), *searched_with(dataset, reference, way)]
     if mixture.removesuffix("_swarm") not in LAWS:
         return []
     model, _, group, _ = optimum_source(SimpleNamespace(dataset=dataset, optimised=mixture))
@@ -16,7 +25,8 @@ def searched_with(dataset, mixture):
     if group == "swarm":
         recipe = recipe | block["swarm"].get("training", {})
         return [("swarm", model, recipe, name) for name in block["groups"]["swarm"]]
-    return [("pretraining", model, recipe, run[0]) for run in runs_of(dataset, model, group)]
+    runs = [("pretraining", model, recipe, run[0]) for run in runs_of(dataset, model, group)]
+    return runs + [run for name in block["groups"][group] for run in searched_with(dataset, name, way)]
 
 
 def trained_for(dataset, model, group):
@@ -76,21 +86,22 @@ def planned_runs(wildcards):
     return json.dumps(list(rows.values()), sort_keys=True)
 
 
+def reports_of(dataset, what, model, name):
+    """Files that say what a training of `searched_with` cost; of DoReMi those of all rounds and of their references."""
+    folder = f"results/{dataset}"
+    if what == "swarm":
+        return [f"{folder}/swarm/{model}/runs.parquet"]
+    if what == "pretraining":
+        return [f"{folder}/runs/{model}/{name}/run.json"]
+    rounds = reweighting_folders(SimpleNamespace(dataset=dataset, reweighted=name))
+    references = [f"{folder}/runs/{model}/doremi_round{number}/run.json" for number in range(1, len(rounds))]
+    return [f"{own}/run.json" for own in rounds] + references
+
+
 def search_reports(wildcards):
-    """{mixture: files that say what the runs cost that it was found with} for the price list."""
+    """{mixture: files that say what the runs cost that it was found with} for the price list; no run is paid for twice."""
     dataset, files = wildcards.dataset, {}
     for mixture in DATASETS[dataset]["groups"]["methods"]:
-        own = SimpleNamespace(dataset=dataset, reweighted=mixture, optimised=mixture)
-        runs = searched_with(dataset, mixture)
-        if mixture in REWEIGHTING:
-            files[mixture] = [f"{folder}/run.json" for folder in reweighting_folders(own)]
-            references = [run[3] for run in runs[1:]]
-            references += [f"doremi_round{number + 1}" for number in range(len(files[mixture]) - 1)]
-            files[mixture] += [
-                f"results/{dataset}/runs/{runs[0][1]}/{name}/run.json" for name in references if runs[1:]
-            ]
-        elif runs and runs[0][0] == "swarm":
-            files[mixture] = [f"results/{dataset}/swarm/{runs[0][1]}/runs.parquet"]
-        else:
-            files[mixture] = [f"results/{dataset}/runs/{model}/{name}/run.json" for _, model, _, name in runs]
+        runs = [(what, model, name) for what, model, _, name in searched_with(dataset, mixture)]
+        files[mixture] = list(dict.fromkeys(file for run in runs for file in reports_of(dataset, *run)))
     return files
