@@ -1,9 +1,12 @@
 """What trainings will cost: against the same sums by hand, and against what Snakemake plans."""
 
+from types import SimpleNamespace
+
 import polars as pl
 import pytest
 
-from bimix.budget import Device, cost, run_flops, with_totals
+from bimix.budget import Device, cost, run_flops, search_factor, with_totals
+from bimix.doge import Targets, extra_flops
 from bimix.model import Shape
 from bimix.training import Recipe
 
@@ -69,3 +72,13 @@ def test_searches_cost_what_they_do_beside_pretraining() -> None:
     assert plain < row["doge"]["flops_per_run"] < 1.001 * plain
     assert row["swarm"]["flops_per_run"] == plain
     assert row["swarm"]["storage_gb"] == 0
+
+
+def test_the_plan_of_doge_is_what_its_report_counts() -> None:
+    session = SimpleNamespace(domains=["x"] * 22, train=SimpleNamespace(row_length=1024), shape=SHAPE, recipe=RECIPE)
+    plain = RECIPE.steps * RECIPE.batch_rows * 1024 * SHAPE.flops_per_token(1024)
+    for targets in (0, 5):
+        store = SimpleNamespace(domains=["y"] * targets)
+        more = extra_flops(session, Targets(store, rows=24) if targets else None)  # 512 rows of 22 domains
+        factor = search_factor("doge", SHAPE, RECIPE, 1024, 22, targets)
+        assert factor == pytest.approx(1 + more / plain, rel=1e-12)

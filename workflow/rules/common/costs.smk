@@ -58,6 +58,7 @@ def planned_runs(wildcards):
     }
     needs["summary"].append((block["compare"]["model"], "compare"))
     asked, earlier = set(), 0
+    targets = block.get("reweighting", {}).get("targets", {}).get("domains", [])
     if "downstream" in block:
         needs["summary"].append((block["downstream"]["model"], "compare"))
         asked = {run[0] for run in runs_of(dataset, block["downstream"]["model"], "compare")}
@@ -77,6 +78,7 @@ def planned_runs(wildcards):
                     "runs": 0,
                     "done": 0,
                     "kept": 0,
+                    "targets": len(targets) if what == "doge" else 0,
                 }
                 row = rows.setdefault((needed_for, what, model), row)
                 row["runs"] += 1

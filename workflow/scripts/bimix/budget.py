@@ -46,16 +46,18 @@ def run_flops(shape: Shape, recipe: Recipe, sequence_length: int, domains: int) 
     return rows * sequence_length * shape.flops_per_token(sequence_length)
 
 
-def search_factor(what: str, shape: Shape, recipe: Recipe, sequence_length: int, domains: int) -> float:
+def search_factor(what: str, shape: Shape, recipe: Recipe, sequence_length: int, domains: int, targets: int) -> float:
     """FLOPs of a kind of training over those of plain pretraining.
 
-    doremi: the reference's forward pass beside the proxy; doge: all inner products of m domains' gradients and their sum.
+    doremi: the reference's forward pass beside the proxy; doge: the rows of its `targets` elsewhere, all inner products of
+    the gradients of m domains and of these, and the domains' sum.
     """
     if what == "doremi":
         return 4 / 3
     if what == "doge":
         step = recipe.batch_rows * sequence_length * shape.flops_per_token(sequence_length)
-        return 1 + 2 * shape.parameters * (domains**2 + domains) / step
+        read = targets * -(-recipe.batch_rows // domains) / recipe.batch_rows
+        return 1 + read + 2 * shape.parameters * ((domains + targets) ** 2 + domains) / step
     return 1.0
 
 
@@ -78,13 +80,14 @@ def cost(
     device: Device,
     devices: int,
     kept: int = 0,
+    targets: int = 0,
 ) -> tuple:
     """One row of SCHEMA for `runs` equal runs, `done` of which have ended.
 
-    `kept` weights of earlier steps stay on the disk, of all runs together.
+    `kept` weights of earlier steps stay on the disk, of all runs together. `targets` are those of DoGE elsewhere.
     """
     flops = run_flops(shape, recipe, sequence_length, domains)
-    flops *= search_factor(what, shape, recipe, sequence_length, domains)
+    flops *= search_factor(what, shape, recipe, sequence_length, domains, targets)
     hours = flops / (device.flops * device.utilisation) / 3600
     return (
         needed_for,
