@@ -30,6 +30,7 @@ CONFIG = """
 run: [mini]
 models:
   wide: {shape: {layers: 1, width: 16, heads: 2}, launch: {nodes: 1, gpus: 8, threads: 8, micro_batch: 4, loss_chunk: all, compile: "no"}}
+  both: {shape: {layers: 1, width: 16, heads: 2}, launch: {nodes: 2, gpus: 8, threads: 8, micro_batch: 4, loss_chunk: all, compile: "no"}}
   slim: {shape: {layers: 1, width: 16, heads: 2}, launch: {nodes: 1, gpus: 0, threads: 1, micro_batch: 4, loss_chunk: all, compile: "no"}}
 datasets:
   mini:
@@ -48,6 +49,7 @@ datasets:
     training:
       slim: &recipe {recipe: demo, steps: 2500, batch_rows: 4, evaluate_every: 250, validation_rows: 4}
       wide: *recipe
+      both: *recipe
     groups: {all: [plain]}
     optimum: {model: slim, group: all, step: 2500}
     held_out: []
@@ -311,6 +313,36 @@ def test_eight_gpus_of_the_model_are_asked_for_on_one_node_and_an_interrupt_canc
     assert re.search(r"TresPerJob=gres[:/]gpu:a100:8\b", asked)
     assert re.search(r"NumNodes=1(-1)? NumCPUs=8 NumTasks=1 ", asked)
     wait_until(lambda: f"{job}{own}CANCELLED" in cluster.call(*named), "the job cancelled")
+
+
+STUBS = {
+    "nvidia-smi": 'case $1 in *compute*) ;; *) for n in {0..7}; do echo "$n, $SLURMD_NODENAME-$n"; done;; esac',
+    "accelerate": 'printf "%s\\n" "$CUDA_VISIBLE_DEVICES" "$@" >"$0.$SLURMD_NODENAME"; exit 1',
+}
+
+
+@pytest.mark.slow
+def test_a_run_on_two_nodes_has_a_launcher_on_each(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:
+    """Up to the launchers, which only note how they were called: there are no GPUs, and one address for all nodes."""
+    shutil.copytree(undisturbed, tmp_path / "w")
+    profile = yaml.safe_load((tmp_path / "w" / PROFILE).read_text())
+    own = profile["set-resources"]["pretrain_model"]
+    del own["gres"]
+    own |= {"slurm_partition": "pair", "mpi": "srun", "tasks": 2, "tasks_per_gpu": 0}
+    (tmp_path / "w" / PROFILE).write_text(yaml.safe_dump(profile))
+    (tmp_path / "bin").mkdir()
+    for name, script in STUBS.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{script}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    environment = cluster.environment | {"PATH": f"{tmp_path}/bin:{cluster.environment['PATH']}"}
+    arguments = (losses("plain", "both"), *ON_CLUSTER, "--retries", "0")
+    assert snakemake(tmp_path / "w", *arguments, environment=environment).wait(LIMIT) == 1
+    for rank, node in enumerate(("gpu3", "gpu4")):
+        devices, *called = (tmp_path / f"bin/accelerate.{node}").read_text().splitlines()
+        assert devices.split(",") == [f"{node}-{number}" for number in range(8)]
+        flags = dict(pairwise(called))
+        assert (flags["--machine_rank"], flags["--num_machines"], flags["--num_processes"]) == (str(rank), "2", "16")
+        assert flags["--main_process_ip"] == "gpu3" and int(flags["--main_process_port"]) >= 20000
 
 
 def test_two_attempts_at_once_would_be_noticed() -> None:

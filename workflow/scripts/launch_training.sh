@@ -20,11 +20,11 @@ fi
 launch=("${claim[@]}" accelerate launch)
 meeting=(--main_process_port 0)
 if [ "$nodes" -gt 1 ]; then
-    # one launcher on each node
-    launch=(srun --nodes "$nodes" --ntasks "$nodes" --ntasks-per-node 1
-        "${claim[@]}" bash -c 'exec accelerate launch --machine_rank "$SLURM_NODEID" "$@"' launch)
-    meeting=(--main_process_ip "$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)"
-        --main_process_port $((20000 + SLURM_JOB_ID % 20000)))
+    # one launcher on each node; which nodes these are only a task of srun is told, where the executor has hidden it from us
+    launch=(srun --nodes "$nodes" --ntasks "$nodes" --ntasks-per-node 1 --cpus-per-task "$threads"
+        "${claim[@]}" bash -c 'exec accelerate launch --machine_rank "$SLURM_NODEID" \
+            --main_process_ip "$(scontrol show hostnames "$SLURM_STEP_NODELIST" | head -n 1)" "$@"' launch)
+    meeting=(--main_process_port $((20000 + SLURM_JOB_ID % 20000)))
 fi
 cpu=()
 [ "$gpus" -gt 0 ] || cpu=(--cpu)
