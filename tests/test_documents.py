@@ -55,6 +55,12 @@ def test_bad_record_has_its_reason(raw, reason):
     assert rejection.value.reason == reason
 
 
+@pytest.mark.parametrize("meta", ["", "no JSON", "[" * 100_000, "[]"])
+def test_a_string_that_is_no_object_has_no_fields(meta):
+    with pytest.raises(Rejected, match=r"no field 'meta\.set'"):
+        lookup_field({"meta": meta}, "meta.set")
+
+
 @pytest.mark.parametrize("meta", [{"set": {"name": "PileA"}}, json.dumps({"set": {"name": "PileA"}})])
 def test_dotted_field_may_pass_through_a_json_string(meta):
     assert lookup_field({"meta": meta}, "meta.set.name") == "PileA"

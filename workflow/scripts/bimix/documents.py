@@ -38,7 +38,7 @@ def lookup_field(record: object, name: str) -> object:
         if isinstance(value, str):
             try:
                 value = json.loads(value)
-            except ValueError:
+            except (ValueError, RecursionError):
                 value = None
         if not isinstance(value, dict) or key not in value:
             raise Rejected("missing field", f"the record has no field {name!r}; set text_field and domain_field")
