@@ -284,6 +284,11 @@ def test_a_list_of_files_may_be_a_file(workplace: Path) -> None:
     (workplace / "raw/files.txt").write_text("")
     done = call(workplace, "results/mine/entropy.csv", "-n")
     assert "corpus/train: no file matches '@raw/files.txt'" in done.stdout + done.stderr
+    (workplace / "raw/files.txt").write_text("raw/part0/file0.jsonl\t40 kB")
+    done = call(workplace, "results/mine/entropy.csv", "-n")
+    assert (
+        "corpus/train: 'raw/files.txt' cannot be read as a list of files (invalid literal" in done.stdout + done.stderr
+    )
 
 
 @pytest.mark.parametrize(

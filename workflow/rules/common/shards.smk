@@ -6,8 +6,7 @@ def raw_files(dataset, split, patterns):
     target = config["datasets"][dataset]["corpus"]["shard_megabytes"] * 10**6
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         if pattern.startswith("@"):
-            entries = [line.split("\t") for line in Path(pattern[1:]).read_text().splitlines() if line]
-            found = [(path, int(size[0]) if size else target) for path, *size in entries]
+            found = list_files_of(dataset, split, Path(pattern[1:]), target)
             folder = os.path.commonprefix([os.path.dirname(path) + "/" for path, _ in found])
             folder = folder[: folder.rfind("/") + 1]
         elif not has_wildcards(pattern):
@@ -23,6 +22,15 @@ def raw_files(dataset, split, patterns):
         if not found:
             refuse(f"datasets/{dataset}/corpus/{split}", f"no file matches {pattern!r}.")
         yield from ((name_file(path, folder), path, size) for path, size in found)
+
+
+def list_files_of(dataset, split, path, size):
+    """Files (path, bytes) that a list names, one to a line; `size` of those without a number after a tab."""
+    try:
+        entries = [line.partition("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
+        return [(name, int(given) if tab else size) for name, tab, given in entries]
+    except (OSError, ValueError) as error:
+        refuse(f"datasets/{dataset}/corpus/{split}", f"{str(path)!r} cannot be read as a list of files ({error}).")
 
 
 def has_wildcards(pattern):
