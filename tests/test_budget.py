@@ -1,10 +1,14 @@
 """What trainings will cost: against the same sums by hand, and against what Snakemake plans."""
 
+import json
+from dataclasses import asdict
+from pathlib import Path
 from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
+import plan_runs
 from bimix.budget import Device, cost, run_flops, search_factor, with_totals
 from bimix.doge import Targets, extra_flops
 from bimix.model import Shape
@@ -82,3 +86,21 @@ def test_the_plan_of_doge_is_what_its_report_counts() -> None:
         more = extra_flops(session, Targets(store, rows=24) if targets else None)  # 512 rows of 22 domains
         factor = search_factor("doge", SHAPE, RECIPE, 1024, 22, targets)
         assert factor == pytest.approx(1 + more / plain, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "what", "devices"), [(8, "pretraining", 16), (8, "swarm", 1), (0, "pretraining", 8), (0, "swarm", 4)]
+)
+def test_a_part_of_a_swarm_has_one_gpu_or_the_threads_of_one_node(
+    tmp_path: Path, gpus: int, what: str, devices: int
+) -> None:
+    model = {"shape": {"layers": 2, "width": 64, "heads": 2}, "launch": {"nodes": 2, "gpus": gpus, "threads": 4}}
+    runs = {"needed_for": "methods", "what": what, "model": "a", "runs": 3, "done": 1, "kept": 0, "targets": 0}
+    hardware = {kind: asdict(A100) for kind in ("gpu", "cpu")}
+    flags = {"runs": [runs | {"recipe": asdict(RECIPE)}], "models": {"a": model}, "hardware": hardware}
+    arguments = [word for name, value in flags.items() for word in (f"--{name}", json.dumps(value))]
+    arguments += ["--vocabulary", "2048", "--sequence-length", "1024", "--domains", "22"]
+    plan_runs.main([*arguments, "--out", str(tmp_path / "plan.csv")])
+    row = pl.read_csv(tmp_path / "plan.csv").row(0, named=True)
+    assert row["devices_per_run"] == devices
+    assert row["device_hours_left"] == pytest.approx(2 * devices * row["hours_per_run"])

@@ -64,8 +64,9 @@ def main(argv: list[str] | None = None) -> None:
         model = options.models[entry["model"]]
         launch = model["launch"]
         kind, devices = ("gpu", launch["gpus"]) if launch["gpus"] else ("cpu", launch["threads"])
-        if entry["what"] == "swarm":  # each part of it has one device
-            devices = 1
+        devices *= launch["nodes"]
+        if entry["what"] == "swarm":  # each part of it is on one node, on one GPU where there are any
+            devices = 1 if launch["gpus"] else launch["threads"]
         rows.append(
             cost(
                 entry["needed_for"],
@@ -78,7 +79,7 @@ def main(argv: list[str] | None = None) -> None:
                 options.sequence_length,
                 options.domains,
                 Device(**options.hardware[kind]),
-                devices * launch["nodes"],
+                devices,
                 entry["kept"],
                 entry["targets"],
             )
