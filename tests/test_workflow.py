@@ -186,6 +186,14 @@ def test_questions_are_asked_where_a_dataset_has_tasks(workplace: Path) -> None:
     assert not [name for name in planned(workplace) if "answers" in name]
 
 
+@pytest.mark.parametrize("profile", ["slurm", "gpus"])
+def test_a_profile_plans_what_comes_after_an_optimised_mixture_that_is_held_out(workplace: Path, profile: str) -> None:
+    """On a cluster jobs go in groups: none may hold jobs both before and after a training."""
+    changed(workplace, lambda config: config["datasets"]["demo"]["groups"]["held_out"].append("bimix"))
+    jobs = planned(workplace, "--workflow-profile", f"workflow/profiles/{profile}")
+    assert jobs["pretrain_model"] == 11
+
+
 def test_the_conda_environments_hold_the_pins_of_the_requirements() -> None:
     pins = {line.split(";")[0].strip() for line in (ROOT / "envs/requirements.txt").read_text().splitlines()}
     for name in ("torch", "analysis"):
