@@ -6,8 +6,10 @@ set -euo pipefail
 gpus=$1 nodes=$2 threads=$3 runtime=$4
 shift 4
 
-# SIGTERM is the training's own: it saves its state and ends, while this shell and the launcher wait for it
+# SIGTERM is the training's own: it saves its state and ends, while this shell and the launcher wait for it. Of several
+# processes the launcher would take it, and kill them 30 seconds later.
 trap '' TERM
+export PET_SIGNALS_TO_HANDLE=SIGINT,SIGHUP,SIGQUIT
 local_gpus=$((gpus / nodes))
 local_processes=$((local_gpus > 1 ? local_gpus : 1))
 processes=$((local_processes * nodes))

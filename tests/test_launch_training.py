@@ -1,0 +1,56 @@
+"""The launcher of trainings: what a signal does to several processes of one run."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from slurm_cluster import wait_until
+
+ROOT = Path(__file__).parents[1]
+TRAINING = """
+import os, signal, sys, time
+from pathlib import Path
+out = Path(sys.argv[1]) / os.environ["RANK"]
+signal.signal(signal.SIGTERM, lambda *_: out.open("a").write("asked to stop\\n"))
+(out.parent / f"{out.name}.begun").write_text(str(os.getpid()))
+(out.parent / f"{out.name}.begun").rename(out.parent / f"{out.name}.process")
+while not out.exists():
+    time.sleep(0.1)
+time.sleep(3)  # the state is saved
+out.open("a").write("saved\\n")
+sys.exit(75)
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_are_asked_to_stop_are_left_the_time_they_take(tmp_path: Path) -> None:
+    """The launcher neither ends nor signals them a second time: after 30 seconds it would kill them."""
+    (tmp_path / "training.py").write_text(TRAINING)
+    (tmp_path / "bin").mkdir()
+    smi = tmp_path / "bin/nvidia-smi"
+    smi.write_text(f"#!/bin/sh\ncase $1 in *compute*) ;; *) echo 0, {tmp_path}-0; echo 1, {tmp_path}-1;; esac\n")
+    smi.chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    environment.pop("CUDA_VISIBLE_DEVICES", None)
+    command = ["bash", "workflow/scripts/launch_training.sh", "2", "1", "2", "0", str(tmp_path / "training.py")]
+    with (tmp_path / "log").open("w") as log:
+        launched = subprocess.Popen(
+            [*command, str(tmp_path)], cwd=ROOT, env=environment, stderr=log, start_new_session=True
+        )
+    try:
+        files = [tmp_path / f"{rank}.process" for rank in range(2)]
+        wait_until(lambda: all(file.exists() for file in files), "two processes", 120)
+        # a cluster signals every process of a job; those that train have sessions of their own
+        os.killpg(launched.pid, signal.SIGTERM)
+        for file in files:
+            os.kill(int(file.read_text()), signal.SIGTERM)
+        assert launched.wait(120) != 0
+    finally:
+        if launched.poll() is None:
+            os.killpg(launched.pid, signal.SIGKILL)
+            launched.wait()
+    assert [(tmp_path / str(rank)).read_text().splitlines()[:2] for rank in range(2)] == [
+        ["asked to stop", "saved"]
+    ] * 2
