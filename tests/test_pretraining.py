@@ -17,7 +17,8 @@ import tiny_run
 from slurm_cluster import wait_until
 from tiny_run import SHAPE
 
-from bimix import checkpoints
+import pretrain_model
+from bimix import checkpoints, session
 
 SCRIPT = Path(__file__).parents[1] / "workflow/scripts/pretrain_model.py"
 RECIPE = tiny_run.RECIPE | {"steps": 60}
@@ -202,6 +203,17 @@ def test_a_gpu_that_is_not_there_is_no_reason_to_train_on_the_cpu(corpus: Path, 
     )
     assert done.returncode == 1
     assert "GPUs were asked for but torch sees none" in done.stderr
+
+
+def test_long_ways_between_evaluations_are_saved_by_time(
+    corpus: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr(session, "SAVE_SECONDS", -1.0)
+    pretrain_model.main(command(corpus, tmp_path, steps=60)[2:])
+    lines = [json.loads(line) for line in (tmp_path / "state/attempts.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines if line["event"] == "saved"] == list(range(1, 61))
+    assert same_results(tmp_path, undisturbed)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ free GPUs, among those of CUDA_VISIBLE_DEVICES where it is set -> CUDA_VISIBLE_D
 import argparse
 import os
 import random
+import signal
 import sys
 import time
 from pathlib import Path
@@ -22,6 +23,9 @@ def main(argv: list[str] | None = None) -> int:
             f"{options.count} GPUs are asked for but {len(allowed)} can be seen here ({', '.join(allowed)})."
         )
     said = False
+    ignored = signal.signal(
+        signal.SIGTERM, signal.SIG_DFL
+    )  # launch_training.sh ignores it; while this waits, it ends it
     while True:
         busy = busy_devices()
         claimed = claim(options.locks, [device for device in allowed if device not in busy], options.count)
@@ -34,6 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     locks, devices = claimed
     # standard input is the one open file that every launcher hands on to the processes that compute
     os.dup2(locks, 0)
+    signal.signal(signal.SIGTERM, ignored)
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(devices)
     os.execvp(options.command[0], options.command)
 

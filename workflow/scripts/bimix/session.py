@@ -28,6 +28,7 @@ from bimix.training import Batch, Recipe, Watch, ahead, batches, build_optimizer
 STOPPED = 75  # exit status, the sysexits code for "try again": the state is saved, the run is not finished
 PROGRESS_SECONDS = 10
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # updates between two looks at the device, each of which waits for it
+SAVE_SECONDS = 1800  # a node that dies costs so much at most, where evaluations are further apart
 LOG_EVERY = 16  # updates between two points of a curve in TensorBoard
 
 
@@ -192,7 +193,11 @@ def train(
     def seconds() -> float:
         return state["seconds"] + time.monotonic() - begun
 
+    saved_at = time.monotonic()
+
     def save() -> None:
+        nonlocal saved_at
+        saved_at = time.monotonic()
         if accelerator.is_main_process:
             parts = {"model": plain.state_dict(), "optimizer": optimizer.optimizer.state_dict()}
             checkpoints.save(folder, state | parts | {"method": advance.state_dict(), "seconds": seconds()})
@@ -242,7 +247,7 @@ def train(
             session.say(f"step {step}: average validation loss {sum(losses) / len(losses):.4f}")
             if evaluated is not None and accelerator.is_main_process:
                 evaluated(step, plain)
-        if recipe.evaluates(step) or stop:
+        if recipe.evaluates(step) or stop or time.monotonic() - saved_at > SAVE_SECONDS:
             save()
         if stop and step < recipe.steps:
             session.say(f"Stopped at step {step} with the state saved; start again to go on.")
