@@ -5,6 +5,7 @@ date is left out, and lengths are measured with the font that Matplotlib brings 
 """
 
 import math
+import textwrap
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,7 @@ OTHERS = ["#332288", "#117733", "#AA4499", "#44AA99", "#B8860B", "#7A5195", "#A0
 OTHER_MARKERS = ["d", "8", "D"]
 
 MOST = 40  # entries of the legend in one group
+LETTER = 0.065  # inches that a letter of the legend's title takes
 SETTINGS = {
     "figure.constrained_layout.h_pad": 0.05,
     "figure.constrained_layout.w_pad": 0.05,
@@ -178,7 +180,7 @@ def key(figure: Figure, rows: list[list[Line2D]], title: str) -> None:
         cells.pop()
     figure.legend(
         handles=[handle for column in range(wide) for handle in cells[column::wide]],  # Matplotlib fills columns
-        title=title,
+        title="\n".join(textwrap.fill(line, int(figure.get_figwidth() / LETTER)) for line in title.splitlines()),
         loc="outside upper center",
         ncols=wide,
         title_fontsize=8.5,
