@@ -6,12 +6,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partialmethod
 from pathlib import Path
 
 import polars as pl
 import pytest
 import torch
+from accelerate.state import AcceleratorState
 from tiny_run import RECIPE, SHAPE
 
 import train_swarm
@@ -50,6 +52,15 @@ def execute(arguments: list[str], expected: int = 0) -> str:
     return finished.stderr
 
 
+@pytest.fixture
+def new_accelerator() -> Iterator[None]:
+    """One precision holds for all of a process: forget that of the tests before, and leave none to those after."""
+    AcceleratorState._reset_state(reset_partial_state=True)
+    yield
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+@pytest.mark.usefixtures("new_accelerator")
 def test_no_run_of_a_part_is_left_uncompiled(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # under autocast five runs of two passes each are more than torch compiles of one function before it gives up
     monkeypatch.setattr(torch._dynamo.config, "fail_on_recompile_limit_hit", True)
