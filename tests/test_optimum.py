@@ -130,3 +130,27 @@ def test_a_domain_that_did_not_answer_keeps_the_least_proportion_seen():
     assert np.isfinite(predict(document, shares[None, :], np.array([30]))).all()
     shares = optimum(document, 30, None, *run_bounds(document, 30, upper={"c": 0.1}))
     assert np.allclose(shares, [0.45, 0.45, 0.1])
+
+
+def test_in_the_law_with_transfer_a_domain_answers_for_those_it_helps():
+    def law(alpha, helped):
+        """Coefficients of a domain c that is like a and b but for its alpha, and helps a by `helped`."""
+        terms = {name: {"A": 1.0, "alpha": 0.1, "transfer": dict.fromkeys("abc", 0.0) | {name: 1.0}} for name in "abc"}
+        terms["a"]["transfer"]["c"], terms["c"]["alpha"] = helped, alpha
+        return {name: {"terms": [term], "gamma": 1.0, "B": 20.0, "beta": 0.4, "C": 2.0} for name, term in terms.items()}
+
+    document = {
+        "law": "transfer",
+        "domains": ["a", "b", "c"],
+        "loss_domains": ["a", "b", "c"],
+        "steps": [10, 20, 30],
+        "proportions_seen": {domain: {"min": 0.2, "max": 0.5} for domain in "abc"},
+        "tokens_per_step": None,
+    }
+    for alpha, helped, floor in ((0.0, 0.0, 0.2), (0.0, 0.3, 0.0), (0.1, 0.0, 0.0)):
+        full = document | {"coefficients": law(alpha, helped)}
+        lower, upper = run_bounds(full, 30)
+        assert lower.tolist() == [0.0, 0.0, floor]
+        shares = optimum(full, 30, None, lower, upper)
+        if floor:
+            assert np.allclose(shares, [0.4, 0.4, 0.2], atol=1e-4)

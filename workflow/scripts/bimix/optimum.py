@@ -167,7 +167,7 @@ def feasible_bounds(domains, lower=None, upper=None, max_epochs=None, tokens=Non
 def run_bounds(document, step, lower=None, upper=None, max_epochs=None, tokens=None, run_tokens=None):
     """The bounds of `feasible_bounds` for a run of `step` steps; max_epochs None or infinite: any number of epochs.
 
-    A domain whose own alpha was fitted as 0 keeps the least proportion that was seen, unless `lower` names it: the data
+    A domain to which no loss answered (`unanswered`) keeps the least proportion that was seen, unless `lower` names it: the data
     did not tell what it needs, which is no reason to drop it.
 
     `run_tokens`: of the run; without it the step times the tokens per step of the fitted runs. Errors: max_epochs without the
@@ -191,8 +191,14 @@ def run_bounds(document, step, lower=None, upper=None, max_epochs=None, tokens=N
 
 
 def unanswered(document) -> list[str]:
-    """Training domains whose loss did not answer to their own proportion in the fitted runs: alpha 0 in bimix's law."""
-    return [domain for domain, values in document["coefficients"].items() if values.get("alpha") == 0]
+    """Domains to which no loss answered in the fitted runs: alpha 0 in bimix's law, in transfer's at every term they are in."""
+    answered, known = set(), []
+    for domain, values in document["coefficients"].items():
+        own = [{"alpha": values["alpha"], "transfer": {domain: 1.0}}] if "alpha" in values else []
+        for term in values.get("terms", own):
+            known.append(domain)
+            answered.update(name for name, share in term["transfer"].items() if share > 0 and term["alpha"] > 0)
+    return [domain for domain in dict.fromkeys(known) if domain not in answered]
 
 
 def transfer_optimum(document, step, target, lower, upper) -> np.ndarray:
