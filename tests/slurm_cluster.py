@@ -152,6 +152,14 @@ class Cluster:
         for number in self.processes(node):
             os.kill(number, signal.SIGKILL)
 
+    def mend_nodes(self) -> None:
+        """Start the daemons of nodes that are down and wait until all nodes are idle."""
+        states = ("sinfo", "-h", "-N", "-o", "%N %T")
+        for node in {line.split()[0] for line in self.call(*states).splitlines() if "down" in line}:
+            self.start_node(node)
+            self.call("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        wait_until(lambda: {line.split()[1] for line in self.call(*states).splitlines()} == {"idle"}, "nodes")
+
     def call(self, *command: str, check: bool = True) -> str:
         """Standard output and error of one of Slurm's commands."""
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=self.environment, timeout=60)

@@ -324,6 +324,7 @@ STUBS = {
 @pytest.mark.slow
 def test_a_run_on_two_nodes_has_a_launcher_on_each(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:
     """Up to the launchers, which only note how they were called: there are no GPUs, and one address for all nodes."""
+    cluster.mend_nodes()  # the one that another test has lost
     shutil.copytree(undisturbed, tmp_path / "w")
     profile = yaml.safe_load((tmp_path / "w" / PROFILE).read_text())
     own = profile["set-resources"]["pretrain_model"]
