@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 import yaml
 
+from bimix.plan.sources import source_of
 from bimix.shards import read_shards
 
 ROOT = Path(__file__).parents[1]
@@ -96,6 +97,25 @@ def test_epochs_of_an_optimum_from_a_swarm_are_those_of_the_run_to_be_made_good(
     assert "[ 819200 = none ] || echo --run-tokens 819200" in done.stdout
     done = call(workplace, "results/demo/mixtures/bimix.json", "-n", "-p")
     assert "[ none = none ]" in done.stdout
+
+
+def test_snakemake_makes_each_mixture_as_the_list_of_sources_says(workplace: Path) -> None:
+    """The rules and `source_of` each know which names are whose; they must agree on every kind."""
+    (workplace / "own.json").write_text("{}")
+
+    def own(config):
+        config["datasets"]["demo"].update(mixture_files={"mine": "own.json"}, published="slimpajama")
+
+    changed(workplace, own)
+    config = yaml.safe_load((workplace / "config.yaml").read_text())
+    config["datasets"]["demo"]["groups"]["swarm"] = ["swarm_0007"]
+    names = ["baseline", "uniform", "vne", "mine", "published_doge", "swarm_0007", "doge", "doremi_round2"]
+    targets = {f"results/demo/mixtures/{name}.json": name for name in [*names, "bimix", "regmix", "transfer_swarm"]}
+    done = call(workplace, *targets, "-n")
+    assert done.returncode == 0, done.stdout + done.stderr
+    jobs = re.findall(r"^\w*rule (\w+):$(?:\n    .*)*?\n    output: (\S+)$", done.stdout, re.MULTILINE)
+    made = {targets[output]: rule for rule, output in jobs if output in targets}
+    assert made == {name: source_of(config, "demo", name).rule for name in targets.values()}
 
 
 def fewer(config: dict, mixture: str, runs: int) -> None:

@@ -1,12 +1,12 @@
-# What all chapters share: how they read the config, the constraints of the wildcards, and, in common/, functions of both.
-import hashlib
+# What all chapters share: the config checked, readers of it for params and inputs, the constraints of the wildcards. What is
+# planned by the config is in workflow/scripts/bimix/plan.
+import functools
+import inspect
 import json
-import os
 import re
 import sys
-from glob import glob
+from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 
 import yaml
 from jsonschema import Draft202012Validator
@@ -14,61 +14,15 @@ from jsonschema.exceptions import best_match
 from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
-from bimix.needs import LEAST_RUNS
-from bimix.shards import Shard, group_files, name_file, read_shards, write_shards
+from bimix.errors import InputError
+from bimix.plan import corpora, costs, runs, sources, targets
+from bimix.plan.least_runs import LEAST_RUNS
+from bimix.plan.sources import LAWS, MEASURES, REWEIGHTING, SWARM_LAWS
 
-MEASURES = ["se", "je", "ce", "vne"]
-LAWS = ["bimix", "transfer", "exponential", "regmix"]
-# Laws whose mixture comes from the swarm, where there is one; of the others {law}_swarm does.
-SWARM_LAWS = ["exponential", "regmix"]
-REWEIGHTING = ["doremi", "doge"]
-
-
-def one_of(names):
-    """A wildcard constraint that takes just these names (none: matches nothing)."""
-    return "|".join(map(re.escape, names)) or "(?!)"
-
-
-def setting(path, default=None):
-    """A function of the wildcards that gives an entry of the dataset's block.
-
-    Beside `lookup`, whose search walks the whole config each time: 3 ms for each parameter of each of 10,000 jobs.
-    """
-
-    def find(wildcards):
-        found = config["datasets"][wildcards.dataset]
-        for key in path.split("/"):
-            if default is not None and not (isinstance(found, dict) and key in found):
-                return default
-            found = found[key]
-        return found
-
-    return find
-
-
-def entry(path):
-    """A function of the wildcards that gives any entry of the config; the path may hold {wildcards}."""
-
-    def find(wildcards):
-        found = config
-        for key in path.split("/"):
-            found = found[key.format(**wildcards)]
-        return found
-
-    return find
-
-
-def as_json(path):
-    """A function of the wildcards that gives a slice of the config as JSON."""
-    find = entry(path)
-    return lambda wildcards: json.dumps(find(wildcards), sort_keys=True)
+from_swarm = functools.partial(sources.from_swarm, config)
 
 
 include: "common/config.smk"
-include: "common/shards.smk"
-include: "common/runs.smk"
-include: "common/methods.smk"
-include: "common/costs.smk"
 
 
 check_config()
@@ -78,39 +32,127 @@ for dataset in config["run"]:
 for dataset in config["datasets"]:
     complete_dataset(dataset)
 
-DATASETS = config["datasets"]
-CORPORA = {name: block for name, block in DATASETS.items() if "corpus" in block}
-TRAINED = one_of(CORPORA)
-OBSERVED = one_of(DATASETS.keys() - CORPORA.keys())
-ASKED = one_of(name for name, block in CORPORA.items() if "downstream" in block)
-PRICED = one_of(name for name, block in CORPORA.items() if "methods" in block)
-REWEIGHTED = one_of(name for name, block in CORPORA.items() if "reweighting" in block)
-TRAINED_TOKENIZERS = one_of(name for name, block in CORPORA.items() if "train" in block["tokenizer"])
-FETCHED_TOKENIZERS = one_of(name for name, block in CORPORA.items() if "train" not in block["tokenizer"])
-TRAINED_VECTORS = one_of(name for name, block in CORPORA.items() if "train" in block["vectors"])
-# A bootstrap draws among three runs or more; a learning curve leaves three of them to predict.
-INTERVAL_RUNS = 3
-# A bootstrap takes hundreds of optima: of RegMix's, each the best of 100,000 simulated mixtures, that is hours.
-RESAMPLED = [law for law in config["laws"]["optimise"] if law != "regmix"]
-LEARNING_RUNS = min(config["laws"]["learning"]["counts"]) + 3
-# A swarm's mixtures and losses come in tables of their own (swarm.smk).
-GATHERED = one_of({group for block in DATASETS.values() for group in block["groups"]} - {"swarm"})
-SWARMS = one_of(name for name, block in CORPORA.items() if "swarm" in block)
-OWN_MIXTURES = one_of({name for block in DATASETS.values() for name in block.get("mixture_files", {})})
+
+@functools.cache
+def shards(dataset):
+    """The shards of a dataset by name; the call that plans writes their manifest."""
+    return corpora.open_shards(config, dataset, workflow.is_main_process)
+
+
+def moved(dataset):
+    """A function of a round of DoReMi: its largest move, once that has run; Snakemake plans again after it."""
+    run = functools.partial(checkpoints.train_doremi.get, dataset=dataset)
+    model = config["datasets"][dataset]["reweighting"]["model"]
+    return lambda number: json.loads(Path(run(model=model, round=number).output.report).read_text())["moved"]
+
+
+def planned(function, **settings):
+    """A function of the wildcards: what `function` of bimix.plan gives for them.
+
+    Its parameters are wildcards by their names, entries of `settings`, `config`, or of the dataset its `shards` or what
+    DoReMi's rounds `moved`.
+    """
+    names = inspect.signature(function).parameters.keys() - settings.keys()
+    given = {"config": lambda _: config, "shards": shards, "moved": moved}
+
+    def find(wildcards):
+        dataset = wildcards.get("dataset")
+        try:
+            values = {name: given[name](dataset) if name in given else wildcards[name] for name in names}
+            return function(**values, **settings)
+        except InputError as error:
+            raise WorkflowError(str(error)) from error
+
+    return find
+
+
+def setting(path, default=None):
+    """A function of the wildcards that gives an entry of the dataset's block; without a default it must be there."""
+    return entry(f"datasets/{{dataset}}/{path}", default)
+
+
+def entry(path, default=None):
+    """A function of the wildcards that gives any entry of the config; the path may hold {wildcards}.
+
+    Beside `lookup`, whose search walks the whole config each time: 3 ms for each parameter of each of 10,000 jobs.
+    """
+
+    def find(wildcards):
+        found = config
+        for key in path.split("/"):
+            key = int(key) if isinstance(found, list) else key.format(**wildcards)
+            if default is not None and not (isinstance(found, dict) and key in found):
+                return default
+            found = found[key]
+        return found
+
+    return find
+
+
+def as_json(find, default=None, sort_keys=True):
+    """A function of the wildcards that gives JSON of an entry of the config, or of what another such function gives."""
+    find = entry(find, default) if isinstance(find, str) else find
+    return lambda wildcards: json.dumps(find(wildcards), sort_keys=sort_keys, default=asdict)
+
+
+def bound(key):
+    """A function of the wildcards that gives weights or bounds of the optimum as JSON, in the config's order."""
+    return as_json(f"datasets/{{dataset}}/optimum/{key}", default={}, sort_keys=False)
+
+
+def fitted(pattern, **more):
+    """Files of the model and the group that the dataset's laws are fitted to."""
+    return collect(pattern, model=setting("optimum/model"), group=setting("optimum/group"), **more)
+
+
+def shown(path, caption, category, shows):
+    """An output that the report shows, among those of its dataset."""
+    return report(
+        path,
+        caption=f"../report/{caption}.rst",
+        category=category,
+        subcategory="{dataset}",
+        labels={"shows": shows},
+    )
+
+
+def at(block, path):
+    """An entry of a dataset's block; an empty one where there is none."""
+    for key in path.split("/"):
+        block = block.get(key, {})
+    return block
+
+
+def one_of(names):
+    """A wildcard constraint that takes just these names (none: matches nothing)."""
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def names_under(path, but=()):
+    """A wildcard constraint: the names that stand at a path in any dataset's block, but for some."""
+    return one_of({name for block in config["datasets"].values() for name in at(block, path)} - set(but))
+
+
+def datasets_with(path, but=None):
+    """A wildcard constraint: the datasets whose block has an entry at a path, and none at another."""
+    blocks = config["datasets"].items()
+    return one_of(name for name, block in blocks if at(block, path) and not (but and at(block, but)))
 
 
 wildcard_constraints:
-    dataset=one_of(DATASETS),
-    domain=one_of({domain for block in CORPORA.values() for domain in block["domains"]}),
+    dataset=one_of(config["datasets"]),
+    domain=names_under("domains"),
     model=one_of([*config["models"], "observed"]),
-    group=one_of({group for block in DATASETS.values() for group in block["groups"]}),
+    group=names_under("groups"),
     law=one_of(LAWS),
     optimised=one_of([*LAWS, *(f"{law}_swarm" for law in LAWS)]),
     measure=one_of(MEASURES),
+    own=names_under("mixture_files"),
     shard=r"[^/]+",
     mixture=r"[^/@]+",
     run=r"[^/@]+(@\d+)?",
     round=r"[1-9]\d*",
+    part=r"\d+",
     reweighted=r"doremi|doge|doremi_round[1-9]\d*",
     split="train|validation",
-    task=one_of({task for block in CORPORA.values() for task in block.get("downstream", {}).get("tasks", {})}),
+    task=names_under("downstream/tasks"),

@@ -39,8 +39,8 @@ rule collect_text:
 rule train_tokenizer:
     """Train the dataset's tokenizer on its training documents."""
     input:
-        files=corpus_files,
-        held_out=published_hashes,
+        files=planned(corpora.training_inputs),
+        held_out=planned(corpora.tokenizer_hashes),
     output:
         "results/{dataset}/tokenizer.json",
     log:
@@ -48,13 +48,13 @@ rule train_tokenizer:
     benchmark:
         "results/{dataset}/benchmarks/train_tokenizer.tsv"
     wildcard_constraints:
-        dataset=TRAINED_TOKENIZERS,
+        dataset=datasets_with("tokenizer/train"),
     conda:
         "../../envs/analysis.yaml"
     threads: 4
     params:
         shards="results/{dataset}/shards.jsonl",
-        files=digest(training_files),
+        files=planned(corpora.training_digest),
         formats=as_json("datasets/{dataset}/corpus/formats"),
         text_field=setting("corpus/text_field"),
         document_megabytes=setting("corpus/document_megabytes"),
@@ -93,7 +93,7 @@ rule fetch_tokenizer:
     benchmark:
         "results/{dataset}/benchmarks/fetch_tokenizer.tsv"
     wildcard_constraints:
-        dataset=FETCHED_TOKENIZERS,
+        dataset=datasets_with("tokenizer", but="tokenizer/train"),
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -113,7 +113,7 @@ rule draw_validation:
     """Draw a fixed number of validation tokens of each domain from the training files."""
     input:
         tokenizer="results/{dataset}/tokenizer.json",
-        files=corpus_files,
+        files=planned(corpora.training_inputs),
     output:
         directory("results/{dataset}/held_out"),
     log:
@@ -124,7 +124,7 @@ rule draw_validation:
         "../../envs/analysis.yaml"
     params:
         shards="results/{dataset}/shards.jsonl",
-        files=digest(training_files),
+        files=planned(corpora.training_digest),
         formats=as_json("datasets/{dataset}/corpus/formats"),
         text_field=setting("corpus/text_field"),
         domain_field=as_json("datasets/{dataset}/corpus/domain_field"),
@@ -158,7 +158,7 @@ rule draw_validation:
 rule hash_validation:
     """Hashes of the documents in validation files, which no training shard may hold."""
     input:
-        files=validation_files,
+        files=planned(corpora.validation_inputs),
     output:
         "results/{dataset}/held_out.hashes",
     log:
@@ -169,7 +169,7 @@ rule hash_validation:
         "../../envs/analysis.yaml"
     params:
         shards="results/{dataset}/shards.jsonl",
-        files=digest(validation_paths),
+        files=planned(corpora.validation_digest),
         formats=as_json("datasets/{dataset}/corpus/formats"),
         text_field=setting("corpus/text_field"),
         document_megabytes=setting("corpus/document_megabytes"),
@@ -193,8 +193,8 @@ rule tokenize_shard:
     """Read the raw files of a shard once; write rows, counts, samples and a report of both splits."""
     input:
         tokenizer="results/{dataset}/tokenizer.json",
-        files=shard_files,
-        held_out=shard_hashes,
+        files=planned(corpora.shard_inputs),
+        held_out=planned(corpora.shard_hashes),
     output:
         train=directory("results/{dataset}/shards/train/{shard}"),
         validation=directory("results/{dataset}/shards/validation/{shard}"),
@@ -213,13 +213,13 @@ rule tokenize_shard:
         formats=as_json("datasets/{dataset}/corpus/formats"),
         text_field=setting("corpus/text_field"),
         domain_field=as_json("datasets/{dataset}/corpus/domain_field"),
-        domains=shard_domains,
+        domains=planned(corpora.shard_domains),
         labels=as_json("datasets/{dataset}/corpus/labels"),
         document_megabytes=setting("corpus/document_megabytes"),
         cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
         rejects=setting("corpus/rejects"),
         shards="results/{dataset}/shards.jsonl",
-        shard=shard_settings,
+        shard=planned(corpora.shard_settings),
         validation_share=setting("corpus/validation/share", 0),
         sample_documents=setting("vectors/documents"),
     shell:
@@ -252,8 +252,8 @@ rule tokenize_shard:
 rule index_tokens:
     """List the rows of all shards, by split; a domain without a row stops here."""
     input:
-        train=shard_folders("train"),
-        validation=shard_folders("validation"),
+        train=collect("results/{{dataset}}/shards/train/{shard}", shard=planned(corpora.shard_names)),
+        validation=collect("results/{{dataset}}/shards/validation/{shard}", shard=planned(corpora.shard_names)),
     output:
         train="results/{dataset}/tokens/train.parquet",
         validation="results/{dataset}/tokens/validation.parquet",
@@ -266,7 +266,7 @@ rule index_tokens:
         "../../envs/analysis.yaml"
     params:
         shards="results/{dataset}/shards.jsonl",
-        names=digest(shard_names),
+        names=planned(corpora.names_digest),
         folder="results/{dataset}/shards",
         domains=setting("domains"),
     shell:
@@ -316,7 +316,7 @@ rule train_vectors:
     benchmark:
         "results/{dataset}/benchmarks/train_vectors.tsv"
     wildcard_constraints:
-        dataset=TRAINED_VECTORS,
+        dataset=datasets_with("vectors/train"),
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -338,7 +338,7 @@ rule train_vectors:
 rule embed_documents:
     """Second moment of the document vectors of one domain."""
     input:
-        model=vectors_model,
+        model=planned(corpora.vectors_model),
         index="results/{dataset}/tokens/train.parquet",
     output:
         "results/{dataset}/vectors/{domain}.npz",

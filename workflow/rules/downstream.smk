@@ -15,7 +15,7 @@ rule write_copies:
     benchmark:
         "results/{dataset}/benchmarks/write_copies/{task}.tsv"
     wildcard_constraints:
-        dataset=ASKED,
+        dataset=datasets_with("downstream"),
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -39,7 +39,7 @@ rule score_answers:
         weights="results/{dataset}/runs/{model}/{run}/model.safetensors",
         run="results/{dataset}/runs/{model}/{run}/run.json",
         tokenizer="results/{dataset}/tokenizer.json",
-        questions=question_files,
+        questions=planned(runs.task_inputs),
         modules=collect("workflow/scripts/bimix/{name}.py", name=["questions", "prompts", "answers", "generation"]),
         script="workflow/scripts/score_answers.py",
     output:
@@ -50,17 +50,17 @@ rule score_answers:
     benchmark:
         "results/{dataset}/benchmarks/score_answers/{model}/{run}.tsv"
     wildcard_constraints:
-        dataset=ASKED,
+        dataset=datasets_with("downstream"),
     conda:
         "../../envs/torch.yaml"
     threads: entry("models/{model}/launch/threads")
     resources:
-        gpu=gpus_of,
+        gpu=planned(runs.gpus),
         nodes=entry("models/{model}/launch/nodes"),
         compile=entry("models/{model}/launch/compile"),
         cache_tokens=setting("downstream/cache_tokens"),
     params:
-        tasks=lambda wildcards: json.dumps(task_files(wildcards.dataset), sort_keys=True),
+        tasks=as_json(planned(runs.task_files)),
         steps=setting("downstream/steps"),
         new_tokens=setting("downstream/new_tokens"),
         seed=setting("downstream/seed"),
@@ -98,7 +98,11 @@ rule score_answers:
 rule compare_answers:
     """Accuracy of each mixture against steps, by task and on average, with bootstrap intervals and the loss beside it."""
     input:
-        answers=answers_of(0),
+        answers=collect(
+            "results/{{dataset}}/downstream/{model}/{run}.parquet",
+            model=setting("downstream/model"),
+            run=planned(runs.answering_runs),
+        ),
         losses=collect(
             "results/{{dataset}}/losses/{model}/compare.parquet",
             model=lookup("datasets/{dataset}/downstream/model", within=config),
@@ -118,12 +122,12 @@ rule compare_answers:
     benchmark:
         "results/{dataset}/benchmarks/compare_answers.tsv"
     wildcard_constraints:
-        dataset=ASKED,
+        dataset=datasets_with("downstream"),
     conda:
         "../../envs/analysis.yaml"
     params:
-        names=answers_of(1),
-        seeds=answers_of(2),
+        names=planned(runs.answering_mixtures),
+        seeds=planned(runs.answering_seeds),
         reference=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
         resamples=setting("downstream/intervals/resamples"),
         level=setting("downstream/intervals/level"),
@@ -170,7 +174,7 @@ rule plot_answers:
     benchmark:
         "results/{dataset}/benchmarks/plot_answers.tsv"
     wildcard_constraints:
-        dataset=ASKED,
+        dataset=datasets_with("downstream"),
     conda:
         "../../envs/analysis.yaml"
     params:

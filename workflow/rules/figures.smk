@@ -102,7 +102,7 @@ rule plot_mixtures:
 rule plot_weights:
     """Weights of the domains while DoReMi or DoGE trains its model, and their average."""
     input:
-        paths=reweighting_paths,
+        paths=planned(sources.reweighting_paths),
         reference=collect(
             "results/{{dataset}}/mixtures/{mixture}.json",
             mixture=lookup("datasets/{dataset}/reweighting/reference", within=config),
@@ -122,7 +122,7 @@ rule plot_weights:
     benchmark:
         "results/{dataset}/benchmarks/plot_weights/{reweighted}.tsv"
     wildcard_constraints:
-        dataset=REWEIGHTED,
+        dataset=datasets_with("reweighting"),
         reweighted="doremi|doge",
     conda:
         "../../envs/analysis.yaml"
@@ -185,11 +185,7 @@ rule plot_proportions:
     """Loss against a domain's own proportion (paper Fig. 2)."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
-        intervals=branch(
-            has_runs(INTERVAL_RUNS),
-            then="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
-            otherwise=[],
-        ),
+        intervals=planned(runs.interval_tables),
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect(
@@ -232,11 +228,7 @@ rule plot_predictions:
     """Predicted against observed loss of held-out mixtures (paper Fig. 3)."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
-        intervals=branch(
-            has_runs(INTERVAL_RUNS),
-            then="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
-            otherwise=[],
-        ),
+        intervals=planned(runs.interval_tables),
         predictions="results/{dataset}/laws/{model}/{law}/{group}/predictions.parquet",
         losses=collect(
             "results/{{dataset}}/losses/{{model}}/{name}.parquet",
@@ -486,113 +478,7 @@ rule compare_mixtures:
 rule summarize_results:
     """The result on one page of text; what it reads and lists is everything that a dataset's run makes."""
     input:
-        coefficients=collect(
-            "results/{{dataset}}/laws/{model}/{law}/{group}/coefficients.json",
-            model=lookup("datasets/{dataset}/optimum/model", within=config),
-            law=config["laws"]["optimise"],
-            group=lookup("datasets/{dataset}/optimum/group", within=config),
-        ),
-        optimised=collect("results/{{dataset}}/mixtures/{law}.json", law=config["laws"]["optimise"]),
-        reference=collect(
-            "results/{{dataset}}/mixtures/{mixture}.json",
-            mixture=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
-        ),
-        extrapolation="results/{dataset}/tables/extrapolation.csv",
-        generalization="results/{dataset}/tables/generalization.csv",
-        comparison="results/{dataset}/tables/comparison.csv",
-        laws="results/{dataset}/tables/laws.csv",
-        complexity="results/{dataset}/tables/complexity.csv",
-        intervals=branch(
-            has_runs(INTERVAL_RUNS),
-            then=collect(
-                "results/{{dataset}}/laws/{model}/{law}/{group}/intervals.csv",
-                model=lookup("datasets/{dataset}/optimum/model", within=config),
-                law=RESAMPLED,
-                group=lookup("datasets/{dataset}/optimum/group", within=config),
-            ),
-            otherwise=[],
-        ),
-        mixture_figures="results/{dataset}/figures/mixtures.svg",
-        entropy_figure=branch(
-            lookup("datasets/{dataset}/corpus", within=config, default=None),
-            then=["results/{dataset}/figures/entropy.svg", "results/{dataset}/figures/entropy_curves.svg"],
-            otherwise=[],
-        ),
-        entropy_choices=branch(
-            lookup("datasets/{dataset}/corpus", within=config, default=None),
-            then="results/{dataset}/tables/entropy_choices.csv",
-            otherwise=[],
-        ),
-        law_figures=collect(
-            "results/{{dataset}}/figures/{kind}_{model}_{law}_{group}.svg",
-            kind=["steps", "proportions"],
-            model=lookup("datasets/{dataset}/optimum/model", within=config),
-            law=config["laws"]["optimise"],
-            group=lookup("datasets/{dataset}/optimum/group", within=config),
-        ),
-        held_out_figures=branch(
-            lookup("datasets/{dataset}/held_out", within=config),
-            then=collect(
-                "results/{{dataset}}/figures/predictions_{model}_{law}_{group}.svg",
-                model=lookup("datasets/{dataset}/optimum/model", within=config),
-                law=config["laws"]["optimise"],
-                group=lookup("datasets/{dataset}/optimum/group", within=config),
-            ),
-            otherwise=[],
-        ),
-        optimum_figures=branch(
-            has_runs(INTERVAL_RUNS),
-            then=collect(
-                "results/{{dataset}}/figures/optimum_{model}_{law}_{group}.svg",
-                model=lookup("datasets/{dataset}/optimum/model", within=config),
-                law=RESAMPLED,
-                group=lookup("datasets/{dataset}/optimum/group", within=config),
-            ),
-            otherwise=[],
-        ),
-        path_figures=branch(
-            has_path,
-            then=collect(
-                "results/{{dataset}}/figures/path_{model}_{law}_{group}.svg",
-                model=lookup("datasets/{dataset}/optimum/model", within=config),
-                law=RESAMPLED,
-                group=lookup("datasets/{dataset}/optimum/group", within=config),
-            ),
-            otherwise=[],
-        ),
-        compared_laws_figure=collect(
-            "results/{{dataset}}/figures/laws_{model}_{group}.svg",
-            model=lookup("datasets/{dataset}/optimum/model", within=config),
-            group=lookup("datasets/{dataset}/optimum/group", within=config),
-        ),
-        learning_figure=branch(
-            has_runs(LEARNING_RUNS),
-            then=collect(
-                "results/{{dataset}}/figures/learning_{model}_{group}.svg",
-                model=lookup("datasets/{dataset}/optimum/model", within=config),
-                group=lookup("datasets/{dataset}/optimum/group", within=config),
-            ),
-            otherwise=[],
-        ),
-        fitted_figure=collect(
-            "results/{{dataset}}/figures/perplexity_{model}_{group}.svg",
-            model=lookup("datasets/{dataset}/optimum/model", within=config),
-            group=lookup("datasets/{dataset}/optimum/group", within=config),
-        ),
-        compared_figure=collect(
-            "results/{{dataset}}/figures/perplexity_{model}_compare.svg",
-            model=lookup("datasets/{dataset}/compare/model", within=config),
-        ),
-        answers=branch(
-            lookup("datasets/{dataset}/downstream", within=config, default=None),
-            then="results/{dataset}/tables/downstream.csv",
-            otherwise=[],
-        ),
-        answer_figures=branch(
-            lookup("datasets/{dataset}/downstream", within=config, default=None),
-            then=["results/{dataset}/figures/downstream.svg", "results/{dataset}/figures/downstream_tasks.svg"],
-            otherwise=[],
-        ),
+        unpack(planned(targets.targets)),
         module="workflow/scripts/bimix/summary.py",
         script="workflow/scripts/summarize_results.py",
     output:
@@ -631,9 +517,7 @@ rule summarize_results:
             --comparison {input.comparison:q} \
             --laws {input.laws:q} \
             --intervals {input.intervals:q} \
-            --figures {input.mixture_figures:q} {input.entropy_figure:q} {input.law_figures:q} {input.held_out_figures:q} \
-            {input.optimum_figures:q} {input.path_figures:q} {input.compared_laws_figure:q} {input.learning_figure:q} \
-            {input.fitted_figure:q} {input.compared_figure:q} {input.answer_figures:q} \
+            --figures {input.figures:q} \
             --answers {input.answers:q} \
             --out {output.text:q} \
             --page {output.page:q} \

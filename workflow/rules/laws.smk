@@ -147,8 +147,8 @@ rule tabulate_scores:
 rule optimize_mixture:
     """The mixture with the least predicted loss, trained on like any other."""
     input:
-        coefficients=optimum_coefficients,
-        tokens=optimum_tokens,
+        coefficients=planned(sources.optimum_coefficients),
+        tokens=planned(sources.optimum_tokens),
     output:
         mixture="results/{dataset}/mixtures/{optimised}.json",
     log:
@@ -158,12 +158,12 @@ rule optimize_mixture:
     conda:
         "../../envs/analysis.yaml"
     params:
-        step=lambda wildcards: optimum_source(wildcards)[3],
-        weights=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("weights", {})),
-        lower=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("lower", {})),
-        upper=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("upper", {})),
+        step=planned(sources.optimum_step),
+        weights=bound("weights"),
+        lower=bound("lower"),
+        upper=bound("upper"),
         max_epochs=lookup("datasets/{dataset}/optimum/max_epochs", within=config, default="inf"),
-        run_tokens=optimum_run_tokens,
+        run_tokens=planned(sources.optimum_run_tokens),
     shell:
         r"""
         python workflow/scripts/optimize_mixture.py \
@@ -318,7 +318,7 @@ rule estimate_intervals:
             "results/{{dataset}}/mixtures/{mixture}.json",
             mixture=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
         ),
-        tokens=token_counts,
+        tokens=planned(sources.epoch_tokens),
         script="workflow/scripts/estimate_intervals.py",
         uncertainty="workflow/scripts/bimix/uncertainty.py",
     output:
@@ -336,9 +336,9 @@ rule estimate_intervals:
         resamples=lookup("laws/intervals/resamples", within=config),
         level=lookup("laws/intervals/level", within=config),
         seed=lookup("laws/seed", within=config),
-        weights=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("weights", {})),
-        lower=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("lower", {})),
-        upper=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("upper", {})),
+        weights=bound("weights"),
+        lower=bound("lower"),
+        upper=bound("upper"),
         max_epochs=lookup("datasets/{dataset}/optimum/max_epochs", within=config, default="inf"),
     shell:
         r"""
@@ -368,7 +368,7 @@ rule trace_optimum:
     """How the optimum moves with the training steps."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
-        tokens=token_counts,
+        tokens=planned(sources.epoch_tokens),
         script="workflow/scripts/trace_optimum.py",
         optimum="workflow/scripts/bimix/optimum.py",
     output:
@@ -381,9 +381,9 @@ rule trace_optimum:
         "../../envs/analysis.yaml"
     params:
         step=lookup("datasets/{dataset}/optimum/step", within=config),
-        weights=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("weights", {})),
-        lower=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("lower", {})),
-        upper=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("upper", {})),
+        weights=bound("weights"),
+        lower=bound("lower"),
+        upper=bound("upper"),
         max_epochs=lookup("datasets/{dataset}/optimum/max_epochs", within=config, default="inf"),
     shell:
         r"""

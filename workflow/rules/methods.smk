@@ -16,7 +16,7 @@ rule price_methods:
             model=lookup("datasets/{dataset}/compare/model", within=config),
             mixture=lookup("datasets/{dataset}/methods/0", within=config),
         ),
-        searches=lambda wildcards: sorted(set(sum(search_reports(wildcards).values(), []))),
+        searches=planned(costs.report_files),
         module="workflow/scripts/bimix/prices.py",
         script="workflow/scripts/price_methods.py",
     output:
@@ -32,12 +32,12 @@ rule price_methods:
     benchmark:
         "results/{dataset}/benchmarks/price_methods.tsv"
     wildcard_constraints:
-        dataset=PRICED,
+        dataset=datasets_with("methods"),
     conda:
         "../../envs/analysis.yaml"
     params:
         reference=lookup("datasets/{dataset}/methods/0", within=config),
-        searches=lambda wildcards: json.dumps(search_reports(wildcards), sort_keys=True),
+        searches=as_json(planned(costs.search_reports)),
     shell:
         r"""
         python workflow/scripts/price_methods.py \

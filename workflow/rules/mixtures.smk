@@ -15,7 +15,7 @@ rule weigh_tokens:
     benchmark:
         "results/{dataset}/benchmarks/weigh_tokens/baseline.tsv"
     wildcard_constraints:
-        dataset=TRAINED,
+        dataset=datasets_with("corpus"),
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -36,7 +36,7 @@ rule spread_evenly:
     benchmark:
         "results/{dataset}/benchmarks/spread_evenly/uniform.tsv"
     wildcard_constraints:
-        dataset=TRAINED,
+        dataset=datasets_with("corpus"),
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -65,7 +65,7 @@ rule weigh_entropies:
     benchmark:
         "results/{dataset}/benchmarks/weigh_entropies/{measure}.tsv"
     wildcard_constraints:
-        dataset=TRAINED,
+        dataset=datasets_with("corpus"),
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -85,7 +85,7 @@ rule weigh_entropies:
 rule take_column:
     """One column of a published table of mixtures, scaled to sum to one."""
     input:
-        table=lambda wildcards: config["mixtures"]["published"][DATASETS[wildcards.dataset]["published"]],
+        table=lambda wildcards: config["mixtures"]["published"][setting("published")(wildcards)],
     output:
         mixture="results/{dataset}/mixtures/published_{column}.json",
     log:
@@ -93,7 +93,7 @@ rule take_column:
     benchmark:
         "results/{dataset}/benchmarks/take_column/{column}.tsv"
     wildcard_constraints:
-        dataset=TRAINED,
+        dataset=datasets_with("corpus"),
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -112,7 +112,7 @@ rule take_column:
 rule copy_mixture:
     """A mixture file of the user's own, checked against the dataset's domains."""
     input:
-        mixture=lambda wildcards: DATASETS[wildcards.dataset]["mixture_files"][wildcards.own],
+        mixture=setting("mixture_files/{own}"),
     output:
         mixture="results/{dataset}/mixtures/{own}.json",
     log:
@@ -120,8 +120,7 @@ rule copy_mixture:
     benchmark:
         "results/{dataset}/benchmarks/copy_mixture/{own}.tsv"
     wildcard_constraints:
-        dataset=TRAINED,
-        own=OWN_MIXTURES,
+        dataset=datasets_with("corpus"),
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -150,8 +149,8 @@ rule gather_mixtures:
     benchmark:
         "results/{dataset}/benchmarks/gather_mixtures/{group}.tsv"
     wildcard_constraints:
-        dataset=TRAINED,
-        group=GATHERED,
+        dataset=datasets_with("corpus"),
+        group=names_under("groups", but=["swarm"]),
     conda:
         "../../envs/analysis.yaml"
     params:

@@ -16,7 +16,7 @@ rule take_observations:
     benchmark:
         "results/{dataset}/benchmarks/take_observations/{group}.tsv"
     wildcard_constraints:
-        dataset=OBSERVED,
+        dataset=datasets_with("observations"),
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -45,7 +45,7 @@ rule take_mixture:
     benchmark:
         "results/{dataset}/benchmarks/take_mixture/{mixture}.tsv"
     wildcard_constraints:
-        dataset=OBSERVED,
+        dataset=datasets_with("observations"),
         mixture=rf"(?!({one_of(LAWS)})(_swarm)?\.json$)[^/@]+",
     conda:
         "../../envs/analysis.yaml"

@@ -21,16 +21,16 @@ rule plan_runs:
     benchmark:
         "results/{dataset}/benchmarks/plan_runs.tsv"
     wildcard_constraints:
-        dataset=TRAINED,
+        dataset=datasets_with("corpus"),
     conda:
         "../../envs/torch.yaml"
     params:
-        runs=planned_runs,
+        runs=as_json(planned(costs.planned_runs)),
         models=as_json("models"),
         hardware=as_json("hardware"),
         vocabulary=setting("tokenizer/train/vocabulary", default=0),
         sequence_length=setting("sequence_length"),
-        domains=lambda wildcards: len(DATASETS[wildcards.dataset]["domains"]),
+        domains=lambda wildcards: len(setting("domains")(wildcards)),
     shell:
         r"""
         python workflow/scripts/plan_runs.py \
@@ -65,16 +65,16 @@ rule pretrain_model:
         "../../envs/torch.yaml"
     threads: entry("models/{model}/launch/threads")
     resources:
-        gpu=gpus_of,
+        gpu=planned(runs.gpus),
         nodes=entry("models/{model}/launch/nodes"),
         runtime=0,  # minutes; 0: no limit. A profile says how long (set-resources), and no run is repeated because of it
         micro_batch=entry("models/{model}/launch/micro_batch"),
         loss_chunk=entry("models/{model}/launch/loss_chunk"),
         compile=entry("models/{model}/launch/compile"),
-        keep=kept_steps,
+        keep=planned(runs.kept_steps),
     params:
         shape=as_json("models/{model}/shape"),
-        recipe=recipe_json,
+        recipe=as_json(planned(runs.recipe)),
         state="results/{dataset}/runs/{model}/{run}/state",
     shell:
         r"""
@@ -101,7 +101,7 @@ rule pretrain_model:
 rule gather_losses:
     """The losses of a group's runs as one tidy table: mixture, seed, step, tokens, domain, loss."""
     input:
-        losses=run_losses,
+        losses=planned(runs.run_losses),
     output:
         table="results/{dataset}/losses/{model}/{group}.parquet",
     log:
@@ -109,13 +109,13 @@ rule gather_losses:
     benchmark:
         "results/{dataset}/benchmarks/gather_losses/{model}/{group}.tsv"
     wildcard_constraints:
-        dataset=TRAINED,
-        group=GATHERED,
+        dataset=datasets_with("corpus"),
+        group=names_under("groups", but=["swarm"]),
     conda:
         "../../envs/analysis.yaml"
     params:
-        names=run_column(1),
-        seeds=run_column(2),
+        names=planned(runs.run_mixtures),
+        seeds=planned(runs.run_seeds),
     shell:
         r"""
         python workflow/scripts/gather_losses.py \

@@ -12,8 +12,13 @@ checkpoint train_doremi:
         train="results/{dataset}/tokens/train.parquet",
         validation="results/{dataset}/tokens/validation.parquet",
         tokenizer="results/{dataset}/tokenizer.json",
-        reference=doremi_reference("results/{dataset}/runs/{model}/{reference}/model.safetensors"),
-        reference_mixture=doremi_reference("results/{dataset}/mixtures/{reference}.json"),
+        reference=collect(
+            "results/{{dataset}}/runs/{{model}}/{reference}/model.safetensors",
+            reference=planned(sources.round_reference),
+        ),
+        reference_mixture=collect(
+            "results/{{dataset}}/mixtures/{reference}.json", reference=planned(sources.round_reference)
+        ),
     output:
         path="results/{dataset}/reweighting/{model}/doremi/{round}/path.parquet",
         losses="results/{dataset}/reweighting/{model}/doremi/{round}/losses.parquet",
@@ -24,12 +29,12 @@ checkpoint train_doremi:
     benchmark:
         "results/{dataset}/benchmarks/train_doremi/{model}/{round}.tsv"
     wildcard_constraints:
-        dataset=REWEIGHTED,
+        dataset=datasets_with("reweighting"),
     conda:
         "../../envs/torch.yaml"
     threads: entry("models/{model}/launch/threads")
     resources:
-        gpu=gpus_of,
+        gpu=planned(runs.gpus),
         nodes=entry("models/{model}/launch/nodes"),
         runtime=0,  # as of pretrain_model
         micro_batch=entry("models/{model}/launch/micro_batch"),
@@ -37,7 +42,7 @@ checkpoint train_doremi:
         compile=entry("models/{model}/launch/compile"),
     params:
         shape=as_json("models/{model}/shape"),
-        recipe=reweighting_recipe,
+        recipe=as_json(planned(runs.reweighting_recipe)),
         step_size=setting("reweighting/doremi/step_size"),
         smoothing=setting("reweighting/doremi/smoothing"),
         state="results/{dataset}/reweighting/{model}/doremi/{round}/state",
@@ -72,8 +77,12 @@ rule train_doge:
         train="results/{dataset}/tokens/train.parquet",
         validation="results/{dataset}/tokens/validation.parquet",
         tokenizer="results/{dataset}/tokenizer.json",
-        targets=doge_targets("results/{dataset}/tokens/train.parquet"),
-        target_tokenizer=doge_targets("results/{dataset}/tokenizer.json"),
+        targets=collect(
+            "results/{other}/tokens/train.parquet", other=setting("reweighting/targets/dataset", default=[])
+        ),
+        target_tokenizer=collect(
+            "results/{other}/tokenizer.json", other=setting("reweighting/targets/dataset", default=[])
+        ),
     output:
         path="results/{dataset}/reweighting/{model}/doge/path.parquet",
         losses="results/{dataset}/reweighting/{model}/doge/losses.parquet",
@@ -84,12 +93,12 @@ rule train_doge:
     benchmark:
         "results/{dataset}/benchmarks/train_doge/{model}.tsv"
     wildcard_constraints:
-        dataset=REWEIGHTED,
+        dataset=datasets_with("reweighting"),
     conda:
         "../../envs/torch.yaml"
     threads: entry("models/{model}/launch/threads")
     resources:
-        gpu=gpus_of,
+        gpu=planned(runs.gpus),
         nodes=entry("models/{model}/launch/nodes"),
         runtime=0,  # as of pretrain_model
         micro_batch=entry("models/{model}/launch/micro_batch"),
@@ -97,7 +106,7 @@ rule train_doge:
         compile=entry("models/{model}/launch/compile"),
     params:
         shape=as_json("models/{model}/shape"),
-        recipe=reweighting_recipe,
+        recipe=as_json(planned(runs.reweighting_recipe)),
         regularization=setting("reweighting/doge/regularization"),
         score_limit=setting("reweighting/doge/score_limit"),
         target_domains=setting("reweighting/targets/domains", default=[]),
@@ -131,7 +140,7 @@ rule train_doge:
 rule take_weights:
     """The mixture of a method that reweighs, or of one round of DoReMi, among the others."""
     input:
-        mixture=reweighted_mixture,
+        mixture=planned(sources.reweighted_mixture),
     output:
         mixture="results/{dataset}/mixtures/{reweighted}.json",
     log:
@@ -139,7 +148,7 @@ rule take_weights:
     benchmark:
         "results/{dataset}/benchmarks/take_weights/{reweighted}.tsv"
     wildcard_constraints:
-        dataset=REWEIGHTED,
+        dataset=datasets_with("reweighting"),
     conda:
         "../../envs/analysis.yaml"
     params:

@@ -14,7 +14,7 @@ rule sample_mixtures:
     benchmark:
         "results/{dataset}/benchmarks/sample_mixtures.tsv"
     wildcard_constraints:
-        dataset=SWARMS,
+        dataset=datasets_with("swarm"),
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -36,7 +36,7 @@ use rule take_mixture as take_swarm_mixture with:
     input:
         mixtures="results/{dataset}/mixtures/groups/swarm.parquet",
     wildcard_constraints:
-        dataset=SWARMS,
+        dataset=datasets_with("swarm"),
         mixture=r"swarm_\d+",
 
 
@@ -55,21 +55,20 @@ rule train_swarm:
     benchmark:
         "results/{dataset}/benchmarks/train_swarm/{model}/{part}.tsv"
     wildcard_constraints:
-        dataset=SWARMS,
-        part=r"\d+",
+        dataset=datasets_with("swarm"),
     conda:
         "../../envs/torch.yaml"
-    threads: swarm_threads
+    threads: planned(runs.swarm_threads)
     resources:
-        gpu=swarm_gpu,
+        gpu=planned(runs.swarm_gpu),
         runtime=0,  # as of pretrain_model
         micro_batch=entry("models/{model}/launch/micro_batch"),
         loss_chunk=entry("models/{model}/launch/loss_chunk"),
         compile=entry("models/{model}/launch/compile"),
     params:
-        names=swarm_part,
+        names=planned(runs.swarm_part),
         shape=as_json("models/{model}/shape"),
-        recipe=swarm_recipe,
+        recipe=as_json(planned(runs.swarm_recipe)),
         state="results/{dataset}/swarm/{model}/state",
     shell:
         r"""
@@ -95,8 +94,8 @@ rule train_swarm:
 rule gather_swarm:
     """The losses of all runs of the swarm as one tidy table, and what each run cost."""
     input:
-        losses=swarm_tables("losses"),
-        runs=swarm_tables("runs"),
+        losses=collect("results/{{dataset}}/swarm/{{model}}/{part}/losses.parquet", part=planned(runs.swarm_parts)),
+        runs=collect("results/{{dataset}}/swarm/{{model}}/{part}/runs.parquet", part=planned(runs.swarm_parts)),
     output:
         losses="results/{dataset}/losses/{model}/swarm.parquet",
         runs="results/{dataset}/swarm/{model}/runs.parquet",
@@ -105,7 +104,7 @@ rule gather_swarm:
     benchmark:
         "results/{dataset}/benchmarks/gather_swarm/{model}.tsv"
     wildcard_constraints:
-        dataset=SWARMS,
+        dataset=datasets_with("swarm"),
     conda:
         "../../envs/analysis.yaml"
     params:

@@ -6,7 +6,7 @@ from bimix.convex import minimum
 from bimix.errors import InputError
 from bimix.laws import exponential, regmix, transfer
 from bimix.laws.bimix import bracket
-from bimix.needs import LEAST_RUNS
+from bimix.plan.least_runs import LEAST_RUNS
 from bimix.simulation import best_simulated
 from bimix.swarm import TEMPERATURE
 

@@ -9,8 +9,8 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.laws import LAWS, fit, predict
-from bimix.needs import LEAST_RUNS
 from bimix.observations import Observations
+from bimix.plan.least_runs import LEAST_RUNS
 from bimix.scores import extrapolation, generalization, rank_correlation, relative_error
 
 COMPARISON = {

@@ -1,0 +1,183 @@
+"""Raw files become shards, and shards the inputs and parameters of jobs."""
+
+import copy
+from pathlib import Path
+
+import pytest
+
+from bimix.errors import InputError
+from bimix.plan import corpora
+from bimix.shards import Shard
+
+CONFIG = {
+    "datasets": {
+        "own": {
+            "domains": ["a", "b"],
+            "corpus": {"train": "raw/*/*.jsonl", "validation": {"share": 0.1}, "shard_megabytes": 1},
+            "vectors": {"train": {}},
+        }
+    }
+}
+
+
+@pytest.fixture
+def config() -> dict:
+    return copy.deepcopy(CONFIG)
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with six raw files in two folders."""
+    monkeypatch.chdir(tmp_path)
+    for number in range(6):
+        file = tmp_path / f"raw/part{number % 2}/file{number}.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x" * (number + 1))
+    return tmp_path
+
+
+def read(config: dict, **settings: object) -> dict[str, Shard]:
+    config["datasets"]["own"]["corpus"].update(settings)
+    return corpora.plan_shards(config, "own")
+
+
+def test_a_glob_takes_files_in_order_with_their_bytes(config: dict) -> None:
+    files = list(corpora.raw_files(config, "own", "train", "raw/*/*.jsonl"))
+    assert [name for name, _, _ in files] == [f"part{n % 2}.file{n}" for n in (0, 2, 4, 1, 3, 5)]
+    assert [size for _, _, size in files] == [1, 3, 5, 2, 4, 6]
+    assert next(corpora.raw_files(config, "own", "train", ["raw/part1/file?.jsonl"]))[0] == "file1"
+
+
+def test_one_file_fills_a_shard_before_it_is_there(config: dict) -> None:
+    named = ["https://host/x.jsonl?part=1", "made/later.jsonl"]
+    assert [size for _, _, size in corpora.raw_files(config, "own", "train", named)] == [10**6, 10**6]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "glob"),
+    [
+        ("a*.txt", True),
+        ("a?.txt", True),
+        ("a[0-9]", True),
+        ("https://h/a?b=1", False),
+        ("https://h/*", True),
+        ("a", False),
+    ],
+)
+def test_a_question_mark_of_an_address_is_no_glob(pattern: str, glob: bool) -> None:
+    assert corpora.has_wildcards(pattern) == glob
+
+
+def test_a_list_names_files_and_their_bytes(config: dict, workplace: Path) -> None:
+    (workplace / "list").write_text("data/one/a.jsonl\t40\ndata/two/b.jsonl\n")
+    assert list(corpora.raw_files(config, "own", "train", "@list")) == [
+        ("one.a", "data/one/a.jsonl", 40),
+        ("two.b", "data/two/b.jsonl", 10**6),
+    ]
+    (workplace / "list").write_text("/disk/a.jsonl\t1\nhttp://host/b.jsonl\t2\n")
+    assert [path for _, path, _ in corpora.raw_files(config, "own", "train", "@list")][1] == "http://host/b.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sentence"),
+    [
+        ("none/*.jsonl", "datasets/own/corpus/train: no file matches 'none/.*"),
+        ("@empty", "datasets/own/corpus/train: no file matches '@empty'"),
+        ("@missing", "datasets/own/corpus/train: 'missing' cannot be read as a list of files"),
+        ("@bad", "datasets/own/corpus/train: 'bad' cannot be read as a list of files .invalid literal"),
+        ("https://host/*.jsonl", "datasets/own/corpus/train: 'https://host/.*' cannot be listed"),
+    ],
+)
+def test_what_stands_for_no_file_is_refused_with_its_key(
+    config: dict, workplace: Path, pattern: str, sentence: str
+) -> None:
+    (workplace / "empty").write_text("")
+    (workplace / "bad").write_text("a.jsonl\t40 kB")
+    with pytest.raises(InputError, match=sentence):
+        list(corpora.raw_files(config, "own", "train", pattern))
+
+
+@pytest.mark.parametrize(
+    ("validation", "kind"),
+    [
+        ({"share": 0.1}, "share"),
+        ({"share": 0.1, "tokens": 9}, "tokens"),
+        ("val.jsonl", "files"),
+        ({"share": "share.jsonl", "tokens": ["a.jsonl"]}, "files"),  # two domains of these names
+    ],
+)
+def test_validation_is_a_share_tokens_or_files(config: dict, validation: object, kind: str) -> None:
+    config["datasets"]["own"]["corpus"]["validation"] = validation
+    assert corpora.validation_kind(config, "own") == kind
+    hashes = ["results/own/held_out.hashes"] if kind == "files" else []
+    assert corpora.tokenizer_hashes(config, "own") == hashes
+
+
+def test_splits_by_hash_share_their_shards(config: dict) -> None:
+    (shard,) = read(config).values()
+    assert (shard.name, shard.split, shard.domain, len(shard.files)) == ("part1.file5", "hash", None, 6)
+    shards = {shard.name: shard}
+    assert corpora.shard_domains(config, "own", shards, shard.name) == ["a", "b"]
+    assert corpora.shard_hashes("own", shards, shard.name) == []
+    assert corpora.training_inputs("own", shards) == list(shard.files)
+    assert corpora.validation_inputs("own", shards) == []
+
+
+def test_files_by_domain_have_shards_by_domain(config: dict) -> None:
+    train = {"a": "raw/part0/*.jsonl", "b": ["raw/part1/file1.jsonl", "s3://bucket/x.jsonl"]}
+    shards = read(config, train=train, validation={"a": "raw/part1/file3.jsonl", "b": "http://host/v.jsonl"})
+    assert [*shards] == ["a.file4", "b.file1", "b.x", "validation.a.file3", "validation.b.v"]
+    assert corpora.shard_names(shards) == [*shards]
+    assert corpora.shard_domains(config, "own", shards, "b.x") == ["b"]
+    assert corpora.shard_inputs("own", shards, "b.x") == []
+    assert corpora.shard_settings(shards, "b.x") == ["train", "b", "s3://bucket/x.jsonl"]
+    assert corpora.shard_settings(shards, "b.file1") == ["train", "b"]
+    assert corpora.shard_hashes("own", shards, "b.x") == ["results/own/held_out.hashes"]
+    assert corpora.shard_hashes("own", shards, "validation.b.v") == []
+    assert corpora.validation_inputs("own", shards) == ["raw/part1/file3.jsonl"]
+    assert len(corpora.training_files(shards)) == 5 and len(corpora.training_inputs("own", shards)) == 4
+
+
+def test_drawn_validation_is_one_folder(config: dict) -> None:
+    shards = read(config, validation={"share": 0.1, "tokens": 5})
+    assert corpora.validation_files(shards) == ["results/own/held_out/a.jsonl", "results/own/held_out/b.jsonl"]
+    assert corpora.validation_inputs("own", shards) == ["results/own/held_out"]
+
+
+def test_a_harvest_is_read_from_the_results(config: dict) -> None:
+    shards = read(config, harvest={"a": {}, "b": {}})
+    assert corpora.training_files(shards) == ["results/own/corpus/a.jsonl", "results/own/corpus/b.jsonl"]
+
+
+def test_two_shards_of_one_name_are_refused(config: dict) -> None:
+    with pytest.raises(InputError, match=r"'y/f\.jsonl' and 'x/f\.jsonl' share a name"):
+        read(config, train=["x/f.jsonl", "y/f.jsonl"])
+
+
+def test_the_manifest_is_written_by_the_call_that_plans(config: dict, workplace: Path) -> None:
+    manifest = workplace / "results/own/shards.jsonl"
+    planned = corpora.open_shards(config, "own", planning=True)
+    text, written = manifest.read_text(), manifest.stat()
+    assert corpora.open_shards(config, "own", planning=True) == planned
+    assert manifest.stat().st_mtime_ns == written.st_mtime_ns and manifest.stat().st_ino == written.st_ino
+    (workplace / "raw/part1/file7.jsonl").touch()
+    assert corpora.open_shards(config, "own", planning=False) == planned  # a job reads what was planned
+    assert manifest.read_text() == text
+    again = corpora.open_shards(config, "own", planning=True)
+    assert len(corpora.training_files(again)) == 7
+    assert [path.name for path in manifest.parent.iterdir()] == ["shards.jsonl"]
+    manifest.unlink()
+    assert corpora.open_shards(config, "own", planning=False) == again  # a job without one plans by itself
+
+
+def test_a_digest_stands_for_a_list() -> None:
+    shards = {name: Shard(name, split, None, (f"{name}.txt",)) for name, split in (("a", "train"), ("v", "validation"))}
+    assert corpora.training_digest(shards) == corpora.digest(["a.txt"]) != corpora.digest(["a.txt", "b.txt"])
+    assert corpora.validation_digest(shards) == corpora.digest(["v.txt"])
+    assert corpora.names_digest(shards) == corpora.digest(["a", "v"]) != corpora.digest(["v", "a"])
+
+
+def test_vectors_come_from_a_file_or_from_the_corpus(config: dict) -> None:
+    assert corpora.vectors_model(config, "own") == "results/own/vectors/model.bin"
+    config["datasets"]["own"]["vectors"] = {"file": "data/vectors.bin"}
+    assert corpora.vectors_model(config, "own") == "data/vectors.bin"

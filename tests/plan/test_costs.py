@@ -1,0 +1,165 @@
+"""What mixtures are found with: each run counted once, and by the table that needs it first."""
+
+import copy
+from pathlib import Path
+
+import pytest
+
+from bimix.plan.costs import (
+    ENDED,
+    Training,
+    planned_runs,
+    report_files,
+    search_reports,
+    searched_with,
+    trained_for,
+)
+
+TINY, LARGE = {"steps": 100, "seed": 1}, {"steps": 40, "seed": 1}
+CONFIG = {
+    "laws": {"optimise": ["bimix", "transfer"]},
+    "datasets": {
+        "own": {
+            "domains": ["a", "b"],
+            "groups": {
+                "entropy": ["se", "ce"],
+                "rest": ["baseline"],
+                "compare": ["baseline", "ce", "bimix"],
+                "methods": ["baseline", "bimix", "doremi", "doge", "regmix", "transfer_swarm"],
+                "swarm": [f"swarm_{number:04d}" for number in range(1, 13)],
+            },
+            "training": {"tiny": TINY, "large": LARGE},
+            "optimum": {"model": "tiny", "group": "entropy", "step": 100},
+            "held_out": ["rest"],
+            "compare": {"model": "large", "mixtures": ["baseline", "ce", "bimix"]},
+            "swarm": {"model": "tiny", "runs": 12, "step": 20, "training": {"steps": 20}},
+            "reweighting": {
+                "model": "tiny",
+                "reference": "baseline",
+                "doremi": {"rounds": 2, "settled": 0.1},
+                "training": {"steps": 60},
+                "targets": {"dataset": "other", "domains": ["x", "y"]},
+            },
+            "downstream": {"model": "large", "steps": [10, 20, 40]},
+        }
+    },
+}
+
+
+@pytest.fixture
+def config() -> dict:
+    return copy.deepcopy(CONFIG)
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder in which no training has ended."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def names(trainings) -> list[tuple[str, str, str]]:
+    return [(training.what, training.model, training.name) for training in trainings]
+
+
+def settled(number: int) -> float:
+    return {1: 0.5}[number]
+
+
+def test_a_mixture_that_needs_no_training_costs_none(config: dict) -> None:
+    for mixture in ("baseline", "uniform", "se"):
+        assert searched_with(config, "own", mixture) == []
+
+
+def test_an_optimum_costs_the_runs_that_its_law_is_fitted_to(config: dict) -> None:
+    assert names(searched_with(config, "own", "bimix")) == [
+        ("pretraining", "tiny", "se"),
+        ("pretraining", "tiny", "ce"),
+    ]
+    swarm = searched_with(config, "own", "regmix")
+    assert names(swarm) == [("swarm", "tiny", name) for name in config["datasets"]["own"]["groups"]["swarm"]]
+    assert {training.recipe["steps"] for training in swarm} == {20}
+
+
+def test_a_search_pays_for_the_search_of_its_mixtures(config: dict) -> None:
+    config["datasets"]["own"]["groups"]["entropy"] = ["se", "doge"]
+    config["datasets"]["own"]["reweighting"]["reference"] = "bimix"
+    found = searched_with(config, "own", "doremi")
+    assert names(found) == [
+        ("doremi", "tiny", "doremi"),
+        ("pretraining", "tiny", "bimix"),
+        ("pretraining", "tiny", "se"),
+        ("pretraining", "tiny", "doge"),
+        ("doge", "tiny", "doge"),
+    ]
+    assert [training.recipe["steps"] for training in found] == [60, 100, 100, 100, 60]
+
+
+def test_a_mixture_found_with_itself_comes_to_an_end(config: dict) -> None:
+    config["datasets"]["own"]["groups"]["entropy"] = ["se", "bimix"]
+    assert names(searched_with(config, "own", "bimix")) == [
+        ("pretraining", "tiny", "se"),
+        ("pretraining", "tiny", "bimix"),
+    ]
+
+
+def test_a_group_costs_its_runs_and_its_searches(config: dict) -> None:
+    config["datasets"]["own"]["seeds"] = {"large": [2]}
+    wanted = names(trained_for(config, "own", "large", "compare"))
+    assert wanted[:2] == [("pretraining", "tiny", "se"), ("pretraining", "tiny", "ce")]
+    assert [name for _, model, name in wanted if model == "large"] == [
+        f"{mixture}{seed}" for mixture in ("baseline", "ce", "bimix") for seed in ("", "@2")
+    ]
+    assert {what for what, _, _ in names(trained_for(config, "own", "tiny", "swarm"))} == {"swarm"}
+
+
+def test_runs_are_counted_once_by_kind_model_and_table(config: dict) -> None:
+    counted = {(row.needed_for, row.what, row.model): row for row in planned_runs(config, "own")}
+    assert {kind: row.runs for kind, row in counted.items()} == {
+        ("summary", "pretraining", "tiny"): 3,  # se, ce and the held-out baseline, which is DoReMi's reference too
+        ("summary", "pretraining", "large"): 3,
+        ("methods", "pretraining", "large"): 4,  # baseline and bimix are among those compared
+        ("methods", "doremi", "tiny"): 1,
+        ("methods", "doge", "tiny"): 1,
+        ("methods", "swarm", "tiny"): 12,
+    }
+    assert {row.recipe["steps"] for (_, what, _), row in counted.items() if what == "swarm"} == {20}
+    # two of the three steps whose weights answer questions come before the last
+    assert {kind: row.kept for kind, row in counted.items() if row.kept} == {("summary", "pretraining", "large"): 6}
+    assert {kind: row.targets for kind, row in counted.items() if row.targets} == {("methods", "doge", "tiny"): 2}
+    assert not any(row.done for row in counted.values())
+
+
+def test_what_has_ended_is_counted_where_its_losses_are(config: dict, workplace: Path) -> None:
+    ended = [
+        Training("pretraining", "tiny", "ce", TINY),
+        Training("doremi", "tiny", "doremi", TINY),
+        Training("doge", "tiny", "doge", TINY),
+        Training("swarm", "tiny", "swarm_0003", TINY),
+    ]
+    for training in ended:
+        place = ENDED[training.what].format(dataset="own", model=training.model, name=training.name)
+        (workplace / place).parent.mkdir(parents=True)
+        (workplace / place).touch()
+    done = {(row.what, row.model): row.done for row in planned_runs(config, "own") if row.done}
+    assert done == {(training.what, training.model): 1 for training in ended}
+
+
+def test_reports_are_those_of_all_rounds_and_of_no_run_twice(config: dict) -> None:
+    folder = "results/own"
+    reports = search_reports(config, "own", settled)
+    assert reports["baseline"] == []
+    assert reports["bimix"] == [f"{folder}/runs/tiny/se/run.json", f"{folder}/runs/tiny/ce/run.json"]
+    assert reports["doremi"] == [
+        f"{folder}/reweighting/tiny/doremi/1/run.json",
+        f"{folder}/reweighting/tiny/doremi/2/run.json",
+        f"{folder}/runs/tiny/doremi_round1/run.json",
+        f"{folder}/runs/tiny/baseline/run.json",
+    ]
+    assert reports["regmix"] == reports["transfer_swarm"] == [f"{folder}/swarm/tiny/runs.parquet"]
+    assert report_files(config, "own", settled) == sorted({file for files in reports.values() for file in files})
+
+
+def test_no_round_is_asked_for_where_doremi_has_no_price(config: dict) -> None:
+    config["datasets"]["own"]["groups"]["methods"].remove("doremi")
+    assert search_reports(config, "own", {}.__getitem__)["doge"] == ["results/own/reweighting/tiny/doge/run.json"]

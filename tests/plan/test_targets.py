@@ -1,0 +1,71 @@
+"""Everything that a dataset's run makes, and what is left out for want of runs, steps or blocks."""
+
+import copy
+
+import pytest
+
+from bimix.plan.targets import targets
+
+CONFIG = {
+    "laws": {"optimise": ["bimix", "regmix"], "learning": {"counts": [4, 6]}},
+    "datasets": {
+        "own": {
+            "corpus": {},
+            "groups": {"fitted": [f"m{number}" for number in range(7)]},
+            "training": {"tiny": {"steps": 100, "evaluate_every": 50}},
+            "optimum": {"model": "tiny", "group": "fitted"},
+            "held_out": ["rest"],
+            "compare": {"model": "large", "mixtures": ["m1", "m0"]},
+            "downstream": {},
+        }
+    },
+}
+
+
+@pytest.fixture
+def config() -> dict:
+    return copy.deepcopy(CONFIG)
+
+
+def figures(config: dict) -> set[str]:
+    return {path.removeprefix("results/own/figures/") for path in targets(config, "own")["figures"]}
+
+
+def test_a_dataset_with_all_blocks_makes_everything(config: dict) -> None:
+    made = targets(config, "own")
+    assert made["reference"] == ["results/own/mixtures/m1.json"]
+    assert made["coefficients"] == [
+        f"results/own/laws/tiny/{law}/fitted/coefficients.json" for law in ("bimix", "regmix")
+    ]
+    assert made["intervals"] == ["results/own/laws/tiny/bimix/fitted/intervals.csv"]  # of regmix that takes hours
+    assert made["further"] == ["results/own/tables/complexity.csv", "results/own/tables/entropy_choices.csv"]
+    assert made["answers"] == ["results/own/tables/downstream.csv"]
+    assert len(figures(config)) == len(made["figures"]) == 17
+    assert {"learning_tiny_fitted.svg", "path_tiny_bimix_fitted.svg", "perplexity_large_compare.svg"} < figures(config)
+    assert not [name for name in figures(config) if name.startswith(("optimum_tiny_regmix", "path_tiny_regmix"))]
+
+
+@pytest.mark.parametrize(
+    ("change", "left_out"),
+    [
+        (lambda block: block.pop("corpus"), ["entropy.svg", "entropy_curves.svg"]),
+        (lambda block: block.pop("downstream"), ["downstream.svg", "downstream_tasks.svg"]),
+        (
+            lambda block: block["held_out"].clear(),
+            ["predictions_tiny_bimix_fitted.svg", "predictions_tiny_regmix_fitted.svg"],
+        ),
+        (lambda block: block["groups"]["fitted"].pop(), ["learning_tiny_fitted.svg"]),
+        (lambda block: block["training"]["tiny"].update(steps=50), ["path_tiny_bimix_fitted.svg"]),
+    ],
+)
+def test_what_cannot_be_made_is_left_out(config: dict, change, left_out: list[str]) -> None:
+    whole = figures(config)
+    change(config["datasets"]["own"])
+    assert whole - figures(config) == set(left_out)
+
+
+def test_two_runs_give_no_intervals(config: dict) -> None:
+    config["datasets"]["own"]["groups"]["fitted"] = ["m0", "m1"]
+    assert targets(config, "own")["intervals"] == []
+    assert "optimum_tiny_bimix_fitted.svg" not in figures(config)
+    assert "path_tiny_bimix_fitted.svg" in figures(config)

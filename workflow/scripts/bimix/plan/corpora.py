@@ -1,0 +1,236 @@
+"""The raw files of a corpus, near or far away, and the shards that they are put together into.
+
+All functions take the checked and completed config, or a dataset's shards by name. Paths are
+relative to the folder of `results`.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from glob import glob
+from pathlib import Path
+
+from bimix.errors import InputError
+from bimix.shards import Shard, group_files, name_file, read_shards, write_shards
+
+Shards = Mapping[str, Shard]
+File = tuple[str, int]  # path, bytes
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is an address."""
+    return "://" in path
+
+
+def has_wildcards(pattern: str) -> bool:
+    """Whether a path is a glob; the question mark of a web address is none."""
+    return bool(re.search(r"[*\[]" if re.match("https?://", pattern) else r"[*?\[]", pattern))
+
+
+def raw_files(config: dict, dataset: str, split: str, patterns: str | list[str]) -> Iterator[tuple[str, str, int]]:
+    """Files (name, path, bytes) that paths, globs and lists stand for.
+
+    A list is @file: one path to a line, its bytes after a tab. A file of unknown size fills a shard.
+    Errors: a pattern without a file, a list or a store that cannot be read.
+    """
+    key = f"config: datasets/{dataset}/corpus/{split}"
+    unknown = shard_bytes(config, dataset)
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        if pattern.startswith("@"):
+            found = read_list(Path(pattern[1:]), unknown, key)
+            # of strings, not paths: a list may mix addresses, relative and absolute paths
+            folder = os.path.commonprefix([os.path.dirname(path) + "/" for path, _ in found])  # noqa: RUF071
+            folder = folder[: folder.rfind("/") + 1]
+        elif not has_wildcards(pattern):  # one file, perhaps not there yet or far away
+            found, folder = [(pattern, unknown)], pattern[: pattern.rfind("/") + 1]
+        else:
+            found = list_remote(pattern, key) if is_remote(pattern) else list_local(pattern)
+            folder = re.split(r"[^/]*[*?\[]", pattern)[0]
+        if not found:
+            raise InputError(f"{key}: no file matches {pattern!r}.")
+        yield from ((name_file(path, folder), path, size) for path, size in found)
+
+
+def shard_bytes(config: dict, dataset: str) -> int:
+    """Bytes of raw files that a shard holds on average."""
+    return config["datasets"][dataset]["corpus"]["shard_megabytes"] * 10**6
+
+
+def read_list(path: Path, unknown: int, key: str) -> list[File]:
+    """Files that a list names, of `unknown` bytes where it gives no number. Errors: as `key`: it cannot be read."""
+    try:
+        entries = [line.partition("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
+        return [(name, int(given) if tab else unknown) for name, tab, given in entries]
+    except (OSError, ValueError) as error:
+        raise InputError(f"{key}: {str(path)!r} cannot be read as a list of files ({error}).") from error
+
+
+def list_local(pattern: str) -> list[File]:
+    """Files on a disk that match a glob, in order."""
+    paths = sorted(glob(pattern, recursive=True))
+    return [(path, os.path.getsize(path)) for path in paths if os.path.isfile(path)]
+
+
+def list_remote(pattern: str, key: str) -> list[File]:
+    """Files far away that match a glob, as their store lists them. Errors: as `key`: it cannot be listed."""
+    from bimix.listing import list_files  # here only: most corpora lie on a disk
+
+    try:
+        return list_files(pattern)
+    except InputError as error:
+        raise InputError(f"{key}: {error}") from error
+
+
+def validation_kind(config: dict, dataset: str) -> str:
+    """How validation documents are found: by share (of hashes), tokens (so many are drawn) or files."""
+    validation = config["datasets"][dataset]["corpus"]["validation"]
+    # A dict of paths may have a domain called share or tokens.
+    given = validation if isinstance(validation, dict) else {}
+    kinds = (kind for kind in ("tokens", "share") if isinstance(given.get(kind), (int, float)))
+    return next(kinds, "files")
+
+
+def split_patterns(config: dict, dataset: str) -> dict[str, dict[str | None, str | list[str]]]:
+    """{split: {domain: paths and globs}}; the domain is None where each record names its own."""
+    block = config["datasets"][dataset]
+    corpus, kind = block["corpus"], validation_kind(config, dataset)
+    harvested = {domain: f"results/{dataset}/corpus/{domain}.jsonl" for domain in corpus.get("harvest", {})}
+    train, validation = harvested or corpus["train"], corpus["validation"]
+    if kind == "share":
+        validation = {}
+    elif kind == "tokens":
+        validation = {domain: f"results/{dataset}/held_out/{domain}.jsonl" for domain in block["domains"]}
+    return {
+        split: source if isinstance(source, dict) else {None: source}
+        for split, source in (("train", train), ("validation", validation))
+    }
+
+
+def plan_shards(config: dict, dataset: str) -> dict[str, Shard]:
+    """All shards of a dataset by name. Errors: two that share a name; as of `raw_files`."""
+    by_hash = validation_kind(config, dataset) == "share"
+    planned: dict[str, Shard] = {}
+    for split, source in split_patterns(config, dataset).items():
+        for domain, patterns in source.items():
+            files = raw_files(config, dataset, split, patterns)
+            for name, paths in group_files(files, shard_bytes(config, dataset)):
+                name = ".".join([*(["validation"] if split == "validation" else []), *filter(None, [domain]), name])
+                if name in planned:
+                    raise InputError(
+                        f"config: datasets/{dataset}/corpus/{split}: {paths[-1]!r} and"
+                        f" {planned[name].files[-1]!r} share a name."
+                    )
+                planned[name] = Shard(name, "hash" if by_hash else split, domain, paths)
+    return planned
+
+
+def open_shards(config: dict, dataset: str, planning: bool) -> dict[str, Shard]:
+    """Shards of a dataset by name, as its manifest lists them.
+
+    The manifest is written by the call that plans, so that all shards are known before the first
+    job runs and no command line has to hold their names. Jobs on other machines read it, instead
+    of asking for 10,000 files each. Errors: as of `plan_shards`.
+    """
+    manifest = Path("results", dataset, "shards.jsonl")
+    written = manifest.read_text(encoding="utf-8") if manifest.exists() else ""
+    if written and not planning:
+        return read_shards(written.splitlines())
+    shards = plan_shards(config, dataset)
+    planned = write_shards(shards.values())
+    if planned != written:
+        manifest.parent.mkdir(parents=True, exist_ok=True)
+        temporary = manifest.with_name(f".shards.{os.getpid()}.partial")
+        temporary.write_text(planned, encoding="utf-8")
+        os.replace(temporary, manifest)
+    return shards
+
+
+def files_of(shards: Iterable[Shard]) -> list[str]:
+    """The raw files of shards, those far away included."""
+    return [path for shard in shards for path in shard.files]
+
+
+def training_files(shards: Shards) -> list[str]:
+    """All files that training documents come from."""
+    return files_of(shard for shard in shards.values() if shard.split != "validation")
+
+
+def validation_files(shards: Shards) -> list[str]:
+    """All files of validation documents."""
+    return files_of(shard for shard in shards.values() if shard.split == "validation")
+
+
+def local_files(dataset: str, paths: Iterable[str]) -> list[str]:
+    """Inputs that stand for raw files: those far away are none, drawn validation files are one folder."""
+    drawn = Path("results", dataset, "held_out")
+    near = (path for path in paths if not is_remote(path))
+    return list(dict.fromkeys(str(drawn) if Path(path).parent == drawn else path for path in near))
+
+
+def training_inputs(dataset: str, shards: Shards) -> list[str]:
+    """Inputs of a job that reads all training documents."""
+    return local_files(dataset, training_files(shards))
+
+
+def validation_inputs(dataset: str, shards: Shards) -> list[str]:
+    """Inputs of a job that reads all validation documents."""
+    return local_files(dataset, validation_files(shards))
+
+
+def shard_inputs(dataset: str, shards: Shards, shard: str) -> list[str]:
+    """Inputs of the job that reads one shard."""
+    return local_files(dataset, shards[shard].files)
+
+
+def shard_hashes(dataset: str, shards: Shards, shard: str) -> list[str]:
+    """Hashes of the documents that a shard of training files must leave out."""
+    return [f"results/{dataset}/held_out.hashes"] if shards[shard].split == "train" else []
+
+
+def tokenizer_hashes(config: dict, dataset: str) -> list[str]:
+    """Those that the tokenizer must leave out; drawn ones are of the share that it does not read."""
+    published = validation_kind(config, dataset) == "files"
+    return [f"results/{dataset}/held_out.hashes"] if published else []
+
+
+def shard_settings(shards: Shards, shard: str) -> list[str | None]:
+    """What decides the content of a shard besides its local files."""
+    chosen = shards[shard]
+    return [chosen.split, chosen.domain, *filter(is_remote, chosen.files)]
+
+
+def shard_domains(config: dict, dataset: str, shards: Shards, shard: str) -> list[str]:
+    """Domains that the files of a shard may hold."""
+    domain = shards[shard].domain
+    return [domain] if domain else config["datasets"][dataset]["domains"]
+
+
+def digest(names: Iterable[str]) -> str:
+    """Stands for a long list as a parameter: a job that has it runs again when the list changes."""
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+
+
+def training_digest(shards: Shards) -> str:
+    """The digest of all files of training documents."""
+    return digest(training_files(shards))
+
+
+def validation_digest(shards: Shards) -> str:
+    """The digest of all files of validation documents."""
+    return digest(validation_files(shards))
+
+
+def shard_names(shards: Shards) -> list[str]:
+    """The names of all shards."""
+    return list(shards)
+
+
+def names_digest(shards: Shards) -> str:
+    """The digest of these names."""
+    return digest(shards)
+
+
+def vectors_model(config: dict, dataset: str) -> str:
+    """The FastText model of a dataset: a file that the config names, or the one trained on the corpus."""
+    return config["datasets"][dataset]["vectors"].get("file", f"results/{dataset}/vectors/model.bin")

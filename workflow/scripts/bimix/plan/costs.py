@@ -1,0 +1,171 @@
+"""What mixtures are found with, for the plan of costs before and the price list after.
+
+All functions take the checked and completed config. Paths are relative to the folder of `results`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bimix.plan.runs import answering_runs, reweighting_recipe, runs_of, swarm_recipe
+from bimix.plan.sources import REWEIGHTING, Moved, reweighting_folders, source_of
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training: what it is for, its model, the name of its run, its recipe.
+
+    `what` is a key of ENDED. Two with one run are equal, whatever asked for them.
+    """
+
+    what: str
+    model: str
+    name: str
+    recipe: dict = field(compare=False)
+
+
+@dataclass(frozen=True)
+class PlannedRuns:
+    """Trainings of one kind on one model that a table needs and that no table before it did.
+
+    `runs` in all, `done` of them that have ended, `kept` weights of earlier steps that they leave
+    on the disk, `targets` domains that DoGE helps.
+    """
+
+    needed_for: str
+    what: str
+    model: str
+    recipe: dict
+    runs: int
+    done: int
+    kept: int
+    targets: int
+
+
+# Where the losses of a training are once it has ended.
+ENDED = {
+    "pretraining": "results/{dataset}/runs/{model}/{name}/losses.parquet",
+    "doremi": "results/{dataset}/reweighting/{model}/doremi/1/losses.parquet",
+    "doge": "results/{dataset}/reweighting/{model}/doge/losses.parquet",
+    "swarm": "results/{dataset}/swarm/{model}/state/{name}/losses.parquet",
+}
+
+
+def searched_with(config: dict, dataset: str, mixture: str, found_with: tuple[str, ...] = ()) -> list[Training]:
+    """Trainings that a mixture is found with, and those that their mixtures are found with in turn.
+
+    `found_with`: the mixtures on the way here. One that is found with itself adds nothing:
+    Snakemake refuses it.
+    """
+    if mixture in found_with:
+        return []
+    way, block = (*found_with, mixture), config["datasets"][dataset]
+    if mixture in REWEIGHTING:
+        model, reference = block["reweighting"]["model"], block["reweighting"]["reference"]
+        search = [Training(mixture, model, mixture, reweighting_recipe(config, dataset, model))]
+        if mixture == "doremi":
+            search.append(Training("pretraining", model, reference, block["training"][model]))
+            search += searched_with(config, dataset, reference, way)
+        return search
+    fit = source_of(config, dataset, mixture).fit
+    if fit is None:
+        return []
+    if fit.group == "swarm":
+        return swarm_trainings(config, dataset)
+    runs = pretrainings(config, dataset, fit.model, fit.group)
+    return runs + [run for name in block["groups"][fit.group] for run in searched_with(config, dataset, name, way)]
+
+
+def pretrainings(config: dict, dataset: str, model: str, group: str) -> list[Training]:
+    """The trainings of a group's runs."""
+    recipe = config["datasets"][dataset]["training"][model]
+    return [Training("pretraining", model, run.folder, recipe) for run in runs_of(config, dataset, model, group)]
+
+
+def swarm_trainings(config: dict, dataset: str) -> list[Training]:
+    """The trainings of a swarm."""
+    block = config["datasets"][dataset]
+    model = block["swarm"]["model"]
+    recipe = swarm_recipe(config, dataset, model)
+    return [Training("swarm", model, name, recipe) for name in block["groups"]["swarm"]]
+
+
+def trained_for(config: dict, dataset: str, model: str, group: str) -> Iterator[Training]:
+    """Trainings that the losses of a group take, those that its mixtures are found with included."""
+    if group == "swarm":
+        yield from swarm_trainings(config, dataset)
+        return
+    for mixture in config["datasets"][dataset]["groups"][group]:
+        yield from searched_with(config, dataset, mixture)
+    yield from pretrainings(config, dataset, model, group)
+
+
+def planned_runs(config: dict, dataset: str) -> list[PlannedRuns]:
+    """Trainings that the summary needs, and those that the price list needs beside them."""
+    block = config["datasets"][dataset]
+    compared = block["compare"]["model"]
+    fitted = [(block["optimum"]["model"], group) for group in (block["optimum"]["group"], *block["held_out"])]
+    asked = [(block["downstream"]["model"], "compare")] if "downstream" in block else []
+    tables = {"summary": [*fitted, (compared, "compare"), *asked], "methods": [(compared, "methods")]}
+    kinds: dict[tuple[str, str, str], list[Training]] = {}
+    seen: set[Training] = set()
+    for needed_for, groups in tables.items():
+        for training in (each for group in groups for each in trained_for(config, dataset, *group)):
+            if training not in seen:
+                seen.add(training)
+                kinds.setdefault((needed_for, training.what, training.model), []).append(training)
+    return [_counted(config, dataset, needed_for, same) for (needed_for, _, _), same in kinds.items()]
+
+
+def _counted(config: dict, dataset: str, needed_for: str, same: list[Training]) -> PlannedRuns:
+    """Trainings of one kind on one model as one row."""
+    block, first = config["datasets"][dataset], same[0]
+    targets = block.get("reweighting", {}).get("targets", {}).get("domains", [])
+    answering = set(answering_runs(config, dataset)) if first.what == "pretraining" else set()
+    earlier = 0
+    if "downstream" in block and first.model == block["downstream"]["model"]:
+        last = block["training"][first.model]["steps"]
+        earlier = sum(step < last for step in block["downstream"]["steps"])
+    return PlannedRuns(
+        needed_for=needed_for,
+        what=first.what,
+        model=first.model,
+        recipe=first.recipe,
+        runs=len(same),
+        done=sum(has_ended(dataset, training) for training in same),
+        kept=earlier * sum(training.name in answering for training in same),
+        targets=len(targets) if first.what == "doge" else 0,
+    )
+
+
+def has_ended(dataset: str, training: Training) -> bool:
+    """Whether a training's losses are there."""
+    place = ENDED[training.what].format(dataset=dataset, model=training.model, name=training.name)
+    return Path(place).exists()
+
+
+def reports_of(config: dict, dataset: str, training: Training, moved: Moved) -> list[str]:
+    """Files that say what a training cost; of DoReMi those of all rounds and of their references."""
+    folder, model = f"results/{dataset}", training.model
+    if training.what == "swarm":
+        return [f"{folder}/swarm/{model}/runs.parquet"]
+    if training.what == "pretraining":
+        return [f"{folder}/runs/{model}/{training.name}/run.json"]
+    rounds = reweighting_folders(config, dataset, training.name, moved)
+    references = [f"{folder}/runs/{model}/doremi_round{number}/run.json" for number in range(1, len(rounds))]
+    return [f"{each}/run.json" for each in rounds] + references
+
+
+def search_reports(config: dict, dataset: str, moved: Moved) -> dict[str, list[str]]:
+    """{mixture: files that say what the runs cost that it was found with}; no run is paid for twice."""
+    files = {}
+    for mixture in config["datasets"][dataset]["groups"]["methods"]:
+        trainings = dict.fromkeys(searched_with(config, dataset, mixture))
+        reports = [file for training in trainings for file in reports_of(config, dataset, training, moved)]
+        files[mixture] = list(dict.fromkeys(reports))
+    return files
+
+
+def report_files(config: dict, dataset: str, moved: Moved) -> list[str]:
+    """All of these files, in order."""
+    return sorted({file for files in search_reports(config, dataset, moved).values() for file in files})

@@ -1,0 +1,190 @@
+"""The runs of a group, what each is trained with, and the questions that it is asked.
+
+All functions take the checked and completed config. Paths are relative to the folder of `results`.
+"""
+
+import functools
+import os
+from typing import NamedTuple
+
+from bimix.errors import InputError
+
+INTERVAL_RUNS = 3  # a bootstrap draws among so many runs or more
+
+
+class Run(NamedTuple):
+    """A training on a mixture: the folder below runs/{model}, the mixture, the seed."""
+
+    folder: str
+    mixture: str
+    seed: int
+
+
+def runs_of(config: dict, dataset: str, model: str, group: str) -> list[Run]:
+    """Runs of a group: of each mixture the recipe's seed first, then those of `seeds`, in mixture@seed."""
+    block = config["datasets"][dataset]
+    usual = block["training"][model]["seed"]
+    more = [seed for seed in block.get("seeds", {}).get(model, []) if seed != usual]
+    return [
+        run
+        for mixture in block["groups"][group]
+        for run in (Run(mixture, mixture, usual), *(Run(f"{mixture}@{seed}", mixture, seed) for seed in more))
+    ]
+
+
+def run_losses(config: dict, dataset: str, model: str, group: str) -> list[str]:
+    """Loss tables of a group's runs."""
+    folder = f"results/{dataset}/runs/{model}"
+    return [f"{folder}/{run.folder}/losses.parquet" for run in runs_of(config, dataset, model, group)]
+
+
+def run_mixtures(config: dict, dataset: str, model: str, group: str) -> list[str]:
+    """The mixture of each of a group's runs."""
+    return [run.mixture for run in runs_of(config, dataset, model, group)]
+
+
+def run_seeds(config: dict, dataset: str, model: str, group: str) -> list[int]:
+    """The seed of each of a group's runs."""
+    return [run.seed for run in runs_of(config, dataset, model, group)]
+
+
+def recipe(config: dict, dataset: str, model: str, run: str) -> dict:
+    """Training settings of one run; those of a swarm's mixture differ, and `mixture@seed` names its seed."""
+    block = config["datasets"][dataset]
+    mixture, _, seed = run.partition("@")
+    of_swarm = block.get("swarm", {}).get("model") == model and mixture in block["groups"]["swarm"]
+    settings = swarm_recipe(config, dataset, model) if of_swarm else block["training"][model]
+    return settings | ({"seed": int(seed)} if seed else {})
+
+
+def reweighting_recipe(config: dict, dataset: str, model: str) -> dict:
+    """Training settings of a run that reweighs: the model's, but for what `reweighting` says itself."""
+    block = config["datasets"][dataset]
+    return block["training"][model] | block["reweighting"].get("training", {})
+
+
+def swarm_recipe(config: dict, dataset: str, model: str) -> dict:
+    """Training settings of the runs of a swarm: the model's, but for what `swarm` says itself."""
+    block = config["datasets"][dataset]
+    return block["training"][model] | block["swarm"].get("training", {})
+
+
+def swarm_part(config: dict, dataset: str, part: str) -> list[str]:
+    """Mixtures of one part of a swarm, a job's work; parts are numbered from 1."""
+    block = config["datasets"][dataset]
+    together = block["swarm"]["together"]
+    return block["groups"]["swarm"][(int(part) - 1) * together : int(part) * together]
+
+
+def swarm_parts(config: dict, dataset: str, model: str) -> range:
+    """The numbers of the parts of a swarm. Errors: the swarm is trained with another model."""
+    swarm = config["datasets"][dataset]["swarm"]
+    if model != swarm["model"]:
+        raise InputError(
+            f"config: datasets/{dataset}/swarm/model: the swarm is trained with {swarm['model']!r}, not {model!r}."
+        )
+    return range(1, -(-swarm["runs"] // swarm["together"]) + 1)
+
+
+def gpus(config: dict, model: str) -> int:
+    """GPUs of a training on all of its nodes together, which is how schedulers count them."""
+    launch = config["models"][model]["launch"]
+    return launch["gpus"] * launch["nodes"]
+
+
+def swarm_gpu(config: dict, model: str) -> int:
+    """GPUs of a part of a swarm: one where the model has any."""
+    return min(config["models"][model]["launch"]["gpus"], 1)
+
+
+def swarm_threads(config: dict, model: str) -> int:
+    """CPU threads of a part of a swarm: those of one process of the model."""
+    launch = config["models"][model]["launch"]
+    return max(launch["threads"] // max(launch["gpus"], 1), 1)
+
+
+def kept_steps(config: dict, dataset: str, model: str, run: str) -> str:
+    """Steps of a run whose weights are to answer questions, as 200,400; `none` of other runs."""
+    downstream = config["datasets"][dataset].get("downstream", {})
+    asked = run in answering_runs(config, dataset) if model == downstream.get("model") else False
+    return ",".join(map(str, downstream["steps"])) if asked else "none"
+
+
+def answering_runs(config: dict, dataset: str) -> list[str]:
+    """Folders of the runs that are asked questions, those of `compare`; none without `downstream`."""
+    downstream = config["datasets"][dataset].get("downstream")
+    runs = runs_of(config, dataset, downstream["model"], "compare") if downstream else []
+    return [run.folder for run in runs]
+
+
+def answering_mixtures(config: dict, dataset: str) -> list[str]:
+    """The mixture of each of these runs."""
+    return run_mixtures(config, dataset, config["datasets"][dataset]["downstream"]["model"], "compare")
+
+
+def answering_seeds(config: dict, dataset: str) -> list[int]:
+    """The seed of each of these runs."""
+    return run_seeds(config, dataset, config["datasets"][dataset]["downstream"]["model"], "compare")
+
+
+def task_files(config: dict, dataset: str) -> dict[str, dict]:
+    """{task: kind, and the places of its items and shots}; generated tasks have no place for shots."""
+    tasks = {}
+    for name, task in config["datasets"][dataset]["downstream"]["tasks"].items():
+        generated = {"items": f"results/{dataset}/downstream/tasks/{name}.jsonl", "shots": None}
+        places = generated if "generate" in task else task
+        tasks[name] = {key: places[key] for key in ("items", "shots")} | {"kind": task["kind"]}
+    return tasks
+
+
+def task_inputs(config: dict, dataset: str) -> list[str]:
+    """The task files that lie on a disk: inputs of a job, which those far away are not."""
+    places = [task[key] for task in task_files(config, dataset).values() for key in ("items", "shots")]
+    return [place for place in places if isinstance(place, str) and "://" not in place]
+
+
+def fitted_size(config: dict, dataset: str) -> tuple[int, int]:
+    """Mixtures and evaluations of the group that laws are fitted to, known before the first job.
+
+    Of observations they are counted in the table; of one that cannot be read both are 0: its own
+    job says what is wrong.
+    """
+    block = config["datasets"][dataset]
+    model, group = block["optimum"]["model"], block["optimum"]["group"]
+    names = block["groups"][group]
+    if "observations" in block:
+        path = block["observations"]["losses"]
+        stamp = os.stat(path).st_mtime_ns if os.path.exists(path) else None
+        return _observed_size(path, tuple(names), stamp)
+    settings = swarm_recipe(config, dataset, model) if group == "swarm" else block["training"][model]
+    return len(names), -(-settings["steps"] // settings["evaluate_every"])
+
+
+@functools.cache
+def _observed_size(path: str, names: tuple[str, ...], stamp: int | None) -> tuple[int, int]:
+    """Distinct mixtures among `names` (none: all) and distinct steps in a table of losses."""
+    import polars as pl  # here only: it costs each call of Snakemake a quarter of a second
+
+    text = {"mixture": pl.String}
+    try:
+        table = (
+            pl.read_csv(path, infer_schema_length=None, schema_overrides=text)
+            if path.endswith(".csv")
+            else pl.read_parquet(path)
+        )
+        wanted = table.select("step", pl.col("mixture").cast(pl.String))
+    except (pl.exceptions.PolarsError, OSError):
+        return 0, 0
+    wanted = wanted.filter(pl.col("mixture").is_in(names)) if names else wanted
+    return wanted["mixture"].n_unique(), wanted["step"].n_unique()
+
+
+def has_intervals(config: dict, dataset: str) -> bool:
+    """Whether laws are fitted to enough mixtures for a bootstrap."""
+    return fitted_size(config, dataset)[0] >= INTERVAL_RUNS
+
+
+def interval_tables(config: dict, dataset: str, model: str, law: str, group: str) -> list[str]:
+    """The intervals of a fitted law, where there are enough mixtures for them."""
+    folder = f"results/{dataset}/laws/{model}/{law}/{group}"
+    return [f"{folder}/intervals.csv"] if has_intervals(config, dataset) else []
