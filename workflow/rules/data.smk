@@ -18,10 +18,10 @@ rule collect_text:
     conda:
         "../../envs/torch.yaml"
     params:
-        kind=lookup("datasets/{dataset}/corpus/harvest/{domain}/kind", within=config),
-        packages=lookup("datasets/{dataset}/corpus/harvest/{domain}/packages", within=config),
-        suffixes=lookup("datasets/{dataset}/corpus/harvest/{domain}/suffixes", within=config),
-        megabytes=lookup("datasets/{dataset}/corpus/harvest/{domain}/megabytes", within=config),
+        kind=setting("corpus/harvest/{domain}/kind"),
+        packages=setting("corpus/harvest/{domain}/packages"),
+        suffixes=setting("corpus/harvest/{domain}/suffixes"),
+        megabytes=setting("corpus/harvest/{domain}/megabytes"),
         characters=setting("corpus/cut_characters"),
     shell:
         r"""
@@ -367,15 +367,9 @@ rule embed_documents:
 rule measure_entropy:
     """Shannon, joint, conditional and von Neumann entropy of every domain."""
     input:
-        unigrams=collect(
-            "results/{{dataset}}/unigrams/{domain}.parquet", domain=lookup("datasets/{dataset}/domains", within=config)
-        ),
-        bigrams=collect(
-            "results/{{dataset}}/counts/{domain}.parquet", domain=lookup("datasets/{dataset}/domains", within=config)
-        ),
-        moments=collect(
-            "results/{{dataset}}/vectors/{domain}.npz", domain=lookup("datasets/{dataset}/domains", within=config)
-        ),
+        unigrams=collect("results/{{dataset}}/unigrams/{domain}.parquet", domain=setting("domains")),
+        bigrams=collect("results/{{dataset}}/counts/{domain}.parquet", domain=setting("domains")),
+        moments=collect("results/{{dataset}}/vectors/{domain}.npz", domain=setting("domains")),
     output:
         "results/{dataset}/entropy.csv",
     log:

@@ -19,9 +19,9 @@ rule write_copies:
     conda:
         "../../envs/analysis.yaml"
     params:
-        questions=lookup("datasets/{dataset}/downstream/tasks/{task}/generate/items", within=config),
-        words=lookup("datasets/{dataset}/downstream/tasks/{task}/generate/words", within=config),
-        seed=lookup("datasets/{dataset}/downstream/tasks/{task}/generate/seed", within=config),
+        questions=setting("downstream/tasks/{task}/generate/items"),
+        words=setting("downstream/tasks/{task}/generate/words"),
+        seed=setting("downstream/tasks/{task}/generate/seed"),
     shell:
         r"""
         python workflow/scripts/write_copies.py \
@@ -103,19 +103,15 @@ rule compare_answers:
             model=setting("downstream/model"),
             run=planned(runs.answering_runs),
         ),
-        losses=collect(
-            "results/{{dataset}}/losses/{model}/compare.parquet",
-            model=lookup("datasets/{dataset}/downstream/model", within=config),
-        ),
+        losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("downstream/model")),
         modules=["workflow/scripts/bimix/accuracy.py", "workflow/scripts/bimix/comparison.py"],
         script="workflow/scripts/compare_answers.py",
     output:
-        table=report(
+        table=shown(
             "results/{dataset}/tables/downstream.csv",
-            caption="../report/downstream_table.rst",
-            category="5 Downstream",
-            subcategory="{dataset}",
-            labels={"shows": "Accuracy of each mixture (csv)"},
+            "downstream_table",
+            "5 Downstream",
+            "Accuracy of each mixture (csv)",
         ),
     log:
         "results/{dataset}/logs/compare_answers.log",
@@ -128,11 +124,11 @@ rule compare_answers:
     params:
         names=planned(runs.answering_mixtures),
         seeds=planned(runs.answering_seeds),
-        reference=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
+        reference=setting("compare/mixtures/0"),
         resamples=setting("downstream/intervals/resamples"),
         level=setting("downstream/intervals/level"),
         seed=setting("downstream/seed"),
-        model=lookup("datasets/{dataset}/downstream/model", within=config),
+        model=setting("downstream/model"),
     shell:
         r"""
         python workflow/scripts/compare_answers.py \
@@ -155,19 +151,9 @@ rule plot_answers:
         module="workflow/scripts/bimix/figures.py",
         script="workflow/scripts/plot_answers.py",
     output:
-        average=report(
-            "results/{dataset}/figures/downstream.svg",
-            caption="../report/downstream.rst",
-            category="5 Downstream",
-            subcategory="{dataset}",
-            labels={"shows": "Average accuracy"},
-        ),
-        tasks=report(
-            "results/{dataset}/figures/downstream_tasks.svg",
-            caption="../report/downstream_tasks.rst",
-            category="5 Downstream",
-            subcategory="{dataset}",
-            labels={"shows": "Accuracy by task"},
+        average=shown("results/{dataset}/figures/downstream.svg", "downstream", "5 Downstream", "Average accuracy"),
+        tasks=shown(
+            "results/{dataset}/figures/downstream_tasks.svg", "downstream_tasks", "5 Downstream", "Accuracy by task"
         ),
     log:
         "results/{dataset}/logs/plot_answers.log",
@@ -178,7 +164,7 @@ rule plot_answers:
     conda:
         "../../envs/analysis.yaml"
     params:
-        model=lookup("datasets/{dataset}/downstream/model", within=config),
+        model=setting("downstream/model"),
         level=setting("downstream/intervals/level"),
     shell:
         r"""

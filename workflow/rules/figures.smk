@@ -11,13 +11,7 @@ rule plot_entropy:
         module="workflow/scripts/bimix/figures.py",
         script="workflow/scripts/plot_entropy.py",
     output:
-        figure=report(
-            "results/{dataset}/figures/entropy.svg",
-            caption="../report/entropy.rst",
-            category="2 Mixtures",
-            subcategory="{dataset}",
-            labels={"shows": "Entropy of the domains"},
-        ),
+        figure=shown("results/{dataset}/figures/entropy.svg", "entropy", "2 Mixtures", "Entropy of the domains"),
     log:
         "results/{dataset}/logs/plot_entropy.log",
     benchmark:
@@ -40,12 +34,8 @@ rule plot_curves:
         module="workflow/scripts/bimix/figures.py",
         script="workflow/scripts/plot_curves.py",
     output:
-        figure=report(
-            "results/{dataset}/figures/entropy_curves.svg",
-            caption="../report/curves.rst",
-            category="2 Mixtures",
-            subcategory="{dataset}",
-            labels={"shows": "Entropy against tokens seen"},
+        figure=shown(
+            "results/{dataset}/figures/entropy_curves.svg", "curves", "2 Mixtures", "Entropy against tokens seen"
         ),
     log:
         "results/{dataset}/logs/plot_curves.log",
@@ -66,24 +56,12 @@ rule plot_mixtures:
     """All mixtures side by side."""
     input:
         compared="results/{dataset}/mixtures/groups/compare.parquet",
-        fitted=collect(
-            "results/{{dataset}}/mixtures/groups/{group}.parquet",
-            group=lookup("datasets/{dataset}/optimum/group", within=config),
-        ),
-        held_out=collect(
-            "results/{{dataset}}/mixtures/groups/{group}.parquet",
-            group=lookup("datasets/{dataset}/held_out", within=config),
-        ),
+        fitted=fitted("results/{{dataset}}/mixtures/groups/{group}.parquet"),
+        held_out=collect("results/{{dataset}}/mixtures/groups/{group}.parquet", group=setting("held_out")),
         module="workflow/scripts/bimix/figures.py",
         script="workflow/scripts/plot_mixtures.py",
     output:
-        figure=report(
-            "results/{dataset}/figures/mixtures.svg",
-            caption="../report/mixtures.rst",
-            category="2 Mixtures",
-            subcategory="{dataset}",
-            labels={"shows": "Proportions of the domains"},
-        ),
+        figure=shown("results/{dataset}/figures/mixtures.svg", "mixtures", "2 Mixtures", "Proportions of the domains"),
     log:
         "results/{dataset}/logs/plot_mixtures.log",
     benchmark:
@@ -103,19 +81,15 @@ rule plot_weights:
     """Weights of the domains while DoReMi or DoGE trains its model, and their average."""
     input:
         paths=planned(sources.reweighting_paths),
-        reference=collect(
-            "results/{{dataset}}/mixtures/{mixture}.json",
-            mixture=lookup("datasets/{dataset}/reweighting/reference", within=config),
-        ),
+        reference=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("reweighting/reference")),
         module="workflow/scripts/bimix/figures.py",
         script="workflow/scripts/plot_weights.py",
     output:
-        figure=report(
+        figure=shown(
             "results/{dataset}/figures/weights_{reweighted}.svg",
-            caption="../report/weights.rst",
-            category="2 Mixtures",
-            subcategory="{dataset}",
-            labels={"shows": "Weights on the way: {reweighted}"},
+            "weights",
+            "2 Mixtures",
+            "Weights on the way: {reweighted}",
         ),
     log:
         "results/{dataset}/logs/plot_weights/{reweighted}.log",
@@ -127,7 +101,7 @@ rule plot_weights:
     conda:
         "../../envs/analysis.yaml"
     params:
-        reference=lookup("datasets/{dataset}/reweighting/reference", within=config),
+        reference=setting("reweighting/reference"),
     shell:
         r"""
         python workflow/scripts/plot_weights.py \
@@ -146,23 +120,16 @@ rule plot_steps:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
-        held_out_losses=collect(
-            "results/{{dataset}}/losses/{{model}}/{name}.parquet",
-            name=lookup("datasets/{dataset}/held_out", within=config),
-        ),
-        held_out_mixtures=collect(
-            "results/{{dataset}}/mixtures/groups/{name}.parquet",
-            name=lookup("datasets/{dataset}/held_out", within=config),
-        ),
+        held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
+        held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         module="workflow/scripts/bimix/figures.py",
         script="workflow/scripts/plot_steps.py",
     output:
-        figure=report(
+        figure=shown(
             "results/{dataset}/figures/steps_{model}_{law}_{group}.svg",
-            caption="../report/steps.rst",
-            category="3 Law",
-            subcategory="{dataset}",
-            labels={"shows": "Loss against steps: {model}, {law}, {group}"},
+            "steps",
+            "3 Law",
+            "Loss against steps: {model}, {law}, {group}",
         ),
     log:
         "results/{dataset}/logs/plot_steps/{model}_{law}_{group}.log",
@@ -188,23 +155,16 @@ rule plot_proportions:
         intervals=planned(runs.interval_tables),
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
-        held_out_losses=collect(
-            "results/{{dataset}}/losses/{{model}}/{name}.parquet",
-            name=lookup("datasets/{dataset}/held_out", within=config),
-        ),
-        held_out_mixtures=collect(
-            "results/{{dataset}}/mixtures/groups/{name}.parquet",
-            name=lookup("datasets/{dataset}/held_out", within=config),
-        ),
+        held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
+        held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         module="workflow/scripts/bimix/figures.py",
         script="workflow/scripts/plot_proportions.py",
     output:
-        figure=report(
+        figure=shown(
             "results/{dataset}/figures/proportions_{model}_{law}_{group}.svg",
-            caption="../report/proportions.rst",
-            category="3 Law",
-            subcategory="{dataset}",
-            labels={"shows": "Loss against proportion: {model}, {law}, {group}"},
+            "proportions",
+            "3 Law",
+            "Loss against proportion: {model}, {law}, {group}",
         ),
     log:
         "results/{dataset}/logs/plot_proportions/{model}_{law}_{group}.log",
@@ -230,19 +190,15 @@ rule plot_predictions:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         intervals=planned(runs.interval_tables),
         predictions="results/{dataset}/laws/{model}/{law}/{group}/predictions.parquet",
-        losses=collect(
-            "results/{{dataset}}/losses/{{model}}/{name}.parquet",
-            name=lookup("datasets/{dataset}/held_out", within=config),
-        ),
+        losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         module="workflow/scripts/bimix/figures.py",
         script="workflow/scripts/plot_predictions.py",
     output:
-        figure=report(
+        figure=shown(
             "results/{dataset}/figures/predictions_{model}_{law}_{group}.svg",
-            caption="../report/predictions.rst",
-            category="3 Law",
-            subcategory="{dataset}",
-            labels={"shows": "Predicted against observed: {model}, {law}, {group}"},
+            "predictions",
+            "3 Law",
+            "Predicted against observed: {model}, {law}, {group}",
         ),
     log:
         "results/{dataset}/logs/plot_predictions/{model}_{law}_{group}.log",
@@ -269,12 +225,11 @@ rule plot_laws:
         module="workflow/scripts/bimix/figures.py",
         script="workflow/scripts/plot_laws.py",
     output:
-        figure=report(
+        figure=shown(
             "results/{dataset}/figures/laws_{model}_{group}.svg",
-            caption="../report/laws.rst",
-            category="3 Law",
-            subcategory="{dataset}",
-            labels={"shows": "The laws side by side: {model}, {group}"},
+            "laws",
+            "3 Law",
+            "The laws side by side: {model}, {group}",
         ),
     log:
         "results/{dataset}/logs/plot_laws/{model}_{group}.log",
@@ -298,12 +253,11 @@ rule plot_learning:
         module="workflow/scripts/bimix/figures.py",
         script="workflow/scripts/plot_learning.py",
     output:
-        figure=report(
+        figure=shown(
             "results/{dataset}/figures/learning_{model}_{group}.svg",
-            caption="../report/learning.rst",
-            category="3 Law",
-            subcategory="{dataset}",
-            labels={"shows": "How many runs a law needs: {model}, {group}"},
+            "learning",
+            "3 Law",
+            "How many runs a law needs: {model}, {group}",
         ),
     log:
         "results/{dataset}/logs/plot_learning/{model}_{group}.log",
@@ -325,19 +279,15 @@ rule plot_optimum:
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
-        baseline=collect(
-            "results/{{dataset}}/mixtures/{mixture}.json",
-            mixture=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
-        ),
+        baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         module="workflow/scripts/bimix/figures.py",
         script="workflow/scripts/plot_optimum.py",
     output:
-        figure=report(
+        figure=shown(
             "results/{dataset}/figures/optimum_{model}_{law}_{group}.svg",
-            caption="../report/optimum.rst",
-            category="3 Law",
-            subcategory="{dataset}",
-            labels={"shows": "The optimum and its intervals: {model}, {law}, {group}"},
+            "optimum",
+            "3 Law",
+            "The optimum and its intervals: {model}, {law}, {group}",
         ),
     log:
         "results/{dataset}/logs/plot_optimum/{model}_{law}_{group}.log",
@@ -346,7 +296,7 @@ rule plot_optimum:
     conda:
         "../../envs/analysis.yaml"
     params:
-        baseline=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
+        baseline=setting("compare/mixtures/0"),
     shell:
         r"""
         python workflow/scripts/plot_optimum.py \
@@ -364,19 +314,15 @@ rule plot_path:
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
-        baseline=collect(
-            "results/{{dataset}}/mixtures/{mixture}.json",
-            mixture=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
-        ),
+        baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         module="workflow/scripts/bimix/figures.py",
         script="workflow/scripts/plot_path.py",
     output:
-        figure=report(
+        figure=shown(
             "results/{dataset}/figures/path_{model}_{law}_{group}.svg",
-            caption="../report/path.rst",
-            category="3 Law",
-            subcategory="{dataset}",
-            labels={"shows": "The optimum by step: {model}, {law}, {group}"},
+            "path",
+            "3 Law",
+            "The optimum by step: {model}, {law}, {group}",
         ),
     log:
         "results/{dataset}/logs/plot_path/{model}_{law}_{group}.log",
@@ -385,8 +331,8 @@ rule plot_path:
     conda:
         "../../envs/analysis.yaml"
     params:
-        baseline=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
-        step=lookup("datasets/{dataset}/optimum/step", within=config),
+        baseline=setting("compare/mixtures/0"),
+        step=setting("optimum/step"),
     shell:
         r"""
         python workflow/scripts/plot_path.py \
@@ -406,21 +352,17 @@ rule plot_perplexity:
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         held_out=branch(
             lambda wildcards: wildcards.group != "compare",
-            then=collect(
-                "results/{{dataset}}/losses/{{model}}/{name}.parquet",
-                name=lookup("datasets/{dataset}/held_out", within=config),
-            ),
+            then=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
             otherwise=[],
         ),
         modules=["workflow/scripts/bimix/figures.py", "workflow/scripts/bimix/comparison.py"],
         script="workflow/scripts/plot_perplexity.py",
     output:
-        figure=report(
+        figure=shown(
             "results/{dataset}/figures/perplexity_{model}_{group}.svg",
-            caption="../report/perplexity.rst",
-            category="4 Training",
-            subcategory="{dataset}",
-            labels={"shows": "Average log-perplexity: {model}, {group}"},
+            "perplexity",
+            "4 Training",
+            "Average log-perplexity: {model}, {group}",
         ),
     log:
         "results/{dataset}/logs/plot_perplexity/{model}_{group}.log",
@@ -429,7 +371,7 @@ rule plot_perplexity:
     conda:
         "../../envs/analysis.yaml"
     params:
-        reference=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
+        reference=setting("compare/mixtures/0"),
     shell:
         r"""
         python workflow/scripts/plot_perplexity.py \
@@ -443,19 +385,12 @@ rule plot_perplexity:
 rule compare_mixtures:
     """How the large runs end, and the steps that each needs to get where the reference ends."""
     input:
-        losses=collect(
-            "results/{{dataset}}/losses/{model}/compare.parquet",
-            model=lookup("datasets/{dataset}/compare/model", within=config),
-        ),
+        losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("compare/model")),
         module="workflow/scripts/bimix/comparison.py",
         script="workflow/scripts/compare_mixtures.py",
     output:
-        table=report(
-            "results/{dataset}/tables/comparison.csv",
-            caption="../report/comparison.rst",
-            category="4 Training",
-            subcategory="{dataset}",
-            labels={"shows": "Comparison of the large runs (csv)"},
+        table=shown(
+            "results/{dataset}/tables/comparison.csv", "comparison", "4 Training", "Comparison of the large runs (csv)"
         ),
     log:
         "results/{dataset}/logs/compare_mixtures.log",
@@ -464,7 +399,7 @@ rule compare_mixtures:
     conda:
         "../../envs/analysis.yaml"
     params:
-        reference=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
+        reference=setting("compare/mixtures/0"),
     shell:
         r"""
         python workflow/scripts/compare_mixtures.py \
@@ -483,13 +418,7 @@ rule summarize_results:
         script="workflow/scripts/summarize_results.py",
     output:
         text="results/{dataset}/summary.txt",
-        page=report(
-            "results/{dataset}/summary.html",
-            caption="../report/summary.rst",
-            category="1 Summary",
-            subcategory="{dataset}",
-            labels={"shows": "The result on one page"},
-        ),
+        page=shown("results/{dataset}/summary.html", "summary", "1 Summary", "The result on one page"),
     log:
         "results/{dataset}/logs/summarize_results.log",
     benchmark:
@@ -497,10 +426,10 @@ rule summarize_results:
     conda:
         "../../envs/analysis.yaml"
     params:
-        fitted_model=lookup("datasets/{dataset}/optimum/model", within=config),
-        compared_model=lookup("datasets/{dataset}/compare/model", within=config),
-        step=lookup("datasets/{dataset}/optimum/step", within=config),
-        reference=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
+        fitted_model=setting("optimum/model"),
+        compared_model=setting("compare/model"),
+        step=setting("optimum/step"),
+        reference=setting("compare/mixtures/0"),
     shell:
         r"""
         python workflow/scripts/summarize_results.py \

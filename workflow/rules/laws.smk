@@ -33,10 +33,7 @@ rule predict_losses:
     """Predict every mixture of the dataset, fitted or held out, at the steps of the fit."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
-        mixtures=collect(
-            "results/{{dataset}}/mixtures/groups/{name}.parquet",
-            name=lookup("datasets/{dataset}/held_out", within=config),
-        ),
+        mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         fitted="results/{dataset}/mixtures/groups/{group}.parquet",
         script="workflow/scripts/predict_losses.py",
     output:
@@ -63,14 +60,8 @@ rule score_law:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
-        held_out_losses=collect(
-            "results/{{dataset}}/losses/{{model}}/{name}.parquet",
-            name=lookup("datasets/{dataset}/held_out", within=config),
-        ),
-        held_out_mixtures=collect(
-            "results/{{dataset}}/mixtures/groups/{name}.parquet",
-            name=lookup("datasets/{dataset}/held_out", within=config),
-        ),
+        held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
+        held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         script="workflow/scripts/score_law.py",
         scores="workflow/scripts/bimix/scores.py",
     output:
@@ -99,33 +90,19 @@ rule score_law:
 rule tabulate_scores:
     """The paper's Tables 2 and 3 for this dataset: mean, worst and best over domains."""
     input:
-        extrapolation=collect(
-            "results/{{dataset}}/laws/{model}/{law}/{group}/extrapolation.csv",
-            model=lookup("datasets/{dataset}/optimum/model", within=config),
-            law=config["laws"]["optimise"],
-            group=lookup("datasets/{dataset}/optimum/group", within=config),
+        extrapolation=fitted(
+            "results/{{dataset}}/laws/{model}/{law}/{group}/extrapolation.csv", law=config["laws"]["optimise"]
         ),
-        generalization=collect(
-            "results/{{dataset}}/laws/{model}/{law}/{group}/generalization.csv",
-            model=lookup("datasets/{dataset}/optimum/model", within=config),
-            law=config["laws"]["optimise"],
-            group=lookup("datasets/{dataset}/optimum/group", within=config),
+        generalization=fitted(
+            "results/{{dataset}}/laws/{model}/{law}/{group}/generalization.csv", law=config["laws"]["optimise"]
         ),
         script="workflow/scripts/tabulate_scores.py",
     output:
-        extrapolation=report(
-            "results/{dataset}/tables/extrapolation.csv",
-            caption="../report/extrapolation.rst",
-            category="3 Law",
-            subcategory="{dataset}",
-            labels={"shows": "Extrapolation, Table 2 (csv)"},
+        extrapolation=shown(
+            "results/{dataset}/tables/extrapolation.csv", "extrapolation", "3 Law", "Extrapolation, Table 2 (csv)"
         ),
-        generalization=report(
-            "results/{dataset}/tables/generalization.csv",
-            caption="../report/generalization.rst",
-            category="3 Law",
-            subcategory="{dataset}",
-            labels={"shows": "Generalisation, Table 3 (csv)"},
+        generalization=shown(
+            "results/{dataset}/tables/generalization.csv", "generalization", "3 Law", "Generalisation, Table 3 (csv)"
         ),
     log:
         "results/{dataset}/logs/tabulate_scores.log",
@@ -162,7 +139,7 @@ rule optimize_mixture:
         weights=bound("weights"),
         lower=bound("lower"),
         upper=bound("upper"),
-        max_epochs=lookup("datasets/{dataset}/optimum/max_epochs", within=config, default="inf"),
+        max_epochs=setting("optimum/max_epochs", default="inf"),
         run_tokens=planned(sources.optimum_run_tokens),
     shell:
         r"""
@@ -185,14 +162,8 @@ rule compare_laws:
     input:
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
-        held_out_losses=collect(
-            "results/{{dataset}}/losses/{{model}}/{name}.parquet",
-            name=lookup("datasets/{dataset}/held_out", within=config),
-        ),
-        held_out_mixtures=collect(
-            "results/{{dataset}}/mixtures/groups/{name}.parquet",
-            name=lookup("datasets/{dataset}/held_out", within=config),
-        ),
+        held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
+        held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         script="workflow/scripts/compare_laws.py",
         rivals="workflow/scripts/bimix/rivals.py",
     output:
@@ -204,7 +175,7 @@ rule compare_laws:
     conda:
         "../../envs/analysis.yaml"
     params:
-        laws=lookup("laws/compare", within=config),
+        laws=config["laws"]["compare"],
     shell:
         r"""
         python workflow/scripts/compare_laws.py \
@@ -221,36 +192,15 @@ rule compare_laws:
 rule tabulate_laws:
     """The laws side by side, and the paper's complexity table for this dataset."""
     input:
-        comparison=collect(
-            "results/{{dataset}}/laws/{model}/comparison/{group}.csv",
-            model=lookup("datasets/{dataset}/optimum/model", within=config),
-            group=lookup("datasets/{dataset}/optimum/group", within=config),
-        ),
-        losses=collect(
-            "results/{{dataset}}/losses/{model}/{group}.parquet",
-            model=lookup("datasets/{dataset}/optimum/model", within=config),
-            group=lookup("datasets/{dataset}/optimum/group", within=config),
-        ),
-        mixtures=collect(
-            "results/{{dataset}}/mixtures/groups/{group}.parquet",
-            group=lookup("datasets/{dataset}/optimum/group", within=config),
-        ),
+        comparison=fitted("results/{{dataset}}/laws/{model}/comparison/{group}.csv"),
+        losses=fitted("results/{{dataset}}/losses/{model}/{group}.parquet"),
+        mixtures=fitted("results/{{dataset}}/mixtures/groups/{group}.parquet"),
         script="workflow/scripts/tabulate_laws.py",
         rivals="workflow/scripts/bimix/rivals.py",
     output:
-        laws=report(
-            "results/{dataset}/tables/laws.csv",
-            caption="../report/laws_table.rst",
-            category="3 Law",
-            subcategory="{dataset}",
-            labels={"shows": "The laws side by side (csv)"},
-        ),
-        complexity=report(
-            "results/{dataset}/tables/complexity.csv",
-            caption="../report/complexity.rst",
-            category="3 Law",
-            subcategory="{dataset}",
-            labels={"shows": "Complexity of the laws (csv)"},
+        laws=shown("results/{dataset}/tables/laws.csv", "laws_table", "3 Law", "The laws side by side (csv)"),
+        complexity=shown(
+            "results/{dataset}/tables/complexity.csv", "complexity", "3 Law", "Complexity of the laws (csv)"
         ),
     log:
         "results/{dataset}/logs/tabulate_laws.log",
@@ -286,10 +236,10 @@ rule trace_learning:
     conda:
         "../../envs/analysis.yaml"
     params:
-        laws=lookup("laws/compare", within=config),
-        counts=lookup("laws/learning/counts", within=config),
-        draws=lookup("laws/learning/draws", within=config),
-        seed=lookup("laws/seed", within=config),
+        laws=config["laws"]["compare"],
+        counts=config["laws"]["learning"]["counts"],
+        draws=config["laws"]["learning"]["draws"],
+        seed=config["laws"]["seed"],
     shell:
         r"""
         python workflow/scripts/trace_learning.py \
@@ -310,14 +260,8 @@ rule estimate_intervals:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
-        held_out=collect(
-            "results/{{dataset}}/mixtures/groups/{name}.parquet",
-            name=lookup("datasets/{dataset}/held_out", within=config),
-        ),
-        baseline=collect(
-            "results/{{dataset}}/mixtures/{mixture}.json",
-            mixture=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
-        ),
+        held_out=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
+        baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         tokens=planned(sources.epoch_tokens),
         script="workflow/scripts/estimate_intervals.py",
         uncertainty="workflow/scripts/bimix/uncertainty.py",
@@ -330,16 +274,16 @@ rule estimate_intervals:
     conda:
         "../../envs/analysis.yaml"
     params:
-        step=lookup("datasets/{dataset}/optimum/step", within=config),
-        baseline=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
-        resample=lookup("laws/intervals/resample", within=config),
-        resamples=lookup("laws/intervals/resamples", within=config),
-        level=lookup("laws/intervals/level", within=config),
-        seed=lookup("laws/seed", within=config),
+        step=setting("optimum/step"),
+        baseline=setting("compare/mixtures/0"),
+        resample=config["laws"]["intervals"]["resample"],
+        resamples=config["laws"]["intervals"]["resamples"],
+        level=config["laws"]["intervals"]["level"],
+        seed=config["laws"]["seed"],
         weights=bound("weights"),
         lower=bound("lower"),
         upper=bound("upper"),
-        max_epochs=lookup("datasets/{dataset}/optimum/max_epochs", within=config, default="inf"),
+        max_epochs=setting("optimum/max_epochs", default="inf"),
     shell:
         r"""
         python workflow/scripts/estimate_intervals.py \
@@ -380,11 +324,11 @@ rule trace_optimum:
     conda:
         "../../envs/analysis.yaml"
     params:
-        step=lookup("datasets/{dataset}/optimum/step", within=config),
+        step=setting("optimum/step"),
         weights=bound("weights"),
         lower=bound("lower"),
         upper=bound("upper"),
-        max_epochs=lookup("datasets/{dataset}/optimum/max_epochs", within=config, default="inf"),
+        max_epochs=setting("optimum/max_epochs", default="inf"),
     shell:
         r"""
         python workflow/scripts/trace_optimum.py \

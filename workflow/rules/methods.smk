@@ -7,25 +7,18 @@
 rule price_methods:
     """What each method spent before the large run, and how the large run on its mixture ended."""
     input:
-        losses=collect(
-            "results/{{dataset}}/losses/{model}/methods.parquet",
-            model=lookup("datasets/{dataset}/compare/model", within=config),
-        ),
+        losses=collect("results/{{dataset}}/losses/{model}/methods.parquet", model=setting("compare/model")),
         large=collect(
             "results/{{dataset}}/runs/{model}/{mixture}/run.json",
-            model=lookup("datasets/{dataset}/compare/model", within=config),
-            mixture=lookup("datasets/{dataset}/methods/0", within=config),
+            model=setting("compare/model"),
+            mixture=setting("methods/0"),
         ),
         searches=planned(costs.report_files),
         module="workflow/scripts/bimix/prices.py",
         script="workflow/scripts/price_methods.py",
     output:
-        table=report(
-            "results/{dataset}/tables/methods.csv",
-            caption="../report/methods.rst",
-            category="6 Methods",
-            subcategory="{dataset}",
-            labels={"shows": "What each method costs and gains (csv)"},
+        table=shown(
+            "results/{dataset}/tables/methods.csv", "methods", "6 Methods", "What each method costs and gains (csv)"
         ),
     log:
         "results/{dataset}/logs/price_methods.log",
@@ -36,7 +29,7 @@ rule price_methods:
     conda:
         "../../envs/analysis.yaml"
     params:
-        reference=lookup("datasets/{dataset}/methods/0", within=config),
+        reference=setting("methods/0"),
         searches=as_json(planned(costs.search_reports)),
     shell:
         r"""
@@ -57,12 +50,8 @@ rule plot_methods:
         module="workflow/scripts/bimix/figures.py",
         script="workflow/scripts/plot_methods.py",
     output:
-        figure=report(
-            "results/{dataset}/figures/methods.svg",
-            caption="../report/methods.rst",
-            category="6 Methods",
-            subcategory="{dataset}",
-            labels={"shows": "Worth against cost of each method"},
+        figure=shown(
+            "results/{dataset}/figures/methods.svg", "methods", "6 Methods", "Worth against cost of each method"
         ),
     log:
         "results/{dataset}/logs/plot_methods.log",

@@ -40,7 +40,7 @@ rule spread_evenly:
     conda:
         "../../envs/analysis.yaml"
     params:
-        domains=lookup("datasets/{dataset}/domains", within=config),
+        domains=setting("domains"),
     shell:
         r"""
         python workflow/scripts/spread_evenly.py \
@@ -55,7 +55,7 @@ rule weigh_entropies:
     input:
         entropy="results/{dataset}/entropy.csv",
         curves=branch(
-            lookup("datasets/{dataset}/entropy/tokens", within=config),
+            setting("entropy/tokens"),
             cases={"all": [], "equal": "results/{dataset}/entropy_curves.csv"},
         ),
     output:
@@ -97,7 +97,7 @@ rule take_column:
     conda:
         "../../envs/analysis.yaml"
     params:
-        domains=lookup("datasets/{dataset}/domains", within=config),
+        domains=setting("domains"),
     shell:
         r"""
         python workflow/scripts/take_column.py \
@@ -124,7 +124,7 @@ rule copy_mixture:
     conda:
         "../../envs/analysis.yaml"
     params:
-        domains=lookup("datasets/{dataset}/domains", within=config),
+        domains=setting("domains"),
     shell:
         r"""
         python workflow/scripts/copy_mixture.py \
@@ -138,10 +138,7 @@ rule copy_mixture:
 rule gather_mixtures:
     """The mixtures of a group as one tidy table: mixture, domain, proportion."""
     input:
-        mixtures=collect(
-            "results/{{dataset}}/mixtures/{mixture}.json",
-            mixture=lookup("datasets/{dataset}/groups/{group}", within=config),
-        ),
+        mixtures=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("groups/{group}")),
     output:
         table="results/{dataset}/mixtures/groups/{group}.parquet",
     log:
@@ -154,7 +151,7 @@ rule gather_mixtures:
     conda:
         "../../envs/analysis.yaml"
     params:
-        names=lookup("datasets/{dataset}/groups/{group}", within=config),
+        names=setting("groups/{group}"),
     shell:
         r"""
         python workflow/scripts/gather_mixtures.py \

@@ -5,8 +5,8 @@
 rule take_observations:
     """The losses and proportions of one group of mixtures."""
     input:
-        losses=lookup("datasets/{dataset}/observations/losses", within=config),
-        mixtures=lookup("datasets/{dataset}/observations/mixtures", within=config),
+        losses=setting("observations/losses"),
+        mixtures=setting("observations/mixtures"),
         script="workflow/scripts/take_observations.py",
     output:
         losses="results/{dataset}/losses/observed/{group}.parquet",
@@ -20,7 +20,7 @@ rule take_observations:
     conda:
         "../../envs/analysis.yaml"
     params:
-        names=lookup("datasets/{dataset}/groups/{group}", within=config),
+        names=setting("groups/{group}"),
     shell:
         r"""
         python workflow/scripts/take_observations.py \
@@ -36,7 +36,7 @@ rule take_observations:
 rule take_mixture:
     """One mixture of the observed ones."""
     input:
-        mixtures=lookup("datasets/{dataset}/observations/mixtures", within=config),
+        mixtures=setting("observations/mixtures"),
         script="workflow/scripts/take_mixture.py",
     output:
         mixture="results/{dataset}/mixtures/{mixture}.json",

@@ -8,7 +8,7 @@ rule plan_runs:
     """What a dataset's trainings will cost, before any is started: runs, FLOPs, hours at a stated utilisation, disk."""
     input:
         tokenizer=branch(
-            lookup("datasets/{dataset}/tokenizer/train", within=config, default=None),
+            setting("tokenizer/train", default={}),
             then=[],
             otherwise="results/{dataset}/tokenizer.json",
         ),
@@ -143,8 +143,8 @@ rule export_model:
     conda:
         "../../envs/torch.yaml"
     params:
-        end_of_text=lookup("datasets/{dataset}/tokenizer/end_of_text", within=config),
-        sequence_length=lookup("datasets/{dataset}/sequence_length", within=config),
+        end_of_text=setting("tokenizer/end_of_text"),
+        sequence_length=setting("sequence_length"),
     shell:
         r"""
         python workflow/scripts/export_model.py \

@@ -152,7 +152,7 @@ rule take_weights:
     conda:
         "../../envs/analysis.yaml"
     params:
-        domains=lookup("datasets/{dataset}/domains", within=config),
+        domains=setting("domains"),
     shell:
         r"""
         python workflow/scripts/take_weights.py \
