@@ -13,8 +13,6 @@ rule collect_text:
         "results/{dataset}/corpus/{domain}.jsonl",
     log:
         "results/{dataset}/logs/collect_text/{domain}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/collect_text/{domain}.tsv"
     conda:
         "../../envs/torch.yaml"
     params:
@@ -90,8 +88,6 @@ rule fetch_tokenizer:
         "results/{dataset}/tokenizer.json",
     log:
         "results/{dataset}/logs/fetch_tokenizer.log",
-    benchmark:
-        "results/{dataset}/benchmarks/fetch_tokenizer.tsv"
     wildcard_constraints:
         dataset=datasets_with("tokenizer", but="tokenizer/train"),
     conda:
@@ -259,8 +255,6 @@ rule index_tokens:
         validation="results/{dataset}/tokens/validation.parquet",
     log:
         "results/{dataset}/logs/index_tokens.log",
-    benchmark:
-        "results/{dataset}/benchmarks/index_tokens.tsv"
     localrule: True
     conda:
         "../../envs/analysis.yaml"
@@ -428,8 +422,6 @@ rule compare_choices:
         "results/{dataset}/tables/entropy_choices.csv",
     log:
         "results/{dataset}/logs/compare_choices.log",
-    benchmark:
-        "results/{dataset}/benchmarks/compare_choices.tsv"
     conda:
         "../../envs/analysis.yaml"
     shell:

@@ -12,8 +12,6 @@ rule write_copies:
         questions="results/{dataset}/downstream/tasks/{task}.jsonl",
     log:
         "results/{dataset}/logs/write_copies/{task}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/write_copies/{task}.tsv"
     wildcard_constraints:
         dataset=datasets_with("downstream"),
     conda:
@@ -115,8 +113,6 @@ rule compare_answers:
         ),
     log:
         "results/{dataset}/logs/compare_answers.log",
-    benchmark:
-        "results/{dataset}/benchmarks/compare_answers.tsv"
     wildcard_constraints:
         dataset=datasets_with("downstream"),
     conda:
@@ -157,8 +153,6 @@ rule plot_answers:
         ),
     log:
         "results/{dataset}/logs/plot_answers.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plot_answers.tsv"
     wildcard_constraints:
         dataset=datasets_with("downstream"),
     conda:

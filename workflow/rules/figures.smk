@@ -14,8 +14,6 @@ rule plot_entropy:
         figure=shown("results/{dataset}/figures/entropy.svg", "entropy", "2 Mixtures", "Entropy of the domains"),
     log:
         "results/{dataset}/logs/plot_entropy.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plot_entropy.tsv"
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -39,8 +37,6 @@ rule plot_curves:
         ),
     log:
         "results/{dataset}/logs/plot_curves.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plot_curves.tsv"
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -64,8 +60,6 @@ rule plot_mixtures:
         figure=shown("results/{dataset}/figures/mixtures.svg", "mixtures", "2 Mixtures", "Proportions of the domains"),
     log:
         "results/{dataset}/logs/plot_mixtures.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plot_mixtures.tsv"
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -93,8 +87,6 @@ rule plot_weights:
         ),
     log:
         "results/{dataset}/logs/plot_weights/{reweighted}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plot_weights/{reweighted}.tsv"
     wildcard_constraints:
         dataset=datasets_with("reweighting"),
         reweighted="doremi|doge",
@@ -133,8 +125,6 @@ rule plot_steps:
         ),
     log:
         "results/{dataset}/logs/plot_steps/{model}_{law}_{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plot_steps/{model}_{law}_{group}.tsv"
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -168,8 +158,6 @@ rule plot_proportions:
         ),
     log:
         "results/{dataset}/logs/plot_proportions/{model}_{law}_{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plot_proportions/{model}_{law}_{group}.tsv"
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -202,8 +190,6 @@ rule plot_predictions:
         ),
     log:
         "results/{dataset}/logs/plot_predictions/{model}_{law}_{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plot_predictions/{model}_{law}_{group}.tsv"
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -233,8 +219,6 @@ rule plot_laws:
         ),
     log:
         "results/{dataset}/logs/plot_laws/{model}_{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plot_laws/{model}_{group}.tsv"
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -261,8 +245,6 @@ rule plot_learning:
         ),
     log:
         "results/{dataset}/logs/plot_learning/{model}_{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plot_learning/{model}_{group}.tsv"
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -291,8 +273,6 @@ rule plot_optimum:
         ),
     log:
         "results/{dataset}/logs/plot_optimum/{model}_{law}_{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plot_optimum/{model}_{law}_{group}.tsv"
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -326,8 +306,6 @@ rule plot_path:
         ),
     log:
         "results/{dataset}/logs/plot_path/{model}_{law}_{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plot_path/{model}_{law}_{group}.tsv"
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -366,8 +344,6 @@ rule plot_perplexity:
         ),
     log:
         "results/{dataset}/logs/plot_perplexity/{model}_{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plot_perplexity/{model}_{group}.tsv"
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -394,8 +370,6 @@ rule compare_mixtures:
         ),
     log:
         "results/{dataset}/logs/compare_mixtures.log",
-    benchmark:
-        "results/{dataset}/benchmarks/compare_mixtures.tsv"
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -421,8 +395,6 @@ rule summarize_results:
         page=shown("results/{dataset}/summary.html", "summary", "1 Summary", "The result on one page"),
     log:
         "results/{dataset}/logs/summarize_results.log",
-    benchmark:
-        "results/{dataset}/benchmarks/summarize_results.tsv"
     conda:
         "../../envs/analysis.yaml"
     params:

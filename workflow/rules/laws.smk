@@ -40,8 +40,6 @@ rule predict_losses:
         predictions="results/{dataset}/laws/{model}/{law}/{group}/predictions.parquet",
     log:
         "results/{dataset}/logs/predict_losses/{model}/{law}/{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/predict_losses/{model}/{law}/{group}.tsv"
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -69,8 +67,6 @@ rule score_law:
         generalization="results/{dataset}/laws/{model}/{law}/{group}/generalization.csv",
     log:
         "results/{dataset}/logs/score_law/{model}/{law}/{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/score_law/{model}/{law}/{group}.tsv"
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -106,8 +102,6 @@ rule tabulate_scores:
         ),
     log:
         "results/{dataset}/logs/tabulate_scores.log",
-    benchmark:
-        "results/{dataset}/benchmarks/tabulate_scores.tsv"
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -204,8 +198,6 @@ rule tabulate_laws:
         ),
     log:
         "results/{dataset}/logs/tabulate_laws.log",
-    benchmark:
-        "results/{dataset}/benchmarks/tabulate_laws.tsv"
     conda:
         "../../envs/analysis.yaml"
     shell:

@@ -22,8 +22,6 @@ rule price_methods:
         ),
     log:
         "results/{dataset}/logs/price_methods.log",
-    benchmark:
-        "results/{dataset}/benchmarks/price_methods.tsv"
     wildcard_constraints:
         dataset=datasets_with("methods"),
     conda:
@@ -55,8 +53,6 @@ rule plot_methods:
         ),
     log:
         "results/{dataset}/logs/plot_methods.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plot_methods.tsv"
     conda:
         "../../envs/analysis.yaml"
     shell:

@@ -12,8 +12,6 @@ rule weigh_tokens:
         mixture="results/{dataset}/mixtures/baseline.json",
     log:
         "results/{dataset}/logs/weigh_tokens/baseline.log",
-    benchmark:
-        "results/{dataset}/benchmarks/weigh_tokens/baseline.tsv"
     wildcard_constraints:
         dataset=datasets_with("corpus"),
     conda:
@@ -33,8 +31,6 @@ rule spread_evenly:
         mixture="results/{dataset}/mixtures/uniform.json",
     log:
         "results/{dataset}/logs/spread_evenly/uniform.log",
-    benchmark:
-        "results/{dataset}/benchmarks/spread_evenly/uniform.tsv"
     wildcard_constraints:
         dataset=datasets_with("corpus"),
     conda:
@@ -62,8 +58,6 @@ rule weigh_entropies:
         mixture="results/{dataset}/mixtures/{measure}.json",
     log:
         "results/{dataset}/logs/weigh_entropies/{measure}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/weigh_entropies/{measure}.tsv"
     wildcard_constraints:
         dataset=datasets_with("corpus"),
     conda:
@@ -90,8 +84,6 @@ rule take_column:
         mixture="results/{dataset}/mixtures/published_{column}.json",
     log:
         "results/{dataset}/logs/take_column/{column}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/take_column/{column}.tsv"
     wildcard_constraints:
         dataset=datasets_with("corpus"),
     conda:
@@ -117,8 +109,6 @@ rule copy_mixture:
         mixture="results/{dataset}/mixtures/{own}.json",
     log:
         "results/{dataset}/logs/copy_mixture/{own}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/copy_mixture/{own}.tsv"
     wildcard_constraints:
         dataset=datasets_with("corpus"),
     conda:
@@ -143,8 +133,6 @@ rule gather_mixtures:
         table="results/{dataset}/mixtures/groups/{group}.parquet",
     log:
         "results/{dataset}/logs/gather_mixtures/{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/gather_mixtures/{group}.tsv"
     wildcard_constraints:
         dataset=datasets_with("corpus"),
         group=names_under("groups", but=["swarm"]),

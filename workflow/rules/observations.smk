@@ -13,8 +13,6 @@ rule take_observations:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
     log:
         "results/{dataset}/logs/take_observations/{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/take_observations/{group}.tsv"
     wildcard_constraints:
         dataset=datasets_with("observations"),
     conda:
@@ -42,8 +40,6 @@ rule take_mixture:
         mixture="results/{dataset}/mixtures/{mixture}.json",
     log:
         "results/{dataset}/logs/take_mixture/{mixture}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/take_mixture/{mixture}.tsv"
     wildcard_constraints:
         dataset=datasets_with("observations"),
         mixture=rf"(?!({one_of(LAWS)})(_swarm)?\.json$)[^/@]+",

@@ -18,8 +18,6 @@ rule plan_runs:
         plan="results/{dataset}/plan.csv",
     log:
         "results/{dataset}/logs/plan_runs.log",
-    benchmark:
-        "results/{dataset}/benchmarks/plan_runs.tsv"
     wildcard_constraints:
         dataset=datasets_with("corpus"),
     conda:
@@ -106,8 +104,6 @@ rule gather_losses:
         table="results/{dataset}/losses/{model}/{group}.parquet",
     log:
         "results/{dataset}/logs/gather_losses/{model}/{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/gather_losses/{model}/{group}.tsv"
     wildcard_constraints:
         dataset=datasets_with("corpus"),
         group=names_under("groups", but=["swarm"]),
@@ -138,8 +134,6 @@ rule export_model:
         folder=directory("results/{dataset}/runs/{model}/{mixture}/export"),
     log:
         "results/{dataset}/logs/export_model/{model}/{mixture}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/export_model/{model}/{mixture}.tsv"
     conda:
         "../../envs/torch.yaml"
     params:

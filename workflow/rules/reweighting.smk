@@ -145,8 +145,6 @@ rule take_weights:
         mixture="results/{dataset}/mixtures/{reweighted}.json",
     log:
         "results/{dataset}/logs/take_weights/{reweighted}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/take_weights/{reweighted}.tsv"
     wildcard_constraints:
         dataset=datasets_with("reweighting"),
     conda:

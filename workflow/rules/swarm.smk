@@ -11,8 +11,6 @@ rule sample_mixtures:
         table="results/{dataset}/mixtures/groups/swarm.parquet",
     log:
         "results/{dataset}/logs/sample_mixtures.log",
-    benchmark:
-        "results/{dataset}/benchmarks/sample_mixtures.tsv"
     wildcard_constraints:
         dataset=datasets_with("swarm"),
     conda:
@@ -101,8 +99,6 @@ rule gather_swarm:
         runs="results/{dataset}/swarm/{model}/runs.parquet",
     log:
         "results/{dataset}/logs/gather_swarm/{model}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/gather_swarm/{model}.tsv"
     wildcard_constraints:
         dataset=datasets_with("swarm"),
     conda:
