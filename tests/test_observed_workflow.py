@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -110,6 +111,19 @@ def test_a_bad_table_ends_in_one_sentence(workplace: Path) -> None:
     assert "error: losses.csv, row 3 (mixture 'm0', step 2000, domain 'code & co'): the loss is inf" in said
     assert "Traceback" not in said
     assert not list(workplace.glob("results/own/losses/*/*"))
+
+
+def test_a_mixture_that_bears_a_laws_name_is_its_optimum(workplace: Path) -> None:
+    config = yaml.safe_load((workplace / "own.yaml").read_text())
+    config["datasets"]["own"]["compare"]["mixtures"].append("bimix")
+    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    rules = {"m0": "take_mixture", "m4": "take_mixture", "bimix": "optimize_mixture", "transfer": "optimize_mixture"}
+    done = call(workplace, *(f"results/own/mixtures/{name}.json" for name in rules), "-n")
+    jobs = r"^rule (\w+):$(?:\n    .*)*?\n    output: results/own/mixtures/(\w+).json$"
+    made = {name: rule for rule, name in re.findall(jobs, done.stdout, re.MULTILINE)}
+    assert made == rules, done.stdout + done.stderr
+    done = call(workplace, "results/own/mixtures/m1x.json", "-n")  # named nowhere
+    assert done.returncode != 0 and "No rule to produce results/own/mixtures/m1x.json" in done.stdout + done.stderr
 
 
 def test_epochs_need_the_tokens_there_are(workplace: Path) -> None:

@@ -42,7 +42,7 @@ rule take_mixture:
         "results/{dataset}/logs/take_mixture/{mixture}.log",
     wildcard_constraints:
         dataset=datasets_with("observations"),
-        mixture=rf"(?!({one_of(LAWS)})(_swarm)?\.json$)[^/@]+",
+        mixture=one_of(sources.observed_names(config)),
     conda:
         "../../envs/analysis.yaml"
     shell:
