@@ -150,9 +150,17 @@ def test_a_loss_that_is_not_finite_stops_with_step_rows_rate_and_norm(corpus: Pa
     assert "Traceback" not in complaint
 
 
+def test_steps_to_keep_are_a_list_or_none() -> None:
+    assert pretrain_model.steps("none") == []
+    assert pretrain_model.steps("200") == [200]
+    assert pretrain_model.steps("200,400") == [200, 400]
+    with pytest.raises(ValueError, match="invalid literal"):
+        pretrain_model.steps("200 400")
+
+
 @pytest.mark.slow
 def test_kept_weights_outlive_a_kill_and_change_nothing_else(corpus: Path, tmp_path: Path, undisturbed: Path) -> None:
-    keeping = [*command(corpus, tmp_path), "--keep", "20", "40", "60"]
+    keeping = [*command(corpus, tmp_path), "--keep", "20,40,60"]
     assert kill_at_line(keeping, 3, signal.SIGKILL) in {-9, 0}
     execute(keeping)
     assert same_results(tmp_path, undisturbed)

@@ -69,7 +69,7 @@ def test_no_run_of_a_part_is_left_uncompiled(corpus: Path, tmp_path: Path, monke
     names = [f"swarm_{number:04d}" for number in range(1, 6)]
     rows = [(name, domain, 1 / 3) for name in names for domain in ("bees", "cats", "dogs")]
     pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "swarm.csv")
-    flags = [*shared_flags(corpus, steps=1, batch_rows=4, precision="bf16"), "--compile", "--names", *names]
+    flags = [*shared_flags(corpus, steps=1, batch_rows=4, precision="bf16"), "--compile", "yes", "--names", *names]
     places = {"mixtures": "swarm.csv", "state": "state", "losses": "losses.parquet", "runs": "runs.parquet"}
     flags += [part for flag, name in places.items() for part in (f"--{flag}", str(tmp_path / name))]
     assert train_swarm.main(flags) == 0

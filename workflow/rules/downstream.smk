@@ -73,7 +73,7 @@ rule score_answers:
         exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} 0 \
             workflow/scripts/score_answers.py \
             --cache-tokens {resources.cache_tokens} \
-            $([ {resources.gpu} -gt 0 ] && [ {resources.compile} = yes ] && echo --graphs) \
+            --graphs {resources.compile} \
             --tasks {params.tasks:q} \
             --run {input.run:q} \
             --weights {input.weights:q} \

@@ -145,7 +145,7 @@ rule optimize_mixture:
             --upper {params.upper:q} \
             --max-epochs {params.max_epochs:q} \
             --tokens {input.tokens:q} \
-            $([ {params.run_tokens} = none ] || echo --run-tokens {params.run_tokens}) \
+            --run-tokens {params.run_tokens} \
             --out {output.mixture:q} \
             2>{log:q}
         """

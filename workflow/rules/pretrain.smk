@@ -80,7 +80,7 @@ rule pretrain_model:
             workflow/scripts/pretrain_model.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
-            $([ {resources.compile} = no ] || echo --compile) \
+            --compile {resources.compile} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \
@@ -88,7 +88,7 @@ rule pretrain_model:
             --shape {params.shape:q} \
             --recipe {params.recipe:q} \
             --state {params.state:q} \
-            $([ {resources.keep} = none ] || echo --keep {resources.keep} | tr , ' ') \
+            --keep {resources.keep} \
             --losses {output.losses:q} \
             --weights {output.weights:q} \
             --report {output.report:q} \

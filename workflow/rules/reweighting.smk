@@ -52,7 +52,7 @@ checkpoint train_doremi:
             workflow/scripts/train_doremi.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
-            $([ {resources.compile} = no ] || echo --compile) \
+            --compile {resources.compile} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \
@@ -117,7 +117,7 @@ rule train_doge:
             workflow/scripts/train_doge.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
-            $([ {resources.compile} = no ] || echo --compile) \
+            --compile {resources.compile} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \

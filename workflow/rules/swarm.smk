@@ -74,7 +74,7 @@ rule train_swarm:
             workflow/scripts/train_swarm.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
-            $([ {resources.compile} = no ] || echo --compile) \
+            --compile {resources.compile} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \

@@ -8,6 +8,7 @@ import sys
 
 import polars as pl
 
+from bimix.bounds import add_bounds, add_run_tokens
 from bimix.errors import InputError, run
 from bimix.observations import observations, proportions_of
 from bimix.optimum import run_bounds
@@ -33,12 +34,8 @@ def main(argv=None):
     parser.add_argument(
         "--baseline-mixture", help="{domain: proportion}, where the baseline is not among those predicted"
     )
-    parser.add_argument("--weights", help="as for optimize_mixture.py")
-    parser.add_argument("--lower", help="as for optimize_mixture.py")
-    parser.add_argument("--upper", help="as for optimize_mixture.py")
-    parser.add_argument("--max-epochs", type=float, help="as for optimize_mixture.py")
-    parser.add_argument("--tokens", nargs="?", help="as for optimize_mixture.py")
-    parser.add_argument("--run-tokens", type=float, help="as for optimize_mixture.py")
+    add_bounds(parser)
+    add_run_tokens(parser)
     parser.add_argument("--out", required=True, help="intervals, csv or parquet")
     args = parser.parse_args(argv)
 

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 
+from bimix.bounds import add_bounds, add_run_tokens
 from bimix.errors import InputError, run
 from bimix.laws import predict
 from bimix.optimum import optimum, run_bounds
@@ -19,23 +20,8 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--coefficients", required=True, help="written by fit_law.py")
     parser.add_argument("--step", required=True, type=int, help="training steps of the run to be made good")
-    parser.add_argument(
-        "--weights", help="{loss domain: weight}, a JSON file or the JSON itself; without it all weigh the same"
-    )
-    parser.add_argument("--lower", help="{domain: least proportion}, likewise")
-    parser.add_argument("--upper", help="{domain: largest proportion}, likewise")
-    parser.add_argument(
-        "--max-epochs", type=float, help="no domain is repeated more often than this (inf: any number); needs --tokens"
-    )
-    parser.add_argument(
-        "--tokens",
-        nargs="?",
-        help="tokens there are, for --max-epochs and for regmix, which simulates around their shares:"
-        " {domain: tokens} as JSON, or a table with domain and tokens",
-    )
-    parser.add_argument(
-        "--run-tokens", type=float, help="tokens the run trains on; without it the step times the fit's tokens_per_step"
-    )
+    add_bounds(parser)
+    add_run_tokens(parser)
     parser.add_argument("--out", required=True, help="mixture.json")
     args = parser.parse_args(argv)
 

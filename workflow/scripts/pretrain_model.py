@@ -49,11 +49,18 @@ def main(argv: list[str] | None = None) -> int:
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = training_parser(__doc__)
     parser.add_argument("--mixture", type=Path, required=True, help="{domain: proportion}, JSON")
-    parser.add_argument("--keep", type=int, nargs="*", default=[], help="evaluations whose weights stay in the state")
+    parser.add_argument(
+        "--keep", type=steps, default=[], help="evaluations whose weights stay in the state: 200,400 or none"
+    )
     parser.add_argument("--losses", type=Path, required=True, help="step, tokens, domain, loss; parquet")
     parser.add_argument("--weights", type=Path, required=True, help="safetensors")
     parser.add_argument("--report", type=Path, required=True, help="run.json")
     return parser.parse_args(argv)
+
+
+def steps(text: str) -> list[int]:
+    """Numbers between commas; the word none stands for none of them."""
+    return [] if text == "none" else [int(step) for step in text.split(",")]
 
 
 if __name__ == "__main__":

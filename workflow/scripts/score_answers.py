@@ -117,7 +117,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--processes", type=int, required=True, help="processes asked of the launcher")
     parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to end")
     parser.add_argument("--cpu", action="store_true", help="compute on the CPU even where there is a GPU")
-    parser.add_argument("--graphs", action="store_true", help="replay the step between two tokens as a CUDA graph")
+    parser.add_argument(
+        "--graphs",
+        choices=("yes", "no"),
+        default="no",
+        help="on a GPU, replay the step between two tokens as a CUDA graph",
+    )
     parser.add_argument("--parts", type=Path, required=True, help="folder of what is done, task by task")
     parser.add_argument("--out", type=Path, required=True, help="parquet")
     parser.add_argument("--report", type=Path, required=True, help="items asked, cut and rejected, by task; JSON")
@@ -202,7 +207,9 @@ def answer(
     batches = plan_batches([len(ids) for ids in prompts], options.new_tokens, options.cache_tokens)
     own = batches[accelerator.process_index :: accelerator.num_processes]
     written = np.zeros((len(prompts), options.new_tokens), dtype=np.int64)  # 0: no token, others one higher
-    for position, ids in generate(model, prompts, own, options.new_tokens, stops, options.graphs):
+    for position, ids in generate(
+        model, prompts, own, options.new_tokens, stops, options.graphs == "yes" and not options.cpu
+    ):
         written[position, : len(ids)] = np.array(ids) + 1
     together = accelerator.reduce(torch.from_numpy(written).to(accelerator.device), reduction="sum")
     return [[token - 1 for token in row if token] for row in together.tolist()]

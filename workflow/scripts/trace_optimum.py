@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import polars as pl
 
+from bimix.bounds import add_bounds
 from bimix.errors import InputError, run
 from bimix.laws import predict
 from bimix.optimum import optimum, run_bounds
@@ -21,11 +22,7 @@ def main(argv=None):
     parser.add_argument("--coefficients", required=True, help="written by fit_law.py")
     parser.add_argument("--step", required=True, type=int, help="the step that the mixture is optimised for")
     parser.add_argument("--steps", nargs="+", type=int, help="further steps; without it those of the fit")
-    parser.add_argument("--weights", help="as for optimize_mixture.py")
-    parser.add_argument("--lower", help="as for optimize_mixture.py")
-    parser.add_argument("--upper", help="as for optimize_mixture.py")
-    parser.add_argument("--max-epochs", type=float, help="as for optimize_mixture.py; a longer run has less room")
-    parser.add_argument("--tokens", nargs="?", help="as for optimize_mixture.py")
+    add_bounds(parser)
     parser.add_argument("--out", required=True, help="csv or parquet")
     args = parser.parse_args(argv)
 

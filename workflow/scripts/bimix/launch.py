@@ -32,7 +32,7 @@ def training_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--processes", type=int, required=True, help="processes asked of the launcher")
     parser.add_argument("--micro-batch", required=True, help="rows at once on one process; auto: as memory allows")
     parser.add_argument("--loss-chunk", required=True, help="tokens whose scores exist at once, or all")
-    parser.add_argument("--compile", action="store_true", help="compile the model; pays on a GPU")
+    parser.add_argument("--compile", choices=("yes", "no"), default="no", help="compile the model; pays on a GPU")
     parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
     parser.add_argument("--max-seconds", type=float, help="save the state and stop after so long")
     parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to stop")
@@ -59,7 +59,7 @@ def open_session(options: argparse.Namespace) -> Session:
         held=[validation.first(number, recipe.validation_rows) for number in range(len(domains))],
         loss_chunk=None if options.loss_chunk == "all" else int(options.loss_chunk),
         micro_batch=None if options.micro_batch == "auto" else int(options.micro_batch),
-        compiled=options.compile,
+        compiled=options.compile == "yes",
         deadline=None if options.max_seconds is None else launched + options.max_seconds,
         lock_seconds=options.lock_seconds,
     )
