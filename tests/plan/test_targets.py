@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from bimix.plan.targets import targets
+from bimix.plan.targets import all_targets, targets
 
 CONFIG = {
     "laws": {"optimise": ["bimix", "regmix"], "learning": {"counts": [4, 6]}},
@@ -69,3 +69,12 @@ def test_two_runs_give_no_intervals(config: dict) -> None:
     assert targets(config, "own")["intervals"] == []
     assert "optimum_tiny_bimix_fitted.svg" not in figures(config)
     assert "path_tiny_bimix_fitted.svg" in figures(config)
+
+
+def test_a_run_makes_all_of_its_datasets_and_of_no_other(config: dict) -> None:
+    config["datasets"]["other"] = copy.deepcopy(config["datasets"]["own"])
+    config["run"] = ["other"]
+    files = all_targets(config)
+    assert files[0] == "results/other/summary.txt"
+    assert set(files[1:]) == {file for made in targets(config, "other").values() for file in made}
+    assert all(file.startswith("results/other/") for file in files)

@@ -15,9 +15,10 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 from bimix.errors import InputError
-from bimix.plan import corpora, costs, runs, sources, targets
+from bimix.plan import corpora, costs, runs, sources
 from bimix.plan.least_runs import LEAST_RUNS
 from bimix.plan.sources import LAWS, MEASURES, REWEIGHTING, SWARM_LAWS
+from bimix.plan.targets import all_targets, targets
 
 from_swarm = functools.partial(sources.from_swarm, config)
 

@@ -1,6 +1,6 @@
-# Chapter 6: what the mixture buys (paper Sec. 4; Figures 4, 7, 8).
-#   runs/{model}/{run}/, task files -> downstream/{model}/{run}.parquet -> tables/downstream.csv, figures/downstream.svg
-# A dataset without a block `downstream` has none of this. Weights of earlier steps lie in the run's state/, where
+# Downstream: what the mixture buys (paper Sec. 4; Figures 4, 7, 8).
+#   runs/{model}/{run}/, task files -> downstream/{model}/{run}.parquet -> tables/downstream.csv, figures/downstream*.svg
+# A dataset without a block `downstream` has none of this. Weights of earlier steps are in the run's state/, where
 # training puts them while it passes; a run that ended before they were asked for is not trained again.
 
 

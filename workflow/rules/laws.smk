@@ -1,8 +1,7 @@
-# Chapter 4: laws.
-#   losses/{model}/{group}.parquet, mixtures/groups/{group}.parquet -> laws/{model}/{law}/{group}/ -> mixtures/{law}.json, tables/*.csv
-#   comparison.csv -> tables/laws.csv, tables/complexity.csv; coefficients -> intervals.csv, optimum_by_step.csv
-# A law is fitted to one group of mixtures; the groups under `held_out` are never fitted, only predicted. fit_law
-# and optimize_mixture do not list their scripts, since a large run follows from them: `snakemake -R fit_law` after a change.
+# Laws: fitted to one group of mixtures, and what they predict for this and for the groups under `held_out`.
+#   losses/{model}/{group}.parquet, mixtures/groups/{group}.parquet -> laws/{model}/{law}/{group}/coefficients.json
+#   coefficients.json -> predictions.parquet, figures/steps_*.svg, figures/proportions_*.svg
+# fit_law does not list its script, since a large run follows from it: `snakemake -R fit_law` after a change.
 
 
 rule fit_law:
@@ -52,285 +51,67 @@ rule predict_losses:
         """
 
 
-rule score_law:
-    """Score a law on the last step of every mixture and on the mixtures held out."""
+rule plot_steps:
+    """Loss against training steps (paper Fig. 1)."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        script="workflow/scripts/score_law.py",
-        scores="workflow/scripts/bimix/scores.py",
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_steps.py",
     output:
-        extrapolation="results/{dataset}/laws/{model}/{law}/{group}/extrapolation.csv",
-        generalization="results/{dataset}/laws/{model}/{law}/{group}/generalization.csv",
+        figure=shown(
+            "results/{dataset}/figures/steps_{model}_{law}_{group}.svg",
+            "steps",
+            "3 Law",
+            "Loss against steps: {model}, {law}, {group}",
+        ),
     log:
-        "results/{dataset}/logs/score_law/{model}/{law}/{group}.log",
+        "results/{dataset}/logs/plot_steps/{model}_{law}_{group}.log",
     conda:
         "../../envs/analysis.yaml"
     shell:
         r"""
-        python workflow/scripts/score_law.py \
+        python workflow/scripts/plot_steps.py \
             --coefficients {input.coefficients:q} \
-            --losses {input.losses:q} \
-            --mixtures {input.mixtures:q} \
-            --held-out-losses {input.held_out_losses:q} \
-            --held-out-mixtures {input.held_out_mixtures:q} \
-            --extrapolation {output.extrapolation:q} \
-            --generalization {output.generalization:q} \
+            --losses {input.losses:q} {input.held_out_losses:q} \
+            --mixtures {input.mixtures:q} {input.held_out_mixtures:q} \
+            --out {output.figure:q} \
             2>{log:q}
         """
 
 
-rule tabulate_scores:
-    """The paper's Tables 2 and 3 for this dataset: mean, worst and best over domains."""
+rule plot_proportions:
+    """Loss against a domain's own proportion (paper Fig. 2)."""
     input:
-        extrapolation=fitted(
-            "results/{{dataset}}/laws/{model}/{law}/{group}/extrapolation.csv", law=config["laws"]["optimise"]
-        ),
-        generalization=fitted(
-            "results/{{dataset}}/laws/{model}/{law}/{group}/generalization.csv", law=config["laws"]["optimise"]
-        ),
-        script="workflow/scripts/tabulate_scores.py",
-    output:
-        extrapolation=shown(
-            "results/{dataset}/tables/extrapolation.csv", "extrapolation", "3 Law", "Extrapolation, Table 2 (csv)"
-        ),
-        generalization=shown(
-            "results/{dataset}/tables/generalization.csv", "generalization", "3 Law", "Generalisation, Table 3 (csv)"
-        ),
-    log:
-        "results/{dataset}/logs/tabulate_scores.log",
-    conda:
-        "../../envs/analysis.yaml"
-    shell:
-        r"""
-        python workflow/scripts/tabulate_scores.py \
-            --extrapolation {input.extrapolation:q} \
-            --generalization {input.generalization:q} \
-            --extrapolation-table {output.extrapolation:q} \
-            --generalization-table {output.generalization:q} \
-            2>{log:q}
-        """
-
-
-rule optimize_mixture:
-    """The mixture with the least predicted loss, trained on like any other."""
-    input:
-        coefficients=planned(sources.optimum_coefficients),
-        tokens=planned(sources.optimum_tokens),
-    output:
-        mixture="results/{dataset}/mixtures/{optimised}.json",
-    log:
-        "results/{dataset}/logs/optimize_mixture/{optimised}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/optimize_mixture/{optimised}.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        step=planned(sources.optimum_step),
-        weights=bound("weights"),
-        lower=bound("lower"),
-        upper=bound("upper"),
-        max_epochs=setting("optimum/max_epochs", default="inf"),
-        run_tokens=planned(sources.optimum_run_tokens),
-    shell:
-        r"""
-        python workflow/scripts/optimize_mixture.py \
-            --coefficients {input.coefficients:q} \
-            --step {params.step:q} \
-            --weights {params.weights:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
-            --tokens {input.tokens:q} \
-            --run-tokens {params.run_tokens} \
-            --out {output.mixture:q} \
-            2>{log:q}
-        """
-
-
-rule compare_laws:
-    """Every law on the same rows: extrapolation, held-out mixtures, mixtures left out, number of coefficients."""
-    input:
+        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
+        intervals=planned(runs.interval_tables),
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        script="workflow/scripts/compare_laws.py",
-        rivals="workflow/scripts/bimix/rivals.py",
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_proportions.py",
     output:
-        comparison="results/{dataset}/laws/{model}/comparison/{group}.csv",
-    log:
-        "results/{dataset}/logs/compare_laws/{model}/{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/compare_laws/{model}/{group}.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        laws=config["laws"]["compare"],
-    shell:
-        r"""
-        python workflow/scripts/compare_laws.py \
-            --laws {params.laws:q} \
-            --losses {input.losses:q} \
-            --mixtures {input.mixtures:q} \
-            --held-out-losses {input.held_out_losses:q} \
-            --held-out-mixtures {input.held_out_mixtures:q} \
-            --out {output.comparison:q} \
-            2>{log:q}
-        """
-
-
-rule tabulate_laws:
-    """The laws side by side, and the paper's complexity table for this dataset."""
-    input:
-        comparison=fitted("results/{{dataset}}/laws/{model}/comparison/{group}.csv"),
-        losses=fitted("results/{{dataset}}/losses/{model}/{group}.parquet"),
-        mixtures=fitted("results/{{dataset}}/mixtures/groups/{group}.parquet"),
-        script="workflow/scripts/tabulate_laws.py",
-        rivals="workflow/scripts/bimix/rivals.py",
-    output:
-        laws=shown("results/{dataset}/tables/laws.csv", "laws_table", "3 Law", "The laws side by side (csv)"),
-        complexity=shown(
-            "results/{dataset}/tables/complexity.csv", "complexity", "3 Law", "Complexity of the laws (csv)"
+        figure=shown(
+            "results/{dataset}/figures/proportions_{model}_{law}_{group}.svg",
+            "proportions",
+            "3 Law",
+            "Loss against proportion: {model}, {law}, {group}",
         ),
     log:
-        "results/{dataset}/logs/tabulate_laws.log",
+        "results/{dataset}/logs/plot_proportions/{model}_{law}_{group}.log",
     conda:
         "../../envs/analysis.yaml"
     shell:
         r"""
-        python workflow/scripts/tabulate_laws.py \
-            --comparison {input.comparison:q} \
-            --losses {input.losses:q} \
-            --mixtures {input.mixtures:q} \
-            --laws-table {output.laws:q} \
-            --complexity-table {output.complexity:q} \
-            2>{log:q}
-        """
-
-
-rule trace_learning:
-    """Error and rank correlation against the number of mixtures fitted, for every law."""
-    input:
-        losses="results/{dataset}/losses/{model}/{group}.parquet",
-        mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
-        script="workflow/scripts/trace_learning.py",
-        rivals="workflow/scripts/bimix/rivals.py",
-    output:
-        learning="results/{dataset}/laws/{model}/learning/{group}.csv",
-    log:
-        "results/{dataset}/logs/trace_learning/{model}/{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/trace_learning/{model}/{group}.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        laws=config["laws"]["compare"],
-        counts=config["laws"]["learning"]["counts"],
-        draws=config["laws"]["learning"]["draws"],
-        seed=config["laws"]["seed"],
-    shell:
-        r"""
-        python workflow/scripts/trace_learning.py \
-            --laws {params.laws:q} \
-            --losses {input.losses:q} \
-            --mixtures {input.mixtures:q} \
-            --counts {params.counts:q} \
-            --draws {params.draws:q} \
-            --seed {params.seed:q} \
-            --out {output.learning:q} \
-            2>{log:q}
-        """
-
-
-rule estimate_intervals:
-    """Bootstrap over runs: intervals of coefficients, predictions, the optimum and its gain over the baseline."""
-    input:
-        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
-        losses="results/{dataset}/losses/{model}/{group}.parquet",
-        mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
-        held_out=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
-        tokens=planned(sources.epoch_tokens),
-        script="workflow/scripts/estimate_intervals.py",
-        uncertainty="workflow/scripts/bimix/uncertainty.py",
-    output:
-        intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
-    log:
-        "results/{dataset}/logs/estimate_intervals/{model}/{law}/{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/estimate_intervals/{model}/{law}/{group}.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        step=setting("optimum/step"),
-        baseline=setting("compare/mixtures/0"),
-        resample=config["laws"]["intervals"]["resample"],
-        resamples=config["laws"]["intervals"]["resamples"],
-        level=config["laws"]["intervals"]["level"],
-        seed=config["laws"]["seed"],
-        weights=bound("weights"),
-        lower=bound("lower"),
-        upper=bound("upper"),
-        max_epochs=setting("optimum/max_epochs", default="inf"),
-    shell:
-        r"""
-        python workflow/scripts/estimate_intervals.py \
+        python workflow/scripts/plot_proportions.py \
             --coefficients {input.coefficients:q} \
-            --losses {input.losses:q} \
-            --mixtures {input.mixtures:q} \
-            --predict {input.held_out:q} \
-            --step {params.step:q} \
-            --baseline {params.baseline:q} \
-            --baseline-mixture {input.baseline:q} \
-            --resample {params.resample:q} \
-            --resamples {params.resamples:q} \
-            --level {params.level:q} \
-            --seed {params.seed:q} \
-            --weights {params.weights:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
-            --tokens {input.tokens:q} \
-            --out {output.intervals:q} \
-            2>{log:q}
-        """
-
-
-rule trace_optimum:
-    """How the optimum moves with the training steps."""
-    input:
-        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
-        tokens=planned(sources.epoch_tokens),
-        script="workflow/scripts/trace_optimum.py",
-        optimum="workflow/scripts/bimix/optimum.py",
-    output:
-        path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
-    log:
-        "results/{dataset}/logs/trace_optimum/{model}/{law}/{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/trace_optimum/{model}/{law}/{group}.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        step=setting("optimum/step"),
-        weights=bound("weights"),
-        lower=bound("lower"),
-        upper=bound("upper"),
-        max_epochs=setting("optimum/max_epochs", default="inf"),
-    shell:
-        r"""
-        python workflow/scripts/trace_optimum.py \
-            --coefficients {input.coefficients:q} \
-            --step {params.step:q} \
-            --weights {params.weights:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
-            --tokens {input.tokens:q} \
-            --out {output.path:q} \
+            --losses {input.losses:q} {input.held_out_losses:q} \
+            --mixtures {input.mixtures:q} {input.held_out_mixtures:q} \
+            --intervals {input.intervals:q} \
+            --out {output.figure:q} \
             2>{log:q}
         """

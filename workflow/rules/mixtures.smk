@@ -1,7 +1,8 @@
-# Chapter 2: mixtures that need no training.
+# Mixtures that need no training, and groups of mixtures of any kind.
 #   tokens/train.parquet, entropy.csv, resources/mixtures/*.csv, files of one's own -> mixtures/{mixture}.json
-# The optimised mixtures, mixtures/{law}.json, come from laws.smk. As everywhere on the way to a training, scripts are no
-# inputs: a comment must not train a model again.
+#   mixtures/{mixture}.json -> mixtures/groups/{group}.parquet -> figures/mixtures.svg
+# Who makes which mixture is listed in bimix/plan/sources.py. As everywhere on the way to a training, scripts are no inputs:
+# a comment must not train a model again.
 
 
 rule weigh_tokens:
@@ -146,5 +147,28 @@ rule gather_mixtures:
             --mixtures {input.mixtures:q} \
             --names {params.names:q} \
             --out {output.table:q} \
+            2>{log:q}
+        """
+
+
+rule plot_mixtures:
+    """All mixtures side by side."""
+    input:
+        compared="results/{dataset}/mixtures/groups/compare.parquet",
+        fitted=fitted("results/{{dataset}}/mixtures/groups/{group}.parquet"),
+        held_out=collect("results/{{dataset}}/mixtures/groups/{group}.parquet", group=setting("held_out")),
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_mixtures.py",
+    output:
+        figure=shown("results/{dataset}/figures/mixtures.svg", "mixtures", "2 Mixtures", "Proportions of the domains"),
+    log:
+        "results/{dataset}/logs/plot_mixtures.log",
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/plot_mixtures.py \
+            --mixtures {input.compared:q} {input.fitted:q} {input.held_out:q} \
+            --out {output.figure:q} \
             2>{log:q}
         """

@@ -1,6 +1,7 @@
-# Chapter 3b: mixtures that a method finds while it trains a model of its own.
+# Mixtures that a method finds while it trains a model of its own: DoReMi, DoGE.
 #   tokens/*.parquet, runs/{model}/{reference}/model.safetensors -> reweighting/{model}/{method}/ -> mixtures/{method}.json
-# Which model and which reference: `reweighting` in the dataset's block. Like pretrain_model, nothing here lists its scripts.
+#   reweighting/{model}/{method}/ -> figures/weights_{method}.svg
+# Which model and which reference: `reweighting` in the dataset's block. As of pretrain_model, scripts are no inputs.
 
 
 checkpoint train_doremi:
@@ -157,5 +158,40 @@ rule take_weights:
             --mixture {input.mixture:q} \
             --domains {params.domains:q} \
             --out {output.mixture:q} \
+            2>{log:q}
+        """
+
+
+rule plot_weights:
+    """Weights of the domains while DoReMi or DoGE trains its model, and their average."""
+    input:
+        paths=planned(sources.reweighting_paths),
+        reference=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("reweighting/reference")),
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_weights.py",
+    output:
+        figure=shown(
+            "results/{dataset}/figures/weights_{reweighted}.svg",
+            "weights",
+            "2 Mixtures",
+            "Weights on the way: {reweighted}",
+        ),
+    log:
+        "results/{dataset}/logs/plot_weights/{reweighted}.log",
+    wildcard_constraints:
+        dataset=datasets_with("reweighting"),
+        reweighted="doremi|doge",
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        reference=setting("reweighting/reference"),
+    shell:
+        r"""
+        python workflow/scripts/plot_weights.py \
+            --paths {input.paths:q} \
+            --method {wildcards.reweighted:q} \
+            --reference {params.reference:q} \
+            --reference-mixture {input.reference:q} \
+            --out {output.figure:q} \
             2>{log:q}
         """

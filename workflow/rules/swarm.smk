@@ -1,6 +1,7 @@
-# Chapter 3b: a swarm of small runs, for laws that need many (RegMix, the exponential law).
+# A swarm of small runs, for laws that need many (RegMix, the exponential law).
 #   mixtures/baseline.json -> mixtures/groups/swarm.parquet -> swarm/{model}/{part}/ -> losses/{model}/swarm.parquet
-# The group `swarm` is then like any other: laws are fitted to laws/{model}/{law}/swarm/. As in pretrain.smk scripts are no inputs.
+# The group `swarm` is then like any other: laws are fitted to laws/{model}/{law}/swarm/. As of pretrain_model, scripts are
+# no inputs.
 
 
 rule sample_mixtures:

@@ -67,3 +67,9 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
             *([f"{folder}/figures/downstream.svg", f"{folder}/figures/downstream_tasks.svg"] if answers else []),
         ],
     }
+
+
+def all_targets(config: dict) -> list[str]:
+    """Everything for the datasets that `run` names: their pages of results and all that these list."""
+    files = [f"results/{dataset}/summary.txt" for dataset in config["run"]]
+    return files + [file for dataset in config["run"] for made in targets(config, dataset).values() for file in made]

@@ -1,47 +1,9 @@
-# Chapter 3: training.
+# Training: one run for each mixture of a group.
 #   tokens/*.parquet, mixtures/{mixture}.json -> runs/{model}/{run}/ -> losses/{model}/{group}.parquet
-# The optimised mixture is trained on like any other. Scripts are no inputs here: a week of GPUs is never thrown away
+#   losses/{model}/{group}.parquet -> tables/comparison.csv, figures/perplexity_{model}_{group}.svg
+# The optimised mixture is trained on like any other. Scripts are no inputs of a run: a week of GPUs is never thrown away
 # because a comment changed. What a run must be repeated for is in its fingerprint (state/fingerprint.json).
-
-
-rule plan_runs:
-    """What a dataset's trainings will cost, before any is started: runs, FLOPs, hours at a stated utilisation, disk."""
-    input:
-        tokenizer=branch(
-            setting("tokenizer/train", default={}),
-            then=[],
-            otherwise="results/{dataset}/tokenizer.json",
-        ),
-        script="workflow/scripts/plan_runs.py",
-        module="workflow/scripts/bimix/budget.py",
-    output:
-        plan="results/{dataset}/plan.csv",
-    log:
-        "results/{dataset}/logs/plan_runs.log",
-    wildcard_constraints:
-        dataset=datasets_with("corpus"),
-    conda:
-        "../../envs/torch.yaml"
-    params:
-        runs=as_json(planned(costs.planned_runs)),
-        models=as_json("models"),
-        hardware=as_json("hardware"),
-        vocabulary=setting("tokenizer/train/vocabulary", default=0),
-        sequence_length=setting("sequence_length"),
-        domains=lambda wildcards: len(setting("domains")(wildcards)),
-    shell:
-        r"""
-        python workflow/scripts/plan_runs.py \
-            --runs {params.runs:q} \
-            --models {params.models:q} \
-            --hardware {params.hardware:q} \
-            --vocabulary {params.vocabulary} \
-            --tokenizer {input.tokenizer:q} \
-            --sequence-length {params.sequence_length} \
-            --domains {params.domains} \
-            --out {output.plan:q} \
-            2>{log:q}
-        """
+# The first mixture under `compare` is the reference that the others are measured against; `compare` is a group like any other.
 
 
 rule pretrain_model:
@@ -147,5 +109,65 @@ rule export_model:
             --end-of-text {params.end_of_text:q} \
             --sequence-length {params.sequence_length} \
             --out {output.folder:q} \
+            2>{log:q}
+        """
+
+
+rule compare_mixtures:
+    """How the large runs end, and the steps that each needs to get where the reference ends."""
+    input:
+        losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("compare/model")),
+        module="workflow/scripts/bimix/comparison.py",
+        script="workflow/scripts/compare_mixtures.py",
+    output:
+        table=shown(
+            "results/{dataset}/tables/comparison.csv", "comparison", "4 Training", "Comparison of the large runs (csv)"
+        ),
+    log:
+        "results/{dataset}/logs/compare_mixtures.log",
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        reference=setting("compare/mixtures/0"),
+    shell:
+        r"""
+        python workflow/scripts/compare_mixtures.py \
+            --losses {input.losses:q} \
+            --reference {params.reference:q} \
+            --out {output.table:q} \
+            2>{log:q}
+        """
+
+
+rule plot_perplexity:
+    """Average log-perplexity against training steps (paper Fig. 5); beside a fitted group stand the held-out ones."""
+    input:
+        losses="results/{dataset}/losses/{model}/{group}.parquet",
+        held_out=branch(
+            lambda wildcards: wildcards.group != "compare",
+            then=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
+            otherwise=[],
+        ),
+        modules=["workflow/scripts/bimix/figures.py", "workflow/scripts/bimix/comparison.py"],
+        script="workflow/scripts/plot_perplexity.py",
+    output:
+        figure=shown(
+            "results/{dataset}/figures/perplexity_{model}_{group}.svg",
+            "perplexity",
+            "4 Training",
+            "Average log-perplexity: {model}, {group}",
+        ),
+    log:
+        "results/{dataset}/logs/plot_perplexity/{model}_{group}.log",
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        reference=setting("compare/mixtures/0"),
+    shell:
+        r"""
+        python workflow/scripts/plot_perplexity.py \
+            --losses {input.losses:q} {input.held_out:q} \
+            --reference {params.reference:q} \
+            --out {output.figure:q} \
             2>{log:q}
         """

@@ -1,7 +1,47 @@
-# Chapter 7: what each method costs and what its mixture is worth.
+# Costs: of the trainings before any is started, and of each method beside what its mixture is worth.
+#   recipes, models, hardware of the config -> plan.csv
 #   losses/{model}/methods.parquet, reports of the searches -> tables/methods.csv, figures/methods.svg
-# Every mixture is found, trained on and measured by the chapters before; here they are put beside each other. Nothing of this
-# is made unless it is asked for.
+# Nothing of this is made unless it is asked for.
+
+
+rule plan_runs:
+    """What a dataset's trainings will cost, before any is started: runs, FLOPs, hours at a stated utilisation, disk."""
+    input:
+        tokenizer=branch(
+            setting("tokenizer/train", default={}),
+            then=[],
+            otherwise="results/{dataset}/tokenizer.json",
+        ),
+        script="workflow/scripts/plan_runs.py",
+        module="workflow/scripts/bimix/budget.py",
+    output:
+        plan="results/{dataset}/plan.csv",
+    log:
+        "results/{dataset}/logs/plan_runs.log",
+    wildcard_constraints:
+        dataset=datasets_with("corpus"),
+    conda:
+        "../../envs/torch.yaml"
+    params:
+        runs=as_json(planned(costs.planned_runs)),
+        models=as_json("models"),
+        hardware=as_json("hardware"),
+        vocabulary=setting("tokenizer/train/vocabulary", default=0),
+        sequence_length=setting("sequence_length"),
+        domains=lambda wildcards: len(setting("domains")(wildcards)),
+    shell:
+        r"""
+        python workflow/scripts/plan_runs.py \
+            --runs {params.runs:q} \
+            --models {params.models:q} \
+            --hardware {params.hardware:q} \
+            --vocabulary {params.vocabulary} \
+            --tokenizer {input.tokenizer:q} \
+            --sequence-length {params.sequence_length} \
+            --domains {params.domains} \
+            --out {output.plan:q} \
+            2>{log:q}
+        """
 
 
 rule price_methods:

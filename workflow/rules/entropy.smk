@@ -1,0 +1,206 @@
+# Entropy: how much each domain holds, by n-gram counts and by vectors of its documents.
+#   shards of tokens/train.parquet -> counts/, unigrams/, vectors/ -> entropy.csv, entropy_curves.csv
+#   entropy.csv, entropy_curves.csv -> tables/entropy_choices.csv, figures/entropy.svg, figures/entropy_curves.svg
+
+
+rule merge_counts:
+    """Add up the n-gram counts of one domain over the shards."""
+    input:
+        index="results/{dataset}/tokens/train.parquet",
+    output:
+        bigrams="results/{dataset}/counts/{domain}.parquet",
+        unigrams="results/{dataset}/unigrams/{domain}.parquet",
+    log:
+        "results/{dataset}/logs/merge_counts/{domain}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/merge_counts/{domain}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/merge_counts.py \
+            --index {input.index:q} \
+            --domain {wildcards.domain:q} \
+            --bigrams {output.bigrams:q} \
+            --unigrams {output.unigrams:q} \
+            2>{log:q}
+        """
+
+
+rule train_vectors:
+    """Train word vectors on the sampled documents of all domains."""
+    input:
+        index="results/{dataset}/tokens/train.parquet",
+    output:
+        "results/{dataset}/vectors/model.bin",
+    log:
+        "results/{dataset}/logs/train_vectors.log",
+    benchmark:
+        "results/{dataset}/benchmarks/train_vectors.tsv"
+    wildcard_constraints:
+        dataset=datasets_with("vectors/train"),
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        domains=setting("domains"),
+        documents=setting("vectors/documents"),
+        settings=as_json("datasets/{dataset}/vectors/train"),
+    shell:
+        r"""
+        python workflow/scripts/train_vectors.py \
+            --index {input.index:q} \
+            --domains {params.domains:q} \
+            --documents {params.documents:q} \
+            --settings {params.settings:q} \
+            --out {output:q} \
+            2>{log:q}
+        """
+
+
+rule embed_documents:
+    """Second moment of the document vectors of one domain."""
+    input:
+        model=planned(corpora.vectors_model),
+        index="results/{dataset}/tokens/train.parquet",
+    output:
+        "results/{dataset}/vectors/{domain}.npz",
+    log:
+        "results/{dataset}/logs/embed_documents/{domain}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/embed_documents/{domain}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        domains=setting("domains"),
+        documents=setting("vectors/documents"),
+    shell:
+        r"""
+        python workflow/scripts/embed_documents.py \
+            --model {input.model:q} \
+            --index {input.index:q} \
+            --domain {wildcards.domain:q} \
+            --domains {params.domains:q} \
+            --documents {params.documents:q} \
+            --out {output:q} \
+            2>{log:q}
+        """
+
+
+rule measure_entropy:
+    """Shannon, joint, conditional and von Neumann entropy of every domain."""
+    input:
+        unigrams=collect("results/{{dataset}}/unigrams/{domain}.parquet", domain=setting("domains")),
+        bigrams=collect("results/{{dataset}}/counts/{domain}.parquet", domain=setting("domains")),
+        moments=collect("results/{{dataset}}/vectors/{domain}.npz", domain=setting("domains")),
+    output:
+        "results/{dataset}/entropy.csv",
+    log:
+        "results/{dataset}/logs/measure_entropy.log",
+    benchmark:
+        "results/{dataset}/benchmarks/measure_entropy.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        domains=setting("domains"),
+    shell:
+        r"""
+        python workflow/scripts/measure_entropy.py \
+            --domains {params.domains:q} \
+            --unigrams {input.unigrams:q} \
+            --bigrams {input.bigrams:q} \
+            --moments {input.moments:q} \
+            --out {output:q} \
+            2>{log:q}
+        """
+
+
+rule trace_entropy:
+    """Entropies of every domain against the tokens they are estimated from."""
+    input:
+        index="results/{dataset}/tokens/train.parquet",
+    output:
+        "results/{dataset}/entropy_curves.csv",
+    log:
+        "results/{dataset}/logs/trace_entropy.log",
+    benchmark:
+        "results/{dataset}/benchmarks/trace_entropy.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        domains=setting("domains"),
+        tokens=setting("entropy/curve_tokens"),
+    shell:
+        r"""
+        python workflow/scripts/trace_entropy.py \
+            --index {input.index:q} \
+            --domains {params.domains:q} \
+            --tokens {params.tokens:q} \
+            --out {output:q} \
+            2>{log:q}
+        """
+
+
+rule compare_choices:
+    """How much each choice of an entropy estimate moves the mixtures."""
+    input:
+        script="workflow/scripts/compare_choices.py",
+        entropy="results/{dataset}/entropy.csv",
+        curves="results/{dataset}/entropy_curves.csv",
+    output:
+        "results/{dataset}/tables/entropy_choices.csv",
+    log:
+        "results/{dataset}/logs/compare_choices.log",
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/compare_choices.py \
+            --entropy {input.entropy:q} \
+            --curves {input.curves:q} \
+            --out {output:q} \
+            2>{log:q}
+        """
+
+
+rule plot_entropy:
+    """Entropy measures of the domains."""
+    input:
+        entropy="results/{dataset}/entropy.csv",
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_entropy.py",
+    output:
+        figure=shown("results/{dataset}/figures/entropy.svg", "entropy", "2 Mixtures", "Entropy of the domains"),
+    log:
+        "results/{dataset}/logs/plot_entropy.log",
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/plot_entropy.py \
+            --entropy {input.entropy:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """
+
+
+rule plot_curves:
+    """Entropies of the domains against the tokens they are estimated from."""
+    input:
+        curves="results/{dataset}/entropy_curves.csv",
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_curves.py",
+    output:
+        figure=shown(
+            "results/{dataset}/figures/entropy_curves.svg", "curves", "2 Mixtures", "Entropy against tokens seen"
+        ),
+    log:
+        "results/{dataset}/logs/plot_curves.log",
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/plot_curves.py \
+            --curves {input.curves:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """

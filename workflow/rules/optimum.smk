@@ -1,0 +1,198 @@
+# Optimum: the mixture with the least predicted loss, how sure it is, and how it moves with the steps.
+#   coefficients.json -> mixtures/{law}.json, which training.smk then trains on
+#   coefficients.json -> intervals.csv, optimum_by_step.csv -> figures/optimum_*.svg, figures/path_*.svg
+# optimize_mixture does not list its script, since a large run follows from it: `snakemake -R optimize_mixture` after a change.
+
+
+rule optimize_mixture:
+    """The mixture with the least predicted loss, trained on like any other."""
+    input:
+        coefficients=planned(sources.optimum_coefficients),
+        tokens=planned(sources.optimum_tokens),
+    output:
+        mixture="results/{dataset}/mixtures/{optimised}.json",
+    log:
+        "results/{dataset}/logs/optimize_mixture/{optimised}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/optimize_mixture/{optimised}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        step=planned(sources.optimum_step),
+        weights=bound("weights"),
+        lower=bound("lower"),
+        upper=bound("upper"),
+        max_epochs=setting("optimum/max_epochs", default="inf"),
+        run_tokens=planned(sources.optimum_run_tokens),
+    shell:
+        r"""
+        python workflow/scripts/optimize_mixture.py \
+            --coefficients {input.coefficients:q} \
+            --step {params.step:q} \
+            --weights {params.weights:q} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
+            --tokens {input.tokens:q} \
+            --run-tokens {params.run_tokens} \
+            --out {output.mixture:q} \
+            2>{log:q}
+        """
+
+
+rule estimate_intervals:
+    """Bootstrap over runs: intervals of coefficients, predictions, the optimum and its gain over the baseline."""
+    input:
+        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
+        losses="results/{dataset}/losses/{model}/{group}.parquet",
+        mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
+        held_out=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
+        baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
+        tokens=planned(sources.epoch_tokens),
+        script="workflow/scripts/estimate_intervals.py",
+        uncertainty="workflow/scripts/bimix/uncertainty.py",
+    output:
+        intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
+    log:
+        "results/{dataset}/logs/estimate_intervals/{model}/{law}/{group}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/estimate_intervals/{model}/{law}/{group}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        step=setting("optimum/step"),
+        baseline=setting("compare/mixtures/0"),
+        resample=config["laws"]["intervals"]["resample"],
+        resamples=config["laws"]["intervals"]["resamples"],
+        level=config["laws"]["intervals"]["level"],
+        seed=config["laws"]["seed"],
+        weights=bound("weights"),
+        lower=bound("lower"),
+        upper=bound("upper"),
+        max_epochs=setting("optimum/max_epochs", default="inf"),
+    shell:
+        r"""
+        python workflow/scripts/estimate_intervals.py \
+            --coefficients {input.coefficients:q} \
+            --losses {input.losses:q} \
+            --mixtures {input.mixtures:q} \
+            --predict {input.held_out:q} \
+            --step {params.step:q} \
+            --baseline {params.baseline:q} \
+            --baseline-mixture {input.baseline:q} \
+            --resample {params.resample:q} \
+            --resamples {params.resamples:q} \
+            --level {params.level:q} \
+            --seed {params.seed:q} \
+            --weights {params.weights:q} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
+            --tokens {input.tokens:q} \
+            --out {output.intervals:q} \
+            2>{log:q}
+        """
+
+
+rule trace_optimum:
+    """How the optimum moves with the training steps."""
+    input:
+        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
+        tokens=planned(sources.epoch_tokens),
+        script="workflow/scripts/trace_optimum.py",
+        optimum="workflow/scripts/bimix/optimum.py",
+    output:
+        path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
+    log:
+        "results/{dataset}/logs/trace_optimum/{model}/{law}/{group}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/trace_optimum/{model}/{law}/{group}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        step=setting("optimum/step"),
+        weights=bound("weights"),
+        lower=bound("lower"),
+        upper=bound("upper"),
+        max_epochs=setting("optimum/max_epochs", default="inf"),
+    shell:
+        r"""
+        python workflow/scripts/trace_optimum.py \
+            --coefficients {input.coefficients:q} \
+            --step {params.step:q} \
+            --weights {params.weights:q} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
+            --tokens {input.tokens:q} \
+            --out {output.path:q} \
+            2>{log:q}
+        """
+
+
+rule plot_optimum:
+    """The optimum's proportions with their intervals, beside the mixture they are measured against."""
+    input:
+        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
+        intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
+        baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_optimum.py",
+    output:
+        figure=shown(
+            "results/{dataset}/figures/optimum_{model}_{law}_{group}.svg",
+            "optimum",
+            "3 Law",
+            "The optimum and its intervals: {model}, {law}, {group}",
+        ),
+    log:
+        "results/{dataset}/logs/plot_optimum/{model}_{law}_{group}.log",
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        baseline=setting("compare/mixtures/0"),
+    shell:
+        r"""
+        python workflow/scripts/plot_optimum.py \
+            --coefficients {input.coefficients:q} \
+            --intervals {input.intervals:q} \
+            --baseline {params.baseline:q} \
+            --baseline-mixture {input.baseline:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """
+
+
+rule plot_path:
+    """How the optimum moves with the training steps."""
+    input:
+        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
+        path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
+        baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_path.py",
+    output:
+        figure=shown(
+            "results/{dataset}/figures/path_{model}_{law}_{group}.svg",
+            "path",
+            "3 Law",
+            "The optimum by step: {model}, {law}, {group}",
+        ),
+    log:
+        "results/{dataset}/logs/plot_path/{model}_{law}_{group}.log",
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        baseline=setting("compare/mixtures/0"),
+        step=setting("optimum/step"),
+    shell:
+        r"""
+        python workflow/scripts/plot_path.py \
+            --coefficients {input.coefficients:q} \
+            --path {input.path:q} \
+            --baseline {params.baseline:q} \
+            --baseline-mixture {input.baseline:q} \
+            --step {params.step:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """

@@ -1,0 +1,44 @@
+# Results: the one page that a person reads. What else a dataset's run makes is listed by `targets` in bimix/plan/targets.py.
+#   coefficients, optima, tables -> summary.txt, summary.html; its inputs are all targets
+
+
+rule summarize_results:
+    """The result on one page of text; what it reads and lists is everything that a dataset's run makes."""
+    input:
+        unpack(planned(targets)),
+        module="workflow/scripts/bimix/summary.py",
+        script="workflow/scripts/summarize_results.py",
+    output:
+        text="results/{dataset}/summary.txt",
+        page=shown("results/{dataset}/summary.html", "summary", "1 Summary", "The result on one page"),
+    log:
+        "results/{dataset}/logs/summarize_results.log",
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        fitted_model=setting("optimum/model"),
+        compared_model=setting("compare/model"),
+        step=setting("optimum/step"),
+        reference=setting("compare/mixtures/0"),
+    shell:
+        r"""
+        python workflow/scripts/summarize_results.py \
+            --dataset {wildcards.dataset:q} \
+            --fitted-model {params.fitted_model:q} \
+            --compared-model {params.compared_model:q} \
+            --step {params.step:q} \
+            --coefficients {input.coefficients:q} \
+            --optimised {input.optimised:q} \
+            --reference {params.reference:q} \
+            --reference-mixture {input.reference:q} \
+            --extrapolation {input.extrapolation:q} \
+            --generalization {input.generalization:q} \
+            --comparison {input.comparison:q} \
+            --laws {input.laws:q} \
+            --intervals {input.intervals:q} \
+            --figures {input.figures:q} \
+            --answers {input.answers:q} \
+            --out {output.text:q} \
+            --page {output.page:q} \
+            2>{log:q}
+        """

@@ -1,0 +1,246 @@
+# Scores: how well a law predicts, and the laws side by side on the same rows.
+#   coefficients.json -> extrapolation.csv, generalization.csv -> tables/extrapolation.csv, tables/generalization.csv
+#   losses/{model}/{group}.parquet -> laws/{model}/comparison/, laws/{model}/learning/ -> tables/laws.csv, tables/complexity.csv
+#   all of these -> figures/predictions_*.svg, figures/laws_*.svg, figures/learning_*.svg
+
+
+rule score_law:
+    """Score a law on the last step of every mixture and on the mixtures held out."""
+    input:
+        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
+        losses="results/{dataset}/losses/{model}/{group}.parquet",
+        mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
+        held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
+        held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
+        script="workflow/scripts/score_law.py",
+        scores="workflow/scripts/bimix/scores.py",
+    output:
+        extrapolation="results/{dataset}/laws/{model}/{law}/{group}/extrapolation.csv",
+        generalization="results/{dataset}/laws/{model}/{law}/{group}/generalization.csv",
+    log:
+        "results/{dataset}/logs/score_law/{model}/{law}/{group}.log",
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/score_law.py \
+            --coefficients {input.coefficients:q} \
+            --losses {input.losses:q} \
+            --mixtures {input.mixtures:q} \
+            --held-out-losses {input.held_out_losses:q} \
+            --held-out-mixtures {input.held_out_mixtures:q} \
+            --extrapolation {output.extrapolation:q} \
+            --generalization {output.generalization:q} \
+            2>{log:q}
+        """
+
+
+rule tabulate_scores:
+    """The paper's Tables 2 and 3 for this dataset: mean, worst and best over domains."""
+    input:
+        extrapolation=fitted(
+            "results/{{dataset}}/laws/{model}/{law}/{group}/extrapolation.csv", law=config["laws"]["optimise"]
+        ),
+        generalization=fitted(
+            "results/{{dataset}}/laws/{model}/{law}/{group}/generalization.csv", law=config["laws"]["optimise"]
+        ),
+        script="workflow/scripts/tabulate_scores.py",
+    output:
+        extrapolation=shown(
+            "results/{dataset}/tables/extrapolation.csv", "extrapolation", "3 Law", "Extrapolation, Table 2 (csv)"
+        ),
+        generalization=shown(
+            "results/{dataset}/tables/generalization.csv", "generalization", "3 Law", "Generalisation, Table 3 (csv)"
+        ),
+    log:
+        "results/{dataset}/logs/tabulate_scores.log",
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/tabulate_scores.py \
+            --extrapolation {input.extrapolation:q} \
+            --generalization {input.generalization:q} \
+            --extrapolation-table {output.extrapolation:q} \
+            --generalization-table {output.generalization:q} \
+            2>{log:q}
+        """
+
+
+rule plot_predictions:
+    """Predicted against observed loss of held-out mixtures (paper Fig. 3)."""
+    input:
+        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
+        intervals=planned(runs.interval_tables),
+        predictions="results/{dataset}/laws/{model}/{law}/{group}/predictions.parquet",
+        losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_predictions.py",
+    output:
+        figure=shown(
+            "results/{dataset}/figures/predictions_{model}_{law}_{group}.svg",
+            "predictions",
+            "3 Law",
+            "Predicted against observed: {model}, {law}, {group}",
+        ),
+    log:
+        "results/{dataset}/logs/plot_predictions/{model}_{law}_{group}.log",
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/plot_predictions.py \
+            --coefficients {input.coefficients:q} \
+            --predictions {input.predictions:q} \
+            --losses {input.losses:q} \
+            --intervals {input.intervals:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """
+
+
+rule compare_laws:
+    """Every law on the same rows: extrapolation, held-out mixtures, mixtures left out, number of coefficients."""
+    input:
+        losses="results/{dataset}/losses/{model}/{group}.parquet",
+        mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
+        held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
+        held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
+        script="workflow/scripts/compare_laws.py",
+        rivals="workflow/scripts/bimix/rivals.py",
+    output:
+        comparison="results/{dataset}/laws/{model}/comparison/{group}.csv",
+    log:
+        "results/{dataset}/logs/compare_laws/{model}/{group}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/compare_laws/{model}/{group}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        laws=config["laws"]["compare"],
+    shell:
+        r"""
+        python workflow/scripts/compare_laws.py \
+            --laws {params.laws:q} \
+            --losses {input.losses:q} \
+            --mixtures {input.mixtures:q} \
+            --held-out-losses {input.held_out_losses:q} \
+            --held-out-mixtures {input.held_out_mixtures:q} \
+            --out {output.comparison:q} \
+            2>{log:q}
+        """
+
+
+rule tabulate_laws:
+    """The laws side by side, and the paper's complexity table for this dataset."""
+    input:
+        comparison=fitted("results/{{dataset}}/laws/{model}/comparison/{group}.csv"),
+        losses=fitted("results/{{dataset}}/losses/{model}/{group}.parquet"),
+        mixtures=fitted("results/{{dataset}}/mixtures/groups/{group}.parquet"),
+        script="workflow/scripts/tabulate_laws.py",
+        rivals="workflow/scripts/bimix/rivals.py",
+    output:
+        laws=shown("results/{dataset}/tables/laws.csv", "laws_table", "3 Law", "The laws side by side (csv)"),
+        complexity=shown(
+            "results/{dataset}/tables/complexity.csv", "complexity", "3 Law", "Complexity of the laws (csv)"
+        ),
+    log:
+        "results/{dataset}/logs/tabulate_laws.log",
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/tabulate_laws.py \
+            --comparison {input.comparison:q} \
+            --losses {input.losses:q} \
+            --mixtures {input.mixtures:q} \
+            --laws-table {output.laws:q} \
+            --complexity-table {output.complexity:q} \
+            2>{log:q}
+        """
+
+
+rule plot_laws:
+    """The laws on the same rows: errors, rank correlation, numbers fitted."""
+    input:
+        comparison="results/{dataset}/laws/{model}/comparison/{group}.csv",
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_laws.py",
+    output:
+        figure=shown(
+            "results/{dataset}/figures/laws_{model}_{group}.svg",
+            "laws",
+            "3 Law",
+            "The laws side by side: {model}, {group}",
+        ),
+    log:
+        "results/{dataset}/logs/plot_laws/{model}_{group}.log",
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/plot_laws.py \
+            --comparison {input.comparison:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """
+
+
+rule trace_learning:
+    """Error and rank correlation against the number of mixtures fitted, for every law."""
+    input:
+        losses="results/{dataset}/losses/{model}/{group}.parquet",
+        mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
+        script="workflow/scripts/trace_learning.py",
+        rivals="workflow/scripts/bimix/rivals.py",
+    output:
+        learning="results/{dataset}/laws/{model}/learning/{group}.csv",
+    log:
+        "results/{dataset}/logs/trace_learning/{model}/{group}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/trace_learning/{model}/{group}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        laws=config["laws"]["compare"],
+        counts=config["laws"]["learning"]["counts"],
+        draws=config["laws"]["learning"]["draws"],
+        seed=config["laws"]["seed"],
+    shell:
+        r"""
+        python workflow/scripts/trace_learning.py \
+            --laws {params.laws:q} \
+            --losses {input.losses:q} \
+            --mixtures {input.mixtures:q} \
+            --counts {params.counts:q} \
+            --draws {params.draws:q} \
+            --seed {params.seed:q} \
+            --out {output.learning:q} \
+            2>{log:q}
+        """
+
+
+rule plot_learning:
+    """Error and rank correlation against the number of mixtures fitted."""
+    input:
+        learning="results/{dataset}/laws/{model}/learning/{group}.csv",
+        module="workflow/scripts/bimix/figures.py",
+        script="workflow/scripts/plot_learning.py",
+    output:
+        figure=shown(
+            "results/{dataset}/figures/learning_{model}_{group}.svg",
+            "learning",
+            "3 Law",
+            "How many runs a law needs: {model}, {group}",
+        ),
+    log:
+        "results/{dataset}/logs/plot_learning/{model}_{group}.log",
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        r"""
+        python workflow/scripts/plot_learning.py \
+            --learning {input.learning:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """
