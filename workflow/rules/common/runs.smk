@@ -96,9 +96,9 @@ def fitted_sizes(dataset):
     try:
         text = {"mixture": pl.String}
         table = (
-            pl.read_csv(path, infer_schema_length=None, schema_overrides=text)
+            pl.read_csv(path, infer_schema_length=None, schema_overrides=text, glob=False)
             if path.endswith(".csv")
-            else pl.read_parquet(path)
+            else pl.read_parquet(path, glob=False)
         )
         wanted = table.select("step", pl.col("mixture").cast(pl.String))
         wanted = wanted.filter(pl.col("mixture").is_in(names)) if names else wanted
