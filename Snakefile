@@ -12,9 +12,16 @@
 import time
 
 
+include: "workflow/rules/common/config.smk"
+
+
+check_files()
+
+
 configfile: "config.yaml"
 
 
+prepare_config()
 if config["container"]:
 
     container: config["container"]

@@ -3,25 +3,13 @@ import hashlib
 import json
 import os
 import re
-import sys
 from glob import glob
 from pathlib import Path
 from types import SimpleNamespace
 
-import yaml
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-from snakemake.exceptions import WorkflowError
-
-sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
-from bimix.needs import LEAST_RUNS
+from bimix.addresses import masked
+from bimix.plan.config import LAWS, MEASURES, REWEIGHTING, SWARM_LAWS, has_wildcards
 from bimix.shards import Shard, group_files, name_file, read_shards, write_shards
-
-MEASURES = ["se", "je", "ce", "vne"]
-LAWS = ["bimix", "transfer", "exponential", "regmix"]
-# Laws whose mixture comes from the swarm, where there is one; of the others {law}_swarm does.
-SWARM_LAWS = ["exponential", "regmix"]
-REWEIGHTING = ["doremi", "doge"]
 
 
 def one_of(names):
@@ -64,19 +52,11 @@ def as_json(path):
     return lambda wildcards: json.dumps(find(wildcards), sort_keys=True)
 
 
-include: "common/config.smk"
 include: "common/shards.smk"
 include: "common/runs.smk"
 include: "common/methods.smk"
 include: "common/costs.smk"
 
-
-check_config()
-for dataset in config["run"]:
-    if dataset not in config["datasets"]:
-        refuse("run", f"no dataset {dataset!r}; `datasets` has {', '.join(config['datasets'])}.")
-for dataset in config["datasets"]:
-    complete_dataset(dataset)
 
 DATASETS = config["datasets"]
 CORPORA = {name: block for name, block in DATASETS.items() if "corpus" in block}

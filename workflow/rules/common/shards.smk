@@ -33,11 +33,6 @@ def list_files_of(dataset, split, path, size):
         refuse(f"datasets/{dataset}/corpus/{split}", f"{str(path)!r} cannot be read as a list of files ({error}).")
 
 
-def has_wildcards(pattern):
-    """Whether a path is a glob; the question mark of a web address is none."""
-    return bool(re.search(r"[*\[]" if re.match("https?://", pattern) else r"[*?\[]", pattern))
-
-
 def list_remote(dataset, split, pattern):
     """Files (path, bytes) far away that match a glob, as their store lists them."""
     from bimix.errors import InputError  # here only: most corpora lie on a disk
@@ -94,19 +89,23 @@ SHARDS = {}
 def shards(dataset):
     """Shards of a dataset by name, as its manifest lists them.
 
-    The manifest is written here, when Snakemake plans, so that all shards are known before the first job runs and no
-    command line has to hold their names. Jobs on other machines read it, instead of asking for 10,000 files each.
+    The manifest is written here, when Snakemake plans what it will run, so that all shards are known before the first job
+    runs and no command line has to hold their names. Jobs on other machines read it, instead of asking for 10,000 files
+    each. A call that runs nothing (-n, --dag) leaves it alone: jobs of another call may be reading it.
     """
     if dataset not in SHARDS:
         manifest = Path(f"results/{dataset}/shards.jsonl")
-        written = manifest.read_text() if manifest.exists() else ""
+        written = manifest.read_text(encoding="utf-8") if manifest.exists() else ""
+        runs_jobs = workflow.executor_plugin is not None and not workflow.dryrun
         if workflow.is_main_process or not written:
             SHARDS[dataset] = plan_shards(dataset)
             planned = write_shards(SHARDS[dataset].values())
-            if planned != written:
+            if planned != written and runs_jobs:
                 manifest.parent.mkdir(parents=True, exist_ok=True)
                 temporary = manifest.with_name(f".shards.{os.getpid()}.partial")
-                temporary.write_text(planned)
+                # jobs need addresses as they are; those with secrets are for their owner alone
+                temporary.touch(mode=0o666 if masked(planned) == planned else 0o600)
+                temporary.write_text(planned, encoding="utf-8")
                 os.replace(temporary, manifest)
         else:
             SHARDS[dataset] = read_shards(written.splitlines())
@@ -152,7 +151,10 @@ def published_hashes(wildcards):
 def shard_settings(wildcards):
     """What decides the shard's content besides its local files."""
     shard = shards(wildcards.dataset)[wildcards.shard]
-    return [shard.split, shard.domain, *filter(is_remote, shard.files)]
+    far = list(filter(is_remote, shard.files))
+    # Snakemake keeps and prints parameters: a digest stands for what is hidden
+    own = [hashlib.sha256("\n".join(far).encode()).hexdigest()[:16]] if any(masked(path) != path for path in far) else []
+    return [shard.split, shard.domain, *map(masked, far), *own]
 
 
 def shard_domains(wildcards):
