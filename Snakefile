@@ -15,9 +15,16 @@
 import time
 
 
+include: "workflow/rules/common/config.smk"
+
+
+check_files()
+
+
 configfile: "config.yaml"
 
 
+prepare_config()
 if config["container"]:
 
     container: config["container"]

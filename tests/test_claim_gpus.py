@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from slurm_cluster import wait_until
 
+from bimix.devices import share
+
 SCRIPT = Path(__file__).parents[1] / "workflow/scripts/claim_gpus.py"
 # A launcher that starts a training and does not hand on its open files, as Python's subprocess does not.
 LAUNCHER = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
@@ -137,3 +139,14 @@ def test_devices_that_are_given_are_kept_to(machine: Path, visible: str, devices
 def test_more_than_there_are_is_refused(machine: Path) -> None:
     assert train(machine, "first", 3, visible="0,1").wait(60) == 1
     assert "3 GPUs are asked for but 2 can be seen here (GPU-a, GPU-b)" in (machine / "first.log").read_text()
+
+
+@pytest.mark.parametrize(("device", "mode"), [(0o666, 0o666), (0o660, 0o660), (0o600, 0o600), (None, 0o600)])
+def test_who_may_not_use_the_gpus_may_not_lock_them(tmp_path: Path, device: int | None, mode: int) -> None:
+    if device is not None:
+        (tmp_path / "gpu").touch()
+        (tmp_path / "gpu").chmod(device)
+    locks = os.open(tmp_path / "locks", os.O_RDWR | os.O_CREAT, 0o600)
+    share(locks, tmp_path / "gpu")
+    assert os.fstat(locks).st_mode & 0o777 == mode
+    os.close(locks)

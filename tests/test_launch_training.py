@@ -24,20 +24,72 @@ sys.exit(75)
 """
 
 
+FAILING = """
+import os, signal, sys
+sys.path.insert(0, "workflow/scripts")
+from bimix.errors import InputError, run
+def main():
+    if sys.argv[1] == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if sys.argv[1] == "stops":
+        print("stopped", file=sys.stderr)
+        return 75
+    raise InputError("the mixture is wrong.")
+sys.exit(run(main))
+"""
+
+
+def on_gpus(folder: Path) -> dict[str, str]:
+    """An environment in which nvidia-smi lists two GPUs that nobody uses."""
+    (folder / "bin").mkdir()
+    smi = folder / "bin/nvidia-smi"
+    smi.write_text(f"#!/bin/sh\ncase $1 in *compute*) ;; *) echo 0, {folder}-0; echo 1, {folder}-1;; esac\n")
+    smi.chmod(0o755)
+    environment = os.environ | {"PATH": f"{folder}/bin:{os.environ['PATH']}"}
+    environment.pop("CUDA_VISIBLE_DEVICES", None)
+    return environment
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gpus", [0, 2])
+@pytest.mark.parametrize(
+    ("how", "status", "sentence"),
+    [
+        ("refuses", 1, "training.py: error: the mixture is wrong."),
+        ("stops", 75, "stopped"),
+        (
+            "dies",
+            137,
+            "launch_processes.py: error: a process of the training was ended by SIGKILL: the machine's memory",
+        ),
+    ],
+)
+def test_what_a_training_says_is_the_last_word(tmp_path: Path, gpus: int, how: str, status: int, sentence: str) -> None:
+    (tmp_path / "training.py").write_text(FAILING)
+    command = [
+        "bash",
+        "workflow/scripts/launch_training.sh",
+        str(gpus),
+        "1",
+        "2",
+        "0",
+        str(tmp_path / "training.py"),
+        how,
+    ]
+    done = subprocess.run(command, cwd=ROOT, env=on_gpus(tmp_path), capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert done.stderr.splitlines()[-1].startswith(sentence)
+    assert "Traceback" not in done.stderr and "exitcode" not in done.stderr
+
+
 @pytest.mark.slow
 def test_processes_that_are_asked_to_stop_are_left_the_time_they_take(tmp_path: Path) -> None:
     """The launcher neither ends nor signals them a second time: after 30 seconds it would kill them."""
     (tmp_path / "training.py").write_text(TRAINING)
-    (tmp_path / "bin").mkdir()
-    smi = tmp_path / "bin/nvidia-smi"
-    smi.write_text(f"#!/bin/sh\ncase $1 in *compute*) ;; *) echo 0, {tmp_path}-0; echo 1, {tmp_path}-1;; esac\n")
-    smi.chmod(0o755)
-    environment = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
-    environment.pop("CUDA_VISIBLE_DEVICES", None)
     command = ["bash", "workflow/scripts/launch_training.sh", "2", "1", "2", "0", str(tmp_path / "training.py")]
     with (tmp_path / "log").open("w") as log:
         launched = subprocess.Popen(
-            [*command, str(tmp_path)], cwd=ROOT, env=environment, stderr=log, start_new_session=True
+            [*command, str(tmp_path)], cwd=ROOT, env=on_gpus(tmp_path), stderr=log, start_new_session=True
         )
     try:
         files = [tmp_path / f"{rank}.process" for rank in range(2)]

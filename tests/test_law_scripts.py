@@ -149,7 +149,7 @@ def test_bad_files_are_refused_and_nothing_is_written(tmp_path):
         fit_law.main([*arguments, str(tmp_path / "broken.parquet")])
     lines = (tmp_path / "se_l.csv").read_text().splitlines()
     (tmp_path / "bad.csv").write_text("\n".join([*lines[:5], "se,2000,1024000,code,nan", *lines[6:]]))
-    with pytest.raises(InputError, match=r"bad\.csv, row 5 .*the loss is nan"):
+    with pytest.raises(InputError, match=r"bad\.csv, line 6 .*the loss is nan"):
         fit_law.main([*arguments, str(tmp_path / "bad.csv")])
     (tmp_path / "one.csv").write_text("\n".join([line for line in lines if not line.startswith("je")]))
     with pytest.raises(InputError, match="only one mixture"):

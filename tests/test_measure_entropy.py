@@ -188,6 +188,17 @@ def test_chain_rule_and_diagnostics(tmp_path):
         assert (entry["documents"], entry["zeros"], entry["tokens"]) == (40, 0, None)
 
 
+def test_a_domain_whose_name_is_a_glob_is_measured_alone(tmp_path):
+    chain, generator = Chain(tmp_path), np.random.default_rng(6)
+    texts = {}
+    for domain, words in (("s*", 3), ("sea", WORDS), ("Wikipedia [en]", 5), ("what?", 7)):
+        texts[domain] = [" ".join(f"w{word}" for word in generator.integers(0, words, 30)) for _ in range(60)]
+        chain.tokenize(domain, texts[domain], 16)
+    table = chain.measure(list(texts))
+    own = table.filter(pl.col("measure") == "SE").select("domain", "distinct").rows()
+    assert own == [("s*", 4), ("sea", WORDS + 1), ("Wikipedia [en]", 6), ("what?", 8)]  # its words and the end of text
+
+
 def test_sharding_changes_neither_counts_nor_vectors(tmp_path):
     generator = np.random.default_rng(5)
     # 15 words and the end of text fill a row, so that no shard drops a tail

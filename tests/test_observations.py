@@ -81,7 +81,7 @@ def changed(table, row, **values):
         (LOSSES.with_columns(loss=pl.lit("much")), MIXTURES, "row 1: loss is 'much'"),
         (LOSSES.drop("loss"), MIXTURES, "no column 'loss'"),
         (LOSSES[:0], MIXTURES, "no rows"),
-        (LOSSES, changed(MIXTURES, 3, proportion=0.6), "from row 3: the proportions of mixture 'two' sum to 1.1"),
+        (LOSSES, changed(MIXTURES, 3, proportion=0.6), "row 3 and on: the proportions of mixture 'two' sum to 1.1"),
         (LOSSES, changed(MIXTURES, 2, domain="b"), "row 2: mixture 'one', domain 'b' is there twice"),
         (LOSSES, changed(MIXTURES, 2, proportion=-0.75), "row 2 (mixture 'one', domain 'a'): the proportion is -0.75"),
         (LOSSES, changed(MIXTURES, 2, proportion=float("nan")), "row 2"),

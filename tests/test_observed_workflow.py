@@ -108,7 +108,7 @@ def test_a_bad_table_ends_in_one_sentence(workplace: Path) -> None:
     done = call(workplace, "results/own/losses/observed/fitted.parquet")
     assert done.returncode != 0
     said = done.stdout + done.stderr
-    assert "error: losses.csv, row 3 (mixture 'm0', step 2000, domain 'code & co'): the loss is inf" in said
+    assert "error: losses.csv, line 4 (mixture 'm0', step 2000, domain 'code & co'): the loss is inf" in said
     assert "Traceback" not in said
     assert not list(workplace.glob("results/own/losses/*/*"))
 

@@ -316,8 +316,18 @@ def test_eight_gpus_of_the_model_are_asked_for_on_one_node_and_an_interrupt_canc
 
 
 STUBS = {
-    "nvidia-smi": 'case $1 in *compute*) ;; *) for n in {0..7}; do echo "$n, $SLURMD_NODENAME-$n"; done;; esac',
-    "accelerate": 'printf "%s\\n" "$CUDA_VISIBLE_DEVICES" "$@" >"$0.$SLURMD_NODENAME"; exit 1',
+    "bin/nvidia-smi": """#!/bin/bash
+case $1 in *compute*) ;; *) for n in {0..7}; do echo "$n, $SLURMD_NODENAME-$n"; done;; esac
+""",
+    "lib/accelerate/__init__.py": "",
+    "lib/accelerate/commands/__init__.py": "",
+    "lib/accelerate/commands/launch.py": """
+import os, sys
+def main():
+    with open(f"{__file__}.{os.environ['SLURMD_NODENAME']}", "w") as called:
+        print(os.environ["CUDA_VISIBLE_DEVICES"], *sys.argv[1:], sep="\\n", file=called)
+    sys.exit(1)
+""",
 }
 
 
@@ -331,15 +341,16 @@ def test_a_run_on_two_nodes_has_a_launcher_on_each(cluster: Cluster, undisturbed
     del own["gres"]
     own |= {"slurm_partition": "pair", "mpi": "srun", "tasks": 2, "tasks_per_gpu": 0}
     (tmp_path / "w" / PROFILE).write_text(yaml.safe_dump(profile))
-    (tmp_path / "bin").mkdir()
     for name, script in STUBS.items():
-        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{script}\n")
-        (tmp_path / "bin" / name).chmod(0o755)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(script)
+        (tmp_path / name).chmod(0o755)
     environment = cluster.environment | {"PATH": f"{tmp_path}/bin:{cluster.environment['PATH']}"}
+    environment |= {"PYTHONPATH": f"{tmp_path}/lib"}
     arguments = (losses("plain", "both"), *ON_CLUSTER, "--retries", "0")
     assert snakemake(tmp_path / "w", *arguments, environment=environment).wait(LIMIT) == 1
     for rank, node in enumerate(("gpu3", "gpu4")):
-        devices, *called = (tmp_path / f"bin/accelerate.{node}").read_text().splitlines()
+        devices, *called = (tmp_path / f"lib/accelerate/commands/launch.py.{node}").read_text().splitlines()
         assert devices.split(",") == [f"{node}-{number}" for number in range(8)]
         flags = dict(pairwise(called))
         assert (flags["--machine_rank"], flags["--num_machines"], flags["--num_processes"]) == (str(rank), "2", "16")

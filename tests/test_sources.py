@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 import smart_open
 
+from bimix import sources
 from bimix.documents import Reader
 from bimix.errors import InputError
 from bimix.sources import read_records, write_field
@@ -147,6 +148,31 @@ def test_files_of_a_server_are_streamed(tmp_path, server, ending):
         read(f"{server}/short.jsonl{ending}")
     with pytest.raises(InputError, match=r"none\.jsonl.* cannot be opened"):
         read(f"{server}/none.jsonl{ending}")
+
+
+class Silent(http.server.BaseHTTPRequestHandler):
+    """Sends a first line, and then nothing for as long as the connection lasts."""
+
+    def log_message(self, *arguments):
+        pass
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        if "begun" in self.path:
+            self.wfile.write(b'{"text": "a"}\n')
+            self.wfile.flush()
+        self.rfile.read(1)
+
+
+@pytest.mark.parametrize("name", ["begun.jsonl", "begun.txt"])
+def test_a_server_that_falls_silent_is_given_up(monkeypatch, name):
+    monkeypatch.setattr(sources, "SILENCE_SECONDS", 0.3)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Silent) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(InputError, match=r"breaks off or is damaged.*timed out"):
+            read(f"http://127.0.0.1:{server.server_address[1]}/{name}", "text", None, {"": "A"})
+        server.shutdown()
 
 
 def test_parquet_of_a_server(tmp_path, server):

@@ -10,9 +10,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 import yaml
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from bimix.plan.sources import source_of
-from bimix.shards import read_shards
+from bimix.shards import Shard, read_shards
 
 ROOT = Path(__file__).parents[1]
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "1"]
@@ -124,70 +126,48 @@ def fewer(config: dict, mixture: str, runs: int) -> None:
     config["datasets"]["demo"]["swarm"]["runs"] = runs
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda config: config.update(runs=[]), "'runs' was unexpected"),
-        (lambda config: config["training"]["demo"].update(step=3), "training/demo: Additional properties"),
-        (
-            lambda config: config["training"]["demo"].update(steps=0),
-            "training/demo/steps: 0 is less than the minimum of 1",
-        ),
-        (lambda config: config["datasets"]["demo"]["groups"].update(more=["seven"]), "groups/more: no mixture 'seven'"),
-        (
-            lambda config: config["datasets"]["demo"]["training"]["tiny"].update(recipe="x"),
-            "tiny/recipe: no recipe 'x'",
-        ),
-        (lambda config: config["datasets"]["demo"]["corpus"].update(rejects=2), "datasets/demo/corpus/rejects: 2 is"),
-        (lambda config: config["datasets"]["demo"]["domains"].append("a/b"), "'a/b' does not match"),
-        (lambda config: config.update(run=["demos"]), "run: no dataset 'demos'"),
-        (
-            lambda config: config["datasets"]["demo"]["downstream"].update(steps=[200, 210]),
-            "downstream/steps: 210 is no evaluation of small, which has one every 50 steps up to 600.",
-        ),
-        (
-            lambda config: config["datasets"]["demo"]["downstream"].update(cache_tokens=100),
-            "downstream/cache_tokens: fewer than the 128 of one prompt",
-        ),
-        (
-            lambda config: config["datasets"]["demo"]["downstream"].update(new_tokens=128),
-            "downstream/new_tokens: no room is left",
-        ),
-        (
-            lambda config: config["datasets"]["demo"]["downstream"]["tasks"].update(copying={"kind": "guess"}),
-            "downstream/tasks/copying",
-        ),
-        (lambda config: config["datasets"]["demo"]["downstream"].update(model="1B"), "downstream/model: no training"),
-        (lambda config: reweighted(config, doremi={"step": 1}), "reweighting/doremi: Additional properties"),
-        (lambda config: reweighted(config, model="1B"), "reweighting/model: no training settings for '1B'"),
-        (lambda config: reweighted(config, reference="doge"), "reweighting/reference: no mixture 'doge'"),
-        (
-            lambda config: reweighted(config, targets={"dataset": "demos", "domains": ["web"]}),
-            "targets/dataset: no dataset 'demos'",
-        ),
-        (
-            lambda config: reweighted(config, targets={"dataset": "pile", "domains": ["web"]}),
-            "targets/domains: no domain 'web' in pile",
-        ),
-        (without_reweighting, "groups/more: 'doremi' needs a block `reweighting`"),
-        (
-            lambda config: config["datasets"]["demo"]["swarm"].update(step=100),
-            "demo/swarm/step: the losses of the swarm are measured every 50 steps and after the last, 50, not at 100",
-        ),
-        (
-            lambda config: fewer(config, "exponential", 9),
-            "needs a swarm of 10 runs at least for 8 domains; `swarm` has 9",
-        ),
-        (lambda config: fewer(config, "regmix_swarm", 6), "'regmix_swarm' needs a swarm of 10 runs at least"),
-        (lambda config: fewer(config, "swarm_0007", 6), "the dataset knows baseline"),
-    ],
-)
-def test_a_wrong_config_is_refused_with_its_key(workplace: Path, change, sentence: str) -> None:
-    changed(workplace, change)
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
+    """The last line that a refused call prints: there is no traceback, before it or behind."""
+    said = done.stderr + done.stdout  # of a dry run Snakemake's own words are on the latter
+    assert done.returncode == 1, said
+    assert "Traceback" not in said and 'File "' not in said
+    return said.strip().splitlines()[-1].strip()
+
+
+def test_all_faults_of_a_config_are_the_last_lines_with_those_of_its_file(workplace: Path) -> None:
+    (workplace / "mine.yaml").write_text(
+        "run: demo\nlaws: {seed: 1e3}\nmodels:\n  tiny: {shape: {width: 65}}\n  tiny: {shape: {width: 66}}\n"
+    )
+    done = call(workplace, "-n", "--configfile", "mine.yaml")
+    assert last_line(done).startswith("mine.yaml:5: models/tiny: the key is there twice, first in line 4;")
+    *_, head, first, second, _ = done.stdout.strip().splitlines()
+    assert head == "config: 3 faults:"
+    assert first.strip().startswith('mine.yaml:2: laws/seed: "1e3" is given; allowed: a whole number, 0 or more.')
+    assert second.strip().startswith("mine.yaml:5: models/tiny/shape/width: a quarter of the width of a head")
+    done = call(workplace, "-n", "--config", "run=demmo")
+    assert 'config: --config: run: no dataset "demmo"; did you mean demo?' in last_line(done)
+
+
+def test_a_config_that_runs_code_is_refused_before_it_does(workplace: Path) -> None:
+    config = (workplace / "config.yaml").read_text()
+    (workplace / "config.yaml").write_text(f'__use_yte__: true\nx: ?__import__("os").system("touch pwn")\n{config}')
     done = call(workplace, "-n")
-    assert done.returncode != 0
-    assert sentence in done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
+    assert (
+        last_line(done)
+        == "config: config.yaml:1: __use_yte__: a config that runs code is refused; write out what it would make."
+    )
+    assert not (workplace / "pwn").exists()
+    (workplace / "config.yaml").write_text(config.replace("  compare: [bimix", "\tcompare: [bimix"))
+    assert "the line is indented with a tab; YAML takes spaces only." in last_line(call(workplace, "-n"))
+
+
+def test_files_that_are_not_there_are_told_before_the_first_job(workplace: Path) -> None:
+    mine(workplace, train=["raw/part1/*.jsonl", "raw/part7/*.jsonl"])
+    (workplace / "tokenizer.json").unlink()
+    done = call(workplace, "results/mine/entropy.csv", "-n")
+    assert 'mine/tokenizer/file: "tokenizer.json" cannot be found' in last_line(done)
+    assert "mine/corpus/train: no file matches 'raw/part7/*.jsonl'." in done.stdout + done.stderr
+    assert "datasets/mine" not in call(workplace, "-n").stdout  # the demo does not need them
 
 
 def test_questions_are_asked_where_a_dataset_has_tasks(workplace: Path) -> None:
@@ -288,13 +268,27 @@ def mine(folder: Path, **corpus: object) -> None:
         config["datasets"]["mine"] = block | {"tokenizer": {"file": "tokenizer.json", "end_of_text": "x"}}
 
     changed(folder, change)
+    Tokenizer(WordLevel({"x": 0}, unk_token="x")).save(str(folder / "tokenizer.json"))
+
+
+def manifest(folder: Path) -> dict[str, Shard]:
+    """The shards of `mine` as the first job of a call finds them."""
+    done = call(folder, "results/mine/tokens/train.parquet", "--until", "fetch_tokenizer")
+    assert not done.returncode, done.stdout + done.stderr
+    with (folder / "results/mine/shards.jsonl").open(encoding="utf-8") as lines:
+        return read_shards(lines)
 
 
 def test_small_files_are_put_together_and_their_list_is_no_command(workplace: Path) -> None:
     mine(workplace)
     jobs = planned(workplace, "results/mine/tokens/train.parquet")
+    assert not (workplace / "results").exists()  # a dry run writes nothing
+    shards = manifest(workplace)
+    (workplace / "raw/part0/more.jsonl").write_text('{"text": "more"}\n')
+    planned(workplace, "results/mine/tokens/train.parquet")
     with (workplace / "results/mine/shards.jsonl").open() as lines:
-        shards = read_shards(lines)
+        assert read_shards(lines) == shards
+    (workplace / "raw/part0/more.jsonl").unlink()
     assert 3 <= jobs["tokenize_shard"] == len(shards) <= 20
     assert len({file for shard in shards.values() for file in shard.files}) == 60
     done = call(workplace, "results/mine/tokens/train.parquet", "-n", "-p")
@@ -305,8 +299,7 @@ def test_a_list_of_files_may_be_a_file(workplace: Path) -> None:
     mine(workplace, train={"a": "@raw/files.txt", "b": ["raw/part1/file1.jsonl", "http://host/b.jsonl.zst"]})
     (workplace / "raw/files.txt").write_text("raw/part0/file0.jsonl\t40\nraw/part0/file2.jsonl\t40\nhttp://a/c.jsonl")
     assert planned(workplace, "results/mine/tokens/train.parquet")["tokenize_shard"] <= 4
-    with (workplace / "results/mine/shards.jsonl").open() as lines:
-        shards = read_shards(lines)
+    shards = manifest(workplace)
     assert {"b.file1", "b.b"} <= set(shards)
     assert [shard.domain for shard in shards.values()].count("b") == 2
     (workplace / "raw/files.txt").write_text("")

@@ -4,16 +4,9 @@ import functools
 import inspect
 import json
 import re
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
-import yaml
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-from snakemake.exceptions import WorkflowError
-
-sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 from bimix.errors import InputError
 from bimix.plan import corpora, costs, runs, sources
 from bimix.plan.least_runs import LEAST_RUNS
@@ -23,21 +16,11 @@ from bimix.plan.targets import all_targets, targets
 from_swarm = functools.partial(sources.from_swarm, config)
 
 
-include: "common/config.smk"
-
-
-check_config()
-for dataset in config["run"]:
-    if dataset not in config["datasets"]:
-        refuse("run", f"no dataset {dataset!r}; `datasets` has {', '.join(config['datasets'])}.")
-for dataset in config["datasets"]:
-    complete_dataset(dataset)
-
-
 @functools.cache
 def shards(dataset):
     """The shards of a dataset by name; the call that plans writes their manifest."""
-    return corpora.open_shards(config, dataset, workflow.is_main_process)
+    runs_jobs = workflow.executor_plugin is not None and not workflow.dryrun
+    return corpora.open_shards(config, dataset, workflow.is_main_process, runs_jobs)
 
 
 def moved(dataset):
@@ -62,7 +45,7 @@ def planned(function, **settings):
             values = {name: given[name](dataset) if name in given else wildcards[name] for name in names}
             return function(**values, **settings)
         except InputError as error:
-            raise WorkflowError(str(error)) from error
+            end_planning(error)
 
     return find
 

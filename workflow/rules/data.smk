@@ -218,7 +218,7 @@ rule tokenize_shard:
         r"""
         python workflow/scripts/tokenize_shard.py \
             --shards {params.shards:q} \
-            --shard {wildcards.shard:q} \
+            --shard={wildcards.shard:q} \
             --tokenizer {input.tokenizer:q} \
             --backend {resources.backend} \
             --end-of-text {params.end_of_text:q} \

@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
 def read_mixture(path: Path) -> object:
     """What the file holds, unchecked but for its syntax and for domains named twice."""
     if path.suffix == ".csv":
-        table = pl.read_csv(path)
+        table = pl.read_csv(path, glob=False)
         if set(table.columns) != {"domain", "proportion"}:
             raise InputError(f"{path}:1: the columns must be domain and proportion, not {', '.join(table.columns)}.")
         pairs = list(table.select("domain", "proportion").iter_rows())

@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
         model = fasttext.load_model(str(options.model))
     except ValueError as error:
         raise InputError(f"{options.model} is no FastText model ({error}); name a .bin that FastText wrote.") from error
-    index = pl.read_parquet(options.index)
+    index = pl.read_parquet(options.index, glob=False)
     texts = merge_samples(open_samples(index, options.domain), sample_size(index, options.domains, options.documents))
     moment = SecondMoment(model.get_dimension())
     for start in range(0, len(texts), BATCH):

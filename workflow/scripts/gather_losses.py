@@ -21,7 +21,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     tables = [
-        pl.read_parquet(path).select(pl.lit(name).alias("mixture"), pl.lit(seed).alias("seed"), pl.all())
+        pl.read_parquet(path, glob=False).select(pl.lit(name).alias("mixture"), pl.lit(seed).alias("seed"), pl.all())
         for name, seed, path in zip(options.names, options.seeds, options.losses, strict=True)
     ]
     write_table(pl.concat(tables), options.out)

@@ -19,12 +19,13 @@ claim=()
 if [ "$local_gpus" -gt 0 ]; then
     claim=(python workflow/scripts/claim_gpus.py --count "$local_gpus" --locks /tmp/claimed_gpus --every 5 --)
 fi
-launch=("${claim[@]}" accelerate launch)
+# what it starts has the last word: accelerate itself would end with its own traceback
+launch=("${claim[@]}" python workflow/scripts/launch_processes.py)
 meeting=(--main_process_port 0)
 if [ "$nodes" -gt 1 ]; then
     # one launcher on each node; which nodes these are only a task of srun is told, where the executor has hidden it from us
     launch=(srun --nodes "$nodes" --ntasks "$nodes" --ntasks-per-node 1 --cpus-per-task "$threads"
-        "${claim[@]}" bash -c 'exec accelerate launch --machine_rank "$SLURM_NODEID" \
+        "${claim[@]}" bash -c 'exec python workflow/scripts/launch_processes.py --machine_rank "$SLURM_NODEID" \
             --main_process_ip "$(scontrol show hostnames "$SLURM_STEP_NODELIST" | head -n 1)" "$@"' launch)
     meeting=(--main_process_port $((20000 + SLURM_JOB_ID % 20000)))
 fi

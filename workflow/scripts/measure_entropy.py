@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> None:
     for domain, unigrams, bigrams, moment in zip(
         options.domains, options.unigrams, options.bigrams, options.moments, strict=True
     ):
-        tokens, pairs = pl.read_parquet(unigrams), pl.read_parquet(bigrams)
+        tokens, pairs = pl.read_parquet(unigrams, glob=False), pl.read_parquet(bigrams, glob=False)
         first = marginal_counts(pairs["first"].to_numpy(), pairs["n"].to_numpy())
         measured = measure_counts(tokens["n"].to_numpy(), first, pairs["n"].to_numpy())
         with np.load(moment) as sums:

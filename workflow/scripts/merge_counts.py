@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--unigrams", type=Path, required=True, help="table to write")
     options = parser.parse_args(argv)
 
-    index = pl.read_parquet(options.index).filter(pl.col("domain") == options.domain, pl.col("rows") > 0)
+    index = pl.read_parquet(options.index, glob=False).filter(pl.col("domain") == options.domain, pl.col("rows") > 0)
     stems = [path.removesuffix(".bin") for path in index["path"]]
     if not stems:
         raise InputError("No shard has a row of this domain; see index_tokens.")

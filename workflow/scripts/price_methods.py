@@ -43,7 +43,7 @@ def costs(path: Path) -> list[dict[str, float]]:
     """Of each run that a report is of, what it cost."""
     if path.suffix == ".json":
         return [read_cost(read_json(path), str(path))]
-    return [read_cost(row, str(path)) for row in pl.read_parquet(path).iter_rows(named=True)]
+    return [read_cost(row, str(path)) for row in pl.read_parquet(path, glob=False).iter_rows(named=True)]
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ def main(argv: list[str] | None = None) -> None:
             )
     if held is not None:
         write_json(options.report, {"tasks": {task.name: task.account for task in tasks}, "weights": digests})
-        write_table(pl.concat(pl.read_parquet(part) for part in parts), options.out)
+        write_table(pl.concat(pl.read_parquet(part, glob=False) for part in parts), options.out)
         for old in set(options.parts.glob("*.parquet")) - set(parts):
             old.unlink()
         held.close()

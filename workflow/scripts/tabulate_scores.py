@@ -21,8 +21,8 @@ def main(argv=None):
     parser.add_argument("--generalization-table", required=True, help="csv")
     args = parser.parse_args(argv)
 
-    extrapolated = pl.concat([pl.read_csv(path, schema=EXTRAPOLATION) for path in args.extrapolation])
-    generalized = pl.concat([pl.read_csv(path, schema=GENERALIZATION) for path in args.generalization])
+    extrapolated = pl.concat([pl.read_csv(path, schema=EXTRAPOLATION, glob=False) for path in args.extrapolation])
+    generalized = pl.concat([pl.read_csv(path, schema=GENERALIZATION, glob=False) for path in args.generalization])
     write_table(extrapolation_table(extrapolated), args.extrapolation_table)
     write_table(generalization_table(generalized), args.generalization_table)
 

@@ -23,7 +23,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--domains", nargs="+", required=True, help="domains of the dataset")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
-    table = pl.read_csv(options.table)
+    table = pl.read_csv(options.table, glob=False)
     if options.column not in table.columns[1:]:
         raise InputError(f"{options.table} has no column {options.column!r}; it has {', '.join(table.columns[1:])}.")
     shares = table[options.column].to_numpy()

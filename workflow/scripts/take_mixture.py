@@ -1,6 +1,6 @@
 """Take one mixture out of a table of mixtures that were trained elsewhere.
 
-mixtures (mixture, domain, proportion) -> mixtures/{mixture}.json
+mixtures (mixture, domain, proportion; or one column a domain) -> mixtures/{mixture}.json
 """
 
 import argparse
@@ -11,8 +11,9 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.mixtures import as_mixture
+from bimix.observations import proportions_of
 from bimix.outputs import write_json
-from bimix.tables import read_table
+from bimix.wide import read_mixtures
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -21,10 +22,15 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--name", required=True)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
-    rows = read_table(options.mixtures).filter(pl.col("mixture").cast(pl.String) == options.name)
+    tidy = read_mixtures(options.mixtures)
+    rows = tidy.table.filter(pl.col("mixture").cast(pl.String) == options.name)
     if rows.is_empty():
-        raise InputError(f"{options.mixtures} has no mixture {options.name!r}.")
-    write_json(options.out, as_mixture(rows["domain"].to_list(), rows["proportion"].to_numpy()))
+        raise InputError(
+            f"{options.mixtures} has no mixture {options.name!r}; it has {', '.join(tidy.names('mixture')[:20])}."
+        )
+    domains = tuple(rows["domain"].cast(pl.String).unique(maintain_order=True).to_list())
+    _, shares = proportions_of(rows, domains, str(options.mixtures))
+    write_json(options.out, as_mixture(list(domains), shares[0]))
 
 
 if __name__ == "__main__":

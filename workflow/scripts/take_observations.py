@@ -12,7 +12,7 @@ import polars as pl
 from bimix.errors import InputError, run
 from bimix.observations import observations
 from bimix.outputs import write_table
-from bimix.tables import read_table
+from bimix.wide import ROW, read_losses, read_mixtures
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -23,14 +23,19 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--group-losses", type=Path, required=True, help="parquet to write")
     parser.add_argument("--group-mixtures", type=Path, required=True, help="parquet to write")
     options = parser.parse_args(argv)
-    losses, mixtures = read_table(options.losses), read_table(options.mixtures)
+    mixtures = read_mixtures(options.mixtures)
+    losses = read_losses(options.losses, mixtures.names("domain"))
+    for remark in (losses.remark, mixtures.remark):
+        if remark:
+            print(remark, file=sys.stderr)
+    losses, mixtures = losses.table, mixtures.table
     known = observations(losses, mixtures, (str(options.losses), str(options.mixtures))).mixtures
     for name in options.names:
         if name not in known:
             raise InputError(f"{options.losses} has no mixture {name!r}; it has {', '.join(known[:20])}.")
     wanted = pl.col("mixture").cast(pl.String).is_in(options.names or list(known))
-    write_table(losses.filter(wanted), options.group_losses)
-    write_table(mixtures.filter(wanted), options.group_mixtures)
+    write_table(losses.filter(wanted).drop(ROW), options.group_losses)
+    write_table(mixtures.filter(wanted).drop(ROW), options.group_mixtures)
 
 
 if __name__ == "__main__":

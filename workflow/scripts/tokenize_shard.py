@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 from tokenizers import Tokenizer
 
+from bimix.addresses import masked
 from bimix.documents import Reader, hash_text, is_within, split_hashes
 from bimix.encoders import BACKENDS, Encoder
 from bimix.errors import InputError, run
@@ -113,7 +114,7 @@ def main(argv: list[str] | None = None) -> None:
             stream.finish()
         for split in SPLITS:
             report = {
-                "files": shard.files,
+                "files": [masked(path) for path in shard.files],
                 "records": {
                     "in": reader.records,
                     "kept": reader.kept,

@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="csv")
     options = parser.parse_args(argv)
 
-    store = RowStore(pl.read_parquet(options.index), options.domains, open_rows)
+    store = RowStore(pl.read_parquet(options.index, glob=False), options.domains, open_rows)
     most = np.minimum(store.sizes, max(1, options.tokens // store.row_length))
     equal = int(most.min())
     entries = []

@@ -29,7 +29,7 @@ def main(argv: list[str] | None = None) -> int:
     uniform = np.full(len(session.domains), 1 / len(session.domains))
     indices, targets = session.indices, None
     if options.targets:
-        index = pl.read_parquet(options.targets[0]).filter(pl.col("domain").is_in(options.target_domains))
+        index = pl.read_parquet(options.targets[0], glob=False).filter(pl.col("domain").is_in(options.target_domains))
         targets = open_targets(options, session, index)
         indices = indices | {"target": index}
     defined_by = fingerprint(session.shape, session.recipe, as_mixture(session.domains, uniform), indices)

@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     losses, costs = [], []
     for name in options.names:
         labels = pl.lit(name).alias("mixture"), pl.lit(session.recipe.seed, pl.Int64).alias("seed")
-        losses.append(pl.read_parquet(options.state / name / "losses.parquet").select(*labels, pl.all()))
+        losses.append(pl.read_parquet(options.state / name / "losses.parquet", glob=False).select(*labels, pl.all()))
         report = json.loads((options.state / name / "run.json").read_text(encoding="utf-8"))
         costs.append({"mixture": name, "seed": session.recipe.seed} | {key: report[key] for key in COSTS})
     write_table(pl.DataFrame(costs), options.runs)

@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="model to write")
     options = parser.parse_args(argv)
 
-    index = pl.read_parquet(options.index)
+    index = pl.read_parquet(options.index, glob=False)
     size = sample_size(index, options.domains, options.documents)
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "text.txt"

@@ -26,10 +26,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     measure = options.measure.upper()
-    rows = pl.read_csv(options.entropy).filter(pl.col("measure") == measure).sort("domain")
+    rows = pl.read_csv(options.entropy, glob=False).filter(pl.col("measure") == measure).sort("domain")
     if measure != "VNE":  # which takes equally many documents of all domains, and has no other estimate
         for path in options.curves:
-            rows = pl.read_csv(path).filter(pl.col("measure") == measure, pl.col("equal")).sort("domain")
+            rows = pl.read_csv(path, glob=False).filter(pl.col("measure") == measure, pl.col("equal")).sort("domain")
     if rows.is_empty():
         raise InputError(f"{options.entropy} has no row of the measure {options.measure.upper()}.")
     write_json(

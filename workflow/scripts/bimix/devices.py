@@ -45,16 +45,33 @@ def busy_devices() -> set[str]:
 
 
 def open_locks(path: Path) -> int:
-    """The file of the locks, shared by all users of a machine."""
+    """The file of the locks, shared by all users of a machine who may use its GPUs."""
     while True:
         try:
             return os.open(path, os.O_RDWR | os.O_NOFOLLOW)
         except FileNotFoundError:
             try:
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW))
-                path.chmod(0o666)
+                created = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+                share(created)
+                os.close(created)
             except FileExistsError:
                 continue
+
+
+def share(locks: int, device: Path = Path("/dev/nvidia0")) -> None:
+    """Open the file of the locks to those who may open the GPUs, and to nobody else: whoever locks it can keep others off."""
+    try:
+        allowed = device.stat()
+    except OSError:
+        return
+    if allowed.st_mode & 0o006 == 0o006:
+        os.fchmod(locks, 0o666)
+    elif allowed.st_mode & 0o060 == 0o060:
+        try:
+            os.fchown(locks, -1, allowed.st_gid)
+        except PermissionError:  # the creator is not of the group, and root alone may use its GPUs beside
+            return
+        os.fchmod(locks, 0o660)
 
 
 def hold(locks: int, device: str) -> bool:

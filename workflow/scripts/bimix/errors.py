@@ -4,6 +4,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from bimix.addresses import masked
+
 
 class InputError(ValueError):
     """One full sentence for the user: it names the value, the place (file and line, row or key) and what to do."""
@@ -12,10 +14,11 @@ class InputError(ValueError):
 def run(main: Callable[[], int | None]) -> int:
     """Run a script's `main` and return its exit status; an InputError becomes one line on standard error and status 1.
 
+    Addresses in it lose what may be a secret.
     Any other exception is a fault of the program and keeps its traceback.
     """
     try:
         return main() or 0
     except InputError as error:
-        print(f"{Path(sys.argv[0]).name}: error: {error}", file=sys.stderr)
+        print(f"{Path(sys.argv[0]).name}: error: {masked(str(error))}", file=sys.stderr)
         return 1

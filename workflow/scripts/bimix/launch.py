@@ -45,7 +45,7 @@ def open_session(options: argparse.Namespace) -> Session:
     obey()
     launched = time.monotonic()
     recipe = Recipe(**options.recipe)
-    indices = {split: pl.read_parquet(getattr(options, split)) for split in ("train", "validation")}
+    indices = {split: pl.read_parquet(getattr(options, split), glob=False) for split in ("train", "validation")}
     domains = sorted(indices["validation"]["domain"].unique().to_list())
     train, validation = (RowStore(index, domains, open_rows) for index in indices.values())
     vocabulary = Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
+from bimix.wide import ROW, tidy_losses, tidy_mixtures
 
 # Published proportions are rounded (RegMix's rows sum to 1 within 0.4 %): they are rescaled. A larger gap is a mistake.
 ROUNDING = 0.005
@@ -45,10 +46,15 @@ class Observations:
 def observations(losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str, str] = ("losses", "mixtures")):
     """Check the two tables and lay them out as arrays; `names` are what the errors call them (file names).
 
-    Errors (InputError, naming the row, counted from 1 below the header): a missing column, a loss that is not finite
+    Either table may have one column for each domain instead (wide.py). Errors (InputError, naming the line of a csv file, of
+    other tables the row from 1): a missing column, a loss that is not finite
     and positive, a step that is not positive, a row twice, a mixture without proportions, a proportion that is not
     finite or is negative, proportions that do not sum to 1.
     """
+    mixtures = tidy_mixtures(mixtures, names[1]).table
+    losses = tidy_losses(
+        losses, names[0], mixtures["domain"].cast(pl.String).unique(maintain_order=True).to_list()
+    ).table
     losses = _typed(losses, names[0], ["mixture", "step", "domain", "loss"], ["tokens", "seed"])
     shares = _proportions(_typed(mixtures, names[1], ["mixture", "domain", "proportion"], []), names[1])
     _check(losses, names[0])
@@ -57,7 +63,7 @@ def observations(losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str,
     if unknown.height:
         row = unknown.row(0, named=True)
         raise InputError(
-            f"{names[0]}, row {row['row']}: mixture {row['mixture']!r} has losses but no proportions in {names[1]}: "
+            f"{_at(names[0], row)}: mixture {row['mixture']!r} has losses but no proportions in {names[1]}: "
             "add its rows there or take its losses out."
         )
     if not losses.height:
@@ -92,12 +98,13 @@ def proportions_of(mixtures: pl.DataFrame, domains: tuple[str, ...], name: str =
 
     Errors: as in `observations`, and a positive proportion of a domain that is not in `domains`.
     """
+    mixtures = tidy_mixtures(mixtures, name).table
     shares = _proportions(_typed(mixtures, name, ["mixture", "domain", "proportion"], []), name)
     strange = shares.filter(~pl.col("domain").is_in(list(domains)) & (pl.col("proportion") > 0))
     if strange.height:
         row = strange.row(0, named=True)
         raise InputError(
-            f"{name}, row {row['row']}: mixture {row['mixture']!r} trains on {row['domain']!r}, which the fitted law "
+            f"{_at(name, row)}: mixture {row['mixture']!r} trains on {row['domain']!r}, which the fitted law "
             f"does not know: its domains are {', '.join(domains)}."
         )
     used = shares["mixture"].unique(maintain_order=True).to_list()
@@ -113,12 +120,9 @@ def mean_over_seeds(losses: pl.DataFrame) -> pl.DataFrame:
 
 
 def _typed(table: pl.DataFrame, name: str, columns: list[str], optional: list[str]) -> pl.DataFrame:
-    """The named columns in the types of TYPES, and `row`, counted from 1; what cannot be read so is an error."""
-    for column in columns:
-        if column not in table.columns:
-            raise InputError(f"{name} has no column {column!r}: it needs {', '.join(columns)}.")
-    table = table.select(columns + [column for column in optional if column in table.columns])
-    table = table.with_row_index("row", offset=1)
+    """The named columns of a tidy table in the types of TYPES, and `row`, its place in the file; what cannot be read so is an error."""
+    optional = [column for column in optional if column in table.columns]
+    table = table.select(pl.col(ROW).alias("row"), *columns, *optional)
     for column in columns:
         cast = table[column].cast(TYPES[column], strict=False)
         wrong = cast.is_null()
@@ -127,9 +131,14 @@ def _typed(table: pl.DataFrame, name: str, columns: list[str], optional: list[st
         if wrong.any():
             row = table.filter(wrong).row(0, named=True)
             kind = {"step": "a whole number", "loss": "a number", "proportion": "a number"}.get(column, "a name")
-            raise InputError(f"{name}, row {row['row']}: {column} is {row[column]!r}: it must be {kind}.")
+            raise InputError(f"{_at(name, row)}: {column} is {row[column]!r}: it must be {kind}.")
         table = table.with_columns(cast)
     return table
+
+
+def _at(name: str, row: dict) -> str:
+    """Where a row stands: `losses.csv, line 7`; a table that is no csv has rows only."""
+    return f"{name}, {'line' if name.endswith('.csv') else 'row'} {row['row']}"
 
 
 def _check(losses: pl.DataFrame, name: str) -> None:
@@ -138,7 +147,7 @@ def _check(losses: pl.DataFrame, name: str) -> None:
         row = bad.row(0, named=True)
         what = "loss" if row["step"] > 0 else "step"
         raise InputError(
-            f"{name}, row {row['row']} (mixture {row['mixture']!r}, step {row['step']}, domain {row['domain']!r}): "
+            f"{_at(name, row)} (mixture {row['mixture']!r}, step {row['step']}, domain {row['domain']!r}): "
             f"the {what} is {row[what]}: it must be finite and above 0."
         )
     _once(losses, ["mixture", "step", "domain", *(["seed"] if "seed" in losses.columns else [])], name)
@@ -168,7 +177,7 @@ def _once(table: pl.DataFrame, key: list[str], name: str) -> None:
     if twice.height:
         row = twice.row(0, named=True)
         what = ", ".join(f"{column} {row[column]!r}" for column in key)
-        raise InputError(f"{name}, row {row['row']}: {what} is there twice: keep one of the two rows.")
+        raise InputError(f"{_at(name, row)}: {what} is there twice: keep one of the two rows.")
 
 
 def _proportions(mixtures: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -176,7 +185,7 @@ def _proportions(mixtures: pl.DataFrame, name: str) -> pl.DataFrame:
     if bad.height:
         row = bad.row(0, named=True)
         raise InputError(
-            f"{name}, row {row['row']} (mixture {row['mixture']!r}, domain {row['domain']!r}): the proportion is "
+            f"{_at(name, row)} (mixture {row['mixture']!r}, domain {row['domain']!r}): the proportion is "
             f"{row['proportion']}: it must be finite, 0 or more."
         )
     _once(mixtures, ["mixture", "domain"], name)
@@ -185,7 +194,7 @@ def _proportions(mixtures: pl.DataFrame, name: str) -> pl.DataFrame:
     if bad.height:
         row = bad.row(0, named=True)
         raise InputError(
-            f"{name}, from row {row['row']}: the proportions of mixture {row['mixture']!r} sum to {row['proportion']:.6g}: "
+            f"{_at(name, row)} and on: the proportions of mixture {row['mixture']!r} sum to {row['proportion']:.6g}: "
             f"they must sum to 1 (a gap of up to {ROUNDING} is taken for rounding and rescaled)."
         )
     return mixtures.with_columns(pl.col("proportion") / pl.col("proportion").sum().over("mixture"))

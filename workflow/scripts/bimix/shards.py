@@ -45,7 +45,15 @@ def group_files(files: Iterable[tuple[str, str, int]], target: int) -> list[tupl
 
 
 def name_file(path: str, folder: str) -> str:
-    """A file's name without its ending, its folders below `folder` put before it; safe as one part of a path."""
+    """A file's name without its ending, its folders below `folder` put before it; safe as one part of a path.
+
+    A digest stands for the query of an address, which may be a secret.
+    """
+    if "://" in path:
+        path, question, query = path.partition("?")
+        if question:
+            own = hashlib.blake2b(query.encode("utf-8"), digest_size=4).hexdigest()
+            return f"{name_file(path, folder)}.{own}"
     return re.sub(r"[^\w.+@=,()-]", "_", re.sub(ENDINGS, "", path.removeprefix(folder).strip("/")).replace("/", "."))
 
 

@@ -17,6 +17,7 @@ from bimix.errors import InputError
 
 COMPRESSED = r"\.(gz|xz|zst)$"
 READ_BYTES = 2**17  # unpacked at once: in the 8 kB of the standard library, the lock changes hands for each
+SILENCE_SECONDS = 60  # after which a web server that sends nothing is given up
 BATCH_ROWS = 1024  # rows of a parquet file that exist as Python objects at once
 
 Records = Iterator[tuple[int, object]]
@@ -33,7 +34,8 @@ def open_stream(path: str) -> BinaryIO:
 
             stream = HfFileSystem().open(path, "rb")
             return compression_wrapper(stream, "rb", "infer_from_extension", filename=path)
-        return smart_open.open(path, "rb")
+        far = path.startswith(("http://", "https://"))
+        return smart_open.open(path, "rb", transport_params={"timeout": SILENCE_SECONDS} if far else None)
     except (OSError, ImportError, NotImplementedError) as error:
         raise InputError(f"{path} cannot be opened ({error}); check corpus.train and corpus.validation.") from error
 

@@ -22,8 +22,9 @@ def read_table(path: Path | str) -> pl.DataFrame:
         raise InputError(f"{path} does not exist: name a table of losses or mixtures that is there.")
     try:
         if path.suffix == ".csv":
-            return pl.read_csv(path, infer_schema_length=None, schema_overrides=dict.fromkeys(NAMES, pl.String))
-        table = pl.read_parquet(path)
+            names = dict.fromkeys(NAMES, pl.String)
+            return pl.read_csv(path, infer_schema_length=None, schema_overrides=names, glob=False)
+        table = pl.read_parquet(path, glob=False)
         return table.with_columns(pl.col(name).cast(pl.String) for name in NAMES if name in table.columns)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(f"{path} cannot be read as a {path.suffix[1:]} table: {error}") from error

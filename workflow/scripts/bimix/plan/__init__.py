@@ -1,1 +1,1 @@
-"""What Snakemake plans by: functions of the checked config and a dataset, never of wildcards; standard library only."""
+"""What Snakemake plans by: functions of the config and a dataset, never of wildcards; standard library only."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from glob import glob
 from pathlib import Path
 
+from bimix.addresses import masked
 from bimix.errors import InputError
 from bimix.shards import Shard, group_files, name_file, read_shards, write_shards
 
@@ -125,12 +126,13 @@ def plan_shards(config: dict, dataset: str) -> dict[str, Shard]:
     return planned
 
 
-def open_shards(config: dict, dataset: str, planning: bool) -> dict[str, Shard]:
+def open_shards(config: dict, dataset: str, planning: bool, runs_jobs: bool) -> dict[str, Shard]:
     """Shards of a dataset by name, as its manifest lists them.
 
-    The manifest is written by the call that plans, so that all shards are known before the first
-    job runs and no command line has to hold their names. Jobs on other machines read it, instead
-    of asking for 10,000 files each. Errors: as of `plan_shards`.
+    The manifest is written by the call that plans what it will run, so that all shards are known
+    before the first job runs and no command line has to hold their names. Jobs on other machines
+    read it, instead of asking for 10,000 files each. A call that runs nothing (-n, --dag) leaves it
+    alone: jobs of another call may be reading it. Errors: as of `plan_shards`.
     """
     manifest = Path("results", dataset, "shards.jsonl")
     written = manifest.read_text(encoding="utf-8") if manifest.exists() else ""
@@ -138,9 +140,11 @@ def open_shards(config: dict, dataset: str, planning: bool) -> dict[str, Shard]:
         return read_shards(written.splitlines())
     shards = plan_shards(config, dataset)
     planned = write_shards(shards.values())
-    if planned != written:
+    if planned != written and runs_jobs:
         manifest.parent.mkdir(parents=True, exist_ok=True)
         temporary = manifest.with_name(f".shards.{os.getpid()}.partial")
+        # jobs need addresses as they are; those with secrets are for their owner alone
+        temporary.touch(mode=0o666 if masked(planned) == planned else 0o600)
         temporary.write_text(planned, encoding="utf-8")
         os.replace(temporary, manifest)
     return shards
@@ -197,7 +201,10 @@ def tokenizer_hashes(config: dict, dataset: str) -> list[str]:
 def shard_settings(shards: Shards, shard: str) -> list[str | None]:
     """What decides the content of a shard besides its local files."""
     chosen = shards[shard]
-    return [chosen.split, chosen.domain, *filter(is_remote, chosen.files)]
+    far = list(filter(is_remote, chosen.files))
+    # Snakemake keeps and prints parameters: a digest stands for what is hidden
+    own = [digest(far)] if any(masked(path) != path for path in far) else []
+    return [chosen.split, chosen.domain, *map(masked, far), *own]
 
 
 def shard_domains(config: dict, dataset: str, shards: Shards, shard: str) -> list[str]:

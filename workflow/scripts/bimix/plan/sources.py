@@ -74,6 +74,18 @@ def from_swarm(config: dict, dataset: str, mixture: str) -> bool:
     return of_law or (mixture.endswith("_swarm") and mixture.removesuffix("_swarm") in LAWS)
 
 
+def swarm_lack(config: dict, dataset: str, mixture: str) -> str | None:
+    """Why a mixture cannot be found with the dataset's swarm: its law needs more runs; None: it can, or has no need."""
+    if not from_swarm(config, dataset, mixture):
+        return None
+    block, law = config["datasets"][dataset], mixture.removesuffix("_swarm")
+    domains, runs = len(block["domains"]), block["swarm"]["runs"]
+    least = LEAST_RUNS[law](domains)
+    if runs >= least:
+        return None
+    return f"{mixture!r} needs a swarm of {least} runs at least for {domains} domains; `swarm` has {runs} runs."
+
+
 def _fit(config: dict, dataset: str, mixture: str) -> Fit:
     """The fit behind an optimised mixture: to the swarm, or to the group under `optimum`."""
     block, law = config["datasets"][dataset], mixture.removesuffix("_swarm")
@@ -81,12 +93,9 @@ def _fit(config: dict, dataset: str, mixture: str) -> Fit:
         if mixture != law:
             raise InputError(f"config: datasets/{dataset}: {mixture!r} needs a block `swarm` in the dataset.")
         return Fit(block["optimum"]["model"], law, block["optimum"]["group"], block["optimum"]["step"])
-    least, runs = LEAST_RUNS[law](len(block["domains"])), block["swarm"]["runs"]
-    if runs < least:
-        raise InputError(
-            f"config: datasets/{dataset}/swarm/runs: {mixture!r} needs a swarm of {least} runs at least for"
-            f" {len(block['domains'])} domains; `swarm` has {runs} runs."
-        )
+    lack = swarm_lack(config, dataset, mixture)
+    if lack is not None:
+        raise InputError(f"config: datasets/{dataset}/swarm/runs: {lack}")
     return Fit(block["swarm"]["model"], law, "swarm", block["swarm"]["step"])
 
 

@@ -1,0 +1,497 @@
+"""A wrong config is refused with all of its faults at once: the key, its line, what is allowed and what to write."""
+
+import copy
+import functools
+import os
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+from bimix.errors import InputError
+from bimix.model import Shape
+from bimix.plan import config as plan
+
+ROOT = Path(__file__).parents[1]
+SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
+
+
+@functools.cache
+def default() -> dict:
+    return yaml.safe_load((ROOT / "config.yaml").read_text())
+
+
+def whole(change=None) -> dict:
+    config = copy.deepcopy(default())
+    if change:
+        change(config)
+    return config
+
+
+def said(config: dict, files=(), wanted=()) -> list[str]:
+    """The lines in which a config is refused, none where it is taken."""
+    try:
+        plan.check(config, SCHEMA, ROOT, files, wanted)
+    except InputError as error:
+        lines = str(error).splitlines()
+        return [line.strip() for line in lines[1:]] if len(lines) > 1 else [lines[0].removeprefix("config: ")]
+    return []
+
+
+def demo(config: dict) -> dict:
+    return config["datasets"]["demo"]
+
+
+def fewer(config: dict, mixture: str, runs: int) -> None:
+    demo(config)["compare"]["mixtures"].append(mixture)
+    demo(config)["swarm"]["runs"] = runs
+
+
+def without_reweighting(config: dict) -> None:
+    del demo(config)["reweighting"]
+    demo(config)["groups"]["more"] = ["doremi"]
+
+
+def with_targets(config: dict, dataset: str) -> None:
+    demo(config)["reweighting"]["targets"] = {"dataset": dataset, "domains": ["webb"]}
+
+
+def eight_processes(config: dict) -> None:
+    config["models"]["tiny"]["launch"] |= {"gpus": 8, "nodes": 2}
+
+
+def mapped(config: dict, part: str, files: dict, **corpus: object) -> None:
+    own = {key: value for key, value in demo(config)["corpus"].items() if key != "harvest"}
+    demo(config)["corpus"] = own | {"train": "data/*.jsonl", "domain_field": "set", part: files} | corpus
+
+
+def test_the_config_itself_is_taken() -> None:
+    config = whole()
+    assert said(config, [ROOT / "config.yaml"], ["demo"]) == []
+    plan.complete(config)
+    assert config["datasets"]["demo"]["training"]["small"]["steps"] == 600
+    assert config["datasets"]["demo"]["training"]["small"]["batch_rows"] == 8
+    assert "recipe" not in config["datasets"]["demo"]["training"]["small"]
+    assert len(config["datasets"]["demo"]["groups"]["swarm"]) == 32
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda c: c.update(runs=[]), "runs: unknown key; did you mean run? Allowed here: run, container"),
+        (lambda c: c.update(run=[]), "run: one entry at least must stand here, and there is none."),
+        (lambda c: c.update(run=["demos"]), 'run: no dataset "demos"; did you mean demo? `datasets` has: demo,'),
+        (lambda c: c.update(run=["demo", "demo"]), 'run: "demo" is there twice; take one away.'),
+        (lambda c: c.pop("laws"), "laws: the key is missing; it takes a block with compare, optimise"),
+        (lambda c: c["training"]["demo"].update(step=3), "training/demo/step: unknown key; did you mean steps?"),
+        (lambda c: c["training"]["demo"].update(steps=0), "steps: 0 is given; allowed: a whole number, 1 or more."),
+        (lambda c: c["training"]["demo"].update(steps=800.0), "whole number, 1 or more. Write 800, without a point."),
+        (lambda c: c["training"]["demo"].update(learning_rate="1e-3"), "In YAML 1e-3 is text: write 1.0e-3."),
+        (lambda c: c["training"]["demo"].update(learning_rate=".5e3"), "In YAML .5e3 is text: write .5e+3."),
+        (lambda c: c["training"]["demo"].update(steps="1e3"), "In YAML 1e3 is text: write 1000."),
+        (lambda c: c["training"]["demo"].update(learning_rate=float("nan")), "learning_rate: NaN is given; allowed: a"),
+        (lambda c: c["training"]["demo"].update(weight_decay=float("inf")), "weight_decay: Infinity is given"),
+        (
+            lambda c: c["training"]["demo"].update(precision=False),
+            'allowed: one of "no", bf16. YAML reads bare yes, no,',
+        ),
+        (lambda c: c["training"]["demo"].update(schedule="exponental"), "did you mean exponential? Allowed: one of"),
+        (lambda c: c["training"]["demo"].update(steps=True), "steps: true is given; allowed: a whole number"),
+        (lambda c: c["laws"].update(compare=[]), "laws/compare: one entry at least must stand here"),
+        (lambda c: c["models"]["tiny"]["shape"].update(width=65), "width: 65 is not a multiple of heads, 2."),
+        (lambda c: c["models"]["tiny"]["shape"].update(width=40), "40 / 2 = 20, must be even for the rotary"),
+        (
+            lambda c: c["models"].update({"a/b": c["models"]["tiny"]}),
+            'models/a/b: "a/b" cannot be a name here; allowed',
+        ),
+        (
+            lambda c: demo(c)["groups"].update(more=["seven"]),
+            'groups/more: no mixture "seven"; the dataset knows: base',
+        ),
+        (lambda c: demo(c)["groups"].update(more=[True]), "groups/more: true is given; allowed: the name of a mixture"),
+        (lambda c: demo(c)["groups"].update(swarm=["se"]), "a name, but not compare, methods or swarm"),
+        (lambda c: demo(c).update(mixture_files={"se": "x.json"}), "a name like any other that this workflow does not"),
+        (lambda c: demo(c)["training"]["tiny"].update(recipe="demos"), 'no recipe "demos"; did you mean demo?'),
+        (lambda c: demo(c)["training"].update({"2B": {"recipe": "demo"}}), 'training/2B: no model "2B"'),
+        (lambda c: demo(c)["corpus"].update(rejects=2), "corpus/rejects: 2 is given; allowed: a number, 0 or more and"),
+        (lambda c: demo(c).update(domains=["python"]), "2 entries at least must stand here, and there is only"),
+        (
+            lambda c: demo(c)["corpus"]["labels"].update(pyton="x"),
+            'labels/pyton: no domain "pyton"; did you mean python?',
+        ),
+        (lambda c: demo(c)["corpus"]["harvest"].pop("web"), "corpus/harvest: no harvest for web; name some"),
+        (
+            lambda c: mapped(c, "train", dict.fromkeys([*demo(c)["domains"][1:], "cppp"], "x")),
+            'corpus/train/cppp: no domain "cppp"; did you mean cpp?',
+        ),
+        (lambda c: mapped(c, "validation", {"web": "x"}), "corpus/validation: no files for cpp, descriptions,"),
+        (lambda c: mapped(c, "train", "x.jsonl", domain_field=None), "corpus/train: files without a domain: name the"),
+        (
+            lambda c: mapped(c, "train", "x", labels={"web": "w", "cpp": "w"}),
+            "corpus/labels: 'cpp' and 'web' have the same label 'w'.",
+        ),
+        (lambda c: mapped(c, "train", []), "corpus/train: one entry at least must stand here"),
+        (lambda c: mapped(c, "validation", {"shar": 0.1}), "validation/shar: unknown key; did you mean share?"),
+        (
+            lambda c: demo(c)["tokenizer"].update(hub="gpt2"),
+            "exactly one of train, file, hub must stand here; train and",
+        ),
+        (lambda c: demo(c)["tokenizer"].pop("train"), "exactly one of train, file, hub must stand here; none does."),
+        (lambda c: demo(c).update(observation=demo(c).pop("corpus")), "unknown key; did you mean observations?"),
+        (
+            lambda c: demo(c)["optimum"].update(weights={"pyton": 1}),
+            'optimum/weights/pyton: no domain "pyton"; did you',
+        ),
+        (lambda c: demo(c)["optimum"].update(weights={"python": 0}), "optimum/weights: all weights are 0"),
+        (
+            lambda c: demo(c)["optimum"].update(lower={"web": 0.5}, upper={"web": 0.4}),
+            "optimum/lower/web: 0.5 is above the upper bound of 'web', 0.4.",
+        ),
+        (
+            lambda c: demo(c)["optimum"].update(lower={"web": 0.5, "cpp": 0.6}),
+            "the lower bounds sum to 1.1: no mixture",
+        ),
+        (
+            lambda c: demo(c)["optimum"].update(upper=dict.fromkeys(demo(c)["domains"], 0.1)),
+            "optimum/upper: the upper bounds sum to 0.8: no mixture reaches 1.",
+        ),
+        (lambda c: demo(c)["optimum"].update(group="entrpy"), 'no group "entrpy"; did you mean entropy?'),
+        (lambda c: demo(c).update(held_out=["held"]), 'held_out: no group "held"'),
+        (lambda c: demo(c).update(seeds={"1B": [2]}), 'seeds/1B: no training settings for "1B"; `training` has: tiny'),
+        (lambda c: demo(c).update(published="piles"), 'published: no table "piles"; did you mean pile?'),
+        (lambda c: demo(c).update(published="pile"), 'resources/mixtures/pile.csv has a domain "ArXiv", which'),
+        (eight_processes, "batch_rows: 8 rows cannot be shared by the 16 processes of tiny"),
+        (
+            lambda c: demo(c)["downstream"].update(steps=[200, 210]),
+            "downstream/steps: 210 is no evaluation of small, which has one every 50 steps up to 600.",
+        ),
+        (lambda c: demo(c)["downstream"].update(cache_tokens=100), "cache_tokens: fewer than the 128 of one prompt"),
+        (lambda c: demo(c)["downstream"].update(new_tokens=128), "downstream/new_tokens: no room is left"),
+        (lambda c: demo(c)["downstream"]["tasks"].update(copying={"kind": "guess"}), "one of question, last_word"),
+        (lambda c: demo(c)["downstream"].update(model="1B"), 'downstream/model: no training settings for "1B"'),
+        (
+            lambda c: demo(c)["reweighting"].update(doremi={"step": 1}),
+            "doremi/step: unknown key; did you mean step_size?",
+        ),
+        (lambda c: demo(c)["reweighting"].update(model="1B"), 'reweighting/model: no training settings for "1B"'),
+        (lambda c: demo(c)["reweighting"].update(reference="doge"), 'reweighting/reference: no mixture "doge"'),
+        (lambda c: with_targets(c, "demos"), 'targets/dataset: no dataset "demos"; did you mean demo?'),
+        (lambda c: with_targets(c, "demo"), 'targets/domains: no domain "webb"; did you mean web?'),
+        (without_reweighting, "groups/more: 'doremi' needs a block `reweighting`"),
+        (
+            lambda c: demo(c)["swarm"].update(step=100),
+            "swarm/step: the losses of the swarm are measured every 50 steps and after the last, 50, not at 100",
+        ),
+        (lambda c: fewer(c, "exponential", 9), "needs a swarm of 10 runs at least for 8 domains; `swarm` has 9"),
+        (lambda c: fewer(c, "regmix_swarm", 6), "'regmix_swarm' needs a swarm of 10 runs at least"),
+        (lambda c: fewer(c, "swarm_0007", 6), "the dataset knows: baseline"),
+    ],
+)
+def test_a_fault_is_one_sentence_with_its_key(change, sentence: str) -> None:
+    lines = said(whole(change))
+    assert any(sentence in line for line in lines), lines
+    assert len(lines) <= 3  # one fault, which several lists may share; no others in its wake
+    assert not any("is not of type" in line or "additional properties" in line.lower() for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("a/b", "must not hold '/'"),
+        ("a\n", r"must not hold '\n'"),
+        ("{x}", "must not hold '{'"),
+        ("<i>h", "<i> stands for a path in Snakemake"),
+        ("-x", "would be read as a flag"),
+        ("..", "the system's name for a folder"),
+        ("", "must have a letter"),
+        ("é" * 101, "longer than 200 bytes"),
+        ("\ud800", r"must not hold '\ud800'"),
+        ("\x1b[31m", "must not hold '\\x1b'"),
+    ],
+)
+def test_a_domain_that_cannot_be_a_file_is_refused(name: str, reason: str) -> None:
+    (line,) = said(whole(lambda c: demo(c)["domains"].__setitem__(0, name) or demo(c)["corpus"].pop("harvest")))[:1]
+    assert "demo/domains: " in "\n".join(lines := said(whole(lambda c: demo(c)["domains"].append(name))))
+    assert sum(reason in one for one in lines) == 1, lines
+    line.encode()  # can be printed
+
+
+@pytest.mark.parametrize(
+    "name", ["Wikipedia (en)", "s*", "[ab]", "$(touch x)", "`id`", "'q\" ;", "~", "#&|>", "%s", "日本", " x"]
+)
+def test_any_other_printable_name_is_taken(name: str) -> None:
+    def rename(config: dict) -> None:
+        block = demo(config)
+        block["domains"][0] = name
+        block["corpus"]["harvest"][name] = block["corpus"]["harvest"].pop("cpp")
+
+    assert said(whole(rename)) == []
+
+
+def test_all_faults_come_at_once_in_the_order_of_the_file_and_with_its_lines(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "training:\n"
+        "  demo:\n"
+        "    steps: -1\n"
+        "    step: 2\n"
+        "datasets:\n"
+        "  demo:\n"
+        "    optimum: {group: entropi,\n"
+        "      weights: {wep: 1}}\n"
+        "    groups:\n"
+        "      more: [\n"
+        "        ses,\n"
+        "        oops]\n"
+    )
+    files = [ROOT / "config.yaml", tmp_path / "mine.yaml"]
+    lines = [line.removeprefix(f"{tmp_path}/") for line in said(plan.merged(files), files)]
+    assert [line.split(": ")[:2] for line in lines] == [
+        ["mine.yaml:3", "training/demo/steps"],
+        ["mine.yaml:4", "training/demo/step"],
+        ["mine.yaml:7", "datasets/demo/optimum/group"],
+        ["mine.yaml:8", "datasets/demo/optimum/weights/wep"],
+        ["mine.yaml:11", "datasets/demo/groups/more"],
+        ["mine.yaml:12", "datasets/demo/groups/more"],
+    ]
+
+
+def test_what_is_missing_is_told_in_one_go(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "run: [mine]\ndatasets:\n  mine:\n    domains: [a, b]\n    corpus: {train: x}\n"
+    )
+    files = [ROOT / "config.yaml", tmp_path / "mine.yaml"]
+    lines = said(plan.merged(files), files)
+    missing = {re.search(r": datasets/mine/(\S+): the key is missing; it takes ", line)[1] for line in lines}
+    block, corpus = SCHEMA["$defs"]["dataset"]["required"], SCHEMA["$defs"]["corpus"]["required"]
+    assert missing == {*block, *(f"corpus/{key}" for key in corpus)} - {"domains", "corpus"}
+    assert {line.split(":")[1] for line in lines} == {"3", "5"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a: 1\n\tb: 2\n", ":2: the line is indented with a tab; YAML takes spaces only."),
+        ("a: [1, 2\nb: 3\n", ":2: no YAML from here: "),
+        ("a: 'x\n", "no YAML from here: "),
+        ("", ": the file is empty"),
+        ("# nothing\n", ": the file is empty"),
+        ("- a\n", ":1: the file holds a list; it must hold keys"),
+        ("word\n", ":1: the file holds a single value"),
+        ("a: 1\n---\na: 2\n", "no YAML from here: "),
+        (
+            '__use_yte__: true\nx: ?__import__("os").system("touch pwn")\n',
+            ":1: __use_yte__: a config that runs code is",
+        ),
+        ("__use_yte__: true\nx: 1\n", ":1: __use_yte__: a config that runs code is refused"),
+        ("x: !!python/name:os.system\n", ":1: x: the tag tag:yaml.org,2002:python/name:os.system is not allowed"),
+    ],
+)
+def test_a_file_that_is_no_config_is_refused_before_it_is_read(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(InputError) as error:
+        plan.check_files([tmp_path / "mine.yaml"])
+    assert sentence in str(error.value) and str(tmp_path / "mine.yaml") in str(error.value)
+
+
+def test_files_that_are_not_there_or_not_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nothing\.yaml: there is no such file; targets go before --configfile"):
+        plan.check_files([tmp_path / "nothing.yaml"])
+    (tmp_path / "latin.yaml").write_bytes("a: é".encode("latin-1"))
+    with pytest.raises(InputError, match=r"latin\.yaml: the file is not UTF-8"):
+        plan.check_files([tmp_path / "latin.yaml"])
+    (tmp_path / "tabs.json").write_text('{\n\t"run": ["demo"]\n}')
+    plan.check_files([tmp_path / "tabs.json"])
+
+
+def test_keys_that_yaml_takes_in_silence_are_told(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "run: [demo]\n"
+        "x-shared: &shape {layers: 1, width: 16, heads: 2, 1: one}\n"
+        "corpus: {formats: {.1: text}}\n"
+        "models: {tiny: {shape: *shape}}\n"
+        "laws:\n"
+        "  seed: 1\n"
+        "  seed: 2\n"
+        "run: [demo]\n"
+    )
+    files = [ROOT / "config.yaml", tmp_path / "mine.yaml"]
+    lines = [line.removeprefix(f"{tmp_path}/mine.yaml:") for line in said(plan.merged(files), files)]
+    assert '3: corpus/formats/.1: YAML does not read the key as text but as a number; quote it: ".1".' in lines
+    assert any(line.startswith("7: laws/seed: the key is there twice, first in line 6;") for line in lines)
+    assert any(line.startswith("8: run: the key is there twice, first in line 1;") for line in lines)
+
+
+def test_blocks_for_anchors_merges_and_a_word_for_run_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "run: demo\n"
+        "x-tiny: &tiny {recipe: demo, steps: 160}\n"
+        "datasets: {demo: {training: {tiny: {<<: *tiny, evaluate_every: 40}}, optimum: {step: 160}}}\n"
+    )
+    files = [ROOT / "config.yaml", tmp_path / "mine.yaml"]
+    config = plan.merged(files)
+    assert said(config, files) == []
+    assert config["run"] == ["demo"]
+    (tmp_path / "mine.yaml").write_text((tmp_path / "mine.yaml").read_text().replace("160}\ndata", "0}\ndata"))
+    (line,) = said(plan.merged(files), files)
+    assert "mine.yaml:2: datasets/demo/training/tiny/steps: 0 is given" in line
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3, 8])
+def test_shapes_are_refused_where_the_model_refuses_them(heads: int) -> None:
+    refused, possible = [], []
+    for width in range(1, 70):
+        checker = plan.Checker({}, ROOT, frozenset(), [])
+        checker.shape(("shape",), {"layers": 1, "width": width, "heads": heads})
+        refused += [width] * bool(checker.faults)
+        try:
+            Shape(layers=1, width=width, heads=heads, vocabulary=100)
+            possible.append(width)
+        except ValueError:
+            continue
+    assert possible and sorted(refused + possible) == list(range(1, 70))
+
+
+def test_what_is_odd_but_possible_is_remarked() -> None:
+    def remarks(**optimum) -> list[str]:
+        return plan.check(whole(lambda c: demo(c)["optimum"].update(optimum)), SCHEMA, ROOT)
+
+    assert remarks() == []
+    beyond = "datasets/demo/optimum/step: 8,000 is 10 times the last measured step, 800: the law extrapolates."
+    assert remarks(step=8000) == [beyond]
+    (between,) = remarks(step=81)
+    assert "81 is between two evaluations, of which there is one every 80 steps" in between
+    (once,) = plan.check(whole(lambda c: demo(c)["training"]["tiny"].update(evaluate_every=900)), SCHEMA, ROOT)
+    assert "training/tiny: with evaluate_every 900 and 800 steps the losses are measured once" in once
+
+
+# Files
+
+FILES = {
+    "tokenizer": {"file": "nothing.json", "end_of_text": "x"},
+    "vectors": {"file": "nothing.bin", "documents": 3},
+    "mixture_files": {"own": "nothing.json"},
+}
+
+
+def test_files_of_wanted_datasets_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.jsonl").touch()
+    (tmp_path / "a.csv").touch()
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "list").write_text("a.jsonl\npipe.jsonl\t3\nhttp://host/x.jsonl\n")
+    train = ["a.jsonl", "a.csv", "b.jsonl", "folder", "pipe.jsonl", "/dev/zero", "c*.jsonl", "@nothing", "@list"]
+
+    def change(config: dict) -> None:
+        mapped(
+            config,
+            "train",
+            dict.fromkeys(demo(config)["domains"][:1], train) | dict.fromkeys(demo(config)["domains"][1:], "a.jsonl"),
+        )
+        demo(config).update(FILES)
+        demo(config)["downstream"]["tasks"]["own"] = {"kind": "question", "items": "q.jsonl", "shots": None}
+
+    config = whole(change)
+    assert said(config) == said(config, wanted=["pile"])[:0] == []
+    lines = said(config, wanted=["demo"])
+    for sentence in (
+        'tokenizer/file: "nothing.json" cannot be found (No such file or directory).',
+        'vectors/file: "nothing.bin" cannot be found',
+        'mixture_files/own: "nothing.json" cannot be found',
+        'tasks/own/items: "q.jsonl" cannot be found',
+        "corpus/train/cpp: 'a.csv' ends in none of .jsonl, .json, .ndjson, .parquet, .txt; say in corpus/formats",
+        'corpus/train/cpp: "b.jsonl" cannot be found',
+        'corpus/train/cpp: "folder" is a folder; name its files',
+        'corpus/train/cpp: "pipe.jsonl" is a pipe or a device',
+        'corpus/train/cpp: "/dev/zero" is a pipe or a device',
+        "corpus/train/cpp: no file matches 'c*.jsonl'.",
+        'corpus/train/cpp: "nothing" cannot be found',
+    ):
+        assert any(sentence in line for line in lines), sentence
+    assert len(lines) == 11  # the pipe of the list is that of the path
+    (tmp_path / "results/demo").mkdir(parents=True)
+    (tmp_path / "results/demo/tokenizer.json").touch()  # a finished tokenizer needs its source no more
+    assert not any("tokenizer" in line for line in said(config, wanted=["demo"]))
+
+
+# Losses measured elsewhere
+
+
+def observed(folder: Path, **block: object) -> dict:
+    (folder / "losses.csv").write_text(
+        "mixture,step,domain,loss\n"
+        + "".join(f"{m},{s},{d},3\n" for m in (0, 1) for s in (10, 20) for d in ("web", "code"))
+    )
+    (folder / "mixtures.csv").write_text("mixture,web,code\n0,0.5,0.5\n1,0.25,0.75\n")
+    own = {
+        "observations": {"losses": "losses.csv", "mixtures": "mixtures.csv"},
+        "groups": {"fitted": [0, 1], "every": "all"},
+        "optimum": {"group": "fitted", "step": 20},
+        "held_out": [],
+        "compare": {"mixtures": [0]},
+    }
+    return whole(lambda config: config["datasets"].update(mine=own | block) or config.update(run=["mine"]))
+
+
+@pytest.mark.parametrize(
+    ("block", "sentence"),
+    [
+        ({}, None),
+        (
+            {"compare": {"mixtures": [2]}},
+            'compare/mixtures: no mixture "2"; losses.csv and mixtures.csv both have: 0, 1.',
+        ),
+        ({"groups": {"fitted": ["0", "one"]}}, 'groups/fitted: no mixture "one"'),
+        ({"groups": {"fitted": ["-0"]}}, "a name that begins with - would be read as a flag"),
+        ({"groups": {"fitted": ["0@1"]}}, "allowed: the name of a mixture (without @)"),
+        ({"optimum": {"group": "fited", "step": 20}}, 'no group "fited"; did you mean fitted?'),
+        ({"optimum": {"group": "fitted", "step": 20, "lower": {"wep": 0.1}}}, 'lower/wep: no domain "wep"; did you'),
+        ({"optimum": {"group": "fitted", "step": 20, "weights": {"x": 1}}}, 'weights/x: no domain "x"'),
+        (
+            {"optimum": {"group": "fitted", "step": 20, "max_epochs": 2}},
+            "max_epochs: name a table of domain and tokens",
+        ),
+        ({"observations": {"losses": "l.csv", "mixtures": "mixtures.csv"}}, 'losses: "l.csv" cannot be found'),
+        ({"observations": {"losses": "l.txt", "mixtures": "mixtures.csv"}}, "allowed: the path of a .csv or .parquet"),
+    ],
+)
+def test_names_of_observed_losses_are_looked_up_in_their_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: dict, sentence: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = said(observed(tmp_path, **block), wanted=["mine"])
+    assert len(lines) == (sentence is not None) and all(sentence in line for line in lines), lines
+
+
+def test_numbers_that_name_mixtures_are_text_as_the_file_spells_them(tmp_path: Path) -> None:
+    config = observed(tmp_path, groups={"fitted": [7, 1]})
+    (tmp_path / "own.yaml").write_text("datasets: {mine: {groups: {fitted: [007, 1]}}}\n")
+    assert said(config, [tmp_path / "own.yaml"]) == []
+    assert config["datasets"]["mine"]["groups"]["fitted"] == ["007", "1"]
+
+
+def test_steps_beyond_the_losses_and_wide_tables_are_remarked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for step, words in (
+        (10**7, "10,000,000 is 5e+05 times the last measured step, 20"),
+        (5, "5 comes before the first"),
+    ):
+        config = observed(tmp_path, optimum={"group": "fitted", "step": step})
+        wide, odd = plan.check(config, SCHEMA, ROOT, wanted=["mine"])
+        assert "mixtures.csv is read as a table of mixture and one column for each domain: web, code." in wide
+        assert words in odd
+    pl.DataFrame({"mixture": ["0"], "run": ["x"]}).write_csv("mixtures.csv")
+    (line,) = said(config | {}, wanted=["mine"])
+    assert "observations: mixtures.csv: column 'run' holds no numbers" in line
+
+
+def test_what_the_command_line_has_set_is_told_as_its_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("run: [demo]\nlaws: {seed: -1}\n")
+    files = [ROOT / "config.yaml", tmp_path / "mine.yaml"]
+    config = plan.merged(files) | {"run": ["demmo"]}
+    with pytest.raises(InputError) as error:
+        plan.check(config, SCHEMA, ROOT, files, given={"run": "demmo"})
+    first, second = str(error.value).splitlines()[1:]
+    assert first.startswith('  --config: run: no dataset "demmo"') and "mine.yaml:2: laws/seed: -1 is given" in second

@@ -1,0 +1,106 @@
+"""Tables with one column a domain give the rows of tidy ones, or one sentence that shows what is needed."""
+
+import json
+
+import polars as pl
+import pytest
+
+import take_mixture
+import take_observations
+from bimix.errors import InputError
+from bimix.observations import observations
+from bimix.wide import read_losses, read_mixtures, tidy_losses, tidy_mixtures
+
+MIXTURES = pl.DataFrame(
+    {
+        "mixture": ["7", "7", "two", "two"],
+        "domain": ["web", "code", "web", "code"],
+        "proportion": [0.25, 0.75, 1.0, 0.0],
+    }
+)
+LOSSES = pl.DataFrame(
+    {
+        "mixture": ["7", "7", "two", "two"],
+        "step": [10, 10, 10, 10],
+        "domain": ["web", "code", "web", "code"],
+        "loss": [3.0, 2.0, 2.5, 4.0],
+    }
+)
+
+
+def write(path, text):
+    path.write_text(text)
+    return path
+
+
+WIDE_MIXTURES = "mixture,web,code\n7,0.25,0.75\ntwo,1,0\n"
+WIDE_LOSSES = "mixture,step,web,code\n7,10,3,2\ntwo,10,2.5,4\n"
+
+
+@pytest.mark.parametrize("mixtures", [WIDE_MIXTURES, "domain,7,two\nweb,0.25,1\ncode,0.75,0\n"])
+@pytest.mark.parametrize("losses", [WIDE_LOSSES, "step,eval/code/loss,mixture,eval/web/loss\n10,2,7,3\n10,4,two,2.5\n"])
+def test_wide_tables_are_those_that_tidy_ones_say(tmp_path, mixtures, losses):
+    shares = read_mixtures(write(tmp_path / "m.csv", mixtures))
+    taken = read_losses(write(tmp_path / "l.csv", losses), ["web", "code"])
+    assert "one column for each" in shares.remark and "one column for each domain" in taken.remark
+    wide, tidy = observations(taken.table, shares.table), observations(LOSSES, MIXTURES)
+    assert set(wide.mixtures) == set(tidy.mixtures) and wide.domains == tidy.domains
+    order = [wide.mixtures.index(name) for name in tidy.mixtures]
+    assert wide.take(order).losses.tolist() == tidy.losses.tolist()
+    assert wide.take(order).proportions.tolist() == tidy.proportions.tolist()
+
+
+def test_tidy_tables_stay_as_they_are():
+    assert not tidy_losses(LOSSES, "l", ["web"]).remark and not tidy_mixtures(MIXTURES, "m").remark
+    assert tidy_mixtures(MIXTURES, "m").table.select(MIXTURES.columns).equals(MIXTURES)
+
+
+@pytest.mark.parametrize(
+    ("losses", "mixtures", "words"),
+    [
+        (
+            "mixture,step,web,code,lr\n7,10,3,2,0.1\n",
+            WIDE_MIXTURES,
+            "l.csv: column 'lr' is no domain of the mixtures, which are web, code: take it out, or write one row for one"
+            " loss: mixture,step,domain,loss as in m1,1000,web,3.21.",
+        ),
+        ("run,web,code\n7,3,2\n", WIDE_MIXTURES, "l.csv has no column 'mixture' but run, web, code: it needs one row"),
+        (WIDE_LOSSES, "run,web,code\n7,0.25,0.75\n", "m.csv has the columns run, web, code: it needs one row for one"),
+        (WIDE_LOSSES, "mixture,web,date\n7,0.25,May\n", "m.csv: column 'date' holds no numbers: take it out, or write"),
+        # the line of the file, also where a table was wide or lines are blank
+        (WIDE_LOSSES, "mixture,web,code\n7,0.25,0.75\n\ntwo,1,1\n", "m.csv, line 4 and on: the proportions of mixture"),
+        (
+            "mixture,step,web,code\n7,10,3,2\ntwo,10,-1,4\n",
+            WIDE_MIXTURES,
+            "l.csv, line 3 (mixture 'two', step 10, domain",
+        ),
+    ],
+)
+def test_what_can_be_read_in_no_way_shows_the_tidy_form(tmp_path, losses, mixtures, words):
+    write(tmp_path / "l.csv", losses)
+    write(tmp_path / "m.csv", mixtures)
+    arguments = ["--losses", "l.csv", "--mixtures", "m.csv", "--names", "--group-losses", "out/l.parquet"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        with pytest.raises(InputError) as error:
+            take_observations.main([*arguments, "--group-mixtures", "out/m.parquet"])
+    assert words in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_group_and_a_mixture_are_taken_out_of_wide_tables(tmp_path, capsys):
+    mixtures = write(tmp_path / "m.csv", WIDE_MIXTURES)
+    losses = write(tmp_path / "l.csv", WIDE_LOSSES)
+    take_observations.main(
+        [
+            *("--losses", str(losses), "--mixtures", str(mixtures), "--names", "two"),
+            *("--group-losses", str(tmp_path / "l.parquet"), "--group-mixtures", str(tmp_path / "m.parquet")),
+        ]
+    )
+    assert "m.csv is read as a table of mixture and one column for each domain: web, code." in capsys.readouterr().err
+    assert pl.read_parquet(tmp_path / "l.parquet").select(LOSSES.columns).rows() == LOSSES[2:].rows()
+    assert pl.read_parquet(tmp_path / "m.parquet").select(MIXTURES.columns).rows() == MIXTURES[2:].rows()
+    take_mixture.main(["--mixtures", str(mixtures), "--name", "7", "--out", str(tmp_path / "7.json")])
+    assert json.loads((tmp_path / "7.json").read_text()) == {"code": 0.75, "web": 0.25}
+    with pytest.raises(InputError, match=r"m\.csv has no mixture 'three'; it has 7, two\."):
+        take_mixture.main(["--mixtures", str(mixtures), "--name", "three", "--out", str(tmp_path / "3.json")])

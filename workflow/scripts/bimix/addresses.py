@@ -1,0 +1,19 @@
+"""Addresses of files far away, without what they may hold of passwords."""
+
+import re
+
+HIDDEN = "***"
+
+
+def masked(text: str) -> str:
+    """A text whose addresses have neither user and password nor a query: both may be secrets."""
+
+    def mask(address: re.Match) -> str:
+        scheme, rest = address[1], address[2]
+        place, question, _ = rest.partition("?")
+        # a key of s3 may hold slashes: it ends at the last @, where a colon comes before
+        place = re.sub("^[^/:@]+:.*@" if scheme.startswith("s3") else "^[^/@]*@", f"{HIDDEN}@", place)
+        return f"{scheme}{place}{question + HIDDEN if question else ''}"
+
+    # up to a space or the quote or bracket that closes what an address stands in
+    return re.sub(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s'\"<>)\]]+)", mask, text)

@@ -1,0 +1,121 @@
+"""Tables of losses and mixtures with one column for each domain, or for each mixture, made tidy: one row for one number."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from bimix.errors import InputError
+from bimix.tables import read_table
+
+LOSSES = "one row for one loss: mixture,step,domain,loss as in m1,1000,web,3.21"
+MIXTURES = "one row for one proportion: mixture,domain,proportion as in m1,web,0.7"
+# Of a row before its table was made tidy: its line in a csv file, or its row, from 1.
+ROW = "row of the file"
+
+
+@dataclass(frozen=True)
+class Tidy:
+    """A tidy table; `remark` says how it was read where it was none."""
+
+    table: pl.DataFrame
+    remark: str = ""
+
+    def names(self, column: str) -> list[str]:
+        return self.table[column].cast(pl.String).unique(maintain_order=True).drop_nulls().to_list()
+
+
+def tidy_mixtures(table: pl.DataFrame, name: str) -> Tidy:
+    """mixture, domain, proportion from these columns, from mixture and one column a domain, or from domain and one a mixture.
+
+    Errors: columns that are neither.
+    """
+    table = numbered(table, name)
+    columns = [column for column in table.columns if column != ROW]
+    if {"mixture", "domain", "proportion"} <= set(columns):
+        return Tidy(table)
+    for index, across in (("mixture", "domain"), ("domain", "mixture")):
+        others = [column for column in columns if column != index]
+        if index in columns and others and "proportion" not in columns and across not in columns:
+            text = _not_numbers(table, others)
+            if text:
+                raise InputError(f"{name}: column {text[0]!r} holds no numbers: take it out, or write {MIXTURES}.")
+            tidy = table.unpivot(others, index=[index, ROW], variable_name=across, value_name="proportion")
+            remark = f"{name} is read as a table of {index} and one column for each {across}: {_few(others)}."
+            return Tidy(tidy.drop_nulls("proportion").sort(ROW, maintain_order=True), remark)
+    raise InputError(f"{name} has the columns {_few(columns)}: it needs {MIXTURES}.")
+
+
+def tidy_losses(table: pl.DataFrame, name: str, domains: Sequence[str]) -> Tidy:
+    """mixture, step, domain, loss from these columns, or from mixture, step and one column for each of the `domains`.
+
+    The columns may have something around the domain, each of them the same: eval/web/loss. Errors: columns that are neither.
+    """
+    table = numbered(table, name)
+    columns = [column for column in table.columns if column != ROW]
+    if {"domain", "loss"} & set(columns) or not {"mixture", "step"} <= set(columns):
+        lacking = [column for column in ("mixture", "step", "domain", "loss") if column not in columns]
+        if lacking:
+            raise InputError(f"{name} has no column {lacking[0]!r} but {_few(columns)}: it needs {LOSSES}.")
+        return Tidy(table)
+    index = [column for column in ("mixture", "step", "seed", "tokens") if column in columns]
+    others = [column for column in columns if column not in index]
+    found = _domains_in(others, domains)
+    if found is None or _not_numbers(table, others):
+        strange = _not_numbers(table, others) or [column for column in others if column not in domains] or ["domain"]
+        raise InputError(
+            f"{name}: column {strange[0]!r} is no domain of the mixtures, which are {_few(domains)}: take it out, or write"
+            f" {LOSSES}."
+        )
+    tidy = table.rename(found).unpivot(
+        list(found.values()), index=[*index, ROW], variable_name="domain", value_name="loss"
+    )
+    remark = f"{name} is read as a table of mixture, step and one column for each domain: {_few(others)}."
+    return Tidy(tidy.drop_nulls("loss").sort(ROW, maintain_order=True), remark)
+
+
+def numbered(table: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The table with the column ROW: the line of a csv file below its header, the row of another table."""
+    if ROW in table.columns:
+        return table
+    csv = name.endswith(".csv")
+    rows = table.with_row_index(ROW, offset=2 if csv else 1)
+    # a blank line of a csv file is a row of nulls
+    return rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null())) if csv and table.columns else rows
+
+
+def read_mixtures(path: Path | str) -> Tidy:
+    """The mixtures in a file, tidy."""
+    return tidy_mixtures(read_table(path), str(path))
+
+
+def read_losses(path: Path | str, domains: Sequence[str]) -> Tidy:
+    """The losses in a file, tidy; of the `domains` that mixtures have."""
+    return tidy_losses(read_table(path), str(path), domains)
+
+
+def _domains_in(columns: Sequence[str], domains: Sequence[str]) -> dict[str, str] | None:
+    """{column: domain} where each column is a domain with the same words around it, None where it is not so."""
+    around = [("", "")]
+    for domain in sorted(domains, key=len, reverse=True):
+        if columns and domain in columns[0]:
+            before, _, after = columns[0].partition(domain)
+            around.append((before, after))
+    for before, after in around:
+        inner = [
+            column[len(before) : len(column) - len(after)]
+            for column in columns
+            if column.startswith(before) and column.endswith(after)
+        ]
+        if columns and len(inner) == len(columns) and set(inner) <= set(domains):
+            return dict(zip(columns, inner, strict=True))
+    return None
+
+
+def _not_numbers(table: pl.DataFrame, columns: Sequence[str]) -> list[str]:
+    return [column for column in columns if not table[column].dtype.is_numeric()]
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -1,0 +1,43 @@
+"""Start the processes of a training as `accelerate launch` does, and end as they do: what they said stays the last word.
+
+flags of accelerate launch, script, its flags -> the exit status of the first process that failed
+"""
+
+import logging
+import signal
+import subprocess
+import sys
+
+from accelerate.commands import launch
+from torch.distributed.elastic.multiprocessing.api import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+# It lists processes that failed, and a box with their exit codes follows: both after the sentence of the process itself.
+LAUNCHER = "torch.distributed.elastic.multiprocessing.api"
+
+
+def main() -> int:
+    logging.getLogger(LAUNCHER).setLevel(logging.CRITICAL)
+    try:
+        launch.main()
+    except subprocess.CalledProcessError as error:
+        return end(error.returncode)
+    except ChildFailedError as error:
+        return end(error.get_first_failure()[1].exitcode)
+    except SignalException as error:
+        return 128 + error.sigval
+    return 0
+
+
+def end(status: int) -> int:
+    """The exit status for that of a process; one that a signal has ended could say nothing itself."""
+    if status >= 0:
+        return status
+    name = signal.Signals(-status).name
+    hint = ": the machine's memory may have run out" if name == "SIGKILL" else ""
+    print(f"launch_processes.py: error: a process of the training was ended by {name}{hint}.", file=sys.stderr)
+    return 128 - status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
