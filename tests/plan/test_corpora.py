@@ -156,18 +156,23 @@ def test_two_shards_of_one_name_are_refused(config: dict) -> None:
 
 def test_the_manifest_is_written_by_the_call_that_plans(config: dict, workplace: Path) -> None:
     manifest = workplace / "results/own/shards.jsonl"
-    planned = corpora.open_shards(config, "own", planning=True)
+    dry = corpora.open_shards(config, "own", planning=True, runs_jobs=False)
+    assert not manifest.exists()  # as -n does
+    planned = corpora.open_shards(config, "own", planning=True, runs_jobs=True)
+    assert planned == dry
     text, written = manifest.read_text(), manifest.stat()
-    assert corpora.open_shards(config, "own", planning=True) == planned
+    assert corpora.open_shards(config, "own", planning=True, runs_jobs=True) == planned
     assert manifest.stat().st_mtime_ns == written.st_mtime_ns and manifest.stat().st_ino == written.st_ino
     (workplace / "raw/part1/file7.jsonl").touch()
-    assert corpora.open_shards(config, "own", planning=False) == planned  # a job reads what was planned
+    assert corpora.open_shards(config, "own", planning=False, runs_jobs=True) == planned  # a job reads what was planned
     assert manifest.read_text() == text
-    again = corpora.open_shards(config, "own", planning=True)
+    again = corpora.open_shards(config, "own", planning=True, runs_jobs=True)
     assert len(corpora.training_files(again)) == 7
     assert [path.name for path in manifest.parent.iterdir()] == ["shards.jsonl"]
     manifest.unlink()
-    assert corpora.open_shards(config, "own", planning=False) == again  # a job without one plans by itself
+    assert (
+        corpora.open_shards(config, "own", planning=False, runs_jobs=True) == again
+    )  # a job without one plans by itself
 
 
 def test_a_digest_stands_for_a_list() -> None:
