@@ -34,7 +34,8 @@ def test_processes_that_are_asked_to_stop_are_left_the_time_they_take(tmp_path: 
     smi.chmod(0o755)
     environment = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
     environment.pop("CUDA_VISIBLE_DEVICES", None)
-    command = ["bash", "workflow/scripts/launch_training.sh", "2", "1", "2", "0", str(tmp_path / "training.py")]
+    command = ["bash", "workflow/scripts/launch_training.sh", "2", "1", "2", "0"]
+    command += [str(tmp_path / "said"), str(tmp_path / "history"), str(tmp_path / "training.py")]
     with (tmp_path / "log").open("w") as log:
         launched = subprocess.Popen(
             [*command, str(tmp_path)], cwd=ROOT, env=environment, stderr=log, start_new_session=True

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from glob import glob
+from glob import escape, glob
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -73,6 +73,7 @@ rule score_answers:
     shell:
         r"""
         exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} 0 \
+            {log:q} {params.parts:q}/logs \
             workflow/scripts/score_answers.py \
             --cache-tokens {resources.cache_tokens} \
             $([ {resources.gpu} -gt 0 ] && [ {resources.compile} = yes ] && echo --graphs) \
@@ -90,8 +91,7 @@ rule score_answers:
             --precision {params.precision} \
             --parts {params.parts:q} \
             --out {output.answers:q} \
-            --report {output.report:q} \
-            2>{log:q}
+            --report {output.report:q}
         """
 
 

@@ -1,7 +1,8 @@
 # Chapter 3: training.
 #   tokens/*.parquet, mixtures/{mixture}.json -> runs/{model}/{run}/ -> losses/{model}/{group}.parquet
 # The optimised mixture is trained on like any other. Scripts are no inputs here: a week of GPUs is never thrown away
-# because a comment changed. What a run must be repeated for is in its fingerprint (state/fingerprint.json).
+# because a comment changed. What a run must be repeated for is in its fingerprint: it names the folder in state/ that holds
+# the checkpoints and, at the end, the outputs, so that another configuration begins beside it and an older one comes back.
 
 
 rule plan_runs:
@@ -71,6 +72,7 @@ rule pretrain_model:
         micro_batch=entry("models/{model}/launch/micro_batch"),
         loss_chunk=entry("models/{model}/launch/loss_chunk"),
         compile=entry("models/{model}/launch/compile"),
+        verify_shards=verifies_shards,
         keep=kept_steps,
     params:
         shape=as_json("models/{model}/shape"),
@@ -79,10 +81,12 @@ rule pretrain_model:
     shell:
         r"""
         exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} {resources.runtime} \
+            {log:q} {params.state:q}/logs \
             workflow/scripts/pretrain_model.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             $([ {resources.compile} = no ] || echo --compile) \
+            $([ {resources.verify_shards} = yes ] || echo --trust-shards) \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \
@@ -93,8 +97,7 @@ rule pretrain_model:
             $([ {resources.keep} = none ] || echo --keep {resources.keep} | tr , ' ') \
             --losses {output.losses:q} \
             --weights {output.weights:q} \
-            --report {output.report:q} \
-            2>{log:q}
+            --report {output.report:q}
         """
 
 

@@ -35,6 +35,7 @@ checkpoint train_doremi:
         micro_batch=entry("models/{model}/launch/micro_batch"),
         loss_chunk=entry("models/{model}/launch/loss_chunk"),
         compile=entry("models/{model}/launch/compile"),
+        verify_shards=verifies_shards,
     params:
         shape=as_json("models/{model}/shape"),
         recipe=reweighting_recipe,
@@ -44,10 +45,12 @@ checkpoint train_doremi:
     shell:
         r"""
         exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} {resources.runtime} \
+            {log:q} {params.state:q}/logs \
             workflow/scripts/train_doremi.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             $([ {resources.compile} = no ] || echo --compile) \
+            $([ {resources.verify_shards} = yes ] || echo --trust-shards) \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \
@@ -61,8 +64,7 @@ checkpoint train_doremi:
             --mixture {output.mixture:q} \
             --path {output.path:q} \
             --losses {output.losses:q} \
-            --report {output.report:q} \
-            2>{log:q}
+            --report {output.report:q}
         """
 
 
@@ -95,6 +97,7 @@ rule train_doge:
         micro_batch=entry("models/{model}/launch/micro_batch"),
         loss_chunk=entry("models/{model}/launch/loss_chunk"),
         compile=entry("models/{model}/launch/compile"),
+        verify_shards=verifies_shards,
     params:
         shape=as_json("models/{model}/shape"),
         recipe=reweighting_recipe,
@@ -105,10 +108,12 @@ rule train_doge:
     shell:
         r"""
         exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} {resources.runtime} \
+            {log:q} {params.state:q}/logs \
             workflow/scripts/train_doge.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             $([ {resources.compile} = no ] || echo --compile) \
+            $([ {resources.verify_shards} = yes ] || echo --trust-shards) \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \
@@ -123,8 +128,7 @@ rule train_doge:
             --mixture {output.mixture:q} \
             --path {output.path:q} \
             --losses {output.losses:q} \
-            --report {output.report:q} \
-            2>{log:q}
+            --report {output.report:q}
         """
 
 

@@ -41,12 +41,12 @@ def trained_for(dataset, model, group):
         yield "pretraining", model, block["training"][model], run[0]
 
 
-# Where the losses of a training stand that has ended.
+# Where the losses of a training stand that has ended; of a swarm's run, in the folder of any of its configurations.
 ENDED = {
     "pretraining": "results/{dataset}/runs/{model}/{name}/losses.parquet",
     "doremi": "results/{dataset}/reweighting/{model}/doremi/1/losses.parquet",
     "doge": "results/{dataset}/reweighting/{model}/doge/losses.parquet",
-    "swarm": "results/{dataset}/swarm/{model}/state/{name}/losses.parquet",
+    "swarm": "results/{dataset}/swarm/{model}/state/{name}/*/losses.parquet",
 }
 
 
@@ -84,7 +84,8 @@ def planned_runs(wildcards):
                 row["runs"] += 1
                 if what == "pretraining" and name in asked and model == block["downstream"]["model"]:
                     row["kept"] += earlier
-                row["done"] += Path(ENDED[what].format(dataset=dataset, model=model, name=name)).exists()
+                ended = ENDED[what].format(dataset=escape(dataset), model=escape(model), name=escape(name))
+                row["done"] += bool(glob(ended))
     return json.dumps(list(rows.values()), sort_keys=True)
 
 

@@ -41,6 +41,11 @@ def gpus_of(wildcards):
     return launch["gpus"] * launch["nodes"]
 
 
+def verifies_shards(wildcards):
+    """Whether a training holds its shards against their digests first; a resource, as it changes no result."""
+    return config["models"][wildcards.model]["launch"].get("verify_shards", "yes")
+
+
 def kept_steps(wildcards):
     """Steps of a run whose weights stay, since they are to answer questions; a resource, as it changes no result."""
     downstream = config["datasets"][wildcards.dataset].get("downstream", {})
