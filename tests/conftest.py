@@ -9,6 +9,8 @@ import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
+from bimix.results import digest_file
+
 VOCABULARY = 40
 ROW_TOKENS = 16
 TRAIN_ROWS = {"bees": 50, "cats": 30, "dogs": 20}
@@ -35,7 +37,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
             count = rows if split == "train" else VALIDATION_ROWS
             path = folder / f"{split}.{domain}.bin"
             markov_rows(seed, count).tofile(path)
-            lines.append((domain, str(path), count, count * ROW_TOKENS, count, "uint16", f"{split}.{domain}"))
+            lines.append((domain, str(path), count, count * ROW_TOKENS, count, "uint16", digest_file(path)))
         columns = ["domain", "path", "rows", "tokens", "documents", "dtype", "digest"]
         pl.DataFrame(lines, schema=columns, orient="row").write_parquet(folder / f"{split}.parquet")
     words = {f"w{number}": number for number in range(VOCABULARY)}

@@ -16,6 +16,7 @@ import pretrain_model
 import train_doge
 import train_doremi
 from bimix.errors import InputError
+from bimix.results import digest_file
 
 SCRIPTS = Path(__file__).parents[1] / "workflow/scripts"
 SETTINGS = {
@@ -211,7 +212,7 @@ def write_tokens(folder: Path, corpus: Path, domains: dict[str, np.ndarray]) -> 
             path = folder / f"{split}.{domain}.bin"
             rows[part].astype(np.uint16).tofile(path)
             count = len(rows[part])
-            lines.append((domain, str(path), count, count * rows.shape[1], count, "uint16", f"{split}.{domain}"))
+            lines.append((domain, str(path), count, count * rows.shape[1], count, "uint16", digest_file(path)))
         columns = ["domain", "path", "rows", "tokens", "documents", "dtype", "digest"]
         pl.DataFrame(lines, schema=columns, orient="row").write_parquet(folder / f"{split}.parquet")
     (folder / "tokenizer.json").write_text((corpus / "tokenizer.json").read_text())

@@ -63,8 +63,8 @@ def losses(run: str, model: str = "slim") -> str:
 
 def attempts(folder: Path, run: str) -> list[dict]:
     """What the attempts of a run have noted, in the order of writing."""
-    path = folder / f"results/mini/runs/slim/{run}/state/attempts.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    paths = folder.glob(f"results/mini/runs/slim/{run}/state/*/attempts.jsonl")
+    return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
 
 def took_turns(lines: list[dict]) -> bool:

@@ -52,6 +52,12 @@ def execute(arguments: list[str], expected: int = 0) -> str:
     return finished.stderr
 
 
+def only(state: Path) -> Path:
+    """The folder of the only configuration in a run's state."""
+    (fingerprint,) = state.glob("*/fingerprint.json")
+    return fingerprint.parent
+
+
 @pytest.fixture
 def new_accelerator() -> Iterator[None]:
     """One precision holds for all of a process: forget that of the tests before, and leave none to those after."""
@@ -92,15 +98,15 @@ def test_a_run_in_a_swarm_gives_the_bytes_of_the_same_run_alone(corpus: Path, tm
     for flag, name in (("losses", "losses.parquet"), ("weights", "model.safetensors"), ("report", "run.json")):
         flags += [f"--{flag}", str(tmp_path / name)]
     execute([sys.executable, str(SCRIPTS / "pretrain_model.py"), *shared_flags(corpus), *flags])
-    own = whole / "state/swarm_0003"  # the last of three: nothing of the others is left in it
+    # the last of three: nothing of the others is left in it
+    own, alone = only(whole / "state/swarm_0003"), only(tmp_path / "state")
     assert (own / "losses.parquet").read_bytes() == (tmp_path / "losses.parquet").read_bytes()
     reports = [json.loads((folder / "run.json").read_text()) for folder in (own, tmp_path)]
     for timed in ("seconds", "tokens_per_second"):
         assert reports[0].pop(timed) > 0 and reports[1].pop(timed) > 0
+    assert reports[1]["files"].pop("model.safetensors")
     assert reports[0] == reports[1]
-    assert json.loads((own / "fingerprint.json").read_text()) == json.loads(
-        (tmp_path / "state/fingerprint.json").read_text()
-    )
+    assert own.name == alone.name
 
 
 @pytest.mark.slow
@@ -111,7 +117,7 @@ def test_the_tables_of_a_part_hold_every_run_and_its_cost(whole: Path) -> None:
     assert runs["mixture"].to_list() == list(MIXTURES)
     assert runs["tokens"].to_list() == [40 * 6 * 16] * 3
     assert (runs["flops"] > 0).all() and (runs["seconds"] > 0).all() and runs["gpu_hours"].to_list() == [0.0] * 3
-    assert not list((whole / "state").glob("*/step-*.pt")), "the checkpoints of finished runs are dropped"
+    assert not list((whole / "state").glob("**/step-*.pt")), "the checkpoints of finished runs are dropped"
 
 
 @pytest.mark.slow
@@ -139,3 +145,18 @@ def test_every_run_is_held_by_itself(corpus: Path, tmp_path: Path, whole: Path) 
     message = execute(part(corpus, tmp_path), expected=1)
     handle.close()
     assert "Another process is training in" in message and "state/swarm_0002" in message
+
+
+@pytest.mark.slow
+def test_another_recipe_trains_the_swarm_anew_and_the_old_one_comes_back(
+    corpus: Path, tmp_path: Path, whole: Path
+) -> None:
+    shutil.copytree(whole, tmp_path / "part")
+    changed = part(corpus, tmp_path / "part")
+    place = changed.index("--recipe") + 1
+    changed[place] = json.dumps(json.loads(changed[place]) | {"steps": 10})
+    assert "training.steps: 40 there, 10 now" in execute(changed)
+    assert pl.read_parquet(tmp_path / "part/losses.parquet")["step"].max() == 10
+    assert "update" not in execute(part(corpus, tmp_path / "part"))
+    for name in ("losses.parquet", "runs.parquet"):
+        assert (tmp_path / "part" / name).read_bytes() == (whole / name).read_bytes()

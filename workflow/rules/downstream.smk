@@ -71,6 +71,7 @@ rule score_answers:
     shell:
         r"""
         exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} 0 \
+            {log:q} {params.parts:q}/logs \
             workflow/scripts/score_answers.py \
             --cache-tokens {resources.cache_tokens} \
             --graphs {resources.compile} \
@@ -88,8 +89,7 @@ rule score_answers:
             --precision {params.precision} \
             --parts {params.parts:q} \
             --out {output.answers:q} \
-            --report {output.report:q} \
-            2>{log:q}
+            --report {output.report:q}
         """
 
 

@@ -41,6 +41,7 @@ checkpoint train_doremi:
         micro_batch=entry("models/{model}/launch/micro_batch"),
         loss_chunk=entry("models/{model}/launch/loss_chunk"),
         compile=entry("models/{model}/launch/compile"),
+        verify_shards=entry("models/{model}/launch/verify_shards", "yes"),
     params:
         shape=as_json("models/{model}/shape"),
         recipe=as_json(planned(runs.reweighting_recipe)),
@@ -50,10 +51,12 @@ checkpoint train_doremi:
     shell:
         r"""
         exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} {resources.runtime} \
+            {log:q} {params.state:q}/logs \
             workflow/scripts/train_doremi.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             --compile {resources.compile} \
+            --verify-shards {resources.verify_shards} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \
@@ -67,8 +70,7 @@ checkpoint train_doremi:
             --mixture {output.mixture:q} \
             --path {output.path:q} \
             --losses {output.losses:q} \
-            --report {output.report:q} \
-            2>{log:q}
+            --report {output.report:q}
         """
 
 
@@ -105,6 +107,7 @@ rule train_doge:
         micro_batch=entry("models/{model}/launch/micro_batch"),
         loss_chunk=entry("models/{model}/launch/loss_chunk"),
         compile=entry("models/{model}/launch/compile"),
+        verify_shards=entry("models/{model}/launch/verify_shards", "yes"),
     params:
         shape=as_json("models/{model}/shape"),
         recipe=as_json(planned(runs.reweighting_recipe)),
@@ -115,10 +118,12 @@ rule train_doge:
     shell:
         r"""
         exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} {resources.runtime} \
+            {log:q} {params.state:q}/logs \
             workflow/scripts/train_doge.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             --compile {resources.compile} \
+            --verify-shards {resources.verify_shards} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \
@@ -133,8 +138,7 @@ rule train_doge:
             --mixture {output.mixture:q} \
             --path {output.path:q} \
             --losses {output.losses:q} \
-            --report {output.report:q} \
-            2>{log:q}
+            --report {output.report:q}
         """
 
 

@@ -64,6 +64,7 @@ rule train_swarm:
         micro_batch=entry("models/{model}/launch/micro_batch"),
         loss_chunk=entry("models/{model}/launch/loss_chunk"),
         compile=entry("models/{model}/launch/compile"),
+        verify_shards=entry("models/{model}/launch/verify_shards", "yes"),
     params:
         names=planned(runs.swarm_part),
         shape=as_json("models/{model}/shape"),
@@ -72,10 +73,12 @@ rule train_swarm:
     shell:
         r"""
         exec bash workflow/scripts/launch_training.sh {resources.gpu} 1 {threads} {resources.runtime} \
+            {log:q} {params.state:q}/logs/{wildcards.part} \
             workflow/scripts/train_swarm.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             --compile {resources.compile} \
+            --verify-shards {resources.verify_shards} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \
@@ -85,8 +88,7 @@ rule train_swarm:
             --recipe {params.recipe:q} \
             --state {params.state:q} \
             --losses {output.losses:q} \
-            --runs {output.runs:q} \
-            2>{log:q}
+            --runs {output.runs:q}
         """
 
 

@@ -2,7 +2,8 @@
 #   tokens/*.parquet, mixtures/{mixture}.json -> runs/{model}/{run}/ -> losses/{model}/{group}.parquet
 #   losses/{model}/{group}.parquet -> tables/comparison.csv, figures/perplexity_{model}_{group}.svg
 # The optimised mixture is trained on like any other. Scripts are no inputs of a run: a week of GPUs is never thrown away
-# because a comment changed. What a run must be repeated for is in its fingerprint (state/fingerprint.json).
+# because a comment changed. What a run must be repeated for is in its fingerprint: it names the folder in state/
+# that holds the checkpoints and, at the end, the outputs, so that another configuration begins beside it and an older one comes back.
 # The first mixture under `compare` is the reference that the others are measured against; `compare` is a group like any other.
 
 
@@ -31,6 +32,7 @@ rule pretrain_model:
         micro_batch=entry("models/{model}/launch/micro_batch"),
         loss_chunk=entry("models/{model}/launch/loss_chunk"),
         compile=entry("models/{model}/launch/compile"),
+        verify_shards=entry("models/{model}/launch/verify_shards", "yes"),
         keep=planned(runs.kept_steps),
     params:
         shape=as_json("models/{model}/shape"),
@@ -39,10 +41,12 @@ rule pretrain_model:
     shell:
         r"""
         exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} {resources.runtime} \
+            {log:q} {params.state:q}/logs \
             workflow/scripts/pretrain_model.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             --compile {resources.compile} \
+            --verify-shards {resources.verify_shards} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \
@@ -53,8 +57,7 @@ rule pretrain_model:
             --keep {resources.keep} \
             --losses {output.losses:q} \
             --weights {output.weights:q} \
-            --report {output.report:q} \
-            2>{log:q}
+            --report {output.report:q}
         """
 
 

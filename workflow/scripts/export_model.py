@@ -15,6 +15,7 @@ from bimix.checkpoints import read_weights
 from bimix.errors import InputError, run
 from bimix.export import neox_config, neox_weights, tokenizer_config
 from bimix.outputs import replacing_folder, write_json
+from bimix.results import check
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -26,7 +27,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     options = parser.parse_args(argv)
 
-    weights, shape = read_weights(options.weights)
+    weights, shape = read_weights(check(options.weights))
     tokenizer = Tokenizer.from_file(str(options.tokenizer))
     if tokenizer.get_vocab_size() != shape.vocabulary:
         raise InputError(

@@ -11,6 +11,7 @@ import polars as pl
 
 from bimix.errors import run
 from bimix.outputs import write_table
+from bimix.results import check
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -21,7 +22,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     tables = [
-        pl.read_parquet(path, glob=False).select(pl.lit(name).alias("mixture"), pl.lit(seed).alias("seed"), pl.all())
+        pl.read_parquet(check(path), glob=False).select(
+            pl.lit(name).alias("mixture"), pl.lit(seed).alias("seed"), pl.all()
+        )
         for name, seed, path in zip(options.names, options.seeds, options.losses, strict=True)
     ]
     write_table(pl.concat(tables), options.out)

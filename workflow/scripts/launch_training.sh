@@ -1,10 +1,28 @@
 #!/usr/bin/env bash
 # Start a script by Accelerate: one process per GPU on each node, on a CPU one process.
-#   launch_training.sh GPUS NODES THREADS RUNTIME SCRIPT FLAGS...
-# GPUS of all nodes together, as schedulers count them; RUNTIME of the job in minutes, 0: without a limit.
+#   launch_training.sh GPUS NODES THREADS RUNTIME LOG LOGS SCRIPT FLAGS...
+# GPUS of all nodes together, as schedulers count them; RUNTIME of the job in minutes, 0: without a limit. What is said on
+# standard error goes to the file LOG and stays in the folder LOGS, a file for each attempt: Snakemake deletes the LOG of
+# the attempt before.
 set -euo pipefail
-gpus=$1 nodes=$2 threads=$3 runtime=$4
-shift 4
+gpus=$1 nodes=$2 threads=$3 runtime=$4 log=$5 logs=$6
+shift 6
+
+mkdir -p "$(dirname "$log")" "$logs"
+attempt=1
+while [ -e "$logs/$attempt.log" ]; do attempt=$((attempt + 1)); done
+kept=$logs/$attempt.log
+touch "$kept"
+ln -f "$kept" "$log" 2>/dev/null || ln -sfr "$kept" "$log" 2>/dev/null || kept=$log # a file system may refuse links
+exec 2>>"$kept"
+echo "Attempt $attempt, $(date '+%Y-%m-%d %H:%M:%S %z'), $(uname -n), job ${SLURM_JOB_ID:-none}, process $$" >&2
+# What Accelerate would read of the caller's environment: settings left over from other work would reach the gradient
+for name in ${!ACCELERATE_@} ${!DEEPSPEED_@} ${!FP8_@} ${!FSDP_@} ${!MEGATRON_LM_@} ${!PARALLELISM_CONFIG_@} ${!PMI_@} \
+    ${!OMPI_COMM_WORLD_@} ${!MV2_COMM_WORLD_@} FORK_LAUNCHED RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE \
+    GROUP_RANK NODE_RANK MASTER_ADDR MASTER_PORT; do
+    [ -z "${!name+set}" ] || echo "$name=${!name} of the environment is not heeded" >&2
+    unset "$name"
+done
 
 # SIGTERM is the training's own: it saves its state and ends, while this shell and the launcher wait for it. Of several
 # processes the launcher would take it, and kill them 30 seconds later.
@@ -38,7 +56,7 @@ kind=("${cpu[@]}")
 deadline=()
 [ "$runtime" -eq 0 ] || deadline=(--max-seconds $((runtime > 12 ? runtime * 60 - 600 : runtime * 10)))
 # exec: signals meant for the training reach it
-exec "${launch[@]}" "${meeting[@]}" "${kind[@]}" \
+exec "${launch[@]}" --config_file "$(dirname "$0")/accelerate.yaml" "${meeting[@]}" "${kind[@]}" \
     --num_processes "$processes" \
     --num_machines "$nodes" \
     --mixed_precision no \

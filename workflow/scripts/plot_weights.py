@@ -14,6 +14,7 @@ from matplotlib.colors import to_hex, to_rgb
 from bimix import figures
 from bimix.errors import run
 from bimix.outputs import replacing
+from bimix.results import check
 from bimix.tables import read_numbers, read_table
 
 
@@ -27,7 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     before = read_numbers(options.reference_mixture)
-    rounds = [read_table(path).sort("step", "domain") for path in options.paths]
+    rounds = [read_table(check(path)).sort("step", "domain") for path in options.paths]
     ends = rounds[-1].filter(pl.col("step") == pl.col("step").max()).sort("average", "domain", descending=[True, False])
     colour, grey = figures.styles([options.method])[options.method][0], "#555555"
     pale = to_hex(0.55 + 0.45 * np.array(to_rgb(colour)))

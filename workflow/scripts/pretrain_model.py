@@ -10,14 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from bimix.checkpoints import kept_weights
+from bimix.checkpoints import kept_weights, note
 from bimix.errors import run
 from bimix.launch import open_session, training_parser
 from bimix.mixtures import check_mixture
 from bimix.model import Transformer
-from bimix.outputs import write_json, write_table
-from bimix.runs import describe, fingerprint, loss_table, write_weights
-from bimix.session import STOPPED, holding, train
+from bimix.outputs import write_table
+from bimix.results import deliver, digest_file
+from bimix.runs import describe, fingerprint, finish, loss_table, write_weights
+from bimix.session import STOPPED, holding, put_back, train
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -26,22 +27,28 @@ def main(argv: list[str] | None = None) -> int:
     mixture = json.loads(options.mixture.read_text(encoding="utf-8"))
     check_mixture(mixture, session.domains, options.mixture)
     defined_by = fingerprint(session.shape, session.recipe, mixture, session.indices)
-    with holding(session, options.state, defined_by):
-        session.accelerator.init_trackers("tensorboard")
-        proportions = np.array([mixture.get(domain, 0.0) for domain in session.domains])
+    # the losses last, since they are what the later stages wait for
+    places = {"run.json": options.report, "model.safetensors": options.weights, "losses.parquet": options.losses}
+    with holding(session, options.state, defined_by, places.values()) as own:
+        if not put_back(session, own, places):
+            session.accelerator.init_trackers("tensorboard")
+            proportions = np.array([mixture.get(domain, 0.0) for domain in session.domains])
 
-        def keep(step: int, model: Transformer) -> None:
-            if step in options.keep and step < session.recipe.steps:  # the last ones are an output anyhow
-                write_weights(model, kept_weights(options.state, step))
+            def keep(step: int, model: Transformer) -> None:
+                if step in options.keep and step < session.recipe.steps:  # the last ones are an output anyhow
+                    path = kept_weights(own, step)
+                    write_weights(model, path)
+                    note(own, "kept", step, file=str(path.relative_to(own)), digest=digest_file(path))
 
-        finished = train(session, options.state, proportions, evaluated=keep)
-        if finished is None:
-            return STOPPED
-        if session.accelerator.is_main_process:
-            write_json(options.report, describe(session, finished.seconds))
-            write_weights(finished.model, options.weights)
-            # last, since they are what the later stages wait for
-            write_table(loss_table(session, finished.history), options.losses)
+            finished = train(session, own, proportions, evaluated=keep)
+            if finished is None:
+                return STOPPED
+            if session.accelerator.is_main_process:
+                write_weights(finished.model, own / "model.safetensors")
+                write_table(loss_table(session, finished.history), own / "losses.parquet")
+                report = describe(session, finished.seconds, mixture, own)
+                finish(own, report, ["model.safetensors", "losses.parquet"])
+                deliver(own, places)
     session.accelerator.end_training()
     return 0
 

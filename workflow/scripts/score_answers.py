@@ -7,7 +7,6 @@ from there, and nothing that was changed is taken for done.
 """
 
 import argparse
-import hashlib
 import inspect
 import json
 import re
@@ -30,10 +29,11 @@ from bimix.documents import BROKEN_STREAM
 from bimix.encoders import Encode, reference_encoder
 from bimix.errors import InputError, run
 from bimix.generation import generate, plan_batches, stop_ids
-from bimix.launch import check_launch, obey
+from bimix.launch import check_launch, forget_settings, obey
 from bimix.model import Transformer
 from bimix.outputs import write_json, write_table
 from bimix.questions import Faults, Question, read_records, take_questions
+from bimix.results import check_digest
 from bimix.sources import COMPRESSED, open_stream
 from bimix.tables import read_json
 
@@ -43,6 +43,7 @@ DECIDING = (answers, generation, model, prompts, questions)  # their text decide
 def main(argv: list[str] | None = None) -> None:
     options = parse(argv)
     obey()
+    forget_settings()
     accelerator = Accelerator(cpu=options.cpu)
     check_launch(accelerator, options.processes, options.cpu)
     definition = options.tokenizer.read_text(encoding="utf-8")
@@ -56,13 +57,16 @@ def main(argv: list[str] | None = None) -> None:
     stops = stop_ids(
         lambda ids: tokenizer.decode(ids, skip_special_tokens=False), tokenizer.get_vocab_size(), end_of_text
     )
-    places = find_weights(options)
+    report = read_json(options.run)
+    places = find_weights(options, report)
+    files = report.get("files", {})
+    names = {path: path.name if path == options.weights else f"weights/{path.name}" for path in places.values()}
 
     held = lock(options.parts, options.lock_seconds, "answering") if accelerator.is_main_process else None
     accelerator.wait_for_everyone()
     parts, digests = [], {}
     for step, path in places.items():
-        digests[step] = digest_file(path)
+        digests[step] = check_digest(path, files.get(names[path]), options.run)
         settings = [options.new_tokens, options.precision, options.end_of_text, definition]
         decides = [digests[step], *settings, *map(inspect.getsource, DECIDING)]
         planned = {task.name: options.parts / f"{part_name(task, step, decides)}.parquet" for task in tasks}
@@ -102,9 +106,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--tasks", type=json.loads, required=True, help="{name: {kind, items, shots}}, JSON")
     parser.add_argument("--run", type=Path, required=True, help="run.json of the run")
     parser.add_argument("--weights", type=Path, required=True, help="its last weights, safetensors")
-    parser.add_argument(
-        "--state", type=Path, required=True, help="its folder of checkpoints, where earlier weights lie"
-    )
+    parser.add_argument("--state", type=Path, required=True, help="its folder of states, where earlier weights lie")
     parser.add_argument("--steps", type=int, nargs="+", required=True, help="steps whose weights answer")
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json of the run")
     parser.add_argument("--end-of-text", required=True, help="the token after each document")
@@ -167,24 +169,19 @@ def fetch(hub: str, file: str) -> str:
         ) from error
 
 
-def find_weights(options: argparse.Namespace) -> dict[int, Path]:
-    """Where the weights of each step lie."""
-    last = read_json(options.run)["recipe"]["steps"]
-    places = {step: options.weights if step == last else kept_weights(options.state, step) for step in options.steps}
+def find_weights(options: argparse.Namespace, report: dict) -> dict[int, Path]:
+    """Where the weights of each step lie: earlier ones in the folder of the configuration that run.json names."""
+    last, own = report["recipe"]["steps"], options.state / report.get("state", "")
+    places = {step: options.weights if step == last else kept_weights(own, step) for step in options.steps}
     missing = [str(step) for step, path in places.items() if not path.exists()]
     if missing:
-        kept = sorted(int(path.stem.split("-")[1]) for path in kept_weights(options.state, 0).parent.glob("step-*"))
+        kept = sorted(int(path.stem.split("-")[1]) for path in kept_weights(own, 0).parent.glob("step-*"))
         raise InputError(
-            f"{options.state} has no weights of step {', '.join(missing)}, only of {', '.join(map(str, [*kept, last]))}: the"
+            f"{own} has no weights of step {', '.join(missing)}, only of {', '.join(map(str, [*kept, last]))}: the"
             f" run ended before they were asked for. Take those steps out of downstream.steps, or move that folder away"
             f" to train anew."
         )
     return places
-
-
-def digest_file(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def load_model(path: Path, tokenizer: Tokenizer, options: argparse.Namespace) -> Transformer:

@@ -10,6 +10,7 @@ from pathlib import Path
 from bimix.errors import run
 from bimix.mixtures import check_mixture
 from bimix.outputs import write_json
+from bimix.results import check
 from bimix.tables import read_json
 
 
@@ -19,7 +20,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--domains", nargs="+", required=True, help="domains of the dataset")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
-    mixture = read_json(options.mixture)
+    mixture = read_json(check(options.mixture))
     check_mixture(mixture, options.domains, options.mixture)
     write_json(options.out, mixture)
 

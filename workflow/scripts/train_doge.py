@@ -17,10 +17,11 @@ from bimix.errors import InputError, run
 from bimix.launch import open_rows, open_session, training_parser
 from bimix.mixtures import as_mixture
 from bimix.outputs import write_json, write_table
+from bimix.results import deliver
 from bimix.reweighting import average, path_table
 from bimix.rowstore import RowStore
-from bimix.runs import describe, fingerprint, loss_table
-from bimix.session import STOPPED, Session, holding, train
+from bimix.runs import describe, fingerprint, finish, loss_table
+from bimix.session import STOPPED, Session, holding, put_back, train
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -34,21 +35,28 @@ def main(argv: list[str] | None = None) -> int:
         indices = indices | {"target": index}
     defined_by = fingerprint(session.shape, session.recipe, as_mixture(session.domains, uniform), indices)
     defined_by |= {"doge.regularization": options.regularization, "doge.score_limit": options.score_limit}
-    with holding(session, options.state, defined_by):
-        session.accelerator.init_trackers("tensorboard")
-        settings = {"regularization": options.regularization, "score_limit": options.score_limit}
-        method = partial(Doge, gradients=reserve(session, targets), targets=targets, **settings)
-        finished = train(session, options.state, uniform, method)
-        if finished is None:
-            return STOPPED
-        if session.accelerator.is_main_process:
-            report = describe(session, finished.seconds)
-            report["flops"] += extra_flops(session, targets)
-            write_json(options.report, report)
-            write_table(path_table(finished.method, session.recipe.steps, session.domains, "score"), options.path)
-            write_table(loss_table(session, finished.history), options.losses)
-            # last, since it is what the later stages wait for
-            write_json(options.mixture, as_mixture(session.domains, average(finished.method)))
+    # the mixture last, since it is what the later stages wait for
+    places = {"run.json": options.report, "path.parquet": options.path, "losses.parquet": options.losses}
+    places["mixture.json"] = options.mixture
+    with holding(session, options.state, defined_by, places.values()) as own:
+        if not put_back(session, own, places):
+            session.accelerator.init_trackers("tensorboard")
+            settings = {"regularization": options.regularization, "score_limit": options.score_limit}
+            method = partial(Doge, gradients=reserve(session, targets), targets=targets, **settings)
+            if targets is not None:
+                session.check_shards(indices["target"])
+            finished = train(session, own, uniform, method)
+            if finished is None:
+                return STOPPED
+            if session.accelerator.is_main_process:
+                report = describe(session, finished.seconds, as_mixture(session.domains, uniform), own)
+                report["flops"] += extra_flops(session, targets)
+                path = path_table(finished.method, session.recipe.steps, session.domains, "score")
+                write_table(path, own / "path.parquet")
+                write_table(loss_table(session, finished.history), own / "losses.parquet")
+                write_json(own / "mixture.json", as_mixture(session.domains, average(finished.method)))
+                finish(own, report, ["path.parquet", "losses.parquet", "mixture.json"])
+                deliver(own, places)
     session.accelerator.end_training()
     return 0
 

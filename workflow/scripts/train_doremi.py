@@ -18,9 +18,10 @@ from bimix.launch import open_session, training_parser
 from bimix.mixtures import as_mixture, check_mixture
 from bimix.model import Transformer
 from bimix.outputs import write_json, write_table
+from bimix.results import check, deliver
 from bimix.reweighting import average, path_table
-from bimix.runs import describe, fingerprint, loss_table
-from bimix.session import STOPPED, Session, holding, train
+from bimix.runs import describe, fingerprint, finish, loss_table
+from bimix.session import STOPPED, Session, holding, put_back, train
 from bimix.tables import read_numbers
 
 
@@ -34,32 +35,37 @@ def main(argv: list[str] | None = None) -> int:
     defined_by = fingerprint(session.shape, session.recipe, as_mixture(session.domains, uniform), session.indices)
     defined_by |= {"doremi.step_size": options.step_size, "doremi.smoothing": options.smoothing}
     defined_by["reference"] = hashlib.sha256(options.reference.read_bytes()).hexdigest()[:16]
-    with holding(session, options.state, defined_by):
-        session.accelerator.init_trackers("tensorboard")
-        method = partial(Doremi, reference=reference, step_size=options.step_size, smoothing=options.smoothing)
-        finished = train(session, options.state, uniform, method)
-        if finished is None:
-            return STOPPED
-        if session.accelerator.is_main_process:
-            mixture = as_mixture(session.domains, average(finished.method))
-            report = describe(session, finished.seconds)
-            # what tells whether another round is worth its cost
-            report["moved"] = max(abs(share - before.get(domain, 0.0)) for domain, share in mixture.items())
-            # a forward pass is a third of a forward and a backward pass
-            extra = finished.method["forwards"] * session.train.row_length
-            report["flops"] += extra * session.shape.flops_per_token(session.train.row_length) // 3
-            write_json(options.report, report)
-            write_table(path_table(finished.method, session.recipe.steps, session.domains, "excess"), options.path)
-            write_table(loss_table(session, finished.history), options.losses)
-            # last, since it is what the later stages wait for
-            write_json(options.mixture, mixture)
+    # the mixture last, since it is what the later stages wait for
+    places = {"run.json": options.report, "path.parquet": options.path, "losses.parquet": options.losses}
+    places["mixture.json"] = options.mixture
+    with holding(session, options.state, defined_by, places.values()) as own:
+        if not put_back(session, own, places):
+            session.accelerator.init_trackers("tensorboard")
+            method = partial(Doremi, reference=reference, step_size=options.step_size, smoothing=options.smoothing)
+            finished = train(session, own, uniform, method)
+            if finished is None:
+                return STOPPED
+            if session.accelerator.is_main_process:
+                mixture = as_mixture(session.domains, average(finished.method))
+                report = describe(session, finished.seconds, as_mixture(session.domains, uniform), own)
+                # what tells whether another round is worth its cost
+                report["moved"] = max(abs(share - before.get(domain, 0.0)) for domain, share in mixture.items())
+                # a forward pass is a third of a forward and a backward pass
+                extra = finished.method["forwards"] * session.train.row_length
+                report["flops"] += extra * session.shape.flops_per_token(session.train.row_length) // 3
+                path = path_table(finished.method, session.recipe.steps, session.domains, "excess")
+                write_table(path, own / "path.parquet")
+                write_table(loss_table(session, finished.history), own / "losses.parquet")
+                write_json(own / "mixture.json", mixture)
+                finish(own, report, ["path.parquet", "losses.parquet", "mixture.json"])
+                deliver(own, places)
     session.accelerator.end_training()
     return 0
 
 
 def read_reference(path: Path, session: Session) -> Transformer:
     """The reference model, frozen, on the session's device; one of another shape is refused."""
-    weights, shape = read_weights(path, "pt")
+    weights, shape = read_weights(check(path), "pt")
     if shape != session.shape:
         raise InputError(
             f"{path} holds a model of {shape}, but the proxy is one of {session.shape}; name a reference run of the"

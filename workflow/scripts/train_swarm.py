@@ -15,9 +15,11 @@ from bimix.checkpoints import discard
 from bimix.errors import InputError, run
 from bimix.launch import open_session, training_parser
 from bimix.mixtures import check_mixture
-from bimix.outputs import write_json, write_table
+from bimix.outputs import write_table
+from bimix.results import check
 from bimix.runs import describe, fingerprint, loss_table
-from bimix.session import STOPPED, Session, holding, train
+from bimix.runs import finish as finish_run
+from bimix.session import STOPPED, Session, holding, put_back, train
 from bimix.tables import read_table
 
 COSTS = ["parameters", "tokens", "flops", "seconds", "gpu_hours"]  # of a run, as in run.json
@@ -34,36 +36,39 @@ def main(argv: list[str] | None = None) -> int:
             raise InputError(f"{options.mixtures} has no mixture {name!r}.")
         mixtures[name] = dict(sorted(own.select("domain", "proportion").iter_rows()))
         check_mixture(mixtures[name], session.domains, f"{options.mixtures}, mixture {name}")
+    folders = {}
     for name, mixture in mixtures.items():
-        if session.wants_to_stop() or not finish(session, options.state / name, name, mixture):
+        folders[name] = None if session.wants_to_stop() else finish(session, options.state / name, name, mixture)
+        if folders[name] is None:
             return STOPPED
     losses, costs = [], []
-    for name in options.names:
+    for name, folder in folders.items():
         labels = pl.lit(name).alias("mixture"), pl.lit(session.recipe.seed, pl.Int64).alias("seed")
-        losses.append(pl.read_parquet(options.state / name / "losses.parquet", glob=False).select(*labels, pl.all()))
-        report = json.loads((options.state / name / "run.json").read_text(encoding="utf-8"))
+        losses.append(pl.read_parquet(check(folder / "losses.parquet"), glob=False).select(*labels, pl.all()))
+        report = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         costs.append({"mixture": name, "seed": session.recipe.seed} | {key: report[key] for key in COSTS})
     write_table(pl.DataFrame(costs), options.runs)
     write_table(pl.concat(losses), options.losses)
     return 0
 
 
-def finish(session: Session, folder: Path, name: str, mixture: dict[str, float]) -> bool:
-    """Train one run from where it is to its end, and keep its losses and its report; False: stopped on a wish.
+def finish(session: Session, folder: Path, name: str, mixture: dict[str, float]) -> Path | None:
+    """Train one run from where it is to its end; the folder with its losses and its report, None: stopped on a wish.
 
     Its checkpoints are dropped then: a swarm is trained for its losses, and hundreds of weights would fill a disk.
     """
-    with holding(session, folder, fingerprint(session.shape, session.recipe, mixture, session.indices)):
-        if not (folder / "run.json").exists():
+    defined_by = fingerprint(session.shape, session.recipe, mixture, session.indices)
+    with holding(session, folder, defined_by) as own:
+        if not put_back(session, own, {file: own / file for file in ("run.json", "losses.parquet")}, quietly=True):
             session.say(f"{name}:")
-            finished = train(session, folder, np.array([mixture.get(domain, 0.0) for domain in session.domains]))
+            finished = train(session, own, np.array([mixture.get(domain, 0.0) for domain in session.domains]))
             session.accelerator.free_memory()
             if finished is None:
-                return False
-            write_table(loss_table(session, finished.history), folder / "losses.parquet")
-            write_json(folder / "run.json", describe(session, finished.seconds))  # last: it says that all is there
-        discard(folder)
-    return True
+                return None
+            write_table(loss_table(session, finished.history), own / "losses.parquet")
+            finish_run(own, describe(session, finished.seconds, mixture, own), ["losses.parquet"])
+        discard(own)
+    return own
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

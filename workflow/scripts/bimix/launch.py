@@ -11,14 +11,29 @@ import numpy as np
 import polars as pl
 import torch
 from accelerate import Accelerator
-from accelerate.utils import DistributedDataParallelKwargs
+from accelerate.utils import DistributedDataParallelKwargs, DistributedType
 from tokenizers import Tokenizer
 
+from bimix import provenance
 from bimix.errors import InputError
 from bimix.model import Shape
+from bimix.results import digest_file
 from bimix.rowstore import RowStore
 from bimix.session import Session
 from bimix.training import Recipe
+
+# Accelerate 1.15: accelerator.py, state.py, parallelism_config.py, utils/dataclasses.py; ranks of MPI come before RANK
+SETTINGS_OF_ACCELERATE = (
+    "ACCELERATE_",
+    "DEEPSPEED_",
+    "FP8_",
+    "FSDP_",
+    "MEGATRON_LM_",
+    "PARALLELISM_CONFIG_",
+    "PMI_",
+    "OMPI_COMM_WORLD_",
+    "MV2_COMM_WORLD_",
+)
 
 
 def training_parser(description: str) -> argparse.ArgumentParser:
@@ -36,6 +51,9 @@ def training_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
     parser.add_argument("--max-seconds", type=float, help="save the state and stop after so long")
     parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to stop")
+    parser.add_argument(
+        "--verify-shards", choices=("yes", "no"), default="yes", help="hold shards against their digests first"
+    )
     parser.add_argument("--state", type=Path, required=True, help="folder of the checkpoints")
     return parser
 
@@ -49,8 +67,9 @@ def open_session(options: argparse.Namespace) -> Session:
     domains = sorted(indices["validation"]["domain"].unique().to_list())
     train, validation = (RowStore(index, domains, open_rows) for index in indices.values())
     vocabulary = Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()
+    accelerator = start(options, recipe)
     return Session(
-        accelerator=start(options, recipe),
+        accelerator=accelerator,
         shape=Shape(**options.shape, vocabulary=vocabulary),
         recipe=recipe,
         indices=indices,
@@ -62,6 +81,9 @@ def open_session(options: argparse.Namespace) -> Session:
         compiled=options.compile == "yes",
         deadline=None if options.max_seconds is None else launched + options.max_seconds,
         lock_seconds=options.lock_seconds,
+        tokenizer=digest_file(options.tokenizer),
+        origin=provenance.origin(accelerator) if accelerator.is_main_process else {},
+        trusted=options.verify_shards == "no",
     )
 
 
@@ -70,8 +92,20 @@ def obey() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def forget_settings() -> None:
+    """Drop what Accelerate would read of the environment: all that counts is given to it by argument.
+
+    Its launcher hands such variables on, and an earlier job script may have left others behind, of which gradient
+    accumulation, FSDP or another device would change the result without a word. Ranks come by RANK and WORLD_SIZE.
+    """
+    for name in list(os.environ):
+        if name.startswith(SETTINGS_OF_ACCELERATE) or name == "FORK_LAUNCHED":
+            del os.environ[name]
+
+
 def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
     """The accelerator, of just as many processes as were asked for."""
+    forget_settings()
     accelerator = Accelerator(
         cpu=options.cpu,
         mixed_precision=recipe.precision,
@@ -80,6 +114,7 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
         kwargs_handlers=[DistributedDataParallelKwargs(gradient_as_bucket_view=True)],
     )
     check_launch(accelerator, options.processes, options.cpu)
+    check_settings(accelerator, recipe.precision)
     return accelerator
 
 
@@ -94,6 +129,24 @@ def check_launch(accelerator: Accelerator, processes: int, cpu: bool) -> None:
         raise InputError("GPUs were asked for but torch sees none on this machine; look at its driver, or give --cpu.")
     if accelerator.device.type == "cpu":
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
+
+
+def check_settings(accelerator: Accelerator, precision: str) -> None:
+    """Refuse an accelerator that has taken settings which nobody gave it: they would change the gradient."""
+    kinds = {DistributedType.MULTI_GPU, DistributedType.MULTI_CPU}
+    if accelerator.num_processes == 1:
+        kinds.add(DistributedType.NO)
+    taken = {
+        "gradient_accumulation_steps": (accelerator.gradient_accumulation_steps, {1}),
+        "mixed_precision": (accelerator.mixed_precision, {precision}),
+        "distributed_type": (accelerator.distributed_type, kinds),
+    }
+    for name, (value, allowed) in taken.items():
+        if value not in allowed:
+            raise InputError(
+                f"Accelerate has taken {name} {value!s}, which nobody asked for; look for its variables in the environment"
+                f" and for its default_config.yaml."
+            )
 
 
 def open_rows(path: str, dtype: str, rows: int) -> np.ndarray:

@@ -1,6 +1,9 @@
 """Rows of tokens of several domains behind one address, (domain, row number), whatever files they lie in."""
 
+import hashlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from io import RawIOBase
 
 import numpy as np
 import polars as pl
@@ -8,6 +11,7 @@ import polars as pl
 from bimix.errors import InputError
 
 OPEN_FILES = 512
+PIECE = 2**22  # bytes of a shard that are looked at together
 
 
 class RowStore:
@@ -63,3 +67,53 @@ class RowStore:
                 self.opened.pop(next(iter(self.opened)))
             self.opened[path] = self.open_rows(path, dtype, rows)
         return self.opened[path]
+
+
+def check_shards(index: pl.DataFrame, vocabulary: int, threads: int) -> int:
+    """Hold every file of a token index against its digest, and its ids against the vocabulary; the bytes that were read.
+
+    Errors: the first file, in the order of the index, that is not as its tokenisation left it.
+    """
+    columns = index.select("path", "dtype", "rows", "tokens", "digest").rows()
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(pool.map(lambda row: check_shard(*row, vocabulary), columns))
+
+
+def check_shard(path: str, dtype: str, rows: int, tokens: int, digest: str, vocabulary: int) -> int:
+    """Read one file of ids once; its size in bytes. Errors: another size or digest than the index says, a strange id."""
+    kind = np.dtype(dtype).newbyteorder("<")
+    found, size, largest = hashlib.blake2b(digest_size=16), 0, 0
+    buffer = bytearray(PIECE)
+    view = memoryview(buffer)
+    try:
+        with open(path, "rb", buffering=0) as file:
+            while count := fill(file, view):
+                found.update(view[:count])
+                size += count
+                ids = np.frombuffer(buffer, kind, count // kind.itemsize)
+                largest = max(largest, int(ids.max(initial=0)))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error}); tokenise its shard again.") from error
+    if size != tokens * kind.itemsize:
+        raise InputError(
+            f"{path} holds {size} bytes, but {rows} rows of {tokens // rows} ids are {tokens * kind.itemsize}; tokenise"
+            f" its shard again."
+        )
+    if found.hexdigest() != digest:
+        raise InputError(
+            f"{path} is not as it was written: its digest is {found.hexdigest()}, {digest} in the token index;"
+            f" tokenise its shard again."
+        )
+    if largest >= vocabulary:
+        raise InputError(
+            f"{path} holds the id {largest}, but the tokenizer has {vocabulary} ids only; tokenise its shard again."
+        )
+    return size
+
+
+def fill(file: RawIOBase, view: memoryview) -> int:
+    """Read until `view` is full or the file ends; the bytes that were read."""
+    filled = 0
+    while filled < len(view) and (count := file.readinto(view[filled:])):
+        filled += count
+    return filled

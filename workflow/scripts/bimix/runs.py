@@ -1,17 +1,15 @@
 """What is written of a run besides its weights: what defines it, how it went, its losses as a table, its weights."""
 
+import hashlib
 import json
-import platform
 from dataclasses import asdict
 from pathlib import Path
 
-import accelerate
-import numpy as np
 import polars as pl
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
+from bimix import checkpoints, provenance, results
 from bimix.errors import InputError
 from bimix.model import Shape, Transformer
 from bimix.outputs import replacing
@@ -24,19 +22,24 @@ def fingerprint(shape: Shape, recipe: Recipe, mixture: dict[str, float], indices
     settings = {f"shape.{key}": value for key, value in asdict(shape).items()}
     settings |= {f"training.{key}": value for key, value in asdict(recipe).items()}
     settings |= {f"mixture.{domain}": share for domain, share in mixture.items()}
+    return settings | tokens_of(indices)
+
+
+def tokens_of(indices: dict[str, pl.DataFrame]) -> dict[str, str]:
+    """{split.domain: its rows, and a digest of those of its shards}: two corpora that agree in it hold the same ids."""
+    found = {}
     for split, index in indices.items():
-        digests = "digest" if "digest" in index.columns else "path"
-        tokens = index.group_by("domain").agg(
-            pl.col("rows", "tokens").sum(), pl.col(digests).sort().hash().sum().alias("id")
-        )
-        for domain, rows, count, key in tokens.sort("domain").iter_rows():
-            settings[f"{split}.{domain}"] = f"{rows} rows of {count // max(rows, 1)} tokens, {key:016x}"
-    return settings
+        for (domain,), own in index.sort("domain").group_by("domain", maintain_order=True):
+            rows, tokens = own["rows"].sum(), own["tokens"].sum()
+            key = hashlib.blake2b("\n".join(sorted(own["digest"])).encode(), digest_size=8).hexdigest()
+            found[f"{split}.{domain}"] = f"{rows} rows of {tokens // max(rows, 1)} tokens, {key}"
+    return found
 
 
-def describe(session: Session, seconds: float) -> dict:
-    """The content of run.json; `seconds` of all attempts that led here."""
+def describe(session: Session, seconds: float, mixture: dict[str, float], folder: Path) -> dict:
+    """The content of run.json; `seconds` of all attempts that led here, of which `folder`, the configuration's, knows."""
     accelerator, recipe, shape = session.accelerator, session.recipe, session.shape
+    attempts = checkpoints.attempts(folder)
     tokens = recipe.steps * session.step_tokens
     on_gpu = accelerator.device.type == "cuda"
     return {
@@ -46,18 +49,26 @@ def describe(session: Session, seconds: float) -> dict:
         "seconds": round(seconds, 1),
         "tokens_per_second": round(tokens / seconds),
         "processes": accelerator.num_processes,
-        "device": torch.cuda.get_device_name() if on_gpu else f"cpu, {torch.get_num_threads()} threads",
+        "device": session.origin["device"],
         "gpu_hours": accelerator.num_processes * seconds / 3600 if on_gpu else 0.0,
         "seed": recipe.seed,
         "shape": asdict(shape),
         "recipe": asdict(recipe),
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "accelerate": accelerate.__version__,
-            "numpy": np.__version__,
-        },
+        "mixture": mixture,
+        "data": tokens_of(session.indices),
+        "tokenizer": session.tokenizer,
+        "versions": session.origin["versions"],
+        "commit": session.origin["commit"],
+        "state": folder.name,
+        "attempts": provenance.begun(attempts),
+        "warnings": provenance.warnings(attempts),
     }
+
+
+def finish(folder: Path, report: dict, names: list[str]) -> None:
+    """Write run.json, which says that the run in `folder` has come to its end, with the digests of all its files."""
+    lines = [line for line in checkpoints.attempts(folder) if line["event"] == "kept"]
+    results.finish(folder, report, names, {line["file"]: line["digest"] for line in lines})
 
 
 def loss_table(session: Session, history: list) -> pl.DataFrame:

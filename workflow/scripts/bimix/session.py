@@ -4,10 +4,12 @@ What updates a model is a method: plain pretraining here, others beside it. A se
 share: the device, the tokens, the settings, the wish to stop. A run is a folder of checkpoints, held by a lock.
 """
 
+import os
 import signal
+import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +19,13 @@ import numpy as np
 import polars as pl
 import torch
 from accelerate import Accelerator
+from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor, nn
 
-from bimix import checkpoints
+from bimix import checkpoints, provenance, results
 from bimix.errors import InputError
 from bimix.model import Shape, Transformer
-from bimix.rowstore import RowStore
+from bimix.rowstore import RowStore, check_shards
 from bimix.training import Batch, Recipe, Watch, ahead, batches, build_optimizer, evaluate, largest_micro_batch, update
 
 STOPPED = 75  # exit status, the sysexits code for "try again": the state is saved, the run is not finished
@@ -51,6 +54,10 @@ class Session:
     compiled: bool
     deadline: float | None
     lock_seconds: float
+    tokenizer: str  # digest of its file
+    origin: dict  # of this attempt: code, versions, devices
+    trusted: bool  # shards are read without a look at their digests
+    checked: set[str] = field(default_factory=set)  # shards of which the digests were right
     signals: list[int] = field(default_factory=list)
 
     @property
@@ -70,6 +77,41 @@ class Session:
     def say(self, sentence: str) -> None:
         """Print a sentence once, on standard error."""
         self.accelerator.print(sentence, file=sys.stderr, flush=True)
+
+    def settle(self, complaint: str | None) -> None:
+        """Go on where no process has a complaint; else all of them end, the first one with the sentences of all."""
+        if complaint is not None and self.accelerator.num_processes > 1:
+            complaint = f"process {self.accelerator.process_index} on {socket.gethostname()}: {complaint}"
+        complaints = [one for one in gather_object([complaint]) if one is not None]
+        if complaints and not self.accelerator.is_main_process:
+            raise SystemExit(1)
+        if complaints:
+            raise InputError(" ".join(complaints))
+
+    def told(self, thing: object) -> object:
+        """What the first process has, in all of them."""
+        return broadcast_object_list([thing])[0]
+
+    def check_shards(self, index: pl.DataFrame) -> None:
+        """Hold the shards of a token index against their digests, once; the processes of a host share its shards."""
+        if self.trusted:
+            return
+        index = index.filter((pl.col("rows") > 0) & ~pl.col("path").is_in(list(self.checked)))
+        own, begun = index.sort("path"), time.monotonic()
+        alone = self.accelerator.num_processes == 1
+        sharers = 1 if alone else int(os.environ["LOCAL_WORLD_SIZE"])
+        own = own.filter(pl.int_range(pl.len()) % sharers == self.accelerator.local_process_index % sharers)
+        threads = int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)) // sharers))
+        size = 0
+        try:
+            complaint, size = None, check_shards(own, self.shape.vocabulary, max(1, threads))
+        except InputError as error:
+            complaint = str(error)
+        self.settle(complaint)
+        self.checked.update(index["path"].to_list())
+        seconds = time.monotonic() - begun
+        if seconds > PROGRESS_SECONDS:
+            self.say(f"{size / 1e9:.1f} GB of shards are as they were written ({size / 1e9 / seconds:.2f} GB/s).")
 
 
 class Method(Protocol):
@@ -126,20 +168,78 @@ class Finished:
 
 
 @contextmanager
-def holding(session: Session, folder: Path, fingerprint: dict) -> Iterator[None]:
-    """Hold a run's folder for this launch: no other launch and no other configuration may write there."""
-    held = None
+def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[Path] = ()) -> Iterator[Path]:
+    """Hold a run's folder for this launch, and give the folder of this configuration in it.
+
+    One lock for all configurations of a run: they have the same outputs, at `places`.
+    """
+    held, own = None, folder / checkpoints.key_of(fingerprint)
+    complaint = None
     if session.accelerator.is_main_process:
-        held = checkpoints.lock(folder, session.lock_seconds)
-        checkpoints.claim(folder, fingerprint)
-    session.accelerator.wait_for_everyone()
+        try:
+            held = checkpoints.lock(folder, session.lock_seconds)
+            checkpoints.sweep(places)
+            own, remark = checkpoints.claim(folder, fingerprint)
+            if remark is not None:
+                session.say(remark)
+        except InputError as error:
+            complaint = str(error)
+    session.settle(complaint)
+    session.settle(
+        f"its run is {own.name}, that of the first process another: they do not read the same files."
+        if session.told(own.name) != own.name
+        else None
+    )
     session.listen()
     try:
-        yield
+        yield own
         session.accelerator.wait_for_everyone()
     finally:
         if held is not None:
             held.close()
+
+
+def put_back(session: Session, folder: Path, places: dict[str, Path], quietly: bool = False) -> bool:
+    """Whether the run in `folder` had come to its end before; what lacks of its files is then put to `places`."""
+    ended = False
+    if session.accelerator.is_main_process:
+        found = results.restore(folder, places)
+        if found is not None:
+            changed, complaint = found
+            ended = complaint is None
+            if changed:
+                checkpoints.note(folder, "restored", session.recipe.steps)
+            done = f"{', '.join(path.name for path in changed)} put back" if changed else "nothing to do"
+            if not ended or not quietly:
+                session.say(complaint or f"{folder} holds this run, which has come to its end: {done}.")
+    return session.told(ended)
+
+
+def resume(session: Session, folder: Path) -> dict | None:
+    """The state to go on from, None at the start: the first process chooses, the others load that very one or all end."""
+    state, choice, complaint = None, None, None
+    if session.accelerator.is_main_process:
+        try:
+            state, choice, remarks = checkpoints.choose(folder)
+            for remark in remarks:
+                session.say(remark)
+        except InputError as error:
+            complaint = str(error)
+    session.settle(complaint)
+    choice = session.told(choice)
+    if choice is not None and not session.accelerator.is_main_process:
+        name, checksum = choice
+        try:
+            state = checkpoints.load(folder / name, checksum, checkpoints.PATIENCE)
+        except InputError as error:
+            complaint = str(error)
+    session.settle(complaint)
+    steps = gather_object([0 if state is None else state["step"]])
+    if len(set(steps)) > 1:
+        raise InputError(
+            f"The processes would go on from different updates ({', '.join(map(str, steps))}); start again."
+        )
+    return state
 
 
 def train(
@@ -151,6 +251,8 @@ def train(
 ) -> Finished | None:
     """Train on `proportions` (m,) of the domains, checkpoints in `folder`; None: stopped on a wish, the state saved.
 
+    `folder` is that of one configuration, as `holding` gives it.
+
     `evaluated(step, model)` is called once after each evaluation, on the main process, before the checkpoint of that
     step: what it writes cannot be missed by a kill in between.
     """
@@ -158,13 +260,15 @@ def train(
     begun = time.monotonic()
     torch.manual_seed(recipe.seed)
     plain = Transformer(session.shape, loss_chunk=session.loss_chunk)
-    state, complaints = checkpoints.load_latest(folder)
-    for complaint in complaints:
-        session.say(complaint)
+    state = resume(session, folder)
     if state is None:
         state = {"step": 0, "taken": [0] * len(domains), "history": [], "seconds": 0.0}
     else:
         plain.load_state_dict(state.pop("model"))
+    if state["step"] < recipe.steps:
+        read = [name for name, share in zip(domains, proportions, strict=True) if share > 0]
+        session.check_shards(session.indices["train"].filter(pl.col("domain").is_in(read)))
+        session.check_shards(session.indices["validation"].filter(pl.col("domain").is_in(domains)))
     optimizer = build_optimizer(plain.to(accelerator.device), recipe)
     if "optimizer" in state:
         optimizer.load_state_dict(state.pop("optimizer"))
@@ -183,12 +287,12 @@ def train(
         f" {micro_batch} of {own_rows} rows at once, update {state['step']} of {recipe.steps}"
     )
 
-    def note(event: str) -> None:
+    def note(event: str, **more: object) -> None:
         if accelerator.is_main_process:
-            checkpoints.note(folder, event, state["step"])
+            checkpoints.note(folder, event, state["step"], **more)
 
     def wish() -> bool:
-        return session.wants_to_stop() or (accelerator.is_main_process and checkpoints.must_stop(folder))
+        return session.wants_to_stop() or (accelerator.is_main_process and checkpoints.must_stop(folder.parent))
 
     def seconds() -> float:
         return state["seconds"] + time.monotonic() - begun
@@ -203,7 +307,9 @@ def train(
             checkpoints.save(folder, state | parts | {"method": advance.state_dict(), "seconds": seconds()})
         note("saved")
 
-    note("begun")
+    note("begun", **session.origin)
+    for warning in provenance.mixed(checkpoints.attempts(folder)):
+        session.say(warning)
     feed = batches(
         session.train,
         proportions,

@@ -5,7 +5,7 @@ All functions take the checked and completed config. Paths are relative to the f
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from glob import escape, iglob
 
 from bimix.plan.runs import answering_runs, reweighting_recipe, runs_of, swarm_recipe
 from bimix.plan.sources import REWEIGHTING, Moved, reweighting_folders, source_of
@@ -42,12 +42,12 @@ class PlannedRuns:
     targets: int
 
 
-# Where the losses of a training are once it has ended.
+# Where the losses of a training are once it has ended; of a run of a swarm: in the folder of any of its configurations.
 ENDED = {
     "pretraining": "results/{dataset}/runs/{model}/{name}/losses.parquet",
     "doremi": "results/{dataset}/reweighting/{model}/doremi/1/losses.parquet",
     "doge": "results/{dataset}/reweighting/{model}/doge/losses.parquet",
-    "swarm": "results/{dataset}/swarm/{model}/state/{name}/losses.parquet",
+    "swarm": "results/{dataset}/swarm/{model}/state/{name}/*/losses.parquet",
 }
 
 
@@ -140,8 +140,8 @@ def _counted(config: dict, dataset: str, needed_for: str, same: list[Training]) 
 
 def has_ended(dataset: str, training: Training) -> bool:
     """Whether a training's losses are there."""
-    place = ENDED[training.what].format(dataset=dataset, model=training.model, name=training.name)
-    return Path(place).exists()
+    names = {"dataset": dataset, "model": training.model, "name": training.name}
+    return any(iglob(ENDED[training.what].format(**{key: escape(name) for key, name in names.items()})))
 
 
 def reports_of(config: dict, dataset: str, training: Training, moved: Moved) -> list[str]:

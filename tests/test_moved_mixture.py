@@ -1,0 +1,110 @@
+"""Snakemake on a run whose mixture moves and comes back: it deletes the outputs, and nothing is lost."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bimix import checkpoints
+
+ROOT = Path(__file__).parents[1]
+RUN = "results/mini/runs/slim/plain"
+CONFIG = """
+run: [mini]
+models:
+  slim: {shape: {layers: 1, width: 16, heads: 2}, launch: {nodes: 1, gpus: 0, threads: 1, micro_batch: 4, loss_chunk: all, compile: "no"}}
+datasets:
+  mini:
+    domains: [kitchen, sea]
+    corpus:
+      train: {kitchen: kitchen.jsonl, sea: sea.jsonl}
+      validation: {share: 0.2}
+      text_field: text
+      domain_field: null
+      labels: {}
+      cut_characters: null
+      rejects: 0.0
+    tokenizer: {train: {vocabulary: 280, share: 1.0}, end_of_text: "<|endoftext|>"}
+    sequence_length: 16
+    vectors: {file: none.bin, documents: 20}
+    mixture_files: {plain: mixture.json}
+    training: {slim: {recipe: demo, steps: 20, batch_rows: 4, evaluate_every: 10, validation_rows: 4}}
+    groups: {all: [plain]}
+    optimum: {model: slim, group: all, step: 20}
+    held_out: []
+    compare: {model: slim, mixtures: [plain]}
+"""
+
+
+def call(folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--cores", "1", f"{RUN}/losses.parquet", "--configfile", "mini.yaml"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def outputs(folder: Path) -> list[bytes]:
+    return [(folder / RUN / name).read_bytes() for name in ("losses.parquet", "model.safetensors", "run.json")]
+
+
+def states(folder: Path) -> dict[str, list[str]]:
+    """What the attempts at each configuration have noted."""
+    found = (folder / RUN / "state").glob("*/fingerprint.json")
+    return {path.parent.name: [line["event"] for line in checkpoints.attempts(path.parent)] for path in found}
+
+
+@pytest.mark.slow
+def test_a_mixture_that_moves_is_trained_on_anew_and_the_old_run_comes_back_without_an_update(tmp_path: Path) -> None:
+    for name in ("workflow", "resources", "envs", "profiles"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy2(ROOT / name, tmp_path)
+    (tmp_path / "mini.yaml").write_text(yaml.safe_dump(yaml.safe_load(CONFIG)))
+    for domain, words in (("kitchen", "salt pan oven whisk dough"), ("sea", "tide wave salt gull mast")):
+        letters = words.split()
+        texts = (" ".join(letters[(number * place) % 5] for place in range(1, 30)) for number in range(90))
+        lines = (json.dumps({"text": f"{text} {number}"}) + "\n" for number, text in enumerate(texts))
+        (tmp_path / f"{domain}.jsonl").write_text("".join(lines))
+    mixture, log = tmp_path / "mixture.json", tmp_path / "results/mini/logs/pretrain_model/slim/plain.log"
+
+    mixture.write_text('{"kitchen": 0.4, "sea": 0.6}')
+    call(tmp_path)
+    before, first = outputs(tmp_path), states(tmp_path)
+    (old,) = first
+
+    mixture.write_text('{"kitchen": 0.7, "sea": 0.3}')
+    call(tmp_path)
+    after = outputs(tmp_path)
+    assert all(one != other for one, other in zip(before, after, strict=True))
+    assert (
+        "begins beside another configuration" in log.read_text()
+        and "mixture.sea: 0.6 there, 0.3 now" in log.read_text()
+    )
+    (new,) = states(tmp_path).keys() - {old}
+    assert states(tmp_path)[old] == first[old]
+
+    mixture.write_text('{"kitchen": 0.4, "sea": 0.6}')
+    call(tmp_path)
+    assert outputs(tmp_path) == before
+    assert states(tmp_path)[old] == [*first[old], "restored"]
+    assert states(tmp_path)[new].count("begun") == 1
+    assert all(
+        f"Attempt {number}," in (tmp_path / RUN / f"state/logs/{number}.log").read_text() for number in (1, 2, 3)
+    )
+    assert log.samefile(tmp_path / RUN / "state/logs/3.log")
+
+    shutil.rmtree(tmp_path / RUN / "state")  # whoever needs its room has the outputs still
+    assert "Nothing to be done" in call(tmp_path)
+    assert outputs(tmp_path) == before

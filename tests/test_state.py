@@ -1,0 +1,436 @@
+"""What a run keeps of itself: older configurations beside a newer one, its outputs, what is damaged, where it comes from."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import tiny_run
+from tiny_run import SHAPE
+
+import export_model
+import gather_losses
+import pretrain_model
+from bimix import checkpoints, provenance, results, runs
+from bimix.errors import InputError
+from bimix.results import digest_file
+from bimix.rowstore import check_shards
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = Path(pretrain_model.__file__)
+RECIPE = tiny_run.RECIPE | {"steps": 20}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
+
+
+def flags(corpus: Path, out: Path, *more: str, mixture: Path | None = None, processes: int = 1, **changes) -> list[str]:
+    given = ["--cpu", "--processes", str(processes), "--micro-batch", "4", "--loss-chunk", "all", "--lock-seconds", "2"]
+    places = {"train": corpus / "train.parquet", "validation": corpus / "validation.parquet"}
+    places |= {"tokenizer": corpus / "tokenizer.json", "mixture": mixture or corpus / "mixture.json"}
+    places |= {"state": out / "state", "losses": out / "losses.parquet", "weights": out / "model.safetensors"}
+    for name, place in (places | {"report": out / "run.json"}).items():
+        given += [f"--{name}", str(place)]
+    return [*given, "--shape", json.dumps(SHAPE), "--recipe", json.dumps(RECIPE | changes), *more]
+
+
+OUTPUTS = ("losses.parquet", "model.safetensors", "run.json")
+
+
+def outputs(out: Path) -> dict[str, bytes]:
+    return {name: (out / name).read_bytes() for name in OUTPUTS}
+
+
+def events(folder: Path) -> list[str]:
+    return [line["event"] for line in checkpoints.attempts(folder)]
+
+
+def snakemake_would_delete(out: Path) -> None:
+    for name in OUTPUTS:
+        (out / name).unlink()
+
+
+@pytest.fixture(scope="module")
+def made(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("made")
+    assert pretrain_model.main(flags(corpus, out)) == 0
+    return out
+
+
+@pytest.fixture
+def finished(made: Path, tmp_path: Path) -> Path:
+    """A finished run that a test may spoil; its outputs are no more one with those in its state."""
+    shutil.copytree(made, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def own_state(out: Path) -> Path:
+    (fingerprint,) = (out / "state").glob("*/fingerprint.json")
+    return fingerprint.parent
+
+
+# another configuration, and back
+
+
+def test_another_configuration_begins_beside_and_the_old_one_comes_back_without_an_update(
+    corpus: Path, finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, old = outputs(finished), own_state(finished)
+    other = finished / "other.json"
+    other.write_text(json.dumps({"bees": 0.25, "cats": 0.25, "dogs": 0.5}))
+    snakemake_would_delete(finished)
+    assert pretrain_model.main(flags(corpus, finished, mixture=other)) == 0
+    said = capsys.readouterr().err
+    assert f"begins beside another configuration of this run, which is kept in {old} and differs in" in said
+    assert "mixture.dogs: 0.2 there, 0.5 now; delete that folder if its room is needed" in said
+    assert outputs(finished)["losses.parquet"] != before["losses.parquet"]
+    new = finished / "state" / json.loads((finished / "run.json").read_text())["state"]
+    assert new != old and events(new)[0] == "begun"
+    snakemake_would_delete(finished)
+    assert pretrain_model.main(flags(corpus, finished)) == 0
+    assert outputs(finished) == before
+    assert events(old)[-2:] == ["finished", "restored"]
+    assert "update" not in capsys.readouterr().err
+    assert events(new).count("begun") == 1
+
+
+def test_a_run_that_is_asked_for_again_does_nothing(corpus: Path, finished: Path) -> None:
+    times = {name: (finished / name).stat().st_mtime_ns for name in OUTPUTS}
+    noted = events(own_state(finished))
+    assert pretrain_model.main(flags(corpus, finished)) == 0
+    assert times == {name: (finished / name).stat().st_mtime_ns for name in OUTPUTS}
+    assert events(own_state(finished)) == noted
+
+
+def test_outputs_share_the_room_of_those_in_the_state(made: Path) -> None:
+    assert all((made / name).samefile(own_state(made) / name) for name in OUTPUTS)
+
+
+def test_where_links_are_refused_outputs_are_copied(
+    corpus: Path, tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(results.errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(results.os, "link", refuse)
+    assert pretrain_model.main(flags(corpus, tmp_path)) == 0
+    assert not (tmp_path / "losses.parquet").samefile(own_state(tmp_path) / "losses.parquet")
+    assert outputs(tmp_path)["losses.parquet"] == outputs(made)["losses.parquet"]
+
+
+def test_a_result_that_is_damaged_in_the_state_is_made_again_from_the_last_checkpoint(
+    corpus: Path, finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, own = outputs(finished), own_state(finished)
+    flip(own / "model.safetensors")
+    snakemake_would_delete(finished)
+    assert pretrain_model.main(flags(corpus, finished)) == 0
+    said = capsys.readouterr().err
+    assert "model.safetensors is missing or not as it was written" in said and "update 20 of 20" in said
+    assert outputs(finished)["model.safetensors"] == before["model.safetensors"]
+    assert outputs(finished)["losses.parquet"] == before["losses.parquet"]
+    assert (own / "damaged/model.safetensors").exists()
+
+
+def test_the_state_of_an_earlier_version_is_kept_as_another_configuration(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "fingerprint.json").write_text('{"training.steps": 70}')
+    (state / "step-000000010.pt").write_bytes(b"old")
+    assert pretrain_model.main(flags(corpus, tmp_path)) == 0
+    old = state / checkpoints.key_of({"training.steps": 70})
+    assert (old / "step-000000010.pt").read_bytes() == b"old" and f"kept in {old}" in capsys.readouterr().err
+
+
+def test_a_key_is_that_of_the_numbers_not_of_how_they_are_written() -> None:
+    assert checkpoints.key_of({"a": 1, "b": 0.5}) == checkpoints.key_of({"b": 0.5, "a": 1.0})
+    assert checkpoints.key_of({"a": 1}) != checkpoints.key_of({"a": 2})
+    assert len(checkpoints.key_of({})) == 16
+
+
+def test_the_digest_of_a_domain_is_that_of_its_shards_in_any_order() -> None:
+    columns = {"domain": ["a", "a", "b"], "path": ["1", "2", "3"], "rows": [2, 1, 1], "tokens": [8, 4, 4]}
+    index = pl.DataFrame(columns | {"digest": ["x", "y", "z"]})
+    found = runs.tokens_of({"train": index})
+    # blake2b, 8 bytes, of "x\ny" and of "z": written down, since another version of any package must give the same
+    assert found == {
+        "train.a": "3 rows of 4 tokens, 65d232fadc6a9a69",
+        "train.b": "1 rows of 4 tokens, 8441b0a728fd4130",
+    }
+    assert runs.tokens_of({"train": index.reverse()}) == found
+
+
+# damage
+
+
+def flip(path: Path, place: float = 0.5) -> None:
+    """Turn over one bit of a file."""
+    content = bytearray(path.read_bytes())
+    content[int(len(content) * place)] ^= 1
+    path.write_bytes(bytes(content))
+
+
+def flip_member(path: Path) -> None:
+    """Turn over one bit of the largest tensor of a checkpoint."""
+    import zipfile
+
+    with zipfile.ZipFile(path) as archive:
+        largest = max(archive.infolist(), key=lambda member: member.file_size)
+        content = archive.read(largest)
+    whole = bytearray(path.read_bytes())
+    whole[whole.index(content) + len(content) // 2] ^= 1
+    path.write_bytes(bytes(whole))
+
+
+def test_a_flipped_bit_in_a_checkpoint_is_noticed_and_the_one_before_is_used(
+    corpus: Path, tmp_path: Path, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(made / "state", tmp_path / "state")
+    own = own_state(tmp_path)
+    (own / "run.json").unlink()
+    newest = own / "step-000000020.pt"
+    flip_member(newest)
+    assert pretrain_model.main(flags(corpus, tmp_path)) == 0
+    said = capsys.readouterr().err
+    assert "is not as it was written) and was moved to" in said and "update 10 of 20" in said
+    assert (tmp_path / "model.safetensors").read_bytes() == (made / "model.safetensors").read_bytes()
+    assert [path.name for path in sorted(own.glob("step-*.pt"))] == ["step-000000010.pt", "step-000000020.pt"]
+    assert [path.name for path in (own / "damaged").iterdir()] == ["step-000000020.pt"]
+
+
+@pytest.mark.parametrize("name", ["losses.parquet", "model.safetensors"])
+def test_a_flipped_bit_in_an_output_is_a_sentence_of_who_reads_it(
+    corpus: Path, finished: Path, tmp_path: Path, name: str
+) -> None:
+    def read() -> None:
+        if name == "losses.parquet":
+            own = ["--losses", str(finished / name), "--names", "one", "--seeds", "1"]
+            gather_losses.main([*own, "--out", str(tmp_path / "table.parquet")])
+        else:
+            own = ["--weights", str(finished / name), "--tokenizer", str(corpus / "tokenizer.json")]
+            own += ["--end-of-text", "w1", "--sequence-length", "16"]
+            export_model.main([*own, "--out", str(tmp_path / "export")])
+
+    read()
+    flip(finished / name)
+    with pytest.raises(InputError, match=rf"{name} is not as it was written: its digest is"):
+        read()
+
+
+def test_weights_that_are_kept_have_their_digest_in_the_report(corpus: Path, tmp_path: Path) -> None:
+    assert pretrain_model.main(flags(corpus, tmp_path, "--keep", "10")) == 0
+    files = json.loads((tmp_path / "run.json").read_text())["files"]
+    assert set(files) == {"losses.parquet", "model.safetensors", "weights/step-000000010.safetensors"}
+    assert all(digest_file(own_state(tmp_path) / name) == digest for name, digest in files.items())
+
+
+def spoil_shard(corpus: Path, folder: Path, spoil: Callable[[np.ndarray], np.ndarray], digest: bool = False) -> Path:
+    """A copy of a corpus in which one shard has other ids; with `digest` the index says so."""
+    shutil.copytree(corpus, folder)
+    for split in ("train", "validation"):
+        index = pl.read_parquet(folder / f"{split}.parquet")
+        index = index.with_columns(pl.col("path").str.replace(str(corpus), str(folder), literal=True))
+        if split == "train":
+            path = folder / "train.cats.bin"
+            spoil(np.fromfile(path, dtype=np.uint16)).astype(np.uint16).tofile(path)
+            if digest:
+                found = pl.when(pl.col("domain") == "cats").then(pl.lit(digest_file(path))).otherwise(pl.col("digest"))
+                index = index.with_columns(found.alias("digest"))
+        index.write_parquet(folder / f"{split}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("spoil", "digest", "sentence"),
+    [
+        (lambda ids: ids ^ 1, False, r"train\.cats\.bin is not as it was written: its digest is"),
+        (lambda ids: ids[:-16], False, r"train\.cats\.bin holds 928 bytes, but 30 rows of 16 ids are 960"),
+        (lambda ids: np.where(np.arange(len(ids)) == 100, 40, ids), True, r"train\.cats\.bin holds the id 40, but the"),
+    ],
+)
+def test_a_spoilt_shard_is_a_sentence_before_the_first_update(
+    corpus: Path, tmp_path: Path, spoil: Callable, digest: bool, sentence: str
+) -> None:
+    other = spoil_shard(corpus, tmp_path / "corpus", spoil, digest)
+    with pytest.raises(InputError, match=sentence):
+        pretrain_model.main(flags(other, tmp_path / "out"))
+    assert events(own_state(tmp_path / "out")) == []
+
+
+def test_shards_may_be_trusted_and_those_that_nobody_reads_are_not_looked_at(corpus: Path, tmp_path: Path) -> None:
+    other = spoil_shard(corpus, tmp_path / "corpus", lambda ids: ids ^ 1)
+    assert pretrain_model.main(flags(other, tmp_path / "trusted", "--verify-shards", "no")) == 0
+    (tmp_path / "mixture.json").write_text(json.dumps({"bees": 0.5, "cats": 0.0, "dogs": 0.5}))
+    assert pretrain_model.main(flags(other, tmp_path / "unread", mixture=tmp_path / "mixture.json")) == 0
+
+
+def test_all_bytes_of_large_shards_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bimix.rowstore.PIECE", 64)
+    ids = np.arange(1600, dtype=np.uint32) % 70_000
+    path = tmp_path / "a.bin"
+    ids.tofile(path)
+    index = pl.DataFrame({"path": [str(path)], "dtype": ["uint32"], "rows": [100], "tokens": [1600]})
+    index = index.with_columns(digest=pl.lit(digest_file(path)))
+    assert check_shards(index, 1600, 2) == 6400
+    with pytest.raises(InputError, match="holds the id 1599, but the tokenizer has 1599"):
+        check_shards(index, 1599, 2)
+
+
+# several processes
+
+BLIND = """
+import os, pathlib, runpy, sys, time, zipfile
+import torch
+hidden, seconds = sys.argv[1], float(sys.argv[2])
+until = time.monotonic() + seconds
+sys.argv = sys.argv[3:]
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
+from bimix import checkpoints
+checkpoints.PATIENCE = 60 if seconds < 100 else 1
+if os.environ["RANK"] == "1":
+    glob, archive, load = pathlib.Path.glob, zipfile.ZipFile, torch.load
+    def blind(path):
+        if pathlib.Path(path).name == hidden and time.monotonic() < until:
+            raise FileNotFoundError(2, "No such file or directory", str(path))
+    pathlib.Path.glob = lambda self, pattern: (
+        path for path in glob(self, pattern) if path.name != hidden or time.monotonic() > until
+    )
+    class Archive(archive):
+        def __init__(self, file, *more, **named):
+            blind(file)
+            super().__init__(file, *more, **named)
+    zipfile.ZipFile = Archive
+    torch.load = lambda path, **named: (blind(path), load(path, **named))[1]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def launch(script: list[str], environment: dict | None = None, processes: int = 2) -> subprocess.CompletedProcess[str]:
+    launcher = ["accelerate", "launch", "--num_processes", str(processes), "--num_machines", "1"]
+    launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
+    kind = ["--multi_gpu"] if processes > 1 else ["--cpu"]
+    return subprocess.run(
+        [*launcher, *kind, *script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | (environment or {}),
+        timeout=300,
+    )
+
+
+@pytest.mark.slow
+def test_processes_go_on_from_one_and_the_same_checkpoint_or_not_at_all(corpus: Path, tmp_path: Path) -> None:
+    own = flags(corpus, tmp_path / "whole", processes=2)
+    assert launch([str(SCRIPT), *own]).returncode == 0
+    (tmp_path / "blind.py").write_text(BLIND)
+    for seconds in ("1000", "20"):  # for ever, and until the file has come to be seen there
+        out = tmp_path / seconds
+        out.mkdir()
+        shutil.copytree(tmp_path / "whole/state", out / "state")
+        state = own_state(out)
+        (state / "run.json").unlink()
+        (state / "step-000000020.pt").unlink()
+        shutil.copy(state / "step-000000010.pt", state / "step-000000005.pt")
+        before = sorted(path.name for path in state.glob("step-*.pt"))
+        newest = before[-1]
+        script = [str(tmp_path / "blind.py"), newest, seconds, str(SCRIPT), *flags(corpus, out, processes=2)]
+        done = launch(script)
+        if seconds == "1000":
+            assert done.returncode != 0
+            assert "error: process 1 on " in done.stderr and "could not be read within 1 s" in done.stderr
+            assert done.stderr.count(": error: ") == 1
+            assert sorted(path.name for path in state.glob("step-*.pt")) == before
+            assert not (out / "losses.parquet").exists()
+        else:
+            assert done.returncode == 0, done.stderr
+            assert (out / "losses.parquet").read_bytes() == (tmp_path / "whole/losses.parquet").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["script", "launcher"])
+def test_settings_of_accelerate_in_the_environment_change_nothing(
+    corpus: Path, tmp_path: Path, made: Path, way: str
+) -> None:
+    foreign = {"ACCELERATE_GRADIENT_ACCUMULATION_STEPS": "4", "ACCELERATE_MIXED_PRECISION": "bf16", "PMI_SIZE": "3"}
+    if way == "launcher":
+        own = [flag for flag in flags(corpus, tmp_path) if flag not in ("--cpu",)]
+        for name in ("--processes", "--lock-seconds"):
+            place = own.index(name)
+            del own[place : place + 2]
+        command = ["bash", "workflow/scripts/launch_training.sh", "0", "1", "1", "0", str(tmp_path / "said")]
+        command += [str(tmp_path / "logs"), str(SCRIPT), *own]
+    else:
+        command = [sys.executable, str(SCRIPT), *flags(corpus, tmp_path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=ROOT, env=os.environ | foreign, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    for name in ("losses.parquet", "model.safetensors"):
+        assert (tmp_path / name).read_bytes() == (made / name).read_bytes()
+    if way == "launcher":
+        said = (tmp_path / "said").read_text()
+        assert "Attempt 1, " in said.splitlines()[0]
+        assert "ACCELERATE_GRADIENT_ACCUMULATION_STEPS=4 of the environment is not heeded" in said
+        assert (tmp_path / "logs/1.log").read_text() == said
+
+
+# provenance
+
+
+def test_a_run_says_which_code_and_versions_made_it(made: Path, corpus: Path) -> None:
+    report = json.loads((made / "run.json").read_text())
+    (attempt,) = report["attempts"]
+    assert set(attempt["versions"]) == {"python", *provenance.PACKAGES}
+    assert attempt["step"] == 0 and attempt["processes"] == 1 and attempt["device"] == "cpu, 1 threads"
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert attempt["commit"] == (commit.stdout.strip() or None)
+    assert report["mixture"] == {"bees": 0.5, "cats": 0.3, "dogs": 0.2}
+    assert report["tokenizer"] == digest_file(corpus / "tokenizer.json")
+    assert set(report["data"]) == {f"{split}.{name}" for split in ("train", "validation") for name in report["mixture"]}
+
+
+def test_a_run_of_two_versions_says_so(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pretrain_model.main(flags(corpus, tmp_path, "--max-seconds", "0")) == 75
+    assert "differ" not in capsys.readouterr().err
+    monkeypatch.setattr(provenance, "version", lambda name: "9.9" if name == "torch" else "1")
+    assert pretrain_model.main(flags(corpus, tmp_path)) == 0
+    assert "The attempts at this run differ in versions: " in capsys.readouterr().err
+    report = json.loads((tmp_path / "run.json").read_text())
+    assert any(line.startswith("The attempts at this run differ in versions") for line in report["warnings"])
+    assert [attempt["step"] for attempt in report["attempts"]] == [0, 1]
+
+
+def test_attempts_are_read_around_a_line_that_was_cut_short(tmp_path: Path) -> None:
+    checkpoints.note(tmp_path, "begun", 0)
+    with (tmp_path / "attempts.jsonl").open("a") as lines:
+        lines.write('{"time": 1, "ev')
+    checkpoints.note(tmp_path, "begun", 3)
+    assert [line["step"] for line in checkpoints.attempts(tmp_path)] == [0, 3]
+
+
+def test_what_a_killed_save_left_is_swept_away(corpus: Path, tmp_path: Path) -> None:
+    pretrain_model.main(flags(corpus, tmp_path, "--max-seconds", "0"))
+    left = [own_state(tmp_path) / ".step-000000003.pt.77.partial", own_state(tmp_path) / "weights/.x.77.partial"]
+    left.append(tmp_path / ".losses.parquet.77.partial")
+    for path in left:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"half")
+    (tmp_path / ".other.77.partial").write_bytes(b"not ours")
+    pretrain_model.main(flags(corpus, tmp_path))
+    assert not any(path.exists() for path in left)
+    assert (tmp_path / ".other.77.partial").exists()

@@ -1,0 +1,76 @@
+"""Where a result comes from: the code, the versions and the devices of every attempt at a run."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+
+PACKAGES = ("torch", "accelerate", "numpy", "polars", "tokenizers", "safetensors")
+COMPARED = ("commit", "versions", "device", "processes")
+
+
+def git(*arguments: str) -> str | None:
+    """What git says of the checkout that holds this file; None outside one, or without git."""
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
+    # never wait for a lock of somebody else's git
+    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def origin(accelerator: Accelerator) -> dict:
+    """Commit of the code and whether it was clean (None: not known), versions, device and number of processes."""
+    commit = git("rev-parse", "HEAD")
+    # files that nobody has added may well be data; the code itself is what is asked after
+    changes = git("status", "--porcelain", "--untracked-files=no", "--", str(Path(__file__).parents[1]))
+    on_gpu = accelerator.device.type == "cuda"
+    return {
+        "commit": commit,
+        "clean": None if commit is None or changes is None else not changes,
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
+        "device": torch.cuda.get_device_name() if on_gpu else f"cpu, {torch.get_num_threads()} threads",
+        "processes": accelerator.num_processes,
+    }
+
+
+def begun(lines: Iterable[dict]) -> list[dict]:
+    """The attempts of a run, of the `lines` of its attempts.jsonl: what each began at and where it comes from."""
+    names = ("step", "host", "job", "commit", "clean", "versions", "device", "processes")
+    return [{name: line.get(name) for name in names} for line in lines if line["event"] == "begun"]
+
+
+def mixed(lines: Iterable[dict]) -> list[str]:
+    """A sentence for each thing in which the attempts at a run differ."""
+    attempts, sentences = begun(lines), []
+    for name in COMPARED:
+        seen = list(dict.fromkeys(str(describe(attempt[name])) for attempt in attempts))
+        if len(seen) > 1:
+            sentences.append(f"The attempts at this run differ in {name}: {'; then '.join(seen)}.")
+    return sentences
+
+
+def warnings(lines: Iterable[dict]) -> list[str]:
+    """What the reader of a result should know of its attempts: where they differ, and where nobody can say which code ran."""
+    lines = list(lines)
+    changed = [str(attempt["step"]) for attempt in begun(lines) if attempt["clean"] is False]
+    if not changed:
+        return mixed(lines)
+    return [
+        *mixed(lines),
+        f"The code had changes that are in no commit in the attempts that began at step {', '.join(changed)}.",
+    ]
+
+
+def describe(value: object) -> object:
+    """A value as a sentence names it."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {one}" for name, one in sorted(value.items()))
+    return "not known" if value is None else value

@@ -1,0 +1,129 @@
+"""What a finished run leaves: kept beside its checkpoints, put back where it is missing, checked when it is read.
+
+A run keeps its outputs in the folder of its configuration and lends them to the places that the workflow declares, by
+hard link: what the workflow deletes is not lost. run.json is written last; it says that all is there, and the digest of
+each of the other files.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+
+from bimix.errors import InputError
+from bimix.outputs import replacing, write_json
+
+REPORT = "run.json"
+NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
+PIECE = 2**22  # bytes that are copied at once
+
+
+def digest_file(path: Path) -> str:
+    """blake2b of a file, 32 hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def finish(folder: Path, report: dict, names: list[str], kept: dict[str, str]) -> None:
+    """Write `report` as the run's run.json, with the digests of its files `names` in `folder` and of those `kept` before."""
+    files = {name: digest_file(folder / name) for name in names}
+    write_json(folder / REPORT, report | {"files": files | kept})
+
+
+def restore(folder: Path, places: dict[str, Path]) -> tuple[list[Path], str | None] | None:
+    """Give a finished run's files to those of their `places` that lack them: what was put back, and None.
+
+    None: the run in `folder` has not come to its end. Where a file is damaged its run has not, either: the files go to
+    damaged/ and a sentence is returned beside an empty list.
+    """
+    try:
+        files = json.loads((folder / REPORT).read_text(encoding="utf-8"))["files"]
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        return [], set_aside(folder, [REPORT], REPORT)
+    stored = [name for name in places if name != REPORT]
+    bad = [
+        name
+        for name in stored
+        if not (folder / name).is_file() or name not in files or digest_file(folder / name) != files[name]
+    ]
+    if bad:
+        return [], set_aside(folder, [*stored, REPORT], bad[0])
+    return deliver(folder, places), None
+
+
+def set_aside(folder: Path, names: list[str], bad: str) -> str:
+    """Move a result of which one file is `bad` to damaged/, and say so."""
+    (folder / "damaged").mkdir(exist_ok=True)
+    for name in names:
+        if (folder / name).exists():
+            os.replace(folder / name, folder / "damaged" / name)
+    return (
+        f"{folder / bad} is missing or not as it was written; what the run had left was moved to {folder / 'damaged'}"
+        f" and is made again from its last checkpoint."
+    )
+
+
+def deliver(folder: Path, places: dict[str, Path]) -> list[Path]:
+    """Let each of `places` hold the file of that name in `folder`; those that did not are returned, in the order given.
+
+    What already holds the same bytes is left alone. Where the file system refuses a hard link the file is copied.
+    """
+    changed = []
+    for name, place in places.items():
+        source = folder / name
+        if place.exists() and (place.samefile(source) or digest_file(place) == digest_file(source)):
+            continue
+        with replacing(place) as temporary:
+            try:
+                os.link(source, temporary)
+            except OSError as error:
+                if error.errno not in NO_LINKS:
+                    raise
+                copy(source, temporary)
+            os.utime(temporary)  # made now, after its inputs
+        changed.append(place)
+    return changed
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a file; a full disk is a sentence."""
+    try:
+        with source.open("rb") as read, target.open("wb") as write:
+            while piece := read.read(PIECE):
+                write.write(piece)
+    except OSError as error:
+        raise InputError(f"{target.parent} has no room for {source} ({error}); make room and start again.") from error
+
+
+def check(path: Path) -> Path:
+    """`path`, a file of a finished run, after it was held against the digest in the run.json beside it."""
+    report = path.with_name(REPORT)
+    try:
+        expected = json.loads(report.read_text(encoding="utf-8")).get("files", {}).get(path.name)
+    except FileNotFoundError:
+        expected = None
+    except (ValueError, AttributeError) as error:
+        raise InputError(
+            f"{report} is damaged ({error}); delete it to have it put back from the run's state."
+        ) from error
+    check_digest(path, expected, report)
+    return path
+
+
+def check_digest(path: Path, expected: str | None, report: Path) -> str:
+    """Digest of a file. Errors: it is not as it was written; where nobody has noted how it was, that is said only."""
+    if not path.is_file():
+        raise InputError(f"{path} does not exist, though {report} does; delete {report} to have both put back.")
+    found = digest_file(path)
+    if expected is None:
+        print(f"{path} was not checked: {report} has no digest of it.", file=sys.stderr)
+    elif found != expected:
+        raise InputError(
+            f"{path} is not as it was written: its digest is {found}, {expected} in {report}; delete it to have it put"
+            f" back from the run's state, or made again."
+        )
+    return found
