@@ -107,6 +107,7 @@ def test_processes_that_are_asked_to_stop_are_left_the_time_they_take(tmp_path: 
         if launched.poll() is None:
             os.killpg(launched.pid, signal.SIGKILL)
             launched.wait()
-    assert [(tmp_path / str(rank)).read_text().splitlines()[:2] for rank in range(2)] == [
-        ["asked to stop", "saved"]
-    ] * 2
+    for rank in range(2):
+        # the launcher asks a process again where the other one has ended before it
+        said = (tmp_path / str(rank)).read_text().splitlines()
+        assert said[0] == "asked to stop" and said[-1] == "saved"
