@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from tiny_run import READING
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import compare_choices
@@ -69,10 +70,8 @@ class Chain:
                     *(
                         "--sequence-length",
                         str(length),
-                        "--formats",
-                        '{".jsonl": "lines"}',
-                        "--text-field",
-                        "text",
+                        "--reading",
+                        json.dumps(READING),
                         "--domain-field",
                         "null",
                     ),
@@ -81,12 +80,6 @@ class Chain:
                         domain,
                         "--labels",
                         "{}",
-                        "--document-megabytes",
-                        "8",
-                        "--cut-characters",
-                        "null",
-                        "--rejects",
-                        "0",
                     ),
                     *("--validation-share", "0", "--held-out", "--sample-documents", "40", "--threads", "1"),
                     *("--train", str(self.folder / "train" / shard)),
