@@ -250,6 +250,16 @@ def test_a_mixture_pays_for_the_mixtures_that_it_was_found_with(workplace: Path)
     assert searches["regmix"] == searches["transfer_swarm"] == ["results/demo/swarm/tiny/runs.parquet"]
 
 
+def test_methods_have_a_price_without_reweighting(workplace: Path) -> None:
+    def plain(config):
+        config["datasets"]["demo"]["methods"] = ["baseline", "bimix"]
+        del config["datasets"]["demo"]["reweighting"]
+
+    changed(workplace, plain)
+    jobs = planned(workplace, "results/demo/tables/methods.csv")
+    assert jobs["price_methods"] == 1 and jobs["pretrain_model"] == 6 and "train_doremi" not in jobs
+
+
 FAKE_APPTAINER = """#!/bin/bash
 [ "$1" = --version ] && { echo "apptainer version 1.3.4"; exit; }
 printf '%s\\n' "$@" >> "$APPTAINER_CALLS"
