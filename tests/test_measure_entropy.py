@@ -9,16 +9,16 @@ import pytest
 from tiny_run import READING
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-import compare_choices
+import compare_estimators
 import embed_documents
 import index_tokens
 import measure_entropy
 import merge_counts
-import plot_curves
+import mix_entropy
+import plot_entropy_curves
 import tokenize_shard
 import trace_entropy
 import train_vectors
-import weigh_entropies
 from bimix.errors import InputError
 from bimix.shards import Shard, write_shards
 
@@ -245,7 +245,7 @@ def test_curves_end_at_the_entropies_and_equal_tokens_are_equal(tmp_path):
             assert curve["equal"].sum() == 1
     assert traced.filter(pl.col("equal"))["tokens"].n_unique() == 1
 
-    compare_choices.main(["--entropy", f"{tmp_path}/entropy.csv", "--curves", str(curves), "--out", str(choices)])
+    compare_estimators.main(["--entropy", f"{tmp_path}/entropy.csv", "--curves", str(curves), "--out", str(choices)])
     moved = pl.read_csv(choices)
     assert moved.group_by("measure", "choice").agg(pl.sum("proportion"))["proportion"].to_list() == pytest.approx(
         [1] * 12
@@ -257,7 +257,7 @@ def test_curves_end_at_the_entropies_and_equal_tokens_are_equal(tmp_path):
         "chao_shen": ["--estimator", "chao_shen", "--curves"],
         "equal_tokens": ["--estimator", "nats", "--curves", str(curves)],
     }.items():
-        weigh_entropies.main([*weigh, *arguments])
+        mix_entropy.main([*weigh, *arguments])
         rows = moved.filter(pl.col("measure") == "JE", pl.col("choice") == choice)
         assert json.loads((tmp_path / "je.json").read_text()) == pytest.approx(
             dict(rows.select("domain", "proportion").iter_rows())
@@ -267,5 +267,5 @@ def test_curves_end_at_the_entropies_and_equal_tokens_are_equal(tmp_path):
 
     trace_entropy.main([*trace, "--tokens", "160"])
     assert pl.read_csv(curves)["tokens"].max() == 160
-    plot_curves.main(["--curves", str(curves), "--out", str(tmp_path / "curves.svg")])
+    plot_entropy_curves.main(["--curves", str(curves), "--out", str(tmp_path / "curves.svg")])
     assert "160, which all domains have" in (tmp_path / "curves.svg").read_text()
