@@ -13,7 +13,7 @@ import fit_law
 import plot_laws
 import plot_learning
 import plot_optimum
-import plot_path
+import plot_optimum_by_step
 import plot_predictions
 import plot_proportions
 import predict_losses
@@ -177,11 +177,15 @@ def test_each_point_of_the_path_is_the_optimum_at_its_step(results, tmp_path):
         slopes = alpha * (falling[0] + floor) * own["proportion"].to_numpy() ** -(1 + alpha)
         assert np.ptp(slopes) < 1e-6 * slopes.mean()
     flags = ["--coefficients", f"{results}/bimix.json", "--baseline", "mine", "--baseline-mixture", BASELINE]
-    plot_path.main([*flags, "--path", f"{results}/path.csv", "--step", "4000", "--out", f"{tmp_path}/figure.svg"])
+    plot_optimum_by_step.main(
+        [*flags, "--path", f"{results}/path.csv", "--step", "4000", "--out", f"{tmp_path}/figure.svg"]
+    )
     assert "step 4,000" in texts(tmp_path / "figure.svg")
     table.filter(pl.col("step") == 500).write_csv(tmp_path / "one.csv")
     with pytest.raises(InputError, match="one step only"):
-        plot_path.main([*flags, "--path", f"{tmp_path}/one.csv", "--step", "500", "--out", f"{tmp_path}/none.svg"])
+        plot_optimum_by_step.main(
+            [*flags, "--path", f"{tmp_path}/one.csv", "--step", "500", "--out", f"{tmp_path}/none.svg"]
+        )
 
 
 def test_epochs_bind_more_in_longer_runs(results, tmp_path, capsys):

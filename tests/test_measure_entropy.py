@@ -6,18 +6,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from tiny_run import READING
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-import compare_choices
+import compare_estimators
 import embed_documents
 import index_tokens
 import measure_entropy
 import merge_counts
-import plot_curves
+import mix_entropy
+import plot_entropy_curves
 import tokenize_shard
 import trace_entropy
 import train_vectors
-import weigh_entropies
 from bimix.errors import InputError
 from bimix.shards import Shard, write_shards
 
@@ -69,10 +70,8 @@ class Chain:
                     *(
                         "--sequence-length",
                         str(length),
-                        "--formats",
-                        '{".jsonl": "lines"}',
-                        "--text-field",
-                        "text",
+                        "--reading",
+                        json.dumps(READING),
                         "--domain-field",
                         "null",
                     ),
@@ -81,12 +80,6 @@ class Chain:
                         domain,
                         "--labels",
                         "{}",
-                        "--document-megabytes",
-                        "8",
-                        "--cut-characters",
-                        "null",
-                        "--rejects",
-                        "0",
                     ),
                     *("--validation-share", "0", "--held-out", "--sample-documents", "40", "--threads", "1"),
                     *("--train", str(self.folder / "train" / shard)),
@@ -263,7 +256,7 @@ def test_curves_end_at_the_entropies_and_equal_tokens_are_equal(tmp_path):
             assert curve["equal"].sum() == 1
     assert traced.filter(pl.col("equal"))["tokens"].n_unique() == 1
 
-    compare_choices.main(["--entropy", f"{tmp_path}/entropy.csv", "--curves", str(curves), "--out", str(choices)])
+    compare_estimators.main(["--entropy", f"{tmp_path}/entropy.csv", "--curves", str(curves), "--out", str(choices)])
     moved = pl.read_csv(choices)
     assert moved.group_by("measure", "choice").agg(pl.sum("proportion"))["proportion"].to_list() == pytest.approx(
         [1] * 12
@@ -275,7 +268,7 @@ def test_curves_end_at_the_entropies_and_equal_tokens_are_equal(tmp_path):
         "chao_shen": ["--estimator", "chao_shen", "--curves"],
         "equal_tokens": ["--estimator", "nats", "--curves", str(curves)],
     }.items():
-        weigh_entropies.main([*weigh, *arguments])
+        mix_entropy.main([*weigh, *arguments])
         rows = moved.filter(pl.col("measure") == "JE", pl.col("choice") == choice)
         assert json.loads((tmp_path / "je.json").read_text()) == pytest.approx(
             dict(rows.select("domain", "proportion").iter_rows())
@@ -285,5 +278,5 @@ def test_curves_end_at_the_entropies_and_equal_tokens_are_equal(tmp_path):
 
     trace_entropy.main([*trace, "--tokens", "160"])
     assert pl.read_csv(curves)["tokens"].max() == 160
-    plot_curves.main(["--curves", str(curves), "--out", str(tmp_path / "curves.svg")])
+    plot_entropy_curves.main(["--curves", str(curves), "--out", str(tmp_path / "curves.svg")])
     assert "160, which all domains have" in (tmp_path / "curves.svg").read_text()

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-import copy_mixture
 import gather_mixtures
-import spread_evenly
-import take_column
-import weigh_entropies
-import weigh_tokens
+import mix_baseline
+import mix_entropy
+import mix_given
+import mix_published
+import mix_uniform
 from bimix.errors import InputError
 from bimix.mixtures import check_mixture, softmax
 
@@ -43,7 +43,7 @@ def test_every_published_column_becomes_a_mixture_with_all_its_digits(tmp_path: 
     for column in list(rows[0])[1:]:
         out = tmp_path / f"{column}.json"
         flags = ["--table", str(PUBLISHED / f"{table}.csv"), "--column", column, "--domains", *names, "--out", str(out)]
-        take_column.main(flags)
+        mix_published.main(flags)
         mixture, total = read(out), float(sum(Decimal(row[column]) for row in rows))
         assert sum(mixture.values()) == pytest.approx(1, abs=1e-12)
         assert list(mixture) == sorted(names)
@@ -54,13 +54,13 @@ def test_every_published_column_becomes_a_mixture_with_all_its_digits(tmp_path: 
 def test_an_unknown_column_is_refused(tmp_path: Path) -> None:
     flags = ["--table", str(PUBLISHED / "pile.csv"), "--column", "x", "--domains", "a", "--out", str(tmp_path / "x")]
     with pytest.raises(InputError, match="no column 'x'"):
-        take_column.main(flags)
+        mix_published.main(flags)
 
 
 def test_token_shares_and_equal_shares(tmp_path: Path, corpus: Path) -> None:
-    weigh_tokens.main(["--index", str(corpus / "train.parquet"), "--out", str(tmp_path / "b.json")])
+    mix_baseline.main(["--index", str(corpus / "train.parquet"), "--out", str(tmp_path / "b.json")])
     assert read(tmp_path / "b.json") == pytest.approx({"bees": 0.5, "cats": 0.3, "dogs": 0.2}, abs=1e-15)
-    spread_evenly.main(["--domains", "b (x)", "a", "--out", str(tmp_path / "u.json")])
+    mix_uniform.main(["--domains", "b (x)", "a", "--out", str(tmp_path / "u.json")])
     assert read(tmp_path / "u.json") == {"a": 0.5, "b (x)": 0.5}
 
 
@@ -70,12 +70,12 @@ def test_entropies_become_mixtures(tmp_path: Path) -> None:
     for measure, ratio in (("se", np.e), ("ce", 1.0)):
         flags = ["--entropy", str(tmp_path / "entropy.csv"), "--measure", measure, "--out", str(tmp_path / "m.json")]
         flags += ["--estimator", "nats", "--curves"]
-        weigh_entropies.main(flags)
+        mix_entropy.main(flags)
         mixture = read(tmp_path / "m.json")
         assert mixture["b"] / mixture["a"] == pytest.approx(ratio, rel=1e-12)
     flags[3] = "vne"
     with pytest.raises(InputError, match="no row of the measure VNE"):
-        weigh_entropies.main(flags)
+        mix_entropy.main(flags)
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_a_bad_file_is_refused_and_nothing_is_written(tmp_path: Path, name: str,
     (tmp_path / name).write_text(text)
     flags = ["--mixture", str(tmp_path / name), "--domains", "a", "b", "--out", str(tmp_path / "out.json")]
     with pytest.raises(InputError, match=sentence):
-        copy_mixture.main(flags)
+        mix_given.main(flags)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_own_files_are_completed_and_gathered(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text("domain,proportion\nb,0.25\na,0.75\n")
     flags = ["--mixture", str(tmp_path / "m.csv"), "--domains", "a", "b", "c", "--out", str(tmp_path / "mine.json")]
-    copy_mixture.main(flags)
+    mix_given.main(flags)
     assert read(tmp_path / "mine.json") == {"a": 0.75, "b": 0.25, "c": 0.0}
     out = tmp_path / "group.parquet"
     gather_mixtures.main(["--mixtures", str(tmp_path / "mine.json"), "--names", "mine", "--out", str(out)])

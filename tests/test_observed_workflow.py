@@ -117,7 +117,7 @@ def test_a_mixture_that_bears_a_laws_name_is_its_optimum(workplace: Path) -> Non
     config = yaml.safe_load((workplace / "own.yaml").read_text())
     config["datasets"]["own"]["compare"]["mixtures"].append("bimix")
     (workplace / "own.yaml").write_text(yaml.safe_dump(config))
-    rules = {"m0": "take_mixture", "m4": "take_mixture", "bimix": "optimize_mixture", "transfer": "optimize_mixture"}
+    rules = {"m0": "mix_observed", "m4": "mix_observed", "bimix": "optimize_mixture", "transfer": "optimize_mixture"}
     done = call(workplace, *(f"results/own/mixtures/{name}.json" for name in rules), "-n")
     jobs = r"^rule (\w+):$(?:\n    .*)*?\n    output: results/own/mixtures/(\w+).json$"
     made = {name: rule for rule, name in re.findall(jobs, done.stdout, re.MULTILINE)}
@@ -146,7 +146,7 @@ def test_epochs_need_the_tokens_there_are(workplace: Path) -> None:
 @pytest.mark.slow
 def test_what_there_are_too_few_runs_or_steps_for_is_left_out(workplace: Path) -> None:
     jobs = planned(workplace)
-    assert {"plot_path", "plot_optimum", "estimate_intervals"} <= jobs
+    assert {"plot_optimum_by_step", "plot_optimum", "estimate_intervals"} <= jobs
     assert "plot_learning" not in jobs
     config = yaml.safe_load((workplace / "own.yaml").read_text())
     config["datasets"]["own"]["optimum"]["group"] = "every"
@@ -154,6 +154,6 @@ def test_what_there_are_too_few_runs_or_steps_for_is_left_out(workplace: Path) -
     write_tables(workplace, 7, STEPS[-1:])
     jobs = planned(workplace)
     assert {"plot_learning", "plot_optimum"} <= jobs
-    assert not {"plot_path", "trace_optimum"} & jobs
+    assert not {"plot_optimum_by_step", "trace_optimum"} & jobs
     write_tables(workplace, 2)
     assert not {"estimate_intervals", "plot_optimum"} & planned(workplace)

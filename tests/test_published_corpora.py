@@ -11,6 +11,7 @@ import yaml
 
 import tokenize_shard
 from bimix.documents import Reader
+from bimix.plan.corpora import READING
 from bimix.shards import Shard, write_shards
 from bimix.sources import read_records
 
@@ -56,6 +57,7 @@ def test_every_domain_gets_rows_and_nothing_is_lost(tmp_path, dataset, folder, d
         with smart_open.open(files[-1], "wb") as file:
             file.writelines(json.dumps(record).encode() + b"\n" for record in records[part::3])
     (tmp_path / "shards.jsonl").write_text(write_shards([Shard("s", "hash", None, tuple(files))]))
+    read = {key: corpus[key] for key in READING}
     flags = {
         "shards": tmp_path / "shards.jsonl",
         "shard": "s",
@@ -63,13 +65,9 @@ def test_every_domain_gets_rows_and_nothing_is_lost(tmp_path, dataset, folder, d
         "backend": "tokenizers",
         "end-of-text": "<|endoftext|>",
         "sequence-length": LENGTH,
-        "formats": json.dumps(corpus["formats"]),
-        "text-field": corpus["text_field"],
+        "reading": json.dumps(read | {"cut_characters": 2000, "rejects": 0.05}),
         "domain-field": json.dumps(corpus["domain_field"]),
         "labels": json.dumps(corpus["labels"]),
-        "document-megabytes": corpus["document_megabytes"],
-        "cut-characters": "2000",
-        "rejects": "0.05",
         "validation-share": "0.3",
         "sample-documents": "3",
         "threads": "1",

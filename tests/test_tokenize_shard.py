@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 import smart_open
+from tiny_run import READING
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import draw_validation
@@ -26,7 +27,6 @@ from bimix.errors import InputError
 from bimix.shards import Shard, write_shards
 
 END = "<|endoftext|>"
-FORMATS = '{".jsonl": "lines", ".parquet": "parquet", ".txt": "text"}'
 LABELS = {"Gutenberg (PG-19)": "Gutenberg_(PG-19)", "b.v2": "b.v2", "c": "c"}
 NEOX = Path(__file__).parents[1].parent / "shared" / "data" / "tokenizer" / "20B_tokenizer.json"
 
@@ -36,6 +36,11 @@ def write_records(path: Path, records: list[dict], end: str = "\n") -> Path:
         for record in records:
             file.write(json.dumps(record).encode() + end.encode())
     return path
+
+
+def reading(**changes: object) -> str:
+    """How raw files are read, but for some settings."""
+    return json.dumps(READING | changes)
 
 
 def list_shard(folder: Path, files: list[Path], split: str, domain: str | None) -> Path:
@@ -57,18 +62,10 @@ def tokenizer(tmp_path_factory):
             *(
                 "--shards",
                 str(shards),
-                "--formats",
-                FORMATS,
-                "--text-field",
-                "text",
-                "--document-megabytes",
-                "8",
-                "--cut-characters",
-                "null",
+                "--reading",
+                json.dumps(READING),
             ),
             *(
-                "--rejects",
-                "0",
                 "--validation-share",
                 "0",
                 "--held-out",
@@ -105,14 +102,10 @@ def flags(
         "backend": "tokenizers",
         "end-of-text": END,
         "sequence-length": "16",
-        "formats": FORMATS,
-        "text-field": "text",
+        "reading": json.dumps(READING),
         "domain-field": '"meta.set"',
         "domains": list(LABELS),
         "labels": json.dumps({"Gutenberg (PG-19)": "Gutenberg_(PG-19)"}),
-        "document-megabytes": "8",
-        "cut-characters": "null",
-        "rejects": "0",
         "validation-share": "0.3",
         "held-out": [],
         "sample-documents": "5",
@@ -156,7 +149,7 @@ def test_nothing_is_lost(tmp_path, tokenizer, suffix, end, cut):
     records = good + bad
     generator.shuffle(records)
     files = [write_records(tmp_path / f"raw{part}.jsonl{suffix}", records[part::2], end) for part in range(2)]
-    reports = tokenize(tmp_path, files, tokenizer, **{"cut-characters": json.dumps(cut), "rejects": "0.5"})
+    reports = tokenize(tmp_path, files, tokenizer, reading=reading(cut_characters=cut, rejects=0.5))
 
     streams: dict[tuple[str, str], list[str]] = {}
     names = {label: domain for domain, label in LABELS.items()}
@@ -220,16 +213,8 @@ def test_documents_of_validation_files_are_left_out_of_training(tmp_path, tokeni
     inner = write_records(tmp_path / "val.jsonl", [{"text": text} for text in texts[::3]])
     hash_validation.main(
         [
-            *("--shards", str(list_shard(tmp_path, [inner], "validation", None)), "--formats", FORMATS),
+            *("--shards", str(list_shard(tmp_path, [inner], "validation", None)), "--reading", json.dumps(READING)),
             *(
-                "--text-field",
-                "text",
-                "--document-megabytes",
-                "8",
-                "--cut-characters",
-                "null",
-                "--rejects",
-                "0",
                 "--out",
                 str(tmp_path / "hashes"),
             ),
@@ -248,7 +233,7 @@ def draw(
 ) -> dict[str, set[str]]:
     draw_validation.main(
         [
-            *("--shards", str(shards), "--tokenizer", str(tokenizer), "--formats", FORMATS, "--text-field", "text"),
+            *("--shards", str(shards), "--tokenizer", str(tokenizer), "--reading", json.dumps(READING)),
             *(
                 "--domain-field",
                 domain_field,
@@ -257,12 +242,8 @@ def draw(
                 "c",
                 "--labels",
                 "{}",
-                "--document-megabytes",
-                "8",
-                "--cut-characters",
-                "null",
             ),
-            *("--rejects", "0", "--tokens", str(tokens), "--share", str(share), "--out", str(folder / "held_out")),
+            *("--tokens", str(tokens), "--share", str(share), "--out", str(folder / "held_out")),
         ]
     )
     return {
@@ -458,9 +439,11 @@ def test_a_killed_job_leaves_no_output_and_the_next_one_no_trace(tmp_path, token
 def test_too_many_rejects_leave_nothing(tmp_path, tokenizer):
     file = write_records(tmp_path / "raw.jsonl", [{"text": "x", "meta": {"set": "c"}}, {"text": "x"}])
     with pytest.raises(InputError, match=r"1 of 2 records were rejected.*raw\.jsonl:2"):
-        tokenize(tmp_path, [file], tokenizer, rejects="0.4")
+        tokenize(tmp_path, [file], tokenizer, reading=reading(rejects=0.4))
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name not in (file.name, "shards.jsonl")]
-    assert tokenize(tmp_path, [file], tokenizer, rejects="0.5")["train"]["records"]["rejected"] == {"missing field": 1}
+    assert tokenize(tmp_path, [file], tokenizer, reading=reading(rejects=0.5))["train"]["records"]["rejected"] == {
+        "missing field": 1
+    }
 
 
 def test_wrong_settings_are_told(tmp_path, tokenizer):

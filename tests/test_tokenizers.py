@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tiny_run import READING
 from tokenizers import Tokenizer
 
 import fetch_tokenizer
@@ -24,16 +25,8 @@ def train(tmp_path, texts, vocabulary="300", share="1", threads="1"):
             *(
                 "--shards",
                 str(shards),
-                "--formats",
-                '{".jsonl": "lines"}',
-                "--text-field",
-                "text",
-                "--document-megabytes",
-                "8",
-                "--cut-characters",
-                "null",
-                "--rejects",
-                "0",
+                "--reading",
+                json.dumps(READING),
             ),
             *(
                 "--validation-share",

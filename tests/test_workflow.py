@@ -79,7 +79,7 @@ def test_everything_for_the_demo_is_planned(workplace: Path) -> None:
 def test_doremi_and_doge_are_mixtures_like_any_other(workplace: Path) -> None:
     changed(workplace, lambda config: config["datasets"]["demo"]["groups"].update(rivals=["doremi", "doge"]))
     jobs = planned(workplace, "results/demo/losses/tiny/rivals.parquet")
-    assert (jobs["train_doremi"], jobs["train_doge"], jobs["take_weights"]) == (1, 1, 2)
+    assert (jobs["train_doremi"], jobs["train_doge"], jobs["mix_reweighted"]) == (1, 1, 2)
     assert jobs["pretrain_model"] == 3  # DoReMi's reference, and one on each mixture
 
 
@@ -179,7 +179,7 @@ def test_questions_are_asked_where_a_dataset_has_tasks(workplace: Path) -> None:
     changed(workplace, from_the_hub)
     jobs = planned(workplace)
     assert (jobs["score_answers"], jobs["compare_answers"], jobs["plot_answers"]) == (4, 1, 1)
-    assert "write_copies" not in jobs
+    assert "generate_copies" not in jobs
     assert jobs["pretrain_model"] == 12  # bimix and transfer on the tiny model, too
     assert planned(workplace, "results/demo/plan.csv")["plan_runs"] == 1
     changed(workplace, lambda config: config["datasets"]["demo"].pop("downstream"))
@@ -230,6 +230,16 @@ def test_a_mixture_pays_for_the_mixtures_that_it_was_found_with(workplace: Path)
     assert searches["regmix"] == searches["transfer_swarm"] == ["results/demo/swarm/tiny/runs.parquet"]
 
 
+def test_methods_have_a_price_without_reweighting(workplace: Path) -> None:
+    def plain(config):
+        config["datasets"]["demo"]["methods"] = ["baseline", "bimix"]
+        del config["datasets"]["demo"]["reweighting"]
+
+    changed(workplace, plain)
+    jobs = planned(workplace, "results/demo/tables/methods.csv")
+    assert jobs["price_methods"] == 1 and jobs["pretrain_model"] == 6 and "train_doremi" not in jobs
+
+
 FAKE_APPTAINER = """#!/bin/bash
 [ "$1" = --version ] && { echo "apptainer version 1.3.4"; exit; }
 printf '%s\\n' "$@" >> "$APPTAINER_CALLS"
@@ -251,7 +261,7 @@ def test_jobs_run_in_the_container_that_the_config_names(workplace: Path, monkey
     assert (workplace / "results/demo/mixtures/uniform.json").exists()
     calls = (workplace / "calls").read_text()
     assert "image.sif" in calls
-    assert "spread_evenly.py" in calls
+    assert "mix_uniform.py" in calls
 
 
 def mine(folder: Path, **corpus: object) -> None:

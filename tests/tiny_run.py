@@ -1,4 +1,4 @@
-"""A model and a recipe so small that a run of them takes a second, for the tests that train in real processes."""
+"""A model and a recipe so small that a run of them takes a second, and how the tests read their raw files."""
 
 SHAPE = {"layers": 1, "width": 16, "heads": 2}
 RECIPE = {
@@ -17,4 +17,11 @@ RECIPE = {
     "max_gradient_norm": 1.0,
     "precision": "no",
     "seed": 1,
+}
+READING = {
+    "formats": {".jsonl": "lines", ".parquet": "parquet", ".txt": "text"},
+    "text_field": "text",
+    "document_megabytes": 8,
+    "cut_characters": None,
+    "rejects": 0.0,
 }

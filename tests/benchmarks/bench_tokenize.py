@@ -29,6 +29,14 @@ from tokenizers import Tokenizer
 from bimix.ngrams import NgramCounter
 from bimix.shards import Shard, write_shards
 
+READING = {
+    "formats": {".jsonl": "lines"},
+    "text_field": "text",
+    "document_megabytes": 8,
+    "cut_characters": None,
+    "rejects": 0.0,
+}
+
 SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
 LENGTH = 1024
 
@@ -190,15 +198,9 @@ def time_script(
     shards.write_text(write_shards([Shard("all", "train", "all", tuple(files))]))
     arguments = [
         *("--shards", str(shards), "--shard", "all", "--tokenizer", str(tokenizer), "--backend", backend),
-        *("--end-of-text", "<|endoftext|>", "--sequence-length", str(LENGTH), "--formats", '{".jsonl": "lines"}'),
-        *("--text-field", "text", "--domain-field", "null", "--domains", "all", "--labels", "{}"),
+        *("--end-of-text", "<|endoftext|>", "--sequence-length", str(LENGTH), "--reading", json.dumps(READING)),
+        *("--domain-field", "null", "--domains", "all", "--labels", "{}"),
         *(
-            "--document-megabytes",
-            "8",
-            "--cut-characters",
-            "null",
-            "--rejects",
-            "0",
             "--validation-share",
             "0",
             "--held-out",

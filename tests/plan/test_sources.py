@@ -57,15 +57,15 @@ def config() -> dict:
 @pytest.mark.parametrize(
     ("mixture", "rule"),
     [
-        ("baseline", "weigh_tokens"),
-        ("uniform", "spread_evenly"),
-        ("vne", "weigh_entropies"),
-        ("mine", "copy_mixture"),
-        ("published_doremi", "take_column"),
-        ("swarm_0002", "take_swarm_mixture"),
-        ("doremi", "take_weights"),
-        ("doremi_round2", "take_weights"),
-        ("doge", "take_weights"),
+        ("baseline", "mix_baseline"),
+        ("uniform", "mix_uniform"),
+        ("vne", "mix_entropy"),
+        ("mine", "mix_given"),
+        ("published_doremi", "mix_published"),
+        ("swarm_0002", "mix_swarm"),
+        ("doremi", "mix_reweighted"),
+        ("doremi_round2", "mix_reweighted"),
+        ("doge", "mix_reweighted"),
         *((law, "optimize_mixture") for law in LAWS),
         *((f"{law}_swarm", "optimize_mixture") for law in LAWS),
     ],
@@ -77,7 +77,7 @@ def test_every_mixture_has_its_rule(config: dict, mixture: str, rule: str) -> No
 
 
 def test_observed_mixtures_are_taken_but_for_optima(config: dict) -> None:
-    assert source_of(config, "seen", "baseline").rule == source_of(config, "seen", "m7").rule == "take_mixture"
+    assert source_of(config, "seen", "baseline").rule == source_of(config, "seen", "m7").rule == "mix_observed"
     assert source_of(config, "seen", "bimix").fit == Fit("observed", "bimix", "all", 9)
     assert observed_names(config) == ["m0", "m1", "m2"]
 

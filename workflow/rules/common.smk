@@ -25,25 +25,27 @@ def shards(dataset):
 
 def moved(dataset):
     """A function of a round of DoReMi: its largest move, once that has run; Snakemake plans again after it."""
-    run = functools.partial(checkpoints.train_doremi.get, dataset=dataset)
-    model = config["datasets"][dataset]["reweighting"]["model"]
-    return lambda number: json.loads(Path(run(model=model, round=number).output.report).read_text())["moved"]
+
+    def largest(number):
+        model = config["datasets"][dataset]["reweighting"]["model"]
+        run = checkpoints.train_doremi.get(dataset=dataset, model=model, round=number)
+        return json.loads(Path(run.output.report).read_text())["moved"]
+
+    return largest
 
 
-def planned(function, **settings):
+def planned(function):
     """A function of the wildcards: what `function` of bimix.plan gives for them.
 
-    Its parameters are wildcards by their names, entries of `settings`, `config`, or of the dataset its `shards` or what
-    DoReMi's rounds `moved`.
+    Its parameters are wildcards by their names, `config`, and of the dataset its `shards` or what DoReMi's rounds `moved`.
     """
-    names = inspect.signature(function).parameters.keys() - settings.keys()
+    names = inspect.signature(function).parameters
     given = {"config": lambda _: config, "shards": shards, "moved": moved}
 
     def find(wildcards):
         dataset = wildcards.get("dataset")
         try:
-            values = {name: given[name](dataset) if name in given else wildcards[name] for name in names}
-            return function(**values, **settings)
+            return function(**{name: given[name](dataset) if name in given else wildcards[name] for name in names})
         except InputError as error:
             end_planning(error)
 

@@ -49,11 +49,7 @@ rule train_tokenizer:
     params:
         shards="results/{dataset}/shards.jsonl",
         files=planned(corpora.training_digest),
-        formats=as_json("datasets/{dataset}/corpus/formats"),
-        text_field=setting("corpus/text_field"),
-        document_megabytes=setting("corpus/document_megabytes"),
-        cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
-        rejects=setting("corpus/rejects"),
+        reading=as_json(planned(corpora.reading)),
         validation_share=setting("corpus/validation/share", 0),
         share=setting("tokenizer/train/share"),
         vocabulary=setting("tokenizer/train/vocabulary"),
@@ -62,11 +58,7 @@ rule train_tokenizer:
         r"""
         python workflow/scripts/train_tokenizer.py \
             --shards {params.shards:q} \
-            --formats {params.formats:q} \
-            --text-field {params.text_field:q} \
-            --document-megabytes {params.document_megabytes:q} \
-            --cut-characters {params.cut_characters:q} \
-            --rejects {params.rejects:q} \
+            --reading {params.reading:q} \
             --validation-share {params.validation_share:q} \
             --held-out {input.held_out:q} \
             --share {params.share:q} \
@@ -117,14 +109,10 @@ rule draw_validation:
     params:
         shards="results/{dataset}/shards.jsonl",
         files=planned(corpora.training_digest),
-        formats=as_json("datasets/{dataset}/corpus/formats"),
-        text_field=setting("corpus/text_field"),
+        reading=as_json(planned(corpora.reading)),
         domain_field=as_json("datasets/{dataset}/corpus/domain_field"),
         domains=setting("domains"),
         labels=as_json("datasets/{dataset}/corpus/labels"),
-        document_megabytes=setting("corpus/document_megabytes"),
-        cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
-        rejects=setting("corpus/rejects"),
         tokens=setting("corpus/validation/tokens"),
         share=setting("corpus/validation/share"),
     shell:
@@ -132,14 +120,10 @@ rule draw_validation:
         python workflow/scripts/draw_validation.py \
             --shards {params.shards:q} \
             --tokenizer {input.tokenizer:q} \
-            --formats {params.formats:q} \
-            --text-field {params.text_field:q} \
+            --reading {params.reading:q} \
             --domain-field {params.domain_field:q} \
             --domains {params.domains:q} \
             --labels {params.labels:q} \
-            --document-megabytes {params.document_megabytes:q} \
-            --cut-characters {params.cut_characters:q} \
-            --rejects {params.rejects:q} \
             --tokens {params.tokens:q} \
             --share {params.share:q} \
             --out {output:q} \
@@ -162,20 +146,12 @@ rule hash_validation:
     params:
         shards="results/{dataset}/shards.jsonl",
         files=planned(corpora.validation_digest),
-        formats=as_json("datasets/{dataset}/corpus/formats"),
-        text_field=setting("corpus/text_field"),
-        document_megabytes=setting("corpus/document_megabytes"),
-        cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
-        rejects=setting("corpus/rejects"),
+        reading=as_json(planned(corpora.reading)),
     shell:
         r"""
         python workflow/scripts/hash_validation.py \
             --shards {params.shards:q} \
-            --formats {params.formats:q} \
-            --text-field {params.text_field:q} \
-            --document-megabytes {params.document_megabytes:q} \
-            --cut-characters {params.cut_characters:q} \
-            --rejects {params.rejects:q} \
+            --reading {params.reading:q} \
             --out {output:q} \
             2>{log:q}
         """
@@ -202,14 +178,10 @@ rule tokenize_shard:
     params:
         end_of_text=setting("tokenizer/end_of_text"),
         sequence_length=setting("sequence_length"),
-        formats=as_json("datasets/{dataset}/corpus/formats"),
-        text_field=setting("corpus/text_field"),
+        reading=as_json(planned(corpora.reading)),
         domain_field=as_json("datasets/{dataset}/corpus/domain_field"),
         domains=planned(corpora.shard_domains),
         labels=as_json("datasets/{dataset}/corpus/labels"),
-        document_megabytes=setting("corpus/document_megabytes"),
-        cut_characters=as_json("datasets/{dataset}/corpus/cut_characters"),
-        rejects=setting("corpus/rejects"),
         shards="results/{dataset}/shards.jsonl",
         shard=planned(corpora.shard_settings),
         validation_share=setting("corpus/validation/share", 0),
@@ -223,14 +195,10 @@ rule tokenize_shard:
             --backend {resources.backend} \
             --end-of-text {params.end_of_text:q} \
             --sequence-length {params.sequence_length:q} \
-            --formats {params.formats:q} \
-            --text-field {params.text_field:q} \
+            --reading {params.reading:q} \
             --domain-field {params.domain_field:q} \
             --domains {params.domains:q} \
             --labels {params.labels:q} \
-            --document-megabytes {params.document_megabytes:q} \
-            --cut-characters {params.cut_characters:q} \
-            --rejects {params.rejects:q} \
             --validation-share {params.validation_share:q} \
             --held-out {input.held_out:q} \
             --sample-documents {params.sample_documents:q} \

@@ -4,14 +4,14 @@
 # training puts them while it passes; a run that ended before they were asked for is not trained again.
 
 
-rule write_copies:
+rule generate_copies:
     """A task that every model could answer which has learned to copy: words to be said again, drawn from a seed."""
     input:
-        script="workflow/scripts/write_copies.py",
+        script="workflow/scripts/generate_copies.py",
     output:
         questions="results/{dataset}/downstream/tasks/{task}.jsonl",
     log:
-        "results/{dataset}/logs/write_copies/{task}.log",
+        "results/{dataset}/logs/generate_copies/{task}.log",
     wildcard_constraints:
         dataset=datasets_with("downstream"),
     conda:
@@ -22,7 +22,7 @@ rule write_copies:
         seed=setting("downstream/tasks/{task}/generate/seed"),
     shell:
         r"""
-        python workflow/scripts/write_copies.py \
+        python workflow/scripts/generate_copies.py \
             --items {params.questions} \
             --words {params.words} \
             --seed {params.seed} \

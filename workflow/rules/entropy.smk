@@ -140,21 +140,21 @@ rule trace_entropy:
         """
 
 
-rule compare_choices:
+rule compare_estimators:
     """How much each choice of an entropy estimate moves the mixtures."""
     input:
-        script="workflow/scripts/compare_choices.py",
+        script="workflow/scripts/compare_estimators.py",
         entropy="results/{dataset}/entropy.csv",
         curves="results/{dataset}/entropy_curves.csv",
     output:
         "results/{dataset}/tables/entropy_choices.csv",
     log:
-        "results/{dataset}/logs/compare_choices.log",
+        "results/{dataset}/logs/compare_estimators.log",
     conda:
         "../../envs/analysis.yaml"
     shell:
         r"""
-        python workflow/scripts/compare_choices.py \
+        python workflow/scripts/compare_estimators.py \
             --entropy {input.entropy:q} \
             --curves {input.curves:q} \
             --out {output:q} \
@@ -183,23 +183,23 @@ rule plot_entropy:
         """
 
 
-rule plot_curves:
+rule plot_entropy_curves:
     """Entropies of the domains against the tokens they are estimated from."""
     input:
         curves="results/{dataset}/entropy_curves.csv",
         module="workflow/scripts/bimix/figures.py",
-        script="workflow/scripts/plot_curves.py",
+        script="workflow/scripts/plot_entropy_curves.py",
     output:
         figure=shown(
             "results/{dataset}/figures/entropy_curves.svg", "curves", "2 Mixtures", "Entropy against tokens seen"
         ),
     log:
-        "results/{dataset}/logs/plot_curves.log",
+        "results/{dataset}/logs/plot_entropy_curves.log",
     conda:
         "../../envs/analysis.yaml"
     shell:
         r"""
-        python workflow/scripts/plot_curves.py \
+        python workflow/scripts/plot_entropy_curves.py \
             --curves {input.curves:q} \
             --out {output.figure:q} \
             2>{log:q}

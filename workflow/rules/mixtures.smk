@@ -5,33 +5,33 @@
 # a comment must not train a model again.
 
 
-rule weigh_tokens:
+rule mix_baseline:
     """Baseline: each domain's share of the tokens (paper Sec. 4, Candidate Mixtures)."""
     input:
         index="results/{dataset}/tokens/train.parquet",
     output:
         mixture="results/{dataset}/mixtures/baseline.json",
     log:
-        "results/{dataset}/logs/weigh_tokens/baseline.log",
+        "results/{dataset}/logs/mix_baseline/baseline.log",
     wildcard_constraints:
         dataset=datasets_with("corpus"),
     conda:
         "../../envs/analysis.yaml"
     shell:
         r"""
-        python workflow/scripts/weigh_tokens.py \
+        python workflow/scripts/mix_baseline.py \
             --index {input.index:q} \
             --out {output.mixture:q} \
             2>{log:q}
         """
 
 
-rule spread_evenly:
+rule mix_uniform:
     """Uniform: the same proportion for every domain."""
     output:
         mixture="results/{dataset}/mixtures/uniform.json",
     log:
-        "results/{dataset}/logs/spread_evenly/uniform.log",
+        "results/{dataset}/logs/mix_uniform/uniform.log",
     wildcard_constraints:
         dataset=datasets_with("corpus"),
     conda:
@@ -40,14 +40,14 @@ rule spread_evenly:
         domains=setting("domains"),
     shell:
         r"""
-        python workflow/scripts/spread_evenly.py \
+        python workflow/scripts/mix_uniform.py \
             --domains {params.domains:q} \
             --out {output.mixture:q} \
             2>{log:q}
         """
 
 
-rule weigh_entropies:
+rule mix_entropy:
     """Softmax of one entropy measure over the domains (paper Sec. 4, Candidate Mixtures)."""
     input:
         entropy="results/{dataset}/entropy.csv",
@@ -58,7 +58,7 @@ rule weigh_entropies:
     output:
         mixture="results/{dataset}/mixtures/{measure}.json",
     log:
-        "results/{dataset}/logs/weigh_entropies/{measure}.log",
+        "results/{dataset}/logs/mix_entropy/{measure}.log",
     wildcard_constraints:
         dataset=datasets_with("corpus"),
     conda:
@@ -67,7 +67,7 @@ rule weigh_entropies:
         estimator=setting("entropy/estimator"),
     shell:
         r"""
-        python workflow/scripts/weigh_entropies.py \
+        python workflow/scripts/mix_entropy.py \
             --entropy {input.entropy:q} \
             --measure {wildcards.measure:q} \
             --estimator {params.estimator:q} \
@@ -77,14 +77,14 @@ rule weigh_entropies:
         """
 
 
-rule take_column:
+rule mix_published:
     """One column of a published table of mixtures, scaled to sum to one."""
     input:
         table=lambda wildcards: config["mixtures"]["published"][setting("published")(wildcards)],
     output:
         mixture="results/{dataset}/mixtures/published_{column}.json",
     log:
-        "results/{dataset}/logs/take_column/{column}.log",
+        "results/{dataset}/logs/mix_published/{column}.log",
     wildcard_constraints:
         dataset=datasets_with("corpus"),
     conda:
@@ -93,7 +93,7 @@ rule take_column:
         domains=setting("domains"),
     shell:
         r"""
-        python workflow/scripts/take_column.py \
+        python workflow/scripts/mix_published.py \
             --table {input.table:q} \
             --column {wildcards.column:q} \
             --domains {params.domains:q} \
@@ -102,14 +102,14 @@ rule take_column:
         """
 
 
-rule copy_mixture:
+rule mix_given:
     """A mixture file of the user's own, checked against the dataset's domains."""
     input:
         mixture=setting("mixture_files/{own}"),
     output:
         mixture="results/{dataset}/mixtures/{own}.json",
     log:
-        "results/{dataset}/logs/copy_mixture/{own}.log",
+        "results/{dataset}/logs/mix_given/{own}.log",
     wildcard_constraints:
         dataset=datasets_with("corpus"),
     conda:
@@ -118,7 +118,7 @@ rule copy_mixture:
         domains=setting("domains"),
     shell:
         r"""
-        python workflow/scripts/copy_mixture.py \
+        python workflow/scripts/mix_given.py \
             --mixture {input.mixture:q} \
             --domains {params.domains:q} \
             --out {output.mixture:q} \

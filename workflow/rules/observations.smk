@@ -31,15 +31,15 @@ rule take_observations:
         """
 
 
-rule take_mixture:
+rule mix_observed:
     """One mixture of the observed ones."""
     input:
         mixtures=setting("observations/mixtures"),
-        script="workflow/scripts/take_mixture.py",
+        script="workflow/scripts/mix_observed.py",
     output:
         mixture="results/{dataset}/mixtures/{mixture}.json",
     log:
-        "results/{dataset}/logs/take_mixture/{mixture}.log",
+        "results/{dataset}/logs/mix_observed/{mixture}.log",
     wildcard_constraints:
         dataset=datasets_with("observations"),
         mixture=one_of(sources.observed_names(config)),
@@ -47,7 +47,7 @@ rule take_mixture:
         "../../envs/analysis.yaml"
     shell:
         r"""
-        python workflow/scripts/take_mixture.py \
+        python workflow/scripts/mix_observed.py \
             --mixtures {input.mixtures:q} \
             --name {wildcards.mixture:q} \
             --out {output.mixture:q} \

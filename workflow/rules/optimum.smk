@@ -163,14 +163,14 @@ rule plot_optimum:
         """
 
 
-rule plot_path:
+rule plot_optimum_by_step:
     """How the optimum moves with the training steps."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         module="workflow/scripts/bimix/figures.py",
-        script="workflow/scripts/plot_path.py",
+        script="workflow/scripts/plot_optimum_by_step.py",
     output:
         figure=shown(
             "results/{dataset}/figures/path_{model}_{law}_{group}.svg",
@@ -179,7 +179,7 @@ rule plot_path:
             "The optimum by step: {model}, {law}, {group}",
         ),
     log:
-        "results/{dataset}/logs/plot_path/{model}_{law}_{group}.log",
+        "results/{dataset}/logs/plot_optimum_by_step/{model}_{law}_{group}.log",
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -187,7 +187,7 @@ rule plot_path:
         step=setting("optimum/step"),
     shell:
         r"""
-        python workflow/scripts/plot_path.py \
+        python workflow/scripts/plot_optimum_by_step.py \
             --coefficients {input.coefficients:q} \
             --path {input.path:q} \
             --baseline {params.baseline:q} \

@@ -142,14 +142,14 @@ rule train_doge:
         """
 
 
-rule take_weights:
+rule mix_reweighted:
     """The mixture of a method that reweighs, or of one round of DoReMi, among the others."""
     input:
         mixture=planned(sources.reweighted_mixture),
     output:
         mixture="results/{dataset}/mixtures/{reweighted}.json",
     log:
-        "results/{dataset}/logs/take_weights/{reweighted}.log",
+        "results/{dataset}/logs/mix_reweighted/{reweighted}.log",
     wildcard_constraints:
         dataset=datasets_with("reweighting"),
     conda:
@@ -158,7 +158,7 @@ rule take_weights:
         domains=setting("domains"),
     shell:
         r"""
-        python workflow/scripts/take_weights.py \
+        python workflow/scripts/mix_reweighted.py \
             --mixture {input.mixture:q} \
             --domains {params.domains:q} \
             --out {output.mixture:q} \

@@ -30,7 +30,7 @@ rule sample_mixtures:
         """
 
 
-use rule take_mixture as take_swarm_mixture with:
+use rule mix_observed as mix_swarm with:
     # one of the swarm's mixtures, for a run of it alone
     input:
         mixtures="results/{dataset}/mixtures/groups/swarm.parquet",

@@ -13,25 +13,20 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from bimix.documents import Reader, hash_text, is_within
+from bimix.documents import hash_text, is_within
 from bimix.errors import InputError, run
 from bimix.outputs import replacing_folder
+from bimix.reading import reading_parser
 from bimix.shards import Shard, read_shards
-from bimix.sources import read_records, write_field
+from bimix.sources import write_field
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
+    parser = reading_parser(__doc__)
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
-    parser.add_argument("--formats", type=json.loads, required=True, help="{ending: lines, parquet or text}, JSON")
-    parser.add_argument("--text-field", required=True, help="dotted name of the field that holds the text")
     parser.add_argument("--domain-field", type=json.loads, required=True, help="dotted name, JSON; null: by file")
     parser.add_argument("--domains", nargs="+", required=True, help="domains of the dataset")
     parser.add_argument("--labels", type=json.loads, required=True, help="{domain: value of its field}, JSON")
-    parser.add_argument("--document-megabytes", type=float, required=True, help="a longer record is rejected")
-    parser.add_argument("--cut-characters", type=json.loads, required=True, help="longest document; null: no cutting")
-    parser.add_argument("--rejects", type=float, required=True, help="share of records that may be rejected")
     parser.add_argument("--tokens", type=int, required=True, help="tokens to draw of each domain, or a little more")
     parser.add_argument("--share", type=float, required=True, help="share of the documents that may be drawn, by hash")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
@@ -53,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
             if is_within(key[:8], options.share) and missing[domain] > 0 and key not in seen:
                 seen.add(key)
                 missing[domain] -= len(tokenizer.encode(text, add_special_tokens=False)) + 1
-                print(json.dumps(write_field(options.text_field, text), ensure_ascii=False), file=files[domain])
+                print(json.dumps(write_field(options.reading.text_field, text), ensure_ascii=False), file=files[domain])
         for domain, tokens in missing.items():
             if tokens > 0:
                 raise InputError(
@@ -72,9 +67,8 @@ def read_documents(
             continue
         field = None if domain else options.domain_field
         own = {options.labels.get(name, name): name for name in ([domain] if domain else options.domains)}
-        reader = Reader(options.text_field, field, own, options.cut_characters, options.rejects)
-        longest = int(options.document_megabytes * 10**6)
-        for document in reader.read(read_records(path, options.formats, options.text_field, field, longest), path):
+        reader = options.reading.reader(field, own)
+        for document in options.reading.documents(path, reader):
             yield document
             if max(missing[name] for name in own.values()) <= 0:
                 break

@@ -5,7 +5,6 @@ little-endian ids), {domain}.unigrams.parquet (token, n), {domain}.bigrams.parqu
 {domain}.sample.jsonl (the texts of smallest hash) and report.json (what came in, was kept, rejected, dropped)
 """
 
-import argparse
 import hashlib
 import json
 import os
@@ -26,10 +25,10 @@ from bimix.encoders import BACKENDS, Encoder
 from bimix.errors import InputError, run
 from bimix.ngrams import NgramCounter, add_up
 from bimix.outputs import replacing_folder, write_json, write_pieces
+from bimix.reading import Reading, reading_parser
 from bimix.rows import Packer, id_type
 from bimix.samples import Smallest
 from bimix.shards import read_shards
-from bimix.sources import read_records
 
 BATCH_CHARACTERS = 2**20  # texts encoded together: enough for all threads, some 100 MB of encodings at most
 MOST_PAIRS = 2**23  # distinct pairs in memory, of all domains together; some 50 bytes each while they are merged
@@ -38,15 +37,12 @@ Document = tuple[str, str, str, bytes]  # split, domain, text, hash
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
+    parser = reading_parser(__doc__)
     parser.add_argument("--shard", required=True, help="name of the shard to read")
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
     parser.add_argument("--backend", choices=BACKENDS, required=True, help="what encodes; the ids are the same")
     parser.add_argument("--end-of-text", required=True, help="token that is put after each document")
     parser.add_argument("--sequence-length", type=int, required=True, help="tokens in a row")
-    parser.add_argument("--formats", type=json.loads, required=True, help="{ending: lines, parquet or text}, JSON")
-    parser.add_argument("--text-field", required=True, help="dotted name of the field that holds the text")
     parser.add_argument(
         "--domain-field", type=json.loads, required=True, help="dotted name, JSON; null: one domain only"
     )
@@ -54,9 +50,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--labels", type=json.loads, required=True, help="{domain: value of its field}, where it differs"
     )
-    parser.add_argument("--document-megabytes", type=float, required=True, help="a longer record is rejected")
-    parser.add_argument("--cut-characters", type=json.loads, required=True, help="longest document; null: no cutting")
-    parser.add_argument("--rejects", type=float, required=True, help="share of records that may be rejected")
     parser.add_argument("--validation-share", type=float, required=True, help="share held out of a shard split by hash")
     parser.add_argument(
         "--held-out", type=Path, nargs="*", required=True, help="hashes of documents that are left out of training"
@@ -84,15 +77,14 @@ def main(argv: list[str] | None = None) -> None:
     encoder = Encoder(options.backend, definition, special)
     end = np.array([end], dtype=np.uint32)
 
-    longest = int(options.document_megabytes * 10**6)
-    reader = Reader(options.text_field, domain_field, domains, options.cut_characters, options.rejects)
+    reader = options.reading.reader(domain_field, domains)
     with ExitStack() as stack:
         folders = {split: stack.enter_context(replacing_folder(getattr(options, split))) for split in SPLITS}
         writer = stack.enter_context(ThreadPoolExecutor(max_workers=1))
         streams: dict[tuple[str, str], Stream] = {}
         progress = Progress()
         held_out = HeldOut(split_hashes(b"".join(path.read_bytes() for path in options.held_out)))
-        documents = held_out.leave_out(read_documents(reader, shard.files, options.formats, longest, share))
+        documents = held_out.leave_out(read_documents(options.reading, reader, shard.files, share))
         writing: Future[None] | None = None
         for batch, encoded in encode_ahead(encoder, batches(documents)):
             for (split, domain, text, key), ids in zip(batch, encoded, strict=True):
@@ -143,13 +135,10 @@ def load_tokenizer(path: Path, end_of_text: str) -> tuple[str, int, int, list[st
     return json.dumps(definition), end, max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1, special
 
 
-def read_documents(
-    reader: Reader, files: Iterable[str], formats: dict[str, str], longest: int, share: float
-) -> Iterator[Document]:
+def read_documents(reading: Reading, reader: Reader, files: Iterable[str], share: float) -> Iterator[Document]:
     """Split, domain, text and hash of each document of the files."""
     for name in files:
-        records = read_records(name, formats, reader.text_field, reader.domain_field, longest)
-        for text, domain in reader.read(records, name):
+        for text, domain in reading.documents(name, reader):
             key = hash_text(text)
             yield "validation" if is_within(key[:8], share) else "train", domain, text, key
 

@@ -3,8 +3,6 @@
 manifest of the shards and their raw files -> tokenizer.json, in which the end of text has id 0
 """
 
-import argparse
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -15,18 +13,12 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from bimix.documents import Reader, hash_text, is_within, split_hashes
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
+from bimix.reading import Reading, reading_parser
 from bimix.shards import read_shards
-from bimix.sources import read_records
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
-    parser.add_argument("--formats", type=json.loads, required=True, help="{ending: lines, parquet or text}, JSON")
-    parser.add_argument("--text-field", required=True, help="dotted name of the field that holds the text")
-    parser.add_argument("--document-megabytes", type=float, required=True, help="a longer record is rejected")
-    parser.add_argument("--cut-characters", type=json.loads, required=True, help="longest document; null: no cutting")
-    parser.add_argument("--rejects", type=float, required=True, help="share of records that may be rejected")
+    parser = reading_parser(__doc__)
     parser.add_argument("--validation-share", type=float, required=True, help="share held out by hash: not read here")
     parser.add_argument(
         "--held-out", type=Path, nargs="*", required=True, help="hashes of validation documents: not read either"
@@ -44,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     with options.shards.open(encoding="utf-8") as lines:
         shards = read_shards(lines).values()
     files = [file for shard in shards if shard.split != "validation" for file in shard.files]
-    reader = Reader(options.text_field, None, {"": ""}, options.cut_characters, options.rejects)
+    reader = options.reading.reader()
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -55,10 +47,9 @@ def main(argv: list[str] | None = None) -> None:
         show_progress=False,
     )
     held_out = split_hashes(b"".join(path.read_bytes() for path in options.held_out))
-    longest = int(options.document_megabytes * 10**6)
     texts = (
         text
-        for text, key in read_texts(reader, files, options.formats, longest)
+        for text, key in read_texts(options.reading, reader, files)
         if not is_within(key[:8], options.validation_share)
         and is_within(key[8:], options.share)
         and key not in held_out
@@ -74,10 +65,10 @@ def main(argv: list[str] | None = None) -> None:
         tokenizer.save(str(temporary))
 
 
-def read_texts(reader: Reader, files: list[str], formats: dict[str, str], longest: int) -> Iterator[tuple[str, bytes]]:
+def read_texts(reading: Reading, reader: Reader, files: list[str]) -> Iterator[tuple[str, bytes]]:
     """Texts and their hashes."""
     for name in files:
-        for text, _ in reader.read(read_records(name, formats, reader.text_field, None, longest), name):
+        for text, _ in reading.documents(name, reader):
             yield text, hash_text(text)
 
 

@@ -15,6 +15,9 @@ from bimix.addresses import masked
 from bimix.errors import InputError
 from bimix.shards import Shard, group_files, name_file, read_shards, write_shards
 
+# The settings that decide the text of a corpus's documents.
+READING = ("formats", "text_field", "document_megabytes", "cut_characters", "rejects")
+
 Shards = Mapping[str, Shard]
 File = tuple[str, int]  # path, bytes
 
@@ -236,6 +239,12 @@ def shard_names(shards: Shards) -> list[str]:
 def names_digest(shards: Shards) -> str:
     """The digest of these names."""
     return digest(shards)
+
+
+def reading(config: dict, dataset: str) -> dict:
+    """The settings of a corpus that decide the text of its documents: fields of `reading.Reading`."""
+    corpus = config["datasets"][dataset]["corpus"]
+    return {key: corpus[key] for key in READING}
 
 
 def vectors_model(config: dict, dataset: str) -> str:

@@ -48,21 +48,21 @@ def source_of(config: dict, dataset: str, mixture: str) -> Source:
     if mixture.removesuffix("_swarm") in LAWS:
         return Source("optimize_mixture", _fit(config, dataset, mixture))
     if "observations" in block:
-        return Source("take_mixture")
+        return Source("mix_observed")
     if mixture == "baseline":
-        return Source("weigh_tokens")
+        return Source("mix_baseline")
     if mixture == "uniform":
-        return Source("spread_evenly")
+        return Source("mix_uniform")
     if mixture in MEASURES:
-        return Source("weigh_entropies")
+        return Source("mix_entropy")
     if mixture in block.get("mixture_files", {}):
-        return Source("copy_mixture")
+        return Source("mix_given")
     if mixture.startswith("published_") and "published" in block:
-        return Source("take_column")
+        return Source("mix_published")
     if mixture in block["groups"].get("swarm", ()):
-        return Source("take_swarm_mixture")
+        return Source("mix_swarm")
     if re.fullmatch(r"doge|doremi(_round[1-9]\d*)?", mixture) and "reweighting" in block:
-        return Source("take_weights")
+        return Source("mix_reweighted")
     raise InputError(f"config: datasets/{dataset}: no mixture {mixture!r} can be made of this dataset.")
 
 
