@@ -361,9 +361,44 @@ def test_what_is_odd_but_possible_is_remarked() -> None:
     beyond = "datasets/demo/optimum/step: 8,000 is 10 times the last measured step, 800: the law extrapolates."
     assert remarks(step=8000) == [beyond]
     (between,) = remarks(step=81)
-    assert "81 is between two evaluations, of which there is one every 80 steps" in between
+    assert "81 lies between two measured steps, 80 and the next: the law fills in." in between
+    (before,) = remarks(step=3)
+    assert "3 comes before the first measured step, 80" in before
     (once,) = plan.check(whole(lambda c: demo(c)["training"]["tiny"].update(evaluate_every=900)), SCHEMA, ROOT)
     assert "training/tiny: with evaluate_every 900 and 800 steps the losses are measured once" in once
+
+
+def for_every_step(config: dict) -> None:
+    config["laws"]["optimise"] = ["bimix", "exponential"]
+    demo(config)["groups"]["entropy"] += [f"swarm_{number:04d}" for number in range(1, 10)]
+    demo(config)["optimum"]["step"] = 100
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            lambda c: demo(c)["training"]["tiny"].update(evaluate_every=400),
+            "measured at two steps, 400 and 800, from which",
+        ),
+        (
+            lambda c: demo(c)["groups"].update(entropy=["se"]),
+            "optimum/group: it has one mixture; a law needs the losses",
+        ),
+        (
+            lambda c: c["laws"].update(optimise=["exponential"]),
+            "exponential (in laws/optimise) needs 10 runs at least for 8",
+        ),
+        (
+            for_every_step,
+            "optimum/step: exponential says nothing about the step 100, at which no run is measured; there",
+        ),
+    ],
+)
+def test_what_no_law_can_be_fitted_to_is_refused_where_it_is_to_be_built(change, sentence: str) -> None:
+    (line,) = said(whole(change), wanted=["demo"])
+    assert sentence in line
+    assert said(whole(change)) == []
 
 
 # Files
@@ -422,7 +457,7 @@ def test_files_of_wanted_datasets_must_be_there(tmp_path: Path, monkeypatch: pyt
 def observed(folder: Path, **block: object) -> dict:
     (folder / "losses.csv").write_text(
         "mixture,step,domain,loss\n"
-        + "".join(f"{m},{s},{d},3\n" for m in (0, 1) for s in (10, 20) for d in ("web", "code"))
+        + "".join(f"{m},{s},{d},3\n" for m in (0, 1) for s in (10, 15, 20) for d in ("web", "code"))
     )
     (folder / "mixtures.csv").write_text("mixture,web,code\n0,0.5,0.5\n1,0.25,0.75\n")
     own = {

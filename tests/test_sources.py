@@ -4,6 +4,7 @@ import functools
 import http.server
 import json
 import lzma
+import os
 import re
 import threading
 from pathlib import Path
@@ -104,6 +105,15 @@ def test_unknown_ending_and_missing_file_are_told(tmp_path):
         read(tmp_path / "raw.csv.gz")
     with pytest.raises(InputError, match=r"raw\.jsonl cannot be opened"):
         read(tmp_path / "raw.jsonl")
+
+
+def test_a_pipe_or_a_device_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for path in (tmp_path / "pipe.jsonl", tmp_path):
+        with pytest.raises(InputError, match=r"is no file; check corpus\.train"):
+            sources.open_stream(str(path))
+    with pytest.raises(InputError, match=r"/dev/zero is no file"):
+        sources.open_stream("/dev/zero")
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):

@@ -60,6 +60,12 @@ def test_a_proportion_outside_those_seen_is_marked():
     assert not any("*" in line for line in inside)
 
 
+def test_a_step_outside_the_measured_ones_is_remarked():
+    assert summary.beyond(10, [10, 20]) == summary.beyond(20, [10, 20]) == summary.beyond(15, [20, 10]) == []
+    assert "Step 5 is before the first step at which losses were measured, 10:" in " ".join(summary.beyond(5, [10, 20]))
+    assert "Step 50 is 2.5 times the last step" in " ".join(summary.beyond(50, [10, 20]))
+
+
 @pytest.mark.parametrize("domains", [1, 7, 22])
 def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     monkeypatch.chdir(tmp_path)
@@ -68,6 +74,7 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     law = {
         "law": "bimix",
         "mixtures": ["se", "je", "ce", "vne"],
+        "steps": [10_000, 20_000],
         "proportions_seen": {name: {"min": 0.0, "max": 1.0} for name in names},
         "warnings": [f"the proportion of {name} varied only from 0.1 to 0.1: hardly identified." for name in names],
     }
@@ -120,6 +127,7 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     assert "bimix wins" in text
     flat = " ".join(text.split())
     assert "baseline 2.6000, bimix 2.5000" in flat and "do not tell it from no gain" in flat
+    assert "Step 200,000 is 10 times the last step at which losses were measured, 20,000: the law" in flat
     assert "1234.50" in text and "needs 24 runs" in text and "transfer: mixture 'a'" in text
     assert text.isascii()
     assert "&lt;quite&gt;" in (tmp_path / "summary.html").read_text()

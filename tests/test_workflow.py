@@ -164,7 +164,7 @@ def test_a_config_that_runs_code_is_refused_before_it_does(workplace: Path) -> N
 def test_files_that_are_not_there_are_told_before_the_first_job(workplace: Path) -> None:
     mine(workplace, train=["raw/part1/*.jsonl", "raw/part7/*.jsonl"])
     (workplace / "tokenizer.json").unlink()
-    done = call(workplace, "results/mine/entropy.csv", "-n")
+    done = call(workplace, "-n", "--config", "run=mine")
     assert 'mine/tokenizer/file: "tokenizer.json" cannot be found' in last_line(done)
     assert "mine/corpus/train: no file matches 'raw/part7/*.jsonl'." in done.stdout + done.stderr
     assert "datasets/mine" not in call(workplace, "-n").stdout  # the demo does not need them

@@ -55,6 +55,7 @@ def main(argv: list[str] | None = None) -> None:
         law = read_json(place)
         name, after = law["law"], read_numbers(path)
         lines += ["", f"Mixture optimised with the law {name}, for step {options.step:,} of {options.fitted_model}"]
+        lines += summary.beyond(options.step, law["steps"])
         lines += ["", *summary.proportions(reference, before, path.stem, after, law["proportions_seen"])]
         own = spans.filter(pl.col("law") == name)
         if own.height:

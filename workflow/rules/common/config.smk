@@ -37,10 +37,10 @@ def check_files():
 
 
 def wanted_datasets():
-    """Datasets whose files must be there: those of the targets, without any those of `run`; of a plan none."""
-    targets = [re.match("results/([^/]+)/(.*)", word) for word in sys.argv[1:]]
-    named = {target[1] for target in targets if target and target[2] != "plan.csv"}
-    return named if any(targets) else set(config["run"]) if isinstance(config.get("run"), list) else {config.get("run")}
+    """Datasets of which everything is to be built: their files must be there. What a single target needs its jobs say."""
+    if any(word.startswith("results/") for word in sys.argv[1:]):
+        return []
+    return [config["run"]] if isinstance(config.get("run"), str) else config.get("run") or []
 
 
 def prepare_config():

@@ -4,6 +4,7 @@ The one module besides `outputs` that opens paths, since every script that reads
 """
 
 import io
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO
@@ -26,8 +27,11 @@ Records = Iterator[tuple[int, object]]
 def open_stream(path: str) -> BinaryIO:
     """A binary stream of what a file holds once unpacked; http, s3, gs and hf (the hub) addresses are streamed.
 
-    s3 and gs need the packages that smart_open names.
+    s3 and gs need the packages that smart_open names. Errors: what cannot be opened, or is a pipe or a device, which may
+    have no end.
     """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InputError(f"{path} is no file; check corpus.train and corpus.validation.")
     try:
         if path.startswith("hf://"):
             from huggingface_hub import HfFileSystem  # slow to import, and few need it

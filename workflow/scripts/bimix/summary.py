@@ -55,6 +55,18 @@ def proportions(
     return lines + (["  * outside the proportions that the law was fitted on"] if outside else [])
 
 
+def beyond(step: int, measured: list[int]) -> list[str]:
+    """A remark on a step that no run has reached, or that comes before the first at which losses were measured."""
+    first, last = min(measured), max(measured)
+    if first <= step <= last:
+        return []
+    far = f"{step / last:.3g} times the last step" if step > last else "before the first step"
+    text = f"Step {step:,} is {far} at which losses were measured, {last if step > last else first:,}:"
+    return paragraph(
+        f"{text} the law extrapolates, and the intervals below do not cover its being wrong there.", "  ", "  "
+    )
+
+
 def extrapolation(scores: pl.DataFrame) -> list[str]:
     """The paper's Table 2."""
     rows = [

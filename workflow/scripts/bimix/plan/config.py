@@ -39,9 +39,9 @@ def check(
 ) -> list[str]:
     """Remarks on a config without faults, for the user to read; numbers that name mixtures become text in it.
 
-    `files` in the order in which they were merged, `given` what --config has put over them. Of the
-    datasets in `wanted` the files must be there. Errors (InputError): all faults together, each
-    with its key and, where a file has it, with its line.
+    `files` in the order in which they were merged, `given` what --config has put over them. The
+    datasets in `wanted` are to be built: their files must be there and their laws be possible.
+    Errors (InputError): all faults together, each with its key and, where a file has it, its line.
     """
     read = [read_config_file(path) for path in files]
     sources = [file for file, _ in read]
@@ -51,7 +51,7 @@ def check(
     faults += [] if told else of_keys
     _as_text(config, sources)
     _as_text(checked, sources)
-    found, remarks = faults_of(checked, schema, code, wanted)
+    found, remarks = faults_of(checked, schema, code, [name for name in wanted if isinstance(name, str)])
     faults += found
     if faults:
         raise InputError(listed(place(sources, fault, given) for fault in faults))
@@ -438,16 +438,61 @@ class DatasetChecker:
                     sentence=f"the losses of the swarm are measured every {recipe['evaluate_every']} steps and after the last,"
                     f" {recipe['steps']}, not at {step}.",
                 )
-        if self.sound("optimum/step", "optimum/model"):
+        if self.sound("optimum/step", "optimum/model", "optimum/group"):
             recipe = self.recipe(block["optimum"]["model"])
-            step = block["optimum"]["step"]
-            if recipe and step > recipe["steps"]:
-                self.remark(*("optimum", "step"), sentence=_beyond(step, recipe["steps"]))
-            elif recipe and not is_evaluated(recipe, step):
-                self.remark(
-                    *("optimum", "step"),
-                    sentence=f"{step:,} is between two evaluations, of which there is one every {recipe['evaluate_every']:,}"
-                    " steps: the law fills in.",
+            if recipe and block["optimum"]["group"] == "swarm" and self.sound("swarm"):
+                recipe = recipe | block["swarm"].get("training", {})
+            if recipe:
+                every, last = recipe["evaluate_every"], recipe["steps"]
+                self.fitted([*range(every, last, every), last])
+                groups = block["groups"] if self.sound("groups") else {}
+                names = groups.get(block["optimum"]["group"])
+                if names is not None and self.sound("domains"):
+                    self.enough(len(names), len(block["domains"]))
+
+    def fitted(self, measured: list[int]) -> None:
+        """Steps at which the runs are measured that laws are fitted to, and the step that the optimum is for."""
+        step = self.block["optimum"]["step"]
+        laws = self.config["laws"]["optimise"] if self.sound_elsewhere("laws/optimise") else []
+        single = [law for law in laws if law in SWARM_LAWS or len(measured) == 1]
+        curves = [law for law in laws if law not in single]
+        wanted = self.dataset in self.checker.wanted
+        if wanted and curves and len(measured) == 2:
+            self.fault(
+                *("optimum", "group"),
+                sentence=f"its runs are measured at two steps, {measured[0]:,} and {measured[1]:,}, from which {named(curves)}"
+                " cannot tell a curve: measure at three or more, or at one.",
+            )
+        if step in measured:
+            return
+        if wanted and single:
+            self.fault(
+                *("optimum", "step"),
+                sentence=f"{named(single)} says nothing about the step {step:,}, at which no run is measured; there are"
+                f" {named(f'{one:,}' for one in measured)}.",
+            )
+        elif step > measured[-1]:
+            self.remark(*("optimum", "step"), sentence=_beyond(step, measured[-1]))
+        elif step < measured[0]:
+            sentence = f"{step:,} comes before the first measured step, {measured[0]:,}: the law extrapolates."
+            self.remark("optimum", "step", sentence=sentence)
+        else:
+            before = max(one for one in measured if one < step)
+            sentence = f"{step:,} lies between two measured steps, {before:,} and the next: the law fills in."
+            self.remark("optimum", "step", sentence=sentence)
+
+    def enough(self, runs: int, domains: int) -> None:
+        """Refuse laws that need more runs than the group under `optimum` has."""
+        if self.dataset not in self.checker.wanted:
+            return
+        if runs < 2:
+            self.fault("optimum", "group", sentence="it has one mixture; a law needs the losses of two or more.")
+        for law in self.config["laws"]["optimise"] if self.sound_elsewhere("laws/optimise") else []:
+            least = LEAST_RUNS[law](domains)
+            if law in SWARM_LAWS and 2 <= runs < least:
+                self.fault(
+                    *("optimum", "group"),
+                    sentence=f"{law} (in laws/optimise) needs {least} runs at least for {domains} domains; the group has {runs}.",
                 )
 
     def reweighting(self) -> None:
@@ -664,13 +709,15 @@ class DatasetChecker:
                 if mixture not in names:
                     there = f"{places['losses']} and {places['mixtures']} both have"
                     self.fault(*key, number, sentence=unknown("mixture", mixture, names, there))
-        first, last = losses.table["step"].min(), losses.table["step"].max()
-        if isinstance(first, int) and self.sound("optimum/step"):
-            step = self.block["optimum"]["step"]
-            if step > last:
-                self.remark("optimum", "step", sentence=_beyond(step, last))
-            elif step < first:
-                self.remark("optimum", "step", sentence=f"{step:,} comes before the first measured step, {first:,}.")
+        if self.sound("optimum/step", "optimum/group", "groups") and losses.table["step"].dtype.is_integer():
+            group = self.block["groups"].get(self.block["optimum"]["group"], [])
+            own = names if group == "all" else [name for name in names if name in group]
+            of_group = losses.table["mixture"].cast(str).is_in(own)
+            measured = losses.table.filter(of_group)["step"].drop_nulls().unique().sort().to_list()
+            if measured:
+                self.fitted(measured)
+            if group == "all" or (group and set(group) <= set(names)):
+                self.enough(len(own), len(mixtures.names("domain")))
         return losses.names("domain"), mixtures.names("domain")
 
 

@@ -1,0 +1,34 @@
+"""Say what is wrong with a config, before Snakemake reads it: --configfile with a slip in its form it refuses with no line.
+
+config.yaml and files that are merged over it, in their order -> all faults; nothing in the files is executed
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from bimix.errors import run
+from bimix.plan import config as plan
+
+CODE = Path(__file__).parents[2]
+
+
+def main(argv: list[str] | None = None) -> None:
+    import yaml
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path, help="what --configfile is to be given")
+    parser.add_argument("--base", type=Path, default=Path("config.yaml"), help="the config below them")
+    options = parser.parse_args(argv)
+    files = [options.base, *options.files]
+    plan.check_files(files)
+    schema = yaml.safe_load((CODE / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
+    config = plan.merged(files)
+    wanted = config.get("run", [])
+    for remark in plan.check(config, schema, CODE, files, [wanted] if isinstance(wanted, str) else wanted):
+        print(f"Remark: {remark}")
+    print(f"No fault in {', '.join(map(str, files))}.")
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
