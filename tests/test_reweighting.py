@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -127,6 +128,37 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     assert kill_at_line(command, 1, signal.SIGTERM) in (75, 0)
     assert MAIN[method](arguments) == 0
     assert results(tmp_path) == results(out)
+
+
+def test_other_settings_begin_beside_and_the_old_ones_come_back(
+    undisturbed: tuple[str, Path],
+    corpus: Path,
+    reference: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    method, out = undisturbed
+    shutil.copytree(out, tmp_path / "run")
+    arguments = reweighting(method, corpus, tmp_path / "run", reference)
+    flag = {"doremi": "--step-size", "doge": "--regularization"}[method]
+    assert MAIN[method]([*arguments, flag, "0.5"]) == 0
+    assert "begins beside another configuration" in capsys.readouterr().err
+    assert results(tmp_path / "run") != results(out)
+    for name in ("mixture.json", "path.parquet", "run.json"):
+        (tmp_path / "run" / name).unlink()
+    assert MAIN[method](arguments) == 0
+    assert results(tmp_path / "run") == results(out)
+    assert "update" not in capsys.readouterr().err
+
+
+def test_a_flipped_bit_in_the_reference_is_a_sentence(corpus: Path, reference: Path, tmp_path: Path) -> None:
+    shutil.copytree(reference.parent, tmp_path / "reference")
+    path = tmp_path / "reference/model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"model\.safetensors is not as it was written"):
+        train_doremi.main(reweighting("doremi", corpus, tmp_path / "out", path))
 
 
 @pytest.mark.slow

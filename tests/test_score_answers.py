@@ -29,6 +29,7 @@ from bimix.errors import InputError
 from bimix.model import Shape, Transformer
 from bimix.prompts import TEMPLATES
 from bimix.questions import Question
+from bimix.results import digest_file
 
 SCRIPT = Path(score_answers.__file__)
 END = "<|endoftext|>"
@@ -75,7 +76,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if weight.dim() > 1:
             torch.nn.init.normal_(weight, std=0.2)  # from its own small weights it would take many more updates
     metadata = {"shape": json.dumps(vars(shape))}
-    early = kept_weights(folder / "run/state", 10)
+    early = kept_weights(folder / "run/state/abc", 10)
     early.parent.mkdir(parents=True)
     save_file(model.state_dict(), early, metadata=metadata)
     rows, draw = torch.from_numpy(np.stack(rows).astype(np.int64)), np.random.default_rng(0)
@@ -85,13 +86,24 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model(rows[draw.integers(0, len(rows), 64)]).backward()
         optimizer.step()
     save_file(model.state_dict(), folder / "run/model.safetensors", metadata=metadata)
-    (folder / "run/run.json").write_text(json.dumps({"recipe": {"steps": 20}}))
+    describe_run(folder / "run")
     right = [{"id": word, "question": word, "answers": [word, f"{word}s"]} for word in WORDS]
     wrong = [item | {"answers": ["zebra", item["question"] + " 1"]} for item in right]
     loud = [item | {"answers": [item["question"].upper() + "!"]} for item in right]
     for name, items in (("right", right), ("wrong", wrong), ("loud", loud), ("mixed", right[::2] + wrong[1::2])):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
     return folder
+
+
+def describe_run(run: Path) -> None:
+    """Write run.json, which says where the weights of earlier steps lie, and the digests of all of them."""
+    files = {name: digest_file(path) for name, path in weights_of(run).items()}
+    (run / "run.json").write_text(json.dumps({"recipe": {"steps": 20}, "state": "abc", "files": files}))
+
+
+def weights_of(run: Path) -> dict[str, Path]:
+    early = kept_weights(run / "state/abc", 10)
+    return {"model.safetensors": run / "model.safetensors", f"weights/{early.name}": early}
 
 
 def asked(word: str) -> Question:
@@ -226,10 +238,25 @@ def test_what_changed_is_answered_again_and_nothing_else(
     weights["final_norm.bias"] += 0.01
     shape = checkpoints.read_weights(tmp_path / "run/model.safetensors")[1]
     save_file(weights, tmp_path / "run/model.safetensors", metadata={"shape": json.dumps(vars(shape))})
-    score_answers.main(flags(taught, tmp_path / "again", weights=tmp_path / "run/model.safetensors"))
+    describe_run(tmp_path / "run")
+    changed = {"weights": tmp_path / "run/model.safetensors", "run": tmp_path / "run/run.json"}
+    score_answers.main(flags(taught, tmp_path / "again", **changed))
     said = capsys.readouterr().err
     assert said.count("step 20") == 3 and "step 10" not in said
     assert len(list((tmp_path / "again/state").glob("*.parquet"))) == 6
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "weights/step-000000010.safetensors"])
+def test_a_flipped_bit_in_weights_is_a_sentence(taught: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(taught / "run", tmp_path / "run")
+    path = weights_of(tmp_path / "run")[name]
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    places = {"weights": "model.safetensors", "run": "run.json", "state": "state"}
+    changed = {flag: tmp_path / "run" / place for flag, place in places.items()}
+    with pytest.raises(InputError, match=rf"{path.name} is not as it was written"):
+        score_answers.main(flags(taught, tmp_path / "out", **changed))
 
 
 def test_what_cannot_be_asked_is_a_sentence_and_leaves_nothing(taught: Path, tmp_path: Path) -> None:

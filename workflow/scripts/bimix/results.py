@@ -117,7 +117,7 @@ def check(path: Path) -> Path:
 def check_digest(path: Path, expected: str | None, report: Path) -> str:
     """Digest of a file. Errors: it is not as it was written; where nobody has noted how it was, that is said only."""
     if not path.is_file():
-        raise InputError(f"{path} does not exist, though {report} does; delete {report} to have both put back.")
+        raise InputError(f"{path} does not exist; ask for its run again, which puts it back or makes it.")
     found = digest_file(path)
     if expected is None:
         print(f"{path} was not checked: {report} has no digest of it.", file=sys.stderr)

@@ -31,6 +31,7 @@ from bimix.training import Batch, Recipe, Watch, ahead, batches, build_optimizer
 STOPPED = 75  # exit status, the sysexits code for "try again": the state is saved, the run is not finished
 PROGRESS_SECONDS = 10
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # updates between two looks at the device, each of which waits for it
+MANY_TOKENS = 4e9  # of shards that are held against their digests: from here on it takes seconds to minutes
 SAVE_SECONDS = 1800  # a node that dies costs so much at most, where evaluations are further apart
 LOG_EVERY = 16  # updates between two points of a curve in TensorBoard
 
@@ -98,6 +99,10 @@ class Session:
             return
         index = index.filter((pl.col("rows") > 0) & ~pl.col("path").is_in(list(self.checked)))
         own, begun = index.sort("path"), time.monotonic()
+        if index["tokens"].sum() > MANY_TOKENS:
+            self.say(
+                f"Holding {index.height} shards against their digests; `verify_shards: no` in launch leaves it out."
+            )
         alone = self.accelerator.num_processes == 1
         sharers = 1 if alone else int(os.environ["LOCAL_WORLD_SIZE"])
         own = own.filter(pl.int_range(pl.len()) % sharers == self.accelerator.local_process_index % sharers)
@@ -109,7 +114,7 @@ class Session:
             complaint = str(error)
         self.settle(complaint)
         self.checked.update(index["path"].to_list())
-        seconds = time.monotonic() - begun
+        size, seconds = sum(gather_object([size])), time.monotonic() - begun
         if seconds > PROGRESS_SECONDS:
             self.say(f"{size / 1e9:.1f} GB of shards are as they were written ({size / 1e9 / seconds:.2f} GB/s).")
 
