@@ -56,7 +56,7 @@ def open_session(options: argparse.Namespace) -> Session:
         indices=indices,
         domains=domains,
         train=train,
-        held=[validation.first(number, recipe.validation_rows) for number in range(len(domains))],
+        held=[validation.sample(number, recipe.validation_rows) for number in range(len(domains))],
         loss_chunk=None if options.loss_chunk == "all" else int(options.loss_chunk),
         micro_batch=None if options.micro_batch == "auto" else int(options.micro_batch),
         compiled=options.compile,

@@ -6,8 +6,10 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
+from bimix.order import permute
 
 OPEN_FILES = 512
+SPREAD_KEY = 1  # names the permutation that spreads rows over a domain's files; every run of any seed has the same
 
 
 class RowStore:
@@ -52,9 +54,13 @@ class RowStore:
             rows[position] = self._file(*self.files[domain][file])[number - start]
         return rows
 
-    def first(self, domain: int, rows: int) -> np.ndarray:
-        """The first rows of one domain, at most `rows`, int32 (n, row length)."""
-        numbers = np.arange(min(rows, int(self.ends[domain][-1])))
+    def sample(self, domain: int, rows: int) -> np.ndarray:
+        """Rows from all over one domain, at most `rows`, int32 (n, row length); more rows hold the fewer.
+
+        Files come in the order of their paths, and text that lies together is alike: the first rows would be a few books.
+        """
+        size = int(self.ends[domain][-1])
+        numbers = np.sort(permute(np.arange(min(rows, size)), size, SPREAD_KEY))
         return self.read(np.full(len(numbers), domain), numbers)
 
     def _file(self, path: str, dtype: str, rows: int) -> np.ndarray:

@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 from bimix.errors import InputError
 from bimix.model import Shape, Transformer
 from bimix.outputs import replacing
+from bimix.rowstore import SPREAD_KEY
 from bimix.session import Session
 from bimix.training import Recipe
 
@@ -24,6 +25,7 @@ def fingerprint(shape: Shape, recipe: Recipe, mixture: dict[str, float], indices
     settings = {f"shape.{key}": value for key, value in asdict(shape).items()}
     settings |= {f"training.{key}": value for key, value in asdict(recipe).items()}
     settings |= {f"mixture.{domain}": share for domain, share in mixture.items()}
+    settings["held_out.spread"] = SPREAD_KEY
     for split, index in indices.items():
         digests = "digest" if "digest" in index.columns else "path"
         tokens = index.group_by("domain").agg(

@@ -156,6 +156,8 @@ def train(
     """
     accelerator, recipe, domains = session.accelerator, session.recipe, session.domains
     begun = time.monotonic()
+    # a mixture may sum to one within 1e-6: of 10^8 rows a hundred would go astray to the first domain
+    proportions = proportions / proportions.sum()
     torch.manual_seed(recipe.seed)
     plain = Transformer(session.shape, loss_chunk=session.loss_chunk)
     state, complaints = checkpoints.load_latest(folder)

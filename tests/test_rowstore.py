@@ -1,0 +1,37 @@
+"""Rows behind one address: which of a domain's are held out, whatever its files are."""
+
+import numpy as np
+import polars as pl
+
+from bimix.rowstore import RowStore
+
+FILES, ROWS, LENGTH = 10, 40, 4
+
+
+def store() -> RowStore:
+    """Two domains of ten files each; a row is its domain, its file and its place in it."""
+    lines, contents = [], {}
+    for domain in ("ants", "bees"):
+        for file in range(FILES):
+            rows = np.zeros((ROWS, LENGTH), dtype=np.uint16)
+            rows[:] = [domain == "bees", file, 0, 0]
+            rows[:, 2] = np.arange(ROWS)
+            contents[f"{domain}.{file}"] = rows
+            lines.append((domain, f"{domain}.{file}", ROWS, ROWS * LENGTH, "uint16"))
+    index = pl.DataFrame(lines, schema=["domain", "path", "rows", "tokens", "dtype"], orient="row")
+    return RowStore(index, ["ants", "bees"], lambda path, dtype, rows: contents[path])
+
+
+def test_a_sample_is_spread_over_all_files_of_a_domain() -> None:
+    rows = store().sample(1, 60)
+    assert rows.shape == (60, LENGTH) and (rows[:, 0] == 1).all()
+    assert len({tuple(row) for row in rows.tolist()}) == 60
+    # the first 60 rows would be one file and a half
+    per_file = np.bincount(rows[:, 1], minlength=FILES)
+    assert (per_file > 0).all() and per_file.max() <= 15
+
+
+def test_a_larger_sample_holds_the_smaller_and_the_largest_is_the_domain() -> None:
+    few, more = ({tuple(row) for row in store().sample(0, rows).tolist()} for rows in (16, 64))
+    assert few < more
+    assert len({tuple(row) for row in store().sample(0, 10**6).tolist()}) == FILES * ROWS
