@@ -41,7 +41,7 @@ from torch import nn
 from bimix.model import Shape, Transformer
 from bimix.products import product
 from bimix.rowstore import RowStore
-from bimix.training import Recipe, ahead, batches, build_optimizer, update
+from bimix.training import Recipe, ahead, batches, build_optimizer, largest_micro_batch, update
 
 ROOT = Path(__file__).parents[2]
 DOMAINS, ROWS = 22, 64  # as many domains as the Pile; rows of each that are made up
@@ -59,7 +59,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--vocabulary", type=int, required=True, help="token ids")
     parser.add_argument("--index", type=Path, help="token index of a corpus; without it rows are made up")
     parser.add_argument("--micro-batch", type=int, help="rows at once on one process (default: the model's entry)")
-    parser.add_argument("--loss-chunk", type=int, help="tokens whose scores exist at once (default: the model's entry)")
+    parser.add_argument(
+        "--loss-chunk", type=int, help="tokens whose scores exist at once, 0: all (default: the model's entry)"
+    )
     parser.add_argument("--precision", choices=["no", "bf16"], default="no")
     parser.add_argument("--compile", action="store_true", help="compile the model, the loss inside it")
     parser.add_argument("--cpu", action="store_true", help="run on the CPU even where there is a GPU")
@@ -73,9 +75,12 @@ def main(argv: list[str] | None = None) -> None:
     if options.model and options.model not in config["models"]:
         parser.error(f"no model {options.model!r} in config.yaml; it has {', '.join(config['models'])}.")
     entry = config["models"][options.model] if options.model else {"shape": options.shape, "launch": {}}
-    launch = {"micro_batch": options.batch_rows, "loss_chunk": 0} | entry["launch"]
-    micro_batch = launch["micro_batch"] if options.micro_batch is None else options.micro_batch
-    loss_chunk = launch["loss_chunk"] if options.loss_chunk is None else options.loss_chunk
+    launch = {"micro_batch": options.batch_rows, "loss_chunk": "all"} | entry["launch"]
+    if options.micro_batch is not None:
+        launch["micro_batch"] = options.micro_batch
+    if options.loss_chunk is not None:
+        launch["loss_chunk"] = options.loss_chunk or "all"
+    loss_chunk = None if launch["loss_chunk"] == "all" else launch["loss_chunk"]
     settings = {"batch_rows": options.batch_rows, "precision": options.precision}
     recipe = Recipe(**config["training"]["paper"] | settings)
 
@@ -91,7 +96,12 @@ def main(argv: list[str] | None = None) -> None:
     store = open_store(options.index) if options.index else make_store(options.vocabulary, options.context)
     shape = Shape(**entry["shape"], vocabulary=options.vocabulary)
     torch.manual_seed(recipe.seed)
-    sides = {"bimix": own_loop(accelerator, shape, recipe, store, micro_batch, loss_chunk, options.compile)}
+    model, optimizer = own_model(accelerator, shape, recipe, loss_chunk, options.compile)
+    micro_batch = launch["micro_batch"]
+    if micro_batch == "auto":
+        own_rows = -(-recipe.batch_rows // accelerator.num_processes)
+        micro_batch = largest_micro_batch(accelerator, model, own_rows, store.row_length)
+    sides = {"bimix": own_loop(accelerator, model, optimizer, recipe, store, micro_batch)}
     # Read before there is a second model.
     memory = warm_up(accelerator, sides["bimix"], options.warm_up)
     if options.nanogpt:
@@ -119,7 +129,7 @@ def main(argv: list[str] | None = None) -> None:
         )
         print(
             f"{shape.layers} x {shape.width}, {shape.heads} heads, {shape.vocabulary:,} ids, {store.row_length} tokens a row,"
-            f" {recipe.batch_rows} rows an update, {micro_batch} at once, loss chunk {loss_chunk}, precision"
+            f" {recipe.batch_rows} rows an update, {micro_batch} at once, loss chunk {launch['loss_chunk']}, precision"
             f" {recipe.precision}, {'compiled' if options.compile else 'not compiled'}; {accelerator.num_processes} x"
             f" {accelerator.device.type} ({device}), torch {torch.__version__}"
         )
@@ -161,20 +171,25 @@ def rows_of(accelerator: Accelerator, recipe: Recipe, store: RowStore) -> Iterat
     return (batch.rows for batch in (ahead(feed) if on_gpu else feed))
 
 
+def own_model(
+    accelerator: Accelerator, shape: Shape, recipe: Recipe, loss_chunk: int | None, compiled: bool
+) -> tuple[nn.Module, torch.optim.Optimizer]:
+    """Our model and its optimizer, prepared as a training prepares them."""
+    model = Transformer(shape, loss_chunk=loss_chunk).to(accelerator.device)
+    if compiled:
+        model.compile(dynamic=False)
+    return accelerator.prepare(model, build_optimizer(model, recipe))
+
+
 def own_loop(
     accelerator: Accelerator,
-    shape: Shape,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
     recipe: Recipe,
     store: RowStore,
     micro_batch: int,
-    loss_chunk: int,
-    compiled: bool,
 ) -> Callable[[int], float]:
     """A function that makes so many updates of our model and returns the seconds spent waiting for rows."""
-    model = Transformer(shape, loss_chunk=loss_chunk or None).to(accelerator.device)
-    if compiled:
-        model.compile(dynamic=False)
-    model, optimizer = accelerator.prepare(model, build_optimizer(model, recipe))
     feed = rows_of(accelerator, recipe, store)
     done = 0
 
