@@ -31,7 +31,7 @@ from bimix.doge import Doge, Targets, reserve
 from bimix.doremi import Doremi
 from bimix.model import Shape, Transformer
 from bimix.session import Method, Plain, Running, Session
-from bimix.training import Recipe, batches, build_optimizer
+from bimix.training import Recipe, batches, build_optimizer, compile_whole
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,7 +109,7 @@ def build(session: Session) -> Transformer:
     """A new model on the session's device."""
     model = Transformer(session.shape, loss_chunk=session.loss_chunk).to(session.accelerator.device)
     if session.compiled:
-        model.compile(dynamic=False)
+        compile_whole(model)
     return model
 
 
@@ -121,9 +121,8 @@ def loop(session: Session, method: Callable[[Running], Method]) -> Callable[[int
     domains = len(session.domains)
     clock = time.process_time if session.accelerator.device.type == "cpu" else time.perf_counter
     none = np.zeros(domains, dtype=np.int64)
-    feed = batches(
-        session.train, np.full(domains, 1 / domains), session.recipe, none, session.recipe.steps, 0, 1, False
-    )
+    shares, steps = np.full(domains, 1 / domains), session.recipe.steps
+    feed = batches(session.train, shares, session.recipe, none, steps, advance.own, False, advance.backwards)
     done = 0
 
     def make(steps: int) -> float:

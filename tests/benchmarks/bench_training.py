@@ -35,13 +35,14 @@ import polars as pl
 import torch
 import yaml
 from accelerate import Accelerator
-from accelerate.utils import DistributedDataParallelKwargs
 from torch import nn
 
+from bimix.launch import wrapping
+from bimix.memory import largest_micro_batch
 from bimix.model import Shape, Transformer
 from bimix.products import product
 from bimix.rowstore import RowStore
-from bimix.training import Recipe, ahead, batches, build_optimizer, largest_micro_batch, update
+from bimix.training import Recipe, ahead, batches, build_optimizer, compile_whole, own_slice, update
 
 ROOT = Path(__file__).parents[2]
 DOMAINS, ROWS = 22, 64  # as many domains as the Pile; rows of each that are made up
@@ -87,7 +88,7 @@ def main(argv: list[str] | None = None) -> None:
     accelerator = Accelerator(
         cpu=options.cpu,
         mixed_precision=recipe.precision,
-        kwargs_handlers=[DistributedDataParallelKwargs(gradient_as_bucket_view=True)],
+        kwargs_handlers=wrapping(),
     )
     if options.nanogpt and accelerator.num_processes > 1:
         parser.error("--nanogpt is for one process.")
@@ -167,7 +168,8 @@ def rows_of(accelerator: Accelerator, recipe: Recipe, store: RowStore) -> Iterat
     """This process's rows of each update, of all domains alike, made as pretrain_model.py makes them."""
     shares, taken = np.full(len(store.domains), 1 / len(store.domains)), np.zeros(len(store.domains), dtype=np.int64)
     place, on_gpu = (accelerator.process_index, accelerator.num_processes), accelerator.device.type == "cuda"
-    feed = batches(store, shares, recipe, taken, recipe.steps, *place, pinned=on_gpu)
+    own = own_slice(recipe.batch_rows, *place)
+    feed = batches(store, shares, recipe, taken, recipe.steps, lambda chosen: own, pinned=on_gpu)
     return (batch.rows for batch in (ahead(feed) if on_gpu else feed))
 
 
@@ -177,7 +179,7 @@ def own_model(
     """Our model and its optimizer, prepared as a training prepares them."""
     model = Transformer(shape, loss_chunk=loss_chunk).to(accelerator.device)
     if compiled:
-        model.compile(dynamic=False)
+        compile_whole(model)
     return accelerator.prepare(model, build_optimizer(model, recipe))
 
 

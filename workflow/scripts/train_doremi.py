@@ -22,6 +22,7 @@ from bimix.reweighting import average, path_table
 from bimix.runs import describe, fingerprint, loss_table
 from bimix.session import STOPPED, Session, holding, train
 from bimix.tables import read_numbers
+from bimix.training import compile_whole
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -69,7 +70,7 @@ def read_reference(path: Path, session: Session) -> Transformer:
     reference.load_state_dict(weights)
     reference.requires_grad_(False).to(session.accelerator.device)
     if session.compiled:
-        reference.compile(dynamic=False)
+        compile_whole(reference)
     return reference
 
 

@@ -112,7 +112,8 @@ def load_latest(folder: Path) -> tuple[dict | None, list[str]]:
     complaints = []
     for path in sorted(folder.glob("step-*.pt"), reverse=True):
         try:
-            return torch.load(path, map_location="cpu", weights_only=True), complaints
+            # mapped: else each process of a machine would have all of it in memory at once
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=True), complaints
         except Exception as error:  # torch.load raises whatever the damaged archive or pickle provokes
             complaints.append(f"{path} cannot be read ({type(error).__name__}); the checkpoint before it is used.")
     if complaints:

@@ -6,6 +6,7 @@ the average of the weights. All gradients exist at once: one model's size for ea
 """
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -85,6 +86,7 @@ def extra_flops(session: Session, targets: Targets | None) -> int:
 class Doge:
     """Training of the proxy; `gradients` is what `reserve` gave."""
 
+    backwards: ClassVar[bool] = False
     running: Running
     gradients: Tensor
     regularization: float
@@ -94,6 +96,10 @@ class Doge:
 
     def __post_init__(self) -> None:
         self.trace = Trace.start(self.running, signal=0.0, counted=0)
+
+    def own(self, chosen: np.ndarray) -> slice:
+        accelerator = self.running.session.accelerator
+        return own_slice(len(chosen), accelerator.process_index, accelerator.num_processes)
 
     def update(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
         session, domains = self.running.session, len(self.running.session.domains)
