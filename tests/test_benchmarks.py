@@ -14,7 +14,10 @@ from bimix.model import Transformer
 
 BENCHMARKS = Path(__file__).parent / "benchmarks"
 TOY = {"--batch-rows": "4", "--context": "16", "--vocabulary": "300"}
-BRIEF = {"bench_training.py": ["--warm-up", "1", "--steps", "1", "--rounds", "2"]}
+BRIEF = {
+    "bench_training.py": ["--warm-up", "1", "--steps", "1", "--rounds", "2"],
+    "bench_reweighting.py": ["--steps", "1", "--rounds", "2"],
+}
 
 
 @pytest.fixture(autouse=True)
@@ -39,19 +42,30 @@ def documented(name: str) -> list[list[str]]:
     return commands
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_the_documented_training_benchmark_runs(number: int, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first is of a CPU, the second of a GPU, whose entry of config.yaml says auto and all."""
-    words = documented("bench_training.py")[number]
+def printed(name: str, number: int, capsys, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What one of the documented commands prints: the first is of a CPU, the second of a GPU and here of a CPU."""
+    words = documented(name)[number]
     for flag, value in TOY.items():
         words[words.index(flag) + 1] = value
     if "--cpu" not in words:
         assert words[words.index("--model") + 1] == "280M" and "--compile" in words
-        words[words.index("280M")] = "1M"  # the same launch, but for the number of devices
+        words[words.index("280M")] = "1M"  # the same launch, auto and all, but for the number of devices
         words.append("--cpu")
-    script = BENCHMARKS / "bench_training.py"
-    monkeypatch.setattr(sys, "argv", [str(script), *words, *BRIEF["bench_training.py"]])
-    runpy.run_path(str(script), run_name="__main__")
-    printed = capsys.readouterr().out
-    assert re.search(r"4 rows an update, [1-4] at once, loss chunk (all|128)", printed)
-    assert re.search(r"bimix +[\d,]+ tokens/s", printed)
+    monkeypatch.setattr(sys, "argv", [str(BENCHMARKS / name), *words, *BRIEF[name]])
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    runpy.run_path(sys.argv[0], run_name="__main__")
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_documented_training_benchmark_runs(number: int, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = printed("bench_training.py", number, capsys, monkeypatch)
+    assert re.search(r"4 rows an update, [1-4] at once, loss chunk (all|128)", out)
+    assert re.search(r"bimix +[\d,]+ tokens/s", out)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_documented_benchmark_of_reweighting_runs(number: int, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = printed("bench_reweighting.py", number, capsys, monkeypatch)
+    for side in ("plain", "DoReMi", "DoGE, others", "DoGE, mix"):
+        assert re.search(rf"^{side} +[\d.,]+ ms an update, [\d.]+ times plain", out, re.MULTILINE), out

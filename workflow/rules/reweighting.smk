@@ -37,7 +37,7 @@ checkpoint train_doremi:
         compile=entry("models/{model}/launch/compile"),
     params:
         shape=as_json("models/{model}/shape"),
-        recipe=reweighting_recipe,
+        recipe=reweighting_recipe("doremi"),
         step_size=setting("reweighting/doremi/step_size"),
         smoothing=setting("reweighting/doremi/smoothing"),
         state="results/{dataset}/reweighting/{model}/doremi/{round}/state",
@@ -97,8 +97,9 @@ rule train_doge:
         compile=entry("models/{model}/launch/compile"),
     params:
         shape=as_json("models/{model}/shape"),
-        recipe=reweighting_recipe,
-        regularization=setting("reweighting/doge/regularization"),
+        recipe=reweighting_recipe("doge"),
+        target=setting("reweighting/doge/target"),
+        regularization=doge_regularization,
         score_limit=setting("reweighting/doge/score_limit"),
         target_domains=setting("reweighting/targets/domains", default=[]),
         state="results/{dataset}/reweighting/{model}/doge/state",
@@ -112,6 +113,7 @@ rule train_doge:
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \
+            --target {params.target} \
             --targets {input.targets:q} \
             --target-tokenizer {input.target_tokenizer:q} \
             --target-domains {params.target_domains:q} \

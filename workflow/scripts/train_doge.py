@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from tokenizers import Tokenizer
 
-from bimix.doge import Doge, Targets, extra_flops, reserve
+from bimix.doge import Doge, Goal, extra_flops, held_mix, reserve, target_rows
 from bimix.errors import InputError, run
 from bimix.launch import open_rows, open_session, training_parser
 from bimix.mixtures import as_mixture
@@ -27,23 +27,25 @@ def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     session = open_session(options)
     uniform = np.full(len(session.domains), 1 / len(session.domains))
-    indices, targets = session.indices, None
+    indices, goal, named = session.indices, None, options.target
     if options.targets:
         index = pl.read_parquet(options.targets[0]).filter(pl.col("domain").is_in(options.target_domains))
-        targets = open_targets(options, session, index)
+        goal, named = open_targets(options, session, index), "domains"
         indices = indices | {"target": index}
+    elif options.target == "mix":
+        goal = held_mix(session)
     defined_by = fingerprint(session.shape, session.recipe, as_mixture(session.domains, uniform), indices)
-    defined_by |= {"doge.regularization": options.regularization, "doge.score_limit": options.score_limit}
+    settings = {"regularization": options.regularization, "score_limit": options.score_limit}
+    defined_by |= {f"doge.{name}": value for name, value in settings.items()} | {"doge.target": named}
     with holding(session, options.state, defined_by):
         session.accelerator.init_trackers("tensorboard")
-        settings = {"regularization": options.regularization, "score_limit": options.score_limit}
-        method = partial(Doge, gradients=reserve(session, targets), targets=targets, **settings)
+        method = partial(Doge, gradients=reserve(session, goal), goal=goal, **settings)
         finished = train(session, options.state, uniform, method)
         if finished is None:
             return STOPPED
         if session.accelerator.is_main_process:
             report = describe(session, finished.seconds)
-            report["flops"] += extra_flops(session, targets)
+            report["flops"] += extra_flops(session, goal)
             write_json(options.report, report)
             write_table(path_table(finished.method, session.recipe.steps, session.domains, "score"), options.path)
             write_table(loss_table(session, finished.history), options.losses)
@@ -53,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def open_targets(options: argparse.Namespace, session: Session, index: pl.DataFrame) -> Targets:
+def open_targets(options: argparse.Namespace, session: Session, index: pl.DataFrame) -> Goal:
     """The target domains' rows; those of another tokenizer or length are refused."""
     (path,), (other,) = options.targets, options.target_tokenizer
     if Tokenizer.from_file(str(options.tokenizer)).to_str() != Tokenizer.from_file(str(other)).to_str():
@@ -67,13 +69,17 @@ def open_targets(options: argparse.Namespace, session: Session, index: pl.DataFr
             f"{path} has rows of {store.row_length} tokens, {options.train} of {session.train.row_length}; give"
             f" both datasets the same sequence_length."
         )
-    return Targets(store, rows=-(-session.recipe.batch_rows // len(session.domains)))
+    rows = target_rows(session.recipe.batch_rows, len(session.domains), len(store.domains))
+    return Goal(store, rows, together=False)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = training_parser(__doc__)
     parser.add_argument("--regularization", type=float, required=True, help="mu, which divides the scores")
     parser.add_argument("--score-limit", type=float, required=True, help="largest score, in learning rates")
+    parser.add_argument(
+        "--target", choices=["mix", "others"], required=True, help="what is to be helped, without --targets"
+    )
     parser.add_argument("--targets", type=Path, nargs="*", default=[], help="token index that targets are in, parquet")
     parser.add_argument("--target-tokenizer", type=Path, nargs="*", default=[], help="tokenizer.json of that index")
     parser.add_argument("--target-domains", nargs="*", default=[], help="domains to help in place of those trained on")

@@ -34,6 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     uniform = np.full(len(session.domains), 1 / len(session.domains))
     defined_by = fingerprint(session.shape, session.recipe, as_mixture(session.domains, uniform), session.indices)
     defined_by |= {"doremi.step_size": options.step_size, "doremi.smoothing": options.smoothing}
+    defined_by["doremi.order"] = "backwards"
     defined_by["reference"] = hashlib.sha256(options.reference.read_bytes()).hexdigest()[:16]
     with holding(session, options.state, defined_by):
         session.accelerator.init_trackers("tensorboard")

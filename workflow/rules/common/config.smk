@@ -49,6 +49,12 @@ def complete_dataset(dataset):
             )
         recipe = {**config["training"][settings["recipe"]], **settings}
         block["training"][model] = {key: value for key, value in recipe.items() if key != "recipe"}
+        processes = config["models"][model]["launch"]["gpus"] * config["models"][model]["launch"]["nodes"]
+        if recipe["batch_rows"] < processes:
+            refuse(
+                f"datasets/{dataset}/training/{model}/batch_rows",
+                f"{recipe['batch_rows']} rows cannot be dealt out to {processes} GPUs.",
+            )
     if block.get("published", None) not in [None, *config["mixtures"]["published"]]:
         refuse(f"datasets/{dataset}/published", f"no table {block['published']!r} in mixtures/published.")
     swarm = swarm_names(dataset)
@@ -142,9 +148,20 @@ def complete_reweighting(dataset):
     """Write the settings of DoReMi and DoGE out in full and refuse names that nothing stands behind."""
     key, block = f"datasets/{dataset}/reweighting", config["datasets"][dataset]
     settings = block["reweighting"]
-    settings |= {method: config[method] | settings.get(method, {}) for method in REWEIGHTING}
     if settings["model"] not in block["training"]:
         refuse(f"{key}/model", f"no training settings for {settings['model']!r}.")
+    for method in REWEIGHTING:
+        changes = [config[method].get("training", {}), settings.get("training", {})]
+        changes.append(settings.get(method, {}).get("training", {}))
+        recipe = next((change["recipe"] for change in reversed(changes) if "recipe" in change), None)
+        if recipe not in [None, *config["training"]]:
+            refuse(
+                f"{key}/{method}/training/recipe", f"no recipe {recipe!r}; there are {', '.join(config['training'])}."
+            )
+        full = dict(config["training"][recipe] if recipe else block["training"][settings["model"]])
+        for change in changes:
+            full |= {name: value for name, value in change.items() if name != "recipe"}
+        settings[method] = config[method] | settings.get(method, {}) | {"training": full}
     references = [name for name in known_mixtures(dataset) if name not in REWEIGHTING]
     if settings["reference"] not in references:
         refuse(f"{key}/reference", f"no mixture {settings['reference']!r}; there are {', '.join(references)}.")

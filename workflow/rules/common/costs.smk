@@ -13,7 +13,7 @@ def searched_with(dataset, mixture, found_with=()):
     if mixture in REWEIGHTING:
         settings = block["reweighting"]
         model, recipe = settings["model"], block["training"][settings["model"]]
-        proxy = (mixture, model, recipe | settings.get("training", {}), mixture)
+        proxy = (mixture, model, settings[mixture]["training"], mixture)
         if mixture != "doremi":
             return [proxy]
         reference = settings["reference"]
@@ -59,6 +59,7 @@ def planned_runs(wildcards):
     needs["summary"].append((block["compare"]["model"], "compare"))
     asked, earlier = set(), 0
     targets = block.get("reweighting", {}).get("targets", {}).get("domains", [])
+    mixed = block.get("reweighting", {}).get("doge", {}).get("target") == "mix"
     if "downstream" in block:
         needs["summary"].append((block["downstream"]["model"], "compare"))
         asked = {run[0] for run in runs_of(dataset, block["downstream"]["model"], "compare")}
@@ -79,6 +80,7 @@ def planned_runs(wildcards):
                     "done": 0,
                     "kept": 0,
                     "targets": len(targets) if what == "doge" else 0,
+                    "mixed": what == "doge" and mixed,
                 }
                 row = rows.setdefault((needed_for, what, model), row)
                 row["runs"] += 1

@@ -55,10 +55,16 @@ def swarm_threads(wildcards):
     return max(launch["threads"] // max(launch["gpus"], 1), 1)
 
 
-def reweighting_recipe(wildcards):
-    """Training settings of a run that reweighs: the model's, with the changes that the block `reweighting` names."""
-    block = config["datasets"][wildcards.dataset]
-    return json.dumps(block["training"][wildcards.model] | block["reweighting"].get("training", {}), sort_keys=True)
+def reweighting_recipe(method):
+    """A function of the wildcards: training settings of a run that reweighs, as `complete_reweighting` wrote them out."""
+    find = setting(f"reweighting/{method}/training")
+    return lambda wildcards: json.dumps(find(wildcards), sort_keys=True)
+
+
+def doge_regularization(wildcards):
+    """The mu of DoGE, which is another where its targets are elsewhere."""
+    settings = config["datasets"][wildcards.dataset]["reweighting"]
+    return settings["doge"]["targets_regularization" if "targets" in settings else "regularization"]
 
 
 def doremi_reference(pattern):

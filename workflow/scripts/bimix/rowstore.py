@@ -1,6 +1,7 @@
 """Rows of tokens of several domains behind one address, (domain, row number), whatever files they lie in."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -69,3 +70,38 @@ class RowStore:
                 self.opened.pop(next(iter(self.opened)))
             self.opened[path] = self.open_rows(path, dtype, rows)
         return self.opened[path]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of a store's rows, read like a store: of each domain `sizes` (m,) from `first` (m,) on, in the spread order."""
+
+    store: RowStore
+    first: np.ndarray
+    sizes: np.ndarray
+
+    @property
+    def domains(self) -> list[str]:
+        return self.store.domains
+
+    @property
+    def row_length(self) -> int:
+        return self.store.row_length
+
+    def read(self, chosen: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Rows `numbers` (n,) of domains `chosen` (n,) as int32 (n, row length)."""
+        places = np.empty_like(numbers)
+        for domain in np.unique(chosen):
+            here = chosen == domain
+            size = int(self.store.sizes[domain])
+            places[here] = permute(self.first[domain] + numbers[here], size, SPREAD_KEY)
+        return self.store.read(chosen, places)
+
+
+def set_aside(store: RowStore, share: float) -> tuple[Part, Part]:
+    """A store without a `share` of each domain's rows, from all over it and at least one, and these rows."""
+    kept = np.maximum(np.ceil(share * store.sizes), 1).astype(np.int64)
+    for domain, size in zip(store.domains, store.sizes - kept, strict=True):
+        if size < 1:
+            raise InputError(f"Domain {domain!r} has one row, and one is to be set aside; add text or drop the domain.")
+    return Part(store, kept, store.sizes - kept), Part(store, np.zeros_like(kept), kept)

@@ -23,7 +23,7 @@ from bimix import checkpoints
 from bimix.errors import InputError
 from bimix.memory import largest_micro_batch
 from bimix.model import Shape, Transformer
-from bimix.rowstore import RowStore
+from bimix.rowstore import Part, RowStore
 from bimix.training import (
     Batch,
     Recipe,
@@ -56,7 +56,7 @@ class Session:
     recipe: Recipe
     indices: dict[str, pl.DataFrame]
     domains: list[str]
-    train: RowStore
+    train: RowStore | Part
     held: list[np.ndarray]
     loss_chunk: int | None
     micro_batch: int | None

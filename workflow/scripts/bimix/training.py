@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from bimix.model import Transformer
 from bimix.order import next_rows
-from bimix.rowstore import RowStore
+from bimix.rowstore import Part, RowStore
 from bimix.schedules import SCHEDULES
 
 RECOMPILATIONS = 64  # torch's own limit is 8: DoGE has parts of several sizes, evaluations and probes others
@@ -99,7 +99,7 @@ class Batch:
 
 
 def batches(
-    store: RowStore,
+    store: RowStore | Part,
     proportions: np.ndarray,
     recipe: Recipe,
     taken: np.ndarray,
