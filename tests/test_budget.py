@@ -10,7 +10,7 @@ import pytest
 
 import plan_runs
 from bimix.budget import Device, cost, run_flops, search_factor, with_totals
-from bimix.doge import Targets, extra_flops
+from bimix.doge import Goal, extra_flops, mix_rows, target_rows
 from bimix.model import Shape
 from bimix.training import Recipe
 
@@ -72,7 +72,7 @@ def test_searches_cost_what_they_do_beside_pretraining() -> None:
         row[what] = table.rows(named=True)[0]
     plain = row["pretraining"]["flops_per_run"]
     assert row["doremi"]["flops_per_run"] == pytest.approx(4 / 3 * plain)
-    # 22 x 22 inner products and a sum of 22 gradients are next to nothing beside 512 rows of 1,024 tokens
+    # norms, inner products and sums of 22 gradients are next to nothing beside 512 rows of 1,024 tokens
     assert plain < row["doge"]["flops_per_run"] < 1.001 * plain
     assert row["swarm"]["flops_per_run"] == plain
     assert row["swarm"]["storage_gb"] == 0
@@ -81,10 +81,15 @@ def test_searches_cost_what_they_do_beside_pretraining() -> None:
 def test_the_plan_of_doge_is_what_its_report_counts() -> None:
     session = SimpleNamespace(domains=["x"] * 22, train=SimpleNamespace(row_length=1024), shape=SHAPE, recipe=RECIPE)
     plain = RECIPE.steps * RECIPE.batch_rows * 1024 * SHAPE.flops_per_token(1024)
-    for targets in (0, 5):
-        store = SimpleNamespace(domains=["y"] * targets)
-        more = extra_flops(session, Targets(store, rows=24) if targets else None)  # 512 rows of 22 domains
-        factor = search_factor("doge", SHAPE, RECIPE, 1024, 22, targets)
+    for targets, mixed in ((0, False), (0, True), (5, False), (5, True)):
+        goal = None
+        if targets:  # named targets take the place of the mix
+            store = SimpleNamespace(domains=["y"] * targets)
+            goal = Goal(store, target_rows(RECIPE.batch_rows, 22, targets), together=False)
+        elif mixed:
+            goal = Goal(SimpleNamespace(domains=["x"] * 22), mix_rows(RECIPE.batch_rows, 22), together=True)
+        more = extra_flops(session, goal)
+        factor = search_factor("doge", SHAPE, RECIPE, 1024, 22, targets, mixed)
         assert factor == pytest.approx(1 + more / plain, rel=1e-12)
 
 
@@ -95,7 +100,16 @@ def test_a_part_of_a_swarm_has_one_gpu_or_the_threads_of_one_node(
     tmp_path: Path, gpus: int, what: str, devices: int
 ) -> None:
     model = {"shape": {"layers": 2, "width": 64, "heads": 2}, "launch": {"nodes": 2, "gpus": gpus, "threads": 4}}
-    runs = {"needed_for": "methods", "what": what, "model": "a", "runs": 3, "done": 1, "kept": 0, "targets": 0}
+    runs = {
+        "needed_for": "methods",
+        "what": what,
+        "model": "a",
+        "runs": 3,
+        "done": 1,
+        "kept": 0,
+        "targets": 0,
+        "mixed": False,
+    }
     hardware = {kind: asdict(A100) for kind in ("gpu", "cpu")}
     flags = {"runs": [runs | {"recipe": asdict(RECIPE)}], "models": {"a": model}, "hardware": hardware}
     arguments = [word for name, value in flags.items() for word in (f"--{name}", json.dumps(value))]

@@ -172,6 +172,10 @@ def test_the_config_itself_is_taken() -> None:
         (lambda c: demo(c)["downstream"]["tasks"].update(copying={"kind": "guess"}), "one of question, last_word"),
         (lambda c: demo(c)["downstream"].update(model="1B"), 'downstream/model: no training settings for "1B"'),
         (
+            lambda c: demo(c)["reweighting"].update(doge={"training": {"recipe": "papr"}}),
+            'reweighting/doge/training/recipe: no recipe "papr"; did you mean paper?',
+        ),
+        (
             lambda c: demo(c)["reweighting"].update(doremi={"step": 1}),
             "doremi/step: unknown key; did you mean step_size?",
         ),

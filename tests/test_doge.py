@@ -1,4 +1,4 @@
-"""DoGE's update against a computation in float64 by hand: clipping, absent domains, scores, averages, targets elsewhere."""
+"""DoGE's update against a computation in float64 by hand: clipping, absent domains, scores, averages, each kind of goal."""
 
 import math
 from types import SimpleNamespace
@@ -10,16 +10,16 @@ import torch
 from accelerate import Accelerator
 
 from bimix import doge
-from bimix.doge import Doge, Targets
+from bimix.doge import Doge, Goal
 from bimix.model import Shape, Transformer
-from bimix.rowstore import RowStore
+from bimix.rowstore import Part, RowStore
 from bimix.session import Running
 from bimix.training import Batch
 
 SHAPE = Shape(layers=1, width=16, heads=2, vocabulary=30)
 DOMAINS = ["ants", "bees", "cats", "dogs"]
 ROWS, LENGTH, RATE = 5, 9, 0.02
-CHOSEN = np.array([2, 0, 0, 2, 3])  # no row of bees
+CHOSEN = np.array([0, 0, 2, 2, 3])  # no row of bees
 
 
 def running(largest_norm: float, loss_chunk: int | None = None, micro_batch: int = ROWS) -> Running:
@@ -39,7 +39,7 @@ def draw(rows: int, seed: int) -> torch.Tensor:
 
 def batch() -> Batch:
     counts = np.bincount(CHOSEN, minlength=len(DOMAINS))
-    return Batch(draw(ROWS, 5), CHOSEN, counts, counts)
+    return Batch(draw(ROWS, 5)[[1, 2, 0, 3, 4]], CHOSEN, counts, counts)
 
 
 def gradient(rows: torch.Tensor) -> np.ndarray:
@@ -54,24 +54,27 @@ def clipped(vector: np.ndarray, largest: float) -> np.ndarray:
     return vector * min(1, largest / (np.linalg.norm(vector) + 1e-6))
 
 
-def targets() -> Targets:
-    """Two targets of three rows each, of which an update reads two."""
+def goal(together: bool) -> Goal:
+    """Two domains of three rows each, of which an update reads two."""
     rows = {"x": draw(3, 7).numpy(), "y": draw(3, 8).numpy()}
     index = pl.DataFrame({"domain": ["x", "y"], "path": ["x", "y"]}).with_columns(
         rows=pl.lit(3), tokens=pl.lit(3 * LENGTH), dtype=pl.lit("uint16")
     )
-    return Targets(RowStore(index, ["x", "y"], lambda path, dtype, count: rows[path]), rows=2)
+    return Goal(RowStore(index, ["x", "y"], lambda path, dtype, count: rows[path]), 4, together)
 
 
-@pytest.mark.parametrize("elsewhere", [False, True])
+GOALS = {"others": None, "mix": goal(together=True), "targets": goal(together=False)}
+
+
+@pytest.mark.parametrize("aim", GOALS)
 @pytest.mark.parametrize(("largest_norm", "micro_batch", "loss_chunk"), [(1e9, 5, None), (0.65, 5, None), (0.65, 1, 4)])
 def test_one_update_equals_the_computation_by_hand(
-    elsewhere: bool, largest_norm: float, micro_batch: int, loss_chunk: int | None
+    aim: str, largest_norm: float, micro_batch: int, loss_chunk: int | None
 ) -> None:
     own, given = running(largest_norm, loss_chunk, micro_batch), batch()
-    goals = targets() if elsewhere else None
     before = torch.cat([weight.detach().flatten() for weight in own.plain.parameters()]).clone()
-    method = Doge(own, torch.zeros(6 if elsewhere else 4, SHAPE.parameters), 0.01, 5.0, goals)
+    method = Doge(own, doge.reserve(own.session, GOALS[aim]), 0.01, 5.0, GOALS[aim])
+    assert len(method.gradients) == {"others": 4, "mix": 5, "targets": 6}[aim]
     last = torch.tensor([0.0, 0.003, 0.0, 0.0], dtype=torch.float64)
     method.trace.signal = last
     loss, norm = method.update(given, 0)
@@ -82,18 +85,20 @@ def test_one_update_equals_the_computation_by_hand(
     gradients = {d: clipped(vector, largest_norm) for d, vector in gradients.items()}
     scores = last.numpy().copy()
     mean_norm = np.mean([np.linalg.norm(vector) for vector in gradients.values()])
-    toward = {}
-    if elsewhere:
-        numbers = [goals.read(1, 0, process, 2)[0] for process in range(2)]  # as two processes would have them
-        read = torch.from_numpy(np.concatenate(numbers))
-        toward = {name: clipped(gradient(read[k : k + 2]), largest_norm) for name, k in (("x", 0), ("y", 2))}
+    if aim != "others":
+        owners, numbers = GOALS[aim].choose(1, 0)
+        read = torch.from_numpy(GOALS[aim].store.read(owners, numbers))
+        assert owners.tolist() == [0, 1, 0, 1]
+        parts = [read] if aim == "mix" else [read[owners == 0], read[owners == 1]]
+        toward = [clipped(gradient(part), largest_norm) for part in parts]
     for d, vector in gradients.items():
-        others = toward.values() if elsewhere else [other for e, other in gradients.items() if e != d]
+        others = toward if aim != "others" else [other for e, other in gradients.items() if e != d]
         scores[d] = np.clip(RATE * sum(vector @ other for other in others) / (mean_norm + 1e-6), 0, 5 * RATE)
     weights = np.full(4, 0.25) * np.exp(scores / 0.01)
     weights /= weights.sum()
     step = sum(weights[d] * vector for d, vector in gradients.items())
 
+    assert scores.max() > 1e-3, "a score is told from nothing"
     np.testing.assert_allclose(method.trace.signal, scores, rtol=1e-4, atol=1e-8)
     np.testing.assert_allclose(method.trace.weights, weights, rtol=1e-4)
     np.testing.assert_allclose(method.trace.average, weights, rtol=1e-4)
@@ -109,17 +114,70 @@ def test_one_update_equals_the_computation_by_hand(
 
 def test_a_score_lies_between_nothing_and_its_limit() -> None:
     gradients = torch.tensor([[3.0, 0.0], [30.0, 0.0], [-1.0, 0.0]], dtype=torch.float64)
-    scores = doge.alignment(gradients @ gradients.T, torch.tensor([True] * 3), 0.1, 5.0, torch.zeros(3).double())
+    along, norms = gradients @ gradients.sum(0) - gradients.square().sum(1), gradients.norm(dim=1)
+    scores = doge.alignment(along, norms, torch.tensor([True] * 3), 0.1, 5.0, torch.zeros(3).double())
     assert scores.tolist() == pytest.approx([0.5, 0.5, 0.0])
 
 
-def test_targets_are_read_in_turn_and_alike_by_any_number_of_processes() -> None:
-    goals = targets()
-    whole = [goals.read(1, step, 0, 1) for step in range(3)]
-    for step, (rows, owners) in enumerate(whole):
-        parts = [goals.read(1, step, process, 3) for process in range(3)]
-        assert np.array_equal(np.concatenate([part for part, _ in parts]), rows)
-        assert owners.tolist() == [0, 0, 1, 1]
-    of_x = np.concatenate([rows[:2] for rows, _ in whole])
-    assert len({row.tobytes() for row in of_x[:3]}) == 3  # an epoch of the three rows, then another
-    assert len({row.tobytes() for row in of_x}) == 3
+def test_products_in_blocks_are_the_products() -> None:
+    draws = torch.randn(7, 5 * doge.BLOCK, generator=torch.manual_seed(0))
+    found = doge.products(draws[:6], draws[6])
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found, draws[:6].double() @ draws[6].double(), rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 7])
+@pytest.mark.parametrize("aim", GOALS)
+def test_whole_domains_are_dealt_out_and_every_row_is_read_once(aim: str, processes: int) -> None:
+    """Domains and goals are numbered through; no process has more than one of them above another."""
+    chosen, rows, numbers = np.array([3, 1, 0, 2, 1, 3, 2, 0, 0]), [], []
+    for process in range(processes):
+        own = running(1.0)
+        accelerator = SimpleNamespace(process_index=process, num_processes=processes, device=torch.device("cpu"))
+        own.session.accelerator = accelerator
+        method = Doge(own, doge.reserve(own.session, GOALS[aim]), 0.01, 5.0, GOALS[aim])
+        mine = method.own(chosen)
+        assert (np.diff(chosen[mine]) >= 0).all()
+        assert set(chosen[mine].tolist()) == set(method.domains)
+        _, counts = method.read_goal(5)
+        assert len(counts) + len(method.domains) == len(method.numbers)
+        rows += mine.tolist()
+        numbers.append((len(method.numbers), sum(counts)))
+    assert sorted(rows) == list(range(len(chosen)))
+    sizes, read = zip(*numbers, strict=True)
+    assert max(sizes) - min(sizes) <= 1 and sum(read) == (0 if aim == "others" else 4)
+
+
+def all_rows(part: Part) -> set[tuple[int, int]]:
+    """Domain and place of every row of a part of a store."""
+    chosen = np.repeat(np.arange(len(part.sizes)), part.sizes)
+    numbers = np.concatenate([np.arange(size) for size in part.sizes])
+    return {(row[0], row[1]) for row in part.read(chosen, numbers).tolist()}
+
+
+def test_the_mix_has_every_domain_alike_and_none_of_its_rows_is_trained_on() -> None:
+    rows = {name: np.full((40 * (k + 1), LENGTH), k, dtype=np.uint16) for k, name in enumerate("abc")}
+    for name in rows:
+        rows[name][:, 1] = np.arange(len(rows[name]))
+    index = pl.DataFrame({"domain": list("abc"), "path": list("abc"), "rows": [40, 80, 120]}).with_columns(
+        tokens=pl.col("rows") * LENGTH, dtype=pl.lit("uint16")
+    )
+    store = RowStore(index, list("abc"), lambda path, dtype, count: rows[path])
+    session = SimpleNamespace(train=store, domains=list("abc"), recipe=SimpleNamespace(batch_rows=12))
+    mix = doge.held_mix(session)
+    assert (mix.rows, mix.together, mix.gradients) == (4, True, 1)
+    assert mix.store.sizes.tolist() == [2, 4, 6] and session.train.sizes.tolist() == [38, 76, 114]
+    held, trained = (all_rows(part) for part in (mix.store, session.train))
+    assert len(held) == 12 and len(trained) == 228 and not held & trained
+    owners = np.concatenate([mix.choose(1, step)[0] for step in range(6)])
+    assert np.bincount(owners).tolist() == [8, 8, 8]
+    assert doge.mix_rows(8, 22) == 22, "one row of each domain at least"
+    assert doge.mix_rows(128, 7) == 19, "an average domain's rows"
+
+
+def test_a_goal_is_read_in_turn() -> None:
+    goal = GOALS["targets"]
+    read = [goal.choose(1, step) for step in range(3)]
+    assert all(owners.tolist() == [0, 1, 0, 1] for owners, _ in read)
+    of_x = np.concatenate([numbers[owners == 0] for owners, numbers in read])
+    assert sorted(of_x[:3]) == sorted(of_x[3:]) == [0, 1, 2]  # an epoch of the three rows, then another

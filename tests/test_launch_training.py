@@ -111,3 +111,28 @@ def test_processes_that_are_asked_to_stop_are_left_the_time_they_take(tmp_path: 
         # the launcher asks a process again where the other one has ended before it
         said = (tmp_path / str(rank)).read_text().splitlines()
         assert said[0] == "asked to stop" and said[-1] == "saved"
+
+
+SETTINGS = "import os; print(*(os.environ.get(name) for name in ("
+SETTINGS += "'OMP_NUM_THREADS', 'TORCHINDUCTOR_COMPILE_THREADS', 'PYTORCH_ALLOC_CONF', 'PYTORCH_CUDA_ALLOC_CONF')))"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, "3 3 expandable_segments:True None"),
+        ({"PYTORCH_ALLOC_CONF": "backend:native"}, "3 3 backend:native None"),
+        ({"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"}, "3 3 None max_split_size_mb:64"),
+        ({"PYTORCH_ALLOC_CONF": "", "TORCHINDUCTOR_COMPILE_THREADS": "7"}, "3 7  None"),
+    ],
+)
+def test_the_compiler_and_the_allocator_are_bounded_unless_the_user_says_how(
+    tmp_path: Path, given: dict[str, str], expected: str
+) -> None:
+    (tmp_path / "training.py").write_text(SETTINGS)
+    names = ("TORCHINDUCTOR_COMPILE_THREADS", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+    environment = {name: value for name, value in os.environ.items() if name not in names} | given
+    command = ["bash", "workflow/scripts/launch_training.sh", "0", "1", "3", "0"]
+    command += [str(tmp_path / "said"), str(tmp_path / "history"), str(tmp_path / "training.py")]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == expected

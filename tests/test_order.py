@@ -60,3 +60,15 @@ def test_all_mixtures_see_a_domains_rows_in_the_same_order() -> None:
         orders.append(numbers[chosen == 0])
     shared = min(map(len, orders))
     assert np.array_equal(orders[0][:shared], orders[1][:shared])
+
+
+def test_backwards_a_run_reads_first_what_another_reads_last() -> None:
+    """A proxy beside a reference: the rows that half an epoch of the reference has not seen, and no others."""
+    size = 50
+    forth, back = (rows_of_domain(1, "a", size, np.arange(2 * size), backwards) for backwards in (False, True))
+    assert not set(forth[: size // 2]) & set(back[: size // 2])
+    assert np.array_equal(back[:size], forth[:size][::-1]) and np.array_equal(back[size:], forth[size:][::-1])
+    chosen, numbers, taken = next_rows(
+        1, ["a", "b"], np.array([0.5, 0.5]), np.array([50, 9]), np.zeros(2, dtype=np.int64), 20, backwards=True
+    )
+    assert numbers[chosen == 0].tolist() == back[:10].tolist() and taken.tolist() == [10, 10]

@@ -303,3 +303,21 @@ def test_training_lowers_every_domain_and_the_table_is_complete(undisturbed: Pat
     assert losses.height == 6 * 3
     ends = losses.group_by("domain").agg(pl.col("loss").first().alias("early"), pl.col("loss").last().alias("late"))
     assert (ends["late"] < ends["early"]).all()
+
+
+def test_a_mixture_that_sums_to_one_but_for_rounding_is_read_as_the_exact_one(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the rows by which the sum misses one would all fall to one domain."""
+    seen = []
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr(session, "batches", lambda store, proportions, *rest, **more: seen.append(proportions) or [])
+    for name, factor in (("exact", 1.0), ("rounded", 1 - 5e-7)):
+        (tmp_path / name).mkdir()
+        mixture = {"bees": 0.5 * factor, "cats": 0.3 * factor, "dogs": 0.2 * factor}
+        (tmp_path / "mixture.json").write_text(json.dumps(mixture))
+        arguments = command(corpus, tmp_path / name)[2:]
+        arguments[arguments.index("--mixture") + 1] = str(tmp_path / "mixture.json")
+        assert pretrain_model.main(arguments) == 0
+    for shares in seen:
+        assert shares.tolist() == pytest.approx([0.5, 0.3, 0.2], abs=1e-15)

@@ -20,3 +20,12 @@ def test_doremi_warms_up_and_then_is_flat() -> None:
     assert rates[12:] == sorted(rates[12:], reverse=True)
     assert rates[80] == pytest.approx(final, rel=0.05)
     assert SCHEDULES["doremi"](steps, steps, peak, final, 0.06) - final == pytest.approx(1e-10, rel=1e-4)
+
+
+def test_cosine_warms_up_and_ends_at_the_final_rate() -> None:
+    rate = SCHEDULES["cosine"]
+    peak, final = 5e-4, 1e-4
+    assert rate(0, 10_000, peak, final, 0.05) == pytest.approx(peak / 500, rel=1e-12)
+    assert rate(499, 10_000, peak, final, 0.05) == pytest.approx(peak, rel=1e-12)
+    assert rate(5250, 10_000, peak, final, 0.05) == pytest.approx((peak + final) / 2, rel=1e-12)
+    assert rate(10_000, 10_000, peak, final, 0.05) == pytest.approx(final, rel=1e-12)

@@ -120,6 +120,33 @@ def test_snakemake_makes_each_mixture_as_the_list_of_sources_says(workplace: Pat
     assert made == {name: source_of(config, "demo", name).rule for name in targets.values()}
 
 
+def recipe_of(printed: str, script: str) -> dict:
+    """The training settings that a printed command hands to a script."""
+    return json.loads(re.search(rf"{script}\.py.*?--recipe '(.*?)'", printed, re.DOTALL)[1])
+
+
+def test_each_method_that_reweighs_has_training_settings_of_its_own(workplace: Path) -> None:
+    """The model's recipe, then the method's defaults, what the dataset says of both, and of the one."""
+    targets = ["results/demo/mixtures/doremi.json", "results/demo/mixtures/doge.json"]
+    printed = call(workplace, "-n", "-p", *targets).stdout
+    demo = yaml.safe_load((ROOT / "config.yaml").read_text())["training"]["demo"]
+    assert recipe_of(printed, "train_doremi") == demo | {"schedule": "doremi"}
+    assert recipe_of(printed, "train_doge") == demo
+    assert "--target mix" in printed and "--regularization 0.01" in printed
+
+    def change(config: dict) -> None:
+        published = {"target": "others", "training": {"recipe": "doge", "precision": "no"}}
+        reweighted(config, training={"steps": 30}, doremi={"training": {"steps": 20}}, doge=published)
+        reweighted(config, targets={"dataset": "demo", "domains": ["web"]})
+
+    changed(workplace, change)
+    printed = call(workplace, "-n", "-p", *targets).stdout
+    assert recipe_of(printed, "train_doremi") == demo | {"schedule": "doremi", "steps": 20}
+    published = yaml.safe_load((ROOT / "config.yaml").read_text())["training"]["doge"]
+    assert recipe_of(printed, "train_doge") == published | {"steps": 30, "precision": "no"}
+    assert "--target others" in printed and "--regularization 0.05" in printed
+
+
 def fewer(config: dict, mixture: str, runs: int) -> None:
     """A demo that compares a mixture found with a swarm of so many runs."""
     config["datasets"]["demo"]["compare"]["mixtures"].append(mixture)

@@ -9,8 +9,9 @@ config.yaml, rows made in memory -> seconds of an update of each, and their rati
 
 All three train a model of their own, of one shape, on the same rows. Of a step of plain pretraining a forward pass is a
 third, so that the reference makes DoReMi 1.33 at best. DoGE's passes are plain pretraining's, a domain at a time; what it
-adds are the gradients of the domains, one model's size each, and their inner products; `--targets` domains elsewhere add
-their rows. On a CPU the seconds are those that the process computed, so that what else the machine does counts less.
+adds are the gradients of the domains, one model's size each, and sums and products of them; the mix adds a row of each
+domain or an average domain's rows, `--targets` domains elsewhere add theirs. On a CPU the seconds are those that the
+process computed, so that what else the machine does counts less.
 """
 
 import argparse
@@ -27,11 +28,11 @@ import yaml
 from accelerate import Accelerator
 from bench_training import make_store, synchronize
 
-from bimix.doge import Doge, Targets, reserve
+from bimix.doge import Doge, Goal, held_mix, reserve, target_rows
 from bimix.doremi import Doremi
 from bimix.model import Shape, Transformer
 from bimix.session import Method, Plain, Running, Session
-from bimix.training import Recipe, batches, build_optimizer
+from bimix.training import Recipe, batches, build_optimizer, compile_whole
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,16 +77,18 @@ def main(argv: list[str] | None = None) -> None:
     )
     reference = build(session).requires_grad_(False)
     elsewhere = make_store(options.vocabulary, options.context, max(options.targets, 1))
-    targets = Targets(elsewhere, -(-recipe.batch_rows // options.domains))
+    goals = {"DoGE, others": None, "DoGE, mix": held_mix(session)}
+    if options.targets:
+        rows = target_rows(recipe.batch_rows, options.domains, options.targets)
+        elsewhere = make_store(options.vocabulary, options.context, options.targets)
+        goals["DoGE, targets"] = Goal(elsewhere, rows, together=False)
+    doge = settings(config, "doge", "regularization", "score_limit")
     methods = {
         "plain": Plain,
         "DoReMi": lambda running: Doremi(running, reference, **settings(config, "doremi", "step_size", "smoothing")),
-        "DoGE": lambda running: Doge(running, reserve(session, None), **config["doge"]),
     }
-    if options.targets:
-        methods["DoGE, targets"] = lambda running: Doge(
-            running, reserve(session, targets), **config["doge"], targets=targets
-        )
+    for name, goal in goals.items():
+        methods[name] = lambda running, goal=goal: Doge(running, reserve(session, goal), goal=goal, **doge)
     sides = {name: loop(session, method) for name, method in methods.items()}
     seconds = {name: [] for name in sides}
     for advance in sides.values():
@@ -109,7 +112,7 @@ def build(session: Session) -> Transformer:
     """A new model on the session's device."""
     model = Transformer(session.shape, loss_chunk=session.loss_chunk).to(session.accelerator.device)
     if session.compiled:
-        model.compile(dynamic=False)
+        compile_whole(model)
     return model
 
 
@@ -121,9 +124,8 @@ def loop(session: Session, method: Callable[[Running], Method]) -> Callable[[int
     domains = len(session.domains)
     clock = time.process_time if session.accelerator.device.type == "cpu" else time.perf_counter
     none = np.zeros(domains, dtype=np.int64)
-    feed = batches(
-        session.train, np.full(domains, 1 / domains), session.recipe, none, session.recipe.steps, 0, 1, False
-    )
+    shares, steps = np.full(domains, 1 / domains), session.recipe.steps
+    feed = batches(session.train, shares, session.recipe, none, steps, advance.own, False, advance.backwards)
     done = 0
 
     def make(steps: int) -> float:

@@ -35,13 +35,14 @@ import polars as pl
 import torch
 import yaml
 from accelerate import Accelerator
-from accelerate.utils import DistributedDataParallelKwargs
 from torch import nn
 
+from bimix.launch import wrapping
+from bimix.memory import largest_micro_batch
 from bimix.model import Shape, Transformer
 from bimix.products import product
 from bimix.rowstore import RowStore
-from bimix.training import Recipe, ahead, batches, build_optimizer, update
+from bimix.training import Recipe, ahead, batches, build_optimizer, compile_whole, own_slice, update
 
 ROOT = Path(__file__).parents[2]
 DOMAINS, ROWS = 22, 64  # as many domains as the Pile; rows of each that are made up
@@ -59,7 +60,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--vocabulary", type=int, required=True, help="token ids")
     parser.add_argument("--index", type=Path, help="token index of a corpus; without it rows are made up")
     parser.add_argument("--micro-batch", type=int, help="rows at once on one process (default: the model's entry)")
-    parser.add_argument("--loss-chunk", type=int, help="tokens whose scores exist at once (default: the model's entry)")
+    parser.add_argument(
+        "--loss-chunk", type=int, help="tokens whose scores exist at once, 0: all (default: the model's entry)"
+    )
     parser.add_argument("--precision", choices=["no", "bf16"], default="no")
     parser.add_argument("--compile", action="store_true", help="compile the model, the loss inside it")
     parser.add_argument("--cpu", action="store_true", help="run on the CPU even where there is a GPU")
@@ -73,16 +76,19 @@ def main(argv: list[str] | None = None) -> None:
     if options.model and options.model not in config["models"]:
         parser.error(f"no model {options.model!r} in config.yaml; it has {', '.join(config['models'])}.")
     entry = config["models"][options.model] if options.model else {"shape": options.shape, "launch": {}}
-    launch = {"micro_batch": options.batch_rows, "loss_chunk": 0} | entry["launch"]
-    micro_batch = launch["micro_batch"] if options.micro_batch is None else options.micro_batch
-    loss_chunk = launch["loss_chunk"] if options.loss_chunk is None else options.loss_chunk
+    launch = {"micro_batch": options.batch_rows, "loss_chunk": "all"} | entry["launch"]
+    if options.micro_batch is not None:
+        launch["micro_batch"] = options.micro_batch
+    if options.loss_chunk is not None:
+        launch["loss_chunk"] = options.loss_chunk or "all"
+    loss_chunk = None if launch["loss_chunk"] == "all" else launch["loss_chunk"]
     settings = {"batch_rows": options.batch_rows, "precision": options.precision}
     recipe = Recipe(**config["training"]["paper"] | settings)
 
     accelerator = Accelerator(
         cpu=options.cpu,
         mixed_precision=recipe.precision,
-        kwargs_handlers=[DistributedDataParallelKwargs(gradient_as_bucket_view=True)],
+        kwargs_handlers=wrapping(),
     )
     if options.nanogpt and accelerator.num_processes > 1:
         parser.error("--nanogpt is for one process.")
@@ -91,7 +97,12 @@ def main(argv: list[str] | None = None) -> None:
     store = open_store(options.index) if options.index else make_store(options.vocabulary, options.context)
     shape = Shape(**entry["shape"], vocabulary=options.vocabulary)
     torch.manual_seed(recipe.seed)
-    sides = {"bimix": own_loop(accelerator, shape, recipe, store, micro_batch, loss_chunk, options.compile)}
+    model, optimizer = own_model(accelerator, shape, recipe, loss_chunk, options.compile)
+    micro_batch = launch["micro_batch"]
+    if micro_batch == "auto":
+        own_rows = -(-recipe.batch_rows // accelerator.num_processes)
+        micro_batch = largest_micro_batch(accelerator, model, own_rows, store.row_length)
+    sides = {"bimix": own_loop(accelerator, model, optimizer, recipe, store, micro_batch)}
     # Read before there is a second model.
     memory = warm_up(accelerator, sides["bimix"], options.warm_up)
     if options.nanogpt:
@@ -119,7 +130,7 @@ def main(argv: list[str] | None = None) -> None:
         )
         print(
             f"{shape.layers} x {shape.width}, {shape.heads} heads, {shape.vocabulary:,} ids, {store.row_length} tokens a row,"
-            f" {recipe.batch_rows} rows an update, {micro_batch} at once, loss chunk {loss_chunk}, precision"
+            f" {recipe.batch_rows} rows an update, {micro_batch} at once, loss chunk {launch['loss_chunk']}, precision"
             f" {recipe.precision}, {'compiled' if options.compile else 'not compiled'}; {accelerator.num_processes} x"
             f" {accelerator.device.type} ({device}), torch {torch.__version__}"
         )
@@ -157,24 +168,30 @@ def rows_of(accelerator: Accelerator, recipe: Recipe, store: RowStore) -> Iterat
     """This process's rows of each update, of all domains alike, made as pretrain_model.py makes them."""
     shares, taken = np.full(len(store.domains), 1 / len(store.domains)), np.zeros(len(store.domains), dtype=np.int64)
     place, on_gpu = (accelerator.process_index, accelerator.num_processes), accelerator.device.type == "cuda"
-    feed = batches(store, shares, recipe, taken, recipe.steps, *place, pinned=on_gpu)
+    own = own_slice(recipe.batch_rows, *place)
+    feed = batches(store, shares, recipe, taken, recipe.steps, lambda chosen: own, pinned=on_gpu)
     return (batch.rows for batch in (ahead(feed) if on_gpu else feed))
+
+
+def own_model(
+    accelerator: Accelerator, shape: Shape, recipe: Recipe, loss_chunk: int | None, compiled: bool
+) -> tuple[nn.Module, torch.optim.Optimizer]:
+    """Our model and its optimizer, prepared as a training prepares them."""
+    model = Transformer(shape, loss_chunk=loss_chunk).to(accelerator.device)
+    if compiled:
+        compile_whole(model)
+    return accelerator.prepare(model, build_optimizer(model, recipe))
 
 
 def own_loop(
     accelerator: Accelerator,
-    shape: Shape,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
     recipe: Recipe,
     store: RowStore,
     micro_batch: int,
-    loss_chunk: int,
-    compiled: bool,
 ) -> Callable[[int], float]:
     """A function that makes so many updates of our model and returns the seconds spent waiting for rows."""
-    model = Transformer(shape, loss_chunk=loss_chunk or None).to(accelerator.device)
-    if compiled:
-        model.compile(dynamic=False)
-    model, optimizer = accelerator.prepare(model, build_optimizer(model, recipe))
     feed = rows_of(accelerator, recipe, store)
     done = 0
 

@@ -36,8 +36,8 @@ CONFIG = {
             "reweighting": {
                 "model": "tiny",
                 "reference": "baseline",
-                "doremi": {"rounds": 2, "settled": 0.1},
-                "training": {"steps": 60},
+                "doremi": {"rounds": 2, "settled": 0.1, "training": TINY | {"steps": 60}},
+                "doge": {"target": "mix", "training": TINY | {"steps": 60}},
                 "targets": {"dataset": "other", "domains": ["x", "y"]},
             },
             "downstream": {"model": "large", "steps": [10, 20, 40]},

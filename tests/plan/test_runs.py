@@ -26,7 +26,6 @@ CONFIG = {
             "seeds": {"tiny": [1, 2]},
             "optimum": {"model": "tiny", "group": "entropy"},
             "swarm": {"model": "tiny", "runs": 5, "together": 2, "training": {"steps": 20}},
-            "reweighting": {"training": {"steps": 60}},
             "downstream": {
                 "model": "large",
                 "steps": [10, 40],
@@ -61,7 +60,6 @@ def test_a_run_has_its_models_recipe_but_for_seed_and_swarm(config: dict) -> Non
     assert runs.recipe(config, "own", "tiny", "se@2") == usual | {"seed": 2}
     assert runs.recipe(config, "own", "tiny", "s3@9") == usual | {"steps": 20, "seed": 9}
     assert runs.recipe(config, "own", "large", "s3")["steps"] == 40  # the swarm is of another model
-    assert runs.reweighting_recipe(config, "own", "tiny") == usual | {"steps": 60}
     assert config == CONFIG
 
 

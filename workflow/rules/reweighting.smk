@@ -44,7 +44,7 @@ checkpoint train_doremi:
         verify_shards=entry("models/{model}/launch/verify_shards", "yes"),
     params:
         shape=as_json("models/{model}/shape"),
-        recipe=as_json(planned(runs.reweighting_recipe)),
+        recipe=as_json("datasets/{dataset}/reweighting/doremi/training"),
         step_size=setting("reweighting/doremi/step_size"),
         smoothing=setting("reweighting/doremi/smoothing"),
         state="results/{dataset}/reweighting/{model}/doremi/{round}/state",
@@ -110,8 +110,9 @@ rule train_doge:
         verify_shards=entry("models/{model}/launch/verify_shards", "yes"),
     params:
         shape=as_json("models/{model}/shape"),
-        recipe=as_json(planned(runs.reweighting_recipe)),
-        regularization=setting("reweighting/doge/regularization"),
+        recipe=as_json("datasets/{dataset}/reweighting/doge/training"),
+        target=setting("reweighting/doge/target"),
+        regularization=planned(sources.doge_regularization),
         score_limit=setting("reweighting/doge/score_limit"),
         target_domains=setting("reweighting/targets/domains", default=[]),
         state="results/{dataset}/reweighting/{model}/doge/state",
@@ -127,6 +128,7 @@ rule train_doge:
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \
+            --target {params.target} \
             --targets {input.targets:q} \
             --target-tokenizer {input.target_tokenizer:q} \
             --target-domains {params.target_domains:q} \

@@ -32,6 +32,12 @@ local_gpus=$((gpus / nodes))
 local_processes=$((local_gpus > 1 ? local_gpus : 1))
 processes=$((local_processes * nodes))
 export OMP_NUM_THREADS=$((threads / local_processes > 0 ? threads / local_processes : 1))
+# TorchInductor would start up to 32 compilers for each process
+export TORCHINDUCTOR_COMPILE_THREADS=${TORCHINDUCTOR_COMPILE_THREADS:-$OMP_NUM_THREADS}
+# Segments that grow: parts of several sizes leave no gaps. torch reads both names, the older one first.
+if [ -z "${PYTORCH_CUDA_ALLOC_CONF+set}${PYTORCH_ALLOC_CONF+set}" ]; then
+    export PYTORCH_ALLOC_CONF=expandable_segments:True
+fi
 # GPUs that nobody uses, not just so many: Snakemake counts them and a scheduler may not bind them
 claim=()
 if [ "$local_gpus" -gt 0 ]; then

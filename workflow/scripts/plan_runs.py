@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
         "--runs",
         type=json.loads,
         required=True,
-        help="list of {needed_for, what, model, runs, done, kept, targets, recipe}, JSON",
+        help="list of {needed_for, what, model, runs, done, kept, targets, mixed, recipe}, JSON",
     )
     parser.add_argument("--models", type=json.loads, required=True, help="{model: {shape, launch}}, JSON")
     parser.add_argument("--hardware", type=json.loads, required=True, help="{gpu, cpu: fields of budget.Device}, JSON")
@@ -82,6 +82,7 @@ def main(argv: list[str] | None = None) -> None:
                 devices,
                 entry["kept"],
                 entry["targets"],
+                entry["mixed"],
             )
         )
     plan = with_totals(rows)

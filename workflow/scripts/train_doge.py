@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from tokenizers import Tokenizer
 
-from bimix.doge import Doge, Targets, extra_flops, reserve
+from bimix.doge import Doge, Goal, extra_flops, held_mix, reserve, target_rows
 from bimix.errors import InputError, run
 from bimix.launch import open_rows, open_session, training_parser
 from bimix.mixtures import as_mixture
@@ -28,29 +28,31 @@ def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     session = open_session(options)
     uniform = np.full(len(session.domains), 1 / len(session.domains))
-    indices, targets = session.indices, None
+    indices, goal, named = session.indices, None, options.target
     if options.targets:
         index = pl.read_parquet(options.targets[0], glob=False).filter(pl.col("domain").is_in(options.target_domains))
-        targets = open_targets(options, session, index)
+        goal, named = open_targets(options, session, index), "domains"
         indices = indices | {"target": index}
+    elif options.target == "mix":
+        goal = held_mix(session)
     defined_by = fingerprint(session.shape, session.recipe, as_mixture(session.domains, uniform), indices)
-    defined_by |= {"doge.regularization": options.regularization, "doge.score_limit": options.score_limit}
+    settings = {"regularization": options.regularization, "score_limit": options.score_limit}
+    defined_by |= {f"doge.{name}": value for name, value in settings.items()} | {"doge.target": named}
     # the mixture last, since it is what the later stages wait for
     places = {"run.json": options.report, "path.parquet": options.path, "losses.parquet": options.losses}
     places["mixture.json"] = options.mixture
     with holding(session, options.state, defined_by, places.values()) as own:
         if not put_back(session, own, places):
             session.accelerator.init_trackers("tensorboard")
-            settings = {"regularization": options.regularization, "score_limit": options.score_limit}
-            method = partial(Doge, gradients=reserve(session, targets), targets=targets, **settings)
-            if targets is not None:
+            method = partial(Doge, gradients=reserve(session, goal), goal=goal, **settings)
+            if options.targets:
                 session.check_shards(indices["target"])
             finished = train(session, own, uniform, method)
             if finished is None:
                 return STOPPED
             if session.accelerator.is_main_process:
                 report = describe(session, finished.seconds, as_mixture(session.domains, uniform), own)
-                report["flops"] += extra_flops(session, targets)
+                report["flops"] += extra_flops(session, goal)
                 path = path_table(finished.method, session.recipe.steps, session.domains, "score")
                 write_table(path, own / "path.parquet")
                 write_table(loss_table(session, finished.history), own / "losses.parquet")
@@ -61,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def open_targets(options: argparse.Namespace, session: Session, index: pl.DataFrame) -> Targets:
+def open_targets(options: argparse.Namespace, session: Session, index: pl.DataFrame) -> Goal:
     """The target domains' rows; those of another tokenizer or length are refused."""
     (path,), (other,) = options.targets, options.target_tokenizer
     if Tokenizer.from_file(str(options.tokenizer)).to_str() != Tokenizer.from_file(str(other)).to_str():
@@ -75,13 +77,17 @@ def open_targets(options: argparse.Namespace, session: Session, index: pl.DataFr
             f"{path} has rows of {store.row_length} tokens, {options.train} of {session.train.row_length}; give"
             f" both datasets the same sequence_length."
         )
-    return Targets(store, rows=-(-session.recipe.batch_rows // len(session.domains)))
+    rows = target_rows(session.recipe.batch_rows, len(session.domains), len(store.domains))
+    return Goal(store, rows, together=False)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = training_parser(__doc__)
     parser.add_argument("--regularization", type=float, required=True, help="mu, which divides the scores")
     parser.add_argument("--score-limit", type=float, required=True, help="largest score, in learning rates")
+    parser.add_argument(
+        "--target", choices=["mix", "others"], required=True, help="what is to be helped, without --targets"
+    )
     parser.add_argument("--targets", type=Path, nargs="*", default=[], help="token index that targets are in, parquet")
     parser.add_argument("--target-tokenizer", type=Path, nargs="*", default=[], help="tokenizer.json of that index")
     parser.add_argument("--target-domains", nargs="*", default=[], help="domains to help in place of those trained on")

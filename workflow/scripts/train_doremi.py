@@ -23,6 +23,7 @@ from bimix.reweighting import average, path_table
 from bimix.runs import describe, fingerprint, finish, loss_table
 from bimix.session import STOPPED, Session, holding, put_back, train
 from bimix.tables import read_numbers
+from bimix.training import compile_whole
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -34,6 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     uniform = np.full(len(session.domains), 1 / len(session.domains))
     defined_by = fingerprint(session.shape, session.recipe, as_mixture(session.domains, uniform), session.indices)
     defined_by |= {"doremi.step_size": options.step_size, "doremi.smoothing": options.smoothing}
+    defined_by["doremi.order"] = "backwards"
     defined_by["reference"] = hashlib.sha256(options.reference.read_bytes()).hexdigest()[:16]
     # the mixture last, since it is what the later stages wait for
     places = {"run.json": options.report, "path.parquet": options.path, "losses.parquet": options.losses}
@@ -75,7 +77,7 @@ def read_reference(path: Path, session: Session) -> Transformer:
     reference.load_state_dict(weights)
     reference.requires_grad_(False).to(session.accelerator.device)
     if session.compiled:
-        reference.compile(dynamic=False)
+        compile_whole(reference)
     return reference
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from bimix.doge import mix_rows, target_rows, vector_flops
 from bimix.model import Shape
 from bimix.training import Recipe
 
@@ -46,18 +47,23 @@ def run_flops(shape: Shape, recipe: Recipe, sequence_length: int, domains: int) 
     return rows * sequence_length * shape.flops_per_token(sequence_length)
 
 
-def search_factor(what: str, shape: Shape, recipe: Recipe, sequence_length: int, domains: int, targets: int) -> float:
+def search_factor(
+    what: str, shape: Shape, recipe: Recipe, sequence_length: int, domains: int, targets: int, mixed: bool
+) -> float:
     """FLOPs of a kind of training over those of plain pretraining.
 
-    doremi: the reference's forward pass beside the proxy; doge: the rows of its `targets` elsewhere, all inner products of
-    the gradients of m domains and of these, and the domains' sum.
+    doremi: the reference's forward pass beside the proxy; doge: the rows of its `targets` elsewhere or, where it is `mixed`
+    and has none, of the mix of all domains, and the work on whole gradients.
     """
     if what == "doremi":
         return 4 / 3
     if what == "doge":
         step = recipe.batch_rows * sequence_length * shape.flops_per_token(sequence_length)
-        read = targets * -(-recipe.batch_rows // domains) / recipe.batch_rows
-        return 1 + read + 2 * shape.parameters * ((domains + targets) ** 2 + domains) / step
+        rows = mix_rows(recipe.batch_rows, domains) if mixed else 0
+        if targets:
+            rows = target_rows(recipe.batch_rows, domains, targets)
+        work = vector_flops(shape.parameters, domains, targets or int(mixed))
+        return 1 + rows / recipe.batch_rows + work / step
     return 1.0
 
 
@@ -81,13 +87,15 @@ def cost(
     devices: int,
     kept: int = 0,
     targets: int = 0,
+    mixed: bool = False,
 ) -> tuple:
     """One row of SCHEMA for `runs` equal runs, `done` of which have ended.
 
-    `kept` weights of earlier steps stay on the disk, of all runs together. `targets` are those of DoGE elsewhere.
+    `kept` weights of earlier steps stay on the disk, of all runs together. `targets` are those of DoGE elsewhere; `mixed`, its
+    goal is a mix of all domains where there are none.
     """
     flops = run_flops(shape, recipe, sequence_length, domains)
-    flops *= search_factor(what, shape, recipe, sequence_length, domains, targets)
+    flops *= search_factor(what, shape, recipe, sequence_length, domains, targets, mixed)
     hours = flops / (device.flops * device.utilisation) / 3600
     return (
         needed_for,

@@ -211,7 +211,8 @@ def read(path: Path, checksum: str | None = None) -> tuple[dict, str]:
         raise Damaged(f"no whole archive: {error}") from error
     if bad is not None:
         raise Damaged(f"{bad} is not as it was written")
-    return torch.load(path, map_location="cpu", weights_only=True), found
+    # mapped: else each process of a machine would have all of it in memory at once
+    return torch.load(path, map_location="cpu", weights_only=True, mmap=True), found
 
 
 def choose(folder: Path) -> tuple[dict | None, tuple[str, str] | None, list[str]]:

@@ -7,6 +7,7 @@ new weights; the mixture is their average over the run.
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from bimix.losses import sum_by_domain
 from bimix.model import Transformer
 from bimix.reweighting import Trace, reduce_gradients, step_along_gradients
 from bimix.session import Running
-from bimix.training import Batch
+from bimix.training import Batch, own_slice, to_device
 
 
 def latest_excess(last: Tensor, sums: Tensor, tokens: Tensor) -> Tensor:
@@ -49,6 +50,7 @@ class Doremi:
     `forwards` counts the rows that were read once more without a backward pass, by either model.
     """
 
+    backwards: ClassVar[bool] = True  # the reference has been trained on the beginning of each domain's order
     running: Running
     reference: Transformer
     step_size: float
@@ -60,21 +62,27 @@ class Doremi:
     def __post_init__(self) -> None:
         self.trace = Trace.start(self.running, signal=math.log(self.running.session.shape.vocabulary), counted=1)
 
+    def own(self, chosen: np.ndarray) -> np.ndarray:
+        """As of plain pretraining, sorted by domain: losses are summed, and in chunks taken, domain by domain."""
+        accelerator = self.running.session.accelerator
+        mine = own_slice(len(chosen), accelerator.process_index, accelerator.num_processes)
+        return mine.start + np.argsort(chosen[mine], kind="stable")
+
     def update(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
         session, proxy = self.running.session, self.running.plain
         accelerator, recipe, domains = session.accelerator, session.recipe, len(session.domains)
         parts = self.micro_batches(batch)
-        rows = torch.from_numpy(batch.counts).to(accelerator.device)
+        rows = to_device(batch.counts, accelerator.device)
         tokens = rows * (session.train.row_length - 1)
         with torch.no_grad(), accelerator.autocast():
-            expected = [self.reference(part, owners, domains)[1] for part, owners in parts]
+            expected = [self.reference(*part, domains, counts)[1] for *part, counts in parts]
         at_once = self.keep_graphs
         if at_once is None:
             at_once = accelerator.device.type == "cpu" or len(parts) == 1
         with torch.set_grad_enabled(at_once):
-            found = [proxy(part, owners, domains) for part, owners in parts]
+            found = [proxy(*part, domains, counts) for *part, counts in parts]
         sums = torch.zeros_like(self.trace.signal)
-        for (_, owners), (_, losses), reference_losses in zip(parts, found, expected, strict=True):
+        for (_, owners, _), (_, losses), reference_losses in zip(parts, found, expected, strict=True):
             above = (losses - reference_losses).clamp(min=0).double().sum(1)
             sums += sum_by_domain(above, owners, domains)
         excess = latest_excess(self.trace.signal, accelerator.reduce(sums, reduction="sum"), tokens)
@@ -84,10 +92,10 @@ class Doremi:
 
         factors = row_weights(weights, rows).float()
         total = torch.zeros((), device=accelerator.device)
-        for (part, owners), (shares, _) in zip(parts, found, strict=True):
+        for (part, owners, counts), (shares, _) in zip(parts, found, strict=True):
             total += shares.detach().sum() * (len(part) / recipe.batch_rows)
             if not at_once:
-                shares, _ = proxy(part, owners, domains)
+                shares, _ = proxy(part, owners, domains, counts)
             (shares @ factors * len(part)).backward()
         found.clear()
         parameters = list(proxy.parameters())
@@ -96,13 +104,15 @@ class Doremi:
         step_along_gradients(self.running, step)
         return total, norm
 
-    def micro_batches(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
-        """This process's rows and the domains they are of, sorted by domain, so many at a time as a micro-batch holds."""
-        device, size = self.running.session.accelerator.device, self.running.micro_batch
-        order = torch.from_numpy(np.argsort(batch.chosen, kind="stable")).to(device)
-        rows = batch.rows.to(device, non_blocking=True)[order]
-        owners = torch.from_numpy(batch.chosen).to(device)[order]
-        return list(zip(rows.split(size), owners.split(size), strict=True))
+    def micro_batches(self, batch: Batch) -> list[tuple[Tensor, Tensor, tuple[int, ...]]]:
+        """This process's rows, the domains they are of and how many of each, so many at a time as a micro-batch holds."""
+        session, size = self.running.session, self.running.micro_batch
+        device, domains = session.accelerator.device, len(session.domains)
+        rows = batch.rows.to(device, non_blocking=True).split(size)
+        owners = to_device(batch.chosen, device).split(size)
+        starts = range(0, len(batch.chosen), size)
+        counts = [np.bincount(batch.chosen[start : start + size], minlength=domains) for start in starts]
+        return list(zip(rows, owners, (tuple(part.tolist()) for part in counts), strict=True))
 
     def state_dict(self) -> dict:
         return self.trace.state_dict() | {"forwards": self.forwards}

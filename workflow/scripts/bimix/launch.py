@@ -2,16 +2,19 @@
 
 import argparse
 import json
+import mmap
 import os
+import shutil
 import signal
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import torch
 from accelerate import Accelerator
-from accelerate.utils import DistributedDataParallelKwargs, DistributedType
+from accelerate.utils import DistributedDataParallelKwargs, DistributedType, InitProcessGroupKwargs
 from tokenizers import Tokenizer
 
 from bimix import provenance
@@ -34,6 +37,11 @@ SETTINGS_OF_ACCELERATE = (
     "OMPI_COMM_WORLD_",
     "MV2_COMM_WORLD_",
 )
+# All gradients in one bucket, whatever the model: they are sent once, after the backward pass, which is then one compiled
+# graph (`compile_whole`). On nodes that only Ethernet joins smaller buckets, sent meanwhile, may pay.
+BUCKET_MEGABYTES = 2**20
+PATIENCE = timedelta(hours=1)  # of a process for the others: one writes tens of GB while they wait
+COMPILERS = {"cuda": ("CC", ("gcc", "clang")), "cpu": ("CXX", ("g++", "clang++"))}  # of Triton, of C++
 
 
 def training_parser(description: str) -> argparse.ArgumentParser:
@@ -75,7 +83,7 @@ def open_session(options: argparse.Namespace) -> Session:
         indices=indices,
         domains=domains,
         train=train,
-        held=[validation.first(number, recipe.validation_rows) for number in range(len(domains))],
+        held=[validation.sample(number, recipe.validation_rows) for number in range(len(domains))],
         loss_chunk=None if options.loss_chunk == "all" else int(options.loss_chunk),
         micro_batch=None if options.micro_batch == "auto" else int(options.micro_batch),
         compiled=options.compile == "yes",
@@ -111,15 +119,27 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
         mixed_precision=recipe.precision,
         log_with="tensorboard",
         project_dir=options.state.parent,
-        kwargs_handlers=[DistributedDataParallelKwargs(gradient_as_bucket_view=True)],
+        kwargs_handlers=wrapping(),
     )
-    check_launch(accelerator, options.processes, options.cpu)
+    check_launch(accelerator, options.processes, options.cpu, recipe.batch_rows, options.compile == "yes")
     check_settings(accelerator, recipe.precision)
     return accelerator
 
 
-def check_launch(accelerator: Accelerator, processes: int, cpu: bool) -> None:
-    """Refuse other processes or another device than were asked for; take the threads that the launcher gave to each."""
+def wrapping() -> list:
+    """How Accelerate wraps a model for several processes, and how long these wait for each other."""
+    buckets = {"gradient_as_bucket_view": True, "bucket_cap_mb": BUCKET_MEGABYTES}
+    return [
+        DistributedDataParallelKwargs(broadcast_buffers=False, **buckets),  # the model has none
+        InitProcessGroupKwargs(timeout=PATIENCE),
+    ]
+
+
+def check_launch(accelerator: Accelerator, processes: int, cpu: bool, batch_rows: int, compiled: bool) -> None:
+    """Refuse other processes or another device than were asked for, and what these cannot do.
+
+    Takes the threads that the launcher gave to each process.
+    """
     if accelerator.num_processes != processes:
         raise InputError(
             f"{processes} processes were asked for but {accelerator.num_processes} started;"
@@ -127,6 +147,13 @@ def check_launch(accelerator: Accelerator, processes: int, cpu: bool) -> None:
         )
     if accelerator.device.type == "cpu" and not cpu:
         raise InputError("GPUs were asked for but torch sees none on this machine; look at its driver, or give --cpu.")
+    if batch_rows < processes:
+        raise InputError(
+            f"batch_rows is {batch_rows}, but {processes} processes were started and each needs a row of every update;"
+            f" raise batch_rows, or lower gpus or nodes in the model's launch."
+        )
+    if compiled:
+        check_compiler(accelerator.device.type)
     if accelerator.device.type == "cpu":
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
 
@@ -149,9 +176,25 @@ def check_settings(accelerator: Accelerator, precision: str) -> None:
             )
 
 
+def check_compiler(device: str) -> None:
+    """Refuse to compile a model for a kind of device where there is nothing to do it with: torch would end in a backtrace."""
+    variable, names = COMPILERS[device]
+    if not any(map(shutil.which, filter(None, (os.environ.get(variable), *names)))):
+        raise InputError(
+            f'`compile: "yes"` needs a compiler, and this machine has none of {", ".join(names)}: install one, name one'
+            f' in {variable}, or set `compile: "no"` in the model\'s launch.'
+        )
+
+
 def open_rows(path: str, dtype: str, rows: int) -> np.ndarray:
     """Map one file of `rows` rows; a file of another size is refused."""
-    mapped = np.memmap(path, dtype=np.dtype(dtype).newbyteorder("<"), mode="r")
-    if len(mapped) % rows:
-        raise InputError(f"{path} holds {len(mapped)} ids, which do not make {rows} rows; tokenise its shard again.")
-    return mapped.reshape(rows, -1)
+    kind = np.dtype(dtype).newbyteorder("<")
+    with open(path, "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    # rows are read one here, one there: the kernel would fetch 128 kB around each of 2 kB
+    mapped.madvise(mmap.MADV_RANDOM)
+    if len(mapped) % (rows * kind.itemsize):
+        raise InputError(
+            f"{path} holds {len(mapped)} bytes, which do not make {rows} rows of {kind.name}; tokenise its shard again."
+        )
+    return np.frombuffer(mapped, dtype=kind).reshape(rows, -1)

@@ -44,24 +44,25 @@ def sum_by_domain(values: Tensor, owners: Tensor, domains: int) -> Tensor:
 
 def chunked_loss(hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int) -> Tensor:
     """The mean loss, `chunk` tokens at a time; the first `vocabulary` rows of `weight` are real ids."""
-    return _chunked(hidden, weight, vocabulary, targets, chunk, [len(targets)])[0][0]
+    return _chunked(hidden, weight, vocabulary, targets, chunk, (len(targets),))[0][0]
 
 
 def chunked_shares(
-    hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int, owners: Tensor, domains: int
+    hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int, counts: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
-    """What `whole_shares` gives, `chunk` tokens at a time.
+    """What `whole_shares` gives, `chunk` tokens at a time, of rows sorted by domain, `counts` (domains,) of each.
 
-    Keeps one gradient of `weight` for each run of rows of one domain: sort the rows by domain.
+    Keeps one gradient of `weight` for each domain that has rows. The counts are the host's, which never waits for them.
     """
-    length = len(targets) // len(owners)
-    runs, counts = torch.unique_consecutive(owners, return_counts=True)
-    shares, losses = _chunked(hidden, weight, vocabulary, targets, chunk, (counts * length).tolist())
-    return sum_by_domain(shares, runs, domains), losses.view(len(owners), length)
+    length = len(targets) // sum(counts)
+    runs = tuple(count * length for count in counts if count)
+    shares, losses = _chunked(hidden, weight, vocabulary, targets, chunk, runs)
+    present, none = iter(shares.unbind()), shares.new_zeros(())
+    return torch.stack([next(present) if count else none for count in counts]), losses.view(-1, length)
 
 
 def _chunked(
-    hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int, runs: list[int]
+    hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int, runs: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
     # under no_grad an autograd function is still told that its inputs need gradients
     learns = torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad)
@@ -76,7 +77,14 @@ class _ChunkedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx, hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int, runs: list[int], learns: bool
+        ctx,
+        hidden: Tensor,
+        weight: Tensor,
+        vocabulary: int,
+        targets: Tensor,
+        chunk: int,
+        runs: tuple[int, ...],
+        learns: bool,
     ) -> tuple[Tensor, Tensor]:
         device = hidden.device.type
         precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
@@ -117,6 +125,8 @@ class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx, upstream: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         hidden_gradient, weight_gradients = ctx.saved_tensors
-        by_token = upstream.repeat_interleave(torch.tensor(ctx.runs, device=upstream.device))[:, None]
+        if len(ctx.runs) == 1:
+            return hidden_gradient * upstream, weight_gradients[0] * upstream, None, None, None, None, None
+        by_token = torch.cat([factor.expand(count) for factor, count in zip(upstream, ctx.runs, strict=True)])
         by_weight = torch.tensordot(upstream, weight_gradients, dims=1)
-        return hidden_gradient * by_token, by_weight, None, None, None, None, None
+        return hidden_gradient * by_token[:, None], by_weight, None, None, None, None, None

@@ -136,9 +136,6 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(shape.padded_vocabulary, shape.width)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.final_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON)
-        padding = torch.zeros(shape.padded_vocabulary)
-        padding[shape.vocabulary :] = -torch.inf
-        self.register_buffer("padding", padding, persistent=False)
         self.initialize()
 
     def initialize(self) -> None:
@@ -164,20 +161,32 @@ class Transformer(nn.Module):
         """Scores (batch, length, vocabulary) of the next token."""
         return F.linear(self.hidden(tokens), self.embedding.weight[: self.shape.vocabulary])
 
-    def forward(self, rows: Tensor, owners: Tensor | None = None, domains: int = 0) -> Tensor | tuple[Tensor, Tensor]:
+    def padding(self) -> Tensor:
+        """What is added to the scores (padded vocabulary,): 0, minus infinity where an id is none.
+
+        A constant of the shape, not a buffer, which wrappers would send around.
+        """
+        weight = self.embedding.weight
+        real, padded = self.shape.vocabulary, self.shape.padded_vocabulary
+        return F.pad(weight.new_zeros(real), (0, padded - real), value=-torch.inf)
+
+    def forward(
+        self, rows: Tensor, owners: Tensor | None = None, domains: int = 0, counts: tuple[int, ...] = ()
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Mean loss in nats over the length - 1 predictions of each of `rows` (batch, length).
 
         With the `owners` (batch,) of the rows, numbers of domains below `domains`: each domain's share of that mean
-        (domains,), and the loss of every token (batch, length - 1) without gradient (`losses`).
+        (domains,), and the loss of every token (batch, length - 1) without gradient (`losses`). In chunks the rows must
+        come sorted by domain, and `counts` (domains,) says how many there are of each, where the host knows it.
         """
         rows = rows.long()
         hidden, targets = self.hidden(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten()
         weight = self.embedding.weight
         if self.loss_chunk is None:
             if owners is None:
-                return whole_loss(hidden, weight, self.padding, targets)
-            return whole_shares(hidden, weight, self.padding, targets, owners, domains)
+                return whole_loss(hidden, weight, self.padding(), targets)
+            return whole_shares(hidden, weight, self.padding(), targets, owners, domains)
         real = self.shape.vocabulary
         if owners is None:
             return chunked_loss(hidden, weight, real, targets, self.loss_chunk)
-        return chunked_shares(hidden, weight, real, targets, self.loss_chunk, owners, domains)
+        return chunked_shares(hidden, weight, real, targets, self.loss_chunk, counts)

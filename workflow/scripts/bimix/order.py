@@ -70,18 +70,30 @@ def _key(seed: int, domain: str, epoch: int) -> int:
     return int.from_bytes(digest, "little")
 
 
-def rows_of_domain(seed: int, domain: str, size: int, visits: np.ndarray) -> np.ndarray:
-    """Row numbers read at the given `visits` (n,) of a domain of `size` rows; visit v is in epoch v // size."""
+def rows_of_domain(seed: int, domain: str, size: int, visits: np.ndarray, backwards: bool = False) -> np.ndarray:
+    """Row numbers read at the given `visits` (n,) of a domain of `size` rows; visit v is in epoch v // size.
+
+    `backwards`, each epoch is read from its end: the rows that a run of less than an epoch in the usual direction has not
+    read come first.
+    """
     rows = np.empty(len(visits), dtype=np.int64)
-    epochs = visits // size
+    epochs, places = visits // size, visits % size
+    if backwards:
+        places = size - 1 - places
     for epoch in np.unique(epochs):
         here = epochs == epoch
-        rows[here] = permute(visits[here] % size, size, _key(seed, domain, int(epoch)))
+        rows[here] = permute(places[here], size, _key(seed, domain, int(epoch)))
     return rows
 
 
 def next_rows(
-    seed: int, domains: list[str], proportions: np.ndarray, sizes: np.ndarray, taken: np.ndarray, rows: int
+    seed: int,
+    domains: list[str],
+    proportions: np.ndarray,
+    sizes: np.ndarray,
+    taken: np.ndarray,
+    rows: int,
+    backwards: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Domain numbers (rows,), row numbers inside them (rows,) and the new `taken` (m,) of the next `rows` rows."""
     chosen = assign_domains(proportions, taken, rows)
@@ -90,6 +102,6 @@ def next_rows(
     for domain in np.unique(chosen):
         here = np.flatnonzero(chosen == domain)
         visits = taken[domain] + np.arange(len(here))
-        numbers[here] = rows_of_domain(seed, domains[domain], int(sizes[domain]), visits)
+        numbers[here] = rows_of_domain(seed, domains[domain], int(sizes[domain]), visits, backwards)
         after[domain] += len(here)
     return chosen, numbers, after

@@ -96,12 +96,24 @@ def path_table(state: dict, steps: int, domains: list[str], signal: str) -> pl.D
     )
 
 
+def sum_over_processes(accelerator: Accelerator, tensor: Tensor) -> Tensor:
+    """The sum of all processes' tensors, in the place of this one's."""
+    if accelerator.num_processes > 1:
+        torch.distributed.all_reduce(tensor)
+    return tensor
+
+
 def reduce_gradients(accelerator: Accelerator, parameters: list[nn.Parameter]) -> None:
-    """Sum the gradients over all processes, in place; a parameter without one counts as zeros."""
+    """Sum the gradients over all processes, each in its place; a parameter without one counts as zeros."""
     if accelerator.num_processes == 1:
         return
-    parts = [torch.zeros_like(weight) if weight.grad is None else weight.grad for weight in parameters]
-    set_gradients(parameters, accelerator.reduce(torch.cat([part.flatten() for part in parts]), reduction="sum"))
+    sent = []
+    for weight in parameters:
+        if weight.grad is None:
+            weight.grad = torch.zeros_like(weight)
+        sent.append(torch.distributed.all_reduce(weight.grad, async_op=True))
+    for one in sent:
+        one.wait()
 
 
 def set_gradients(parameters: list[nn.Parameter], flat: Tensor) -> None:

@@ -3,15 +3,18 @@
 import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from io import RawIOBase
 
 import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
+from bimix.order import permute
 
 OPEN_FILES = 512
 PIECE = 2**22  # bytes of a shard that are looked at together
+SPREAD_KEY = 1  # names the permutation that spreads rows over a domain's files; every run of any seed has the same
 
 
 class RowStore:
@@ -56,9 +59,13 @@ class RowStore:
             rows[position] = self._file(*self.files[domain][file])[number - start]
         return rows
 
-    def first(self, domain: int, rows: int) -> np.ndarray:
-        """The first rows of one domain, at most `rows`, int32 (n, row length)."""
-        numbers = np.arange(min(rows, int(self.ends[domain][-1])))
+    def sample(self, domain: int, rows: int) -> np.ndarray:
+        """Rows from all over one domain, at most `rows`, int32 (n, row length); more rows hold the fewer.
+
+        Files come in the order of their paths, and text that lies together is alike: the first rows would be a few books.
+        """
+        size = int(self.ends[domain][-1])
+        numbers = np.sort(permute(np.arange(min(rows, size)), size, SPREAD_KEY))
         return self.read(np.full(len(numbers), domain), numbers)
 
     def _file(self, path: str, dtype: str, rows: int) -> np.ndarray:
@@ -67,6 +74,41 @@ class RowStore:
                 self.opened.pop(next(iter(self.opened)))
             self.opened[path] = self.open_rows(path, dtype, rows)
         return self.opened[path]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of a store's rows, read like a store: of each domain `sizes` (m,) from `first` (m,) on, in the spread order."""
+
+    store: RowStore
+    first: np.ndarray
+    sizes: np.ndarray
+
+    @property
+    def domains(self) -> list[str]:
+        return self.store.domains
+
+    @property
+    def row_length(self) -> int:
+        return self.store.row_length
+
+    def read(self, chosen: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Rows `numbers` (n,) of domains `chosen` (n,) as int32 (n, row length)."""
+        places = np.empty_like(numbers)
+        for domain in np.unique(chosen):
+            here = chosen == domain
+            size = int(self.store.sizes[domain])
+            places[here] = permute(self.first[domain] + numbers[here], size, SPREAD_KEY)
+        return self.store.read(chosen, places)
+
+
+def set_aside(store: RowStore, share: float) -> tuple[Part, Part]:
+    """A store without a `share` of each domain's rows, from all over it and at least one, and these rows."""
+    kept = np.maximum(np.ceil(share * store.sizes), 1).astype(np.int64)
+    for domain, size in zip(store.domains, store.sizes - kept, strict=True):
+        if size < 1:
+            raise InputError(f"Domain {domain!r} has one row, and one is to be set aside; add text or drop the domain.")
+    return Part(store, kept, store.sizes - kept), Part(store, np.zeros_like(kept), kept)
 
 
 def check_shards(index: pl.DataFrame, vocabulary: int, threads: int) -> int:

@@ -13,6 +13,7 @@ from bimix import checkpoints, provenance, results
 from bimix.errors import InputError
 from bimix.model import Shape, Transformer
 from bimix.outputs import replacing
+from bimix.rowstore import SPREAD_KEY
 from bimix.session import Session
 from bimix.training import Recipe
 
@@ -22,6 +23,7 @@ def fingerprint(shape: Shape, recipe: Recipe, mixture: dict[str, float], indices
     settings = {f"shape.{key}": value for key, value in asdict(shape).items()}
     settings |= {f"training.{key}": value for key, value in asdict(recipe).items()}
     settings |= {f"mixture.{domain}": share for domain, share in mixture.items()}
+    settings["held_out.spread"] = SPREAD_KEY
     return settings | tokens_of(indices)
 
 

@@ -27,7 +27,17 @@ def doremi(step: int, steps: int, peak: float, final: float, warmup_share: float
     return final + span * (DOREMI_RESIDUE / span) ** ((step - warmup) / max(steps - warmup, 1))
 
 
+def cosine(step: int, steps: int, peak: float, final: float, warmup_share: float) -> float:
+    """Rate of update `step`: linear warm-up, then half a cosine from `peak` to `final` (the DoGE code)."""
+    warmup = math.ceil(warmup_share * steps)
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    done = (step - warmup) / max(steps - warmup, 1)
+    return final + (peak - final) * (1 + math.cos(math.pi * done)) / 2
+
+
 SCHEDULES: dict[str, Callable[[int, int, float, float, float], float]] = {
     "exponential": exponential,
     "doremi": doremi,
+    "cosine": cosine,
 }

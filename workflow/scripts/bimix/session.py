@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import polars as pl
@@ -24,9 +24,21 @@ from torch import Tensor, nn
 
 from bimix import checkpoints, provenance, results
 from bimix.errors import InputError
+from bimix.memory import largest_micro_batch
 from bimix.model import Shape, Transformer
-from bimix.rowstore import RowStore, check_shards
-from bimix.training import Batch, Recipe, Watch, ahead, batches, build_optimizer, evaluate, largest_micro_batch, update
+from bimix.rowstore import Part, RowStore, check_shards
+from bimix.training import (
+    Batch,
+    Recipe,
+    Watch,
+    ahead,
+    batches,
+    build_optimizer,
+    compile_whole,
+    evaluate,
+    own_slice,
+    update,
+)
 
 STOPPED = 75  # exit status, the sysexits code for "try again": the state is saved, the run is not finished
 PROGRESS_SECONDS = 10
@@ -48,7 +60,7 @@ class Session:
     recipe: Recipe
     indices: dict[str, pl.DataFrame]
     domains: list[str]
-    train: RowStore
+    train: RowStore | Part
     held: list[np.ndarray]
     loss_chunk: int | None
     micro_batch: int | None
@@ -74,6 +86,13 @@ class Session:
     def wants_to_stop(self) -> bool:
         """Whether this process has been asked to stop, or its time is up."""
         return bool(self.signals) or (self.deadline is not None and time.monotonic() > self.deadline)
+
+    def circumstances(self) -> dict:
+        """What decides, for one run, how many rows fit into memory at once."""
+        on_gpu = self.accelerator.device.type == "cuda"
+        device = torch.cuda.get_device_name(self.accelerator.device) if on_gpu else self.accelerator.device.type
+        where = {"device": device, "processes": self.accelerator.num_processes}
+        return where | {"loss_chunk": self.loss_chunk, "compiled": self.compiled}
 
     def say(self, sentence: str) -> None:
         """Print a sentence once, on standard error."""
@@ -120,7 +139,12 @@ class Session:
 
 
 class Method(Protocol):
-    """What one update does, and what must be saved of it beside the model and the optimizer."""
+    """What one update does, on which rows, and what must be saved of it beside the model and the optimizer."""
+
+    backwards: bool  # whether each domain's order is read from its end
+
+    def own(self, chosen: np.ndarray) -> np.ndarray | slice:
+        """Which rows of a global batch this process takes, in which order, given the domains `chosen` (rows,) of all."""
 
     def update(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
         """Make update `step`; this process's share of the loss and the gradient norm, both on the device."""
@@ -148,6 +172,11 @@ class Plain:
     """Plain pretraining: every update lowers the mean loss of its rows."""
 
     running: Running
+    backwards: ClassVar[bool] = False
+
+    def own(self, chosen: np.ndarray) -> slice:
+        accelerator = self.running.session.accelerator
+        return own_slice(len(chosen), accelerator.process_index, accelerator.num_processes)
 
     def update(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
         session = self.running.session
@@ -263,6 +292,8 @@ def train(
     """
     accelerator, recipe, domains = session.accelerator, session.recipe, session.domains
     begun = time.monotonic()
+    # a mixture may sum to one within 1e-6: of 10^8 rows a hundred would go astray to the first domain
+    proportions = proportions / proportions.sum()
     torch.manual_seed(recipe.seed)
     plain = Transformer(session.shape, loss_chunk=session.loss_chunk)
     state = resume(session, folder)
@@ -281,10 +312,16 @@ def train(
         # Accelerate's autocast is another object in each run: a compiled pass of the run before never serves again, but
         # counts towards the limit past which torch goes on uncompiled
         torch.compiler.reset()
-        plain.compile(dynamic=False)
+        compile_whole(plain)
     model, optimizer = accelerator.prepare(plain, optimizer)
     own_rows = -(-recipe.batch_rows // accelerator.num_processes)
-    micro_batch = session.micro_batch or largest_micro_batch(accelerator, model, own_rows, session.train.row_length)
+    micro_batch = session.micro_batch
+    if micro_batch is None:
+        found, alike = state.get("fitted", {}), session.circumstances()
+        if found.get("circumstances") != alike:
+            rows = largest_micro_batch(accelerator, model, own_rows, session.train.row_length)
+            found = {"rows": rows, "circumstances": alike}
+        state["fitted"], micro_batch = found, found["rows"]
     advance = method(Running(session, plain, model, optimizer, micro_batch))
     advance.load_state_dict(state.pop("method", {}))
     session.say(
@@ -321,9 +358,9 @@ def train(
         recipe,
         np.array(state["taken"], dtype=np.int64),
         recipe.steps - state["step"],
-        accelerator.process_index,
-        accelerator.num_processes,
+        advance.own,
         pinned=accelerator.device.type == "cuda",
+        backwards=advance.backwards,
     )
     watch, first, first_at, said_at = Watch(accelerator), state["step"], time.monotonic(), time.monotonic()
     for batch in feed if accelerator.device.type == "cpu" else ahead(feed):
@@ -351,7 +388,7 @@ def train(
             curves["tokens_per_second"] = tokens_per_second
             accelerator.log({f"training/{name}": value for name, value in curves.items()}, step=step)
         if recipe.evaluates(step):
-            losses = evaluate(accelerator, model, session.held, micro_batch)
+            losses = evaluate(accelerator, plain, session.held, micro_batch)
             state["history"].append([step, losses])
             by_domain = zip(domains, losses, strict=True)
             accelerator.log({f"validation/{domain}": loss for domain, loss in by_domain}, step=step)

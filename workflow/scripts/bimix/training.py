@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.utils import find_executable_batch_size
 from torch import Tensor, nn
 
+from bimix.model import Transformer
 from bimix.order import next_rows
-from bimix.rowstore import RowStore
+from bimix.rowstore import Part, RowStore
 from bimix.schedules import SCHEDULES
+
+RECOMPILATIONS = 64  # torch's own limit is 8: DoGE has parts of several sizes, evaluations and probes others
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,18 @@ def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
     )
 
 
+def compile_whole(model: nn.Module) -> None:
+    """Have a model compiled in place: one graph for each number of rows, under any wrapper and in any number of runs.
+
+    torch would cut it at the borders of DistributedDataParallel's buckets, so that gradients are sent while others are
+    taken: 14 graphs of 280M and 50 of 1B, which cost more than the sending (0.5 and 3.6 GB beside 0.4 and 3 s on eight
+    A100). Past its limit of graphs it would go on uncompiled, silently.
+    """
+    torch._dynamo.config.optimize_ddp = False
+    torch._dynamo.config.recompile_limit = RECOMPILATIONS
+    model.compile(dynamic=False)
+
+
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Give all groups of parameters the same learning rate."""
     for group in optimizer.param_groups:
@@ -85,24 +99,34 @@ class Batch:
 
 
 def batches(
-    store: RowStore,
+    store: RowStore | Part,
     proportions: np.ndarray,
     recipe: Recipe,
     taken: np.ndarray,
     steps: int,
-    process: int,
-    processes: int,
+    own: Callable[[np.ndarray], np.ndarray | slice],
     pinned: bool,
+    backwards: bool = False,
 ) -> Iterator[Batch]:
-    """Yield the batches of the next `steps` updates; `pinned` rows can be copied to a GPU while it computes."""
-    own = own_slice(recipe.batch_rows, process, processes)
+    """Yield the batches of the next `steps` updates; `pinned` rows can be copied to a GPU while it computes.
+
+    `own` says which rows of a global batch are this process's, and in which order, given all rows' domains;
+    `backwards`, each domain's order is read from its end (`order`).
+    """
     for _ in range(steps):
         chosen, numbers, after = next_rows(
-            recipe.seed, store.domains, proportions, store.sizes, taken, recipe.batch_rows
+            recipe.seed, store.domains, proportions, store.sizes, taken, recipe.batch_rows, backwards
         )
-        rows = torch.from_numpy(store.read(chosen[own], numbers[own]))
-        yield Batch(rows.pin_memory() if pinned else rows, chosen[own], after - taken, after)
+        mine = own(chosen)
+        rows = torch.from_numpy(store.read(chosen[mine], numbers[mine]))
+        yield Batch(rows.pin_memory() if pinned else rows, chosen[mine], after - taken, after)
         taken = after
+
+
+def to_device(array: np.ndarray, device: torch.device) -> Tensor:
+    """A copy of an array on the device; from pinned memory, for which nobody waits."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def ahead(items: Iterator[Batch], depth: int = 4) -> Iterator[Batch]:
@@ -168,44 +192,31 @@ def update(
     return total, norm
 
 
-def largest_micro_batch(accelerator: Accelerator, model: nn.Module, rows: int, row_length: int) -> int:
-    """Rows at once, at most `rows`, whose forward and backward pass fit into the device's memory, same in all processes.
-
-    Tried out, from above, halving; the optimizer's two moments are set aside meanwhile.
-    """
-    moments = [torch.empty_like(weight) for weight in model.parameters() for _ in range(2)]
-
-    sizes = [rows]
-    while sizes[-1] > 1:
-        sizes.append(-(-sizes[-1] // 2))
-
-    @find_executable_batch_size(
-        starting_batch_size=sizes.pop(0), reduce_batch_size_fn=lambda: sizes.pop(0) if sizes else 0
-    )
-    def attempt(micro_batch: int) -> int:
-        trial = torch.zeros(micro_batch, row_length, dtype=torch.int32, device=accelerator.device)
-        with accelerator.no_sync(model):
-            accelerator.backward(model(trial))
-        return micro_batch
-
-    found = attempt()
-    del moments
-    model.zero_grad(set_to_none=True)
-    everyone = accelerator.gather(torch.tensor([found], device=accelerator.device))
-    return int(everyone.min())
-
-
 @torch.no_grad()
-def evaluate(accelerator: Accelerator, model: nn.Module, validation: list[np.ndarray], micro_batch: int) -> list[float]:
-    """Loss in nats per token of each domain on its `validation` rows, summed in fp64 over all processes."""
-    sums = torch.zeros(len(validation), dtype=torch.float64, device=accelerator.device)
-    for domain, rows in enumerate(validation):
-        own = rows[own_slice(len(rows), accelerator.process_index, accelerator.num_processes)]
-        for start in range(0, len(own), micro_batch):
-            part = torch.from_numpy(own[start : start + micro_batch]).to(accelerator.device)
-            sums[domain] += model(part).double() * len(part)
-    sums = accelerator.reduce(sums, reduction="sum")
-    return (sums.cpu().numpy() / [len(rows) for rows in validation]).tolist()
+def evaluate(
+    accelerator: Accelerator, plain: Transformer, validation: list[np.ndarray], micro_batch: int
+) -> list[float]:
+    """Loss in nats per token of each domain on its `validation` rows, summed in fp64 over all processes.
+
+    Of the `plain` model, not of its wrapper, whose forward pass may wait for processes that have no row. The last part is
+    filled up: a compiled model is compiled for every number of rows.
+    """
+    rows, domains = np.concatenate(validation), len(validation)
+    owners = np.repeat(np.arange(domains), [len(own) for own in validation])
+    size = min(micro_batch, -(-len(rows) // accelerator.num_processes))
+    own = own_slice(len(rows), accelerator.process_index, accelerator.num_processes)
+    nobody, sums = torch.zeros(size, dtype=torch.int64, device=accelerator.device), []
+    for start in range(own.start, own.stop, size):
+        part = rows[start : min(start + size, own.stop)]
+        filled = np.zeros((size, rows.shape[1]), dtype=rows.dtype)
+        filled[: len(part)] = part
+        _, losses = plain(torch.from_numpy(filled).to(accelerator.device), nobody, 1, (size,))
+        sums.append(losses[: len(part)].double().sum(1))
+    whole = torch.zeros(len(rows), dtype=torch.float64, device=accelerator.device)
+    if sums:
+        whole[own] = torch.cat(sums)
+    whole = accelerator.reduce(whole, reduction="sum").cpu().numpy() / (rows.shape[1] - 1)
+    return (np.bincount(owners, whole, domains) / np.bincount(owners)).tolist()
 
 
 @dataclass

@@ -19,6 +19,7 @@ from bimix.errors import InputError
 from bimix.plan.configfiles import NO_TEXT, YTE, ConfigFile, place, read_config_file, source_text
 from bimix.plan.corpora import has_wildcards
 from bimix.plan.faults import Fault, listed, named, shown, unknown
+from bimix.plan.least_runs import LEAST_RUNS
 from bimix.plan.sources import LAWS, MEASURES, REWEIGHTING, SWARM_LAWS, swarm_lack
 from bimix.plan.wording import schema_faults
 
@@ -189,6 +190,23 @@ def merged_recipe(config: dict, settings: dict) -> dict:
     return {key: value for key, value in recipe.items() if key != "recipe"}
 
 
+def reweighting_changes(config: dict, dataset: str, method: str) -> list[dict]:
+    """What says how a method that reweighs is trained, the last word last: the method, the dataset, the dataset's method."""
+    settings = config["datasets"][dataset]["reweighting"]
+    own = settings.get(method, {}).get("training", {})
+    return [config[method].get("training", {}), settings.get("training", {}), own]
+
+
+def reweighting_training(config: dict, dataset: str, method: str) -> dict:
+    """Training settings of a method in full: of the recipe that is named last, else the model's, with all changes."""
+    block, changes = config["datasets"][dataset], reweighting_changes(config, dataset, method)
+    recipe = next((change["recipe"] for change in reversed(changes) if "recipe" in change), None)
+    full = dict(config["training"][recipe] if recipe else block["training"][block["reweighting"]["model"]])
+    for change in changes:
+        full |= {name: value for name, value in change.items() if name != "recipe"}
+    return full
+
+
 def complete(config: dict) -> None:
     """Write out, in each dataset, what other blocks say for all of them; the groups compare, methods and swarm as groups."""
     for dataset, block in config["datasets"].items():
@@ -207,7 +225,9 @@ def complete(config: dict) -> None:
             block["groups"]["swarm"] = swarm_names(config, dataset)
         if "reweighting" in block:
             settings = block["reweighting"]
-            settings |= {method: config[method] | settings.get(method, {}) for method in REWEIGHTING}
+            for method in REWEIGHTING:
+                full = reweighting_training(config, dataset, method)
+                settings[method] = config[method] | settings.get(method, {}) | {"training": full}
         if "downstream" in block:
             block["downstream"] = config["downstream"] | block["downstream"]
 
@@ -500,6 +520,12 @@ class DatasetChecker:
         references = [name for name in known if name not in REWEIGHTING]
         if settings["reference"] not in references:
             self.fault("reweighting", "reference", sentence=unknown("mixture", settings["reference"], references))
+        for method in REWEIGHTING:
+            for change in reweighting_changes(self.config, self.dataset, method):
+                name = change.get("recipe")
+                if name not in [None, *self.config["training"]]:
+                    sentence = unknown("recipe", name, self.config["training"])
+                    self.fault("reweighting", method, "training", "recipe", sentence=sentence)
         targets = settings.get("targets")
         if not targets:
             return

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from glob import escape, iglob
 
-from bimix.plan.runs import answering_runs, reweighting_recipe, runs_of, swarm_recipe
+from bimix.plan.runs import answering_runs, runs_of, swarm_recipe
 from bimix.plan.sources import REWEIGHTING, Moved, reweighting_folders, source_of
 
 
@@ -29,7 +29,7 @@ class PlannedRuns:
     """Trainings of one kind on one model that a table needs and that no table before it did.
 
     `runs` in all, `done` of them that have ended, `kept` weights of earlier steps that they leave
-    on the disk, `targets` domains that DoGE helps.
+    on the disk, `targets` domains that DoGE helps, `mixed` where without them it is to help a mix of all.
     """
 
     needed_for: str
@@ -40,6 +40,7 @@ class PlannedRuns:
     done: int
     kept: int
     targets: int
+    mixed: bool
 
 
 # Where the losses of a training are once it has ended; of a run of a swarm: in the folder of any of its configurations.
@@ -62,7 +63,7 @@ def searched_with(config: dict, dataset: str, mixture: str, found_with: tuple[st
     way, block = (*found_with, mixture), config["datasets"][dataset]
     if mixture in REWEIGHTING:
         model, reference = block["reweighting"]["model"], block["reweighting"]["reference"]
-        search = [Training(mixture, model, mixture, reweighting_recipe(config, dataset, model))]
+        search = [Training(mixture, model, mixture, block["reweighting"][mixture]["training"])]
         if mixture == "doremi":
             search.append(Training("pretraining", model, reference, block["training"][model]))
             search += searched_with(config, dataset, reference, way)
@@ -135,6 +136,7 @@ def _counted(config: dict, dataset: str, needed_for: str, same: list[Training]) 
         done=sum(has_ended(dataset, training) for training in same),
         kept=earlier * sum(training.name in answering for training in same),
         targets=len(targets) if first.what == "doge" else 0,
+        mixed=first.what == "doge" and block["reweighting"]["doge"]["target"] == "mix",
     )
 
 

@@ -57,12 +57,6 @@ def recipe(config: dict, dataset: str, model: str, run: str) -> dict:
     return settings | ({"seed": int(seed)} if seed else {})
 
 
-def reweighting_recipe(config: dict, dataset: str, model: str) -> dict:
-    """Training settings of a run that reweighs: the model's, but for what `reweighting` says itself."""
-    block = config["datasets"][dataset]
-    return block["training"][model] | block["reweighting"].get("training", {})
-
-
 def swarm_recipe(config: dict, dataset: str, model: str) -> dict:
     """Training settings of the runs of a swarm: the model's, but for what `swarm` says itself."""
     block = config["datasets"][dataset]

@@ -193,3 +193,9 @@ def reweighted_mixture(config: dict, dataset: str, reweighted: str, moved: Moved
 def reweighting_paths(config: dict, dataset: str, reweighted: str, moved: Moved) -> list[str]:
     """The files of the weights on the way, one of each of these trainings."""
     return [f"{folder}/path.parquet" for folder in reweighting_folders(config, dataset, reweighted, moved)]
+
+
+def doge_regularization(config: dict, dataset: str) -> float:
+    """The mu of DoGE, which is another where its targets are elsewhere."""
+    settings = config["datasets"][dataset]["reweighting"]
+    return settings["doge"]["targets_regularization" if "targets" in settings else "regularization"]

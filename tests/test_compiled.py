@@ -1,0 +1,220 @@
+"""Compiled models: the loss inside one graph, and no further graph in an evaluation or a run of several processes."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from accelerate import Accelerator
+from tiny_run import RECIPE, SHAPE
+
+import pretrain_model
+from bimix import launch, session
+from bimix.errors import InputError
+from bimix.model import Shape, Transformer
+from bimix.training import compile_whole, evaluate
+
+SCRIPT = Path(__file__).parents[1] / "workflow/scripts/pretrain_model.py"
+SMALL = Shape(layers=2, width=32, heads=2, vocabulary=70)
+
+
+@pytest.fixture(autouse=True)
+def own_compiler() -> Iterator[None]:
+    """Nothing compiled is left to other tests, nor the settings of torch's compiler."""
+    torchs_own = {"recompile_limit": 8, "optimize_ddp": True}
+    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True, **torchs_own):
+        torch.compiler.reset()
+        yield
+        torch.compiler.reset()
+
+
+def counted(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Compile a model as a training does, but by autograd's tracer alone; the list grows with each graph forward."""
+    graphs, backend = [], torch._dynamo.lookup_backend("aot_eager")
+
+    def counting(graph: torch.fx.GraphModule, inputs: list) -> Callable:
+        graphs.append(len(graph.graph.nodes))
+        return backend(graph, inputs)
+
+    whole = Transformer.compile
+    monkeypatch.setattr(
+        Transformer, "compile", lambda own, **given: whole(own, backend=counting, fullgraph=True, **given)
+    )
+    compile_whole(model)
+    return graphs
+
+
+@pytest.mark.parametrize("chunk", [None, 16])
+@pytest.mark.parametrize("precision", ["no", "bf16"])
+def test_the_loss_and_its_gradients_are_one_graph(
+    chunk: int | None, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    plain = Transformer(SMALL, loss_chunk=chunk)
+    rows = torch.randint(0, SMALL.vocabulary, (3, 13))
+    with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+        expected = plain(rows)
+    (expected * 0.7).backward()
+    gradients = [weight.grad.clone() for weight in plain.parameters()]
+    plain.zero_grad()
+    graphs = counted(plain, monkeypatch)
+    for _ in range(2):
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            loss = plain(rows)
+        plain.zero_grad()
+        (loss * 0.7).backward()
+    assert len(graphs) == 1
+    torch.testing.assert_close(loss, expected)
+    for weight, gradient in zip(plain.parameters(), gradients, strict=True):
+        torch.testing.assert_close(weight.grad, gradient, rtol=1e-3, atol=1e-5 if precision == "no" else 1e-3)
+
+
+def test_an_evaluation_is_one_graph_whatever_number_of_rows_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    plain, draw = Transformer(SMALL), np.random.default_rng(0)
+    held = [draw.integers(0, SMALL.vocabulary, (rows, 9)).astype(np.int32) for rows in (7, 1, 12, 3, 2)]
+    with torch.no_grad():
+        expected = [plain(torch.from_numpy(rows)).item() for rows in held]
+    accelerator = Accelerator(cpu=True)
+    for micro_batch in (1, 4, 5, 100):
+        assert evaluate(accelerator, plain, held, micro_batch) == pytest.approx(expected, rel=1e-6)
+    graphs = counted(plain, monkeypatch)
+    for _ in range(2):
+        assert evaluate(accelerator, plain, held, 4) == pytest.approx(expected, rel=1e-6)
+    assert len(graphs) == 1
+
+
+def test_shares_of_domains_are_one_graph_whatever_the_rows_are_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers that the host knows must not be a reason to compile DoReMi's proxy anew."""
+    plain = Transformer(SMALL)
+    rows = torch.randint(0, SMALL.vocabulary, (4, 9))
+    graphs = counted(plain, monkeypatch)
+    for counts in ((4, 0, 0), (1, 2, 1), (0, 1, 3)):
+        owners = torch.from_numpy(np.repeat(np.arange(3), counts))
+        shares, _ = plain(rows, owners, 3, counts)
+        assert (shares > 0).tolist() == [count > 0 for count in counts]
+    assert len(graphs) == 1
+
+
+def test_more_sizes_than_torch_would_compile_stay_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Transformer(SMALL)
+    graphs = counted(plain, monkeypatch)
+    for size in range(1, 13):  # past torch's own limit of 8
+        plain(torch.zeros(size, 5, dtype=torch.int32))
+    assert len(graphs) == 12
+
+
+PROCESSES = ["accelerate", "launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1"]
+PROCESSES += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
+COUNTS_GRAPHS = f"""
+import sys
+sys.path.insert(0, {str(SCRIPT.parent)!r})
+import torch, pretrain_model
+from bimix.errors import run
+from bimix.model import Transformer
+backend, compile, graphs = torch._dynamo.lookup_backend("aot_eager"), Transformer.compile, []
+def counting(graph, inputs):
+    graphs.append("training" if torch.is_grad_enabled() else "evaluation")
+    return backend(graph, inputs)
+Transformer.compile = lambda model, **given: compile(model, backend=counting, **given)
+status = run(pretrain_model.main)
+print("graphs:", *sorted(graphs), file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def flags(corpus: Path, out: Path, processes: int, shape: dict = SHAPE, **changes: object) -> list[str]:
+    given = [
+        "--cpu",
+        "--processes",
+        str(processes),
+        "--micro-batch",
+        "auto",
+        "--loss-chunk",
+        "all",
+        "--lock-seconds",
+        "2",
+    ]
+    for name in ("train", "validation"):
+        given += [f"--{name}", str(corpus / f"{name}.parquet")]
+    given += ["--tokenizer", str(corpus / "tokenizer.json"), "--mixture", str(corpus / "mixture.json")]
+    given += ["--shape", json.dumps(shape), "--recipe", json.dumps(RECIPE | changes)]
+    given += ["--state", str(out / "state"), "--losses", str(out / "losses.parquet")]
+    return [*given, "--weights", str(out / "model.safetensors"), "--report", str(out / "run.json")]
+
+
+def execute(arguments: list[str], expected: int = 0) -> str:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, env=environment, timeout=300)
+    assert done.returncode == expected, done.stderr
+    return done.stderr
+
+
+@pytest.mark.slow
+def test_several_processes_leave_the_model_whole(corpus: Path, tmp_path: Path) -> None:
+    """Two processes: one graph for the rows of an update, one for those of an evaluation, and the losses of one process."""
+    # above a megabyte of weights torch's optimizer for such models cuts them
+    given = {"shape": SHAPE | {"layers": 2, "width": 128}, "steps": 4, "evaluate_every": 2}
+    (tmp_path / "counts.py").write_text(COUNTS_GRAPHS)
+    printed = execute([*PROCESSES, str(tmp_path / "counts.py"), *flags(corpus, tmp_path, 2, **given), "--compile"])
+    assert [line for line in printed.splitlines() if "graphs:" in line] == ["graphs: evaluation training"] * 2, printed
+    execute([sys.executable, str(SCRIPT), *flags(corpus, tmp_path / "one", 1, **given)])
+    losses = [pl.read_parquet(folder / "losses.parquet")["loss"] for folder in (tmp_path, tmp_path / "one")]
+    assert (losses[0] - losses[1]).abs().max() < 1e-4
+
+
+@pytest.mark.slow
+def test_a_process_without_held_out_rows_does_not_keep_the_others_waiting(corpus: Path, tmp_path: Path) -> None:
+    given = {"steps": 2, "evaluate_every": 1, "validation_rows": 1}
+    execute([*PROCESSES, str(SCRIPT), *flags(corpus, tmp_path, 2, **given)])
+    execute([sys.executable, str(SCRIPT), *flags(corpus, tmp_path / "one", 1, **given)])
+    losses = [pl.read_parquet(folder / "losses.parquet")["loss"] for folder in (tmp_path, tmp_path / "one")]
+    assert losses[0].len() == 2 * 3
+    assert (losses[0] - losses[1]).abs().max() < 1e-5
+
+
+@pytest.mark.slow
+def test_fewer_rows_than_processes_are_a_sentence(corpus: Path, tmp_path: Path) -> None:
+    printed = execute([*PROCESSES, str(SCRIPT), *flags(corpus, tmp_path, 2, batch_rows=1)], expected=1)
+    assert "batch_rows is 1, but 2 processes were started" in printed
+
+
+def test_the_size_found_is_kept_for_the_same_device_and_processes(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    found = []
+    monkeypatch.setattr(session, "largest_micro_batch", lambda *given: found.append(given[2]) or 3)
+    arguments = flags(corpus, tmp_path, 1, steps=4, evaluate_every=2)
+    assert pretrain_model.main([*arguments, "--max-seconds", "0"]) == session.STOPPED
+    assert pretrain_model.main(arguments) == 0
+    assert found == [6]
+    monkeypatch.setattr(session.Session, "circumstances", lambda own: {"device": "another"})
+    assert pretrain_model.main(arguments) == 0
+    assert found == [6, 6]
+
+
+def test_no_compiler_is_a_sentence(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(InputError, match=r'`compile: "yes"` needs a compiler, and this machine has none of g\+\+'):
+        pretrain_model.main([*flags(corpus, tmp_path, 1), "--compile"])
+    assert not (tmp_path / "state").exists()
+    for device, variable in (("cuda", "CC"), ("cpu", "CXX")):
+        monkeypatch.setenv(variable, sys.executable)
+        launch.check_compiler(device)
+
+
+def test_rows_are_mapped_and_a_file_of_another_size_is_refused(tmp_path: Path) -> None:
+    np.arange(12, dtype="<u2").tofile(tmp_path / "rows.bin")
+    rows = launch.open_rows(str(tmp_path / "rows.bin"), "uint16", 3)
+    assert rows.tolist() == np.arange(12).reshape(3, 4).tolist() and not rows.flags.owndata
+    with pytest.raises(InputError, match="holds 24 bytes, which do not make 5 rows of uint16"):
+        launch.open_rows(str(tmp_path / "rows.bin"), "uint16", 5)

@@ -1,0 +1,123 @@
+"""The search for the rows that fit into memory, with a device that is made up; and every spelling of its end."""
+
+import pytest
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+from bimix import memory
+from bimix.errors import InputError
+
+GIB = 2**30
+
+
+class Made:
+    """A model of one weight, and a device on which so many rows take an affine number of bytes, and some more at times."""
+
+    def __init__(self, limit: int, fixed: int, each: int, more: dict[int, int] | None = None) -> None:
+        self.bytes, self.fixed, self.each, self.more = limit, fixed, each, more or {}
+        self.tried: list[int] = []
+        self.kept: list[bool] = []
+        self.model = nn.Linear(1, 1)
+        self.model.forward = self.forward
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        self.tried.append(len(rows))
+        self.kept.append(self.model.weight.grad is not None)
+        if self.needed(len(rows)) > self.bytes:
+            raise RuntimeError("Triton Error [CUDA]: out of memory")
+        return self.model.weight.sum() * rows.float().mean()
+
+    def needed(self, rows: int) -> int:
+        return self.fixed + self.each * rows + self.more.get(rows, 0)
+
+    def limit(self) -> int:
+        return self.bytes
+
+    def peak(self, work) -> int:
+        work()
+        return self.needed(self.tried[-1])
+
+    def free(self) -> None:
+        pass
+
+    def search(self, rows: int) -> int:
+        return memory.largest_micro_batch(Accelerator(cpu=True), self.model, rows, 8, self)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "each", "rows", "found"),
+    [
+        (4 * GIB, GIB, 512, 64),  # (0.9 x 80 - 4) / 1 = 68: of 512 in equal parts 64
+        (16 * GIB, 4 * GIB, 512, 8),  # 14, of which 8 divides
+        (GIB, GIB // 16, 512, 512),
+        (4 * GIB, GIB, 12, 12),  # as few as the probes: tried at once
+        (4 * GIB, GIB, 97, 49),  # a prime: two parts, one row apart
+    ],
+)
+def test_the_rows_follow_from_two_small_probes(fixed: int, each: int, rows: int, found: int) -> None:
+    made = Made(80 * GIB, fixed, each)
+    assert made.search(rows) == found
+    sizes = [8, 16, found] if rows > 16 else [found]
+    # each forward and backward pass twice, the second with the first one's gradients kept
+    assert made.tried == [size for size in sizes for _ in range(2)]
+    assert made.kept == [False, True] * len(sizes)
+    assert made.needed(found) <= 80 * GIB
+    assert all(weight.grad is None for weight in made.model.parameters())
+
+
+def test_a_trial_that_fails_is_halved() -> None:
+    made = Made(80 * GIB, 4 * GIB, GIB, more={64: 20 * GIB})  # the line does not hold there
+    assert made.search(512) == 32
+    assert made.tried == [8, 8, 16, 16, 64, 32, 32]
+
+
+def test_probes_that_do_not_fit_lead_below_them() -> None:
+    made = Made(80 * GIB, 4 * GIB, 12 * GIB)
+    assert made.search(512) == 4
+    assert made.tried == [8, 16, 8, 4, 4]
+
+
+def test_a_row_that_does_not_fit_is_a_sentence() -> None:
+    with pytest.raises(InputError, match="Not one row of an update fits"):
+        Made(80 * GIB, 79 * GIB, 2 * GIB).search(512)
+
+
+def test_another_error_is_not_taken_for_a_lack_of_memory() -> None:
+    made = Made(80 * GIB, 0, 1)
+    made.forward = None
+    made.model.forward = lambda rows: torch.zeros(2) @ torch.zeros(3)
+    with pytest.raises(RuntimeError, match=r"inconsistent tensor size"):
+        made.search(512)
+
+
+def test_a_cpu_takes_all_rows() -> None:
+    assert memory.largest_micro_batch(Accelerator(cpu=True), nn.Linear(1, 1), 77, 8) == 77
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."),
+        MemoryError(),
+        RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"),
+        RuntimeError("Triton Error [CUDA]: out of memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+        RuntimeError(
+            "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED. This error may appear if you passed in a non-contiguous"
+        ),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:118] DefaultCPUAllocator: can't allocate memory: you tried"),
+        RuntimeError("HIP out of memory. Tried to allocate"),
+    ],
+)
+def test_every_spelling_of_out_of_memory_is_known(error: Exception) -> None:
+    assert memory.is_out_of_memory(error)
+    wrapped = ValueError("the compiler failed")
+    wrapped.__cause__ = error
+    assert memory.is_out_of_memory(wrapped)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("mat1 and mat2 shapes"), ValueError("out of memory"), OSError("x")])
+def test_other_errors_are_other_errors(error: Exception) -> None:
+    assert not memory.is_out_of_memory(error)

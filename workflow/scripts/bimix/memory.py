@@ -1,0 +1,149 @@
+"""How many rows at once fit into a device's memory: measured with few, reckoned for more, tried once.
+
+The peak of a forward and a backward pass is affine in the rows: weights, moments and gradients, and so much for each row.
+"""
+
+import gc
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+from bimix.errors import InputError
+
+PROBES = (8, 16)  # rows, whose peaks tell the line
+MARGIN = 0.9  # of the memory there is: the allocator's gaps, and what the products' libraries take later
+SPELLINGS = (
+    "out of memory",  # CUDA, HIP, XPU, MPS; "Triton Error [CUDA]: out of memory"
+    "cublas_status_alloc_failed",
+    "cudnn_status_alloc_failed",
+    "cufft_alloc_failed",
+    "cudnn_status_not_supported",  # what cuDNN says when no algorithm fits into the memory left
+    "can't allocate memory",  # the CPU's allocator
+    "not enough memory",
+)
+
+
+class Memory(Protocol):
+    """A device's memory as the search sees it."""
+
+    def limit(self) -> int:
+        """Bytes that this process may have at once."""
+
+    def peak(self, work: Callable[[], None]) -> int:
+        """Bytes that this process has at once, at most, while `work` is done."""
+
+    def free(self) -> None:
+        """Give back what is held for later."""
+
+
+@dataclass(frozen=True)
+class CudaMemory:
+    """The memory of one GPU, by torch's own allocator."""
+
+    device: torch.device
+
+    def limit(self) -> int:
+        return torch.cuda.mem_get_info(self.device)[0] + torch.cuda.memory_reserved(self.device)
+
+    def peak(self, work: Callable[[], None]) -> int:
+        torch.cuda.reset_peak_memory_stats(self.device)
+        work()
+        torch.cuda.synchronize(self.device)
+        return torch.cuda.max_memory_allocated(self.device)
+
+    def free(self) -> None:
+        torch.cuda.empty_cache()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error, or one that it was raised from, says that memory was short, in whichever words."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, torch.OutOfMemoryError | MemoryError):
+            return True
+        if isinstance(seen, RuntimeError) and any(words in str(seen).lower() for words in SPELLINGS):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def reckoned_rows(rows: tuple[int, int], peaks: tuple[int, int], limit: int) -> int:
+    """Most rows whose peak stays below the margin of `limit` bytes, on the line through two `peaks` at so many `rows`."""
+    slope = (peaks[1] - peaks[0]) / (rows[1] - rows[0])
+    fixed = peaks[0] - slope * rows[0]
+    if slope <= 0:
+        return rows[1]  # no line: nothing is promised beyond what was seen
+    return max(int((MARGIN * limit - fixed) / slope), 1)
+
+
+def even_part(rows: int, most: int) -> int:
+    """Rows of each part when `rows` are cut into parts of `most` at most, all alike where a divisor is near.
+
+    Parts of one size are one compiled graph.
+    """
+    if most >= rows:
+        return rows
+    divisor = max(part for part in range(1, most + 1) if rows % part == 0)
+    return divisor if 2 * divisor >= most else -(-rows // -(-rows // most))
+
+
+def largest_micro_batch(
+    accelerator: Accelerator, model: nn.Module, rows: int, row_length: int, memory: Memory | None = None
+) -> int:
+    """Rows at once, at most `rows`, whose forward and backward passes fit into the device's memory, same in all processes.
+
+    Both passes are made twice, since the gradients of the first are kept while an update has several parts, and the
+    optimizer's two moments are set aside meanwhile. On a CPU, whose memory nobody measures, all rows.
+    Errors: not even one row fits.
+    """
+    if memory is None:
+        if accelerator.device.type != "cuda":
+            return rows
+        memory = CudaMemory(accelerator.device)
+    moments = [torch.empty_like(weight) for weight in model.parameters() for _ in range(2)]
+
+    def passes(size: int) -> None:
+        trial = torch.zeros(size, row_length, dtype=torch.int32, device=accelerator.device)
+        for _ in range(2):
+            with accelerator.no_sync(model):
+                accelerator.backward(model(trial))
+
+    def attempt(size: int) -> int | None:
+        """The peak with `size` rows, None where memory was short."""
+        peak = None
+        try:
+            peak = memory.peak(lambda: passes(size))
+        except Exception as error:  # each library has a type of its own for it
+            if not is_out_of_memory(error):
+                raise
+        # outside of the handler, whose traceback keeps the activations
+        model.zero_grad(set_to_none=True)
+        gc.collect()
+        memory.free()
+        return peak
+
+    def least(number: int) -> int:
+        """The least of all processes' numbers."""
+        return int(accelerator.gather(torch.tensor([number], device=accelerator.device)).min())
+
+    few = tuple(min(probe, rows) for probe in PROBES)
+    size = rows
+    if few[1] < rows:
+        peaks = attempt(few[0]), attempt(few[1])
+        size = few[0] if None in peaks else reckoned_rows(few, peaks, memory.limit())
+        # what was compiled for the probes never serves again
+        torch.compiler.reset()
+    size = least(even_part(rows, size))
+    while not least(attempt(size) is not None):
+        if size == 1:
+            raise InputError(
+                "Not one row of an update fits into the device's memory: give the model more memory, or a number of"
+                " tokens as `loss_chunk` in its `launch`."
+            )
+        size = even_part(rows, size // 2)
+    del moments
+    return size
