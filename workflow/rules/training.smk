@@ -1,9 +1,11 @@
 # Training: one run for each mixture of a group.
-#   tokens/*.parquet, mixtures/{mixture}.json -> runs/{model}/{run}/ -> losses/{model}/{group}.parquet
+#   tokens/*.parquet, mixtures/{mixture}.json -> runs/{model}/{run}/
+#       -> losses/{model}/{group}.parquet
 #   losses/{model}/{group}.parquet -> tables/comparison.csv, figures/perplexity_{model}_{group}.svg
-# The optimised mixture is trained on like any other. Scripts are no inputs of a run: a week of GPUs is never thrown away
-# because a comment changed. What a run must be repeated for is in its fingerprint (state/fingerprint.json).
-# The first mixture under `compare` is the reference that the others are measured against; `compare` is a group like any other.
+# The optimised mixture is trained on like any other. Scripts are no inputs of a run: a week of GPUs
+# is never thrown away because a comment changed. What a run must be repeated for is in its
+# fingerprint (state/fingerprint.json). The first mixture under `compare` is the reference that the
+# others are measured against; `compare` is a group like any other.
 
 
 rule pretrain_model:
