@@ -47,7 +47,7 @@ def moved(dataset):
     def largest(number):
         model = config["datasets"][dataset]["reweighting"]["model"]
         run = checkpoints.train_doremi.get(dataset=dataset, model=model, round=number)
-        return json.loads(Path(run.output.report).read_text())["moved"]
+        return json.loads(Path(run.output.report).read_text(encoding="utf-8"))["moved"]
 
     return largest
 

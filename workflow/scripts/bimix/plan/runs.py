@@ -168,9 +168,9 @@ def _observed_size(path: str, names: tuple[str, ...], stamp: int | None) -> tupl
     text = {"mixture": pl.String}
     try:
         table = (
-            pl.read_csv(path, infer_schema_length=None, schema_overrides=text)
+            pl.read_csv(path, infer_schema_length=None, schema_overrides=text, glob=False)
             if path.endswith(".csv")
-            else pl.read_parquet(path)
+            else pl.read_parquet(path, glob=False)
         )
         wanted = table.select("step", pl.col("mixture").cast(pl.String))
     except (pl.exceptions.PolarsError, OSError):
