@@ -1,11 +1,12 @@
-# Find the mixture of data domains to pretrain a language model on, and prove it (BiMix). The chain, chapter by chapter:
+# Find the mixture of data domains to pretrain a language model on, and prove it (BiMix). The chain,
+# chapter by chapter:
 #   data          raw text -> tokenizer, rows of tokens, n-gram counts
 #   entropy       counts and vectors -> entropies of the domains
 #   mixtures      token shares, entropies, published columns, files of one's own -> mixtures
 #   training      mixtures -> losses of trained models
-#   reweighting   losses while a model trains -> mixtures of methods that weigh domains on the way (DoReMi, DoGE)
+#   reweighting   losses while a model trains -> mixtures of methods that weigh domains on the way
 #   observations  losses measured elsewhere, in the place of all of the above
-#   swarm         a swarm of small runs on drawn mixtures -> their losses, for the laws that need many runs
+#   swarm         small runs on drawn mixtures -> their losses, for the laws that need many runs
 #   laws          losses -> fitted laws and what they predict
 #   scores        how well each law predicts, and the laws side by side
 #   optimum       fitted law -> the optimised mixture, which is trained on like any other

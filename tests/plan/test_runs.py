@@ -109,7 +109,7 @@ def test_the_size_of_a_fit_is_counted_from_the_config(config: dict) -> None:
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_the_size_of_observations_is_counted_in_their_table(tmp_path: Path, ending: str) -> None:
-    path = tmp_path / f"losses.{ending}"
+    path = tmp_path / f"losses [1].{ending}"  # a name, and no glob
     block = {
         "observations": {"losses": str(path)},
         "groups": {"all": [], "some": ["1", "3"]},

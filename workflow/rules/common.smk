@@ -1,4 +1,5 @@
-# What all chapters share: the config checked, readers of it for params and inputs, the constraints of the wildcards. What is
+# What all chapters share: the config checked, readers of it for params and inputs, the constraints
+# of the wildcards. What is
 # planned by the config is in workflow/scripts/bimix/plan.
 import functools
 import inspect
@@ -24,12 +25,12 @@ def shards(dataset):
 
 
 def moved(dataset):
-    """A function of a round of DoReMi: its largest move, once that has run; Snakemake plans again after it."""
+    """A function of a round of DoReMi: its largest move. Snakemake plans again once it has run."""
 
     def largest(number):
         model = config["datasets"][dataset]["reweighting"]["model"]
         run = checkpoints.train_doremi.get(dataset=dataset, model=model, round=number)
-        return json.loads(Path(run.output.report).read_text())["moved"]
+        return json.loads(Path(run.output.report).read_text(encoding="utf-8"))["moved"]
 
     return largest
 
@@ -37,7 +38,8 @@ def moved(dataset):
 def planned(function):
     """A function of the wildcards: what `function` of bimix.plan gives for them.
 
-    Its parameters are wildcards by their names, `config`, and of the dataset its `shards` or what DoReMi's rounds `moved`.
+    Its parameters are wildcards by their names, `config`, and of the dataset its `shards` or what
+    DoReMi's rounds `moved`.
     """
     names = inspect.signature(function).parameters
     given = {"config": lambda _: config, "shards": shards, "moved": moved}
@@ -53,14 +55,14 @@ def planned(function):
 
 
 def setting(path, default=None):
-    """A function of the wildcards that gives an entry of the dataset's block; without a default it must be there."""
+    """A function of the wildcards: an entry of the dataset's block."""
     return entry(f"datasets/{{dataset}}/{path}", default)
 
 
 def entry(path, default=None):
-    """A function of the wildcards that gives any entry of the config; the path may hold {wildcards}.
+    """A function of the wildcards: an entry of the config, whose path may hold {wildcards}.
 
-    Beside `lookup`, whose search walks the whole config each time: 3 ms for each parameter of each of 10,000 jobs.
+    `lookup` walks the whole config each time: 3 ms for each parameter of each of 10,000 jobs.
     """
 
     def find(wildcards):
@@ -76,13 +78,13 @@ def entry(path, default=None):
 
 
 def as_json(find, default=None, sort_keys=True):
-    """A function of the wildcards that gives JSON of an entry of the config, or of what another such function gives."""
+    """A function of the wildcards: JSON of what another gives, or of an entry of the config."""
     find = entry(find, default) if isinstance(find, str) else find
     return lambda wildcards: json.dumps(find(wildcards), sort_keys=sort_keys, default=asdict)
 
 
 def bound(key):
-    """A function of the wildcards that gives weights or bounds of the optimum as JSON, in the config's order."""
+    """A function of the wildcards: weights or bounds of the optimum, in the order of the config."""
     return as_json(f"datasets/{{dataset}}/optimum/{key}", default={}, sort_keys=False)
 
 
@@ -93,13 +95,8 @@ def fitted(pattern, **more):
 
 def shown(path, caption, category, shows):
     """An output that the report shows, among those of its dataset."""
-    return report(
-        path,
-        caption=f"../report/{caption}.rst",
-        category=category,
-        subcategory="{dataset}",
-        labels={"shows": shows},
-    )
+    sort = {"category": category, "subcategory": "{dataset}", "labels": {"shows": shows}}
+    return report(path, caption=f"../report/{caption}.rst", **sort)
 
 
 def at(block, path):
@@ -115,12 +112,12 @@ def one_of(names):
 
 
 def names_under(path, but=()):
-    """A wildcard constraint: the names that stand at a path in any dataset's block, but for some."""
+    """A wildcard constraint: the names at a path in any dataset's block, but for some."""
     return one_of({name for block in config["datasets"].values() for name in at(block, path)} - set(but))
 
 
 def datasets_with(path, but=None):
-    """A wildcard constraint: the datasets whose block has an entry at a path, and none at another."""
+    """A wildcard constraint: the datasets with an entry at a path, and none at another."""
     blocks = config["datasets"].items()
     return one_of(name for name, block in blocks if at(block, path) and not (but and at(block, but)))
 

@@ -1,6 +1,8 @@
-# Costs: of the trainings before any is started, and of each method beside what its mixture is worth.
+# Costs: of the trainings before any is started, and of each method beside what its mixture is
+# worth.
 #   recipes, models, hardware of the config -> plan.csv
-#   losses/{model}/methods.parquet, reports of the searches -> tables/methods.csv, figures/methods.svg
+#   losses/{model}/methods.parquet, reports of the searches
+#       -> tables/methods.csv, figures/methods.svg
 # Nothing of this is made unless it is asked for.
 
 

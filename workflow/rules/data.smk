@@ -1,5 +1,7 @@
-# Data: raw text -> tokenizer -> shards of token rows, n-gram counts and samples -> the index that trainings read.
-#   corpus, tokenizer of the dataset's block -> tokenizer.json, shards/{split}/{shard}/, tokens/{split}.parquet
+# Data: raw text -> tokenizer -> shards of token rows, n-gram counts and samples -> the index that
+# trainings read.
+#   corpus, tokenizer of the dataset's block
+#       -> tokenizer.json, shards/{split}/{shard}/, tokens/{split}.parquet
 # The scripts are no inputs: no corpus is tokenised again because a comment changed.
 
 

@@ -1,7 +1,9 @@
 # Downstream: what the mixture buys (paper Sec. 4; Figures 4, 7, 8).
-#   runs/{model}/{run}/, task files -> downstream/{model}/{run}.parquet -> tables/downstream.csv, figures/downstream*.svg
-# A dataset without a block `downstream` has none of this. Weights of earlier steps are in the run's state/, where
-# training puts them while it passes; a run that ended before they were asked for is not trained again.
+#   runs/{model}/{run}/, task files -> downstream/{model}/{run}.parquet
+#       -> tables/downstream.csv, figures/downstream*.svg
+# A dataset without a block `downstream` has none of this. Weights of earlier steps are in the run's
+# state/, where training puts them while it passes; a run that ended before they were asked for is
+# not trained again.
 
 
 rule generate_copies:

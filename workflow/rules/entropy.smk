@@ -1,6 +1,8 @@
 # Entropy: how much each domain holds, by n-gram counts and by vectors of its documents.
-#   shards of tokens/train.parquet -> counts/, unigrams/, vectors/ -> entropy.csv, entropy_curves.csv
-#   entropy.csv, entropy_curves.csv -> tables/entropy_choices.csv, figures/entropy.svg, figures/entropy_curves.svg
+#   shards of tokens/train.parquet -> counts/, unigrams/, vectors/
+#       -> entropy.csv, entropy_curves.csv
+#   entropy.csv, entropy_curves.csv
+#       -> tables/entropy_choices.csv, figures/entropy.svg, figures/entropy_curves.svg
 
 
 rule merge_counts:

@@ -1,7 +1,10 @@
-# Laws: fitted to one group of mixtures, and what they predict for this and for the groups under `held_out`.
-#   losses/{model}/{group}.parquet, mixtures/groups/{group}.parquet -> laws/{model}/{law}/{group}/coefficients.json
+# Laws: fitted to one group of mixtures, and what they predict for this and for the groups under
+# `held_out`.
+#   losses/{model}/{group}.parquet, mixtures/groups/{group}.parquet
+#       -> laws/{model}/{law}/{group}/coefficients.json
 #   coefficients.json -> predictions.parquet, figures/steps_*.svg, figures/proportions_*.svg
-# fit_law does not list its script, since a large run follows from it: `snakemake -R fit_law` after a change.
+# fit_law does not list its script, since a large run follows from it: `snakemake -R fit_law` after
+# a change.
 
 
 rule fit_law:

@@ -1,8 +1,9 @@
 # Mixtures that need no training, and groups of mixtures of any kind.
-#   tokens/train.parquet, entropy.csv, resources/mixtures/*.csv, files of one's own -> mixtures/{mixture}.json
+#   tokens/train.parquet, entropy.csv, resources/mixtures/*.csv, files of one's own
+#       -> mixtures/{mixture}.json
 #   mixtures/{mixture}.json -> mixtures/groups/{group}.parquet -> figures/mixtures.svg
-# Who makes which mixture is listed in bimix/plan/sources.py. As everywhere on the way to a training, scripts are no inputs:
-# a comment must not train a model again.
+# Who makes which mixture is listed in bimix/plan/sources.py. As everywhere on the way to a
+# training, scripts are no inputs: a comment must not train a model again.
 
 
 rule mix_baseline:

@@ -1,5 +1,7 @@
-# Losses that were measured elsewhere take the place of training: a dataset with `observations` instead of a corpus.
-#   two tidy tables -> losses/observed/{group}.parquet, mixtures/groups/{group}.parquet, mixtures/{mixture}.json
+# Losses that were measured elsewhere take the place of training: a dataset with `observations`
+# instead of a corpus.
+#   two tidy tables
+#       -> losses/observed/{group}.parquet, mixtures/groups/{group}.parquet, mixtures/{mixture}.json
 
 
 rule take_observations:

@@ -1,7 +1,10 @@
-# Optimum: the mixture with the least predicted loss, how sure it is, and how it moves with the steps.
+# Optimum: the mixture with the least predicted loss, how sure it is, and how it moves with the
+# steps.
 #   coefficients.json -> mixtures/{law}.json, which training.smk then trains on
-#   coefficients.json -> intervals.csv, optimum_by_step.csv -> figures/optimum_*.svg, figures/path_*.svg
-# optimize_mixture does not list its script, since a large run follows from it: `snakemake -R optimize_mixture` after a change.
+#   coefficients.json -> intervals.csv, optimum_by_step.csv
+#       -> figures/optimum_*.svg, figures/path_*.svg
+# optimize_mixture does not list its script, since a large run follows from it: `snakemake -R
+# optimize_mixture` after a change.
 
 
 rule optimize_mixture:

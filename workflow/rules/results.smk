@@ -1,4 +1,5 @@
-# Results: the one page that a person reads. What else a dataset's run makes is listed by `targets` in bimix/plan/targets.py.
+# Results: the one page that a person reads. What else a dataset's run makes is listed by `targets`
+# in bimix/plan/targets.py.
 #   coefficients, optima, tables -> summary.txt, summary.html; its inputs are all targets
 
 

@@ -1,7 +1,9 @@
 # Mixtures that a method finds while it trains a model of its own: DoReMi, DoGE.
-#   tokens/*.parquet, runs/{model}/{reference}/model.safetensors -> reweighting/{model}/{method}/ -> mixtures/{method}.json
+#   tokens/*.parquet, runs/{model}/{reference}/model.safetensors -> reweighting/{model}/{method}/
+#       -> mixtures/{method}.json
 #   reweighting/{model}/{method}/ -> figures/weights_{method}.svg
-# Which model and which reference: `reweighting` in the dataset's block. As of pretrain_model, scripts are no inputs.
+# Which model and which reference: `reweighting` in the dataset's block. As of pretrain_model,
+# scripts are no inputs.
 
 
 checkpoint train_doremi:

@@ -1,6 +1,8 @@
 # Scores: how well a law predicts, and the laws side by side on the same rows.
-#   coefficients.json -> extrapolation.csv, generalization.csv -> tables/extrapolation.csv, tables/generalization.csv
-#   losses/{model}/{group}.parquet -> laws/{model}/comparison/, laws/{model}/learning/ -> tables/laws.csv, tables/complexity.csv
+#   coefficients.json -> extrapolation.csv, generalization.csv
+#       -> tables/extrapolation.csv, tables/generalization.csv
+#   losses/{model}/{group}.parquet -> laws/{model}/comparison/, laws/{model}/learning/
+#       -> tables/laws.csv, tables/complexity.csv
 #   all of these -> figures/predictions_*.svg, figures/laws_*.svg, figures/learning_*.svg
 
 

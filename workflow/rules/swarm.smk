@@ -1,7 +1,8 @@
 # A swarm of small runs, for laws that need many (RegMix, the exponential law).
-#   mixtures/baseline.json -> mixtures/groups/swarm.parquet -> swarm/{model}/{part}/ -> losses/{model}/swarm.parquet
-# The group `swarm` is then like any other: laws are fitted to laws/{model}/{law}/swarm/. As of pretrain_model, scripts are
-# no inputs.
+#   mixtures/baseline.json -> mixtures/groups/swarm.parquet -> swarm/{model}/{part}/
+#       -> losses/{model}/swarm.parquet
+# The group `swarm` is then like any other: laws are fitted to laws/{model}/{law}/swarm/. As of
+# pretrain_model, scripts are no inputs.
 
 
 rule sample_mixtures:

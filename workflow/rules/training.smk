@@ -1,10 +1,12 @@
 # Training: one run for each mixture of a group.
-#   tokens/*.parquet, mixtures/{mixture}.json -> runs/{model}/{run}/ -> losses/{model}/{group}.parquet
+#   tokens/*.parquet, mixtures/{mixture}.json -> runs/{model}/{run}/
+#       -> losses/{model}/{group}.parquet
 #   losses/{model}/{group}.parquet -> tables/comparison.csv, figures/perplexity_{model}_{group}.svg
-# The optimised mixture is trained on like any other. Scripts are no inputs of a run: a week of GPUs is never thrown away
-# because a comment changed. What a run must be repeated for is in its fingerprint: it names the folder in state/
-# that holds the checkpoints and, at the end, the outputs, so that another configuration begins beside it and an older one comes back.
-# The first mixture under `compare` is the reference that the others are measured against; `compare` is a group like any other.
+# The optimised mixture is trained on like any other. Scripts are no inputs of a run: a week of GPUs
+# is never thrown away because a comment changed. What a run must be repeated for is in its
+# fingerprint: it names the folder in state/ that holds the checkpoints and, at the end, the outputs,
+# so that another configuration begins beside it and an older one comes back. The first mixture under
+# `compare` is the reference that the others are measured against; `compare` is a group like any other.
 
 
 rule pretrain_model:

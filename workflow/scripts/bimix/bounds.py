@@ -1,10 +1,10 @@
-"""The flags that every script has which looks for a best mixture: weights, bounds, tokens there are."""
+"""The flags of every script that looks for a best mixture: weights, bounds, tokens."""
 
 import argparse
 
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
-    """Add what an optimum is asked for besides its step; values that are no table are read by `tables.read_numbers`."""
+    """Add what an optimum is asked for besides its step, to be read by `tables.read_numbers`."""
     parser.add_argument(
         "--weights", help="{loss domain: weight}, a JSON file or the JSON itself; without it all weigh the same"
     )

@@ -27,7 +27,7 @@ class Reading:
     rejects: float
 
     def reader(self, domain_field: str | None = None, domains: Mapping[str, str] | None = None) -> Reader:
-        """A reader that keeps account; `domains` by the value of their field, none given: one domain without a name."""
+        """A reader that keeps account; `domains` by the value of their field, none: one domain."""
         return Reader(self.text_field, domain_field, domains or {"": ""}, self.cut_characters, self.rejects)
 
     def records(self, path: str, domain_field: str | None = None) -> Records:
@@ -41,7 +41,7 @@ class Reading:
 
 
 def reading_parser(description: str) -> argparse.ArgumentParser:
-    """A parser of the flags that every reading of a corpus has: its shards, and how they are read."""
+    """A parser of the flags that every reading of a corpus has: the shards, and how."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
     parser.add_argument("--reading", type=read_settings, required=True, help="fields of reading.Reading, JSON")

@@ -35,7 +35,8 @@ def has_wildcards(pattern: str) -> bool:
 def raw_files(config: dict, dataset: str, split: str, patterns: str | list[str]) -> Iterator[tuple[str, str, int]]:
     """Files (name, path, bytes) that paths, globs and lists stand for.
 
-    A list is @file: one path to a line, its bytes after a tab. A file of unknown size fills a shard.
+    A list is @file: one path to a line, its bytes after a tab. A file of unknown size fills a
+    shard.
     Errors: a pattern without a file, a list or a store that cannot be read.
     """
     key = f"config: datasets/{dataset}/corpus/{split}"
@@ -62,7 +63,10 @@ def shard_bytes(config: dict, dataset: str) -> int:
 
 
 def read_list(path: Path, unknown: int, key: str) -> list[File]:
-    """Files that a list names, of `unknown` bytes where it gives no number. Errors: as `key`: it cannot be read."""
+    """Files that a list names, of `unknown` bytes where it gives no number.
+
+    Errors: it cannot be read, named by the `key` of the config.
+    """
     try:
         entries = [line.partition("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
         return [(name, int(given) if tab else unknown) for name, tab, given in entries]
@@ -77,7 +81,10 @@ def list_local(pattern: str) -> list[File]:
 
 
 def list_remote(pattern: str, key: str) -> list[File]:
-    """Files far away that match a glob, as their store lists them. Errors: as `key`: it cannot be listed."""
+    """Files far away that match a glob, as their store lists them.
+
+    Errors: it cannot be listed, named by the `key` of the config.
+    """
     from bimix.listing import list_files  # here only: most corpora lie on a disk
 
     try:
@@ -87,7 +94,7 @@ def list_remote(pattern: str, key: str) -> list[File]:
 
 
 def validation_kind(config: dict, dataset: str) -> str:
-    """How validation documents are found: by share (of hashes), tokens (so many are drawn) or files."""
+    """How validation documents are found: share (by hash), tokens (so many are drawn), files."""
     validation = config["datasets"][dataset]["corpus"]["validation"]
     # A dict of paths may have a domain called share or tokens.
     given = validation if isinstance(validation, dict) else {}
@@ -169,7 +176,10 @@ def validation_files(shards: Shards) -> list[str]:
 
 
 def local_files(dataset: str, paths: Iterable[str]) -> list[str]:
-    """Inputs that stand for raw files: those far away are none, drawn validation files are one folder."""
+    """Inputs that stand for raw files.
+
+    Those far away are none, drawn validation files are one folder.
+    """
     drawn = Path("results", dataset, "held_out")
     near = (path for path in paths if not is_remote(path))
     return list(dict.fromkeys(str(drawn) if Path(path).parent == drawn else path for path in near))
@@ -196,7 +206,7 @@ def shard_hashes(dataset: str, shards: Shards, shard: str) -> list[str]:
 
 
 def tokenizer_hashes(config: dict, dataset: str) -> list[str]:
-    """Those that the tokenizer must leave out; drawn ones are of the share that it does not read."""
+    """Hashes that the tokenizer must leave out; drawn documents are of a share it does not read."""
     published = validation_kind(config, dataset) == "files"
     return [f"results/{dataset}/held_out.hashes"] if published else []
 
@@ -242,11 +252,11 @@ def names_digest(shards: Shards) -> str:
 
 
 def reading(config: dict, dataset: str) -> dict:
-    """The settings of a corpus that decide the text of its documents: fields of `reading.Reading`."""
+    """Settings of a corpus that decide the text of its documents: fields of `reading.Reading`."""
     corpus = config["datasets"][dataset]["corpus"]
     return {key: corpus[key] for key in READING}
 
 
 def vectors_model(config: dict, dataset: str) -> str:
-    """The FastText model of a dataset: a file that the config names, or the one trained on the corpus."""
+    """The FastText model of a dataset: the file that the config names, else one of its own."""
     return config["datasets"][dataset]["vectors"].get("file", f"results/{dataset}/vectors/model.bin")

@@ -92,7 +92,7 @@ def swarm_trainings(config: dict, dataset: str) -> list[Training]:
 
 
 def trained_for(config: dict, dataset: str, model: str, group: str) -> Iterator[Training]:
-    """Trainings that the losses of a group take, those that its mixtures are found with included."""
+    """Trainings that the losses of a group take, and those that its mixtures are found with."""
     if group == "swarm":
         yield from swarm_trainings(config, dataset)
         return
@@ -147,7 +147,7 @@ def has_ended(dataset: str, training: Training) -> bool:
 
 
 def reports_of(config: dict, dataset: str, training: Training, moved: Moved) -> list[str]:
-    """Files that say what a training cost; of DoReMi those of all rounds and of their references."""
+    """Files that say what a training cost; of DoReMi all rounds and their references."""
     folder, model = f"results/{dataset}", training.model
     if training.what == "swarm":
         return [f"{folder}/swarm/{model}/runs.parquet"]
@@ -159,7 +159,7 @@ def reports_of(config: dict, dataset: str, training: Training, moved: Moved) -> 
 
 
 def search_reports(config: dict, dataset: str, moved: Moved) -> dict[str, list[str]]:
-    """{mixture: files that say what the runs cost that it was found with}; no run is paid for twice."""
+    """{mixture: files that say what the runs cost that it was found with}; no file twice."""
     files = {}
     for mixture in config["datasets"][dataset]["groups"]["methods"]:
         trainings = dict.fromkeys(searched_with(config, dataset, mixture))

@@ -21,7 +21,7 @@ class Run(NamedTuple):
 
 
 def runs_of(config: dict, dataset: str, model: str, group: str) -> list[Run]:
-    """Runs of a group: of each mixture the recipe's seed first, then those of `seeds`, in mixture@seed."""
+    """Runs of a group: of each mixture the recipe's seed first, then `seeds` in mixture@seed."""
     block = config["datasets"][dataset]
     usual = block["training"][model]["seed"]
     more = [seed for seed in block.get("seeds", {}).get(model, []) if seed != usual]
@@ -49,7 +49,7 @@ def run_seeds(config: dict, dataset: str, model: str, group: str) -> list[int]:
 
 
 def recipe(config: dict, dataset: str, model: str, run: str) -> dict:
-    """Training settings of one run; those of a swarm's mixture differ, and `mixture@seed` names its seed."""
+    """Training settings of one run: the model's or the swarm's, with the seed of `mixture@seed`."""
     block = config["datasets"][dataset]
     mixture, _, seed = run.partition("@")
     of_swarm = block.get("swarm", {}).get("model") == model and mixture in block["groups"]["swarm"]
@@ -105,7 +105,7 @@ def kept_steps(config: dict, dataset: str, model: str, run: str) -> str:
 
 
 def answering_runs(config: dict, dataset: str) -> list[str]:
-    """Folders of the runs that are asked questions, those of `compare`; none without `downstream`."""
+    """Folders of the runs that are asked questions, those of `compare`, or none."""
     downstream = config["datasets"][dataset].get("downstream")
     runs = runs_of(config, dataset, downstream["model"], "compare") if downstream else []
     return [run.folder for run in runs]
@@ -122,7 +122,7 @@ def answering_seeds(config: dict, dataset: str) -> list[int]:
 
 
 def task_files(config: dict, dataset: str) -> dict[str, dict]:
-    """{task: kind, and the places of its items and shots}; generated tasks have no place for shots."""
+    """{task: kind, and the places of its items and shots}; generated tasks have no shots."""
     tasks = {}
     for name, task in config["datasets"][dataset]["downstream"]["tasks"].items():
         generated = {"items": f"results/{dataset}/downstream/tasks/{name}.jsonl", "shots": None}

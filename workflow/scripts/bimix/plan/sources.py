@@ -132,7 +132,7 @@ def optimum_run_tokens(config: dict, dataset: str, optimised: str) -> int | str:
 
 
 def token_table(config: dict, dataset: str) -> list[str]:
-    """The table of the tokens there are of each domain; none of an observed dataset that has none."""
+    """The table of the tokens there are of each domain; an observed dataset may have none."""
     block = config["datasets"][dataset]
     if "observations" in block:
         return [block["observations"]["tokens"]] if "tokens" in block["observations"] else []
@@ -146,14 +146,14 @@ def epoch_tokens(config: dict, dataset: str) -> list[str]:
 
 
 def optimum_tokens(config: dict, dataset: str, optimised: str) -> list[str]:
-    """That table where an optimised mixture needs it: RegMix simulates mixtures around their shares."""
+    """That table where an optimum needs it: RegMix simulates mixtures around the shares."""
     if optimum_fit(config, dataset, optimised).law == "regmix":
         return token_table(config, dataset)
     return epoch_tokens(config, dataset)
 
 
 def observed_names(config: dict) -> list[str]:
-    """Mixtures that observed datasets name in groups and under `compare`; a law's is its optimum."""
+    """Mixtures that observed datasets name in groups and under `compare`, without optima."""
     observed = [block for block in config["datasets"].values() if "observations" in block]
     groups = [names for block in observed for names in (*block["groups"].values(), block["compare"]["mixtures"])]
     names = {name for group in groups for name in group}
@@ -167,7 +167,7 @@ def round_reference(config: dict, dataset: str, round: str) -> str:
 
 
 def last_round(config: dict, dataset: str, moved: Moved) -> int:
-    """The number of DoReMi's last round: the first that has settled, else the most that are allowed."""
+    """The number of DoReMi's last round: the first that has settled, else the most allowed."""
     doremi = config["datasets"][dataset]["reweighting"]["doremi"]
     for number in range(1, doremi["rounds"]):
         if moved(number) < doremi["settled"]:
@@ -176,7 +176,7 @@ def last_round(config: dict, dataset: str, moved: Moved) -> int:
 
 
 def reweighting_folders(config: dict, dataset: str, reweighted: str, moved: Moved) -> list[str]:
-    """Folders of the trainings behind a mixture: of `doremi` all rounds, of `doremi_round2` that one."""
+    """Folders of the trainings behind a mixture: of `doremi` all rounds, of doremi_round2 one."""
     method, _, number = reweighted.partition("_round")
     folder = f"results/{dataset}/reweighting/{config['datasets'][dataset]['reweighting']['model']}/{method}"
     if method == "doge":

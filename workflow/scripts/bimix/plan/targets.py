@@ -13,15 +13,17 @@ LEARNING_LEFT = 3  # mixtures that a learning curve leaves to be predicted, at l
 def resampled_laws(config: dict) -> list[str]:
     """Laws whose optimum a bootstrap or a path follows.
 
-    Either takes hundreds of optima: of RegMix's, each the best of 100,000 simulated mixtures, that is hours.
+    Either takes hundreds of optima. Of RegMix's, each the best of 100,000 simulated mixtures, that
+    takes hours.
     """
     return [law for law in config["laws"]["optimise"] if law != "regmix"]
 
 
 def targets(config: dict, dataset: str) -> dict[str, list[str]]:
-    """Files by what the page of results reads them as; `further` and `figures` it only lists or waits for.
+    """Files by what the page of results reads them as.
 
-    What there are too few runs, steps or held-out groups for is left out.
+    It only lists `figures` and only waits for what is `further`. What there are too few runs, steps
+    or held-out groups for is left out.
     """
     block, laws = config["datasets"][dataset], config["laws"]["optimise"]
     folder = f"results/{dataset}"
@@ -70,6 +72,6 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
 
 
 def all_targets(config: dict) -> list[str]:
-    """Everything for the datasets that `run` names: their pages of results and all that these list."""
+    """Everything for the datasets that `run` names: pages of results and all that these list."""
     files = [f"results/{dataset}/summary.txt" for dataset in config["run"]]
     return files + [file for dataset in config["run"] for made in targets(config, dataset).values() for file in made]
