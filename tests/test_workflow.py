@@ -28,14 +28,14 @@ def workplace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def call(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*SNAKEMAKE, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"COLUMNS": "200"},
+        env=os.environ | {"COLUMNS": "200"} | environment,
     )
 
 
@@ -251,9 +251,9 @@ def mine(folder: Path, **corpus: object) -> None:
     Tokenizer(WordLevel({"x": 0}, unk_token="x")).save(str(folder / "tokenizer.json"))
 
 
-def manifest(folder: Path) -> dict[str, Shard]:
+def manifest(folder: Path, **environment: str) -> dict[str, Shard]:
     """The shards of `mine` as the first job of a call finds them."""
-    done = call(folder, "results/mine/tokens/train.parquet", "--until", "fetch_tokenizer")
+    done = call(folder, "results/mine/tokens/train.parquet", "--until", "fetch_tokenizer", **environment)
     assert not done.returncode, done.stdout + done.stderr
     with (folder / "results/mine/shards.jsonl").open(encoding="utf-8") as lines:
         return read_shards(lines)
@@ -290,6 +290,13 @@ def test_a_list_of_files_may_be_a_file(workplace: Path) -> None:
     assert (
         "corpus/train: 'raw/files.txt' cannot be read as a list of files (invalid literal" in done.stdout + done.stderr
     )
+
+
+def test_names_need_no_locale(workplace: Path) -> None:
+    (workplace / "küche.jsonl").write_text('{"text": "words"}\n')
+    mine(workplace, train={"a": "küche.jsonl", "b": "raw/part1/file1.jsonl"})
+    ascii = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    assert manifest(workplace, **ascii)["a.küche"].files == ("küche.jsonl",)
 
 
 @pytest.mark.parametrize(

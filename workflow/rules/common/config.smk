@@ -12,6 +12,9 @@ from bimix.addresses import masked
 from bimix.errors import InputError
 from bimix.plan import config as plan_config
 
+# Jobs meet names of domains and files that are UTF-8, in whatever locale they run.
+os.environ.update(PYTHONUTF8="1")
+
 
 def end_planning(error):
     """End Snakemake with a sentence as the last thing it prints: an exception would have a traceback behind it."""

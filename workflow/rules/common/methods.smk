@@ -77,7 +77,7 @@ def last_round(wildcards):
     settings = config["datasets"][wildcards.dataset]["reweighting"]
     for number in range(1, settings["doremi"]["rounds"]):
         run = checkpoints.train_doremi.get(dataset=wildcards.dataset, model=settings["model"], round=number)
-        if json.loads(Path(run.output.report).read_text())["moved"] < settings["doremi"]["settled"]:
+        if json.loads(Path(run.output.report).read_text(encoding="utf-8"))["moved"] < settings["doremi"]["settled"]:
             return number
     return settings["doremi"]["rounds"]
 

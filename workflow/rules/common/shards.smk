@@ -153,7 +153,9 @@ def shard_settings(wildcards):
     shard = shards(wildcards.dataset)[wildcards.shard]
     far = list(filter(is_remote, shard.files))
     # Snakemake keeps and prints parameters: a digest stands for what is hidden
-    own = [hashlib.sha256("\n".join(far).encode()).hexdigest()[:16]] if any(masked(path) != path for path in far) else []
+    own = (
+        [hashlib.sha256("\n".join(far).encode()).hexdigest()[:16]] if any(masked(path) != path for path in far) else []
+    )
     return [shard.split, shard.domain, *map(masked, far), *own]
 
 
