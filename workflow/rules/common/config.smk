@@ -37,6 +37,10 @@ def config_files():
 
 def check_files():
     """Stop on files that are no config before Snakemake reads config.yaml: it would run code in there."""
+    if sys.getfilesystemencoding() != "utf-8":
+        end_planning(
+            f"Python reads names of files as {sys.getfilesystemencoding()} here, and they are UTF-8: set PYTHONUTF8=1."
+        )
     try:
         plan_config.check_files(config_files() if workflow.is_main_process else [])
     except InputError as error:
@@ -52,21 +56,19 @@ def wanted_datasets():
 
 def prepare_config():
     """Stop before the first job on a wrong config, print what is to be said on another, and complete that."""
-    schema = yaml.safe_load(Path(workflow.basedir, "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
-    main = workflow.is_main_process
-    try:
-        remarks = plan_config.check(
-            config,
-            schema,
-            Path(workflow.basedir),
-            config_files() if main else [],
-            wanted_datasets() if main else [],
-            workflow.config_settings.config,
-        )
-    except InputError as error:
-        end_planning(error)
-    for remark in remarks if main else []:
-        logger.warning(f"Remark: {remark}")
+    if workflow.is_main_process:
+        code = Path(workflow.basedir)
+        schema = yaml.safe_load((code / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
+        given = workflow.config_settings.config
+        try:
+            plan_config.check_results(Path("results"))
+            remarks = plan_config.check(config, schema, code, config_files(), wanted_datasets(), given)
+        except InputError as error:
+            end_planning(error)
+        for remark in remarks:
+            logger.warning(f"Remark: {remark}")
+    else:  # a job of one that was checked
+        plan_config.as_text(config, config_files())
     plan_config.complete(config)
 
 

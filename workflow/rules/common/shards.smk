@@ -98,7 +98,10 @@ def shards(dataset):
         written = manifest.read_text(encoding="utf-8") if manifest.exists() else ""
         runs_jobs = workflow.executor_plugin is not None and not workflow.dryrun
         if workflow.is_main_process or not written:
-            SHARDS[dataset] = plan_shards(dataset)
+            try:
+                SHARDS[dataset] = plan_shards(dataset)
+            except InputError as error:
+                end_planning(f"config: datasets/{dataset}/corpus: {error}")
             planned = write_shards(SHARDS[dataset].values())
             if planned != written and runs_jobs:
                 manifest.parent.mkdir(parents=True, exist_ok=True)
