@@ -509,6 +509,9 @@ def test_numbers_that_name_mixtures_are_text_as_the_file_spells_them(tmp_path: P
     (tmp_path / "own.yaml").write_text("datasets: {mine: {groups: {fitted: [007, 1]}}}\n")
     assert said(config, [tmp_path / "own.yaml"]) == []
     assert config["datasets"]["mine"]["groups"]["fitted"] == ["007", "1"]
+    job = observed(tmp_path, groups={"fitted": [7, 1]}) | {"run": "mine"}
+    plan.as_text(job, [tmp_path / "own.yaml"])  # as the call that checked it
+    assert job == config
 
 
 def test_steps_beyond_the_losses_and_wide_tables_are_remarked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -534,3 +537,15 @@ def test_what_the_command_line_has_set_is_told_as_its_own(tmp_path: Path) -> Non
         plan.check(config, SCHEMA, ROOT, files, given={"run": "demmo"})
     first, second = str(error.value).splitlines()[1:]
     assert first.startswith('  --config: run: no dataset "demmo"') and "mine.yaml:2: laws/seed: -1 is given" in second
+
+
+def test_results_are_a_folder(tmp_path: Path) -> None:
+    plan.check_results(tmp_path / "results")
+    (tmp_path / "results").symlink_to(tmp_path / "disk")
+    with pytest.raises(InputError, match=r"results is a link to .*disk, which is not there: it must be a folder"):
+        plan.check_results(tmp_path / "results")
+    (tmp_path / "disk").mkdir()
+    plan.check_results(tmp_path / "results")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file is a file: it must be a folder"):
+        plan.check_results(tmp_path / "file")

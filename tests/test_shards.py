@@ -2,6 +2,7 @@
 
 import pytest
 
+from bimix.errors import InputError
 from bimix.shards import Shard, group_files, name_file, read_shards, write_shards
 
 FILES = [(f"f{number:04}", f"data/f{number:04}.jsonl", 1 + number * 7919 % 1000) for number in range(3000)]
@@ -39,3 +40,8 @@ def test_names_are_parts_of_paths():
 def test_manifest_comes_back():
     shards = [Shard("a", "hash", None, ("x", "y\n\tz")), Shard("validation.Ü", "validation", "Ü (1)", ("s3://b/k",))]
     assert list(read_shards(write_shards(shards).splitlines()).values()) == shards
+
+
+def test_a_file_whose_name_is_not_utf8_is_refused():
+    with pytest.raises(InputError, match=r"'data/k\\udcfcche.jsonl': the name of the file is not UTF-8; rename it"):
+        name_file("data/k\udcfcche.jsonl", "data/")

@@ -29,14 +29,14 @@ def workplace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def call(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*SNAKEMAKE, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"COLUMNS": "200"},
+        env=os.environ | {"COLUMNS": "200"} | environment,
     )
 
 
@@ -163,7 +163,7 @@ def last_line(done: subprocess.CompletedProcess[str]) -> str:
 
 def test_all_faults_of_a_config_are_the_last_lines_with_those_of_its_file(workplace: Path) -> None:
     (workplace / "mine.yaml").write_text(
-        "run: demo\nlaws: {seed: 1e3}\nmodels:\n  tiny: {shape: {width: 65}}\n  tiny: {shape: {width: 66}}\n"
+        "run: demo\nlaws: {seed: 1e3}\nmodels:\n  tiny: {shape: {width: 65}}\n  tiny: {shape: {width: 40}}\n"
     )
     done = call(workplace, "-n", "--configfile", "mine.yaml")
     assert last_line(done).startswith("mine.yaml:5: models/tiny: the key is there twice, first in line 4;")
@@ -347,6 +347,11 @@ def test_a_list_of_files_may_be_a_file(workplace: Path) -> None:
     assert (
         "corpus/train: 'raw/files.txt' cannot be read as a list of files (invalid literal" in done.stdout + done.stderr
     )
+
+
+def test_a_locale_without_utf8_is_refused_with_the_cure(workplace: Path) -> None:
+    done = call(workplace, "-n", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert last_line(done) == "Python reads names of files as ascii here, and they are UTF-8: set PYTHONUTF8=1."
 
 
 @pytest.mark.parametrize(

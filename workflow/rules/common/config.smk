@@ -12,6 +12,9 @@ from bimix.addresses import masked
 from bimix.errors import InputError
 from bimix.plan import config as plan_config
 
+# Jobs meet names of domains and files that are UTF-8, in whatever locale they run.
+os.environ.update(PYTHONUTF8="1")
+
 
 def end_planning(error):
     """End Snakemake with a sentence as the last thing it prints: an exception would have a traceback behind it."""
@@ -30,6 +33,10 @@ def config_files():
 
 def check_files():
     """Stop on files that are no config before Snakemake reads config.yaml: it would run code in there."""
+    if sys.getfilesystemencoding() != "utf-8":
+        end_planning(
+            f"Python reads names of files as {sys.getfilesystemencoding()} here, and they are UTF-8: set PYTHONUTF8=1."
+        )
     try:
         plan_config.check_files(config_files() if workflow.is_main_process else [])
     except InputError as error:
@@ -45,19 +52,17 @@ def wanted_datasets():
 
 def prepare_config():
     """Stop before the first job on a wrong config, print what is to be said on another, and complete that."""
-    schema = yaml.safe_load(Path(workflow.basedir, "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
-    main = workflow.is_main_process
-    try:
-        remarks = plan_config.check(
-            config,
-            schema,
-            Path(workflow.basedir),
-            config_files() if main else [],
-            wanted_datasets() if main else [],
-            workflow.config_settings.config,
-        )
-    except InputError as error:
-        end_planning(error)
-    for remark in remarks if main else []:
-        logger.warning(f"Remark: {remark}")
+    if workflow.is_main_process:
+        code = Path(workflow.basedir)
+        schema = yaml.safe_load((code / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
+        given = workflow.config_settings.config
+        try:
+            plan_config.check_results(Path("results"))
+            remarks = plan_config.check(config, schema, code, config_files(), wanted_datasets(), given)
+        except InputError as error:
+            end_planning(error)
+        for remark in remarks:
+            logger.warning(f"Remark: {remark}")
+    else:  # a job of one that was checked
+        plan_config.as_text(config, config_files())
     plan_config.complete(config)

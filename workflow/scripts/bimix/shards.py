@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
+from bimix.errors import InputError
+
 ENDINGS = r"\.(jsonl?|ndjson|parquet|te?xt)(\.\w+)?$"
 
 
@@ -47,8 +49,12 @@ def group_files(files: Iterable[tuple[str, str, int]], target: int) -> list[tupl
 def name_file(path: str, folder: str) -> str:
     """A file's name without its ending, its folders below `folder` put before it; safe as one part of a path.
 
-    A digest stands for the query of an address, which may be a secret.
+    A digest stands for the query of an address, which may be a secret. Errors: a name that is not UTF-8.
     """
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{path!a}: the name of the file is not UTF-8; rename it.") from None
     if "://" in path:
         path, question, query = path.partition("?")
         if question:

@@ -59,6 +59,19 @@ def check(
     return [str(place(sources, remark, given)) for remark in remarks]
 
 
+def as_text(config: dict, files: Sequence[Path | str] = ()) -> None:
+    """What `check` does to a config that is known to have no faults."""
+    _as_text(config, [read_config_file(path)[0] for path in files])
+
+
+def check_results(folder: Path) -> None:
+    """Refuse a link to a disk that is not there, or a file, in the place of the folder of results (InputError)."""
+    if folder.is_dir() or not (folder.exists() or folder.is_symlink()):
+        return
+    what = f"a link to {folder.readlink()}, which is not there" if folder.is_symlink() else "a file"
+    raise InputError(f"{folder} is {what}: it must be a folder, or be made anew.")
+
+
 def check_files(files: Sequence[Path | str]) -> None:
     """Refuse files that are no config, or hold code, before Snakemake reads them: it would run that code (InputError)."""
     read = [read_config_file(path) for path in files]

@@ -54,7 +54,11 @@ def raw_files(config: dict, dataset: str, split: str, patterns: str | list[str])
             folder = re.split(r"[^/]*[*?\[]", pattern)[0]
         if not found:
             raise InputError(f"{key}: no file matches {pattern!r}.")
-        yield from ((name_file(path, folder), path, size) for path, size in found)
+        for path, size in found:
+            try:
+                yield name_file(path, folder), path, size
+            except InputError as error:
+                raise InputError(f"{key}: {error}") from error
 
 
 def shard_bytes(config: dict, dataset: str) -> int:
