@@ -100,7 +100,7 @@ def test_what_cannot_be_exported_is_refused_in_a_sentence_and_leaves_nothing(run
     shape = {"layers": 2, "width": 64, "heads": 4, "vocabulary": len(AutoTokenizer.from_pretrained(run / "export"))}
     save_file(weights, tmp_path / "layers.safetensors", metadata={"shape": json.dumps(shape)})
     for name, sentence in [
-        ("missing", "cannot be read as safetensors"),
+        ("missing", "does not exist"),
         ("short", "cannot be read as safetensors"),
         ("nameless", "does not say the shape"),
         ("vocabulary", "trained on 150; give the tokenizer of that run"),
