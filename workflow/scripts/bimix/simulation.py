@@ -1,6 +1,8 @@
 """RegMix's optimum (Liu et al.; METHODS 4): simulate many mixtures as a swarm is drawn, average those predicted best.
 
-Trees are constant between their splits, so there is nothing to descend; the average also blurs their steps.
+Trees are constant between their splits, so there is nothing to descend; the average also blurs their steps. The released
+notebook draws otherwise: 100,000 of one Dirichlet(token shares), without strengths, temperature or rejections. On RegMix's
+own 512 runs the optimum has Pile-CC at 0.904 here, its released mixture at 0.870.
 """
 
 from collections.abc import Callable
