@@ -60,6 +60,23 @@ def test_a_proportion_outside_those_seen_is_marked():
     assert not any("*" in line for line in inside)
 
 
+def test_the_gain_says_what_weighs_where_its_interval_comes_from_and_that_it_is_too_large():
+    row = {"law": "bimix", "mixture": "baseline", "step": 100, "estimate": 0.1, "low": 0.05, "high": 0.15, "level": 0.9}
+    best = row | {"quantity": "optimum_average_loss", "mixture": "bimix", "estimate": 2.5}
+
+    def said(runs, weighed="", **gain):
+        table = pl.DataFrame([row | {"quantity": "gain"} | gain, best | {"kind": gain["kind"]}], schema=INTERVALS)
+        return " ".join(" ".join(summary.gain(table, "baseline", runs, weighed)).split())
+
+    few, many = said(4, kind="left_out"), said(64, kind="left_out")
+    assert "runs left out of its fit." in few and "if the law is right" not in few
+    assert "rather too large" in few and "too large" not in many
+    assert "if the law is right" in said(64, kind="residuals")
+    assert "Average loss, weighed python 1, predicted" in said(64, "python 1", kind="left_out")
+    null = said(4, kind="left_out", estimate=None, low=None, high=None)
+    assert "defines no loss of baseline" in null and "None" not in null
+
+
 @pytest.mark.parametrize("domains", [1, 7, 22])
 def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     monkeypatch.chdir(tmp_path)
@@ -68,6 +85,7 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     law = {
         "law": "bimix",
         "mixtures": ["se", "je", "ce", "vne"],
+        "loss_domains": names,
         "proportions_seen": {name: {"min": 0.0, "max": 1.0} for name in names},
         "warnings": [f"the proportion of {name} varied only from 0.1 to 0.1: hardly identified." for name in names],
     }
@@ -88,7 +106,7 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     pl.DataFrame(laws | none | {"note": [None, "needs 24 runs", "mixture 'a' has a proportion of 0. " * 4]}).write_csv(
         tmp_path / "laws.csv"
     )
-    span = {"law": "bimix", "step": 200_000, "low": -0.01, "high": 0.21, "level": 0.9}
+    span = {"law": "bimix", "step": 200_000, "low": -0.01, "high": 0.21, "level": 0.9, "kind": "left_out"}
     spans = [
         span | {"quantity": "gain", "mixture": "baseline", "estimate": 0.1},
         span | {"quantity": "optimum_average_loss", "mixture": "bimix", "estimate": 2.5},

@@ -69,6 +69,50 @@ def test_many_fits_at_once_are_the_same_as_one_by_one():
         assert np.allclose(mixing.predict(together, shares, one), mixing.predict(alone, shares), atol=1e-6)
 
 
+@pytest.mark.parametrize("terms", [1, 2])
+def test_the_cost_is_that_of_the_docstring(terms):
+    """Squares of the misfit, and in units of the ridge those of delta, of what is shared about its means, of these about theirs."""
+    draw = np.random.default_rng(0)
+    d, n, m, s = 3, 5, 4, terms + 2
+    own = np.array([0, 2, 1])
+    problem = mixing.Problem(
+        log_shares=np.log(draw.dirichlet(np.ones(m), n)),
+        target=draw.normal(size=(d, n)),
+        w=draw.uniform(size=(d, n)),
+        own=own,
+        terms=terms,
+        strength=draw.uniform(size=(d, (m + 2) * terms + 2)),
+        pull=draw.uniform(size=(d, s)),
+        anchor=draw.normal(size=s),
+        hold=draw.uniform(size=s),
+    )
+    x, means = draw.normal(size=(d, (m + 2) * terms + 2)), draw.normal(size=(1, s))
+    predicted = mixing.levels(x, terms, own, problem.log_shares)
+    by_hand = sum(problem.hold[q] * (means[0, q] - problem.anchor[q]) ** 2 for q in range(s))
+    for i in range(d):
+        by_hand += sum(problem.w[i] * (predicted[i] - problem.target[i]) ** 2) + sum(problem.strength[i] * x[i] ** 2)
+        by_hand += sum(problem.pull[i, q] * (x[i, terms + q] - means[0, q]) ** 2 for q in range(s))
+    assert problem.cost(x, means, predicted, d) == pytest.approx(by_hand)
+
+
+def test_a_run_that_a_resample_has_not_drawn_does_not_bend_the_curve():
+    """The same resample with the undrawn run's curve bent about its mean: its level stays, and so must B, beta and C."""
+    observed = observe(known_law(1, 3), random_mixtures(1, 6, 3), STEPS, 0.003)
+    document = laws.fit("transfer", observed)
+    bend = np.linspace(-0.2, 0.2, len(STEPS))[:, None]
+    bent = Observations(**{**vars(observed), "losses": observed.losses.copy()})
+    bent.losses[5] *= np.exp(bend)
+    weights = np.array([2.0, 1, 1, 1, 1, 0])
+    new, steps = random_mixtures(2, 20, 3), [10_000, 100_000, 400_000]
+    one, other = (
+        laws.predict(document | {"coefficients": next(transfer.refit([(runs, weights)], document))}, new, steps)
+        for runs in (observed, bent)
+    )
+    assert np.allclose(one, other, rtol=1e-3)
+    drawn = laws.predict(document | {"coefficients": next(transfer.refit([(bent, None)], document))}, new, steps)
+    assert np.abs(drawn / one - 1).max() > 0.02
+
+
 def test_trust_region_reflective_ends_at_the_same_minimum():
     """The objective written down once more from the docstring of `mixing`, one term, and handed to SciPy."""
     m, n, ridge = 3, 7, 1e-3

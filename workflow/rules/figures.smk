@@ -395,6 +395,7 @@ rule plot_path:
     params:
         baseline=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
         step=lookup("datasets/{dataset}/optimum/step", within=config),
+        weights=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("weights", {})),
     shell:
         r"""
         python workflow/scripts/plot_path.py \
@@ -403,6 +404,7 @@ rule plot_path:
             --baseline {params.baseline:q} \
             --baseline-mixture {input.baseline:q} \
             --step {params.step:q} \
+            --weights {params.weights:q} \
             --out {output.figure:q} \
             2>{log:q}
         """
@@ -614,6 +616,7 @@ rule summarize_results:
         fitted_model=lookup("datasets/{dataset}/optimum/model", within=config),
         compared_model=lookup("datasets/{dataset}/compare/model", within=config),
         step=lookup("datasets/{dataset}/optimum/step", within=config),
+        weights=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]["optimum"].get("weights", {})),
         reference=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
     shell:
         r"""
@@ -622,6 +625,7 @@ rule summarize_results:
             --fitted-model {params.fitted_model:q} \
             --compared-model {params.compared_model:q} \
             --step {params.step:q} \
+            --weights {params.weights:q} \
             --coefficients {input.coefficients:q} \
             --optimised {input.optimised:q} \
             --reference {params.reference:q} \

@@ -305,7 +305,7 @@ rule trace_learning:
 
 
 rule estimate_intervals:
-    """Bootstrap over runs: intervals of coefficients, predictions, the optimum and its gain over the baseline."""
+    """Intervals of predictions and the optimum's gain from runs left out, of coefficients and its proportions by bootstrap."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         losses="results/{dataset}/losses/{model}/{group}.parquet",
@@ -333,6 +333,7 @@ rule estimate_intervals:
         step=lookup("datasets/{dataset}/optimum/step", within=config),
         baseline=lookup("datasets/{dataset}/compare/mixtures/0", within=config),
         resample=lookup("laws/intervals/resample", within=config),
+        bootstrap=lookup("laws/intervals/bootstrap", within=config),
         resamples=lookup("laws/intervals/resamples", within=config),
         level=lookup("laws/intervals/level", within=config),
         seed=lookup("laws/seed", within=config),
@@ -351,6 +352,7 @@ rule estimate_intervals:
             --baseline {params.baseline:q} \
             --baseline-mixture {input.baseline:q} \
             --resample {params.resample:q} \
+            --bootstrap {params.bootstrap:q} \
             --resamples {params.resamples:q} \
             --level {params.level:q} \
             --seed {params.seed:q} \

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 
 from bimix.errors import InputError, run
-from bimix.laws import predict
-from bimix.optimum import optimum, run_bounds
+from bimix.laws import predict_defined, undefined
+from bimix.optimum import average, optimum, run_bounds, target_weights, weighed
 from bimix.outputs import write_json
 from bimix.tables import read_json, read_numbers, read_tokens
 
@@ -20,7 +20,8 @@ def main(argv=None):
     parser.add_argument("--coefficients", required=True, help="written by fit_law.py")
     parser.add_argument("--step", required=True, type=int, help="training steps of the run to be made good")
     parser.add_argument(
-        "--weights", help="{loss domain: weight}, a JSON file or the JSON itself; without it all weigh the same"
+        "--weights",
+        help="{loss domain: weight}, a JSON file or the JSON itself; one left out weighs 0; without it all weigh the same",
     )
     parser.add_argument("--lower", help="{domain: least proportion}, likewise")
     parser.add_argument("--upper", help="{domain: largest proportion}, likewise")
@@ -43,6 +44,7 @@ def main(argv=None):
     if args.step <= 0:
         raise InputError(f"--step is {args.step}: it must be above 0.")
     tokens = read_tokens(args.tokens) if args.tokens else None
+    weights = args.weights and read_numbers(args.weights)
     lower, upper = run_bounds(
         document,
         args.step,
@@ -51,14 +53,23 @@ def main(argv=None):
         args.max_epochs,
         tokens,
         args.run_tokens,
+        weights,
     )
-    shares = optimum(document, args.step, args.weights and read_numbers(args.weights), lower, upper, tokens)
+    shares = optimum(document, args.step, weights, lower, upper, tokens)
     write_json(
         args.out, {domain: float(share) for domain, share in sorted(zip(document["domains"], shares, strict=True))}
     )
 
-    losses = predict(document, shares[None, :], np.array([args.step]))[0, 0]
-    print(f"average loss predicted at step {args.step}: {losses.mean():.4f}")
+    losses = predict_defined(document, shares[None, :], np.array([args.step]))[0, 0]
+    target = target_weights(document, weights)
+    over = "" if target.min() == target.max() else f" (weighed: {weighed(document, weights)})"
+    print(f"average loss predicted at step {args.step}: {average(losses, target):.4f}{over}")
+    unknown = undefined(document, losses)
+    if unknown:
+        print(
+            f"  not defined there, by the law {document['law']}, which has no loss at a proportion of 0: the losses of "
+            f"{', '.join(unknown)}; they weigh 0 (a domain that shall stay in the mixture needs a bound `lower`)"
+        )
     for domain, share, low, high in zip(document["domains"], shares, lower, upper, strict=True):
         seen = document["proportions_seen"][domain]
         notes = [

@@ -46,18 +46,13 @@ def refit(samples, document):
 
 
 def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
-    """Losses (n, k, d) at proportions (n, m) and steps (k,)."""
+    """Losses (n, k, d) at proportions (n, m) and steps (k,), NaN of a domain whose proportion is 0."""
     columns = [domains.index(domain) for domain in coefficients]
     alpha = np.array([values["alpha"] for values in coefficients.values()])
     factor, constant = bracket(coefficients, seen, steps)
     own = proportions[:, columns]
-    undefined = (own <= 0) & (alpha > 0)  # r^-0 is 1, at 0 too
-    if undefined.any():
-        domain = list(coefficients)[int(np.argwhere(undefined)[0, 1])]
-        raise InputError(
-            f"a mixture has proportion 0 of {domain}: the bimix law is not defined there; use the law transfer."
-        )
-    mixing = own**-alpha
+    # r^-0 is 1, at 0 too
+    mixing = np.where((own > 0) | (alpha == 0), np.where(own > 0, own, 1.0) ** -alpha, np.nan)
     return mixing[:, None, :] * (factor + constant)
 
 

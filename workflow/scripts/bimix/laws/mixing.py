@@ -24,6 +24,7 @@ MEAN_LOG_A, MEAN_LOGIT_G, MEAN_U = np.log(0.15), 1.0, -4.0
 HOLD_MEANS = 10.0
 # The law of domains that stand apart: u held near a mean at which no share of another domain is worth anything to speak of.
 APART_U, HOLD_APART = -9.0, 100.0
+TOLERANCE = 1e-4  # a fit ends when a step lowers its cost by less than this share
 FAR = 1e8  # the penalty that holds a number which a domain does not have
 
 
@@ -66,7 +67,16 @@ def predict(mixing: Mixing, shares: np.ndarray, fit: int = 0) -> np.ndarray:
 
 
 def fit(
-    shares, y, own, ridge, terms=1, weights=None, start: Mixing | None = None, rounds=100, tolerance=1e-4, apart=False
+    shares,
+    y,
+    own,
+    ridge,
+    terms=1,
+    weights=None,
+    start: Mixing | None = None,
+    rounds=100,
+    tolerance=TOLERANCE,
+    apart=False,
 ) -> Mixing:
     """Fit run levels y (n, d), NaN where not observed, of mixtures (n, m); `weights` (fits, n) count each run in each fit.
 

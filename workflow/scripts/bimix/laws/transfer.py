@@ -21,6 +21,7 @@ RIDGES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 # itself rough; after so many that do not, the search ends.
 EARNED, EARNED_BY_FEW, FEW_RUNS, PATIENCE = 0.99, 0.9, 12, 2
 FOLDS = 8
+FEW_TOLERANCE = 1e-3  # at which fits of few runs end: a tenth of that changes no choice
 # Runs per training domain from which a second term is tried; with fewer, whether the domains stand apart: with more the data
 # bring k down by themselves.
 RUNS_FOR_TWO_TERMS = 10
@@ -88,7 +89,7 @@ def _coefficients(observed, weights, parts, start=None) -> dict:
 
 
 def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
-    """Losses (n, k, d) at proportions (n, m) and steps (k,)."""
+    """Losses (n, k, d) at proportions (n, m) and steps (k,), NaN where nothing that helps a domain is in a mixture."""
     c, a, g, k = arrays(coefficients, domains)
     mixed = np.exp(factor_levels(c, a, g, k, proportions))
     return mixed[:, None, :] * step_factor(coefficients, seen, steps)
@@ -123,16 +124,13 @@ def step_factor(coefficients, seen, steps) -> np.ndarray:
 
 
 def factor_levels(c, a, g, k, proportions) -> np.ndarray:
-    """log sum_q A_q (sum_j k_qj r_j^gamma)^-alpha_q (n, d). Errors: nothing that helps a domain is in a mixture."""
+    """log sum_q A_q (sum_j k_qj r_j^gamma)^-alpha_q (n, d), NaN where nothing that helps a domain is in a mixture."""
     with np.errstate(divide="ignore"):
         powers = np.exp(g[:, None, None] * np.log(proportions))
         sums = powers @ k.transpose(0, 2, 1)
         logs = np.where(a[:, None] > 0, c[:, None] - a[:, None] * np.log(sums), c[:, None])
     top = logs.max(axis=2)
-    if not np.isfinite(top).all():
-        raise InputError(
-            "a mixture has proportion 0 of a domain that no other domain helps in the fitted law: its loss there is not defined."
-        )
+    top = np.where(np.isfinite(top), top, np.nan)
     return (top + np.log(np.exp(logs - top[:, :, None]).sum(axis=2))).T
 
 
@@ -169,7 +167,8 @@ def choose(shares, y, own, weights=None):
     count = 1 + folds.max()
     rows = np.array([*[np.where(folds == fold, 0.0, base) for fold in range(count)], base])
     plenty = len(used) >= RUNS_FOR_TWO_TERMS * shares.shape[1]
-    earned = EARNED_BY_FEW if len(used) < FEW_RUNS else EARNED
+    few = len(used) < FEW_RUNS
+    earned, tolerance = (EARNED_BY_FEW, FEW_TOLERANCE) if few else (EARNED, mixing.TOLERANCE)
     tried = []
 
     def enter(terms, ridge, apart, mixed):
@@ -182,7 +181,7 @@ def choose(shares, y, own, weights=None):
     def best_ridge(apart):
         mixed = best = None
         for ridge in RIDGES:
-            mixed = mixing.fit(shares, y, own, ridge, 1, rows, mixed, apart=apart)
+            mixed = mixing.fit(shares, y, own, ridge, 1, rows, mixed, tolerance=tolerance, apart=apart)
             entry = enter(1, ridge, apart, mixed)
             # Smaller ridges have to earn their place: many have nearly the same error where runs are plenty.
             if best is None or entry[0]["error"] < earned * best[0]["error"]:
