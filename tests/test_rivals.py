@@ -227,6 +227,21 @@ def test_left_out_intervals_hold_new_runs_and_the_level_moves_them():
     assert share["residuals", 0.9] < 0.75
 
 
+def test_an_average_that_no_two_runs_have_whole_has_no_interval(tmp_path, capsys):
+    pair, out = tables(tmp_path, "run", 6, 3, steps=(8000,)), tmp_path / "c.json"
+    losses = pl.read_csv(pair[1]).with_row_index()
+    losses.filter(pl.col("index") % 4 != 0).drop("index").write_csv(pair[1])
+    fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
+    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resample", "left_out", "--level", "0.9"]
+    estimate_intervals.main([*arguments, "--baseline", "run0", "--out", str(tmp_path / "i.csv")])
+    table = pl.read_csv(tmp_path / "i.csv")
+    assert table["estimate"].null_count() == 0
+    bare = table.filter(pl.col("low").is_null())
+    whole = losses.filter(pl.col("index") % 4 != 0).group_by("mixture").len().filter(pl.col("len") == 3).height
+    assert set(bare["quantity"]) == ({"average_loss", "optimum_average_loss", "gain"} if whole < 2 else set())
+    assert whole < 2 and "averages have no interval" in capsys.readouterr().err
+
+
 def test_the_level_of_a_bootstrap_is_its_share_of_refits(tmp_path):
     """The same refits at two levels: the ends are the quantiles of what the refits predict."""
     pair, out = tables(tmp_path, "run", 8, 3, steps=(8000,)), tmp_path / "c.json"

@@ -73,6 +73,7 @@ def test_the_gain_says_what_weighs_where_its_interval_comes_from_and_that_it_is_
     assert "rather too large" in few and "too large" not in many
     assert "if the law is right" in said(64, kind="residuals")
     assert "Average loss, weighed python 1, predicted" in said(64, "python 1", kind="left_out")
+    assert "Gain 0.1000, without an interval" in said(4, kind="left_out", low=None, high=None)
     null = said(4, kind="left_out", estimate=None, low=None, high=None)
     assert "defines no loss of baseline" in null and "None" not in null
 

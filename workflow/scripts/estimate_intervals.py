@@ -92,11 +92,15 @@ def main(argv=None):
     table = intervals(
         document, args.level, args.step, mixtures, args.baseline, weights, lower, upper, of_losses, of_fit
     )
-    if table["estimate"].null_count():
+    undefined = table["estimate"].null_count()
+    if undefined:
         print(
-            f"{table['estimate'].null_count()} numbers are null: the law {document['law']} does not define them at mixtures "
-            "with a proportion of 0.",
+            f"{undefined} numbers are null: the law {document['law']} does not define them at mixtures with a proportion of 0.",
             file=sys.stderr,
+        )
+    if table["low"].null_count() > undefined:
+        print(
+            "averages have no interval: fewer than two runs have all losses that they are taken over.", file=sys.stderr
         )
     write_table(table, args.out)
 

@@ -51,7 +51,7 @@ def main(argv: list[str] | None = None) -> None:
     loss = table.filter(pl.col("quantity") == "optimum_average_loss").row(0, named=True)
     title = f"Optimum of {law['law']} for step {step:,}: average loss {loss['estimate']:.4f}"
     gains = table.filter(
-        (pl.col("quantity") == "gain") & (pl.col("mixture") == options.baseline) & pl.col("estimate").is_not_null()
+        (pl.col("quantity") == "gain") & (pl.col("mixture") == options.baseline) & pl.col("low").is_not_null()
     )
     for one in gains.iter_rows(named=True):
         title += (

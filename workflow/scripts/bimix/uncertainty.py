@@ -107,11 +107,14 @@ class LeftOut:
         return np.sqrt((squares + BORROWED * mean) / (runs + BORROWED)), runs + BORROWED - 1
 
     def spread_of_average(self, target: np.ndarray) -> tuple[float, int]:
-        """Likewise of the average by weights (d,), over the runs in which every loss that weighs was observed."""
+        """Likewise of the average by weights (d,), over the runs in which every loss that weighs was observed.
+
+        NaN where fewer than two runs have them all.
+        """
         errors = np.log(average(self.observed, target) / average(self.predicted, target))
         errors = errors[np.isfinite(errors)]
         if len(errors) < 2:
-            raise InputError("fewer than two runs have all losses of the average: leave domains out of the weights.")
+            return np.nan, 1
         return float(np.sqrt(np.mean(errors**2))), len(errors) - 1
 
     def excess(self, shares: np.ndarray, step: int, pick) -> np.ndarray:
@@ -173,7 +176,7 @@ def intervals(
     the refits `of_fit`, absent without it. `loss` of each of the mixtures at `step` per loss domain, `average_loss`, the plain
     mean over them, `optimum_average_loss` of the optimum of the document itself, and `gain`, that of `baseline` minus that, both
     averaged by the weights of the optimum: likewise where `of_losses` is a bootstrap, else t-intervals of a new run from the
-    left-out errors. A number that the law does not define is null.
+    left-out errors. A number that the law does not define is null, and so is an interval that no two runs tell.
     """
     rows = []
 
