@@ -11,6 +11,7 @@ import optimize_mixture
 import predict_losses
 import score_law
 import tabulate_scores
+import trace_optimum
 from bimix.errors import InputError
 
 STEPS = np.arange(1000, 10_001, 1000)
@@ -100,6 +101,45 @@ def test_optimum_with_weights_bounds_and_epochs(fitted):
         optimize_mixture.main([*common, "--upper", '{"code": 0.3, "law": 0.3, "web": 0.3}'])
     with pytest.raises(InputError, match="--max-epochs needs --tokens"):
         optimize_mixture.main([*common, "--max-epochs", "4"])
+
+
+@pytest.mark.parametrize("law", ["bimix", "transfer"])
+def test_a_loss_that_weighs_0_need_not_be_defined(fitted, capsys, law):
+    """All weight on one domain: its proportion goes to 1, and no other loss of the law bimix exists there."""
+    folder, coefficients, losses, mixtures = fitted
+    out, law_of = folder / "mixture.json", ["--coefficients", coefficients]
+    fit_law.main(["--law", law, "--losses", losses, "--mixtures", mixtures, "--out", coefficients])
+    capsys.readouterr()
+    optimize_mixture.main([*law_of, "--step", "10000", "--weights", '{"law": 1}', "--out", str(out)])
+    shares = json.loads(out.read_text())
+    said = capsys.readouterr().out
+    assert shares["law"] == pytest.approx(1, abs=0.2 if law == "transfer" else 1e-12)
+    assert "(weighed: law 1)" in said and "nan" not in said
+    if law == "bimix":
+        assert f"{B[1] / 10000 ** BETA[1] + C[1]:.4f}" in said
+        assert "the losses of code, web; they weigh 0" in said
+    optimize_mixture.main(
+        [*law_of, "--step", "10000", "--weights", '{"law": 1}', "--lower", '{"web": 0.2}', "--out", str(out)]
+    )
+    assert json.loads(out.read_text())["web"] >= 0.2
+    flags = [*law_of, "--step", "10000", "--weights", '{"law": 1}', "--out", str(folder / "path.csv")]
+    trace_optimum.main(flags)
+    path = pl.read_csv(folder / "path.csv")
+    assert path["average_loss"].null_count() == 0 and path["average_loss"].is_finite().all()
+    assert path.filter(pl.col("step") == 10_000)["average_loss"][0] < truth(np.full((1, 3), 1 / 3), [10000])[0, 0, 1]
+
+
+def test_losses_that_a_law_does_not_define_are_null_and_said(fitted, capsys):
+    folder, coefficients, _, _ = fitted
+    rows = {"mixture": ["pure"] * 3 + ["even"] * 3, "domain": DOMAINS * 2, "proportion": [0, 1, 0, 0.3, 0.3, 0.4]}
+    pl.DataFrame(rows, strict=False).write_csv(folder / "new.csv")
+    out = str(folder / "p.parquet")
+    predict_losses.main(
+        ["--coefficients", coefficients, "--mixtures", str(folder / "new.csv"), "--steps", "1000", "--out", out]
+    )
+    table = pl.read_parquet(out)
+    assert table["loss"].is_null().to_list() == [True, False, True, False, False, False]
+    assert "mixture 'pure': the law bimix does not define the losses of code, web" in capsys.readouterr().err
 
 
 def test_scores_and_tables(fitted):

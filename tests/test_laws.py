@@ -8,7 +8,7 @@ from scipy.optimize import least_squares, minimize_scalar
 
 from bimix import laws
 from bimix.errors import InputError
-from bimix.laws.bimix import fit_curve, fit_domain
+from bimix.laws.bimix import fit_curve, fit_domain, fit_fixed_step
 from bimix.observations import Observations
 
 
@@ -147,3 +147,24 @@ def test_a_proportion_that_hardly_varies_is_warned_of():
     shares = np.column_stack([np.full(4, 0.3), 0.7 * shares[:, 1:] / shares[:, 1:].sum(axis=1, keepdims=True)])
     document = laws.fit("bimix", observed_from(bivariate_truth(0, 3), shares, STEPS))
     assert "the proportion of d00 varied only from 0.3 to 0.3" in document["warnings"][0]
+
+
+@pytest.mark.parametrize("steps", [[1000], STEPS])
+def test_a_proportion_that_varies_by_rounding_has_no_slope(steps):
+    """0.1 + 0.2 in the place of 0.3: log r differs by 2e-16, and a slope through that is noise over rounding."""
+    draw = np.random.default_rng(0)
+    others = draw.uniform(0.1, 0.6, 4)
+    shares = np.column_stack([[0.3, 0.1 + 0.2, 0.3, 0.1 + 0.2], others, 0.7 - others])
+    assert 0 < np.ptp(shares[:, 0]) < 1e-15
+    observed = observed_from(bivariate_truth(0, 3), shares, steps, noise=0.01)
+    document = laws.fit("bimix", observed)
+    assert document["coefficients"]["d00"]["alpha"] == 0
+    new = mixtures(5, 50, 3)
+    predicted = laws.predict(document, new, steps[-1:])[:, 0, 0]
+    assert np.allclose(predicted, np.exp(np.log(observed.losses[:, -1, 0]).mean()), rtol=0.05)
+
+
+def test_a_line_through_rounding_is_level_whatever_the_weights():
+    u = np.log([0.3, 0.1 + 0.2, 0.3, 0.6])
+    line = fit_fixed_step(u, np.array([0.9, 1.0, 0.95, 0.2]), np.array([1.0, 1, 1, 0]))
+    assert line["alpha"] == 0 and line["A"] == pytest.approx(np.exp(0.95))

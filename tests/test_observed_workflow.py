@@ -101,6 +101,33 @@ def test_everything_follows_from_two_tables(workplace: Path) -> None:
 
 
 @pytest.mark.slow
+def test_all_weight_on_one_domain(workplace: Path) -> None:
+    """The whole chain of both laws where the law bimix defines one loss of two at its optimum."""
+    config = yaml.safe_load((workplace / "own.yaml").read_text())
+    config["laws"] |= {"compare": ["bimix", "transfer"], "optimise": ["bimix", "transfer"]}
+    config["datasets"]["own"]["optimum"]["weights"] = {"web": 1}
+    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    done = call(workplace)
+    assert not done.returncode, done.stdout + done.stderr
+    results = workplace / "results" / "own"
+    assert json.loads((results / "mixtures" / "bimix.json").read_text()) == {"code & co": 0.0, "web": 1.0}
+    text = " ".join((results / "summary.txt").read_text().split())
+    assert text.count("Weights of the losses that it was optimised for: web 1; any other weighs 0.") == 2
+    assert text.count("Average loss, weighed web 1, predicted at step 8,000") == 2
+    assert "nan" not in text and "None" not in text
+    for law in ("bimix", "transfer"):
+        table = pl.read_csv(results / "laws" / "observed" / law / "fitted" / "intervals.csv")
+        kinds = dict(table.select("quantity", "kind").unique().iter_rows())
+        assert (kinds["gain"], kinds["loss"], kinds["proportion"], kinds["alpha"]) == (
+            *["left_out"] * 2,
+            *["residuals"] * 2,
+        )
+        gain = table.filter(pl.col("quantity") == "gain")
+        assert gain["estimate"][0] > 0 and gain["low"][0] < gain["estimate"][0] < gain["high"][0]
+        assert (results / "figures" / f"path_observed_{law}_fitted.svg").exists()
+
+
+@pytest.mark.slow
 def test_a_bad_table_ends_in_one_sentence(workplace: Path) -> None:
     lines = (workplace / "losses.csv").read_text().splitlines()
     lines[3] = lines[3].rsplit(",", 1)[0] + ",inf"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bimix.errors import InputError
-from bimix.laws import predict
-from bimix.optimum import feasible_bounds, optimum, power_sum_optimum, run_bounds
+from bimix.laws import predict, predict_defined
+from bimix.optimum import average, feasible_bounds, optimum, power_sum_optimum, run_bounds, weighed
 
 
 def problem(seed, m):
@@ -154,3 +154,28 @@ def test_in_the_law_with_transfer_a_domain_answers_for_those_it_helps():
         shares = optimum(full, 30, None, lower, upper)
         if floor:
             assert np.allclose(shares, [0.4, 0.4, 0.2], atol=1e-4)
+
+
+def test_a_domain_that_did_not_answer_and_weighs_0_need_not_stay():
+    values = {"A": 1.0, "alpha": 0.1, "B": 20.0, "beta": 0.4, "C": 2.0}
+    document = {
+        "law": "bimix",
+        "domains": ["a", "b", "c"],
+        "loss_domains": ["a", "b", "c"],
+        "steps": [10, 20, 30],
+        "coefficients": {"a": values, "b": values, "c": values | {"alpha": 0.0}},
+        "proportions_seen": {domain: {"min": 0.2, "max": 0.5} for domain in "abc"},
+        "tokens_per_step": None,
+    }
+    weights = {"a": 3, "b": 1}
+    shares = optimum(document, 30, weights, *run_bounds(document, 30, weights=weights))
+    assert shares[2] == 0 and shares[0] / shares[1] == pytest.approx(3 ** (1 / 1.1))
+    shares = optimum(document, 30, {"c": 1}, *run_bounds(document, 30, weights={"c": 1}))
+    assert shares[2] >= 0.2
+    assert weighed(document, weights) == "a 3, b 1" and weighed(document, None) == weighed(document, {}) == ""
+    losses = predict_defined(document, np.array([[1.0, 0, 0]]), [30])[0, 0]
+    assert np.isnan(losses[1]) and np.isfinite(losses[[0, 2]]).all()
+    assert average(losses, np.array([1.0, 0, 1])) == pytest.approx(losses[[0, 2]].mean())
+    assert np.isnan(average(losses, np.ones(3)))
+    with pytest.raises(InputError, match="proportion 0 of b: the bimix law is not defined there"):
+        predict(document, np.array([[1.0, 0, 0]]), [30])

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 import compare_laws
 import estimate_intervals
@@ -12,11 +13,13 @@ import fit_law
 import optimize_mixture
 import propose_runs
 import trace_learning
-from bimix import laws
+from bimix import laws, uncertainty
 from bimix.errors import InputError
 from bimix.laws import exponential
-from bimix.observations import Observations
+from bimix.observations import Observations, observations
 from bimix.proposals import propose
+from bimix.tables import read_table
+from bimix.uncertainty import Bootstrap, intervals, left_out, resampled
 
 DOMAINS = ["code", "law", "web"]
 
@@ -119,7 +122,8 @@ def test_intervals(tmp_path, law, kind):
     ]
     estimate_intervals.main([*arguments, "--seed", "1", "--baseline", "run0", "--out", str(tmp_path / "i.csv")])
     table = pl.read_csv(tmp_path / "i.csv")
-    assert table.columns == ["law", "quantity", "mixture", "step", "domain", "estimate", "low", "high", "level"]
+    assert table.columns == ["law", "quantity", "mixture", "step", "domain", "estimate", "low", "high", "level", "kind"]
+    assert set(table["kind"]) == {kind}
     assert {"alpha", "beta", "loss", "average_loss", "proportion", "gain", "optimum_average_loss"} <= set(
         table["quantity"]
     )
@@ -135,8 +139,6 @@ def test_intervals(tmp_path, law, kind):
 
 def test_intervals_hold_the_truth_about_as_often_as_they_say(tmp_path):
     """Predicted losses at one mixture, 90 % intervals, 30 worlds of the bimix law with noise shared along a run."""
-    from bimix.uncertainty import resampled
-
     inside = []
     for seed in range(30):
         draw = np.random.default_rng(seed)
@@ -151,6 +153,128 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(tmp_path):
         low, high = np.quantile(guesses, [0.05, 0.95], axis=0)
         inside.append((low <= truth(new)[0, 0]) & (truth(new)[0, 0] <= high))
     assert 0.75 <= np.mean(inside) <= 0.98
+
+
+@pytest.mark.parametrize("law", ["bimix", "transfer", "exponential", "regmix"])
+def test_left_out_intervals(tmp_path, law):
+    """By hand, from fits without each run: losses, averages, the gain; coefficients and shares by the bootstrap that is named."""
+    n = 12
+    pair, out = tables(tmp_path, "run", n, 3, steps=(8000,)), tmp_path / "c.json"
+    fit_law.main(["--law", law, *pair, "--out", str(out)])
+    document = json.loads(out.read_text())
+    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resample", "left_out", "--level", "0.8"]
+    arguments += ["--baseline", "run0", "--out", str(tmp_path / "i.csv")]
+    estimate_intervals.main(arguments)
+    table = pl.read_csv(tmp_path / "i.csv")
+    assert set(table["kind"]) == {"left_out"}
+    assert set(table["quantity"]) == {"loss", "average_loss", "optimum_average_loss", "gain"}
+    assert (table["low"] < table["estimate"]).all() and (table["estimate"] < table["high"]).all()
+    if law == "bimix":
+        logs = np.log(pl.read_csv(pair[3])["proportion"].to_numpy().reshape(n, 3))
+        losses = np.log(pl.read_csv(pair[1])["loss"].to_numpy().reshape(n, 3))
+        missed = np.empty((n, 3))
+        for run in range(n):
+            rest = np.arange(n) != run
+            for i in range(3):
+                slope, level = np.polyfit(logs[rest, i], losses[rest, i], 1)
+                missed[run, i] = losses[run, i] - level - slope * logs[run, i]
+        squares = (missed**2).sum(axis=0)
+        deviation = np.sqrt((squares + 4 * squares.mean() / n) / (n + 4))
+        own = table.filter(pl.col("quantity") == "loss")
+        half = np.log(own["high"] / own["estimate"]).to_numpy().reshape(n, 3)
+        assert np.allclose(np.log(own["estimate"] / own["low"]).to_numpy().reshape(n, 3), half)
+        # as wide as the errors say, and wider where a run lies farther out than the runs do in the mean
+        assert np.allclose(half.min(axis=0), stats.t.ppf(0.9, n + 3) * deviation)
+        far = np.abs(logs - logs.mean(axis=0)).argmax(axis=0)
+        assert (half[far, range(3)] > 1.001 * half.min(axis=0)).all()
+    estimate_intervals.main([*arguments, "--bootstrap", "residuals", "--resamples", "10", "--seed", "1"])
+    both = pl.read_csv(tmp_path / "i.csv")
+    kinds = {quantity: set(own["kind"]) for (quantity,), own in both.group_by("quantity")}
+    assert kinds["proportion"] == {"residuals"} and kinds["gain"] == {"left_out"}
+    assert both.filter(pl.col("kind") == "left_out").drop("step").equals(table.drop("step"))
+    assert document["law"] == law
+    with pytest.raises(InputError, match="needs --resamples and --seed"):
+        estimate_intervals.main([*arguments, "--bootstrap", "mixtures"])
+
+
+def test_left_out_intervals_hold_new_runs_and_the_level_moves_them():
+    """Losses of new runs of laws that no law here is, so that a bootstrap of the fit holds far fewer of them than it says."""
+    held = {("left_out", 0.9): [], ("left_out", 0.5): [], ("residuals", 0.9): []}
+    for seed in range(12):
+        draw = np.random.default_rng(seed)
+        shares = draw.dirichlet(np.full(3, 2.0), 52)
+        k, a = np.exp(draw.normal(-1.5, 1, (3, 3))), draw.uniform(0.05, 0.4, 3)
+        k[range(3), range(3)] = 1
+        losses = (3 * (shares @ k.T) ** -a * np.exp(0.003 * draw.standard_normal((52, 3))))[:, None]
+        names = tuple("abc")
+        every = Observations(tuple(map(str, range(52))), names, np.array([100]), names, shares, losses)
+        observed, new = every.take(np.arange(12)), every.take(np.arange(12, 52))
+        document = laws.fit("bimix", observed)
+        sources = {
+            "left_out": left_out(document, observed, 100),
+            "residuals": Bootstrap("residuals", resampled(document, observed, "residuals", 60, seed)),
+        }
+        mixtures = dict(zip(new.mixtures, new.proportions, strict=True))
+        for (kind, level), inside in held.items():
+            bounds = np.zeros(3), np.ones(3)
+            table = intervals(document, level, 100, mixtures, None, None, *bounds, sources[kind], None)
+            own = table.filter(pl.col("quantity") == "loss")
+            low, high = (own[end].to_numpy().reshape(40, 3) for end in ("low", "high"))
+            inside.append(((low <= new.losses[:, 0]) & (new.losses[:, 0] <= high)).mean())
+    share = {key: np.mean(inside) for key, inside in held.items()}
+    assert 0.84 <= share["left_out", 0.9] <= 0.98
+    assert 0.4 <= share["left_out", 0.5] <= 0.72
+    assert share["residuals", 0.9] < 0.75
+
+
+def test_an_average_that_no_two_runs_have_whole_has_no_interval(tmp_path, capsys):
+    pair, out = tables(tmp_path, "run", 6, 3, steps=(8000,)), tmp_path / "c.json"
+    losses = pl.read_csv(pair[1]).with_row_index()
+    losses.filter(pl.col("index") % 4 != 0).drop("index").write_csv(pair[1])
+    fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
+    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resample", "left_out", "--level", "0.9"]
+    estimate_intervals.main([*arguments, "--baseline", "run0", "--out", str(tmp_path / "i.csv")])
+    table = pl.read_csv(tmp_path / "i.csv")
+    assert table["estimate"].null_count() == 0
+    bare = table.filter(pl.col("low").is_null())
+    whole = losses.filter(pl.col("index") % 4 != 0).group_by("mixture").len().filter(pl.col("len") == 3).height
+    assert set(bare["quantity"]) == ({"average_loss", "optimum_average_loss", "gain"} if whole < 2 else set())
+    assert whole < 2 and "averages have no interval" in capsys.readouterr().err
+
+
+def test_the_level_of_a_bootstrap_is_its_share_of_refits(tmp_path):
+    """The same refits at two levels: the ends are the quantiles of what the refits predict."""
+    pair, out = tables(tmp_path, "run", 8, 3, steps=(8000,)), tmp_path / "c.json"
+    fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
+    document, observed = json.loads(out.read_text()), laws_observed(pair)
+    refitted = resampled(document, observed, "residuals", 50, 7)
+    new = {"new": np.array([0.2, 0.3, 0.5])}
+    guesses = np.array([laws.predict(one, new["new"][None], [8000])[0, 0, 1] for one in refitted])
+    for level in (0.9, 0.5):
+        source = Bootstrap("residuals", refitted)
+        table = intervals(document, level, 8000, new, None, None, np.zeros(3), np.ones(3), source, source)
+        row = table.filter((pl.col("quantity") == "loss") & (pl.col("domain") == "law")).row(0, named=True)
+        assert [row["low"], row["high"]] == pytest.approx(np.quantile(guesses, [(1 - level) / 2, (1 + level) / 2]))
+        alpha = [one["coefficients"]["law"]["alpha"] for one in refitted]
+        row = table.filter((pl.col("quantity") == "alpha") & (pl.col("domain") == "law")).row(0, named=True)
+        assert [row["low"], row["high"]] == pytest.approx(np.quantile(alpha, [(1 - level) / 2, (1 + level) / 2]))
+        assert row["level"] == level
+
+
+def test_residuals_are_inflated_for_the_two_numbers_that_were_fitted(tmp_path):
+    """Squares of the noise that is drawn: n / (n - 2) times those of the residuals, 1.67 with five runs."""
+    pair, out = tables(tmp_path, "run", 5, 3, steps=(8000,)), tmp_path / "c.json"
+    fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
+    document, observed = json.loads(out.read_text()), laws_observed(pair)
+    fitted = laws.predict(document, observed.proportions, [8000])
+    residuals = np.log(observed.losses / fitted)
+    samples = uncertainty._drawn_residuals(document, observed, 4000, np.random.default_rng(0))
+    drawn = np.mean([np.log(sample.losses / fitted) ** 2 for sample, _ in samples])
+    assert drawn / np.mean(residuals**2) == pytest.approx(5 / 3, rel=0.05)
+
+
+def laws_observed(pair):
+    return observations(read_table(pair[1]), read_table(pair[3]))
 
 
 def test_intervals_keep_to_max_epochs_and_take_a_baseline_of_their_own(tmp_path):
@@ -229,6 +353,35 @@ def test_exponential_recovers_its_own_losses():
     c, k, fitted = exponential.fit_step(shares, 2 + 1.5 * np.exp(shares @ t), np.ones(30))
     new = draw.dirichlet(np.ones(4), 20)
     assert np.allclose(c + k * np.exp(new @ fitted), 2 + 1.5 * np.exp(new @ t), rtol=1e-5)
+
+
+def test_exponential_is_not_led_astray_by_one_wild_run():
+    """Huber of width 0.05: a run that is off by 1 pulls no more than one off by 0.05; least squares miss by a multiple."""
+    draw = np.random.default_rng(1)
+    shares, t = draw.dirichlet(np.ones(3), 30), np.array([-2.0, -0.5, 0.3])
+    law = lambda r: 2 + 1.5 * np.exp(r @ t)  # noqa: E731
+    losses = law(shares)
+    losses[4] += 1
+    c, k, fitted = exponential.fit_step(shares, losses, np.ones(30))
+    rest = np.arange(30) != 4
+    assert np.abs(c + k * np.exp(shares[rest] @ fitted) - law(shares[rest])).mean() < 0.005
+    assert abs(c + k * np.exp(shares[4] @ fitted) - law(shares[4])) < 0.02
+
+
+def test_weights_of_the_exponential_law_are_repetitions():
+    draw = np.random.default_rng(2)
+    shares = draw.dirichlet(np.ones(3), 12)
+    losses = (2 + 1.5 * np.exp(shares @ np.array([-2.0, -0.5, 0.3])) + 0.01 * draw.standard_normal(12))[:, None, None]
+    names = tuple("abc")
+    observed = Observations(tuple(map(str, range(12))), names, np.array([100]), ("a",), shares, losses)
+    counts = np.array([1, 3, 1, 0, 2, 1, 1, 5, 1, 1, 1, 1])
+    weighted = laws.fit("exponential", observed, counts.astype(float))
+    repeated = laws.fit("exponential", observed.take(np.repeat(np.arange(12), counts)))
+    even = laws.fit("exponential", observed)
+    new = draw.dirichlet(np.ones(3), 20)
+    guesses = [laws.predict(document, new, [100]) for document in (weighted, repeated, even)]
+    assert np.allclose(guesses[0], guesses[1], atol=2e-4)
+    assert np.abs(guesses[0] - guesses[2]).max() > 2e-3
 
 
 def test_laws_of_single_steps_refuse_other_steps(tmp_path):

@@ -66,6 +66,24 @@ def test_a_step_outside_the_measured_ones_is_remarked():
     assert "Step 50 is 2.5 times the last step" in " ".join(summary.beyond(50, [10, 20]))
 
 
+def test_the_gain_says_what_weighs_where_its_interval_comes_from_and_that_it_is_too_large():
+    row = {"law": "bimix", "mixture": "baseline", "step": 100, "estimate": 0.1, "low": 0.05, "high": 0.15, "level": 0.9}
+    best = row | {"quantity": "optimum_average_loss", "mixture": "bimix", "estimate": 2.5}
+
+    def said(runs, weighed="", **gain):
+        table = pl.DataFrame([row | {"quantity": "gain"} | gain, best | {"kind": gain["kind"]}], schema=INTERVALS)
+        return " ".join(" ".join(summary.gain(table, "baseline", runs, weighed)).split())
+
+    few, many = said(4, kind="left_out"), said(64, kind="left_out")
+    assert "runs left out of its fit." in few and "if the law is right" not in few
+    assert "rather too large" in few and "too large" not in many
+    assert "if the law is right" in said(64, kind="residuals")
+    assert "Average loss, weighed python 1, predicted" in said(64, "python 1", kind="left_out")
+    assert "Gain 0.1000, without an interval" in said(4, kind="left_out", low=None, high=None)
+    null = said(4, kind="left_out", estimate=None, low=None, high=None)
+    assert "defines no loss of baseline" in null and "None" not in null
+
+
 @pytest.mark.parametrize("domains", [1, 7, 22])
 def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     monkeypatch.chdir(tmp_path)
@@ -75,6 +93,7 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
         "law": "bimix",
         "mixtures": ["se", "je", "ce", "vne"],
         "steps": [10_000, 20_000],
+        "loss_domains": names,
         "proportions_seen": {name: {"min": 0.0, "max": 1.0} for name in names},
         "warnings": [f"the proportion of {name} varied only from 0.1 to 0.1: hardly identified." for name in names],
     }
@@ -95,7 +114,7 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     pl.DataFrame(laws | none | {"note": [None, "needs 24 runs", "mixture 'a' has a proportion of 0. " * 4]}).write_csv(
         tmp_path / "laws.csv"
     )
-    span = {"law": "bimix", "step": 200_000, "low": -0.01, "high": 0.21, "level": 0.9}
+    span = {"law": "bimix", "step": 200_000, "low": -0.01, "high": 0.21, "level": 0.9, "kind": "left_out"}
     spans = [
         span | {"quantity": "gain", "mixture": "baseline", "estimate": 0.1},
         span | {"quantity": "optimum_average_loss", "mixture": "bimix", "estimate": 2.5},

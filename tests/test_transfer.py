@@ -1,4 +1,4 @@
-"""The law `transfer`: its Jacobian, its fall-back to `bimix`, few runs, zero proportions, foreign loss domains, RegMix's public runs."""
+"""The law `transfer`: its Jacobian, beside `bimix` on few runs, zero proportions, foreign loss domains, RegMix's public runs."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from bimix import laws
+from bimix.errors import InputError
 from bimix.laws import mixing, transfer
 from bimix.observations import Observations, observations
 from bimix.scores import rank_correlation
@@ -19,9 +20,8 @@ STEPS = np.arange(10_000, 200_001, 10_000)
 def known_law(seed, m=7, mean_log_k=-3.0):
     """A law with transfer between m domains: losses (n, k, m) at proportions (n, m) and steps (k,)."""
     draw = np.random.default_rng(1000 + seed)
-    a, k = draw.uniform(0.05, 0.3, m), np.exp(draw.normal(mean_log_k, 1, (m, m)))
-    if mean_log_k is None:
-        k = np.zeros((m, m))
+    a = draw.uniform(0.05, 0.3, m)
+    k = np.zeros((m, m)) if mean_log_k is None else np.exp(draw.normal(mean_log_k, 1, (m, m)))
     np.fill_diagonal(k, 1)
     b, beta, c = draw.uniform(5, 50, m), draw.uniform(0.2, 0.7, m), draw.uniform(1, 3, m)
     return lambda r, s: ((r @ k.T) ** -a)[:, None, :] * (b / np.asarray(s)[:, None] ** beta + c)
@@ -67,6 +67,50 @@ def test_many_fits_at_once_are_the_same_as_one_by_one():
     for one, row in enumerate(weights):
         alone = mixing.fit(shares, y, np.arange(4), 1e-4, 1, row[None], tolerance=1e-10, rounds=300)
         assert np.allclose(mixing.predict(together, shares, one), mixing.predict(alone, shares), atol=1e-6)
+
+
+@pytest.mark.parametrize("terms", [1, 2])
+def test_the_cost_is_that_of_the_docstring(terms):
+    """Squares of the misfit, and in units of the ridge those of delta, of what is shared about its means, of these about theirs."""
+    draw = np.random.default_rng(0)
+    d, n, m, s = 3, 5, 4, terms + 2
+    own = np.array([0, 2, 1])
+    problem = mixing.Problem(
+        log_shares=np.log(draw.dirichlet(np.ones(m), n)),
+        target=draw.normal(size=(d, n)),
+        w=draw.uniform(size=(d, n)),
+        own=own,
+        terms=terms,
+        strength=draw.uniform(size=(d, (m + 2) * terms + 2)),
+        pull=draw.uniform(size=(d, s)),
+        anchor=draw.normal(size=s),
+        hold=draw.uniform(size=s),
+    )
+    x, means = draw.normal(size=(d, (m + 2) * terms + 2)), draw.normal(size=(1, s))
+    predicted = mixing.levels(x, terms, own, problem.log_shares)
+    by_hand = sum(problem.hold[q] * (means[0, q] - problem.anchor[q]) ** 2 for q in range(s))
+    for i in range(d):
+        by_hand += sum(problem.w[i] * (predicted[i] - problem.target[i]) ** 2) + sum(problem.strength[i] * x[i] ** 2)
+        by_hand += sum(problem.pull[i, q] * (x[i, terms + q] - means[0, q]) ** 2 for q in range(s))
+    assert problem.cost(x, means, predicted, d) == pytest.approx(by_hand)
+
+
+def test_a_run_that_a_resample_has_not_drawn_does_not_bend_the_curve():
+    """The same resample with the undrawn run's curve bent about its mean: its level stays, and so must B, beta and C."""
+    observed = observe(known_law(1, 3), random_mixtures(1, 6, 3), STEPS, 0.003)
+    document = laws.fit("transfer", observed)
+    bend = np.linspace(-0.2, 0.2, len(STEPS))[:, None]
+    bent = Observations(**{**vars(observed), "losses": observed.losses.copy()})
+    bent.losses[5] *= np.exp(bend)
+    weights = np.array([2.0, 1, 1, 1, 1, 0])
+    new, steps = random_mixtures(2, 20, 3), [10_000, 100_000, 400_000]
+    one, other = (
+        laws.predict(document | {"coefficients": next(transfer.refit([(runs, weights)], document))}, new, steps)
+        for runs in (observed, bent)
+    )
+    assert np.allclose(one, other, rtol=1e-3)
+    drawn = laws.predict(document | {"coefficients": next(transfer.refit([(bent, None)], document))}, new, steps)
+    assert np.abs(drawn / one - 1).max() > 0.02
 
 
 def test_trust_region_reflective_ends_at_the_same_minimum():
@@ -123,16 +167,17 @@ def test_on_losses_of_bimix_it_predicts_as_bimix_does(seed):
         law: np.abs(laws.predict(laws.fit(law, observed), new, STEPS[-1:]) / truth(new, STEPS[-1:]) - 1).mean()
         for law in ("bimix", "transfer")
     }
-    assert error["transfer"] < error["bimix"] + 1e-6
+    assert error["transfer"] < error["bimix"] + 0.001  # the noise
 
 
-@pytest.mark.parametrize("runs", [4, 8])
-def test_never_worse_than_bimix_by_more_than_the_noise_and_better_on_average(runs):
-    """Twenty draws of runs from laws that are known, 7 domains, 0.3 % noise shared along a run."""
+@pytest.mark.parametrize("runs", [4, 6, 8])
+@pytest.mark.parametrize("mean_log_k", [-3.0, None])
+def test_never_worse_than_bimix_by_more_than_the_noise_and_better_on_average(runs, mean_log_k):
+    """Draws of runs from laws that are known, with transfer and without any, 7 domains, 0.3 % noise shared along a run."""
     noise, errors = 0.003, []
-    for seed in range(20):
-        truth, new = known_law(seed), random_mixtures(seed + 500, 200)
-        observed = observe(truth, random_mixtures(seed, runs), STEPS[::5], noise, seed)
+    for seed in range(20 if mean_log_k else 8):
+        truth, new = known_law(seed, mean_log_k=mean_log_k), random_mixtures(seed + 500, 200)
+        observed = observe(truth, random_mixtures(seed, runs), STEPS[-1:], noise, seed)
         right = truth(new, STEPS[-1:])
         errors.append(
             [
@@ -142,7 +187,28 @@ def test_never_worse_than_bimix_by_more_than_the_noise_and_better_on_average(run
         )
     bimix, transferred = np.array(errors).T
     assert (transferred <= bimix + noise).all()
-    assert transferred.mean() < 0.9 * bimix.mean()
+    if mean_log_k:
+        assert transferred.mean() < {4: 0.85, 6: 0.6, 8: 0.5}[runs] * bimix.mean()
+
+
+@pytest.mark.parametrize("runs", [3, 4, 12])
+def test_a_mixture_with_a_zero_is_never_refused(runs):
+    """Losses of the law bimix, which a fit without any transfer would copy, and then say nothing at a proportion of 0."""
+    truth = known_law(0, 4, mean_log_k=None)
+    document = laws.fit("transfer", observe(truth, random_mixtures(0, runs, 4), STEPS, 0.001))
+    zeros = np.array([[0, 0.2, 0.3, 0.5], [1.0, 0, 0, 0]])
+    predicted = laws.predict(document, zeros, STEPS[-1:])[:, 0]
+    level = laws.predict(document, np.full((1, 4), 0.25), STEPS[-1:])[0, 0]
+    assert np.isfinite(predicted).all()
+    assert (predicted[0, 0] > level[0]) and (predicted[1, 1:] > level[1:]).all()
+
+
+def test_a_fit_of_an_earlier_version_is_not_refitted():
+    observed = observe(known_law(0, 3), random_mixtures(0, 4, 3), STEPS[-1:])
+    document = laws.fit("transfer", observed)
+    old = document | {"choice": {"terms": 0, "ridge": None, "error": 0.1}}
+    with pytest.raises(InputError, match="earlier version of this project: fit it again"):
+        next(transfer.refit([(observed, None)], old))
 
 
 def test_zero_proportions_and_foreign_loss_domains():

@@ -44,7 +44,7 @@ rule optimize_mixture:
 
 
 rule estimate_intervals:
-    """Bootstrap over runs: intervals of coefficients, predictions, the optimum and its gain over the baseline."""
+    """Intervals of predictions and gain from runs left out, of coefficients and shares by bootstrap."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         losses="results/{dataset}/losses/{model}/{group}.parquet",
@@ -66,6 +66,7 @@ rule estimate_intervals:
         step=setting("optimum/step"),
         baseline=setting("compare/mixtures/0"),
         resample=config["laws"]["intervals"]["resample"],
+        bootstrap=config["laws"]["intervals"]["bootstrap"],
         resamples=config["laws"]["intervals"]["resamples"],
         level=config["laws"]["intervals"]["level"],
         seed=config["laws"]["seed"],
@@ -84,6 +85,7 @@ rule estimate_intervals:
             --baseline {params.baseline:q} \
             --baseline-mixture {input.baseline:q} \
             --resample {params.resample:q} \
+            --bootstrap {params.bootstrap:q} \
             --resamples {params.resamples:q} \
             --level {params.level:q} \
             --seed {params.seed:q} \
@@ -188,6 +190,7 @@ rule plot_optimum_by_step:
     params:
         baseline=setting("compare/mixtures/0"),
         step=setting("optimum/step"),
+        weights=bound("weights"),
     shell:
         r"""
         python workflow/scripts/plot_optimum_by_step.py \
@@ -196,6 +199,7 @@ rule plot_optimum_by_step:
             --baseline {params.baseline:q} \
             --baseline-mixture {input.baseline:q} \
             --step {params.step:q} \
+            --weights {params.weights:q} \
             --out {output.figure:q} \
             2>{log:q}
         """

@@ -20,6 +20,7 @@ rule summarize_results:
         fitted_model=setting("optimum/model"),
         compared_model=setting("compare/model"),
         step=setting("optimum/step"),
+        weights=bound("weights"),
         reference=setting("compare/mixtures/0"),
     shell:
         r"""
@@ -28,6 +29,7 @@ rule summarize_results:
             --fitted-model {params.fitted_model:q} \
             --compared-model {params.compared_model:q} \
             --step {params.step:q} \
+            --weights {params.weights:q} \
             --coefficients {input.coefficients:q} \
             --optimised {input.optimised:q} \
             --reference {params.reference:q} \

@@ -1,6 +1,9 @@
-"""Intervals of a fitted law by bootstrap over runs: coefficients, predictions, the optimum, its gain over a baseline.
+"""Intervals of a fitted law: predictions, the optimum's loss and its gain over a baseline; coefficients and the optimum's proportions.
 
-coefficients.json and the tables it was fitted to -> intervals.csv (law, quantity, mixture, step, domain, estimate, low, high, level)
+coefficients.json and the tables it was fitted to -> intervals.csv (law, quantity, mixture, step, domain, estimate, low, high, level, kind)
+
+kind left_out: from the law's errors on runs that it was refitted without, what a new run does; of losses, averages and the gain.
+kind residuals or mixtures: bootstraps over runs, the scatter of the fit given that the law is right.
 """
 
 import argparse
@@ -14,7 +17,7 @@ from bimix.observations import observations, proportions_of
 from bimix.optimum import run_bounds
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_numbers, read_table, read_tokens
-from bimix.uncertainty import RESAMPLES, intervals, resampled
+from bimix.uncertainty import BOOTSTRAPS, RESAMPLES, Bootstrap, intervals, left_out, resampled
 
 
 def main(argv=None):
@@ -23,12 +26,17 @@ def main(argv=None):
     parser.add_argument("--losses", required=True, help="the losses it was fitted to")
     parser.add_argument("--mixtures", required=True, help="the mixtures it was fitted to")
     parser.add_argument("--step", required=True, type=int, help="the step of the predictions and of the optimum")
-    parser.add_argument("--resample", required=True, choices=RESAMPLES)
-    parser.add_argument("--resamples", required=True, type=int)
     parser.add_argument(
-        "--level", required=True, type=float, help="share of the refits within an interval, such as 0.9"
+        "--resample", required=True, choices=RESAMPLES, help="where those of losses, averages and gain come from"
     )
-    parser.add_argument("--seed", required=True, type=int)
+    parser.add_argument(
+        "--bootstrap",
+        choices=BOOTSTRAPS,
+        help="where those of coefficients and proportions come from; as --resample where that is one, else left out",
+    )
+    parser.add_argument("--resamples", type=int, help="refits of a bootstrap")
+    parser.add_argument("--level", required=True, type=float, help="share that an interval is to hold, such as 0.9")
+    parser.add_argument("--seed", type=int, help="of a bootstrap")
     parser.add_argument("--predict", nargs="*", default=[], help="tidy mixtures whose losses get intervals too")
     parser.add_argument("--baseline", help="name of the mixture that the optimum's gain is counted from")
     parser.add_argument(
@@ -39,6 +47,12 @@ def main(argv=None):
     parser.add_argument("--out", required=True, help="intervals, csv or parquet")
     args = parser.parse_args(argv)
 
+    kinds = {args.resample, args.bootstrap} & set(BOOTSTRAPS)
+    if kinds and (args.resamples is None or args.seed is None):
+        raise InputError(f"a bootstrap ({', '.join(sorted(kinds))}) needs --resamples and --seed.")
+    if not 0 < args.level < 1:
+        raise InputError(f"--level is {args.level:g}: it must be between 0 and 1, such as 0.9.")
+    weights = args.weights and read_numbers(args.weights)
     document = read_json(args.coefficients)
     observed = observations(read_table(args.losses), read_table(args.mixtures), (args.losses, args.mixtures))
     if list(observed.mixtures) != document["mixtures"] or list(observed.loss_domains) != document["loss_domains"]:
@@ -63,12 +77,29 @@ def main(argv=None):
         args.max_epochs,
         args.tokens and read_tokens(args.tokens),
         args.run_tokens,
+        weights,
     )
-    refitted = resampled(document, observed, args.resample, args.resamples, args.seed)
-    weights = args.weights and read_numbers(args.weights)
-    write_table(
-        intervals(document, refitted, args.level, args.step, mixtures, args.baseline, weights, lower, upper), args.out
+    drawn = {
+        kind: Bootstrap(kind, resampled(document, observed, kind, args.resamples, args.seed)) for kind in sorted(kinds)
+    }
+    of_losses = drawn[args.resample] if args.resample in drawn else left_out(document, observed, args.step)
+    of_fit = drawn.get(args.bootstrap or args.resample)
+    if of_fit is None:
+        print("coefficients and proportions of the optimum are left out: they need --bootstrap.", file=sys.stderr)
+    table = intervals(
+        document, args.level, args.step, mixtures, args.baseline, weights, lower, upper, of_losses, of_fit
     )
+    undefined = table["estimate"].null_count()
+    if undefined:
+        print(
+            f"{undefined} numbers are null: the law {document['law']} does not define them at mixtures with a proportion of 0.",
+            file=sys.stderr,
+        )
+    if table["low"].null_count() > undefined:
+        print(
+            "averages have no interval: fewer than two runs have all losses that they are taken over.", file=sys.stderr
+        )
+    write_table(table, args.out)
 
 
 if __name__ == "__main__":

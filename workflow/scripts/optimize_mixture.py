@@ -10,8 +10,8 @@ import numpy as np
 
 from bimix.bounds import add_bounds, add_run_tokens
 from bimix.errors import InputError, run
-from bimix.laws import predict
-from bimix.optimum import optimum, run_bounds
+from bimix.laws import predict_defined, undefined
+from bimix.optimum import average, optimum, run_bounds, target_weights, weighed
 from bimix.outputs import write_json
 from bimix.tables import read_json, read_numbers, read_tokens
 
@@ -29,6 +29,7 @@ def main(argv=None):
     if args.step <= 0:
         raise InputError(f"--step is {args.step}: it must be above 0.")
     tokens = read_tokens(args.tokens) if args.tokens else None
+    weights = args.weights and read_numbers(args.weights)
     lower, upper = run_bounds(
         document,
         args.step,
@@ -37,14 +38,23 @@ def main(argv=None):
         args.max_epochs,
         tokens,
         args.run_tokens,
+        weights,
     )
-    shares = optimum(document, args.step, args.weights and read_numbers(args.weights), lower, upper, tokens)
+    shares = optimum(document, args.step, weights, lower, upper, tokens)
     write_json(
         args.out, {domain: float(share) for domain, share in sorted(zip(document["domains"], shares, strict=True))}
     )
 
-    losses = predict(document, shares[None, :], np.array([args.step]))[0, 0]
-    print(f"average loss predicted at step {args.step}: {losses.mean():.4f}")
+    losses = predict_defined(document, shares[None, :], np.array([args.step]))[0, 0]
+    target = target_weights(document, weights)
+    over = "" if target.min() == target.max() else f" (weighed: {weighed(document, weights)})"
+    print(f"average loss predicted at step {args.step}: {average(losses, target):.4f}{over}")
+    unknown = undefined(document, losses)
+    if unknown:
+        print(
+            f"  not defined there, by the law {document['law']}, which has no loss at a proportion of 0: the losses of "
+            f"{', '.join(unknown)}; they weigh 0 (a domain that shall stay in the mixture needs a bound `lower`)"
+        )
     for domain, share, low, high in zip(document["domains"], shares, lower, upper, strict=True):
         seen = document["proportions_seen"][domain]
         notes = [

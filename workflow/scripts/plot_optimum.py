@@ -50,7 +50,9 @@ def main(argv: list[str] | None = None) -> None:
     level, step = best["level"][0], best["step"][0]
     loss = table.filter(pl.col("quantity") == "optimum_average_loss").row(0, named=True)
     title = f"Optimum of {law['law']} for step {step:,}: average loss {loss['estimate']:.4f}"
-    gains = table.filter((pl.col("quantity") == "gain") & (pl.col("mixture") == options.baseline))
+    gains = table.filter(
+        (pl.col("quantity") == "gain") & (pl.col("mixture") == options.baseline) & pl.col("low").is_not_null()
+    )
     for one in gains.iter_rows(named=True):
         title += (
             f"\npredicted gain over {options.baseline} {one['estimate']:.4f} ({one['low']:.4f} to {one['high']:.4f})"
@@ -59,7 +61,9 @@ def main(argv: list[str] | None = None) -> None:
         figure,
         [
             [
-                figures.swatch(f"{law['law']}, {100 * level:g} % interval", colour, marker, line="-"),
+                figures.swatch(
+                    f"{law['law']}, {100 * level:g} % interval ({best['kind'][0]})", colour, marker, line="-"
+                ),
                 figures.swatch(options.baseline, "#000000", names[options.baseline][1], hollow=True),
                 figures.swatch("proportions fitted", "#dddddd", line="-"),
             ]

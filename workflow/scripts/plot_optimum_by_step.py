@@ -12,7 +12,8 @@ import polars as pl
 
 from bimix import figures
 from bimix.errors import InputError, run
-from bimix.laws import predict
+from bimix.laws import predict_defined
+from bimix.optimum import average, target_weights, weighed
 from bimix.outputs import replacing
 from bimix.tables import read_json, read_numbers, read_table
 
@@ -24,6 +25,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--baseline", required=True, help="name of the mixture to draw beside it")
     parser.add_argument("--baseline-mixture", type=Path, required=True, help="{domain: proportion}, JSON")
     parser.add_argument("--step", type=int, required=True, help="the step that the mixture was optimised for")
+    parser.add_argument("--weights", help="as for optimize_mixture.py")
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
 
@@ -36,13 +38,15 @@ def main(argv: list[str] | None = None) -> None:
     domains = (ends if ends.height else path)["domain"].unique(maintain_order=True).to_list()
     colour, grey = figures.styles([law["law"]])[law["law"]][0], "#555555"
     share = np.array([[before.get(domain, 0.0) for domain in law["domains"]]])
-    level = predict(law, share, steps)[0].mean(axis=1)
+    weights = options.weights and read_numbers(options.weights)
+    level = average(predict_defined(law, share, steps)[0], target_weights(law, weights))
     figure, axes = figures.grid(1 + len(domains), sharex=True)
-    average = path.unique("step").sort("step")
+    averages = path.unique("step").sort("step")
     axes[0].plot(steps, level, "--", color=grey)
-    axes[0].plot(average["step"], average["average_loss"], color=colour)
-    figures.name_panel(axes[0], "predicted average loss")
-    figures.log_axis(axes[0], "y", np.concatenate([level, average["average_loss"].to_numpy()]))
+    axes[0].plot(averages["step"], averages["average_loss"], color=colour)
+    only = weighed(law, weights)
+    figures.name_panel(axes[0], f"predicted loss, {only}" if only else "predicted average loss")
+    figures.log_axis(axes[0], "y", np.concatenate([level, averages["average_loss"].to_numpy()]))
     for axis, domain in zip(axes[1:], domains, strict=True):
         own = path.filter(pl.col("domain") == domain)
         axis.axhline(before.get(domain, 0.0), linestyle="--", color=grey)

@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     pairs = losses.join(
         read_table(options.predictions).select(*keys, pl.col("loss").alias("predicted")), on=keys, maintain_order="left"
-    ).filter(~pl.col("mixture").is_in(law["mixtures"]))
+    ).filter(~pl.col("mixture").is_in(law["mixtures"]) & pl.col("predicted").is_not_null())
     if not pairs.height:
         raise InputError(
             f"{options.predictions} predicts no loss of a mixture in {', '.join(map(str, options.losses))} that the law "

@@ -17,7 +17,7 @@ from matplotlib.colors import to_hex
 
 from bimix import figures
 from bimix.errors import InputError, run
-from bimix.laws import LAWS, predict
+from bimix.laws import LAWS, predict_defined
 from bimix.observations import mean_over_seeds, observations
 from bimix.outputs import replacing
 from bimix.tables import read_json, read_table
@@ -79,7 +79,7 @@ def main(argv: list[str] | None = None) -> None:
         along = np.geomspace(positive.min() * 0.9, min(positive.max() * 1.1, 0.999), POINTS)
         order = [observed.domains.index(name) for name in law["domains"]]
         path = path_through(domain, observed.domains, along, mean)[:, order]
-        lines = predict(law, path, steps)[:, :, law["loss_domains"].index(domain)]
+        lines = predict_defined(law, path, steps)[:, :, law["loss_domains"].index(domain)]
         points = observed.losses[:, np.isin(observed.steps, steps), observed.loss_domains.index(domain)]
         for k, step in enumerate(steps):
             axis.plot(along, lines[:, k], ":", color=shades[step])

@@ -12,7 +12,7 @@ import polars as pl
 
 from bimix import figures
 from bimix.errors import run
-from bimix.laws import LAWS, predict
+from bimix.laws import LAWS, predict_defined
 from bimix.observations import mean_over_seeds, observations, proportions_of
 from bimix.outputs import replacing
 from bimix.tables import read_json, read_table
@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
 
     over_steps = LAWS[law["law"]].over_steps and len(law["steps"]) > 1
     steps = np.geomspace(observed.steps[0], observed.steps[-1], POINTS) if over_steps else np.array(law["steps"])
-    curves = predict(law, proportions, steps)
+    curves = predict_defined(law, proportions, steps)
     shown = [domain for domain in law["loss_domains"] if domain in observed.loss_domains]
     colours = figures.styles(list(observed.mixtures))
     figure, axes = figures.grid(len(shown), sharex=True)

@@ -1,6 +1,8 @@
 """Predict the losses of mixtures, trained or not, with a fitted law.
 
 coefficients.json, mixtures (mixture, domain, proportion) -> predictions (mixture, step, domain, loss)
+
+A loss that the law does not define (bimix: of a domain whose proportion is 0) is null, and said on standard error.
 """
 
 import argparse
@@ -10,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import run
-from bimix.laws import predict
+from bimix.laws import predict_defined, undefined
 from bimix.observations import proportions_of
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_table
@@ -29,7 +31,15 @@ def main(argv=None):
     frames = []
     for path in args.mixtures:
         names, proportions = proportions_of(read_table(path), tuple(document["domains"]), path)
-        losses = predict(document, proportions, np.array(steps))
+        losses = predict_defined(document, proportions, np.array(steps))
+        for name, own in zip(names, losses, strict=True):
+            unknown = undefined(document, own)
+            if unknown:
+                print(
+                    f"{path}, mixture {name!r}: the law {document['law']} does not define the losses of "
+                    f"{', '.join(unknown)} at a proportion of 0; they are null.",
+                    file=sys.stderr,
+                )
         frames.append(
             pl.DataFrame(
                 {
@@ -38,7 +48,7 @@ def main(argv=None):
                     "domain": np.tile(document["loss_domains"], losses.shape[0] * losses.shape[1]),
                     "loss": losses.ravel(),
                 }
-            )
+            ).with_columns(pl.col("loss").fill_nan(None))
         )
     predictions = pl.concat(frames).unique(["mixture", "step", "domain"], keep="first", maintain_order=True)
     write_table(predictions, args.out)

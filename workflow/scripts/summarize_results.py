@@ -12,6 +12,7 @@ import polars as pl
 
 from bimix import summary
 from bimix.errors import run
+from bimix.optimum import weighed
 from bimix.outputs import replacing
 from bimix.rivals import LAWS_TABLE
 from bimix.tables import read_json, read_numbers, read_table
@@ -24,6 +25,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--fitted-model", required=True, help="name of the model the laws were fitted on")
     parser.add_argument("--compared-model", required=True, help="name of the model the comparison was trained on")
     parser.add_argument("--step", type=int, required=True, help="the step that the mixtures were optimised for")
+    parser.add_argument("--weights", help="of the optimum, as for optimize_mixture.py")
     parser.add_argument(
         "--coefficients", type=Path, nargs="+", required=True, help="of each law, written by fit_law.py"
     )
@@ -45,6 +47,7 @@ def main(argv: list[str] | None = None) -> None:
 
     reference = options.reference
     before = read_numbers(options.reference_mixture)
+    weights = options.weights and read_numbers(options.weights)
     extrapolated, generalized = read_table(options.extrapolation), read_table(options.generalization)
     runs, laws = read_table(options.comparison), read_table(options.laws).cast(LAWS_TABLE)
     spans = pl.concat(
@@ -56,10 +59,14 @@ def main(argv: list[str] | None = None) -> None:
         name, after = law["law"], read_numbers(path)
         lines += ["", f"Mixture optimised with the law {name}, for step {options.step:,} of {options.fitted_model}"]
         lines += summary.beyond(options.step, law["steps"])
+        only = weighed(law, weights)
+        if only:
+            text = f"Weights of the losses that it was optimised for: {only}; any other weighs 0."
+            lines += ["", *summary.paragraph(text, "  ", "  ")]
         lines += ["", *summary.proportions(reference, before, path.stem, after, law["proportions_seen"])]
         own = spans.filter(pl.col("law") == name)
         if own.height:
-            lines += ["", *summary.gain(own, reference)]
+            lines += ["", *summary.gain(own, reference, len(law["mixtures"]), only)]
         fitted = law["mixtures"]
         fitted = ", ".join(fitted) if len(fitted) <= summary.MIXTURES else f"{len(fitted)} mixtures"
         title = f"How well the law {name} predicts, fitted on {fitted} ({options.fitted_model})"

@@ -1,6 +1,6 @@
 """Trace how the mixture with the least predicted loss moves with the training steps.
 
-coefficients.json -> optimum_by_step.csv (law, step, domain, proportion, average_loss)
+coefficients.json -> optimum_by_step.csv (law, step, domain, proportion, average_loss: by the weights)
 """
 
 import argparse
@@ -11,8 +11,8 @@ import polars as pl
 
 from bimix.bounds import add_bounds
 from bimix.errors import InputError, run
-from bimix.laws import predict
-from bimix.optimum import optimum, run_bounds
+from bimix.laws import predict_defined
+from bimix.optimum import average, optimum, run_bounds, target_weights
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_numbers, read_tokens
 
@@ -29,19 +29,20 @@ def main(argv=None):
     document = read_json(args.coefficients)
     weights, lower, upper = (text and read_numbers(text) for text in (args.weights, args.lower, args.upper))
     tokens = args.tokens and read_tokens(args.tokens)
+    target = target_weights(document, weights)
     frames = []
     for step in sorted({*(args.steps or document["steps"]), args.step}):
         try:
-            bounds = run_bounds(document, step, lower, upper, args.max_epochs, tokens)
+            bounds = run_bounds(document, step, lower, upper, args.max_epochs, tokens, weights=weights)
         except InputError as refusal:
             if step <= args.step:
                 raise
             print(f"step {step} is left out: {refusal}", file=sys.stderr)
             continue
         shares = optimum(document, step, weights, *bounds)
-        average = float(predict(document, shares[None, :], np.array([step]))[0, 0].mean())
+        losses = predict_defined(document, shares[None, :], np.array([step]))[0, 0]
         columns = {"law": document["law"], "step": step, "domain": document["domains"], "proportion": shares}
-        frames.append(pl.DataFrame(columns).with_columns(average_loss=pl.lit(average)))
+        frames.append(pl.DataFrame(columns).with_columns(average_loss=pl.lit(float(average(losses, target)))))
     write_table(pl.concat(frames), args.out)
 
 

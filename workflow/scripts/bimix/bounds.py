@@ -6,7 +6,8 @@ import argparse
 def add_bounds(parser: argparse.ArgumentParser) -> None:
     """Add what an optimum is asked for besides its step, to be read by `tables.read_numbers`."""
     parser.add_argument(
-        "--weights", help="{loss domain: weight}, a JSON file or the JSON itself; without it all weigh the same"
+        "--weights",
+        help="{loss domain: weight}, a JSON file or the JSON itself; one left out weighs 0; without it all weigh the same",
     )
     parser.add_argument("--lower", help="{domain: least proportion}, likewise")
     parser.add_argument("--upper", help="{domain: largest proportion}, likewise")

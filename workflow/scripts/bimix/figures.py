@@ -196,7 +196,9 @@ def loss_intervals(table: pl.DataFrame | None, average: str) -> dict[tuple[str, 
     losses = table.filter(pl.col("quantity").is_in(["loss", "average_loss"])).with_columns(
         pl.col("domain").fill_null(average)
     )
-    columns = losses.select("mixture", "step", "domain", "low", "high")
+    columns = losses.select(
+        "mixture", "step", "domain", "low", "high"
+    ).drop_nulls()  # null where the law defines no loss
     return {tuple(row[:3]): list(row[3:]) for row in columns.iter_rows()}
 
 

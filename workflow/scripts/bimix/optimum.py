@@ -14,6 +14,7 @@ FEW_RUNS = (
     "exponential",
     "regmix",
 )  # laws whose optimum means nothing with fewer runs than they need; others fall back
+MOST_NAMED = 6  # weights, for a person
 TINY = 1e-30  # stands for a share of 0 where a power of it has no slope
 
 
@@ -28,18 +29,31 @@ def optimum(
     """Proportions (m,), in the document's order, with the least weighted sum of predicted losses at `step` within the bounds.
 
     `weights` per loss domain; none given is the paper's: all 1 (Eq. 15 sums and calls it an average: the optimum is the same).
-    A domain without a weight has weight 0. `tokens` there are of each domain: RegMix simulates around their shares.
+    A domain left out of them has weight 0, and its loss need not be defined at the optimum. `tokens` there are of each domain:
+    RegMix simulates around their shares.
 
     Errors: a weight of an unknown domain, no weight above 0, fewer runs than the law needs.
     """
-    law, names, m = document["law"], document["loss_domains"], len(document["domains"])
+    law, m = document["law"], len(document["domains"])
     if law in FEW_RUNS and len(document["mixtures"]) < LEAST_RUNS[law](m):
         raise InputError(
             f"the law {law!r} was fitted to {len(document['mixtures'])} mixtures of {m} domains, and its optimum needs"
             f" {LEAST_RUNS[law](m)} at least: train more of them, or use bimix or transfer."
         )
+    target = target_weights(document, weights)
+    if law == "regmix":
+        return regmix_optimum(document, step, target, lower, upper, tokens)
+    return OPTIMA[law](document, step, target, lower, upper)
+
+
+def target_weights(document: dict, weights: dict[str, float] | None) -> np.ndarray:
+    """Weights (d,) of the loss domains: all 1 where none are given; a domain left out of those given weighs 0.
+
+    Errors: a weight of an unknown domain, no weight above 0.
+    """
+    names = document["loss_domains"]
     if not weights:
-        weights = dict.fromkeys(names, 1.0)
+        return np.ones(len(names))
     strange = [name for name in weights if name not in names]
     if strange:
         raise InputError(
@@ -48,9 +62,23 @@ def optimum(
     target = np.array([float(weights.get(name, 0.0)) for name in names])
     if not target.sum() > 0:
         raise InputError("all target weights are 0: give at least one loss domain a weight above 0.")
-    if law == "regmix":
-        return regmix_optimum(document, step, target, lower, upper, tokens)
-    return OPTIMA[law](document, step, target, lower, upper)
+    return target
+
+
+def average(losses: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """The average (...) of losses (..., d) by the weights (d,); a loss that weighs 0 need not be defined (NaN)."""
+    return np.where(target > 0, losses, 0.0) @ (target / target.sum())
+
+
+def weighed(document: dict, weights: dict[str, float] | None) -> str:
+    """The domains that weigh, for a person: "python 1", or "web 2, books 1, and 3 more"; empty where all weigh the same."""
+    target = target_weights(document, weights)
+    if target.min() == target.max():
+        return ""
+    parts = [f"{name} {one:g}" for name, one in zip(document["loss_domains"], target, strict=True) if one > 0]
+    return ", ".join(
+        parts if len(parts) <= MOST_NAMED else [*parts[:MOST_NAMED], f"and {len(parts) - MOST_NAMED} more"]
+    )
 
 
 def bimix_optimum(document, step, target, lower, upper) -> np.ndarray:
@@ -164,17 +192,18 @@ def feasible_bounds(domains, lower=None, upper=None, max_epochs=None, tokens=Non
     return low, high
 
 
-def run_bounds(document, step, lower=None, upper=None, max_epochs=None, tokens=None, run_tokens=None):
+def run_bounds(document, step, lower=None, upper=None, max_epochs=None, tokens=None, run_tokens=None, weights=None):
     """The bounds of `feasible_bounds` for a run of `step` steps; max_epochs None or infinite: any number of epochs.
 
-    A domain to which no loss answered (`unanswered`) keeps the least proportion that was seen, unless `lower` names it: the data
-    did not tell what it needs, which is no reason to drop it.
+    A domain to which no loss answered (`unanswered`) keeps the least proportion that was seen, unless `lower` names it, or
+    `weights` of the losses leave it out: the data did not tell what it needs, which is no reason to drop it.
 
     `run_tokens`: of the run; without it the step times the tokens per step of the fitted runs. Errors: max_epochs without the
     tokens there are or the tokens of the run.
     """
     seen = document["proportions_seen"]
-    floors = {domain: seen[domain]["min"] for domain in unanswered(document) if domain in seen}
+    target = dict(zip(document["loss_domains"], target_weights(document, weights), strict=True))
+    floors = {domain: seen[domain]["min"] for domain in unanswered(document) if domain in seen and target[domain] > 0}
     lower = {domain: min(floor, (upper or {}).get(domain, 1)) for domain, floor in floors.items()} | (lower or {})
     if max_epochs is None or max_epochs == float("inf"):
         return feasible_bounds(document["domains"], lower, upper)

@@ -5,7 +5,7 @@ import polars as pl
 from scipy.stats import spearmanr
 
 from bimix.laws import LAWS, predict
-from bimix.laws.bimix import fit_curve
+from bimix.laws.bimix import SAME, fit_curve
 from bimix.observations import Observations
 
 EXTRAPOLATION = {
@@ -26,10 +26,14 @@ def relative_error(observed, predicted):
 
 
 def r2_log(observed: np.ndarray, predicted: np.ndarray) -> float | None:
-    """1 - SS_res / SS_tot of log losses over the steps of one curve (paper Sec. 6.2); None where the curve has no spread."""
+    """1 - SS_res / SS_tot of log losses over the steps of one curve (paper Sec. 6.2).
+
+    None where the curve has no spread: one step, or losses that differ by rounding only.
+    """
     y, fitted = np.log(observed), np.log(predicted)
-    total = np.sum((y - y.mean()) ** 2)
-    return float(1 - np.sum((y - fitted) ** 2) / total) if len(y) > 1 and total > 0 else None
+    if np.ptp(y) < SAME:
+        return None
+    return float(1 - np.sum((y - fitted) ** 2) / np.sum((y - y.mean()) ** 2))
 
 
 def extrapolation(law: str, observed: Observations) -> pl.DataFrame:
@@ -105,11 +109,11 @@ def generalization_table(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def rank_correlation(observed: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Spearman's correlation over mixtures of losses (n, d), per domain (d,); NaN where either does not vary."""
+    """Spearman's correlation over mixtures of losses (n, d), per domain (d,); NaN where either varies by rounding only."""
     return np.array(
         [
             spearmanr(observed[:, d], predicted[:, d]).statistic
-            if np.ptp(observed[:, d]) > 0 and np.ptp(predicted[:, d]) > 0
+            if np.ptp(observed[:, d]) > SAME and np.ptp(predicted[:, d]) > SAME
             else np.nan
             for d in range(observed.shape[1])
         ]

@@ -86,11 +86,27 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None, sta
 def predict(document: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Losses (n, k, d), nats per token, of a fitted law at proportions (n, m) in the document's order, at each of k steps.
 
-    Errors: a step that a law fitted at single steps has not seen.
+    Errors: a step that a law fitted at single steps has not seen; a mixture at which the law does not define a loss.
     """
+    losses = predict_defined(document, proportions, steps)
+    for domain in undefined(document, losses):
+        raise InputError(
+            f"a mixture has proportion 0 of {domain}: the {document['law']} law is not defined there; use the law transfer."
+        )
+    return losses
+
+
+def predict_defined(document: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """What `predict` gives, with NaN where the law does not define a loss: in `bimix`, of a domain whose proportion is 0."""
     law = LAWS[document["law"]]
     steps = np.asarray(steps, dtype=float)
     return law.predict(document["coefficients"], document["domains"], document["steps"], proportions, steps)
+
+
+def undefined(document: dict, losses: np.ndarray) -> list[str]:
+    """The loss domains of which one of the predicted losses (..., d) is not defined."""
+    missing = np.isnan(losses).reshape(-1, losses.shape[-1]).any(axis=0)
+    return [domain for domain, one in zip(document["loss_domains"], missing, strict=True) if one]
 
 
 def warnings(document: dict) -> list[str]:

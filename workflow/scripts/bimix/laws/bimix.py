@@ -18,6 +18,7 @@ BETA_RANGE = (1e-3, 5.0)
 BETA_STARTS = np.geomspace(0.03, 3, 20)
 STARTS = 2
 NO_FLOOR = -20.0  # log of C over the smallest loss: below it C is written as 0
+SAME = 1e-9  # a range of log r (or of log loss) below this is rounding: it has no slope
 
 
 def fit(observed, weights=None, start=None):
@@ -45,18 +46,13 @@ def refit(samples, document):
 
 
 def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
-    """Losses (n, k, d) at proportions (n, m) and steps (k,)."""
+    """Losses (n, k, d) at proportions (n, m) and steps (k,), NaN of a domain whose proportion is 0."""
     columns = [domains.index(domain) for domain in coefficients]
     alpha = np.array([values["alpha"] for values in coefficients.values()])
     factor, constant = bracket(coefficients, seen, steps)
     own = proportions[:, columns]
-    undefined = (own <= 0) & (alpha > 0)  # r^-0 is 1, at 0 too
-    if undefined.any():
-        domain = list(coefficients)[int(np.argwhere(undefined)[0, 1])]
-        raise InputError(
-            f"a mixture has proportion 0 of {domain}: the bimix law is not defined there; use the law transfer."
-        )
-    mixing = own**-alpha
+    # r^-0 is 1, at 0 too
+    mixing = np.where((own > 0) | (alpha == 0), np.where(own > 0, own, 1.0) ** -alpha, np.nan)
     return mixing[:, None, :] * (factor + constant)
 
 
@@ -102,13 +98,17 @@ def log_proportions(observed) -> np.ndarray:
 
 
 def fit_fixed_step(u: np.ndarray, log_losses: np.ndarray, weights=None) -> dict[str, float]:
-    """A and alpha of log L = log A - alpha u: least squares with alpha in its range (a line: the bounded optimum is the clipped one)."""
+    """A and alpha of log L = log A - alpha u: least squares with alpha in its range (a line: the bounded optimum is the clipped one).
+
+    Where u varies by rounding only, alpha is not identified and is 0.
+    """
     weights = np.ones(len(u)) if weights is None else np.asarray(weights, dtype=float)
     weights = np.where(np.isfinite(log_losses), weights, 0.0)
     log_losses = np.where(weights > 0, log_losses, 0.0)
     centre, level = weights @ u / weights.sum(), weights @ log_losses / weights.sum()
-    spread = weights @ (u - centre) ** 2
-    slope = weights @ ((u - centre) * (log_losses - level)) / spread if spread > 0 else 0.0
+    slope = 0.0
+    if np.ptp(u[weights > 0]) >= SAME:
+        slope = weights @ ((u - centre) * (log_losses - level)) / (weights @ (u - centre) ** 2)
     alpha = float(np.clip(-slope, *ALPHA_RANGE))
     return {"A": float(np.exp(level + alpha * centre)), "alpha": alpha}
 
@@ -134,7 +134,7 @@ def fit_domain(u, steps, losses, weights=None, start=None) -> dict[str, float]:
     y, times = np.log(losses[rows, columns]), np.log(np.asarray(steps, dtype=float))[columns]
     u_mean, t_mean = np.average(u[rows], weights=root**2), np.average(times, weights=root**2)
     x, t = u[rows] - u_mean, times - t_mean
-    fixed = np.ptp(x) < 1e-12
+    fixed = np.ptp(x) < SAME
 
     def residuals(z):
         p, beta, q, *alpha = z
@@ -192,7 +192,7 @@ def _starts(x, t, y, root, fixed) -> list[np.ndarray]:
         within[at] -= y[at].mean()
         centred[at] -= x[at].mean()
     spread = centred @ centred
-    alpha = 0.0 if fixed or spread == 0 else float(np.clip(-(centred @ within) / spread, 1e-3, 2.0))
+    alpha = 0.0 if fixed or spread < SAME**2 else float(np.clip(-(centred @ within) / spread, 1e-3, 2.0))
     level = np.exp(y + alpha * x)
     curve = np.exp(-np.multiply.outer(BETA_STARTS, t))
     weight = (root / level) ** 2

@@ -22,6 +22,9 @@ SHRINK_LOG_A, SHRINK_LOGIT_G, SHRINK_U = 3.0, 30.0, 10.0
 # Where the shared means are weakly drawn to: log a, logit g, u; and how weakly, in units of the ridge.
 MEAN_LOG_A, MEAN_LOGIT_G, MEAN_U = np.log(0.15), 1.0, -4.0
 HOLD_MEANS = 10.0
+# The law of domains that stand apart: u held near a mean at which no share of another domain is worth anything to speak of.
+APART_U, HOLD_APART = -9.0, 100.0
+TOLERANCE = 1e-4  # a fit ends when a step lowers its cost by less than this share
 FAR = 1e8  # the penalty that holds a number which a domain does not have
 
 
@@ -64,11 +67,21 @@ def predict(mixing: Mixing, shares: np.ndarray, fit: int = 0) -> np.ndarray:
 
 
 def fit(
-    shares, y, own, ridge, terms=1, weights=None, start: Mixing | None = None, rounds=100, tolerance=1e-4
+    shares,
+    y,
+    own,
+    ridge,
+    terms=1,
+    weights=None,
+    start: Mixing | None = None,
+    rounds=100,
+    tolerance=TOLERANCE,
+    apart=False,
 ) -> Mixing:
     """Fit run levels y (n, d), NaN where not observed, of mixtures (n, m); `weights` (fits, n) count each run in each fit.
 
-    y may be (fits, n, d): levels of each fit's own.
+    y may be (fits, n, d): levels of each fit's own. Where domains stand `apart` the shared mean of u is held at APART_U: the law is all but
+    `bimix`, and still defined at proportions of 0.
 
     `start` is an earlier result with as many fits, or one fit that all start from. A fit ends when a step lowers its cost by
     less than the share `tolerance`.
@@ -88,10 +101,11 @@ def fit(
         terms=terms,
         strength=np.tile(_strengths(own, m, terms, ridge), (fits, 1)),
         pull=np.tile(_pulls(own, terms, ridge), (fits, 1)),
-        hold=ridge * HOLD_MEANS,
+        anchor=np.array([*[MEAN_LOG_A] * terms, MEAN_LOGIT_G, APART_U if apart else MEAN_U]),
+        hold=ridge * np.array([*[HOLD_MEANS] * (terms + 1), HOLD_APART if apart else HOLD_MEANS]),
     )
     if start is None:
-        x, means = _start(problem, m), np.tile(_anchor(terms), (fits, 1))
+        x, means = _start(problem, m), np.tile(problem.anchor, (fits, 1))
     else:
         x = np.broadcast_to(start.x, (fits, *start.x.shape[1:])).reshape(fits * d, -1).copy()
         means = np.broadcast_to(start.means, (fits, terms + 2)).copy()
@@ -118,7 +132,8 @@ class Problem:
     terms: int
     strength: np.ndarray  # (b, p) penalties of squared numbers
     pull: np.ndarray  # (b, K + 2) penalties of squared distances from the shared means
-    hold: float
+    anchor: np.ndarray  # (K + 2,) where the shared means are weakly drawn to
+    hold: np.ndarray  # (K + 2,) penalties of squared distances from there
 
     def take(self, rows):
         return replace(
@@ -138,7 +153,7 @@ class Problem:
             + (self.strength * x**2).sum(1)
             + (self.pull * gaps**2).sum(1)
         )
-        return each.reshape(-1, d).sum(1) + self.hold * ((means - _anchor(self.terms)) ** 2).sum(1)
+        return each.reshape(-1, d).sum(1) + (self.hold * (means - self.anchor) ** 2).sum(1)
 
 
 def _descend(problem, x, means, damping, d):
@@ -155,7 +170,7 @@ def _descend(problem, x, means, damping, d):
     curvature[:, diagonal, diagonal] += strength
     curvature[:, shared, shared] += pull
     scale = np.maximum(curvature[:, diagonal, diagonal], 1e-10)
-    mean_gradient = problem.hold * (means - _anchor(problem.terms)) - (pull * gaps).reshape(len(means), d, -1).sum(1)
+    mean_gradient = problem.hold * (means - problem.anchor) - (pull * gaps).reshape(len(means), d, -1).sum(1)
     mean_scale = problem.hold + pull.reshape(len(means), d, -1).sum(1)
     reached = now.copy()
     pending = np.arange(len(means))
@@ -242,10 +257,6 @@ def _pulls(own, terms, ridge):
     return pulls
 
 
-def _anchor(terms):
-    return np.array([*[MEAN_LOG_A] * terms, MEAN_LOGIT_G, MEAN_U])
-
-
 def _start(problem, m):
     """All loss domains alike, each at its mean level; further terms with a larger exponent, so that they bend where the first does not."""
     terms = problem.terms
@@ -255,7 +266,7 @@ def _start(problem, m):
     x[:, terms : 2 * terms] = MEAN_LOG_A
     x[:, terms + 1 : 2 * terms] = np.log(0.5)
     x[:, 2 * terms] = MEAN_LOGIT_G
-    x[:, 2 * terms + 1] = np.tile(np.where(problem.own < 0, 0.0, MEAN_U), len(x) // len(problem.own))
+    x[:, 2 * terms + 1] = np.tile(np.where(problem.own < 0, 0.0, problem.anchor[-1]), len(x) // len(problem.own))
     return x
 
 

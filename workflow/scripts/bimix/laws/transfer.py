@@ -7,8 +7,8 @@ concave, a negative power of it convex. With all other k_ij = 0 it is `bimix`.
 
 The two factors of the law separate in log loss, so the fit does too: every run's level (the mean over its steps, the common curve
 taken off), then the mixing factor on the levels (`mixing`), then the curve over steps with the mixing factor taken off. Runs count, not
-points: noise is shared along a run. The ridge, the number of terms, and whether domains transfer at all (a ridge without bound)
-are chosen by cross-validation over mixtures.
+points: noise is shared along a run. The ridge, the number of terms, and whether the domains stand apart
+(hardly help each other: all but `bimix`) are chosen by cross-validation over mixtures.
 """
 
 import numpy as np
@@ -16,14 +16,15 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.laws import bimix, mixing
 
-RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
-EARNED, PATIENCE = (
-    0.99,
-    2,
-)  # a ridge is taken for cutting the error to this share; after so many that do not, the search ends
+RIDGES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
+# A ridge is taken for cutting the cross-validated error to this share, with few runs to a smaller one, since the error is then
+# itself rough; after so many that do not, the search ends.
+EARNED, EARNED_BY_FEW, FEW_RUNS, PATIENCE = 0.99, 0.9, 12, 2
 FOLDS = 8
-RUNS_FOR_TWO_TERMS = 10  # runs per training domain from which a second term is tried
-MARGIN, RUNS_FOR_FULL_TRUST = 0.8, 10  # with fewer runs transfer must cut the cross-validated error to this share
+FEW_TOLERANCE = 1e-3  # at which fits of few runs end: a tenth of that changes no choice
+# Runs per training domain from which a second term is tried; with fewer, whether the domains stand apart: with more the data
+# bring k down by themselves.
+RUNS_FOR_TWO_TERMS = 10
 
 
 def fit(observed, weights=None, start=None):
@@ -44,21 +45,19 @@ def refit(samples, document):
     own, choice, shares = own_domains(first), document["choice"], first.proportions
     y = np.array([run_levels(observed) for observed, _ in samples])
     counts = np.array([np.ones(len(shares)) if row is None else np.asarray(row, dtype=float) for _, row in samples])
-    if choice["terms"] == 0:
-        parts = [no_transfer(shares, *one) for one in zip(y, [own] * len(y), counts, strict=True)]
-    else:
-        whole = _descend(shares, y[0] if len(y) == 1 else np.nanmean(y, axis=0), own, choice)
-        mixed = mixing.fit(shares, y, own, choice["ridge"], choice["terms"], counts, whole)
-        parts = [mixed.parts(index) for index in range(len(y))]
-    for (observed, weights), part in zip(samples, parts, strict=True):
-        yield _coefficients(observed, weights, part, document)
+    if "apart" not in choice:
+        raise InputError("the law transfer was fitted by an earlier version of this project: fit it again.")
+    whole = _descend(shares, y[0] if len(y) == 1 else np.nanmean(y, axis=0), own, choice)
+    mixed = mixing.fit(shares, y, own, choice["ridge"], choice["terms"], counts, whole, apart=choice["apart"])
+    for index, (observed, weights) in enumerate(samples):
+        yield _coefficients(observed, weights, mixed.parts(index), document)
 
 
 def _descend(shares, y, own, choice):
     """The fit at the chosen ridge, reached from the largest one down: each fit starts where the last one ended."""
     mixed = None
     for ridge in RIDGES[: RIDGES.index(choice["ridge"]) + 1]:
-        mixed = mixing.fit(shares, y, own, ridge, 1, None, mixed)
+        mixed = mixing.fit(shares, y, own, ridge, 1, None, mixed, apart=choice["apart"])
     return mixed if choice["terms"] == 1 else mixing.fit(shares, y, own, choice["ridge"], 2)
 
 
@@ -90,7 +89,7 @@ def _coefficients(observed, weights, parts, start=None) -> dict:
 
 
 def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
-    """Losses (n, k, d) at proportions (n, m) and steps (k,)."""
+    """Losses (n, k, d) at proportions (n, m) and steps (k,), NaN where nothing that helps a domain is in a mixture."""
     c, a, g, k = arrays(coefficients, domains)
     mixed = np.exp(factor_levels(c, a, g, k, proportions))
     return mixed[:, None, :] * step_factor(coefficients, seen, steps)
@@ -125,16 +124,13 @@ def step_factor(coefficients, seen, steps) -> np.ndarray:
 
 
 def factor_levels(c, a, g, k, proportions) -> np.ndarray:
-    """log sum_q A_q (sum_j k_qj r_j^gamma)^-alpha_q (n, d). Errors: nothing that helps a domain is in a mixture."""
+    """log sum_q A_q (sum_j k_qj r_j^gamma)^-alpha_q (n, d), NaN where nothing that helps a domain is in a mixture."""
     with np.errstate(divide="ignore"):
         powers = np.exp(g[:, None, None] * np.log(proportions))
         sums = powers @ k.transpose(0, 2, 1)
         logs = np.where(a[:, None] > 0, c[:, None] - a[:, None] * np.log(sums), c[:, None])
     top = logs.max(axis=2)
-    if not np.isfinite(top).all():
-        raise InputError(
-            "a mixture has proportion 0 of a domain that no other domain helps in the fitted law: its loss there is not defined."
-        )
+    top = np.where(np.isfinite(top), top, np.nan)
     return (top + np.log(np.exp(logs - top[:, :, None]).sum(axis=2))).T
 
 
@@ -159,11 +155,10 @@ def run_levels(observed) -> np.ndarray:
 
 
 def choose(shares, y, own, weights=None):
-    """The choice of ridge and number of terms by cross-validation over mixtures, and the parts c, a, g, k of its fit to all.
+    """The choice of ridge, terms and whether domains stand apart by cross-validation over mixtures, and c, a, g, k fitted so to all.
 
     The error is the mean over left-out mixtures and domains of |error of log loss|; folds leave out single mixtures up to FOLDS
-    of them. `terms` 0 is no transfer at all, tried where it is defined. With few runs the error is itself rough, and transfer
-    has to be better by a margin.
+    of them. Domains that stand apart have to earn their place like a smaller ridge.
     """
     base = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
     used = np.nonzero(base)[0]
@@ -171,45 +166,39 @@ def choose(shares, y, own, weights=None):
     folds[used] = np.random.default_rng(0).permutation(np.arange(len(used)) % FOLDS)
     count = 1 + folds.max()
     rows = np.array([*[np.where(folds == fold, 0.0, base) for fold in range(count)], base])
+    plenty = len(used) >= RUNS_FOR_TWO_TERMS * shares.shape[1]
+    few = len(used) < FEW_RUNS
+    earned, tolerance = (EARNED_BY_FEW, FEW_TOLERANCE) if few else (EARNED, mixing.TOLERANCE)
     tried = []
 
-    def enter(terms, ridge, guesses, parts):
-        misses = np.concatenate([np.abs(guess - y[folds == fold]) for fold, guess in enumerate(guesses)])
-        tried.append(({"terms": terms, "ridge": ridge, "error": float(np.nanmean(misses))}, parts))
-
-    def enter_transfer(terms, ridge, mixed):
+    def enter(terms, ridge, apart, mixed):
         guesses = [mixing.predict(mixed, shares[folds == fold], fold) for fold in range(count)]
-        enter(terms, ridge, guesses, mixed.parts(count))
+        misses = np.concatenate([np.abs(guess - y[folds == fold]) for fold, guess in enumerate(guesses)])
+        choice = {"terms": terms, "ridge": ridge, "apart": apart, "error": float(np.nanmean(misses))}
+        tried.append((choice, mixed.parts(count)))
+        return tried[-1]
 
-    mixed = best = None
-    for ridge in RIDGES:
-        mixed = mixing.fit(shares, y, own, ridge, 1, rows, mixed)
-        enter_transfer(1, ridge, mixed)
-        # Smaller ridges have to earn their place: many have nearly the same error where runs are plenty.
-        if best is None or tried[-1][0]["error"] < EARNED * best[0]["error"]:
-            best, waited = tried[-1], 0
-        else:
-            waited += 1
-        if waited == PATIENCE:
-            break
-    if len(used) >= RUNS_FOR_TWO_TERMS * shares.shape[1]:
-        enter_transfer(2, best[0]["ridge"], mixing.fit(shares, y, own, best[0]["ridge"], 2, rows))
-        best = min(tried, key=lambda one: one[0]["error"])
-    if (own >= 0).all() and (shares[used][:, own] > 0).all():
-        plain = [no_transfer(shares, y, own, row) for row in rows]
-        enter(0, None, [factor_levels(*plain[fold], shares[folds == fold]) for fold in range(count)], plain[count])
-        margin = MARGIN if len(used) < RUNS_FOR_FULL_TRUST else 1.0
-        if best[0]["error"] > margin * tried[-1][0]["error"]:
-            best = tried[-1]
-    chosen, parts = best
-    return {**chosen, "cross_validated": [entry for entry, _ in tried]}, parts
+    def best_ridge(apart):
+        mixed = best = None
+        for ridge in RIDGES:
+            mixed = mixing.fit(shares, y, own, ridge, 1, rows, mixed, tolerance=tolerance, apart=apart)
+            entry = enter(1, ridge, apart, mixed)
+            # Smaller ridges have to earn their place: many have nearly the same error where runs are plenty.
+            if best is None or entry[0]["error"] < earned * best[0]["error"]:
+                best, waited = entry, 0
+            else:
+                waited += 1
+            if waited == PATIENCE:
+                break
+        return best
 
-
-def no_transfer(shares, y, own, weights=None):
-    """c, a, g, k of the law without transfer, level = c - a log r_i: what the ridge falls back to."""
-    d, m = len(own), shares.shape[1]
-    lines = [bimix.fit_fixed_step(np.log(shares[:, j]), y[:, i], weights) for i, j in enumerate(own)]
-    k = np.zeros((d, 1, m))
-    k[np.arange(d), 0, own] = 1.0
-    c, a = (np.array([[line[name]] for line in lines]) for name in ("A", "alpha"))
-    return np.log(c), a, np.ones(d), k
+    chosen = best_ridge(False)
+    if plenty:
+        ridge = chosen[0]["ridge"]
+        enter(2, ridge, False, mixing.fit(shares, y, own, ridge, 2, rows))
+        chosen = min(tried, key=lambda one: one[0]["error"])
+    else:
+        apart = best_ridge(True)
+        chosen = apart if apart[0]["error"] < earned * chosen[0]["error"] else chosen
+    choice, parts = chosen
+    return {**choice, "cross_validated": [entry for entry, _ in tried]}, parts

@@ -1,0 +1,203 @@
+"""Measure what few runs tell: errors beside `bimix`, coverage of intervals, the winner's curse (no test: run it by hand).
+
+python tests/benchmarks/bench_few_runs.py folder {errors,coverage,curse} ... -> tables on standard output; `folder` holds regmix/ and
+mixinglaws/ (public runs of RegMix and of Ye et al.). Each draw fits some runs and looks at the others, at the last step.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from scipy.stats import t
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+
+from bimix import laws
+from bimix.observations import Observations
+from bimix.optimum import average
+from bimix.uncertainty import Bootstrap, intervals, left_out, resampled
+
+# Training domains of Ye et al.'s SlimPajama runs (order inferred from correlations), and the validation set of each that has one.
+SLIMPAJAMA = ("CommonCrawl", "C4", "GitHub", "ArXiv", "Books", "StackExchange", "Wikipedia")
+VALIDATED = {
+    "Pile-CC": "CommonCrawl",
+    "Github": "GitHub",
+    "ArXiv": "ArXiv",
+    "Books3": "Books",
+    "StackExchange": "StackExchange",
+    "Wikipedia_en": "Wikipedia",
+}
+
+
+def from_wide(names, proportions, loss_names, losses) -> Observations:
+    shares = proportions / proportions.sum(axis=1, keepdims=True)
+    return Observations(
+        tuple(map(str, range(len(shares)))), tuple(names), np.array([1]), tuple(loss_names), shares, losses[:, None, :]
+    )
+
+
+def mixinglaws(folder, table, size, step, domains, names) -> Observations:
+    """Runs of one size at a step; loss domains that `names` {validation: training domain} has, or all where it is None."""
+    rows = pl.read_parquet(folder / "mixinglaws" / f"{table}.parquet").filter(
+        (pl.col("model_size") == size) & (pl.col("step") == step)
+    )
+    if names is not None:
+        rows = rows.filter(pl.col("val_domain").is_in(list(names))).with_columns(pl.col("val_domain").replace(names))
+    wide = rows.unique(["run_id", "val_domain"], keep="first", maintain_order=True).pivot(
+        on="val_domain", index=["run_id", *(f"r{j + 1}" for j in range(len(domains)))], values="loss"
+    )
+    wide = wide.sort("run_id").drop_nulls()
+    numbers = wide.drop("run_id").to_numpy()
+    return from_wide(domains, numbers[:, : len(domains)], wide.columns[1 + len(domains) :], numbers[:, len(domains) :])
+
+
+def regmix(folder, split, model) -> Observations:
+    mixtures = pl.read_csv(folder / "regmix" / f"{split}_mixture_{model}.csv")
+    losses = pl.read_csv(folder / "regmix" / f"{split}_pile_loss_{model}.csv")
+    return from_wide(
+        [name.removeprefix("train_the_pile_") for name in mixtures.columns[1:]],
+        mixtures.to_numpy()[:, 1:].astype(float),
+        [name.removeprefix("metric/the_pile_").removesuffix("_val_loss") for name in losses.columns[1:]],
+        losses.to_numpy()[:, 1:].astype(float),
+    )
+
+
+def tables(folder) -> dict[str, tuple[Observations, Observations | None]]:
+    """{name: runs to draw from, and runs to look at (None: those that were not drawn)}."""
+    own = mixinglaws(folder, "RedPajama", "70M", 30_000, SLIMPAJAMA, VALIDATED)
+    positive = own.take(np.nonzero((own.proportions > 0).all(axis=1))[0])
+    return {
+        "SlimPajama 70M, 6 own losses, no zeros": (positive, None),
+        "SlimPajama 70M, 6 own losses": (own, None),
+        "SlimPajama 70M, 22 losses": (mixinglaws(folder, "RedPajama", "70M", 30_000, SLIMPAJAMA, None), None),
+        "RegMix 1M": (regmix(folder, "train", "1m"), regmix(folder, "test", "1m")),
+    }
+
+
+def drawn(runs, others, count, draw):
+    order = np.random.default_rng([draw, count]).permutation(len(runs.mixtures))
+    return runs.take(order[:count]), others or runs.take(order[count:])
+
+
+def errors(sets, counts, draws):
+    print(
+        "mean relative error of unseen mixtures, %, mean of the draws (worst), and by how much transfer is worse in the worst draw"
+    )
+    for name, (runs, others) in sets.items():
+        both = (runs.proportions > 0).all()
+        for count in counts:
+            if others is None and len(runs.mixtures) < count + 4:
+                continue
+            rows = []
+            for draw in range(draws):
+                fitted, new = drawn(runs, others, count, draw)
+                rows.append(
+                    [
+                        100
+                        * np.nanmean(np.abs(laws.predict(laws.fit(law, fitted), new.proportions, [1]) / new.losses - 1))
+                        for law in (("bimix", "transfer") if both else ("transfer",))
+                    ]
+                )
+            rows = np.array(rows)
+            cells = [f"{mean:5.2f} ({worst:5.2f})" for mean, worst in zip(rows.mean(0), rows.max(0), strict=True)]
+            gap = f"{(rows[:, 1] - rows[:, 0]).max():+.2f}" if both else ""
+            print(f"{name:40s} {count:3d}  {'   '.join(cells)}  {gap}", flush=True)
+
+
+def coverage(sets, counts, draws, bootstrap):
+    """Shares of new runs inside 90 % intervals, %: losses (lowest and highest loss domain), the average, gains between pairs."""
+    print(
+        f"inside 90 % intervals ({'residual bootstrap' if bootstrap else 'left out'}): losses (domains), average, gain"
+    )
+    for name, (runs, others) in sets.items():
+        for count in counts:
+            if others is None and len(runs.mixtures) < count + 4:
+                continue
+            inside = {"loss": [], "average_loss": [], "gain": []}
+            for draw in range(draws):
+                fitted, new = drawn(runs, others, count, draw)
+                new = new.take(np.arange(min(len(new.mixtures), 64)))
+                document = laws.fit("transfer", fitted)
+                spread = (
+                    Bootstrap("residuals", resampled(document, fitted, "residuals", 100, draw))
+                    if bootstrap
+                    else left_out(document, fitted, 1)
+                )
+                mixtures = dict(zip(map(str, range(len(new.mixtures))), new.proportions, strict=True))
+                m = len(new.domains)
+                table = intervals(document, 0.9, 1, mixtures, None, None, np.zeros(m), np.ones(m), spread, None).filter(
+                    pl.col("quantity") != "optimum_average_loss"
+                )
+                for quantity, truth in (
+                    ("loss", new.losses[:, 0]),
+                    ("average_loss", new.losses[:, 0].mean(1)[:, None]),
+                ):
+                    low, high = (
+                        table.filter(pl.col("quantity") == quantity)[end].to_numpy().reshape(truth.shape)
+                        for end in ("low", "high")
+                    )
+                    inside[quantity].append((low <= truth) & (truth <= high))
+                if not bootstrap:
+                    guess = table.filter(pl.col("quantity") == "average_loss")["estimate"].to_numpy()
+                    inside["gain"].append(gains_inside(spread, guess, new))
+            each = np.concatenate(inside["loss"]).mean(axis=0)
+            gain = f"{100 * np.mean(np.concatenate(inside['gain'])):4.0f}" if inside["gain"] else "   -"
+            print(
+                f"{name:40s} {count:3d}  {100 * each.mean():4.0f} ({100 * each.min():3.0f} to {100 * each.max():3.0f})  "
+                f"{100 * np.mean(np.concatenate(inside['average_loss'])):4.0f}  {gain}",
+                flush=True,
+            )
+
+
+def gains_inside(left, guess, new):
+    """Whether the gain of each new run over the first lies inside its interval, as `intervals` computes it."""
+    truth = new.losses[:, 0].mean(axis=1)
+    deviation, freedom = left.spread_of_average(np.ones(new.losses.shape[2]))
+    variance = deviation**2 + left.excess(new.proportions, 1, lambda losses: losses.mean(axis=-1))
+    width = t.ppf(0.95, freedom) * np.sqrt(variance[1:] * guess[1:] ** 2 + variance[0] * guess[0] ** 2)
+    return np.abs((truth[0] - truth[1:]) - (guess[0] - guess[1:])) <= width
+
+
+def curse(sets, counts, draws):
+    """The best of all other runs by prediction, its gain over their mean: predicted, measured."""
+    print(
+        "gain of the best predicted of the other runs over their mean, % of the loss: predicted, measured, ratio of the means"
+    )
+    for name, (runs, others) in sets.items():
+        for count in counts:
+            rows = []
+            if others is None and len(runs.mixtures) < count + 4:
+                continue
+            for draw in range(draws):
+                fitted, new = drawn(runs, others, count, draw)
+                equal = np.ones(new.losses.shape[2])
+                document = laws.fit("transfer", fitted)
+                guess = average(laws.predict(document, new.proportions, [1])[:, 0], equal)
+                truth = average(new.losses[:, 0], equal)
+                best = guess.argmin()
+                rows.append((1 - guess[best] / guess.mean(), 1 - truth[best] / truth.mean()))
+            predicted, measured = 100 * np.mean(rows, axis=0)
+            print(f"{name:40s} {count:3d}  {predicted:5.2f}  {measured:5.2f}  {measured / predicted:5.2f}", flush=True)
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="of the public runs")
+    parser.add_argument("tables", nargs="+", choices=["errors", "coverage", "bootstrap", "curse"])
+    parser.add_argument("--counts", type=int, nargs="+", default=[4, 8, 16, 30])
+    parser.add_argument("--draws", type=int, default=8)
+    options = parser.parse_args(argv)
+    sets = tables(options.folder)
+    for table in options.tables:
+        if table == "errors":
+            errors(sets, options.counts, options.draws)
+        elif table == "curse":
+            curse(sets, options.counts, options.draws)
+        else:
+            coverage(sets, options.counts, options.draws, table == "bootstrap")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Scores of a law: R2 is of log losses, and rounding is no spread."""
+
+import numpy as np
+import pytest
+
+from bimix.observations import Observations
+from bimix.scores import generalization, r2_log, rank_correlation
+
+STEPS = np.array([1000, 2000, 4000, 8000])
+
+
+def test_r2_is_of_log_losses():
+    """A guess too high at the largest loss: by hand 0.5 in logs, below 0 of the losses themselves."""
+    observed, predicted = np.array([1.0, 2.0, 4.0, 8.0]), np.array([1.0, 2.0, 4.0, 8.0 * np.exp(np.log(2) * 2.5**0.5)])
+    total = np.log(2) ** 2 * (1.5**2 + 0.5**2) * 2
+    missed = np.log(2) ** 2 * 2.5
+    assert r2_log(observed, predicted) == pytest.approx(1 - missed / total) == pytest.approx(0.5)
+    plain = 1 - np.sum((observed - predicted) ** 2) / np.sum((observed - observed.mean()) ** 2)
+    assert plain < 0 and abs(plain - 0.5) > 0.5
+
+
+def test_table_3_has_the_r2_of_log_losses():
+    """A law off by the same factor everywhere: in logs SS_res is n log(factor)^2, which no plain R2 equals."""
+    curve = 40 / STEPS**0.4 + 1
+    coefficients = {"a": {"A": 1.0, "alpha": 0.0, "B": 44.0, "beta": 0.4, "C": 1.1}}
+    document = {"law": "bimix", "domains": ["a"], "loss_domains": ["a"], "steps": STEPS.tolist()}
+    losses, shares = curve[None, :, None], np.ones((1, 1))
+    new = Observations(("new",), ("a",), STEPS, ("a",), shares, losses)
+    table = generalization(document | {"coefficients": coefficients}, new, shares)
+    logs = np.log(curve)
+    by_hand = 1 - 4 * np.log(1.1) ** 2 / np.sum((logs - logs.mean()) ** 2)
+    assert table["r2_log"][0] == pytest.approx(by_hand)
+    plain = 1 - np.sum((0.1 * curve) ** 2) / np.sum((curve - curve.mean()) ** 2)
+    assert abs(by_hand - plain) > 0.01
+    assert table["mre"][0] == pytest.approx(0.1)
+
+
+def test_rounding_is_no_spread():
+    flat = 2.5 + np.array([0, 4e-16, 0, -4e-16])
+    assert np.ptp(flat) > 0
+    assert r2_log(flat, np.full(4, 2.6)) is None
+    falling = np.array([4.0, 3.0, 2.0, 1.0])
+    ranks = rank_correlation(np.stack([falling, flat, falling], axis=1), np.stack([falling, falling, flat], axis=1))
+    assert ranks[0] == pytest.approx(1) and np.isnan(ranks[1:]).all()
