@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from file_scheduling import pytest_xdist_make_scheduler  # noqa: F401  a hook
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
