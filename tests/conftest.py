@@ -1,11 +1,13 @@
 """A tiny tokenised corpus, made once: three Markov domains of which the training scripts can learn something."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from file_scheduling import pytest_xdist_make_scheduler  # noqa: F401  a hook
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
@@ -15,6 +17,27 @@ VOCABULARY = 40
 ROW_TOKENS = 16
 TRAIN_ROWS = {"bees": 50, "cats": 30, "dogs": 20}
 VALIDATION_ROWS = 5
+# Files that take minutes, the longest first: begun last, one of them would be waited for alone.
+LONGEST = [
+    "slurm",
+    "workflow",
+    "small_run",
+    "pretraining",
+    "train_swarm",
+    "score_answers",
+    "observed_workflow",
+    "suite",
+]
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One process more than there are cores: the tests on a cluster mostly wait for Slurm."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ranks = {f"test_{name}": rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path.stem, len(ranks)))
 
 
 def markov_rows(seed: int, rows: int) -> np.ndarray:

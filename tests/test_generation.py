@@ -20,10 +20,17 @@ NEW = 20
 
 @pytest.fixture(scope="module")
 def model() -> Transformer:
+    """A random model whose answers are many: what the blocks add outweighs the embedding, and attention is sharp.
+
+    Where the embedding prevails, the tied head answers with the last token over and over, whatever attention does.
+    """
     torch.manual_seed(0)
     made = Transformer(SHAPE)
-    for weight in made.parameters():
-        torch.nn.init.normal_(weight, std=0.2)
+    for name, weight in made.blocks.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.normal_(weight, std=0.02)
+        elif not name.endswith("norm.weight"):
+            torch.nn.init.normal_(weight, std=0.3 if "query_key_value" in name else 0.2)
     return made
 
 
@@ -35,6 +42,14 @@ def prompts() -> list[np.ndarray]:
 
 def answers(model: Transformer, prompts: list[np.ndarray], stops: list[int], cache_tokens: int) -> dict[int, list[int]]:
     return dict(generate(model, prompts, plan_batches([len(ids) for ids in prompts], NEW, cache_tokens), NEW, stops))
+
+
+def test_the_answers_are_many(model: Transformer, prompts: list[np.ndarray]) -> None:
+    """Else the tests below would compare one token with itself."""
+    written = list(answers(model, prompts, [], 800).values())
+    assert len({tuple(ids) for ids in written}) == len(prompts)
+    assert len({token for ids in written for token in ids}) > 100
+    assert sum(len(set(ids)) for ids in written) > 10 * len(prompts)
 
 
 @pytest.mark.parametrize("stopping", [False, True])

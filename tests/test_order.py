@@ -21,6 +21,43 @@ def test_domains_of_proportion_zero_are_never_read() -> None:
     assert set(assign_domains(np.array([0.5, 0.0, 0.5]), np.zeros(3, dtype=np.int64), 50)) == {0, 2}
 
 
+def test_a_domain_of_proportion_zero_changes_nothing_for_the_others() -> None:
+    proportions, start = np.array([0.61, 0.28, 0.11]), np.zeros(5, dtype=np.int64)
+    alone = assign_domains(proportions, start[:3], 500)
+    among = assign_domains(np.insert(proportions, [0, 2], 0.0), start, 500)
+    assert np.array_equal(np.array([1, 2, 4])[alone], among)
+
+
+WORD = 2**64
+
+
+def scrambled(value: int) -> int:
+    """SplitMix64's finaliser (Steele et al. 2014), in whole numbers."""
+    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 % WORD
+    value = (value ^ (value >> 27)) * 0x94D049BB133111EB % WORD
+    return value ^ (value >> 31)
+
+
+def image(position: int, size: int, key: int) -> int:
+    """Six rounds of Feistel over the fewest even bits, two at least, that hold every position; again while outside."""
+    half = next(half for half in range(1, 33) if 4**half >= size)
+    while True:
+        left, right = divmod(position, 2**half)
+        for turn in range(1, 7):
+            offset = key + turn * 0x9E3779B97F4A7C15
+            left, right = right, left ^ scrambled((right + offset) % WORD) % 2**half
+        position = left * 2**half + right
+        if position < size:
+            return position
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 5, 15, 16, 17, 300])
+def test_permutations_are_those_of_the_formula(size: int) -> None:
+    """Runs that stopped under an earlier version go on in the same order."""
+    for key in (0, 7, WORD - 1):
+        assert permute(np.arange(size), size, key).tolist() == [image(position, size, key) for position in range(size)]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 10, 1000, 4097])
 def test_permutations_are_permutations_and_differ_by_key(size: int) -> None:
     positions = np.arange(size)

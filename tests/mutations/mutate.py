@@ -1,0 +1,216 @@
+"""Change one module in one place at a time and see whether its tests notice: `python tests/mutations/mutate.py ngrams order`.
+
+A mutant is the module with one operator, number, condition, bound, named argument or statement changed. Each runs the
+module's tests in a process of its own, forked from one that has imported the libraries: without that, imports are most
+of the time. The module is changed in memory only, so tests that start scripts see the true one. What no test notices
+is printed, but for what `survivors.toml` lists with the reason why no test could or should. Not part of CI.
+"""
+
+import argparse
+import ast
+import copy
+import importlib
+import importlib.abc
+import importlib.util
+import os
+import random
+import signal
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "workflow/scripts/bimix"
+LIBRARIES = [
+    "numpy",
+    "polars",
+    "scipy.optimize",
+    "scipy.stats",
+    "torch",
+    "accelerate",
+    "safetensors.torch",
+    "tokenizers",
+]
+LIBRARIES += ["transformers.models.gpt_neox.modeling_gpt_neox", "yaml", "pytest", "xdist.plugin", "pytest_timeout"]
+
+TESTS = {
+    "accuracy": ["accuracy"],
+    "answers": ["questions", "accuracy", "score_answers"],
+    "convex": ["convex", "optimum"],
+    "documents": ["documents", "tokenize_shard"],
+    "entropy": ["entropy", "measure_entropy"],
+    "export": ["export"],
+    "generation": ["generation"],
+    "ngrams": ["ngrams", "measure_entropy"],
+    "order": ["order"],
+    "schedules": ["schedules"],
+}
+
+COMPARISONS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
+COMPARISONS |= {ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is}
+OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
+OPERATORS |= {ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd}
+OPERATORS |= {ast.LShift: ast.RShift, ast.RShift: ast.LShift}
+
+
+def changes(node: ast.AST) -> Iterator[Callable[[ast.AST], ast.AST]]:
+    """Ways to change one node; each gets a copy of it and returns what stands in its place."""
+
+    def setting(**fields: object) -> Callable[[ast.AST], ast.AST]:
+        def change(own: ast.AST) -> ast.AST:
+            for name, value in fields.items():
+                setattr(own, name, value)
+            return own
+
+        return change
+
+    match node:
+        case ast.Compare(ops=[operator]) if type(operator) in COMPARISONS:
+            yield setting(ops=[COMPARISONS[type(operator)]()])
+        case ast.BinOp(op=operator) | ast.AugAssign(op=operator) if type(operator) in OPERATORS:
+            yield setting(op=OPERATORS[type(operator)]())
+        case ast.BoolOp(op=operator):
+            yield setting(op=ast.Or() if isinstance(operator, ast.And) else ast.And())
+        case ast.UnaryOp(op=ast.Not() | ast.USub()):
+            yield lambda own: own.operand
+        case ast.Constant(value=bool()):
+            yield setting(value=not node.value)
+        case ast.Constant(value=int() | float()):
+            yield setting(value=node.value + 1)
+        case ast.If() | ast.IfExp() | ast.While():
+            yield setting(test=ast.UnaryOp(ast.Not(), node.test))
+        case ast.Slice():
+            for bound in ("lower", "upper", "step"):
+                if getattr(node, bound) is not None:
+                    yield setting(**{bound: None})
+        case ast.Call(keywords=keywords):
+            for number, keyword in enumerate(keywords):
+                if keyword.arg not in (None, "strict"):  # strict=True of zip: its error is for what never happens
+                    yield setting(keywords=keywords[:number] + keywords[number + 1 :])
+        case ast.Expr(value=ast.Call()) | ast.Raise() | ast.Continue() | ast.Break():
+            yield lambda own: ast.Pass()
+
+
+def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
+    """(parent, field, index) of every node below `tree` but those of annotations, in the order of the source."""
+    for field, value in ast.iter_fields(tree):
+        if field in ("annotation", "returns", "decorator_list", "format_spec"):
+            continue
+        for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if isinstance(node, ast.AST):
+                yield tree, field, index
+                yield from places(node)
+
+
+def mutants(source: str) -> Iterator[tuple[str, str, str]]:
+    """(line number and old statement, new statement, whole new source) of every mutant."""
+    count = len(list(places(ast.parse(source))))
+    for position in range(count):
+        parent, field, index = list(places(ast.parse(source)))[position]
+        old = getattr(parent, field) if index is None else getattr(parent, field)[index]
+        for number in range(len(list(changes(old)))):
+            tree = ast.parse(source)
+            parent, field, index = list(places(tree))[position]
+            before = ast.unparse(tree)
+            own = getattr(parent, field) if index is None else getattr(parent, field)[index]
+            new = list(changes(own))[number](copy.deepcopy(own))
+            if index is None:
+                setattr(parent, field, new)
+            else:
+                getattr(parent, field)[index] = new
+            after = ast.unparse(ast.fix_missing_locations(tree))
+            if after == before:
+                continue
+            pairs = zip(before.splitlines(), after.splitlines(), strict=False)
+            first, second = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+            yield f"{old.lineno}: {first.strip()}", second.strip(), after
+
+
+class Changed(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
+    """Imports one module from a text."""
+
+    def __init__(self, module: str, text: str) -> None:
+        self.module, self.text = module, text
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
+        if name != self.module:
+            return None
+        return importlib.util.spec_from_file_location(name, self.get_filename(name), loader=self)
+
+    def get_filename(self, name: str) -> str:
+        return str(PACKAGE.parent / (name.replace(".", "/") + ".py"))
+
+    def get_data(self, path: str) -> bytes:
+        return self.text.encode()
+
+
+def notices(module: str, text: str, seconds: float) -> bool:
+    """Whether a test fails, or none has an answer after so many seconds, where the module reads `text`."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        quiet = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(quiet, stream)
+        sys.dont_write_bytecode = True
+        sys.meta_path.insert(0, Changed(f"bimix.{module}", text))
+        files = [str(ROOT / f"tests/test_{name}.py") for name in TESTS[module]]
+        status = 1
+        try:
+            import pytest
+
+            options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-n", "0", "-m", "not slow"]
+            status = int(pytest.main([*options, "--rootdir", str(ROOT), *files]))
+        finally:
+            os._exit(min(status, 100))
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status != 0
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return True
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "modules", nargs="*", default=sorted(TESTS), help="of the package, all that are listed by default"
+    )
+    parser.add_argument("--limit", type=int, default=120, help="mutants of a module, drawn where there are more")
+    parser.add_argument("--seed", type=int, default=0, help="of that draw")
+    settings = parser.parse_args(argv)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    os.chdir(ROOT)
+    known = tomllib.loads((Path(__file__).parent / "survivors.toml").read_text())
+    for library in LIBRARIES:
+        importlib.import_module(library)
+    for module in settings.modules:
+        source = (PACKAGE / f"{module.replace('.', '/')}.py").read_text()
+        begun = time.monotonic()
+        if notices(module, source, 3600):
+            sys.exit(f"The tests of {module} fail without any change.")
+        seconds = 60 + 10 * (time.monotonic() - begun)
+        made = list(mutants(source))
+        drawn = made if len(made) <= settings.limit else random.Random(settings.seed).sample(made, settings.limit)
+        explained = {(entry["old"], entry["new"]) for entry in known.get(module, [])}
+        unexplained = survived = 0
+        for old, new, text in drawn:
+            if notices(module, text, seconds):
+                continue
+            survived += 1
+            if (old.split(": ", 1)[1], new) not in explained:
+                unexplained += 1
+                print(f"{module}.py:{old}\n    -> {new}", flush=True)
+        counts = f"{len(drawn)} of {len(made)} mutants, {survived} survived, {unexplained} of them without a reason"
+        print(
+            f"{module}: {counts} ({unexplained / max(len(drawn), 1):.0%}), {time.monotonic() - begun:.0f} s", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()

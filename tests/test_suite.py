@@ -1,0 +1,64 @@
+"""What pyproject.toml and file_scheduling promise of the suite itself: no test stops the others, however it fails."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+QUIET = "import pytest\n@pytest.mark.parametrize('number', range(4))\ndef test_quiet(number):\n    pass\n"
+DEADLY = "import os, signal\ndef die():\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
+
+
+def suite(folder: Path, processes: int, *options: str, **files: str) -> str:
+    """What pytest prints about these test files, under the settings of pyproject.toml; it must end and see failures."""
+    (folder / "conftest.py").write_text("from file_scheduling import pytest_xdist_make_scheduler\n")
+    for name, text in files.items():
+        (folder / f"test_{name}.py").write_text(text)
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--numprocesses", str(processes)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        [*command, "-p", "no:cacheprovider", *options, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        timeout=600,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_a_process_that_dies_costs_the_test_it_died_of(tmp_path: Path, processes: int) -> None:
+    first = (
+        DEADLY
+        + "def test_0():\n    pass\ndef test_1():\n    die()\ndef test_2():\n    pass\ndef test_3():\n    die()\n"
+    )
+    alone = DEADLY + "def test_alone():\n    die()\n"
+    said = suite(tmp_path, processes, a=first, b=QUIET, c=QUIET, d=QUIET, e=alone)
+    assert len(re.findall(r"^FAILED .*crashed while running", said, re.MULTILINE)) == 3
+    assert "3 failed, 14 passed" in said
+
+
+def test_a_test_that_hangs_fails_with_the_stacks_and_the_next_one_runs(tmp_path: Path) -> None:
+    hanging = "import time\ndef test_0():\n    stuck()\ndef stuck():\n    time.sleep(500)\ndef test_1():\n    pass\n"
+    said = suite(tmp_path, 1, "-o", "timeout=3", hanging=hanging)
+    assert "1 failed, 1 passed" in said
+    assert re.search(r"test_hanging\.py:5: Failed$", said, re.MULTILINE) and "Timeout (>3.0s)" in said
+
+
+def test_what_hears_no_signal_is_ended_with_its_stacks(tmp_path: Path) -> None:
+    deaf = "import signal, time\ndef test_0():\n    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})\n"
+    deaf += "    stuck()\ndef stuck():\n    time.sleep(500)\ndef test_1():\n    pass\n"
+    said = suite(tmp_path, 1, "-o", "timeout=3", "-o", "faulthandler_timeout=6", deaf=deaf)
+    assert "1 failed, 1 passed" in said
+    assert re.search(r"line 6 in stuck\b", said) and "crashed while running" in said
+
+
+def test_the_limits_are_on(pytestconfig: pytest.Config) -> None:
+    assert 0 < float(pytestconfig.getini("timeout")) < float(pytestconfig.getini("faulthandler_timeout"))
+    assert pytestconfig.getini("faulthandler_exit_on_timeout")
