@@ -24,11 +24,11 @@ def main() -> None:
     for domain, read in (("sources", sources), ("docstrings", docstrings), ("reference", reference)):
         written = 0
         with (FOLDER / f"{domain}.jsonl").open("w", encoding="utf-8") as out:
-            for text in read():
-                for document in pieces(text):
-                    if written < MEGABYTES[domain] * 1e6:
-                        written += len(document.encode("utf-8"))
-                        out.write(json.dumps({"text": document}) + "\n")
+            for document in (piece for text in read() for piece in pieces(text)):
+                written += len(document.encode("utf-8"))
+                out.write(json.dumps({"text": document}) + "\n")
+                if written >= MEGABYTES[domain] * 1e6:
+                    break
         print(f"{FOLDER / domain}.jsonl: {written / 1e6:.2f} MB")
 
 
@@ -64,7 +64,7 @@ def reference() -> Iterator[str]:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Documents of whole lines, none much longer than CHARACTERS."""
+    """Documents of whole lines: each ends with the line that fills CHARACTERS."""
     lines, length = [], 0
     for line in text.splitlines():
         lines.append(line)
