@@ -142,6 +142,15 @@ def test_named_files_are_there(page: Path) -> None:
             assert name in there, f"{page.name}: no {name}"
 
 
+def test_recipes_name_what_is_in_the_files() -> None:
+    """`NAME` in [file](path): the file has that name."""
+    page = ROOT / "docs" / "contributing.md"
+    named = re.findall(r"`(\w+)`\s+in\s+\[[^]]+\]\(([^)#]+)\)", "\n".join(prose(page)))
+    assert len(named) >= 6
+    for name, path in named:
+        assert re.search(rf"\b{name}\b", (page.parent / path).read_text()), f"{path} has no {name}"
+
+
 def test_a_page_of_this_test_has_commands_and_files() -> None:
     """The readers above find what they are for: an empty list would pass every other test."""
     assert len(commands()) >= 20
