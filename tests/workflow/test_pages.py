@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
@@ -36,17 +38,18 @@ YOURS = [
 class Block(NamedTuple):
     lines: list[str]
     comments: str  # on the lines before the block that hold nothing else
+    language: str
 
 
 def blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page."""
-    found, inside, lines, comments = [], False, [], ""
+    found, inside, lines, comments, language = [], False, [], "", ""
     for line in page.read_text().splitlines():
         if line.lstrip().startswith("```"):
             if inside:
-                found.append(Block(lines, comments))
+                found.append(Block(lines, comments, language))
                 comments = ""
-            inside, lines = not inside, []
+            inside, lines, language = not inside, [], line.strip("` ")
         elif inside:
             lines.append(line)
         else:
@@ -149,6 +152,18 @@ def test_recipes_name_what_is_in_the_files() -> None:
     assert len(named) >= 6
     for name, path in named:
         assert re.search(rf"\b{name}\b", (page.parent / path).read_text()), f"{path} has no {name}"
+
+
+def test_parts_of_a_config_are_valid() -> None:
+    """A block of config that is no file of its own is a part of a dataset's block, and the schema takes it."""
+    schema = yaml.safe_load((ROOT / "workflow" / "schemas" / "config.schema.yaml").read_text())
+    known = schema["$defs"]["dataset"]["properties"]
+    configs = [block for page in PAGES for block in blocks(page) if block.language == "yaml"]
+    parts = [block for block in configs if "<!-- file:" not in block.comments]
+    assert 0 < len(parts) < len(configs)
+    for block in parts:
+        for key, value in yaml.safe_load("\n".join(block.lines)).items():
+            Draft202012Validator({"$defs": schema["$defs"], **known[key]}).validate(value)
 
 
 def test_a_page_of_this_test_has_commands_and_files() -> None:
