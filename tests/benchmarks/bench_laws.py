@@ -1,6 +1,11 @@
-"""Measure the laws: seconds of fits, refits and optima, and rank correlation on RegMix's public runs (no test: run it by hand).
+"""Measure the laws: seconds of fits, refits and optima, and rank correlation on RegMix's public runs.
 
-python tests/benchmarks/bench_laws.py [folder of the RegMix tables] -> a table on standard output
+No test: run it by hand.
+
+python tests/benchmarks/bench_laws.py [folder of the RegMix tables [learning.csv]] -> tables on standard output
+
+learning.csv holds one row for each law, number of runs and draw: the scores on the 256 test mixtures of the 1M models,
+in the columns that plot_learning.py draws.
 """
 
 import sys
@@ -15,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 from bimix import laws
 from bimix.observations import Observations, observations
 from bimix.optimum import optimum, power_sum_optimum
-from bimix.scores import rank_correlation
+from bimix.rivals import LEARNING
+from bimix.scores import rank_correlation, relative_error
 from bimix.uncertainty import resampled
 
 
@@ -66,7 +72,11 @@ def speed():
     print(f"bimix: optimum at m = 1000                               {1000 * seconds:8.3f} ms")
 
 
-def regmix(folder):
+RUNS = (32, 64, 128, 256, 512)
+DRAWS = 5  # of fewer runs than there are
+
+
+def regmix(folder, learning=None):
     def read(split, model):
         mixtures = pl.read_csv(folder / f"{split}_mixture_{model}.csv").rename({"index": "mixture"})
         losses = pl.read_csv(folder / f"{split}_pile_loss_{model}.csv").rename({"index": "mixture"})
@@ -83,34 +93,35 @@ def regmix(folder):
     train = read("train", "1m")
     tests = {model: read("test", model) for model in ("1m", "60m", "1B")}
     print(
-        "\nmean Spearman (%) over 13 domains, fitted on 1M models; 32 and 64 runs: mean of default_rng(seed).choice(512, n), seeds 0-4"
+        "\nmean Spearman (%) over 13 domains, fitted on 1M models; fewer than 512 runs: mean of"
+        f" default_rng(seed).choice(512, n), seeds 0-{DRAWS - 1}"
     )
-    print("law          runs   1m     60m    1B     seconds a fit")
+    print("law          runs   1m     60m    1B     error on 1m (%)  seconds a fit")
+    lines = []
     for law in ("transfer", "regmix", "exponential"):
-        for runs in (32, 64, 512):
-            scores, begin = [], time.perf_counter()
-            for seed in range(1 if runs == 512 else 5):
+        for runs in RUNS:
+            ranks, errors, begin = [], [], time.perf_counter()
+            for seed in range(1 if runs == 512 else DRAWS):
                 rows = np.random.default_rng(seed).choice(512, runs, replace=False)
-                document = laws.fit(law, train.take(rows))
-                scores.append(
-                    [
-                        100
-                        * rank_correlation(
-                            test.losses[:, 0], laws.predict(document, test.proportions, [1000])[:, 0]
-                        ).mean()
-                        for test in tests.values()
-                    ]
-                )
-            seconds = (time.perf_counter() - begin) / len(scores)
+                fitted = laws.fit(law, train.take(rows))
+                predicted = {
+                    model: laws.predict(fitted, test.proportions, [1000])[:, 0] for model, test in tests.items()
+                }
+                ranks.append([rank_correlation(tests[m].losses[:, 0], predicted[m]).mean() for m in tests])
+                errors.append(relative_error(tests["1m"].losses[:, 0], predicted["1m"]).mean(axis=0))
+                lines.append((law, runs, seed, errors[-1].mean(), errors[-1].max(), ranks[-1][0], None))
+            seconds = (time.perf_counter() - begin) / len(ranks)
             print(
                 f"{law:12s} {runs:4d}  "
-                + "  ".join(f"{score:5.2f}" for score in np.mean(scores, axis=0))
-                + f"  {seconds:6.1f}",
+                + "  ".join(f"{100 * rank:5.2f}" for rank in np.mean(ranks, axis=0))
+                + f"  {100 * np.mean(errors):6.2f}  {seconds:6.1f}",
                 flush=True,
             )
+    if learning:
+        pl.DataFrame(lines, schema=LEARNING, orient="row").write_csv(learning)
 
 
 if __name__ == "__main__":
     speed()
     if len(sys.argv) > 1:
-        regmix(Path(sys.argv[1]))
+        regmix(Path(sys.argv[1]), *map(Path, sys.argv[2:3]))

@@ -1,0 +1,216 @@
+"""The pages keep their word: links lead somewhere, named files are there, and Snakemake plans every command in them.
+
+A command is skipped where the page says why: `<!-- not run: reason -->` on the line of inline code, or on the line
+before a block. `<!-- file: name -->` before a block says that its text is that file, which the commands then find.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+README_LINES, README_COLUMNS, COLUMNS = 150, 110, 110
+
+# What config.yaml and the pages call "your copy": to plan, files need to be there, not to hold anything.
+YOURS = [
+    "data/train/part.jsonl.zst",
+    "data/cc.en.300.bin",
+    "data/pile/train/00.jsonl.zst",
+    "data/pile/val.jsonl.zst",
+    "data/qa/webquestions_test.jsonl",
+    "data/qa/webquestions_train.jsonl",
+    "data/qa/lambada_test.jsonl",
+    "data/qa/triviaqa_dev.json",
+    "data/qa/triviaqa_train.json",
+]
+
+
+class Block(NamedTuple):
+    lines: list[str]
+    comments: str  # on the lines before the block that hold nothing else
+    language: str
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page."""
+    found, inside, lines, comments, language = [], False, [], "", ""
+    for line in page.read_text().splitlines():
+        if line.lstrip().startswith("```"):
+            if inside:
+                found.append(Block(lines, comments, language))
+                comments = ""
+            inside, lines, language = not inside, [], line.strip("` ")
+        elif inside:
+            lines.append(line)
+        else:
+            comments = f"{comments}\n{line}" if line.startswith("<!--") else ""
+    return found
+
+
+def prose(page: Path) -> list[str]:
+    """The lines of a page outside its blocks."""
+    inside, found = False, []
+    for line in page.read_text().splitlines():
+        fence = line.lstrip().startswith("```")
+        inside ^= fence
+        if not fence and not inside:
+            found.append(line)
+    return found
+
+
+def block_commands(block: Block) -> list[str]:
+    """A block's lines, those that end in a backslash joined to the next."""
+    return "\n".join(block.lines).replace("\\\n", " ").splitlines()
+
+
+def commands() -> list:
+    """Every command of all pages once, with the page that has it first."""
+    found: dict[str, str] = {}
+    for page in PAGES:
+        lines = [code for line in prose(page) if "<!-- not run:" not in line for code in re.findall(r"`([^`]+)`", line)]
+        for block in blocks(page):
+            if "<!-- not run:" not in block.comments:
+                lines += block_commands(block)
+        for line in lines:
+            if re.match(r"snakemake -|python [\w/]+\.py ", line):
+                found.setdefault(shlex.join(shlex.split(line, comments=True)), page.name)
+    return [pytest.param(command, id=f"{page}: {command[:90]}") for command, page in found.items()]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    found: list[str] = []
+    for line in prose(page):
+        if line.startswith("#"):
+            text = re.sub(r"[^\w\- ]", "", line.lstrip("#").strip().lower()).replace(" ", "-")
+            found.append(text if text not in found else f"{text}-{found.count(text)}")
+    return set(found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)\s]+)\)", "\n".join(prose(page)))
+    for link in links:
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name}: {link} leads nowhere"
+        assert target.is_relative_to(ROOT), f"{page.name}: {link} leaves the project"
+        assert not anchor or anchor in anchors(target), f"{page.name}: {link}: {target.name} has no such heading"
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    linked, new = set(), {ROOT / "README.md"}
+    while new:
+        page = new.pop()
+        linked.add(page)
+        links = re.findall(r"\]\(([^)#\s]+\.md)[^)]*\)", page.read_text())
+        new |= {(page.parent / link).resolve() for link in links if not link.startswith("http")} - linked
+    assert set(PAGES) <= linked
+
+
+def test_the_readme_is_short() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= README_LINES
+    assert not [line for line in lines if len(line) > README_COLUMNS]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_lines_are_wrapped(page: Path) -> None:
+    """But for tables, which Markdown cannot wrap. Inline code is on one line, where `commands` finds it."""
+    lines = [*prose(page), *(line for block in blocks(page) for line in block.lines)]
+    assert not [line for line in lines if len(line) > COLUMNS and not line.startswith("|")]
+    assert not [line for line in prose(page) if line.count("`") % 2]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_named_files_are_there(page: Path) -> None:
+    """Paths in the project, rule files and scripts that a page names."""
+    there = {path.name for folder in ("workflow", "tests", "resources") for path in (ROOT / folder).rglob("*.*")}
+    for name in re.findall(r"`([^`\s]+)`", "\n".join(prose(page))):
+        if re.match(r"(workflow|resources|tests|docs|envs|profiles)/[\w./-]+$", name):
+            assert (ROOT / name).exists(), f"{page.name}: no {name}"
+        if re.fullmatch(r"\w+\.(py|smk)", name):
+            assert name in there, f"{page.name}: no {name}"
+
+
+def test_recipes_name_what_is_in_the_files() -> None:
+    """`NAME` in [file](path): the file has that name."""
+    page = ROOT / "docs" / "contributing.md"
+    named = re.findall(r"`(\w+)`\s+in\s+\[[^]]+\]\(([^)#]+)\)", "\n".join(prose(page)))
+    assert len(named) >= 6
+    for name, path in named:
+        assert re.search(rf"\b{name}\b", (page.parent / path).read_text()), f"{path} has no {name}"
+
+
+def test_parts_of_a_config_are_valid() -> None:
+    """A block of config that is no file of its own is a part of a dataset's block, and the schema takes it."""
+    schema = yaml.safe_load((ROOT / "workflow" / "schemas" / "config.schema.yaml").read_text())
+    known = schema["$defs"]["dataset"]["properties"]
+    configs = [block for page in PAGES for block in blocks(page) if block.language == "yaml"]
+    parts = [block for block in configs if "<!-- file:" not in block.comments]
+    assert 0 < len(parts) < len(configs)
+    for block in parts:
+        for key, value in yaml.safe_load("\n".join(block.lines)).items():
+            Draft202012Validator({"$defs": schema["$defs"], **known[key]}).validate(value)
+
+
+def test_a_page_of_this_test_has_commands_and_files() -> None:
+    """The readers above find what they are for: an empty list would pass every other test."""
+    assert len(commands()) >= 20
+    assert any("<!-- file: measured.yaml -->" in block.comments for page in PAGES for block in blocks(page))
+    assert "two-commands" in anchors(ROOT / "README.md")
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with the files that the pages write, the example's text, and your data as empty files."""
+    folder = tmp_path_factory.mktemp("pages")
+    for name in ("workflow", "profiles", "envs", "resources"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "text"))
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy(ROOT / name, folder / name)
+    for name in YOURS:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    for page in PAGES:
+        for block in blocks(page):
+            for name in re.findall(r"<!-- file: (\S+) -->", block.comments):
+                (folder / name).write_text("\n".join(block.lines) + "\n")
+    subprocess.run([sys.executable, "resources/examples/own_text/write_text.py"], cwd=folder, check=True)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [given for given in commands() if given.values[0].startswith("snakemake")])
+def test_snakemake_plans_the_command(workplace: Path, command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "-n", *shlex.split(command)[1:]],
+        cwd=workplace,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert not done.returncode, done.stdout[-2000:] + done.stderr[-2000:]
+    assert re.search(r"^total +[1-9]", done.stdout + done.stderr, re.MULTILINE), "no job is planned"
+
+
+@pytest.mark.parametrize("command", [given for given in commands() if given.values[0].startswith("python")])
+def test_scripts_know_the_flags_they_are_given(command: str) -> None:
+    _, script, *arguments = shlex.split(command)
+    sources = [ROOT / script, *(ROOT / "workflow" / "scripts").rglob("*.py")]
+    known = "\n".join(source.read_text() for source in sources)
+    for flag in arguments:
+        assert not flag.startswith("--") or f'"{flag}"' in known, f"{script} has no {flag}"
