@@ -138,7 +138,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     assert results(tmp_path) == results(out)
 
 
-def test_other_settings_begin_beside_and_the_old_ones_come_back(
+def test_another_reference_or_rate_is_another_run_and_the_old_one_comes_back(
     undisturbed: tuple[str, Path],
     corpus: Path,
     reference: Path,
@@ -147,14 +147,20 @@ def test_other_settings_begin_beside_and_the_old_ones_come_back(
 ) -> None:
     method, out = undisturbed
     shutil.copytree(out, tmp_path / "run")
-    arguments = reweighting(method, corpus, tmp_path / "run", reference)
-    flag = {"doremi": "--step-size", "doge": "--regularization"}[method]
-    assert MAIN[method]([*arguments, flag, "0.5"]) == 0
-    assert "begins beside another configuration" in capsys.readouterr().err
+    if method == "doremi":
+        given, name = {}, "reference: "
+        other = train_reference(corpus, tmp_path, seed=2)
+    else:
+        given, name = {"learning_rate": 0.02}, "training.learning_rate: 0.01 there, 0.02 now"
+        other = reference
+    capsys.readouterr()
+    assert MAIN[method](reweighting(method, corpus, tmp_path / "run", other, **given)) == 0
+    said = capsys.readouterr().err
+    assert "begins beside another configuration" in said and name in said
     assert results(tmp_path / "run") != results(out)
     for name in ("mixture.json", "path.parquet", "run.json"):
         (tmp_path / "run" / name).unlink()
-    assert MAIN[method](arguments) == 0
+    assert MAIN[method](reweighting(method, corpus, tmp_path / "run", reference)) == 0
     assert results(tmp_path / "run") == results(out)
     assert "update" not in capsys.readouterr().err
 
@@ -207,21 +213,6 @@ def test_a_reference_of_another_shape_is_refused(corpus: Path, reference: Path, 
     with pytest.raises(InputError, match=r"model.safetensors holds a model of .*width=16.*but the proxy .*width=32"):
         train_doremi.main(wider)
     assert not list(tmp_path.iterdir())
-
-
-def test_another_reference_is_another_run(
-    undisturbed: tuple[str, Path], corpus: Path, reference: Path, tmp_path: Path
-) -> None:
-    method, out = undisturbed
-    before = results(out)
-    if method == "doremi":
-        given, name = {}, "reference: "
-        reference = train_reference(corpus, tmp_path, seed=2)
-    else:
-        given, name = {"learning_rate": 0.02}, "training.learning_rate: 0.01 there, 0.02 now"
-    with pytest.raises(InputError, match=f"another configuration .*{name}"):
-        MAIN[method](reweighting(method, corpus, out, reference, **given))
-    assert results(out) == before
 
 
 def test_targets_that_cannot_be_used_are_refused(corpus: Path, reference: Path, tmp_path: Path) -> None:
