@@ -10,9 +10,9 @@ from scipy.stats import binom
 
 import compare_answers
 import plot_answers
-from bimix import summary
-from bimix.accuracy import compare_accuracy, resampled_means
+from bimix.downstream.accuracy import compare_accuracy, resampled_means
 from bimix.errors import InputError
+from bimix.results import summary
 
 
 def verdicts(mixture: str, step: int, task: str, right: np.ndarray, run: int = 0) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from accelerate.state import AcceleratorState
 
-from bimix.model import Transformer
+from bimix.model.transformer import Transformer
 
 BENCHMARKS = Path(__file__).parent / "benchmarks"
 TOY = {"--batch-rows": "4", "--context": "16", "--vocabulary": "300"}

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from bimix.bounds import add_bounds, add_run_tokens
+from bimix.optimum.flags import add_bounds, add_run_tokens
 
 
 @pytest.fixture

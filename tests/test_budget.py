@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 import plan_runs
-from bimix.budget import Device, cost, run_flops, search_factor, with_totals
-from bimix.doge import Goal, extra_flops, mix_rows, target_rows
-from bimix.model import Shape
-from bimix.training import Recipe
+from bimix.costs.budget import Device, cost, run_flops, search_factor, with_totals
+from bimix.model.transformer import Shape
+from bimix.reweighting.doge import Goal, extra_flops, mix_rows, target_rows
+from bimix.training.update import Recipe
 
 SHAPE = Shape(layers=12, width=768, heads=12, vocabulary=50277)
 RECIPE = Recipe(

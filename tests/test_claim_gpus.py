@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from slurm_cluster import wait_until
 
-from bimix.devices import share
+from bimix.runs.devices import share
 
 SCRIPT = Path(__file__).parents[1] / "workflow/scripts/claim_gpus.py"
 # A launcher that starts a training and does not hand on its open files, as Python's subprocess does not.

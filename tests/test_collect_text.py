@@ -5,8 +5,8 @@ import json
 import pytest
 
 import collect_text
+from bimix.data.harvest import docstrings
 from bimix.errors import InputError
-from bimix.harvest import docstrings
 
 
 def harvest(path, *, kind="files", package="numpy", suffix=".pyi", megabytes="0.05"):

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import compare_mixtures
-from bimix.comparison import average_losses, compare, steps_to_reach
 from bimix.errors import InputError
+from bimix.results.comparison import average_losses, compare, steps_to_reach
 
 STEPS = np.arange(100, 1001, 100)
 

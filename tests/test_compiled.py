@@ -15,10 +15,10 @@ from accelerate import Accelerator
 from tiny_run import RECIPE, SHAPE
 
 import pretrain_model
-from bimix import launch, session
 from bimix.errors import InputError
-from bimix.model import Shape, Transformer
-from bimix.training import compile_whole, evaluate
+from bimix.model.transformer import Shape, Transformer
+from bimix.training import launch, loop
+from bimix.training.update import compile_whole, evaluate
 
 SCRIPT = Path(__file__).parents[1] / "workflow/scripts/pretrain_model.py"
 SMALL = Shape(layers=2, width=32, heads=2, vocabulary=70)
@@ -117,7 +117,7 @@ import sys
 sys.path.insert(0, {str(SCRIPT.parent)!r})
 import torch, pretrain_model
 from bimix.errors import run
-from bimix.model import Transformer
+from bimix.model.transformer import Transformer
 backend, compile, graphs = torch._dynamo.lookup_backend("aot_eager"), Transformer.compile, []
 def counting(graph, inputs):
     graphs.append("training" if torch.is_grad_enabled() else "evaluation")
@@ -190,12 +190,12 @@ def test_the_size_found_is_kept_for_the_same_device_and_processes(
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     found = []
-    monkeypatch.setattr(session, "largest_micro_batch", lambda *given: found.append(given[2]) or 3)
+    monkeypatch.setattr(loop, "largest_micro_batch", lambda *given: found.append(given[2]) or 3)
     arguments = flags(corpus, tmp_path, 1, steps=4, evaluate_every=2)
-    assert pretrain_model.main([*arguments, "--max-seconds", "0"]) == session.STOPPED
+    assert pretrain_model.main([*arguments, "--max-seconds", "0"]) == loop.STOPPED
     assert pretrain_model.main(arguments) == 0
     assert found == [6]
-    monkeypatch.setattr(session.Session, "circumstances", lambda own: {"device": "another"})
+    monkeypatch.setattr(loop.Session, "circumstances", lambda own: {"device": "another"})
     assert pretrain_model.main(arguments) == 0
     assert found == [6, 6]
 

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 import yaml
 
+from bimix.config import checks as plan
 from bimix.errors import InputError
-from bimix.model import Shape
-from bimix.plan import config as plan
+from bimix.model.transformer import Shape
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())

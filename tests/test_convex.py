@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from bimix.convex import minimum
 from bimix.laws import predict
-from bimix.optimum import exponential_optimum, power_sum_optimum, transfer_optimum
+from bimix.optimum.convex import minimum
+from bimix.optimum.optimum import exponential_optimum, power_sum_optimum, transfer_optimum
 
 
 def transfer_document(seed, m, d=None, terms=1):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bimix.documents import (
+from bimix.data.documents import (
     EMPTY,
     Reader,
     Rejected,

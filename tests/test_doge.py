@@ -9,12 +9,12 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from bimix import doge
-from bimix.doge import Doge, Goal
-from bimix.model import Shape, Transformer
-from bimix.rowstore import Part, RowStore
-from bimix.session import Running
-from bimix.training import Batch
+from bimix.model.transformer import Shape, Transformer
+from bimix.reweighting import doge
+from bimix.reweighting.doge import Doge, Goal
+from bimix.training.loop import Running
+from bimix.training.rows import Part, RowStore
+from bimix.training.update import Batch
 
 SHAPE = Shape(layers=1, width=16, heads=2, vocabulary=30)
 DOMAINS = ["ants", "bees", "cats", "dogs"]

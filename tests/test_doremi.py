@@ -8,12 +8,12 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from bimix import doremi
-from bimix.doremi import Doremi
-from bimix.model import Shape, Transformer
-from bimix.reweighting import Trace, path_table
-from bimix.session import Running
-from bimix.training import Batch
+from bimix.model.transformer import Shape, Transformer
+from bimix.reweighting import doremi
+from bimix.reweighting.doremi import Doremi
+from bimix.reweighting.trace import Trace, path_table
+from bimix.training.loop import Running
+from bimix.training.update import Batch
 
 SHAPE = Shape(layers=1, width=16, heads=2, vocabulary=30)
 DOMAINS = ["ants", "bees", "cats", "dogs"]

@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 
-from bimix.entropy import ESTIMATORS, chao_shen, coverage, marginal_counts, miller_madow, plug_in, von_neumann
-from bimix.vectors import SecondMoment, as_line, unit_vectors
+from bimix.entropy.estimators import (
+    ESTIMATORS,
+    chao_shen,
+    coverage,
+    marginal_counts,
+    miller_madow,
+    plug_in,
+    von_neumann,
+)
+from bimix.entropy.vectors import SecondMoment, as_line, unit_vectors
 
 
 def test_uniform_counts_give_the_logarithm():

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from bimix.errors import InputError
-from bimix.model import Shape, Transformer
+from bimix.model.transformer import Shape, Transformer
 from export_model import main
 
 END = "<|endoftext|>"

@@ -17,9 +17,10 @@ import plot_predictions
 import plot_proportions
 import plot_steps
 import plot_weights
-from bimix import figures, laws
+from bimix import laws
 from bimix.errors import InputError
-from bimix.observations import observations
+from bimix.laws.observations import observations
+from bimix.results import figures
 
 STEPS = [100, 200, 400, 800]
 NAMES = ["se", "je", "ce", "vne", "baseline", "a mixture & more <of mine>"]

@@ -9,10 +9,10 @@ import torch
 from safetensors.numpy import save_file
 from transformers import AutoModelForCausalLM
 
-from bimix import generation
-from bimix.export import neox_config, neox_weights
-from bimix.generation import generate, plan_batches, stop_ids
-from bimix.model import Shape, Transformer
+from bimix.model import generation
+from bimix.model.export import neox_config, neox_weights
+from bimix.model.generation import generate, plan_batches, stop_ids
+from bimix.model.transformer import Shape, Transformer
 
 SHAPE = Shape(layers=3, width=64, heads=4, vocabulary=270)
 NEW = 20

@@ -23,7 +23,7 @@ import trace_optimum
 from bimix import laws
 from bimix.errors import InputError
 from bimix.laws.bimix import bracket
-from bimix.rivals import SIZES, complexity
+from bimix.scores.laws import SIZES, complexity
 
 DOMAINS = ["code & co", "law", "web"]
 STEPS = [500, 1000, 2000, 4000]

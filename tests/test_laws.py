@@ -9,7 +9,7 @@ from scipy.optimize import least_squares, minimize_scalar
 from bimix import laws
 from bimix.errors import InputError
 from bimix.laws.bimix import fit_curve, fit_domain, fit_fixed_step
-from bimix.observations import Observations
+from bimix.laws.observations import Observations
 
 
 def bivariate_truth(seed, m):

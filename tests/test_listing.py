@@ -11,8 +11,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from bimix.data.listing import list_files
 from bimix.errors import InputError
-from bimix.listing import list_files
 
 RECORDS = b'{"text": "some words here"}\n' * 40
 SIZES = {"data/a.jsonl": len(RECORDS), "data/b.jsonl": len(RECORDS), "data/c.txt": 7}
@@ -66,8 +66,8 @@ class Hub(http.server.BaseHTTPRequestHandler):
 
 def test_a_data_set_of_the_hub_is_listed_and_read():
     code = """
-from bimix.listing import list_files
-from bimix.sources import read_records
+from bimix.data.listing import list_files
+from bimix.data.sources import read_records
 for path, size in list_files("hf://datasets/o/d/data/*.jsonl"):
     print(path, size, sum(1 for _ in read_records(path, {".jsonl": "lines"}, "text", None, 1000)))
 """

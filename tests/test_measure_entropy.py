@@ -19,8 +19,8 @@ import plot_entropy_curves
 import tokenize_shard
 import trace_entropy
 import train_vectors
+from bimix.data.shards import Shard, write_shards
 from bimix.errors import InputError
-from bimix.shards import Shard, write_shards
 
 WORDS = 12
 FASTTEXT = {"vector_size": 10, "epochs": 2, "min_count": 1, "bucket": 100, "min_n": 2, "max_n": 3, "seed": 1}

@@ -5,8 +5,8 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
-from bimix import memory
 from bimix.errors import InputError
+from bimix.training import memory
 
 GIB = 2**30
 

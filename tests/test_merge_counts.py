@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import merge_counts
-from bimix.ngrams import NgramCounter
+from bimix.entropy.counts import NgramCounter
 
 
 @pytest.mark.parametrize("most", [1, 300, 10**6])

@@ -16,7 +16,7 @@ import mix_given
 import mix_published
 import mix_uniform
 from bimix.errors import InputError
-from bimix.mixtures import check_mixture, softmax
+from bimix.mixtures.mixture import check_mixture, softmax
 
 ROOT = Path(__file__).parents[1]
 PUBLISHED = ROOT / "resources/mixtures"

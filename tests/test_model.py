@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
-from bimix.export import neox_weights
-from bimix.model import Shape, Transformer
+from bimix.model.export import neox_weights
+from bimix.model.transformer import Shape, Transformer
 
 SHAPE = Shape(layers=3, width=64, heads=4, vocabulary=150)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bimix import checkpoints
+from bimix.runs import checkpoints
 
 ROOT = Path(__file__).parents[1]
 RUN = "results/mini/runs/slim/plain"

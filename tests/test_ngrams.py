@@ -7,9 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bimix import ngrams
-from bimix.ngrams import NgramCounter, add_up, count_sorted, merge_counts, pair_codes, split_codes
-from bimix.rows import Packer, id_type
+from bimix.data.packing import Packer, id_type
+from bimix.entropy.counts import NgramCounter, add_up, count_sorted, merge_counts, pair_codes, split_codes
 
 
 @pytest.mark.parametrize(("vocabulary", "dtype"), [(2, "<u2"), (65_536, "<u2"), (65_537, "<u4"), (250_000, "<u4")])
@@ -34,7 +33,7 @@ def test_packer_loses_nothing():
 @pytest.mark.parametrize(("vocabulary", "dtype"), [(7, "<u2"), (65_536, "<u2"), (100_000, "<u4")])
 @pytest.mark.parametrize("block", [1, 500, 2**19])
 def test_counts_equal_counting_one_by_one(monkeypatch, vocabulary, dtype, block):
-    monkeypatch.setattr(ngrams, "BLOCK", block)
+    monkeypatch.setattr("bimix.entropy.counts.BLOCK", block)
     generator = np.random.default_rng(2)
     pieces = [generator.integers(0, vocabulary, (int(generator.integers(0, 9)), 33)) for _ in range(30)]
     pieces[3][:] = vocabulary - 1

@@ -5,7 +5,7 @@ import pytest
 
 from bimix.errors import InputError
 from bimix.laws import predict, predict_defined
-from bimix.optimum import average, feasible_bounds, optimum, power_sum_optimum, run_bounds, weighed
+from bimix.optimum.optimum import average, feasible_bounds, optimum, power_sum_optimum, run_bounds, weighed
 
 
 def problem(seed, m):

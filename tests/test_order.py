@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bimix.order import assign_domains, next_rows, permute, rows_of_domain
+from bimix.training.order import assign_domains, next_rows, permute, rows_of_domain
 
 
 @pytest.mark.parametrize("domains", [2, 3, 7, 22])

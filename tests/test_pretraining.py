@@ -18,7 +18,8 @@ from slurm_cluster import wait_until
 from tiny_run import SHAPE
 
 import pretrain_model
-from bimix import checkpoints, session
+from bimix.runs import checkpoints
+from bimix.training import loop
 
 SCRIPT = Path(__file__).parents[1] / "workflow/scripts/pretrain_model.py"
 RECIPE = tiny_run.RECIPE | {"steps": 60}
@@ -225,7 +226,7 @@ def test_long_ways_between_evaluations_are_saved_by_time(
     corpus: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setattr(session, "SAVE_SECONDS", -1.0)
+    monkeypatch.setattr(loop, "SAVE_SECONDS", -1.0)
     pretrain_model.main(command(corpus, tmp_path, steps=60)[2:])
     lines = [json.loads(line) for line in (own_state(tmp_path) / "attempts.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines if line["event"] == "saved"] == list(range(1, 61))
@@ -311,7 +312,7 @@ def test_a_mixture_that_sums_to_one_but_for_rounding_is_read_as_the_exact_one(
     """Else the rows by which the sum misses one would all fall to one domain."""
     seen = []
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setattr(session, "batches", lambda store, proportions, *rest, **more: seen.append(proportions) or [])
+    monkeypatch.setattr(loop, "batches", lambda store, proportions, *rest, **more: seen.append(proportions) or [])
     for name, factor in (("exact", 1.0), ("rounded", 1 - 5e-7)):
         (tmp_path / name).mkdir()
         mixture = {"bees": 0.5 * factor, "cats": 0.3 * factor, "dogs": 0.2 * factor}

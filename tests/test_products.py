@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from bimix import products
+from bimix.model import linear
 
 
 @pytest.mark.parametrize("size", [(6, 5, 24), (1, 3, 24), (7, 24)])
 def test_a_layer_and_its_gradients_are_torchs(size: tuple[int, ...]) -> None:
     torch.manual_seed(0)
-    ours, theirs = products.Linear(24, 40), nn.Linear(24, 40)
+    ours, theirs = linear.Linear(24, 40), nn.Linear(24, 40)
     theirs.load_state_dict(ours.state_dict())
     left = torch.randn(size).transpose(0, -2).requires_grad_()
     right = left.detach().clone().requires_grad_()
@@ -25,8 +25,8 @@ def test_a_layer_and_its_gradients_are_torchs(size: tuple[int, ...]) -> None:
 
 def test_other_precisions_are_left_to_torch() -> None:
     states = torch.randn(3, 8)
-    assert products.by_onednn(states) == products.HAS_ONEDNN
-    assert not products.by_onednn(states.double())
+    assert linear.by_onednn(states) == linear.HAS_ONEDNN
+    assert not linear.by_onednn(states.double())
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert not products.by_onednn(states)
-        assert products.Linear(8, 4)(states).dtype == torch.bfloat16
+        assert not linear.by_onednn(states)
+        assert linear.Linear(8, 4)(states).dtype == torch.bfloat16

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import smart_open
 
-from bimix.answers import build_task
-from bimix.documents import Rejected
-from bimix.encoders import reference_encoder
+from bimix.data.documents import Rejected
+from bimix.data.encoders import reference_encoder
+from bimix.downstream.answers import build_task
+from bimix.downstream.prompts import TEMPLATES, build_prompt, draw_shot, judge, normalise, read_prediction
+from bimix.downstream.questions import Faults, Question, read_records, take_questions
 from bimix.errors import InputError
-from bimix.prompts import TEMPLATES, build_prompt, draw_shot, judge, normalise, read_prediction
-from bimix.questions import Faults, Question, read_records, take_questions
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
 

@@ -10,10 +10,10 @@ import smart_open
 import yaml
 
 import tokenize_shard
-from bimix.documents import Reader
+from bimix.data.documents import Reader
+from bimix.data.shards import Shard, write_shards
+from bimix.data.sources import read_records
 from bimix.plan.corpora import READING
-from bimix.shards import Shard, write_shards
-from bimix.sources import read_records
 
 ROOT = Path(__file__).parents[1]
 CONFIG = yaml.safe_load((ROOT / "config.yaml").read_text())

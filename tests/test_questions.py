@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 import smart_open
 
-from bimix.documents import Rejected
+from bimix.data.documents import Rejected
+from bimix.downstream.questions import Faults, parse_passage, parse_question, read_records, take_questions
 from bimix.errors import InputError
-from bimix.questions import Faults, parse_passage, parse_question, read_records, take_questions
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data" / "qa"
 real = pytest.mark.skipif(not DATA.is_dir(), reason="the sample question sets are not there")

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from tiny_run import READING
 
+from bimix.data.reading import Reading, reading_parser
 from bimix.errors import InputError
 from bimix.plan.corpora import READING as SETTINGS
 from bimix.plan.corpora import reading
-from bimix.reading import Reading, reading_parser
 
 
 def test_what_the_config_gives_is_what_the_scripts_read() -> None:

@@ -17,7 +17,7 @@ import pretrain_model
 import train_doge
 import train_doremi
 from bimix.errors import InputError
-from bimix.results import digest_file
+from bimix.runs.artefacts import digest_file
 
 SCRIPTS = Path(__file__).parents[1] / "workflow/scripts"
 SETTINGS = {

@@ -13,13 +13,13 @@ import fit_law
 import optimize_mixture
 import propose_runs
 import trace_learning
-from bimix import laws, uncertainty
+from bimix import laws
 from bimix.errors import InputError
 from bimix.laws import exponential
-from bimix.observations import Observations, observations
-from bimix.proposals import propose
+from bimix.laws.observations import Observations, observations
+from bimix.mixtures.proposals import propose
+from bimix.optimum.intervals import Bootstrap, _drawn_residuals, intervals, left_out, resampled
 from bimix.tables import read_table
-from bimix.uncertainty import Bootstrap, intervals, left_out, resampled
 
 DOMAINS = ["code", "law", "web"]
 
@@ -268,7 +268,7 @@ def test_residuals_are_inflated_for_the_two_numbers_that_were_fitted(tmp_path):
     document, observed = json.loads(out.read_text()), laws_observed(pair)
     fitted = laws.predict(document, observed.proportions, [8000])
     residuals = np.log(observed.losses / fitted)
-    samples = uncertainty._drawn_residuals(document, observed, 4000, np.random.default_rng(0))
+    samples = _drawn_residuals(document, observed, 4000, np.random.default_rng(0))
     drawn = np.mean([np.log(sample.losses / fitted) ** 2 for sample, _ in samples])
     assert drawn / np.mean(residuals**2) == pytest.approx(5 / 3, rel=0.05)
 

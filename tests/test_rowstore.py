@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from bimix.errors import InputError
-from bimix.rowstore import RowStore, set_aside
+from bimix.training.rows import RowStore, set_aside
 
 FILES, ROWS, LENGTH = 10, 40, 4
 

@@ -5,8 +5,8 @@ import json
 import polars as pl
 import pytest
 
-from bimix.documents import hash_text
-from bimix.samples import Smallest, merge_samples, sample_size
+from bimix.data.documents import hash_text
+from bimix.data.samples import Smallest, merge_samples, sample_size
 
 TEXTS = [f"text {number % 900}" for number in range(1000)]  # a hundred stand there twice
 

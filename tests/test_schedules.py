@@ -2,7 +2,7 @@
 
 import pytest
 
-from bimix.schedules import SCHEDULES
+from bimix.training.schedules import SCHEDULES
 
 
 def test_exponential_decays_by_its_factor() -> None:

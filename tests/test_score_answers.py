@@ -22,14 +22,14 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import export_model
 import score_answers
-from bimix import checkpoints
-from bimix.checkpoints import kept_weights
-from bimix.encoders import reference_encoder
+from bimix.data.encoders import reference_encoder
+from bimix.downstream.prompts import TEMPLATES
+from bimix.downstream.questions import Question
 from bimix.errors import InputError
-from bimix.model import Shape, Transformer
-from bimix.prompts import TEMPLATES
-from bimix.questions import Question
-from bimix.results import digest_file
+from bimix.model.transformer import Shape, Transformer
+from bimix.runs import checkpoints
+from bimix.runs.artefacts import digest_file
+from bimix.runs.checkpoints import kept_weights
 
 SCRIPT = Path(score_answers.__file__)
 END = "<|endoftext|>"

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bimix.observations import Observations
-from bimix.scores import generalization, r2_log, rank_correlation
+from bimix.laws.observations import Observations
+from bimix.scores.scores import generalization, r2_log, rank_correlation
 
 STEPS = np.array([1000, 2000, 4000, 8000])
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from bimix.data.shards import Shard, group_files, name_file, read_shards, write_shards
 from bimix.errors import InputError
-from bimix.shards import Shard, group_files, name_file, read_shards, write_shards
 
 FILES = [(f"f{number:04}", f"data/f{number:04}.jsonl", 1 + number * 7919 % 1000) for number in range(3000)]
 

@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 import smart_open
 
-from bimix import sources
-from bimix.documents import Reader
+from bimix.data import sources
+from bimix.data.documents import Reader
+from bimix.data.sources import read_records, write_field
 from bimix.errors import InputError
-from bimix.sources import read_records, write_field
 
 FORMATS = {".jsonl": "lines", ".parquet": "parquet", ".txt": "text"}
 DATA = Path(__file__).parents[1].parent / "shared" / "data"

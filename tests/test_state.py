@@ -17,10 +17,11 @@ from tiny_run import SHAPE
 import export_model
 import gather_losses
 import pretrain_model
-from bimix import checkpoints, provenance, results, runs
 from bimix.errors import InputError
-from bimix.results import digest_file
-from bimix.rowstore import check_shards
+from bimix.runs import artefacts, checkpoints, provenance
+from bimix.runs.artefacts import digest_file
+from bimix.training import reports
+from bimix.training.rows import check_shards
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = Path(pretrain_model.__file__)
@@ -120,9 +121,9 @@ def test_where_links_are_refused_outputs_are_copied(
     corpus: Path, tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
-        raise OSError(results.errno.EPERM, "Operation not permitted")
+        raise OSError(artefacts.errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(results.os, "link", refuse)
+    monkeypatch.setattr(artefacts.os, "link", refuse)
     assert pretrain_model.main(flags(corpus, tmp_path)) == 0
     assert not (tmp_path / "losses.parquet").samefile(own_state(tmp_path) / "losses.parquet")
     assert outputs(tmp_path)["losses.parquet"] == outputs(made)["losses.parquet"]
@@ -163,13 +164,13 @@ def test_a_key_is_that_of_the_numbers_not_of_how_they_are_written() -> None:
 def test_the_digest_of_a_domain_is_that_of_its_shards_in_any_order() -> None:
     columns = {"domain": ["a", "a", "b"], "path": ["1", "2", "3"], "rows": [2, 1, 1], "tokens": [8, 4, 4]}
     index = pl.DataFrame(columns | {"digest": ["x", "y", "z"]})
-    found = runs.tokens_of({"train": index})
+    found = reports.tokens_of({"train": index})
     # blake2b, 8 bytes, of "x\ny" and of "z": written down, since another version of any package must give the same
     assert found == {
         "train.a": "3 rows of 4 tokens, 65d232fadc6a9a69",
         "train.b": "1 rows of 4 tokens, 8441b0a728fd4130",
     }
-    assert runs.tokens_of({"train": index.reverse()}) == found
+    assert reports.tokens_of({"train": index.reverse()}) == found
 
 
 # damage
@@ -277,7 +278,7 @@ def test_shards_may_be_trusted_and_those_that_nobody_reads_are_not_looked_at(cor
 
 
 def test_all_bytes_of_large_shards_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bimix.rowstore.PIECE", 64)
+    monkeypatch.setattr("bimix.training.rows.PIECE", 64)
     ids = np.arange(1600, dtype=np.uint32) % 70_000
     path = tmp_path / "a.bin"
     ids.tofile(path)
@@ -297,7 +298,7 @@ hidden, seconds = sys.argv[1], float(sys.argv[2])
 until = time.monotonic() + seconds
 sys.argv = sys.argv[3:]
 sys.path.insert(0, os.path.dirname(sys.argv[0]))
-from bimix import checkpoints
+from bimix.runs import checkpoints
 checkpoints.PATIENCE = 60 if seconds < 100 else 1
 if os.environ["RANK"] == "1":
     glob, archive, load = pathlib.Path.glob, zipfile.ZipFile, torch.load

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 import summarize_results
-from bimix import summary
-from bimix.comparison import compare
-from bimix.rivals import LAWS_TABLE
-from bimix.uncertainty import INTERVALS
+from bimix.optimum.intervals import INTERVALS
+from bimix.results import summary
+from bimix.results.comparison import compare
+from bimix.scores.laws import LAWS_TABLE
 
 STEPS = (100, 200, 400)
 

@@ -7,44 +7,45 @@ import polars as pl
 import pytest
 
 import sample_mixtures
-from bimix import simulation, swarm
 from bimix.errors import InputError
 from bimix.laws import fit
-from bimix.observations import Observations
-from bimix.optimum import optimum
-from bimix.simulation import best_simulated, simulate
+from bimix.laws.observations import Observations
+from bimix.mixtures import draws
+from bimix.optimum import simulation
+from bimix.optimum.optimum import optimum
+from bimix.optimum.simulation import best_simulated, simulate
 
 SHARES = np.array([0.5, 0.3, 0.1, 0.08, 0.02])
 LOOSE = np.array([0.3, 0.25, 0.2, 0.15, 0.1])  # 15 times each is above 1: nothing is thrown away
 
 
 def test_draws_have_the_moments_of_their_dirichlets():
-    drawn = swarm.simulated(LOOSE, 150_000, 0)
-    centre = swarm.prior(LOOSE)
+    drawn = draws.simulated(LOOSE, 150_000, 0)
+    centre = draws.prior(LOOSE)
     assert np.allclose(centre, np.sqrt(LOOSE) / np.sqrt(LOOSE).sum())
     # E w = p; Var w = p (1 - p) / (strength + 1), averaged over the strengths: all draws have the same mean
-    spread = centre * (1 - centre) * np.mean(1 / (swarm.STRENGTHS + 1))
+    spread = centre * (1 - centre) * np.mean(1 / (draws.STRENGTHS + 1))
     assert np.allclose(drawn.mean(axis=0), centre, atol=4 * np.sqrt(spread.max() / len(drawn)))
     assert np.allclose(drawn.var(axis=0), spread, rtol=0.02)
 
 
 def test_mixtures_one_by_one_are_drawn_as_the_simulated_ones():
-    one_by_one = np.array([swarm.mixture(SHARES, 3, number) for number in range(1, 2001)])
+    one_by_one = np.array([draws.mixture(SHARES, 3, number) for number in range(1, 2001)])
     together = simulate(SHARES, np.zeros(5), np.ones(5))
     assert np.allclose(one_by_one.mean(axis=0), together.mean(axis=0), atol=0.025)
     assert np.allclose(one_by_one.std(axis=0), together.std(axis=0), atol=0.02)
     for drawn in (one_by_one, together):
         assert np.allclose(drawn.sum(axis=1), 1, atol=1e-12)
-        assert ((drawn == 0) | (drawn >= swarm.LEAST)).all() and (drawn == 0).mean() > 0.05
+        assert ((drawn == 0) | (drawn >= draws.LEAST)).all() and (drawn == 0).mean() > 0.05
         # 15 times 0.02 is 0.3, and cutting what is below 2e-4 raises the others by a thousandth at most
         assert 0.25 < drawn[:, 4].max() <= 0.3 * 1.001
 
 
 def test_a_mixture_depends_on_seed_and_number_alone():
-    first = [swarm.mixture(SHARES, 7, number) for number in (1, 2, 3)]
-    assert np.array_equal(swarm.mixture(SHARES, 7, 2), first[1])
-    assert np.allclose(swarm.mixture(1000 * SHARES, 7, 2), first[1]), "counts of tokens are as good as shares"
-    assert not np.allclose(swarm.mixture(SHARES, 8, 2), first[1])
+    first = [draws.mixture(SHARES, 7, number) for number in (1, 2, 3)]
+    assert np.array_equal(draws.mixture(SHARES, 7, 2), first[1])
+    assert np.allclose(draws.mixture(1000 * SHARES, 7, 2), first[1]), "counts of tokens are as good as shares"
+    assert not np.allclose(draws.mixture(SHARES, 8, 2), first[1])
     assert not np.allclose(first[0], first[1])
 
 
@@ -90,7 +91,7 @@ def test_the_best_simulated_mixtures_are_near_a_known_optimum():
 
 def swarm_of(runs):
     """A swarm of known losses of three domains: each falls with its own proportion, the third is hard."""
-    shares = np.array([swarm.mixture(np.array([0.5, 0.3, 0.2]), 1, number) for number in range(1, runs + 1)])
+    shares = np.array([draws.mixture(np.array([0.5, 0.3, 0.2]), 1, number) for number in range(1, runs + 1)])
     losses = np.array([2.0, 2.0, 3.0]) * (shares + 0.02) ** -0.2
     names = tuple("abc")
     return Observations(tuple(map(str, range(runs))), names, np.array([10]), names, shares, losses[:, None])

@@ -21,10 +21,10 @@ import hash_validation
 import index_tokens
 import tokenize_shard
 import train_tokenizer
-from bimix import encoders, ngrams
-from bimix.documents import cut_text, hash_text, is_within
+from bimix.data import encoders
+from bimix.data.documents import cut_text, hash_text, is_within
+from bimix.data.shards import Shard, write_shards
 from bimix.errors import InputError
-from bimix.shards import Shard, write_shards
 
 END = "<|endoftext|>"
 LABELS = {"Gutenberg (PG-19)": "Gutenberg_(PG-19)", "b.v2": "b.v2", "c": "c"}
@@ -316,7 +316,7 @@ def test_counts_that_were_put_aside_are_the_same(tmp_path, tokenizer, monkeypatc
     records = [{"text": text, "meta": {"set": "bc"[len(text) % 2].replace("b", "b.v2")}} for text in texts]
     file = write_records(tmp_path / "raw.jsonl", records)
     tokenize(tmp_path / "whole", [file], tokenizer)
-    monkeypatch.setattr(ngrams, "BLOCK", 64)
+    monkeypatch.setattr("bimix.entropy.counts.BLOCK", 64)
     monkeypatch.setattr(tokenize_shard, "MOST_PAIRS", 200)
     monkeypatch.setattr(tokenize_shard, "BATCH_CHARACTERS", 500)
     held, put_aside = [], tokenize_shard.Stream.put_aside

@@ -8,9 +8,9 @@ from tokenizers import Tokenizer
 
 import fetch_tokenizer
 import train_tokenizer
-from bimix.documents import hash_text, is_within
+from bimix.data.documents import hash_text, is_within
+from bimix.data.shards import Shard, write_shards
 from bimix.errors import InputError
-from bimix.shards import Shard, write_shards
 
 END = "<|endoftext|>"
 

@@ -17,8 +17,8 @@ from accelerate.state import AcceleratorState
 from tiny_run import RECIPE, SHAPE
 
 import train_swarm
-from bimix import checkpoints
-from bimix.model import Transformer
+from bimix.model.transformer import Transformer
+from bimix.runs import checkpoints
 
 SCRIPTS = Path(__file__).parents[1] / "workflow/scripts"
 MIXTURES = {"swarm_0001": (0.7, 0.3, 0.0), "swarm_0002": (0.1, 0.2, 0.7), "swarm_0003": (1 / 3, 1 / 3, 1 / 3)}

@@ -10,8 +10,8 @@ from scipy.optimize import least_squares
 from bimix import laws
 from bimix.errors import InputError
 from bimix.laws import mixing, transfer
-from bimix.observations import Observations, observations
-from bimix.scores import rank_correlation
+from bimix.laws.observations import Observations, observations
+from bimix.scores.scores import rank_correlation
 
 REGMIX = Path(__file__).parents[1].parent / "shared" / "data" / "regmix"
 STEPS = np.arange(10_000, 200_001, 10_000)

@@ -4,12 +4,12 @@ import json
 
 import polars as pl
 import pytest
-
 import take_mixture
+
 import take_observations
 from bimix.errors import InputError
-from bimix.observations import observations
-from bimix.wide import read_losses, read_mixtures, tidy_losses, tidy_mixtures
+from bimix.laws.observations import observations
+from bimix.laws.wide import read_losses, read_mixtures, tidy_losses, tidy_mixtures
 
 MIXTURES = pl.DataFrame(
     {

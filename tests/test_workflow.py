@@ -13,8 +13,8 @@ import yaml
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
+from bimix.data.shards import Shard, read_shards
 from bimix.plan.sources import source_of
-from bimix.shards import Shard, read_shards
 
 ROOT = Path(__file__).parents[1]
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "1"]

@@ -15,9 +15,9 @@ from scipy.stats import t
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bimix import laws
-from bimix.observations import Observations
-from bimix.optimum import average
-from bimix.uncertainty import Bootstrap, intervals, left_out, resampled
+from bimix.laws.observations import Observations
+from bimix.optimum.intervals import Bootstrap, intervals, left_out, resampled
+from bimix.optimum.optimum import average
 
 # Training domains of Ye et al.'s SlimPajama runs (order inferred from correlations), and the validation set of each that has one.
 SLIMPAJAMA = ("CommonCrawl", "C4", "GitHub", "ArXiv", "Books", "StackExchange", "Wikipedia")

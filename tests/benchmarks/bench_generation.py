@@ -25,9 +25,9 @@ import yaml
 from safetensors.numpy import save_file
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from bimix.export import neox_config, neox_weights
-from bimix.generation import generate, plan_batches
-from bimix.model import Shape, Transformer
+from bimix.model.export import neox_config, neox_weights
+from bimix.model.generation import generate, plan_batches
+from bimix.model.transformer import Shape, Transformer
 
 ROOT = Path(__file__).parents[2]
 

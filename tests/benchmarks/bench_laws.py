@@ -18,11 +18,11 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bimix import laws
-from bimix.observations import Observations, observations
-from bimix.optimum import optimum, power_sum_optimum
-from bimix.rivals import LEARNING
-from bimix.scores import rank_correlation, relative_error
-from bimix.uncertainty import resampled
+from bimix.laws.observations import Observations, observations
+from bimix.optimum.intervals import resampled
+from bimix.optimum.optimum import optimum, power_sum_optimum
+from bimix.scores.laws import LEARNING
+from bimix.scores.scores import rank_correlation, relative_error
 
 
 def best_of(function, repeats):

@@ -28,11 +28,11 @@ import yaml
 from accelerate import Accelerator
 from bench_training import make_store, synchronize
 
-from bimix.doge import Doge, Goal, held_mix, reserve, target_rows
-from bimix.doremi import Doremi
-from bimix.model import Shape, Transformer
-from bimix.session import Method, Plain, Running, Session
-from bimix.training import Recipe, batches, build_optimizer, compile_whole
+from bimix.model.transformer import Shape, Transformer
+from bimix.reweighting.doge import Doge, Goal, held_mix, reserve, target_rows
+from bimix.reweighting.doremi import Doremi
+from bimix.training.loop import Method, Plain, Running, Session
+from bimix.training.update import Recipe, batches, build_optimizer, compile_whole
 
 ROOT = Path(__file__).parents[2]
 

@@ -26,8 +26,8 @@ from torch.func import functional_call, stack_module_state, vmap
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow/scripts"))
 
-from bimix import products
-from bimix.model import Shape, Transformer
+from bimix.model import linear
+from bimix.model.transformer import Shape, Transformer
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
@@ -146,14 +146,14 @@ def stacked(shape: Shape, rows: int, length: int = 128, count: int = 16, rounds:
         together.zero_grad(set_to_none=True)
 
     spent: dict = {one_by_one: [], at_once: []}
-    fast = products.HAS_ONEDNN
+    fast = linear.HAS_ONEDNN
     for _ in range(rounds + 1):
         for way in spent:
-            products.HAS_ONEDNN = fast and way is one_by_one  # no rule of vmap for oneDNN's operator
+            linear.HAS_ONEDNN = fast and way is one_by_one  # no rule of vmap for oneDNN's operator
             begun = time.process_time()
             way()
             spent[way].append((time.process_time() - begun) / count * 1000)
-    products.HAS_ONEDNN = fast
+    linear.HAS_ONEDNN = fast
     slow, quick = (min(times[1:]) for times in spent.values())
     print(
         f"  an update (CPU) of one of {count} models: {slow:.1f} ms one by one, {quick:.1f} ms stacked under torch.func"

@@ -26,8 +26,8 @@ import polars as pl
 import smart_open
 from tokenizers import Tokenizer
 
-from bimix.ngrams import NgramCounter
-from bimix.shards import Shard, write_shards
+from bimix.data.shards import Shard, write_shards
+from bimix.entropy.counts import NgramCounter
 
 READING = {
     "formats": {".jsonl": "lines"},

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from bimix.data.shards import Shard
 from bimix.errors import InputError
 from bimix.plan import corpora
-from bimix.shards import Shard
 
 CONFIG = {
     "datasets": {

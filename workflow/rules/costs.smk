@@ -15,7 +15,7 @@ rule plan_runs:
             otherwise="results/{dataset}/tokenizer.json",
         ),
         script="workflow/scripts/plan_runs.py",
-        module="workflow/scripts/bimix/budget.py",
+        module="workflow/scripts/bimix/costs/budget.py",
     output:
         plan="results/{dataset}/plan.csv",
     log:
@@ -56,7 +56,7 @@ rule price_methods:
             mixture=setting("methods/0"),
         ),
         searches=planned(costs.report_files),
-        module="workflow/scripts/bimix/prices.py",
+        module="workflow/scripts/bimix/costs/prices.py",
         script="workflow/scripts/price_methods.py",
     output:
         table=shown(
@@ -87,7 +87,7 @@ rule plot_methods:
     """What each method's mixture is worth against what it cost to find."""
     input:
         methods="results/{dataset}/tables/methods.csv",
-        module="workflow/scripts/bimix/figures.py",
+        module="workflow/scripts/bimix/results/figures.py",
         script="workflow/scripts/plot_methods.py",
     output:
         figure=shown(

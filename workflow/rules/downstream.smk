@@ -104,7 +104,7 @@ rule compare_answers:
             run=planned(runs.answering_runs),
         ),
         losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("downstream/model")),
-        modules=["workflow/scripts/bimix/accuracy.py", "workflow/scripts/bimix/comparison.py"],
+        modules=["workflow/scripts/bimix/downstream/accuracy.py", "workflow/scripts/bimix/results/comparison.py"],
         script="workflow/scripts/compare_answers.py",
     output:
         table=shown(
@@ -146,7 +146,7 @@ rule plot_answers:
     """Accuracy against training steps: the average beside the log-perplexity (paper Fig. 4), and each task (Figs. 7, 8)."""
     input:
         table="results/{dataset}/tables/downstream.csv",
-        module="workflow/scripts/bimix/figures.py",
+        module="workflow/scripts/bimix/results/figures.py",
         script="workflow/scripts/plot_answers.py",
     output:
         average=shown("results/{dataset}/figures/downstream.svg", "downstream", "5 Downstream", "Average accuracy"),

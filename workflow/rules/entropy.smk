@@ -168,7 +168,7 @@ rule plot_entropy:
     """Entropy measures of the domains."""
     input:
         entropy="results/{dataset}/entropy.csv",
-        module="workflow/scripts/bimix/figures.py",
+        module="workflow/scripts/bimix/results/figures.py",
         script="workflow/scripts/plot_entropy.py",
     output:
         figure=shown("results/{dataset}/figures/entropy.svg", "entropy", "2 Mixtures", "Entropy of the domains"),
@@ -189,7 +189,7 @@ rule plot_entropy_curves:
     """Entropies of the domains against the tokens they are estimated from."""
     input:
         curves="results/{dataset}/entropy_curves.csv",
-        module="workflow/scripts/bimix/figures.py",
+        module="workflow/scripts/bimix/results/figures.py",
         script="workflow/scripts/plot_entropy_curves.py",
     output:
         figure=shown(

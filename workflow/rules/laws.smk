@@ -62,7 +62,7 @@ rule plot_steps:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        module="workflow/scripts/bimix/figures.py",
+        module="workflow/scripts/bimix/results/figures.py",
         script="workflow/scripts/plot_steps.py",
     output:
         figure=shown(
@@ -95,7 +95,7 @@ rule plot_proportions:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        module="workflow/scripts/bimix/figures.py",
+        module="workflow/scripts/bimix/results/figures.py",
         script="workflow/scripts/plot_proportions.py",
     output:
         figure=shown(

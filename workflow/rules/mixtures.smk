@@ -158,7 +158,7 @@ rule plot_mixtures:
         compared="results/{dataset}/mixtures/groups/compare.parquet",
         fitted=fitted("results/{{dataset}}/mixtures/groups/{group}.parquet"),
         held_out=collect("results/{{dataset}}/mixtures/groups/{group}.parquet", group=setting("held_out")),
-        module="workflow/scripts/bimix/figures.py",
+        module="workflow/scripts/bimix/results/figures.py",
         script="workflow/scripts/plot_mixtures.py",
     output:
         figure=shown("results/{dataset}/figures/mixtures.svg", "mixtures", "2 Mixtures", "Proportions of the domains"),

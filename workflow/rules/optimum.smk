@@ -53,7 +53,7 @@ rule estimate_intervals:
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         tokens=planned(sources.epoch_tokens),
         script="workflow/scripts/estimate_intervals.py",
-        uncertainty="workflow/scripts/bimix/uncertainty.py",
+        uncertainty="workflow/scripts/bimix/optimum/intervals.py",
     output:
         intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
     log:
@@ -105,7 +105,7 @@ rule trace_optimum:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         tokens=planned(sources.epoch_tokens),
         script="workflow/scripts/trace_optimum.py",
-        optimum="workflow/scripts/bimix/optimum.py",
+        optimum="workflow/scripts/bimix/optimum/optimum.py",
     output:
         path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
     log:
@@ -141,7 +141,7 @@ rule plot_optimum:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
-        module="workflow/scripts/bimix/figures.py",
+        module="workflow/scripts/bimix/results/figures.py",
         script="workflow/scripts/plot_optimum.py",
     output:
         figure=shown(
@@ -174,7 +174,7 @@ rule plot_optimum_by_step:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
-        module="workflow/scripts/bimix/figures.py",
+        module="workflow/scripts/bimix/results/figures.py",
         script="workflow/scripts/plot_optimum_by_step.py",
     output:
         figure=shown(

@@ -7,7 +7,7 @@ rule summarize_results:
     """The result on one page of text; what it reads and lists is everything that a dataset's run makes."""
     input:
         unpack(planned(targets)),
-        module="workflow/scripts/bimix/summary.py",
+        module="workflow/scripts/bimix/results/summary.py",
         script="workflow/scripts/summarize_results.py",
     output:
         text="results/{dataset}/summary.txt",

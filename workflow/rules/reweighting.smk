@@ -175,7 +175,7 @@ rule plot_weights:
     input:
         paths=planned(sources.reweighting_paths),
         reference=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("reweighting/reference")),
-        module="workflow/scripts/bimix/figures.py",
+        module="workflow/scripts/bimix/results/figures.py",
         script="workflow/scripts/plot_weights.py",
     output:
         figure=shown(

@@ -15,7 +15,7 @@ rule score_law:
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         script="workflow/scripts/score_law.py",
-        scores="workflow/scripts/bimix/scores.py",
+        scores="workflow/scripts/bimix/scores/scores.py",
     output:
         extrapolation="results/{dataset}/laws/{model}/{law}/{group}/extrapolation.csv",
         generalization="results/{dataset}/laws/{model}/{law}/{group}/generalization.csv",
@@ -76,7 +76,7 @@ rule plot_predictions:
         intervals=planned(runs.interval_tables),
         predictions="results/{dataset}/laws/{model}/{law}/{group}/predictions.parquet",
         losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
-        module="workflow/scripts/bimix/figures.py",
+        module="workflow/scripts/bimix/results/figures.py",
         script="workflow/scripts/plot_predictions.py",
     output:
         figure=shown(
@@ -109,7 +109,7 @@ rule compare_laws:
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         script="workflow/scripts/compare_laws.py",
-        rivals="workflow/scripts/bimix/rivals.py",
+        rivals="workflow/scripts/bimix/scores/laws.py",
     output:
         comparison="results/{dataset}/laws/{model}/comparison/{group}.csv",
     log:
@@ -140,7 +140,7 @@ rule tabulate_laws:
         losses=fitted("results/{{dataset}}/losses/{model}/{group}.parquet"),
         mixtures=fitted("results/{{dataset}}/mixtures/groups/{group}.parquet"),
         script="workflow/scripts/tabulate_laws.py",
-        rivals="workflow/scripts/bimix/rivals.py",
+        rivals="workflow/scripts/bimix/scores/laws.py",
     output:
         laws=shown("results/{dataset}/tables/laws.csv", "laws_table", "3 Law", "The laws side by side (csv)"),
         complexity=shown(
@@ -166,7 +166,7 @@ rule plot_laws:
     """The laws on the same rows: errors, rank correlation, numbers fitted."""
     input:
         comparison="results/{dataset}/laws/{model}/comparison/{group}.csv",
-        module="workflow/scripts/bimix/figures.py",
+        module="workflow/scripts/bimix/results/figures.py",
         script="workflow/scripts/plot_laws.py",
     output:
         figure=shown(
@@ -194,7 +194,7 @@ rule trace_learning:
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         script="workflow/scripts/trace_learning.py",
-        rivals="workflow/scripts/bimix/rivals.py",
+        rivals="workflow/scripts/bimix/scores/laws.py",
     output:
         learning="results/{dataset}/laws/{model}/learning/{group}.csv",
     log:
@@ -226,7 +226,7 @@ rule plot_learning:
     """Error and rank correlation against the number of mixtures fitted."""
     input:
         learning="results/{dataset}/laws/{model}/learning/{group}.csv",
-        module="workflow/scripts/bimix/figures.py",
+        module="workflow/scripts/bimix/results/figures.py",
         script="workflow/scripts/plot_learning.py",
     output:
         figure=shown(

@@ -96,7 +96,7 @@ rule export_model:
         weights="results/{dataset}/runs/{model}/{mixture}/model.safetensors",
         tokenizer="results/{dataset}/tokenizer.json",
         script="workflow/scripts/export_model.py",
-        module="workflow/scripts/bimix/export.py",
+        module="workflow/scripts/bimix/model/export.py",
     output:
         folder=directory("results/{dataset}/runs/{model}/{mixture}/export"),
     log:
@@ -122,7 +122,7 @@ rule compare_mixtures:
     """How the large runs end, and the steps that each needs to get where the reference ends."""
     input:
         losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("compare/model")),
-        module="workflow/scripts/bimix/comparison.py",
+        module="workflow/scripts/bimix/results/comparison.py",
         script="workflow/scripts/compare_mixtures.py",
     output:
         table=shown(
@@ -153,7 +153,7 @@ rule plot_perplexity:
             then=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
             otherwise=[],
         ),
-        modules=["workflow/scripts/bimix/figures.py", "workflow/scripts/bimix/comparison.py"],
+        modules=["workflow/scripts/bimix/results/figures.py", "workflow/scripts/bimix/results/comparison.py"],
         script="workflow/scripts/plot_perplexity.py",
     output:
         figure=shown(

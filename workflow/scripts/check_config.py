@@ -7,8 +7,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from bimix.config import checks as plan
 from bimix.errors import run
-from bimix.plan import config as plan
 
 CODE = Path(__file__).parents[2]
 

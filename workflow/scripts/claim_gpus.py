@@ -11,8 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from bimix.devices import allowed_devices, busy_devices, claim
 from bimix.errors import InputError, run
+from bimix.runs.devices import allowed_devices, busy_devices, claim
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from bimix.documents import cut_text, hash_text
+from bimix.data.documents import cut_text, hash_text
+from bimix.data.harvest import KINDS, description
 from bimix.errors import InputError, run
-from bimix.harvest import KINDS, description
 from bimix.outputs import replacing
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import run
-from bimix.mixtures import softmax
+from bimix.mixtures.mixture import softmax
 from bimix.outputs import write_table
 from bimix.tables import read_table
 

@@ -8,9 +8,9 @@ import sys
 
 from bimix.errors import run
 from bimix.laws import LAWS
-from bimix.observations import joined, observations
+from bimix.laws.observations import joined, observations
 from bimix.outputs import write_table
-from bimix.rivals import compare
+from bimix.scores.laws import compare
 from bimix.tables import read_table
 
 

@@ -7,9 +7,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from bimix.comparison import compare
 from bimix.errors import run
 from bimix.outputs import write_table
+from bimix.results.comparison import compare
 from bimix.tables import read_table
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from bimix.documents import hash_text, is_within
+from bimix.data.documents import hash_text, is_within
+from bimix.data.reading import reading_parser
+from bimix.data.shards import Shard, read_shards
+from bimix.data.sources import write_field
 from bimix.errors import InputError, run
 from bimix.outputs import replacing_folder
-from bimix.reading import reading_parser
-from bimix.shards import Shard, read_shards
-from bimix.sources import write_field
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -14,10 +14,10 @@ import fasttext
 import numpy as np
 import polars as pl
 
+from bimix.data.samples import merge_samples, sample_size
+from bimix.entropy.vectors import SecondMoment, as_line
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
-from bimix.samples import merge_samples, sample_size
-from bimix.vectors import SecondMoment, as_line
 
 BATCH = 1024  # document vectors multiplied at once
 

@@ -11,13 +11,13 @@ import sys
 
 import polars as pl
 
-from bimix.bounds import add_bounds, add_run_tokens
 from bimix.errors import InputError, run
-from bimix.observations import observations, proportions_of
-from bimix.optimum import run_bounds
+from bimix.laws.observations import observations, proportions_of
+from bimix.optimum.flags import add_bounds, add_run_tokens
+from bimix.optimum.intervals import BOOTSTRAPS, RESAMPLES, Bootstrap, intervals, left_out, resampled
+from bimix.optimum.optimum import run_bounds
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_numbers, read_table, read_tokens
-from bimix.uncertainty import BOOTSTRAPS, RESAMPLES, Bootstrap, intervals, left_out, resampled
 
 
 def main(argv=None):

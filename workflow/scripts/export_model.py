@@ -11,11 +11,11 @@ from pathlib import Path
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer
 
-from bimix.checkpoints import read_weights
 from bimix.errors import InputError, run
-from bimix.export import neox_config, neox_weights, tokenizer_config
+from bimix.model.export import neox_config, neox_weights, tokenizer_config
 from bimix.outputs import replacing_folder, write_json
-from bimix.results import check
+from bimix.runs.artefacts import check
+from bimix.runs.checkpoints import read_weights
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -8,7 +8,7 @@ import sys
 
 from bimix.errors import run
 from bimix.laws import LAWS, fit
-from bimix.observations import observations
+from bimix.laws.observations import observations
 from bimix.outputs import write_json
 from bimix.tables import read_table
 

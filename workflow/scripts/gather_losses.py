@@ -11,7 +11,7 @@ import polars as pl
 
 from bimix.errors import run
 from bimix.outputs import write_table
-from bimix.results import check
+from bimix.runs.artefacts import check
 
 
 def main(argv: list[str] | None = None) -> None:

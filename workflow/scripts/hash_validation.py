@@ -6,11 +6,11 @@ manifest of the shards, their raw files -> 16 bytes of each document, sorted, on
 import sys
 from pathlib import Path
 
-from bimix.documents import hash_text
+from bimix.data.documents import hash_text
+from bimix.data.reading import reading_parser
+from bimix.data.shards import read_shards
 from bimix.errors import run
 from bimix.outputs import replacing
-from bimix.reading import reading_parser
-from bimix.shards import read_shards
 
 
 def main(argv: list[str] | None = None) -> None:

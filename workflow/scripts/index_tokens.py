@@ -10,9 +10,9 @@ from pathlib import Path
 
 import polars as pl
 
+from bimix.data.shards import read_shards
 from bimix.errors import InputError, run
 from bimix.outputs import write_table
-from bimix.shards import read_shards
 
 SCHEMA = {
     "domain": pl.String,

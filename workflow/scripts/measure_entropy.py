@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.entropy import ESTIMATORS, marginal_counts, measure_counts, von_neumann
+from bimix.entropy.estimators import ESTIMATORS, marginal_counts, measure_counts, von_neumann
 from bimix.errors import run
 from bimix.outputs import write_table
 

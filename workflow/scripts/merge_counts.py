@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from bimix.entropy.counts import add_up, decode_keys, encode_keys, merge_counts, push
 from bimix.errors import InputError, run
-from bimix.ngrams import add_up, decode_keys, encode_keys, merge_counts, push
 from bimix.outputs import write_pieces
 
 MOST_SUMS = 2**23  # distinct keys in memory, some 100 bytes each

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import run
-from bimix.mixtures import as_mixture
+from bimix.mixtures.mixture import as_mixture
 from bimix.outputs import write_json
 
 

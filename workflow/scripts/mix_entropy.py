@@ -9,9 +9,9 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix.entropy import ESTIMATORS
+from bimix.entropy.estimators import ESTIMATORS
 from bimix.errors import InputError, run
-from bimix.mixtures import as_mixture, softmax
+from bimix.mixtures.mixture import as_mixture, softmax
 from bimix.outputs import write_json
 
 

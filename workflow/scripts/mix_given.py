@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.mixtures import as_mixture, check_mixture
+from bimix.mixtures.mixture import as_mixture, check_mixture
 from bimix.outputs import write_json
 
 

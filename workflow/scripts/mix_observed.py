@@ -10,10 +10,10 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.mixtures import as_mixture
-from bimix.observations import proportions_of
+from bimix.laws.observations import proportions_of
+from bimix.laws.wide import read_mixtures
+from bimix.mixtures.mixture import as_mixture
 from bimix.outputs import write_json
-from bimix.wide import read_mixtures
 
 
 def main(argv: list[str] | None = None) -> None:

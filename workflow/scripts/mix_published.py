@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.mixtures import as_mixture, check_mixture
+from bimix.mixtures.mixture import as_mixture, check_mixture
 from bimix.outputs import write_json
 
 ROUNDING = 1e-3  # printed columns sum to 1 to within 2.1e-5 (paper's Table 5, DoReMi); more would be a typing error

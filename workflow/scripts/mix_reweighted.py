@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.mixtures import check_mixture
+from bimix.mixtures.mixture import check_mixture
 from bimix.outputs import write_json
-from bimix.results import check
+from bimix.runs.artefacts import check
 from bimix.tables import read_json
 
 

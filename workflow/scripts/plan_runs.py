@@ -11,11 +11,11 @@ from pathlib import Path
 import polars as pl
 from tokenizers import Tokenizer
 
-from bimix.budget import Device, cost, with_totals
+from bimix.costs.budget import Device, cost, with_totals
 from bimix.errors import run
-from bimix.model import Shape
+from bimix.model.transformer import Shape
 from bimix.outputs import write_table
-from bimix.training import Recipe
+from bimix.training.update import Recipe
 
 
 def brief(number: float) -> str:

@@ -11,10 +11,10 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bimix import figures
-from bimix.accuracy import AVERAGE
+from bimix.downstream.accuracy import AVERAGE
 from bimix.errors import run
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_table
 
 SHOWN = "normalised"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix import figures
 from bimix.errors import run
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_table
 
 

@@ -12,10 +12,10 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from bimix import figures
 from bimix.errors import run
 from bimix.outputs import replacing
-from bimix.rivals import COMPARISON
+from bimix.results import figures
+from bimix.scores.laws import COMPARISON
 from bimix.tables import read_table
 
 PANELS = {

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix import figures
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
-from bimix.rivals import LEARNING
+from bimix.results import figures
+from bimix.scores.laws import LEARNING
 from bimix.tables import read_table
 
 PANELS = {"mre": ("error, mean over domains", "percent of the loss"), "spearman": ("order of the mixtures", "Spearman")}

@@ -7,9 +7,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from bimix import figures
 from bimix.errors import run
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_table
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import polars as pl
 from matplotlib.figure import Figure
 
-from bimix import figures
 from bimix.errors import InputError, run
+from bimix.optimum.intervals import INTERVALS
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_json, read_numbers, read_table
-from bimix.uncertainty import INTERVALS
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix import figures
 from bimix.errors import InputError, run
 from bimix.laws import predict_defined
-from bimix.optimum import average, target_weights, weighed
+from bimix.optimum.optimum import average, target_weights, weighed
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_json, read_numbers, read_table
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix import figures
-from bimix.comparison import average_losses
 from bimix.errors import run
-from bimix.observations import mean_over_seeds
+from bimix.laws.observations import mean_over_seeds
 from bimix.outputs import replacing
+from bimix.results import figures
+from bimix.results.comparison import average_losses
 from bimix.tables import read_table
 
 

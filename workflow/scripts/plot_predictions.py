@@ -9,11 +9,11 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix import figures
 from bimix.errors import InputError, run
-from bimix.observations import mean_over_seeds
+from bimix.laws.observations import mean_over_seeds
 from bimix.outputs import replacing
-from bimix.scores import relative_error
+from bimix.results import figures
+from bimix.scores.scores import relative_error
 from bimix.tables import read_json, read_table
 
 AVERAGE = "average over domains"

@@ -15,11 +15,11 @@ import polars as pl
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
-from bimix import figures
 from bimix.errors import InputError, run
 from bimix.laws import LAWS, predict_defined
-from bimix.observations import mean_over_seeds, observations
+from bimix.laws.observations import mean_over_seeds, observations
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_json, read_table
 
 POINTS = 60  # of a smooth curve

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix import figures
 from bimix.errors import run
 from bimix.laws import LAWS, predict_defined
-from bimix.observations import mean_over_seeds, observations, proportions_of
+from bimix.laws.observations import mean_over_seeds, observations, proportions_of
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_json, read_table
 
 POINTS = 80  # of a smooth curve

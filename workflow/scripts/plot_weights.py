@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 from matplotlib.colors import to_hex, to_rgb
 
-from bimix import figures
 from bimix.errors import run
 from bimix.outputs import replacing
-from bimix.results import check
+from bimix.results import figures
+from bimix.runs.artefacts import check
 from bimix.tables import read_numbers, read_table
 
 

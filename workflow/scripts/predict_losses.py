@@ -13,7 +13,7 @@ import polars as pl
 
 from bimix.errors import run
 from bimix.laws import predict_defined, undefined
-from bimix.observations import proportions_of
+from bimix.laws.observations import proportions_of
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_table
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from bimix.checkpoints import kept_weights, note
 from bimix.errors import run
-from bimix.launch import open_session, training_parser
-from bimix.mixtures import check_mixture
-from bimix.model import Transformer
+from bimix.mixtures.mixture import check_mixture
+from bimix.model.transformer import Transformer
 from bimix.outputs import write_table
-from bimix.results import deliver, digest_file
-from bimix.runs import describe, fingerprint, finish, loss_table, write_weights
-from bimix.session import STOPPED, holding, put_back, train
+from bimix.runs.artefacts import deliver, digest_file
+from bimix.runs.checkpoints import kept_weights, note
+from bimix.training.launch import open_session, training_parser
+from bimix.training.loop import STOPPED, holding, put_back, train
+from bimix.training.reports import describe, fingerprint, finish, loss_table, write_weights
 
 
 def main(argv: list[str] | None = None) -> int:

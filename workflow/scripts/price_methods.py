@@ -10,10 +10,10 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix.comparison import compare
+from bimix.costs.prices import price, read_cost
 from bimix.errors import run
 from bimix.outputs import write_table
-from bimix.prices import price, read_cost
+from bimix.results.comparison import compare
 from bimix.tables import read_json, read_table
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.observations import proportions_of
-from bimix.optimum import feasible_bounds
+from bimix.laws.observations import proportions_of
+from bimix.mixtures.proposals import propose
+from bimix.optimum.optimum import feasible_bounds
 from bimix.outputs import write_table
-from bimix.proposals import propose
 from bimix.tables import read_numbers, read_table
 
 

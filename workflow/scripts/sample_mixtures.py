@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix import swarm
 from bimix.errors import run
+from bimix.mixtures import draws
 from bimix.outputs import write_table
 from bimix.tables import read_numbers
 
@@ -27,8 +27,8 @@ def main(argv: list[str] | None = None) -> None:
     shares = read_numbers(options.baseline)
     domains = sorted(shares)
     tokens = np.array([shares[domain] for domain in domains])
-    drawn = np.array([swarm.mixture(tokens, options.seed, number) for number in range(1, len(options.names) + 1)])
-    swarm.check_drawn(options.names, domains, drawn)
+    drawn = np.array([draws.mixture(tokens, options.seed, number) for number in range(1, len(options.names) + 1)])
+    draws.check_drawn(options.names, domains, drawn)
     columns = {
         "mixture": np.repeat(options.names, len(domains)),
         "domain": domains * len(options.names),

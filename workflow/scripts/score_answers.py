@@ -22,22 +22,23 @@ from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from tokenizers import Tokenizer
 
-from bimix import answers, generation, model, prompts, questions
-from bimix.answers import Task, answer_table, build_task, part_name
-from bimix.checkpoints import kept_weights, lock, read_weights
-from bimix.documents import BROKEN_STREAM
-from bimix.encoders import Encode, reference_encoder
+from bimix.data.documents import BROKEN_STREAM
+from bimix.data.encoders import Encode, reference_encoder
+from bimix.data.sources import COMPRESSED, open_stream
+from bimix.downstream import answers, prompts, questions
+from bimix.downstream.answers import Task, answer_table, build_task, part_name
+from bimix.downstream.questions import Faults, Question, read_records, take_questions
 from bimix.errors import InputError, run
-from bimix.generation import generate, plan_batches, stop_ids
-from bimix.launch import check_launch, forget_settings, obey
-from bimix.model import Transformer
+from bimix.model import generation, transformer
+from bimix.model.generation import generate, plan_batches, stop_ids
+from bimix.model.transformer import Transformer
 from bimix.outputs import write_json, write_table
-from bimix.questions import Faults, Question, read_records, take_questions
-from bimix.results import check_digest
-from bimix.sources import COMPRESSED, open_stream
+from bimix.runs.artefacts import check_digest
+from bimix.runs.checkpoints import kept_weights, lock, read_weights
 from bimix.tables import read_json
+from bimix.training.launch import check_launch, forget_settings, obey
 
-DECIDING = (answers, generation, model, prompts, questions)  # their text decides what is written, too
+DECIDING = (answers, generation, transformer, prompts, questions)  # their text decides what is written, too
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -13,9 +13,9 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws import LAWS
-from bimix.observations import observations, proportions_of
+from bimix.laws.observations import observations, proportions_of
 from bimix.outputs import write_table
-from bimix.scores import extrapolation, generalization
+from bimix.scores.scores import extrapolation, generalization
 from bimix.tables import read_json, read_table
 
 

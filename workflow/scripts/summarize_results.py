@@ -10,13 +10,13 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix import summary
 from bimix.errors import run
-from bimix.optimum import weighed
+from bimix.optimum.intervals import INTERVALS
+from bimix.optimum.optimum import weighed
 from bimix.outputs import replacing
-from bimix.rivals import LAWS_TABLE
+from bimix.results import summary
+from bimix.scores.laws import LAWS_TABLE
 from bimix.tables import read_json, read_numbers, read_table
-from bimix.uncertainty import INTERVALS
 
 
 def main(argv: list[str] | None = None) -> None:

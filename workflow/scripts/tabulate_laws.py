@@ -7,9 +7,9 @@ import argparse
 import sys
 
 from bimix.errors import run
-from bimix.observations import observations
+from bimix.laws.observations import observations
 from bimix.outputs import write_table
-from bimix.rivals import complexity, laws_table
+from bimix.scores.laws import complexity, laws_table
 from bimix.tables import read_table
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from bimix.errors import run
 from bimix.outputs import write_table
-from bimix.scores import EXTRAPOLATION, GENERALIZATION, extrapolation_table, generalization_table
+from bimix.scores.scores import EXTRAPOLATION, GENERALIZATION, extrapolation_table, generalization_table
 
 
 def main(argv=None):

@@ -10,9 +10,9 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.observations import observations
+from bimix.laws.observations import observations
+from bimix.laws.wide import ROW, read_losses, read_mixtures
 from bimix.outputs import write_table
-from bimix.wide import ROW, read_losses, read_mixtures
 
 
 def main(argv: list[str] | None = None) -> None:

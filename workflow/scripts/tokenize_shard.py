@@ -20,15 +20,15 @@ import polars as pl
 from tokenizers import Tokenizer
 
 from bimix.addresses import masked
-from bimix.documents import Reader, hash_text, is_within, split_hashes
-from bimix.encoders import BACKENDS, Encoder
+from bimix.data.documents import Reader, hash_text, is_within, split_hashes
+from bimix.data.encoders import BACKENDS, Encoder
+from bimix.data.packing import Packer, id_type
+from bimix.data.reading import Reading, reading_parser
+from bimix.data.samples import Smallest
+from bimix.data.shards import read_shards
+from bimix.entropy.counts import NgramCounter, add_up
 from bimix.errors import InputError, run
-from bimix.ngrams import NgramCounter, add_up
 from bimix.outputs import replacing_folder, write_json, write_pieces
-from bimix.reading import Reading, reading_parser
-from bimix.rows import Packer, id_type
-from bimix.samples import Smallest
-from bimix.shards import read_shards
 
 BATCH_CHARACTERS = 2**20  # texts encoded together: enough for all threads, some 100 MB of encodings at most
 MOST_PAIRS = 2**23  # distinct pairs in memory, of all domains together; some 50 bytes each while they are merged

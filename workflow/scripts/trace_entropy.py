@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.entropy import ESTIMATORS, marginal_counts, measure_counts
+from bimix.entropy.counts import NgramCounter
+from bimix.entropy.estimators import ESTIMATORS, marginal_counts, measure_counts
 from bimix.errors import run
-from bimix.ngrams import NgramCounter
-from bimix.order import permute
 from bimix.outputs import write_table
-from bimix.rowstore import RowStore
+from bimix.training.order import permute
+from bimix.training.rows import RowStore
 
 BLOCK_ROWS = 1024  # rows read and counted at once
 SMALLEST_ROWS = 4

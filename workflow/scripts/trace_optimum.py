@@ -9,10 +9,10 @@ import sys
 import numpy as np
 import polars as pl
 
-from bimix.bounds import add_bounds
 from bimix.errors import InputError, run
 from bimix.laws import predict_defined
-from bimix.optimum import average, optimum, run_bounds, target_weights
+from bimix.optimum.flags import add_bounds
+from bimix.optimum.optimum import average, optimum, run_bounds, target_weights
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_numbers, read_tokens
 

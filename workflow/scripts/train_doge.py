@@ -12,16 +12,16 @@ import numpy as np
 import polars as pl
 from tokenizers import Tokenizer
 
-from bimix.doge import Doge, Goal, extra_flops, held_mix, reserve, target_rows
 from bimix.errors import InputError, run
-from bimix.launch import open_rows, open_session, training_parser
-from bimix.mixtures import as_mixture
+from bimix.mixtures.mixture import as_mixture
 from bimix.outputs import write_json, write_table
-from bimix.results import deliver
-from bimix.reweighting import average, path_table
-from bimix.rowstore import RowStore
-from bimix.runs import describe, fingerprint, finish, loss_table
-from bimix.session import STOPPED, Session, holding, put_back, train
+from bimix.reweighting.doge import Doge, Goal, extra_flops, held_mix, reserve, target_rows
+from bimix.reweighting.trace import average, path_table
+from bimix.runs.artefacts import deliver
+from bimix.training.launch import open_rows, open_session, training_parser
+from bimix.training.loop import STOPPED, Session, holding, put_back, train
+from bimix.training.reports import describe, fingerprint, finish, loss_table
+from bimix.training.rows import RowStore
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import numpy as np
 
-from bimix.checkpoints import read_weights
-from bimix.doremi import Doremi
 from bimix.errors import InputError, run
-from bimix.launch import open_session, training_parser
-from bimix.mixtures import as_mixture, check_mixture
-from bimix.model import Transformer
+from bimix.mixtures.mixture import as_mixture, check_mixture
+from bimix.model.transformer import Transformer
 from bimix.outputs import write_json, write_table
-from bimix.results import check, deliver
-from bimix.reweighting import average, path_table
-from bimix.runs import describe, fingerprint, finish, loss_table
-from bimix.session import STOPPED, Session, holding, put_back, train
+from bimix.reweighting.doremi import Doremi
+from bimix.reweighting.trace import average, path_table
+from bimix.runs.artefacts import check, deliver
+from bimix.runs.checkpoints import read_weights
 from bimix.tables import read_numbers
-from bimix.training import compile_whole
+from bimix.training.launch import open_session, training_parser
+from bimix.training.loop import STOPPED, Session, holding, put_back, train
+from bimix.training.reports import describe, fingerprint, finish, loss_table
+from bimix.training.update import compile_whole
 
 
 def main(argv: list[str] | None = None) -> int:

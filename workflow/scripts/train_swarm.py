@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.checkpoints import discard
 from bimix.errors import InputError, run
-from bimix.launch import open_session, training_parser
-from bimix.mixtures import check_mixture
+from bimix.mixtures.mixture import check_mixture
 from bimix.outputs import write_table
-from bimix.results import check
-from bimix.runs import describe, fingerprint, loss_table
-from bimix.runs import finish as finish_run
-from bimix.session import STOPPED, Session, holding, put_back, train
+from bimix.runs.artefacts import check
+from bimix.runs.checkpoints import discard
 from bimix.tables import read_table
+from bimix.training.launch import open_session, training_parser
+from bimix.training.loop import STOPPED, Session, holding, put_back, train
+from bimix.training.reports import describe, fingerprint, loss_table
+from bimix.training.reports import finish as finish_run
 
 COSTS = ["parameters", "tokens", "flops", "seconds", "gpu_hours"]  # of a run, as in run.json
 

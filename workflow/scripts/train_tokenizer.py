@@ -10,11 +10,11 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from bimix.documents import Reader, hash_text, is_within, split_hashes
+from bimix.data.documents import Reader, hash_text, is_within, split_hashes
+from bimix.data.reading import Reading, reading_parser
+from bimix.data.shards import read_shards
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
-from bimix.reading import Reading, reading_parser
-from bimix.shards import read_shards
 
 
 def main(argv: list[str] | None = None) -> None:

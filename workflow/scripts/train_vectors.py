@@ -16,10 +16,10 @@ from gensim.models import FastText
 from gensim.models.fasttext import save_facebook_model
 from gensim.models.word2vec import LineSentence
 
+from bimix.data.samples import merge_samples, sample_size
+from bimix.entropy.vectors import as_line
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
-from bimix.samples import merge_samples, sample_size
-from bimix.vectors import as_line
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -10,7 +10,7 @@ from snakemake.logging import logger
 sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 from bimix.addresses import masked
 from bimix.errors import InputError
-from bimix.plan import config as plan_config
+from bimix.config import checks
 
 # Jobs meet names of domains and files that are UTF-8, in whatever locale they run.
 os.environ.update(PYTHONUTF8="1")
@@ -38,7 +38,7 @@ def check_files():
             f"Python reads names of files as {sys.getfilesystemencoding()} here, and they are UTF-8: set PYTHONUTF8=1."
         )
     try:
-        plan_config.check_files(config_files() if workflow.is_main_process else [])
+        checks.check_files(config_files() if workflow.is_main_process else [])
     except InputError as error:
         end_planning(error)
 
@@ -57,12 +57,12 @@ def prepare_config():
         schema = yaml.safe_load((code / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
         given = workflow.config_settings.config
         try:
-            plan_config.check_results(Path("results"))
-            remarks = plan_config.check(config, schema, code, config_files(), wanted_datasets(), given)
+            checks.check_results(Path("results"))
+            remarks = checks.check(config, schema, code, config_files(), wanted_datasets(), given)
         except InputError as error:
             end_planning(error)
         for remark in remarks:
             logger.warning(f"Remark: {remark}")
     else:  # a job of one that was checked
-        plan_config.as_text(config, config_files())
-    plan_config.complete(config)
+        checks.as_text(config, config_files())
+    checks.complete(config)

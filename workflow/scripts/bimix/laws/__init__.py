@@ -12,7 +12,7 @@ import numpy as np
 
 from bimix.errors import InputError
 from bimix.laws import bimix, exponential, regmix, transfer
-from bimix.observations import Observations
+from bimix.laws.observations import Observations
 
 
 class Law(NamedTuple):

@@ -12,8 +12,8 @@ from glob import glob
 from pathlib import Path
 
 from bimix.addresses import masked
+from bimix.data.shards import Shard, group_files, name_file, read_shards, write_shards
 from bimix.errors import InputError
-from bimix.shards import Shard, group_files, name_file, read_shards, write_shards
 
 # The settings that decide the text of a corpus's documents.
 READING = ("formats", "text_field", "document_megabytes", "cut_characters", "rejects")
@@ -89,7 +89,7 @@ def list_remote(pattern: str, key: str) -> list[File]:
 
     Errors: it cannot be listed, named by the `key` of the config.
     """
-    from bimix.listing import list_files  # here only: most corpora lie on a disk
+    from bimix.data.listing import list_files  # here only: most corpora lie on a disk
 
     try:
         return list_files(pattern)

@@ -1,0 +1,185 @@
+"""Task files in their published formats: records become questions with their accepted answers, or a reason why not.
+
+Read are JSON lines, one JSON array, TriviaQA's official object of `Data`, parquet (the hub's form) and plain text with a
+passage to a line (LAMBADA's own form).
+"""
+
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from bimix.data.documents import Rejected, parse_record
+from bimix.errors import InputError
+
+QUESTION_FIELDS = ("question", "Question", "utterance")
+ANSWER_FIELDS = ("answers", "answer", "Answer", "targetValue")
+ID_FIELDS = ("id", "question_id", "QuestionId")
+DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()"]+))\)')
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked and the `answers` that count as right, the first of them the one a shot shows.
+
+    `place` is file and line, `identity` the record's own id, or its number where it has none.
+    """
+
+    identity: str
+    place: str
+    text: str
+    answers: tuple[str, ...]
+
+
+def parse_question(record: object) -> tuple[str, tuple[str, ...]]:
+    """Question and answers of WebQuestions (official, hub), TriviaQA (official, hub, flat) or any {question, answers}.
+
+    Raises Rejected.
+    """
+    text = _first_field(record, QUESTION_FIELDS, "question")
+    answers = _first_field(record, ANSWER_FIELDS, "answer")
+    if not isinstance(text, str):
+        raise Rejected("another schema", f"the question is {type(text).__name__}, not a string")
+    if not text.strip():
+        raise Rejected("empty question", "the question is empty")
+    found = tuple(dict.fromkeys(answer.strip() for answer in _answers(answers) if answer.strip()))
+    if not found:
+        raise Rejected("no answer", "the question has no answer")
+    return text.strip(), found
+
+
+def parse_passage(record: object) -> tuple[str, tuple[str, ...]]:
+    """All of a LAMBADA passage but its last word, and that word (Paperno et al. 2016). Raises Rejected."""
+    text = _first_field(record, ("text",), "passage")
+    if not isinstance(text, str):
+        raise Rejected("another schema", f"the passage is {type(text).__name__}, not a string")
+    words = text.rsplit(None, 1)
+    if not words:
+        raise Rejected("empty question", "the passage is empty")
+    if len(words) == 1:
+        raise Rejected("no answer", "the passage is one word, which leaves none to be completed")
+    return words[0].lstrip(), (words[1],)
+
+
+PARSERS: dict[str, Callable[[object], tuple[str, tuple[str, ...]]]] = {
+    "question": parse_question,
+    "last_word": parse_passage,
+}
+
+
+def _first_field(record: object, names: Iterable[str], what: str) -> object:
+    for name in names if isinstance(record, dict) else ():
+        if name in record:
+            return record[name]
+    has = f"its fields are {', '.join(map(str, record))}" if isinstance(record, dict) else "it is no object"
+    raise Rejected("another schema", f"the record has no {what} in a field {' or '.join(names)} ({has})")
+
+
+def _answers(value: object) -> list[str]:
+    """Accepted answers of one record, the canonical one first; what is no such thing gives none."""
+    if isinstance(value, str):
+        described = [quoted or plain for quoted, plain in DESCRIPTION.findall(value)]
+        return [text.replace('\\"', '"') for text in described] or [value]
+    if isinstance(value, list):
+        return [answer for answer in value if isinstance(answer, str)]
+    if isinstance(value, dict):  # TriviaQA: the value, then its aliases
+        main = value.get("value", value.get("Value"))
+        aliases = value.get("aliases", value.get("Aliases")) or []
+        return [answer for answer in [main, *aliases] if isinstance(answer, str)]
+    return []
+
+
+def read_records(raw: bytes, name: str) -> Iterator[tuple[int, object]]:
+    """Records of one unpacked task file, each with its line (of parquet: its row); a record may be a Rejected.
+
+    Errors: a file that is no parquet though its name says so, or one that is no text.
+    """
+    if name.endswith(".parquet"):
+        try:
+            yield from enumerate(pl.read_parquet(io.BytesIO(raw)).iter_rows(named=True), start=1)
+        except pl.exceptions.PolarsError as error:
+            raise InputError(f"{name} is damaged or no parquet ({error}); fetch it again.") from error
+        return
+    lines = [(number, line) for number, line in enumerate(raw.splitlines(), start=1) if line.strip()]
+    if name.endswith(".txt"):
+        for number, line in lines:
+            try:
+                yield number, {"text": line.decode("utf-8")}
+            except UnicodeDecodeError as error:
+                yield number, Rejected("invalid UTF-8", f"the line is not UTF-8 ({error.reason} at byte {error.start})")
+        return
+    whole = re.match(rb'\s*(\[|\{\s*"(?:Data|Domain|VerifiedEval|Version)"\s*:)', raw)
+    if whole:
+        yield from _read_array(raw, name)
+        return
+    for number, line in lines:
+        try:
+            yield number, parse_record(line)
+        except Rejected as rejection:
+            yield number, rejection
+
+
+def _read_array(raw: bytes, name: str) -> Iterator[tuple[int, object]]:
+    """Elements of a JSON array, or of the array `Data` of an object, each with the line on which it begins."""
+    try:
+        text = raw.decode("utf-8")
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} is not JSON ({error}); fetch it again.") from error
+    if isinstance(content, dict) and not isinstance(content.get("Data"), list):
+        raise InputError(f"{name} has no list `Data`, as TriviaQA's files have; give a file of questions.")
+    place = 0 if isinstance(content, list) else re.search(r'"Data"\s*:\s*\[', text).end() - 1
+    place, line, decoder = text.index("[", place) + 1, 1 + text.count("\n", 0, place), json.JSONDecoder()
+    while True:
+        start = re.compile(r"[\s,]*").match(text, place).end()
+        line += text.count("\n", place, start)
+        if text[start] == "]":
+            return
+        record, place = decoder.raw_decode(text, start)
+        yield line, record
+        line += text.count("\n", start, place)
+
+
+def take_questions(records: Iterable[tuple[int, object]], name: str, kind: str, faults: "Faults") -> Iterator[Question]:
+    """The questions of a file called `name`; what is none goes to `faults`."""
+    for number, (line, record) in enumerate(records):
+        faults.records += 1
+        try:
+            if isinstance(record, Rejected):
+                raise record
+            text, answers = PARSERS[kind](record)
+        except Rejected as rejection:
+            faults.add(f"{name}:{line}", rejection)
+            continue
+        own = next((record[field] for field in ID_FIELDS if isinstance(record.get(field), str)), str(number))
+        yield Question(own, f"{name}:{line}", text, answers)
+
+
+class Faults:
+    """Keeps account of records that cannot be asked: at a share `allowed` of 0 the first one stops with its place,
+    otherwise they are counted by reason and `check` stops where they are too many."""
+
+    def __init__(self, allowed: float) -> None:
+        self.allowed = allowed
+        self.records = 0
+        self.reasons: Counter[str] = Counter()
+        self.first = ""
+
+    def add(self, place: str, rejection: Rejected) -> None:
+        """Count one record; raises InputError where none is allowed."""
+        self.reasons[rejection.reason] += 1
+        self.first = self.first or f"{place}: {rejection}"
+        if self.allowed == 0:
+            raise InputError(f"{self.first}. Mend the record or allow a share of rejects (downstream.rejects).")
+
+    def check(self) -> None:
+        """Raise InputError if more records were rejected than the stated share allows."""
+        if self.reasons.total() > self.allowed * self.records:
+            raise InputError(
+                f"{self.reasons.total()} of {self.records} records were rejected, more than the share"
+                f" {self.allowed:g} that downstream.rejects allows; the first is {self.first}."
+            )

@@ -1,0 +1,251 @@
+"""Observed losses as arrays: the two tidy tables that every law reads, checked row by row.
+
+losses:   mixture, step, domain, loss        loss in nats per token; further columns are ignored, but for
+          seed (optional)                    of repeated runs of a mixture, which are averaged, and tokens (optional)
+mixtures: mixture, domain, proportion        a pair that is not listed has proportion 0
+
+A loss domain need not be a training domain. Runs may have been evaluated at different steps: what was not
+observed is NaN.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from bimix.errors import InputError
+from bimix.laws.wide import ROW, tidy_losses, tidy_mixtures
+
+# Published proportions are rounded (RegMix's rows sum to 1 within 0.4 %): they are rescaled. A larger gap is a mistake.
+ROUNDING = 0.005
+TYPES = {"mixture": pl.String, "step": pl.Int64, "domain": pl.String, "loss": pl.Float64, "proportion": pl.Float64}
+
+
+@dataclass(frozen=True)
+class Observations:
+    """n mixtures of m training domains, evaluated at k steps on d loss domains."""
+
+    mixtures: tuple[str, ...]
+    domains: tuple[str, ...]
+    steps: np.ndarray  # (k,) increasing
+    loss_domains: tuple[str, ...]
+    proportions: np.ndarray  # (n, m) rows sum to 1
+    losses: np.ndarray  # (n, k, d) nats per token, NaN where not observed
+    tokens_per_step: float | None = None  # from the losses' optional column `tokens`
+    runs: np.ndarray | None = None  # (n,) of each mixture that were averaged; None: one each
+    noise: float | None = None  # standard deviation of log losses between runs of one mixture; None: none was repeated
+
+    def take(self, rows: np.ndarray | list[int]) -> "Observations":
+        """The observations of some mixtures, by index."""
+        rows = np.asarray(rows, dtype=int)
+        names = tuple(self.mixtures[row] for row in rows)
+        runs = None if self.runs is None else self.runs[rows]
+        return replace(self, mixtures=names, proportions=self.proportions[rows], losses=self.losses[rows], runs=runs)
+
+
+def observations(losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str, str] = ("losses", "mixtures")):
+    """Check the two tables and lay them out as arrays; `names` are what the errors call them (file names).
+
+    Either table may have one column for each domain instead (wide.py). Errors (InputError, naming the line of a csv file, of
+    other tables the row from 1): a missing column, a loss that is not finite
+    and positive, a step that is not positive, a row twice, a mixture without proportions, a proportion that is not
+    finite or is negative, proportions that do not sum to 1.
+    """
+    mixtures = tidy_mixtures(mixtures, names[1]).table
+    losses = tidy_losses(
+        losses, names[0], mixtures["domain"].cast(pl.String).unique(maintain_order=True).to_list()
+    ).table
+    losses = _typed(losses, names[0], ["mixture", "step", "domain", "loss"], ["tokens", "seed"])
+    shares = _proportions(_typed(mixtures, names[1], ["mixture", "domain", "proportion"], []), names[1])
+    _check(losses, names[0])
+    known = set(shares["mixture"])
+    unknown = losses.filter(~pl.col("mixture").is_in(list(known)))
+    if unknown.height:
+        row = unknown.row(0, named=True)
+        raise InputError(
+            f"{_at(names[0], row)}: mixture {row['mixture']!r} has losses but no proportions in {names[1]}: "
+            "add its rows there or take its losses out."
+        )
+    if not losses.height:
+        raise InputError(f"{names[0]} has no rows: a law needs observed losses.")
+    losses, seeds, noise = _averaged(losses)
+    used = losses["mixture"].unique(maintain_order=True).to_list()
+    domains = sorted(shares["domain"].unique().to_list())
+    steps = np.sort(losses["step"].unique().to_numpy())
+    loss_domains = sorted(losses["domain"].unique().to_list())
+    array = np.full((len(used), len(steps), len(loss_domains)), np.nan)
+    mixture_index, domain_index = _index(used), _index(loss_domains)
+    array[
+        losses["mixture"].replace_strict(mixture_index).to_numpy(),
+        np.searchsorted(steps, losses["step"].to_numpy()),
+        losses["domain"].replace_strict(domain_index).to_numpy(),
+    ] = losses["loss"].to_numpy()
+    return Observations(
+        mixtures=tuple(used),
+        domains=tuple(domains),
+        steps=steps,
+        loss_domains=tuple(loss_domains),
+        proportions=_matrix(shares, used, domains),
+        losses=array,
+        tokens_per_step=_tokens_per_step(losses),
+        runs=np.array([seeds[name] for name in used]) if max(seeds.values()) > 1 else None,
+        noise=noise,
+    )
+
+
+def proportions_of(mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixtures"):
+    """(names, proportions (n, m)) of a mixtures table in the order of `domains`.
+
+    Errors: as in `observations`, and a positive proportion of a domain that is not in `domains`.
+    """
+    mixtures = tidy_mixtures(mixtures, name).table
+    shares = _proportions(_typed(mixtures, name, ["mixture", "domain", "proportion"], []), name)
+    strange = shares.filter(~pl.col("domain").is_in(list(domains)) & (pl.col("proportion") > 0))
+    if strange.height:
+        row = strange.row(0, named=True)
+        raise InputError(
+            f"{_at(name, row)}: mixture {row['mixture']!r} trains on {row['domain']!r}, which the fitted law "
+            f"does not know: its domains are {', '.join(domains)}."
+        )
+    used = shares["mixture"].unique(maintain_order=True).to_list()
+    return tuple(used), _matrix(shares, used, domains)
+
+
+def mean_over_seeds(losses: pl.DataFrame) -> pl.DataFrame:
+    """mixture, step, domain, loss: one row for each, with the geometric mean over the column `seed` where there is one."""
+    key = ["mixture", "step", "domain"]
+    if "seed" not in losses.columns:
+        return losses.select(*key, "loss")
+    return losses.group_by(key, maintain_order=True).agg(pl.col("loss").log().mean().exp())
+
+
+def _typed(table: pl.DataFrame, name: str, columns: list[str], optional: list[str]) -> pl.DataFrame:
+    """The named columns of a tidy table in the types of TYPES, and `row`, its place in the file; what cannot be read so is an error."""
+    optional = [column for column in optional if column in table.columns]
+    table = table.select(pl.col(ROW).alias("row"), *columns, *optional)
+    for column in columns:
+        cast = table[column].cast(TYPES[column], strict=False)
+        wrong = cast.is_null()
+        if column == "step":
+            wrong |= table[column].cast(pl.Float64, strict=False) != cast
+        if wrong.any():
+            row = table.filter(wrong).row(0, named=True)
+            kind = {"step": "a whole number", "loss": "a number", "proportion": "a number"}.get(column, "a name")
+            raise InputError(f"{_at(name, row)}: {column} is {row[column]!r}: it must be {kind}.")
+        table = table.with_columns(cast)
+    return table
+
+
+def _at(name: str, row: dict) -> str:
+    """Where a row stands: `losses.csv, line 7`; a table that is no csv has rows only."""
+    return f"{name}, {'line' if name.endswith('.csv') else 'row'} {row['row']}"
+
+
+def _check(losses: pl.DataFrame, name: str) -> None:
+    bad = losses.filter(~pl.col("loss").is_finite() | (pl.col("loss") <= 0) | (pl.col("step") <= 0))
+    if bad.height:
+        row = bad.row(0, named=True)
+        what = "loss" if row["step"] > 0 else "step"
+        raise InputError(
+            f"{_at(name, row)} (mixture {row['mixture']!r}, step {row['step']}, domain {row['domain']!r}): "
+            f"the {what} is {row[what]}: it must be finite and above 0."
+        )
+    _once(losses, ["mixture", "step", "domain", *(["seed"] if "seed" in losses.columns else [])], name)
+
+
+def _averaged(losses: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int], float | None]:
+    """One row per mixture, step and domain, with the geometric mean over seeds; seeds of each mixture; their pooled noise.
+
+    The noise is the root mean square, over all rows that were repeated, of the standard deviation of log losses.
+    """
+    if "seed" not in losses.columns:
+        return losses, dict.fromkeys(losses["mixture"], 1), None
+    seeds = dict(losses.group_by("mixture").agg(pl.col("seed").n_unique()).iter_rows())
+    if max(seeds.values(), default=1) == 1:
+        return losses, seeds, None
+    logs = pl.col("loss").log()
+    spread = logs.var().alias("variance")
+    kept = [pl.col(name).first() for name in ("row", "tokens") if name in losses.columns]
+    key = ["mixture", "step", "domain"]
+    means = losses.group_by(key, maintain_order=True).agg(*kept, logs.mean().exp().alias("loss"), spread)
+    variance = means["variance"].drop_nulls().mean()
+    return means, seeds, None if variance is None else float(np.sqrt(variance))
+
+
+def _once(table: pl.DataFrame, key: list[str], name: str) -> None:
+    twice = table.filter(~pl.struct(key).is_first_distinct())
+    if twice.height:
+        row = twice.row(0, named=True)
+        what = ", ".join(f"{column} {row[column]!r}" for column in key)
+        raise InputError(f"{_at(name, row)}: {what} is there twice: keep one of the two rows.")
+
+
+def _proportions(mixtures: pl.DataFrame, name: str) -> pl.DataFrame:
+    bad = mixtures.filter(~pl.col("proportion").is_finite() | (pl.col("proportion") < 0))
+    if bad.height:
+        row = bad.row(0, named=True)
+        raise InputError(
+            f"{_at(name, row)} (mixture {row['mixture']!r}, domain {row['domain']!r}): the proportion is "
+            f"{row['proportion']}: it must be finite, 0 or more."
+        )
+    _once(mixtures, ["mixture", "domain"], name)
+    sums = mixtures.group_by("mixture", maintain_order=True).agg(pl.col("proportion").sum(), pl.col("row").first())
+    bad = sums.filter((pl.col("proportion") - 1).abs() > ROUNDING)
+    if bad.height:
+        row = bad.row(0, named=True)
+        raise InputError(
+            f"{_at(name, row)} and on: the proportions of mixture {row['mixture']!r} sum to {row['proportion']:.6g}: "
+            f"they must sum to 1 (a gap of up to {ROUNDING} is taken for rounding and rescaled)."
+        )
+    return mixtures.with_columns(pl.col("proportion") / pl.col("proportion").sum().over("mixture"))
+
+
+def _matrix(shares: pl.DataFrame, used: list[str], domains: list[str] | tuple[str, ...]) -> np.ndarray:
+    matrix = np.zeros((len(used), len(domains)))
+    shares = shares.filter(pl.col("mixture").is_in(used) & pl.col("domain").is_in(list(domains)))
+    rows = shares["mixture"].replace_strict(_index(used), return_dtype=pl.Int64).to_numpy()
+    columns = shares["domain"].replace_strict(_index(domains), return_dtype=pl.Int64).to_numpy()
+    matrix[rows, columns] = shares["proportion"].to_numpy()
+    return matrix
+
+
+def _index(names) -> dict[str, int]:
+    return {name: position for position, name in enumerate(names)}
+
+
+def _tokens_per_step(losses: pl.DataFrame) -> float | None:
+    if "tokens" not in losses.columns:
+        return None
+    ratio = losses["tokens"].cast(pl.Float64, strict=False) / losses["step"]
+    low, high = ratio.min(), ratio.max()
+    return float(ratio.median()) if low is not None and low > 0 and high - low <= 1e-6 * high else None
+
+
+def joined(like: Observations, groups: list[Observations]) -> Observations | None:
+    """Groups of mixtures as one, in the domains and loss domains of `like` and without its mixtures; None where nothing is left.
+
+    Errors: a positive proportion of a domain that `like` does not have.
+    """
+    steps = np.unique(np.concatenate([group.steps for group in groups])) if groups else []
+    names, shares, losses = [], [], []
+    for group in groups:
+        strange = [
+            name for j, name in enumerate(group.domains) if name not in like.domains and group.proportions[:, j].any()
+        ]
+        if strange:
+            raise InputError(f"held-out mixtures train on {strange[0]!r}, which no fitted mixture does.")
+        for n, name in enumerate(group.mixtures):
+            if name in like.mixtures or name in names:
+                continue
+            names.append(name)
+            shares.append(
+                [group.proportions[n, group.domains.index(d)] if d in group.domains else 0.0 for d in like.domains]
+            )
+            one = np.full((len(steps), len(like.loss_domains)), np.nan)
+            for d, domain in enumerate(like.loss_domains):
+                if domain in group.loss_domains:
+                    one[np.searchsorted(steps, group.steps), d] = group.losses[n, :, group.loss_domains.index(domain)]
+            losses.append(one)
+    if not names:
+        return None
+    return replace(like, mixtures=tuple(names), steps=steps, proportions=np.array(shares), losses=np.array(losses))

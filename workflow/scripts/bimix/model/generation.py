@@ -1,0 +1,177 @@
+"""Greedy continuation of prompts by a trained model, many at once, with the keys and values of earlier tokens kept.
+
+Prompts stand at the left of their rows: what fills a row up on its right is never looked at, since a token attends to
+those before it only, and is overwritten as the row grows. So a prompt is computed as if it were alone but for
+rounding, and where rounding could decide between two tokens the prompt is computed again, alone: its answer does not
+depend on what shares its batch.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from bimix.model.linear import product
+from bimix.model.transformer import Transformer, rotary_tables
+
+# Two scores closer than this share of the largest one are a tie to fp32, whose sums differ by the batch's size. Under
+# bf16 every other choice would be one; there a batch may decide.
+TIE = 64 * torch.finfo(torch.float32).eps
+
+
+def plan_batches(lengths: Sequence[int], new_tokens: int, cache_tokens: int) -> list[list[int]]:
+    """Positions of prompts of these `lengths` in batches, longest first, so that memory is short at once or never.
+
+    The longest prompt of a batch and its answer, times the prompts, are `cache_tokens` at most; one prompt always fits.
+    """
+    order = sorted(range(len(lengths)), key=lambda position: (-lengths[position], position))
+    batches: list[list[int]] = []
+    while order:
+        count = max(cache_tokens // (lengths[order[0]] + new_tokens), 1)
+        batches.append(order[:count])
+        order = order[count:]
+    return batches
+
+
+def stop_ids(decode: Callable[[list[int]], str], vocabulary: int, end_of_text: int) -> list[int]:
+    """Ids after which an answer is over: the end of text, and those whose text has a line end."""
+    return sorted({end_of_text} | {token for token in range(vocabulary) if "\n" in decode([token])})
+
+
+def generate(
+    model: Transformer,
+    prompts: Sequence[np.ndarray],
+    batches: Iterable[Sequence[int]],
+    new_tokens: int,
+    stops: Iterable[int],
+    graphs: bool = False,
+) -> Iterator[tuple[int, list[int]]]:
+    """Yield (position, ids) of the continuation of each of the `prompts` whose positions stand in `batches`.
+
+    It has at most `new_tokens` ids, the first of the `stops` included. `graphs`: as in `continue_batch`.
+    """
+    stopping = torch.tensor(sorted(stops), device=model.embedding.weight.device)
+    for batch in batches:
+        written = continue_batch(model, [prompts[position] for position in batch], new_tokens, stopping, graphs)
+        for position, (ids, tied) in zip(batch, written, strict=True):
+            if tied and len(batch) > 1:
+                ((ids, _),) = continue_batch(model, [prompts[position]], new_tokens, stopping, graphs)
+            yield position, ids
+
+
+@torch.inference_mode()
+def continue_batch(
+    model: Transformer, prompts: Sequence[np.ndarray], new_tokens: int, stops: Tensor, graphs: bool
+) -> list[tuple[list[int], bool]]:
+    """Continuation of each prompt, and whether rounding might have decided one of its tokens.
+
+    With `graphs` (CUDA) the step from one token to the next is recorded once and replayed.
+    """
+    lengths = torch.tensor([len(prompt) for prompt in prompts])
+    rows = torch.zeros(len(prompts), int(lengths.max()), dtype=torch.long)
+    for row, prompt in zip(rows, prompts, strict=True):
+        row[: len(prompt)] = torch.from_numpy(prompt.astype(np.int64))
+    device = model.embedding.weight.device
+    state, scores = begin(model, rows.to(device), lengths.to(device), new_tokens)
+    chosen = torch.empty(len(prompts), new_tokens, dtype=torch.long, device=device)
+    over = torch.zeros(len(prompts), dtype=torch.bool, device=device)
+    tied = torch.zeros_like(over)
+    fp32 = scores.dtype == torch.float32
+    step = state.advance
+    for count in range(new_tokens):
+        (first, second), (token, _) = (part.unbind(-1) for part in scores.topk(2))
+        if fp32:
+            tied |= ~over & (first - second < TIE * torch.maximum(first.abs(), second.abs()))
+        chosen[:, count] = token
+        over |= torch.isin(token, stops)
+        if count + 1 == new_tokens or over.all():
+            break
+        state.tokens.copy_(token)
+        if graphs and count == 1:
+            step = record(state.advance)
+        scores = step()
+        state.positions += 1
+    ends = torch.isin(chosen[:, : count + 1], stops).int()
+    counts = torch.where(ends.any(1), ends.argmax(1) + 1, count + 1)
+    return [
+        (ids[:length], was_tied)
+        for ids, length, was_tied in zip(chosen.tolist(), counts.tolist(), tied.tolist(), strict=True)
+    ]
+
+
+@dataclass
+class State:
+    """A batch under way: `keys` and `values` of each layer (batch, heads, room, head width), the last `tokens` (batch,)
+    and their `positions` (batch,)."""
+
+    model: Transformer
+    keys: list[Tensor]
+    values: list[Tensor]
+    tokens: Tensor
+    positions: Tensor
+
+    def __post_init__(self) -> None:
+        room, device = self.keys[0].shape[2], self.tokens.device
+        self.rows = torch.arange(len(self.tokens), device=device)
+        self.places = torch.arange(room, device=device)
+        self.tables = rotary_tables(room, self.model.shape.rotary_width, device)
+
+    def advance(self) -> Tensor:
+        """Scores (batch, vocabulary) of what follows `tokens`, whose keys and values are kept; shapes never change."""
+        cosines, sines = (table[self.positions, None, None] for table in self.tables)
+        unseen = (self.places > self.positions[:, None])[:, None, None]
+        hidden = self.model.embedding(self.tokens)[:, None]
+        for block, keys, values in zip(self.model.blocks, self.keys, self.values, strict=True):
+            query, key, value = block.attention.project(block.attention_norm(hidden), cosines, sines)
+            keys[self.rows, :, self.positions] = key[:, :, 0]
+            values[self.rows, :, self.positions] = value[:, :, 0]
+            hidden = block.feed_forward(hidden + block.attention.merge(attend(query, keys, values, unseen)))
+        return score(self.model, hidden[:, 0])
+
+
+def attend(query: Tensor, keys: Tensor, values: Tensor, unseen: Tensor) -> Tensor:
+    """Attention of one token a row, query (batch, heads, 1, head width), but to places that are `unseen`.
+
+    Written out: with a mask and a single query torch's own takes twice as long on a CPU.
+    """
+    weights = (query * query.shape[-1] ** -0.5) @ keys.transpose(-1, -2)
+    return weights.masked_fill(unseen, -torch.inf).softmax(-1) @ values
+
+
+def begin(model: Transformer, rows: Tensor, lengths: Tensor, new_tokens: int) -> tuple[State, Tensor]:
+    """Read prompts, `rows` (batch, length) filled up on the right; the state after them and the scores of what follows."""
+    batch, length = rows.shape
+    cosines, sines = rotary_tables(length, model.shape.rotary_width, rows.device)
+    hidden = model.embedding(rows)
+    room = (batch, model.shape.heads, length + new_tokens, model.shape.head_width)
+    kept: tuple[list[Tensor], list[Tensor]] = ([], [])
+    for block in model.blocks:
+        query, key, value = block.attention.project(block.attention_norm(hidden), cosines, sines)
+        for part, cache in zip((key, value), kept, strict=True):
+            cache.append(part.new_zeros(room))
+            cache[-1][:, :, :length] = part
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        hidden = block.feed_forward(hidden + block.attention.merge(mixed))
+    last = hidden[torch.arange(batch, device=rows.device), lengths - 1]
+    return State(model, *kept, tokens=rows[:, 0].clone(), positions=lengths.clone()), score(model, last)
+
+
+def score(model: Transformer, states: Tensor) -> Tensor:
+    """Scores (batch, vocabulary) from the last block's `states` (batch, width); padded ids have none."""
+    return product(model.final_norm(states), model.embedding.weight[: model.shape.vocabulary])
+
+
+def record(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    """The same step as a CUDA graph: one launch instead of hundreds. It must have run once before."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        scores = step()
+
+    def replay() -> Tensor:
+        graph.replay()
+        return scores
+
+    return replay

@@ -1,0 +1,192 @@
+"""The decoder-only transformer of the DoReMi code, which the paper trains (paper Sec. 4, Model Architecture).
+
+Pre-LayerNorm (eps 1e-5) with biases, tanh-GELU MLP of four times the width, rotary embedding on a quarter of each
+head (rotate-half, base 10000), no absolute positions, no dropout, tied embeddings, a final LayerNorm and a head
+without bias. The forward pass returns the mean loss and never the logits: a returned tensor of logits would be
+kept, and copied to fp32, by every wrapper around the model.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bimix.model.cross_entropy import chunked_loss, chunked_shares, whole_loss, whole_shares
+from bimix.model.linear import Linear
+
+ROTARY_SHARE = 0.25
+ROTARY_BASE = 10_000.0
+NORM_EPSILON = 1e-5
+INIT_DEVIATION = 0.02
+VOCABULARY_MULTIPLE = 128
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Size of a model: `layers` blocks of `width` with `heads` heads over `vocabulary` token ids."""
+
+    layers: int
+    width: int
+    heads: int
+    vocabulary: int
+
+    def __post_init__(self) -> None:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}.")
+        if self.rotary_width % 2 or not self.rotary_width:
+            raise ValueError(
+                f"a quarter of the head width {self.head_width} must be an even number for the rotary embedding."
+            )
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.heads
+
+    @property
+    def rotary_width(self) -> int:
+        return int(self.head_width * ROTARY_SHARE)
+
+    @property
+    def padded_vocabulary(self) -> int:
+        """Rows of the embedding: the vocabulary rounded up to a multiple of 128, for the matrix units."""
+        return -(-self.vocabulary // VOCABULARY_MULTIPLE) * VOCABULARY_MULTIPLE
+
+    @property
+    def parameters(self) -> int:
+        """Trained numbers, the padded embedding counted once (it is tied)."""
+        block = 12 * self.width**2 + 13 * self.width
+        return self.padded_vocabulary * self.width + self.layers * block + 2 * self.width
+
+    def flops_per_token(self, sequence_length: int) -> int:
+        """Forward and backward FLOPs of one token, 6N + 12 L d T (PaLM, Chowdhery et al. 2022, App. B)."""
+        return 6 * self.parameters + 12 * self.layers * self.width * sequence_length
+
+
+def rotary_tables(length: int, width: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of the rotary embedding, each (length, width), fp32 (Su et al. 2021)."""
+    frequencies = ROTARY_BASE ** (-torch.arange(0, width, 2, dtype=torch.float32, device=device) / width)
+    angles = torch.outer(torch.arange(length, dtype=torch.float32, device=device), frequencies)
+    angles = torch.cat((angles, angles), dim=-1)
+    return angles.cos(), angles.sin()
+
+
+def rotate(heads: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+    """Turn the first `width` channels of `heads` (batch, heads, length, head width) by position, rotate-half style."""
+    turned, kept = heads.split((cosines.shape[-1], heads.shape[-1] - cosines.shape[-1]), dim=-1)
+    left, right = turned.chunk(2, dim=-1)
+    turned = turned * cosines + torch.cat((-right, left), dim=-1) * sines
+    return torch.cat((turned.to(kept.dtype), kept), dim=-1)
+
+
+class Attention(nn.Module):
+    """Causal self-attention with one projection for queries, keys and values."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.heads = shape.heads
+        self.query_key_value = Linear(shape.width, 3 * shape.width)
+        self.out = Linear(shape.width, shape.width)
+
+    def project(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys (both turned by position) and values, each (batch, heads, length, head width)."""
+        batch, length, width = hidden.shape
+        projected = self.query_key_value(hidden).view(batch, length, 3, self.heads, width // self.heads)
+        query, key, value = projected.permute(2, 0, 3, 1, 4)
+        return rotate(query, cosines, sines), rotate(key, cosines, sines), value
+
+    def merge(self, mixed: Tensor) -> Tensor:
+        """What attention gave each head (batch, heads, length, head width) as one state (batch, length, width)."""
+        return self.out(mixed.transpose(1, 2).flatten(2))
+
+    def forward(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+        query, key, value = self.project(hidden, cosines, sines)
+        return self.merge(F.scaled_dot_product_attention(query, key, value, is_causal=True))
+
+
+class Block(nn.Module):
+    """One decoder block: attention, then the MLP, each behind a LayerNorm and added to the stream."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON)
+        self.attention = Attention(shape)
+        self.mlp_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON)
+        self.mlp_in = Linear(shape.width, 4 * shape.width)
+        self.mlp_out = Linear(4 * shape.width, shape.width)
+
+    def feed_forward(self, hidden: Tensor) -> Tensor:
+        return hidden + self.mlp_out(F.gelu(self.mlp_in(self.mlp_norm(hidden)), approximate="tanh"))
+
+    def forward(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+        return self.feed_forward(hidden + self.attention(self.attention_norm(hidden), cosines, sines))
+
+
+class Transformer(nn.Module):
+    """The whole model; `Transformer(shape)(rows)` is the mean next-token loss in nats.
+
+    With `loss_chunk`, the scores of so many tokens at a time exist in memory (`losses`).
+    """
+
+    def __init__(self, shape: Shape, loss_chunk: int | None = None) -> None:
+        super().__init__()
+        self.shape = shape
+        self.loss_chunk = loss_chunk
+        self.embedding = nn.Embedding(shape.padded_vocabulary, shape.width)
+        self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
+        self.final_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON)
+        self.initialize()
+
+    def initialize(self) -> None:
+        """Draw N(0, 0.02), biases 0, residual outputs N(0, 0.02 / sqrt(2 layers)) from torch's current generator."""
+        for name, weight in self.named_parameters():
+            if name.endswith("norm.weight"):
+                nn.init.ones_(weight)
+            elif name.endswith("bias"):
+                nn.init.zeros_(weight)
+            else:
+                residual = name.endswith(("attention.out.weight", "mlp_out.weight"))
+                nn.init.normal_(weight, std=INIT_DEVIATION / (math.sqrt(2 * self.shape.layers) if residual else 1))
+
+    def hidden(self, tokens: Tensor) -> Tensor:
+        """Final states (batch, length, width) of `tokens` (batch, length)."""
+        cosines, sines = rotary_tables(tokens.shape[1], self.shape.rotary_width, tokens.device)
+        hidden = self.embedding(tokens)
+        for block in self.blocks:
+            hidden = block(hidden, cosines, sines)
+        return self.final_norm(hidden)
+
+    def logits(self, tokens: Tensor) -> Tensor:
+        """Scores (batch, length, vocabulary) of the next token."""
+        return F.linear(self.hidden(tokens), self.embedding.weight[: self.shape.vocabulary])
+
+    def padding(self) -> Tensor:
+        """What is added to the scores (padded vocabulary,): 0, minus infinity where an id is none.
+
+        A constant of the shape, not a buffer, which wrappers would send around.
+        """
+        weight = self.embedding.weight
+        real, padded = self.shape.vocabulary, self.shape.padded_vocabulary
+        return F.pad(weight.new_zeros(real), (0, padded - real), value=-torch.inf)
+
+    def forward(
+        self, rows: Tensor, owners: Tensor | None = None, domains: int = 0, counts: tuple[int, ...] = ()
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Mean loss in nats over the length - 1 predictions of each of `rows` (batch, length).
+
+        With the `owners` (batch,) of the rows, numbers of domains below `domains`: each domain's share of that mean
+        (domains,), and the loss of every token (batch, length - 1) without gradient (`losses`). In chunks the rows must
+        come sorted by domain, and `counts` (domains,) says how many there are of each, where the host knows it.
+        """
+        rows = rows.long()
+        hidden, targets = self.hidden(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten()
+        weight = self.embedding.weight
+        if self.loss_chunk is None:
+            if owners is None:
+                return whole_loss(hidden, weight, self.padding(), targets)
+            return whole_shares(hidden, weight, self.padding(), targets, owners, domains)
+        real = self.shape.vocabulary
+        if owners is None:
+            return chunked_loss(hidden, weight, real, targets, self.loss_chunk)
+        return chunked_shares(hidden, weight, real, targets, self.loss_chunk, counts)

@@ -1,0 +1,264 @@
+"""How far a fit can be trusted: left-out errors for predictions, bootstrap over runs for coefficients and the optimum.
+
+Noise is shared along a run, so whole runs are left out or drawn, never points. Three ways:
+
+left_out   of predicted losses, averages and gains: the law is refitted without each run (or without each of so many groups of
+           runs) at the chosen settings, and its errors on the runs left out are the spread. It knows the law's misfit on a new
+           mixture, which no bootstrap does: those know the scatter of the fit alone, the less the more runs there are.
+residuals  bootstrap: the fitted losses plus residual curves: each run gets the log residuals of a run drawn at random, all its
+           steps and domains together, times a standard normal number, inflated by sqrt(n / (n - 2)) for the two numbers (level
+           and exponent) per domain that the runs' levels were fitted with. For few runs.
+mixtures   bootstrap: runs drawn with replacement. Right where runs are plenty; with four runs most draws hold two or three of
+           them.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from scipy.stats import t
+
+from bimix.errors import InputError
+from bimix.laws import LAWS, predict, predict_defined
+from bimix.laws.observations import Observations
+from bimix.optimum.optimum import average, optimum, target_weights
+
+BOOTSTRAPS = ("residuals", "mixtures")
+RESAMPLES = ("left_out", *BOOTSTRAPS)
+GROUPS = {"bimix": 32, "transfer": 32, "exponential": 32, "regmix": 8}  # at most so many refits without some runs
+BORROWED = 4  # runs' worth of the mean over domains in each domain's spread
+INTERVALS = {
+    "law": pl.String,
+    "quantity": pl.String,
+    "mixture": pl.String,
+    "step": pl.Int64,
+    "domain": pl.String,
+    "estimate": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "level": pl.Float64,
+    "kind": pl.String,
+}
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """A law refitted to resamples of its runs; kind residuals or mixtures."""
+
+    kind: str
+    refitted: list[dict]
+
+
+def resampled(document: dict, observed: Observations, kind: str, count: int, seed: int) -> list[dict]:
+    """The law refitted to `count` resamples of the runs it was fitted to. Errors: fewer runs than the kind needs (3)."""
+    _enough(len(observed.mixtures))
+    draw = np.random.default_rng(seed)
+    samples = {"mixtures": _drawn_runs, "residuals": _drawn_residuals}[kind](document, observed, count, draw)
+    return [
+        document | {"coefficients": coefficients} for coefficients in LAWS[document["law"]].refit(samples, document)
+    ]
+
+
+def _drawn_runs(document, observed, count, draw):
+    n = len(observed.mixtures)
+    samples = []
+    while len(samples) < count:
+        weights = draw.multinomial(n, np.full(n, 1 / n)).astype(float)
+        if np.count_nonzero(weights) >= 2:
+            samples.append((observed, weights))
+    return samples
+
+
+def _drawn_residuals(document, observed, count, draw):
+    n = len(observed.mixtures)
+    fitted = predict(document, observed.proportions, observed.steps)
+    residuals = np.log(observed.losses / fitted) * np.sqrt(n / (n - 2))
+    residuals = np.where(np.isfinite(residuals), residuals, 0.0)
+    samples = []
+    for _ in range(count):
+        moved = residuals[draw.integers(0, n, n)] * draw.standard_normal(n)[:, None, None]
+        samples.append(
+            (replace(observed, losses=np.where(np.isfinite(observed.losses), fitted * np.exp(moved), np.nan)), None)
+        )
+    return samples
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A law's errors on the runs that it was refitted without: n runs, d loss domains."""
+
+    document: dict
+    refitted: list[dict]  # one without each group of runs
+    step: int  # whose losses were compared
+    observed: np.ndarray  # (n, d)
+    predicted: np.ndarray  # (n, d), each run by the refit without it
+    proportions: np.ndarray  # (n, m) of the runs
+    kind: str = "left_out"
+
+    def spread(self) -> tuple[np.ndarray, np.ndarray]:
+        """Standard deviation (d,) of log(observed / predicted), and its degrees of freedom.
+
+        s_i^2 = (n rms_i^2 + 4 mean rms^2) / (n + 4): a domain's own few errors are drawn to the mean over domains.
+        """
+        errors = np.log(self.observed / self.predicted)
+        runs = np.isfinite(errors).sum(axis=0)
+        squares = np.nansum(errors**2, axis=0)
+        mean = np.mean(squares[runs > 0] / runs[runs > 0])
+        return np.sqrt((squares + BORROWED * mean) / (runs + BORROWED)), runs + BORROWED - 1
+
+    def spread_of_average(self, target: np.ndarray) -> tuple[float, int]:
+        """Likewise of the average by weights (d,), over the runs in which every loss that weighs was observed.
+
+        NaN where fewer than two runs have them all.
+        """
+        errors = np.log(average(self.observed, target) / average(self.predicted, target))
+        errors = errors[np.isfinite(errors)]
+        if len(errors) < 2:
+            return np.nan, 1
+        return float(np.sqrt(np.mean(errors**2))), len(errors) - 1
+
+    def excess(self, shares: np.ndarray, step: int, pick) -> np.ndarray:
+        """Variance of a log loss at mixtures (k, m) beyond that of the errors: of those far from the runs the refits disagree.
+
+        The jackknife variance, (G - 1) / G sum_g (f_g - mean f)^2 over the G refits, less its mean over the runs themselves,
+        0 where that is below. `pick` takes from losses (k, d) the number that is asked for.
+        """
+        both = np.concatenate([shares, self.proportions])
+        logs = np.log([pick(predict_defined(one, both, [step])[:, 0]) for one in self.refitted])
+        count = len(logs)
+        variance = (count - 1) * logs.var(axis=0)
+        return np.maximum(variance[: len(shares)] - variance[len(shares) :].mean(axis=0), 0.0)
+
+
+def left_out(document: dict, observed: Observations, step: int) -> LeftOut:
+    """Errors at `step`, or at the last step observed where none was observed at it, of the law refitted without each run.
+
+    Beyond GROUPS of the law runs are left out in as many random groups. Errors: fewer runs than three.
+    """
+    n = len(observed.mixtures)
+    _enough(n)
+    base = np.ones(n) if observed.runs is None else observed.runs.astype(float)
+    count = min(n, GROUPS[document["law"]])
+    groups = np.arange(n) if count == n else np.random.default_rng(0).permutation(np.arange(n) % count)
+    samples = [(observed, np.where(groups == group, 0.0, base)) for group in range(count)]
+    refitted = [document | {"coefficients": values} for values in LAWS[document["law"]].refit(samples, document)]
+    at = np.nonzero(observed.steps == step)[0]
+    at = int(at[0]) if len(at) else len(observed.steps) - 1
+    predicted = np.empty(observed.losses[:, at].shape)
+    for group, one in enumerate(refitted):
+        rows = groups == group
+        predicted[rows] = predict_defined(one, observed.proportions[rows], observed.steps[at : at + 1])[:, 0]
+    return LeftOut(document, refitted, int(observed.steps[at]), observed.losses[:, at], predicted, observed.proportions)
+
+
+def _enough(n: int) -> None:
+    if n < 3:
+        raise InputError(
+            f"the law was fitted to {n} mixtures: intervals need three or more, since they come from drawing among runs."
+        )
+
+
+def intervals(
+    document: dict,
+    level: float,
+    step: int,
+    mixtures: dict[str, np.ndarray],
+    baseline: str | None,
+    weights: dict[str, float] | None,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    of_losses: LeftOut | Bootstrap,
+    of_fit: Bootstrap | None,
+) -> pl.DataFrame:
+    """Estimate, low and high of every quantity, in the columns of INTERVALS.
+
+    Coefficients (alpha, beta, ... per loss domain) and `proportion` of each domain in the optimum at `step`: the central `level` of
+    the refits `of_fit`, absent without it. `loss` of each of the mixtures at `step` per loss domain, `average_loss`, the plain
+    mean over them, `optimum_average_loss` of the optimum of the document itself, and `gain`, that of `baseline` minus that, both
+    averaged by the weights of the optimum: likewise where `of_losses` is a bootstrap, else t-intervals of a new run from the
+    left-out errors. A number that the law does not define is null, and so is an interval that no two runs tell.
+    """
+    rows = []
+
+    def enter(quantity, kind, estimate, low, high, mixture=None, domain=None):
+        at = None if quantity in COEFFICIENTS else step
+        numbers = [float(one) if np.isfinite(one) else None for one in (estimate, low, high)]
+        rows.append((document["law"], quantity, mixture, at, domain, *numbers, level, kind))
+
+    def middle(values):
+        return np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
+
+    target, plain = target_weights(document, weights), np.ones(len(document["loss_domains"]))
+    if of_fit is not None:
+        for domain in document["loss_domains"]:
+            for name in COEFFICIENTS:
+                if _coefficient(document, domain, name) is not None:
+                    low, high = middle([_coefficient(one, domain, name) for one in of_fit.refitted])
+                    enter(name, of_fit.kind, _coefficient(document, domain, name), low, high, domain=domain)
+
+    def losses_at(shares, pick):
+        """Estimate, low and high (k, ...) at mixtures (k, m) of what is picked from the losses (k, d)."""
+        guess = pick(predict_defined(document, shares, [step])[:, 0])
+        if isinstance(of_losses, Bootstrap):
+            low, high = middle([pick(predict_defined(one, shares, [step])[:, 0]) for one in of_losses.refitted])
+            return guess, low, high
+        if guess.ndim == 2:
+            deviation, freedom = of_losses.spread()
+        else:
+            deviation, freedom = of_losses.spread_of_average(plain if pick is mean else target)
+        deviation = np.sqrt(deviation**2 + of_losses.excess(shares, step, pick))
+        width = t.ppf((1 + level) / 2, freedom) * deviation
+        return guess, guess * np.exp(-width), guess * np.exp(width)
+
+    def mean(losses):
+        return losses.mean(axis=-1)
+
+    def aim(losses):
+        return average(losses, target)
+
+    if mixtures:
+        shares = np.array(list(mixtures.values()))
+        each, together = losses_at(shares, lambda losses: losses), losses_at(shares, mean)
+        for n, name in enumerate(mixtures):
+            for i, domain in enumerate(document["loss_domains"]):
+                enter("loss", of_losses.kind, *(part[n, i] for part in each), name, domain)
+            enter("average_loss", of_losses.kind, *(part[n] for part in together), name)
+
+    best = optimum(document, step, weights, lower, upper)
+    if of_fit is not None:
+        low, high = middle([optimum(one, step, weights, lower, upper) for one in of_fit.refitted])
+        for j, domain in enumerate(document["domains"]):
+            enter("proportion", of_fit.kind, best[j], low[j], high[j], document["law"], domain)
+    guess, low, high = losses_at(best[None], aim)
+    enter("optimum_average_loss", of_losses.kind, guess[0], low[0], high[0], document["law"])
+    if baseline is not None:
+        pair = np.array([mixtures[baseline], best])
+
+        def difference(one):
+            before, after = aim(predict_defined(one, pair, [step])[:, 0])
+            return before - after
+
+        gain = difference(document)
+        if isinstance(of_losses, Bootstrap):
+            low, high = middle([difference(one) for one in of_losses.refitted])
+        else:
+            deviation, freedom = of_losses.spread_of_average(target)
+            variance = deviation**2 + of_losses.excess(pair, step, aim)
+            nats = np.sqrt(np.sum(variance * aim(predict_defined(document, pair, [step])[:, 0]) ** 2))
+            width = t.ppf((1 + level) / 2, freedom) * nats
+            low, high = gain - width, gain + width
+        enter("gain", of_losses.kind, gain, low, high, baseline)
+    return pl.DataFrame(rows, schema=INTERVALS, orient="row")
+
+
+COEFFICIENTS = ("A", "alpha", "gamma", "B", "beta", "C")
+
+
+def _coefficient(document, domain, name):
+    """A coefficient of a loss domain by its name (alpha and A: of the first term), None where the law has none or it is fixed."""
+    values = document["coefficients"][domain]
+    if name == "A" and "B" in values:
+        return None
+    if "terms" in values and name in ("A", "alpha"):
+        return values["terms"][0][name]
+    return values.get(name)

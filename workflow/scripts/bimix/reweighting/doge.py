@@ -1,0 +1,232 @@
+"""DoGE: a proxy is trained on the domains whose gradients help a goal (METHODS 4, Fan et al. 2024).
+
+Domains are read uniformly. Each update takes the gradient of every domain's mean loss, moves the weights towards domains
+whose gradient points where the goal's does, and takes its step along the weighted sum of the gradients; the mixture is
+the average of the weights. The goal is one of three:
+
+- a mix: the gradient of one loss over rows of all domains alike, none of which is trained on (the released configuration);
+- the other domains of the batch (the paper's formula; m - 1 terms, about m times as much);
+- targets: domains elsewhere, each with a gradient of its own.
+
+A process has whole domains, and their gradients alone. All that is sent is the goal's gradient, the weighted sum, and two
+numbers of each domain: an inner product with a sum is the sum of inner products.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bimix.reweighting.trace import Trace, set_gradients, step_along_gradients, sum_over_processes
+from bimix.training.loop import Running, Session
+from bimix.training.order import rows_of_domain
+from bimix.training.rows import Part, RowStore, set_aside
+from bimix.training.update import Batch, to_device
+
+LEAST_NORM = 1e-6  # added to norms that are divided by, as in torch's clipping and the DoGE code
+MIX_SHARE = 0.05  # of each domain's rows, kept for the mix; the DoGE code takes the last 2e9 / 7 tokens of each
+BLOCK = 1024  # numbers whose products are summed in fp32; the sums of the blocks in fp64
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What domains are scored against: `rows` an update, of the domains of a store in turn, in an order of the seed alone.
+
+    `together` they make one gradient, else each of those domains has one.
+    """
+
+    store: RowStore | Part
+    rows: int
+    together: bool
+
+    @property
+    def gradients(self) -> int:
+        """Gradients that the rows of an update make."""
+        return 1 if self.together else len(self.store.domains)
+
+    def choose(self, seed: int, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Domains (rows,) and row numbers (rows,) of update `step`; every domain's turn comes equally often."""
+        store = self.store
+        places = step * self.rows + np.arange(self.rows)
+        owners, visits = places % len(store.domains), places // len(store.domains)
+        numbers = np.empty(self.rows, dtype=np.int64)
+        for domain in np.unique(owners):
+            here = owners == domain
+            size = int(store.sizes[domain])
+            numbers[here] = rows_of_domain(seed, store.domains[domain], size, visits[here])
+        return owners, numbers
+
+
+def mix_rows(batch_rows: int, domains: int) -> int:
+    """Rows of the mix in an update: as many as a domain has on average (the DoGE code), but one of each domain at least."""
+    return max(domains, -(-batch_rows // domains))
+
+
+def target_rows(batch_rows: int, domains: int, targets: int) -> int:
+    """Rows of all targets in an update: of each as many as a domain has on average."""
+    return targets * -(-batch_rows // domains)
+
+
+def held_mix(session: Session) -> Goal:
+    """The mix of a session's domains, whose rows are taken out of what the session trains on."""
+    session.train, kept = set_aside(session.train, MIX_SHARE)
+    return Goal(kept, mix_rows(session.recipe.batch_rows, len(session.domains)), together=True)
+
+
+def clipping(norms: Tensor, largest: float) -> Tensor:
+    """Factors (n,) that bring gradients of the `norms` (n,) to `largest` at most, as torch.nn.utils.clip_grad_norm_ has it."""
+    return (largest / (norms + LEAST_NORM)).clamp(max=1)
+
+
+def products(gradients: Tensor, toward: Tensor) -> Tensor:
+    """Inner products (n,) of `gradients` (n, numbers) with one, `toward` (numbers,), summed in fp64.
+
+    Block by block: a product of two so skinny matrices in one piece would leave a GPU idle. `numbers` is a multiple of a block.
+    """
+    blocks = gradients.view(len(gradients), -1, BLOCK).transpose(0, 1)
+    return torch.bmm(blocks, toward.view(-1, BLOCK, 1)).sum(0, dtype=torch.float64)[:, 0]
+
+
+def alignment(along: Tensor, norms: Tensor, present: Tensor, rate: float, limit: float, last: Tensor) -> Tensor:
+    """Scores (m,) of domains from the products `along` (m,) of their gradients with the goal's, all clipped before.
+
+    rate * along, divided by the mean of the `norms` (m,) of the domains' gradients and clipped to [0, limit * rate]. A domain
+    that is not `present` (m,) in the batch has no gradient: it keeps its `last` score (m,) and is in no mean (the DoGE
+    code keeps its last gradient).
+    """
+    norm = (norms * present).sum() / present.sum()
+    return torch.where(present, (rate * along / (norm + LEAST_NORM)).clamp(0, limit * rate), last)
+
+
+def reweight(weights: Tensor, scores: Tensor, regularization: float) -> Tensor:
+    """The next weights (m,): softmax(log a + score / mu), with the regularization mu (METHODS 4)."""
+    return torch.softmax(weights.log() + scores / regularization, dim=0)
+
+
+def own_gradients(session: Session, goal: Goal | None) -> list[int]:
+    """Which gradients this process takes: those of domains are numbered first, then the goal's, and dealt out in turn."""
+    count = len(session.domains) + (goal.gradients if goal else 0)
+    return list(range(count))[session.accelerator.process_index :: session.accelerator.num_processes]
+
+
+def reserve(session: Session, goal: Goal | None) -> Tensor:
+    """Room for this process's gradients (own, parameters), taken before rows are fitted into memory; in whole blocks."""
+    numbers = -(-session.shape.parameters // BLOCK) * BLOCK
+    return torch.zeros(len(own_gradients(session, goal)), numbers, device=session.accelerator.device)
+
+
+def vector_flops(parameters: int, domains: int, gradients: int) -> int:
+    """FLOPs of an update's work on whole gradients: norms, the goal's sum, inner products, the weighted sum.
+
+    `gradients` are the goal's; with none the goal is the sum of the domains'.
+    """
+    return 2 * parameters * (3 * domains + (2 * gradients or domains))
+
+
+def extra_flops(session: Session, goal: Goal | None) -> int:
+    """What a run costs beyond plain pretraining: the goal's rows, and the work on whole gradients.
+
+    Each row of the domains still has one forward and one backward pass.
+    """
+    length, shape = session.train.row_length, session.shape
+    read = goal.rows * length * shape.flops_per_token(length) if goal else 0
+    work = vector_flops(shape.parameters, len(session.domains), goal.gradients if goal else 0)
+    return session.recipe.steps * (read + work)
+
+
+@dataclass
+class Doge:
+    """Training of the proxy; `gradients` is what `reserve` gave, `goal` None: the other domains of the batch."""
+
+    backwards: ClassVar[bool] = False
+    running: Running
+    gradients: Tensor
+    regularization: float
+    score_limit: float
+    goal: Goal | None
+    trace: Trace = field(init=False)
+
+    def __post_init__(self) -> None:
+        session = self.running.session
+        self.trace = Trace.start(self.running, signal=0.0, counted=0)
+        self.numbers = own_gradients(session, self.goal)
+        self.domains = [number for number in self.numbers if number < len(session.domains)]
+        self.places = to_device(np.array(self.domains, dtype=np.int64), session.accelerator.device)
+
+    def own(self, chosen: np.ndarray) -> np.ndarray:
+        """All rows of this process's domains, sorted by domain."""
+        mine = np.flatnonzero(np.isin(chosen, self.domains))
+        return mine[np.argsort(chosen[mine], kind="stable")]
+
+    def update(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
+        session, count = self.running.session, len(self.domains)
+        accelerator, recipe = session.accelerator, session.recipe
+        self.gradients.zero_()
+        rows = batch.rows.to(accelerator.device, non_blocking=True)
+        losses = self.add_gradients(rows, [int(batch.counts[domain]) for domain in self.domains], first=0)
+        shares = batch.counts[self.domains] / recipe.batch_rows
+        total = (losses * to_device(shares.astype(np.float32), accelerator.device)).sum()
+        self.add_gradients(*self.read_goal(step), first=count)
+
+        norms = torch.linalg.vector_norm(self.gradients, dim=1, dtype=torch.float64)
+        factors = clipping(norms, recipe.max_gradient_norm)
+        own = self.gradients[:count]
+        aim = slice(0, count) if self.goal is None else slice(count, None)
+        toward = sum_over_processes(accelerator, factors[aim].float() @ self.gradients[aim])
+        clipped = factors[:count] * norms[:count]
+        along = factors[:count] * products(own, toward)
+        if self.goal is None:
+            along = along - clipped.square()  # not with itself
+        told = torch.zeros(2, len(session.domains), dtype=torch.float64, device=accelerator.device)
+        told[:, self.places] = torch.stack([along, clipped])
+        along, clipped = sum_over_processes(accelerator, told)
+        present = to_device(batch.counts > 0, accelerator.device)
+        scores = alignment(along, clipped, present, recipe.rate(step), self.score_limit, self.trace.signal)
+        weights = reweight(self.trace.weights, scores, self.regularization)
+        self.trace.advance(weights, scores, step + 1)
+
+        way = sum_over_processes(accelerator, (weights[self.places] * factors[:count]).float() @ own)
+        set_gradients(list(self.running.plain.parameters()), way[: session.shape.parameters])
+        step_along_gradients(self.running, step)
+        return total, torch.linalg.vector_norm(way)
+
+    def read_goal(self, step: int) -> tuple[Tensor, list[int]]:
+        """This process's rows of the goal for update `step`, on the device, and how many each of its gradients has."""
+        session, goal = self.running.session, self.goal
+        mine = self.numbers[len(self.domains) :]
+        if not mine:
+            return torch.empty(0), []
+        owners, numbers = goal.choose(session.recipe.seed, step)
+        wanted = np.zeros(len(owners), dtype=np.int64) if goal.together else owners
+        wanted = wanted + len(session.domains)
+        order = np.flatnonzero(np.isin(wanted, mine))
+        order = order[np.argsort(wanted[order], kind="stable")]
+        rows = to_device(goal.store.read(owners[order], numbers[order]), session.accelerator.device)
+        return rows, [int((wanted == number).sum()) for number in mine]
+
+    def add_gradients(self, rows: Tensor, counts: list[int], first: int) -> Tensor:
+        """Add the gradients of the mean losses of consecutive `counts` of `rows`, from gradient `first` on; these losses."""
+        plain, device = self.running.plain, self.gradients.device
+        parameters = list(plain.parameters())
+        sizes = [weight.numel() for weight in parameters]
+        losses = torch.zeros(len(counts), device=device)
+        start = 0
+        for number, count in enumerate(counts):
+            places = self.gradients[first + number, : sum(sizes)].split(sizes)
+            for begin in range(start, start + count, self.running.micro_batch):
+                part = rows[begin : min(begin + self.running.micro_batch, start + count)]
+                loss = plain(part) * (len(part) / count)
+                for place, found in zip(places, torch.autograd.grad(loss, parameters), strict=True):
+                    place += found.flatten()
+                losses[number] += loss.detach()
+            start += count
+        return losses
+
+    def state_dict(self) -> dict:
+        return self.trace.state_dict()
+
+    def load_state_dict(self, state: dict) -> None:
+        if state:
+            self.trace.load_state_dict(state)

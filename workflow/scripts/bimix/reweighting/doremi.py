@@ -1,0 +1,123 @@
+"""DoReMi: a proxy is trained on the domains that it still does worse on than a reference model (METHODS 4, Xie et al. 2023).
+
+Domains are read uniformly and weighed in the loss. Each update takes the excess of the proxy's loss over the reference's
+in every domain of the global batch, moves the weights towards domains of large excess, and then takes its step with the
+new weights; the mixture is their average over the run.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bimix.model.cross_entropy import sum_by_domain
+from bimix.model.transformer import Transformer
+from bimix.reweighting.trace import Trace, reduce_gradients, step_along_gradients
+from bimix.training.loop import Running
+from bimix.training.update import Batch, own_slice, to_device
+
+
+def latest_excess(last: Tensor, sums: Tensor, tokens: Tensor) -> Tensor:
+    """Excess (m,) in nats per token: `sums` over the `tokens` of a batch, the `last` where a domain has none in it.
+
+    `sums` (m,) holds max(proxy's loss - reference's loss, 0) of each token, summed over the domain's tokens.
+    """
+    return torch.where(tokens > 0, sums / tokens.clamp(min=1), last)
+
+
+def reweight(weights: Tensor, excess: Tensor, step_size: float, smoothing: float) -> Tensor:
+    """The next weights (m,): (1 - c) softmax(log a + eta excess) + c / m, with step size eta and smoothing c (METHODS 4)."""
+    moved = torch.softmax(weights.log() + step_size * excess, dim=0)
+    return (1 - smoothing) * moved + smoothing / len(weights)
+
+
+def row_weights(weights: Tensor, rows: Tensor) -> Tensor:
+    """What a row of each domain (m,) counts in the loss, given the global batch's `rows` (m,): they sum to one over it."""
+    return weights / (weights * rows).sum()
+
+
+@dataclass
+class Doremi:
+    """Training of the proxy beside a frozen `reference`.
+
+    The weights are known only when all losses are. So the graphs of an update's micro-batches are kept until then; where
+    `keep_graphs` is false, the losses come from a forward pass of their own. None: kept, but on a GPU that cannot hold
+    all rows at once (on a CPU a micro-batch is a matter of the cache, not of memory).
+
+    `forwards` counts the rows that were read once more without a backward pass, by either model.
+    """
+
+    backwards: ClassVar[bool] = True  # the reference has been trained on the beginning of each domain's order
+    running: Running
+    reference: Transformer
+    step_size: float
+    smoothing: float
+    keep_graphs: bool | None = None
+    forwards: int = 0
+    trace: Trace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.trace = Trace.start(self.running, signal=math.log(self.running.session.shape.vocabulary), counted=1)
+
+    def own(self, chosen: np.ndarray) -> np.ndarray:
+        """As of plain pretraining, sorted by domain: losses are summed, and in chunks taken, domain by domain."""
+        accelerator = self.running.session.accelerator
+        mine = own_slice(len(chosen), accelerator.process_index, accelerator.num_processes)
+        return mine.start + np.argsort(chosen[mine], kind="stable")
+
+    def update(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
+        session, proxy = self.running.session, self.running.plain
+        accelerator, recipe, domains = session.accelerator, session.recipe, len(session.domains)
+        parts = self.micro_batches(batch)
+        rows = to_device(batch.counts, accelerator.device)
+        tokens = rows * (session.train.row_length - 1)
+        with torch.no_grad(), accelerator.autocast():
+            expected = [self.reference(*part, domains, counts)[1] for *part, counts in parts]
+        at_once = self.keep_graphs
+        if at_once is None:
+            at_once = accelerator.device.type == "cpu" or len(parts) == 1
+        with torch.set_grad_enabled(at_once):
+            found = [proxy(*part, domains, counts) for *part, counts in parts]
+        sums = torch.zeros_like(self.trace.signal)
+        for (_, owners, _), (_, losses), reference_losses in zip(parts, found, expected, strict=True):
+            above = (losses - reference_losses).clamp(min=0).double().sum(1)
+            sums += sum_by_domain(above, owners, domains)
+        excess = latest_excess(self.trace.signal, accelerator.reduce(sums, reduction="sum"), tokens)
+        weights = reweight(self.trace.weights, excess, self.step_size, self.smoothing)
+        self.trace.advance(weights, excess, step + 1)
+        self.forwards += recipe.batch_rows * (1 if at_once else 2)
+
+        factors = row_weights(weights, rows).float()
+        total = torch.zeros((), device=accelerator.device)
+        for (part, owners, counts), (shares, _) in zip(parts, found, strict=True):
+            total += shares.detach().sum() * (len(part) / recipe.batch_rows)
+            if not at_once:
+                shares, _ = proxy(part, owners, domains, counts)
+            (shares @ factors * len(part)).backward()
+        found.clear()
+        parameters = list(proxy.parameters())
+        reduce_gradients(accelerator, parameters)
+        norm = torch.nn.utils.clip_grad_norm_(parameters, recipe.max_gradient_norm)
+        step_along_gradients(self.running, step)
+        return total, norm
+
+    def micro_batches(self, batch: Batch) -> list[tuple[Tensor, Tensor, tuple[int, ...]]]:
+        """This process's rows, the domains they are of and how many of each, so many at a time as a micro-batch holds."""
+        session, size = self.running.session, self.running.micro_batch
+        device, domains = session.accelerator.device, len(session.domains)
+        rows = batch.rows.to(device, non_blocking=True).split(size)
+        owners = to_device(batch.chosen, device).split(size)
+        starts = range(0, len(batch.chosen), size)
+        counts = [np.bincount(batch.chosen[start : start + size], minlength=domains) for start in starts]
+        return list(zip(rows, owners, (tuple(part.tolist()) for part in counts), strict=True))
+
+    def state_dict(self) -> dict:
+        return self.trace.state_dict() | {"forwards": self.forwards}
+
+    def load_state_dict(self, state: dict) -> None:
+        if state:
+            self.trace.load_state_dict(state)
+            self.forwards = state["forwards"]

@@ -1,0 +1,129 @@
+"""What methods that weigh domains while a model trains have in common: the weights' path, and a step along a gradient."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from bimix.training.loop import Running
+from bimix.training.update import set_rate
+
+POINTS = 1000  # of a path that are kept, evenly over the steps
+
+
+@dataclass
+class Trace:
+    """Domain weights (m,) in float64 with the `signal` (m,) that last moved them, their sum over steps, and their path.
+
+    `counted` weights are in the sum: 1 at the start where the initial weights enter the average, else 0.
+    """
+
+    weights: Tensor
+    signal: Tensor
+    counted: int
+    every: int
+    total: Tensor = field(init=False)
+    points: list[tuple[int, Tensor]] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.total = self.weights * self.counted
+        self.note(0)
+
+    @classmethod
+    def start(cls, running: Running, signal: float, counted: int) -> "Trace":
+        """Uniform weights over the session's domains, each with the same `signal`."""
+        domains, device = len(running.session.domains), running.session.accelerator.device
+        weights = torch.full((domains,), 1 / domains, dtype=torch.float64, device=device)
+        return cls(weights, torch.full_like(weights, signal), counted, max(1, running.session.recipe.steps // POINTS))
+
+    @property
+    def average(self) -> Tensor:
+        """Mean (m,) of the weights so far."""
+        return self.total / self.counted if self.counted else self.weights
+
+    def advance(self, weights: Tensor, signal: Tensor, step: int) -> None:
+        """Take the weights after `step` updates, and what moved them there."""
+        self.weights, self.signal = weights, signal
+        self.total = self.total + weights
+        self.counted += 1
+        if step % self.every == 0:
+            self.note(step)
+
+    def note(self, step: int) -> None:
+        self.points.append((step, torch.stack([self.weights, self.average, self.signal])))
+
+    def state_dict(self) -> dict:
+        """Tensors and numbers, for a checkpoint."""
+        steps, values = zip(*self.points, strict=True)
+        now = {"weights": self.weights, "signal": self.signal, "total": self.total, "counted": self.counted}
+        return now | {"steps": list(steps), "points": torch.stack(values)}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Go on from what `state_dict` gave."""
+        device = self.weights.device
+        for name in ("weights", "signal", "total"):
+            setattr(self, name, state[name].to(device))
+        self.counted = state["counted"]
+        self.points = list(zip(state["steps"], state["points"].to(device), strict=True))
+
+
+def average(state: dict) -> np.ndarray:
+    """Mean weights (m,) of a whole run from the `state` of its trace."""
+    return (state["total"] / state["counted"]).cpu().numpy()
+
+
+def path_table(state: dict, steps: int, domains: list[str], signal: str) -> pl.DataFrame:
+    """The path in a trace's `state` as a table: step, domain, weight, average so far, and what moved it, called `signal`.
+
+    Step 0 is the start, `steps` the last; of the others about a thousand are kept.
+    """
+    numbers, points = state["steps"], state["points"].cpu()
+    if numbers[-1] != steps:
+        last = torch.stack([state["weights"], state["total"] / state["counted"], state["signal"]]).cpu()
+        numbers, points = [*numbers, steps], torch.cat([points, last[None]])
+    weights, averages, signals = points.transpose(0, 1).flatten(1).numpy()
+    return pl.DataFrame(
+        {
+            "step": np.repeat(np.array(numbers, dtype=np.int64), len(domains)),
+            "domain": domains * len(numbers),
+            "weight": weights,
+            "average": averages,
+            signal: signals,
+        }
+    )
+
+
+def sum_over_processes(accelerator: Accelerator, tensor: Tensor) -> Tensor:
+    """The sum of all processes' tensors, in the place of this one's."""
+    if accelerator.num_processes > 1:
+        torch.distributed.all_reduce(tensor)
+    return tensor
+
+
+def reduce_gradients(accelerator: Accelerator, parameters: list[nn.Parameter]) -> None:
+    """Sum the gradients over all processes, each in its place; a parameter without one counts as zeros."""
+    if accelerator.num_processes == 1:
+        return
+    sent = []
+    for weight in parameters:
+        if weight.grad is None:
+            weight.grad = torch.zeros_like(weight)
+        sent.append(torch.distributed.all_reduce(weight.grad, async_op=True))
+    for one in sent:
+        one.wait()
+
+
+def set_gradients(parameters: list[nn.Parameter], flat: Tensor) -> None:
+    """Give the parameters their parts of one gradient `flat` (sum of their sizes,), as views."""
+    for weight, part in zip(parameters, flat.split([weight.numel() for weight in parameters]), strict=True):
+        weight.grad = part.view_as(weight)
+
+
+def step_along_gradients(running: Running, step: int) -> None:
+    """Update `step` of the optimizer along the gradients that are set."""
+    set_rate(running.optimizer, running.session.recipe.rate(step))
+    running.optimizer.step()
+    running.optimizer.zero_grad(set_to_none=True)

@@ -1,0 +1,284 @@
+"""Saved states of a run: written whole, checked when they are read, the last two kept, a folder for each configuration.
+
+The folder of a run holds a lock and one folder for each configuration that it was trained with, named by the key of its
+fingerprint. There lie fingerprint.json, the checkpoints, the weights of those evaluations that were to be kept,
+attempts.jsonl and, at the end, the outputs. Another configuration begins beside it; nothing is overwritten.
+"""
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import socket
+import time
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from bimix.errors import InputError
+from bimix.model.transformer import Shape
+from bimix.outputs import replacing, write_json
+
+KEPT = 2
+SETTLING = 5  # seconds
+PATIENCE = 60  # seconds that a process waits for a checkpoint which the first one sees; directories of NFS lag
+
+
+def lock(folder: Path, patience: float, work: str = "training") -> object:
+    """Hold the run for this process until the returned file is closed or the process ends, however it ends.
+
+    Whoever holds it is left over from an attempt before this one: the Snakemake that started it was killed, or its node
+    was given up too early. It is asked to save its state and stop, and waited for `patience` seconds. On NFS the kernel
+    keeps the lock on the server, so that it holds between nodes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = open(folder / "lock", "a")  # noqa: SIM115 (held open on purpose)
+    until, waited = time.monotonic() + patience, False
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise InputError(
+                    f"{folder} cannot be locked ({error.strerror}); use a file system with locks."
+                ) from error
+            if time.monotonic() > until:
+                raise InputError(
+                    f"Another process is {work} in {folder} and did not stop within {patience:.0f} s; wait for it or"
+                    f" stop it. {holder(folder)}"
+                ) from None
+        (folder / "stop").touch()
+        waited = True
+        time.sleep(0.5)
+    (folder / "stop").unlink(missing_ok=True)
+    handle.truncate(0)
+    handle.write(json.dumps(whereabouts()) + "\n")
+    handle.flush()
+    if waited:
+        time.sleep(SETTLING)  # the Snakemake of the attempt before removes that one's outputs, which are ours too
+    return handle
+
+
+def must_stop(folder: Path) -> bool:
+    """Whether another attempt waits for this one to save its state and stop."""
+    return (folder / "stop").exists()
+
+
+def whereabouts() -> dict:
+    """Where this process runs."""
+    return {"host": socket.gethostname(), "process": os.getpid(), "job": os.environ.get("SLURM_JOB_ID")}
+
+
+def holder(folder: Path) -> str:
+    """A sentence on the process that wrote the lock file last."""
+    try:
+        where = json.loads((folder / "lock").read_text(encoding="utf-8"))
+        job = f", job {where['job']}" if where["job"] else ""
+        return f"It is process {where['process']} on {where['host']}{job}."
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"{folder / 'lock'} does not say where it runs."
+
+
+def note(folder: Path, event: str, step: int, **more: object) -> None:
+    """Append what an attempt has done, where and when, to attempts.jsonl; written only while the lock is held."""
+    line = {"time": time.time(), "event": event, "step": step} | whereabouts() | more
+    path = folder / "attempts.jsonl"
+    # a line that a kill has cut short is ended, so that it spoils no other
+    cut = path.exists() and not path.read_bytes().endswith(b"\n")
+    with path.open("a", encoding="utf-8") as lines:
+        lines.write(("\n" if cut else "") + json.dumps(line) + "\n")
+
+
+def attempts(folder: Path) -> list[dict]:
+    """The lines of attempts.jsonl; one that a kill has cut short is left out."""
+    try:
+        written = (folder / "attempts.jsonl").read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return []
+    lines = []
+    for text in written.splitlines():
+        try:
+            lines.append(json.loads(text))
+        except ValueError:
+            continue
+    return [line for line in lines if isinstance(line, dict) and "event" in line]
+
+
+def key_of(fingerprint: dict) -> str:
+    """The name of a configuration's folder, 16 hexadecimal digits; 1 and 1.0 are one number."""
+    same = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in fingerprint.items()
+    }
+    text = json.dumps(same, sort_keys=True, ensure_ascii=False)
+    return hashlib.blake2b(text.encode("utf-8"), digest_size=8).hexdigest()
+
+
+def claim(folder: Path, fingerprint: dict) -> tuple[Path, str | None]:
+    """The folder of a configuration inside the run's `folder`, and a sentence where it begins beside older ones.
+
+    What killed attempts have left half written is swept away. To be called while the lock is held.
+    """
+    adopt(folder)
+    own = folder / key_of(fingerprint)
+    others = [path.parent for path in folder.glob("*/fingerprint.json") if path.parent != own]
+    for configuration in (own, *others):
+        for partial in (*configuration.glob(".*.partial"), *configuration.glob("*/.*.partial")):
+            partial.unlink(missing_ok=True)
+    begins = not (own / "fingerprint.json").exists()
+    if begins:
+        write_json(own / "fingerprint.json", fingerprint)
+    if not begins or not others:
+        return own, None
+    newest = max(others, key=lambda path: (path / "fingerprint.json").stat().st_mtime)
+    stored = json.loads((newest / "fingerprint.json").read_text(encoding="utf-8"))
+    differing = sorted(name for name in stored.keys() | fingerprint.keys() if stored.get(name) != fingerprint.get(name))
+    changes = "; ".join(f"{name}: {stored.get(name)} there, {fingerprint.get(name)} now" for name in differing)
+    return own, (
+        f"{own} begins beside another configuration of this run, which is kept in {newest} and differs in {changes};"
+        f" delete that folder if its room is needed and you will not go back to it."
+    )
+
+
+def adopt(folder: Path) -> None:
+    """Give what an earlier version of the workflow left in the run's folder itself to a folder of its configuration."""
+    path = folder / "fingerprint.json"
+    if not path.exists():
+        return
+    own = folder / key_of(json.loads(path.read_text(encoding="utf-8")))
+    own.mkdir(exist_ok=True)
+    for name in ("attempts.jsonl", "weights", "losses.parquet", "run.json"):
+        if (folder / name).exists():
+            os.replace(folder / name, own / name)
+    for state in folder.glob("step-*.pt"):
+        os.replace(state, own / state.name)
+    os.replace(path, own / path.name)  # last: a kill before it leaves work that is done again
+
+
+def sweep(places: Iterable[Path]) -> None:
+    """Remove what killed attempts have left half written beside the outputs `places`."""
+    for place in places:
+        if place.parent.is_dir():
+            for path in place.parent.iterdir():
+                if re.fullmatch(rf"\.{re.escape(place.name)}\.\d+\.partial", path.name):
+                    path.unlink(missing_ok=True)
+
+
+def save(folder: Path, state: dict) -> None:
+    """Write the state after `state["step"]` updates and drop all but the last two; a full disk costs nothing older."""
+    path = folder / f"step-{state['step']:09d}.pt"
+    try:
+        with replacing(path) as temporary:
+            torch.save(state, temporary)
+    except (OSError, RuntimeError) as error:  # torch's own writer turns a full disk into a RuntimeError
+        raise InputError(
+            f"{path} cannot be written ({error}); make room and start again from the checkpoint before it."
+        ) from error
+    for old in sorted(folder.glob("step-*.pt"))[:-KEPT]:
+        old.unlink()
+
+
+def discard(folder: Path) -> None:
+    """Drop the checkpoints of a run whose results are kept elsewhere."""
+    for path in folder.glob("step-*.pt"):
+        path.unlink()
+
+
+class Damaged(Exception):
+    """A checkpoint whose bytes are not those that were written."""
+
+
+def read(path: Path, checksum: str | None = None) -> tuple[dict, str]:
+    """The state in `path` and its checksum; with `checksum`, that of the very state that is wanted.
+
+    The archive that torch writes holds a CRC of each of its members, which torch does not look at; they are compared
+    here. The checksum of a state is that of its members' names, sizes and CRCs.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [(member.filename, member.file_size, member.CRC) for member in archive.infolist()]
+            found = hashlib.blake2b(json.dumps(members).encode(), digest_size=16).hexdigest()
+            if checksum not in (None, found):
+                raise Damaged("another file than the first process reads")
+            bad = archive.testzip()
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, ValueError, EOFError) as error:
+        raise Damaged(f"no whole archive: {error}") from error
+    if bad is not None:
+        raise Damaged(f"{bad} is not as it was written")
+    # mapped: else each process of a machine would have all of it in memory at once
+    return torch.load(path, map_location="cpu", weights_only=True, mmap=True), found
+
+
+def choose(folder: Path) -> tuple[dict | None, tuple[str, str] | None, list[str]]:
+    """The newest good state, its file's name and checksum, None where there is none; a sentence for each that is not good.
+
+    A damaged one is moved to damaged/, where it is neither tried again nor counted among those that are kept.
+    Checkpoints of which none is good are an InputError: a run is not begun anew behind its owner's back.
+    """
+    complaints, aside = [], folder / "damaged"
+    for path in sorted(folder.glob("step-*.pt"), reverse=True):
+        try:
+            state, checksum = read(path)
+            return state, (path.name, checksum), complaints
+        except Damaged as error:
+            aside.mkdir(exist_ok=True)
+            os.replace(path, aside / path.name)
+            complaints.append(
+                f"{path} is damaged ({error}) and was moved to {aside}; the checkpoint before it is used."
+            )
+        except Exception as error:  # what the file system or torch.load gives, of bytes that may well be good
+            complaints.append(
+                f"{path} cannot be read ({type(error).__name__}: {error}); the checkpoint before it is used."
+            )
+    bad = len(list(folder.glob("step-*.pt"))) + len(list(aside.glob("step-*.pt")))
+    if bad:
+        raise InputError(
+            f"None of the {bad} checkpoints in {folder} can be read ({' '.join(complaints) or f'all lie in {aside}'});"
+            f" give a good one back, or move that folder away to train anew."
+        )
+    return None, None, complaints
+
+
+def load(path: Path, checksum: str, patience: float) -> dict:
+    """The state that the first process has chosen; what it sees may take a while to be seen on another node."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return read(path, checksum)[0]
+        except (OSError, Damaged) as error:
+            if time.monotonic() > until:
+                raise InputError(
+                    f"{path}, from which the first process goes on, could not be read within {patience:.0f} s"
+                    f" ({type(error).__name__}: {error}); look at the file system of that node and start again."
+                ) from error
+        time.sleep(0.5)
+
+
+def kept_weights(folder: Path, step: int) -> Path:
+    """Where a configuration with its checkpoints in `folder` keeps its weights after `step` updates, if it was asked to.
+
+    In the run's own state, which Snakemake does not know: nothing deletes them, and they leave with it.
+    """
+    return folder / "weights" / f"step-{step:09d}.safetensors"
+
+
+def read_weights(path: Path, framework: str = "numpy") -> tuple[dict, Shape]:
+    """Weights, as arrays of numpy or pt, and the shape that stands in their file's metadata; no code runs from the file."""
+    try:
+        with safe_open(path, framework=framework) as file:
+            metadata = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+        shape = Shape(**json.loads(metadata["shape"]))
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path} cannot be read as safetensors ({error}); train it again.") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path} does not say the shape of its model in its metadata; give a file of pretrain_model.py."
+        ) from error
+    return weights, shape

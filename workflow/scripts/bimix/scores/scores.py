@@ -1,0 +1,120 @@
+"""How well a law tells what was not fitted: relative errors, R2 in log loss, rank correlation (paper Tables 2 and 3)."""
+
+import numpy as np
+import polars as pl
+from scipy.stats import spearmanr
+
+from bimix.laws import LAWS, predict
+from bimix.laws.bimix import SAME, fit_curve
+from bimix.laws.observations import Observations
+
+EXTRAPOLATION = {
+    "law": pl.String,
+    "mixture": pl.String,
+    "domain": pl.String,
+    "step": pl.Int64,
+    "observed": pl.Float64,
+    "predicted": pl.Float64,
+    "relative_error": pl.Float64,
+}
+GENERALIZATION = {"law": pl.String, "mixture": pl.String, "domain": pl.String, "r2_log": pl.Float64, "mre": pl.Float64}
+
+
+def relative_error(observed, predicted):
+    """|y - y'| / y (paper Sec. 6.1)."""
+    return np.abs(observed - predicted) / observed
+
+
+def r2_log(observed: np.ndarray, predicted: np.ndarray) -> float | None:
+    """1 - SS_res / SS_tot of log losses over the steps of one curve (paper Sec. 6.2).
+
+    None where the curve has no spread: one step, or losses that differ by rounding only.
+    """
+    y, fitted = np.log(observed), np.log(predicted)
+    if np.ptp(y) < SAME:
+        return None
+    return float(1 - np.sum((y - fitted) ** 2) / np.sum((y - y.mean()) ** 2))
+
+
+def extrapolation(law: str, observed: Observations) -> pl.DataFrame:
+    """Hold out the last step of each mixture, fit the rest of that mixture, predict it: one row per mixture and domain.
+
+    Over the steps of one mixture the mixing factor is constant, so `bimix` and `transfer` are the same curve B / s^beta + C. Laws
+    that are fitted at single steps (`exponential`, `regmix`) say nothing about another step: no rows. Nor has a curve with
+    fewer than four steps.
+    """
+    rows = []
+    for n, mixture in enumerate(observed.mixtures):
+        for d, domain in enumerate(observed.loss_domains):
+            seen = np.nonzero(np.isfinite(observed.losses[n, :, d]))[0]
+            if not LAWS[law].over_steps or len(seen) < 4:
+                continue
+            curve = fit_curve(observed.steps[seen[:-1]], observed.losses[n, seen[:-1], d])
+            step, truth = int(observed.steps[seen[-1]]), float(observed.losses[n, seen[-1], d])
+            predicted = curve["B"] / step ** curve["beta"] + curve["C"]
+            rows.append((law, mixture, domain, step, truth, predicted, relative_error(truth, predicted)))
+    return pl.DataFrame(rows, schema=EXTRAPOLATION, orient="row")
+
+
+def generalization(document: dict, held_out: Observations, proportions: np.ndarray) -> pl.DataFrame:
+    """R2 and mean relative error of a fitted law over all steps of mixtures it has not seen: one row per mixture and domain.
+
+    `proportions` (n, m) are the held-out mixtures in the order of the document's domains. Steps that a per-step law has not
+    seen are left out.
+    """
+    steps = held_out.steps
+    if not LAWS[document["law"]].over_steps or len(document["steps"]) == 1:
+        steps = np.array([step for step in steps if step in document["steps"]], dtype=int)
+    losses = held_out.losses[:, np.isin(held_out.steps, steps)]
+    shared = [domain for domain in document["loss_domains"] if domain in held_out.loss_domains]
+    if not len(steps) or not shared:
+        return pl.DataFrame(schema=GENERALIZATION)
+    predicted = predict(document, proportions, steps)[
+        :, :, [document["loss_domains"].index(domain) for domain in shared]
+    ]
+    losses = losses[:, :, [held_out.loss_domains.index(domain) for domain in shared]]
+    rows = []
+    for n, mixture in enumerate(held_out.mixtures):
+        for d, domain in enumerate(shared):
+            seen = np.isfinite(losses[n, :, d])
+            if seen.any():
+                truth, guess = losses[n, seen, d], predicted[n, seen, d]
+                rows.append(
+                    (document["law"], mixture, domain, r2_log(truth, guess), float(relative_error(truth, guess).mean()))
+                )
+    return pl.DataFrame(rows, schema=GENERALIZATION, orient="row")
+
+
+def extrapolation_table(rows: pl.DataFrame) -> pl.DataFrame:
+    """Table 2: relative error at the last step, mean, worst and best over domains, in percent."""
+    error = 100 * pl.col("relative_error")
+    return rows.group_by("law", "mixture", maintain_order=True).agg(
+        pl.len().alias("domains"),
+        error.mean().alias("mean_percent"),
+        error.max().alias("worst_percent"),
+        error.min().alias("best_percent"),
+    )
+
+
+def generalization_table(rows: pl.DataFrame) -> pl.DataFrame:
+    """Table 3: R2 in log loss (a fraction; the paper's header says %), mean, worst and best over domains, and MRE in percent beside it."""
+    return rows.group_by("law", "mixture", maintain_order=True).agg(
+        pl.len().alias("domains"),
+        pl.col("r2_log").mean().alias("r2_mean"),
+        pl.col("r2_log").min().alias("r2_worst"),
+        pl.col("r2_log").max().alias("r2_best"),
+        (100 * pl.col("mre")).mean().alias("mre_mean_percent"),
+        (100 * pl.col("mre")).max().alias("mre_worst_percent"),
+    )
+
+
+def rank_correlation(observed: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Spearman's correlation over mixtures of losses (n, d), per domain (d,); NaN where either varies by rounding only."""
+    return np.array(
+        [
+            spearmanr(observed[:, d], predicted[:, d]).statistic
+            if np.ptp(observed[:, d]) > SAME and np.ptp(predicted[:, d]) > SAME
+            else np.nan
+            for d in range(observed.shape[1])
+        ]
+    )

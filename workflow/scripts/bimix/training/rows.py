@@ -1,0 +1,161 @@
+"""Rows of tokens of several domains behind one address, (domain, row number), whatever files they lie in."""
+
+import hashlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from io import RawIOBase
+
+import numpy as np
+import polars as pl
+
+from bimix.errors import InputError
+from bimix.training.order import permute
+
+OPEN_FILES = 512
+PIECE = 2**22  # bytes of a shard that are looked at together
+SPREAD_KEY = 1  # names the permutation that spreads rows over a domain's files; every run of any seed has the same
+
+
+class RowStore:
+    """Rows of `domains` as `index` lists them (domain, path, rows, tokens, documents, dtype, digest).
+
+    `open_rows(path, dtype, rows)` gives an array-like (rows, row length) for one file, a memory map as a rule; at most
+    512 are kept open, so that thousands of shards do not exhaust the system's maps.
+    """
+
+    def __init__(
+        self, index: pl.DataFrame, domains: list[str], open_rows: Callable[[str, str, int], np.ndarray]
+    ) -> None:
+        self.domains = domains
+        self.open_rows = open_rows
+        self.files: list[list[tuple[str, str, int]]] = []
+        self.ends: list[np.ndarray] = []
+        for domain in domains:
+            own = index.filter((pl.col("domain") == domain) & (pl.col("rows") > 0)).sort("path")
+            if own.is_empty():
+                raise InputError(f"The token index holds no row of domain {domain!r}; add text or drop the domain.")
+            self.files.append(list(own.select("path", "dtype", "rows").iter_rows()))
+            self.ends.append(own["rows"].to_numpy().astype(np.int64).cumsum())
+        filled = index.filter(pl.col("rows") > 0)
+        lengths = set((filled["tokens"] // filled["rows"]).to_list())
+        if len(lengths) != 1:
+            raise InputError(f"The token index mixes rows of {sorted(lengths)} tokens; tokenise all shards again.")
+        self.row_length = lengths.pop()
+        self.opened: dict[str, np.ndarray] = {}
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Rows of each domain, int64 (m,)."""
+        return np.array([ends[-1] for ends in self.ends], dtype=np.int64)
+
+    def read(self, chosen: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Rows `numbers` (n,) of domains `chosen` (n,) as int32 (n, row length)."""
+        rows = np.empty((len(chosen), self.row_length), dtype=np.int32)
+        for position, (domain, number) in enumerate(zip(chosen.tolist(), numbers.tolist(), strict=True)):
+            ends = self.ends[domain]
+            file = int(np.searchsorted(ends, number, side="right"))
+            start = int(ends[file - 1]) if file else 0
+            rows[position] = self._file(*self.files[domain][file])[number - start]
+        return rows
+
+    def sample(self, domain: int, rows: int) -> np.ndarray:
+        """Rows from all over one domain, at most `rows`, int32 (n, row length); more rows hold the fewer.
+
+        Files come in the order of their paths, and text that lies together is alike: the first rows would be a few books.
+        """
+        size = int(self.ends[domain][-1])
+        numbers = np.sort(permute(np.arange(min(rows, size)), size, SPREAD_KEY))
+        return self.read(np.full(len(numbers), domain), numbers)
+
+    def _file(self, path: str, dtype: str, rows: int) -> np.ndarray:
+        if path not in self.opened:
+            if len(self.opened) >= OPEN_FILES:
+                self.opened.pop(next(iter(self.opened)))
+            self.opened[path] = self.open_rows(path, dtype, rows)
+        return self.opened[path]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of a store's rows, read like a store: of each domain `sizes` (m,) from `first` (m,) on, in the spread order."""
+
+    store: RowStore
+    first: np.ndarray
+    sizes: np.ndarray
+
+    @property
+    def domains(self) -> list[str]:
+        return self.store.domains
+
+    @property
+    def row_length(self) -> int:
+        return self.store.row_length
+
+    def read(self, chosen: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Rows `numbers` (n,) of domains `chosen` (n,) as int32 (n, row length)."""
+        places = np.empty_like(numbers)
+        for domain in np.unique(chosen):
+            here = chosen == domain
+            size = int(self.store.sizes[domain])
+            places[here] = permute(self.first[domain] + numbers[here], size, SPREAD_KEY)
+        return self.store.read(chosen, places)
+
+
+def set_aside(store: RowStore, share: float) -> tuple[Part, Part]:
+    """A store without a `share` of each domain's rows, from all over it and at least one, and these rows."""
+    kept = np.maximum(np.ceil(share * store.sizes), 1).astype(np.int64)
+    for domain, size in zip(store.domains, store.sizes - kept, strict=True):
+        if size < 1:
+            raise InputError(f"Domain {domain!r} has one row, and one is to be set aside; add text or drop the domain.")
+    return Part(store, kept, store.sizes - kept), Part(store, np.zeros_like(kept), kept)
+
+
+def check_shards(index: pl.DataFrame, vocabulary: int, threads: int) -> int:
+    """Hold every file of a token index against its digest, and its ids against the vocabulary; the bytes that were read.
+
+    Errors: the first file, in the order of the index, that is not as its tokenisation left it.
+    """
+    columns = index.select("path", "dtype", "rows", "tokens", "digest").rows()
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(pool.map(lambda row: check_shard(*row, vocabulary), columns))
+
+
+def check_shard(path: str, dtype: str, rows: int, tokens: int, digest: str, vocabulary: int) -> int:
+    """Read one file of ids once; its size in bytes. Errors: another size or digest than the index says, a strange id."""
+    kind = np.dtype(dtype).newbyteorder("<")
+    found, size, largest = hashlib.blake2b(digest_size=16), 0, 0
+    buffer = bytearray(PIECE)
+    view = memoryview(buffer)
+    try:
+        with open(path, "rb", buffering=0) as file:
+            while count := fill(file, view):
+                found.update(view[:count])
+                size += count
+                ids = np.frombuffer(buffer, kind, count // kind.itemsize)
+                largest = max(largest, int(ids.max(initial=0)))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error}); tokenise its shard again.") from error
+    if size != tokens * kind.itemsize:
+        raise InputError(
+            f"{path} holds {size} bytes, but {rows} rows of {tokens // rows} ids are {tokens * kind.itemsize}; tokenise"
+            f" its shard again."
+        )
+    if found.hexdigest() != digest:
+        raise InputError(
+            f"{path} is not as it was written: its digest is {found.hexdigest()}, {digest} in the token index;"
+            f" tokenise its shard again."
+        )
+    if largest >= vocabulary:
+        raise InputError(
+            f"{path} holds the id {largest}, but the tokenizer has {vocabulary} ids only; tokenise its shard again."
+        )
+    return size
+
+
+def fill(file: RawIOBase, view: memoryview) -> int:
+    """Read until `view` is full or the file ends; the bytes that were read."""
+    filled = 0
+    while filled < len(view) and (count := file.readinto(view[filled:])):
+        filled += count
+    return filled

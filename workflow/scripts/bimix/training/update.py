@@ -1,0 +1,248 @@
+"""The training loop: what one update and one evaluation do, on any number of processes of an Accelerator.
+
+The loader and the scheduler are not handed to Accelerate: rows are a pure function of the step (`order`), the rate too
+(`schedules`), so each process takes its slice of the global batch by itself and nothing has to be fast-forwarded.
+"""
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from bimix.model.transformer import Transformer
+from bimix.training.order import next_rows
+from bimix.training.rows import Part, RowStore
+from bimix.training.schedules import SCHEDULES
+
+RECOMPILATIONS = 64  # torch's own limit is 8: DoGE has parts of several sizes, evaluations and probes others
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a model is trained; every field changes the result (units: rows, updates, rates per update)."""
+
+    steps: int
+    batch_rows: int
+    evaluate_every: int
+    validation_rows: int
+    learning_rate: float
+    final_learning_rate: float
+    schedule: str
+    warmup_share: float
+    beta1: float
+    beta2: float
+    epsilon: float
+    weight_decay: float
+    max_gradient_norm: float
+    precision: str
+    seed: int
+
+    def rate(self, step: int) -> float:
+        """Learning rate of update `step`, the first being 0."""
+        return SCHEDULES[self.schedule](
+            step, self.steps, self.learning_rate, self.final_learning_rate, self.warmup_share
+        )
+
+    def evaluates(self, step: int) -> bool:
+        """Whether the losses are measured after `step` updates."""
+        return step % self.evaluate_every == 0 or step == self.steps
+
+
+def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
+    """AdamW whose weight decay spares biases and norms (the DoReMi code); fused: one kernel per update."""
+    decayed = [weight for weight in model.parameters() if weight.dim() >= 2]
+    spared = [weight for weight in model.parameters() if weight.dim() < 2]
+    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": spared, "weight_decay": 0.0}]
+    return torch.optim.AdamW(
+        groups, lr=recipe.learning_rate, betas=(recipe.beta1, recipe.beta2), eps=recipe.epsilon, fused=True
+    )
+
+
+def compile_whole(model: nn.Module) -> None:
+    """Have a model compiled in place: one graph for each number of rows, under any wrapper and in any number of runs.
+
+    torch would cut it at the borders of DistributedDataParallel's buckets, so that gradients are sent while others are
+    taken: 14 graphs of 280M and 50 of 1B, which cost more than the sending (0.5 and 3.6 GB beside 0.4 and 3 s on eight
+    A100). Past its limit of graphs it would go on uncompiled, silently.
+    """
+    torch._dynamo.config.optimize_ddp = False
+    torch._dynamo.config.recompile_limit = RECOMPILATIONS
+    model.compile(dynamic=False)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Give all groups of parameters the same learning rate."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def own_slice(rows: int, process: int, processes: int) -> slice:
+    """Rows of the global batch that fall to one process: contiguous, sizes differ by one at most."""
+    return slice(rows * process // processes, rows * (process + 1) // processes)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one update: this process's `rows` (own rows, length) of the domains numbered `chosen` (own rows,), the
+    global batch's `counts` (m,) of domains and, after it, the rows `taken` (m,) of each domain since the run began."""
+
+    rows: Tensor
+    chosen: np.ndarray
+    counts: np.ndarray
+    taken: np.ndarray
+
+
+def batches(
+    store: RowStore | Part,
+    proportions: np.ndarray,
+    recipe: Recipe,
+    taken: np.ndarray,
+    steps: int,
+    own: Callable[[np.ndarray], np.ndarray | slice],
+    pinned: bool,
+    backwards: bool = False,
+) -> Iterator[Batch]:
+    """Yield the batches of the next `steps` updates; `pinned` rows can be copied to a GPU while it computes.
+
+    `own` says which rows of a global batch are this process's, and in which order, given all rows' domains;
+    `backwards`, each domain's order is read from its end (`order`).
+    """
+    for _ in range(steps):
+        chosen, numbers, after = next_rows(
+            recipe.seed, store.domains, proportions, store.sizes, taken, recipe.batch_rows, backwards
+        )
+        mine = own(chosen)
+        rows = torch.from_numpy(store.read(chosen[mine], numbers[mine]))
+        yield Batch(rows.pin_memory() if pinned else rows, chosen[mine], after - taken, after)
+        taken = after
+
+
+def to_device(array: np.ndarray, device: torch.device) -> Tensor:
+    """A copy of an array on the device; from pinned memory, for which nobody waits."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def ahead(items: Iterator[Batch], depth: int = 4) -> Iterator[Batch]:
+    """The same items, made by a thread up to `depth` of them before they are asked for; its error is raised here."""
+    waiting: queue.Queue = queue.Queue(depth)
+    left = threading.Event()
+
+    def hand_over(item: object) -> bool:
+        while not left.is_set():
+            try:
+                waiting.put(item, timeout=1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for item in items:
+                if not hand_over(item):
+                    return
+            hand_over(None)
+        except Exception as error:  # handed to the thread that waits, whatever it is
+            hand_over(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        while (item := waiting.get()) is not None:
+            if isinstance(item, Exception):
+                raise item
+            yield item
+    finally:
+        left.set()
+
+
+def update(
+    accelerator: Accelerator,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    rows: Tensor,
+    recipe: Recipe,
+    step: int,
+    micro_batch: int,
+) -> tuple[Tensor, Tensor]:
+    """One update from this process's `rows`; returns its share of the batch's mean loss and the gradient norm.
+
+    Every micro-batch is weighted by its rows and the sum scaled to the global batch, so that neither the micro-batch
+    nor the number of processes changes the gradient (DistributedDataParallel averages over processes). Nothing in here
+    waits for the device.
+    """
+    set_rate(optimizer, recipe.rate(step))
+    total = torch.zeros((), device=accelerator.device)
+    starts = range(0, len(rows), micro_batch)
+    for start in starts:
+        part = rows[start : start + micro_batch].to(accelerator.device, non_blocking=True)
+        with nullcontext() if start == starts[-1] else accelerator.no_sync(model):
+            loss = model(part) * (len(part) / recipe.batch_rows)
+            accelerator.backward(loss * accelerator.num_processes)
+        total += loss.detach()
+    norm = accelerator.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return total, norm
+
+
+@torch.no_grad()
+def evaluate(
+    accelerator: Accelerator, plain: Transformer, validation: list[np.ndarray], micro_batch: int
+) -> list[float]:
+    """Loss in nats per token of each domain on its `validation` rows, summed in fp64 over all processes.
+
+    Of the `plain` model, not of its wrapper, whose forward pass may wait for processes that have no row. The last part is
+    filled up: a compiled model is compiled for every number of rows.
+    """
+    rows, domains = np.concatenate(validation), len(validation)
+    owners = np.repeat(np.arange(domains), [len(own) for own in validation])
+    size = min(micro_batch, -(-len(rows) // accelerator.num_processes))
+    own = own_slice(len(rows), accelerator.process_index, accelerator.num_processes)
+    nobody, sums = torch.zeros(size, dtype=torch.int64, device=accelerator.device), []
+    for start in range(own.start, own.stop, size):
+        part = rows[start : min(start + size, own.stop)]
+        filled = np.zeros((size, rows.shape[1]), dtype=rows.dtype)
+        filled[: len(part)] = part
+        _, losses = plain(torch.from_numpy(filled).to(accelerator.device), nobody, 1, (size,))
+        sums.append(losses[: len(part)].double().sum(1))
+    whole = torch.zeros(len(rows), dtype=torch.float64, device=accelerator.device)
+    if sums:
+        whole[own] = torch.cat(sums)
+    whole = accelerator.reduce(whole, reduction="sum").cpu().numpy() / (rows.shape[1] - 1)
+    return (np.bincount(owners, whole, domains) / np.bincount(owners)).tolist()
+
+
+@dataclass
+class Watch:
+    """Remembers, on the device, the first update since the last look whose loss or gradient was not finite."""
+
+    accelerator: Accelerator
+    seen: list[tuple[int, np.ndarray, Tensor, Tensor]] = field(default_factory=list)
+
+    def note(self, step: int, counts: np.ndarray, loss: Tensor, norm: Tensor) -> None:
+        """Keep what update `step` gave: the batch's rows by domain (m,), this process's loss, the gradient norm."""
+        self.seen.append((step, counts, loss, norm))
+
+    def look(self, wish: Callable[[], bool]) -> tuple[bool, tuple[int, np.ndarray, float, float] | None]:
+        """Whether any process has the `wish`, and the first bad (step, counts, loss, norm); the same in all processes.
+
+        The only place that waits for the device between two evaluations.
+        """
+        device = self.accelerator.device
+        shares = [loss for _, _, loss, _ in self.seen]
+        losses = torch.stack([*shares, torch.tensor(float(wish()), device=device)])
+        *losses, wishes = self.accelerator.reduce(losses, reduction="sum").tolist()
+        norms = torch.stack([norm for _, _, _, norm in self.seen]).tolist()
+        notes = [(step, counts) for step, counts, _, _ in self.seen]
+        self.seen.clear()
+        for (step, counts), loss, norm in zip(notes, losses, norms, strict=True):
+            if not np.isfinite(loss) or not np.isfinite(norm):
+                return wishes > 0, (step, counts, loss, norm)
+        return wishes > 0, None
