@@ -3,6 +3,7 @@
 import copy
 import functools
 import os
+import random
 import re
 from pathlib import Path
 
@@ -549,3 +550,32 @@ def test_results_are_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="file is a file: it must be a folder"):
         plan.check_results(tmp_path / "file")
+
+
+def paths_of(value: object, path: tuple = ()) -> list[tuple]:
+    """All keys and list entries in a config, as paths."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path] * bool(path) + [one for key, below in inner for one in paths_of(below, (*path, key))]
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_whatever_stands_in_a_place_is_taken_or_refused_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = observed(tmp_path)
+    config["datasets"] = {name: config["datasets"][name] for name in ("demo", "mine")}
+    draw = random.Random(part)
+    places = paths_of(config)
+    for path in draw.sample(places, 40):
+        changed = copy.deepcopy(config)
+        holder = functools.reduce(lambda found, key: found[key], path[:-1], changed)
+        odd = draw.choice([None, [], {}, [None], [[1]], {"a": None}, "x", "", -1, 0.5, True, [True], {1: 2}, "1e3"])
+        if draw.random() < 0.1:
+            del holder[path[-1]]
+        else:
+            holder[path[-1]] = odd
+        for line in said(changed, wanted=["demo", "mine"]):
+            assert re.search(r"\w[^:]*: \S.*\.$", line) and "Traceback" not in line, (path, odd, line)
+        if not said(changed, wanted=["demo", "mine"]):
+            plan.complete(changed)

@@ -166,11 +166,11 @@ def test_all_faults_of_a_config_are_the_last_lines_with_those_of_its_file(workpl
         "run: demo\nlaws: {seed: 1e3}\nmodels:\n  tiny: {shape: {width: 65}}\n  tiny: {shape: {width: 40}}\n"
     )
     done = call(workplace, "-n", "--configfile", "mine.yaml")
-    assert last_line(done).startswith("mine.yaml:5: models/tiny: the key is there twice, first in line 4;")
+    assert last_line(done).startswith("mine.yaml:5: models/tiny/shape/width: a quarter of the width of a head")
     *_, head, first, second, _ = done.stdout.strip().splitlines()
     assert head == "config: 3 faults:"
     assert first.strip().startswith('mine.yaml:2: laws/seed: "1e3" is given; allowed: a whole number, 0 or more.')
-    assert second.strip().startswith("mine.yaml:5: models/tiny/shape/width: a quarter of the width of a head")
+    assert second.strip().startswith("mine.yaml:5: models/tiny: the key is there twice, first in line 4;")
     done = call(workplace, "-n", "--config", "run=demmo")
     assert 'config: --config: run: no dataset "demmo"; did you mean demo?' in last_line(done)
 

@@ -170,8 +170,8 @@ def _mixture_lists(block: object) -> Iterator[tuple[Key, list]]:
 
 def published_names(config: dict, dataset: str, code: Path) -> list[str]:
     """Mixtures of the published table that a dataset names; none where it names none, or one that cannot be read."""
-    table = config["mixtures"]["published"].get(config["datasets"][dataset].get("published"))
     try:
+        table = config["mixtures"]["published"].get(config["datasets"][dataset].get("published"))
         with Path(code, table).open(encoding="utf-8", newline="") as lines:
             return [f"published_{column}" for column in next(csv.reader(lines), [])[1:]]
     except (OSError, TypeError, ValueError):
@@ -188,6 +188,7 @@ def known_mixtures(config: dict, dataset: str, code: Path) -> list[str]:
         fitted += [law for law in SWARM_LAWS if law in config["laws"]["optimise"]]
     reweighted = REWEIGHTING if "reweighting" in block else []
     own = block.get("mixture_files", {})
+    own = own if isinstance(own, dict) else {}  # wrong, and said elsewhere
     return ["baseline", "uniform", *MEASURES, *published_names(config, dataset, code), *own, *reweighted, *fitted]
 
 
@@ -662,7 +663,9 @@ class DatasetChecker:
         if not self.sound("corpus"):
             return
         corpus = self.block["corpus"]
-        formats = corpus.get("formats") or self.config.get("corpus", {}).get("formats", {})
+        formats = corpus.get("formats")
+        if formats is None and self.sound_elsewhere("corpus"):
+            formats = self.config["corpus"]["formats"]
         for name in ("train", "validation"):
             part = corpus.get(name, {})
             if isinstance(part, dict) and {"share", "tokens"} & part.keys():
@@ -673,7 +676,7 @@ class DatasetChecker:
                     own = key if isinstance(patterns, str) else (*key, number)
                     self.pattern(own, pattern, formats)
 
-    def pattern(self, key: Key, pattern: str, formats: dict[str, str]) -> None:
+    def pattern(self, key: Key, pattern: str, formats: dict[str, str] | None) -> None:
         """One path, glob or list of a corpus."""
         if pattern.startswith("@"):
             if self.file(*key, path=pattern[1:]):
