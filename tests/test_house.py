@@ -87,7 +87,7 @@ def test_the_plan_imports_the_standard_library_only() -> None:
     import sys
 
     for path in (PACKAGE / "plan").glob("*.py"):
-        top = [node for node in ast.parse(path.read_text(encoding="utf-8")).body]
+        top = ast.parse(path.read_text(encoding="utf-8")).body
         for node in top:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
