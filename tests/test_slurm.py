@@ -48,9 +48,9 @@ datasets:
     sequence_length: 16
     vectors: {file: none.bin, documents: 20}
     training:
-      slim: &recipe {recipe: demo, steps: 2500, batch_rows: 4, evaluate_every: 250, validation_rows: 4}
-      wide: *recipe
-      both: *recipe
+      slim: {recipe: demo, steps: 2500, batch_rows: 4, evaluate_every: 250, validation_rows: 4}
+      wide: {recipe: demo, steps: 2500, batch_rows: 8, evaluate_every: 250, validation_rows: 4}
+      both: {recipe: demo, steps: 2500, batch_rows: 16, evaluate_every: 250, validation_rows: 4}
     groups: {all: [plain]}
     optimum: {model: slim, group: all, step: 2500}
     held_out: []
