@@ -21,7 +21,6 @@ RIDGES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 # itself rough; after so many that do not, the search ends.
 EARNED, EARNED_BY_FEW, FEW_RUNS, PATIENCE = 0.99, 0.9, 12, 2
 FOLDS = 8
-FEW_TOLERANCE = 1e-3  # at which fits of few runs end: a tenth of that changes no choice
 # Runs per training domain from which a second term is tried; with fewer, whether the domains stand apart: with more the data
 # bring k down by themselves.
 RUNS_FOR_TWO_TERMS = 10
@@ -167,8 +166,7 @@ def choose(shares, y, own, weights=None):
     count = 1 + folds.max()
     rows = np.array([*[np.where(folds == fold, 0.0, base) for fold in range(count)], base])
     plenty = len(used) >= RUNS_FOR_TWO_TERMS * shares.shape[1]
-    few = len(used) < FEW_RUNS
-    earned, tolerance = (EARNED_BY_FEW, FEW_TOLERANCE) if few else (EARNED, mixing.TOLERANCE)
+    earned = EARNED_BY_FEW if len(used) < FEW_RUNS else EARNED
     tried = []
 
     def enter(terms, ridge, apart, mixed):
@@ -181,7 +179,7 @@ def choose(shares, y, own, weights=None):
     def best_ridge(apart):
         mixed = best = None
         for ridge in RIDGES:
-            mixed = mixing.fit(shares, y, own, ridge, 1, rows, mixed, tolerance=tolerance, apart=apart)
+            mixed = mixing.fit(shares, y, own, ridge, 1, rows, mixed, apart=apart)
             entry = enter(1, ridge, apart, mixed)
             # Smaller ridges have to earn their place: many have nearly the same error where runs are plenty.
             if best is None or entry[0]["error"] < earned * best[0]["error"]:
