@@ -26,7 +26,7 @@ PROFILE = "workflow/profiles/slurm/config.yaml"
 ON_CLUSTER = ("--workflow-profile", "workflow/profiles/slurm")
 STEPS = 2500
 LIMIT = 900  # seconds that one call of Snakemake may take here
-pytestmark = pytest.mark.timeout(1400)  # its fixture of struck runs is longer than any other test
+pytestmark = pytest.mark.timeout(2400)  # its fixture of struck runs is longer than any other test
 CONFIG = """
 run: [mini]
 models:

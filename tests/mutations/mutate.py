@@ -87,19 +87,22 @@ def changes(node: ast.AST) -> Iterator[Callable[[ast.AST], ast.AST]]:
                     yield setting(**{bound: None})
         case ast.Call(keywords=keywords):
             for number, keyword in enumerate(keywords):
-                if keyword.arg not in (None, "strict"):  # strict=True of zip: its error is for what never happens
+                if keyword.arg not in (None, "strict"):
                     yield setting(keywords=keywords[:number] + keywords[number + 1 :])
         case ast.Expr(value=ast.Call()) | ast.Raise() | ast.Continue() | ast.Break():
             yield lambda own: ast.Pass()
 
 
 def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
-    """(parent, field, index) of every node below `tree` but those of annotations, in the order of the source."""
+    """(parent, field, index) of every node below `tree`, in the order of the source.
+
+    Annotations are left out, and zip's `strict`: it guards against what never happens.
+    """
     for field, value in ast.iter_fields(tree):
         if field in ("annotation", "returns", "decorator_list", "format_spec"):
             continue
         for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            if isinstance(node, ast.AST):
+            if isinstance(node, ast.AST) and not (isinstance(node, ast.keyword) and node.arg == "strict"):
                 yield tree, field, index
                 yield from places(node)
 
