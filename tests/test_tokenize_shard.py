@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -413,23 +414,21 @@ def test_a_killed_job_leaves_no_output_and_the_next_one_no_trace(tmp_path, token
     records = [{"text": f"document {number} " * 20, "meta": {"set": "c"}} for number in range(1000)]
     file = write_records(tmp_path / "raw.jsonl", records)
     tokenize(tmp_path / "whole", [file], tokenizer)
-    pipe = tmp_path / "pipe.jsonl"
-    os.mkfifo(pipe)  # the job waits here for the rest of its file
-    arguments = flags(tmp_path / "killed", [pipe], tokenizer)
+    large = tmp_path / "large.jsonl"
+    large.write_bytes(file.read_bytes() * 200)  # the job is still reading it when it is killed
+    arguments = flags(tmp_path / "killed", [large], tokenizer)
     code = "import tokenize_shard; tokenize_shard.BATCH_CHARACTERS = 9999; tokenize_shard.main()"
     folder = {"PYTHONPATH": str(Path(tokenize_shard.__file__).parent)}
     job = subprocess.Popen([sys.executable, "-c", code, *arguments], env=os.environ | folder)
-    with pipe.open("wb") as writer:
-        while not any(path.stat().st_size for path in tmp_path.rglob("killed/*/.s.*.partial/c.bin")):
-            assert job.poll() is None
-            writer.write(b"".join(json.dumps(record).encode() + b"\n" for record in records))
-        job.kill()
-        assert job.wait() == -signal.SIGKILL
+    while not any(path.stat().st_size for path in tmp_path.rglob("killed/*/.s.*.partial/c.bin")):
+        assert job.poll() is None
+        time.sleep(0.01)
+    job.kill()
+    assert job.wait() == -signal.SIGKILL
     assert list(tmp_path.rglob("killed/*/.s.*.partial"))
     assert not list(tmp_path.rglob("killed/*/s"))
-    pipe.unlink()
-    pipe.write_bytes(file.read_bytes())
-    tokenize(tmp_path / "killed", [pipe], tokenizer)
+    large.write_bytes(file.read_bytes())
+    tokenize(tmp_path / "killed", [large], tokenizer)
     left = {path.relative_to(tmp_path / "killed") for path in tmp_path.rglob("killed/**/*")}
     assert left == {path.relative_to(tmp_path / "whole") for path in tmp_path.rglob("whole/**/*")}
     for path in tmp_path.rglob("whole/*/s/c.*"):

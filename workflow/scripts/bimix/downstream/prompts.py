@@ -27,13 +27,13 @@ class Template:
     gap: str
     needs_start: bool
 
-    def open(self, question: str) -> str:
+    def ask(self, question: str) -> str:
         """The part that is left to be answered; no space at its end, as tokens begin with it."""
         return f"{self.before}{question}{self.after}"
 
     def write(self, shot: Question, question: Question) -> str:
         """The whole prompt: the shot with its first answer, then the question."""
-        return f"{self.head}{self.open(shot.text)} {shot.answers[0]}{self.gap}{self.open(question.text)}"
+        return f"{self.head}{self.ask(shot.text)} {shot.answers[0]}{self.gap}{self.ask(question.text)}"
 
 
 TEMPLATES = {
@@ -75,7 +75,7 @@ def build_prompt(
     (ids,) = encode([text])
     cut = max(len(ids) - room, 0)
     if cut and template.needs_start:
-        (own,) = encode([template.open(question.text)])
+        (own,) = encode([template.ask(question.text)])
         if len(own) > room:
             raise Rejected("too long", f"the question alone has {len(own):,} tokens, {room:,} fit before the answer")
     digest = hashlib.blake2b(text.encode("utf-8"), digest_size=16).hexdigest()
