@@ -107,5 +107,5 @@ def test_real_sets_fit_the_papers_context(items: str, shots: str | None, kind: s
     assert task.account["items"] == len(asked)
     assert task.account["cut_prompts"] == 0
     assert 20 < task.account["mean_prompt_tokens"] < 250
-    own = TEMPLATES[kind].open(asked[0].text)
+    own = TEMPLATES[kind].ask(asked[0].text)
     assert encode([own])[0].tolist() == task.prompts[0].ids[-len(encode([own])[0]) :].tolist()
