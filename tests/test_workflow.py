@@ -195,6 +195,7 @@ def test_files_that_are_not_there_are_told_before_the_first_job(workplace: Path)
     assert 'mine/tokenizer/file: "tokenizer.json" cannot be found' in last_line(done)
     assert "mine/corpus/train: no file matches 'raw/part7/*.jsonl'." in done.stdout + done.stderr
     assert "datasets/mine" not in call(workplace, "-n").stdout  # the demo does not need them
+    assert call(workplace, "--unlock", "--config", "run=mine").returncode == 0
 
 
 def test_questions_are_asked_where_a_dataset_has_tasks(workplace: Path) -> None:

@@ -44,8 +44,11 @@ def check_files():
 
 
 def wanted_datasets():
-    """Datasets of which everything is to be built: their files must be there. What a single target needs its jobs say."""
-    if any(word.startswith("results/") for word in sys.argv[1:]):
+    """Datasets of which everything is to be built: their files must be there. What a single target needs its jobs say.
+
+    Of none where a folder is unlocked: whoever does that wants to go on with single targets, perhaps.
+    """
+    if any(word.startswith("results/") or word == "--unlock" for word in sys.argv[1:]):
         return []
     return [config["run"]] if isinstance(config.get("run"), str) else config.get("run") or []
 

@@ -135,10 +135,13 @@ def wrapping() -> list:
     ]
 
 
-def check_launch(accelerator: Accelerator, processes: int, cpu: bool, batch_rows: int, compiled: bool) -> None:
+def check_launch(
+    accelerator: Accelerator, processes: int, cpu: bool, batch_rows: int | None = None, compiled: bool = False
+) -> None:
     """Refuse other processes or another device than were asked for, and what these cannot do.
 
-    Takes the threads that the launcher gave to each process.
+    `batch_rows` of an update, None where nothing is trained. Takes the threads that the launcher
+    gave to each process.
     """
     if accelerator.num_processes != processes:
         raise InputError(
@@ -147,7 +150,7 @@ def check_launch(accelerator: Accelerator, processes: int, cpu: bool, batch_rows
         )
     if accelerator.device.type == "cpu" and not cpu:
         raise InputError("GPUs were asked for but torch sees none on this machine; look at its driver, or give --cpu.")
-    if batch_rows < processes:
+    if batch_rows is not None and batch_rows < processes:
         raise InputError(
             f"batch_rows is {batch_rows}, but {processes} processes were started and each needs a row of every update;"
             f" raise batch_rows, or lower gpus or nodes in the model's launch."
