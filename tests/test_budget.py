@@ -12,7 +12,7 @@ import plan_runs
 from bimix.costs.budget import Device, cost, run_flops, search_factor, with_totals
 from bimix.model.transformer import Shape
 from bimix.reweighting.doge import Goal, extra_flops, mix_rows, target_rows
-from bimix.training.update import Recipe
+from bimix.training.recipe import Recipe
 
 SHAPE = Shape(layers=12, width=768, heads=12, vocabulary=50277)
 RECIPE = Recipe(

@@ -1,8 +1,12 @@
 """Learning rates against their formulas."""
 
+import subprocess
+import sys
+
 import pytest
 
-from bimix.training.schedules import SCHEDULES
+from bimix.training import recipe
+from bimix.training.recipe import SCHEDULES
 
 
 def test_exponential_decays_by_its_factor() -> None:
@@ -29,3 +33,9 @@ def test_cosine_warms_up_and_ends_at_the_final_rate() -> None:
     assert rate(499, 10_000, peak, final, 0.05) == pytest.approx(peak, rel=1e-12)
     assert rate(5250, 10_000, peak, final, 0.05) == pytest.approx((peak + final) / 2, rel=1e-12)
     assert rate(10_000, 10_000, peak, final, 0.05) == pytest.approx(final, rel=1e-12)
+
+
+def test_a_recipe_is_read_without_torch() -> None:
+    program = "import sys; import bimix.training.recipe; sys.exit('torch' in sys.modules)"
+    package = recipe.__file__.removesuffix("bimix/training/recipe.py")
+    subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": package}, check=True)

@@ -32,7 +32,8 @@ from bimix.model.transformer import Shape, Transformer
 from bimix.reweighting.doge import Doge, Goal, held_mix, reserve, target_rows
 from bimix.reweighting.doremi import Doremi
 from bimix.training.loop import Method, Plain, Running, Session
-from bimix.training.update import Recipe, batches, build_optimizer, compile_whole
+from bimix.training.recipe import Recipe
+from bimix.training.update import batches, build_optimizer, compile_whole
 
 ROOT = Path(__file__).parents[2]
 

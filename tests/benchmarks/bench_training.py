@@ -41,8 +41,9 @@ from bimix.model.linear import product
 from bimix.model.transformer import Shape, Transformer
 from bimix.training.launch import wrapping
 from bimix.training.memory import largest_micro_batch
+from bimix.training.recipe import Recipe
 from bimix.training.rows import RowStore
-from bimix.training.update import Recipe, ahead, batches, build_optimizer, compile_whole, own_slice, update
+from bimix.training.update import ahead, batches, build_optimizer, compile_whole, own_slice, update
 
 ROOT = Path(__file__).parents[2]
 DOMAINS, ROWS = 22, 64  # as many domains as the Pile; rows of each that are made up

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from bimix.errors import InputError, run
-from bimix.runs.devices import allowed_devices, busy_devices, claim
+from bimix.runs.devices import allowed_devices, busy_devices, hold_gpus
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     )  # launch_training.sh ignores it; while this waits, it ends it
     while True:
         busy = busy_devices()
-        claimed = claim(options.locks, [device for device in allowed if device not in busy], options.count)
+        claimed = hold_gpus(options.locks, [device for device in allowed if device not in busy], options.count)
         if claimed is not None:
             break
         if not said:

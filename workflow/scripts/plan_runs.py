@@ -15,7 +15,7 @@ from bimix.costs.budget import Device, cost, with_totals
 from bimix.errors import run
 from bimix.model.transformer import Shape
 from bimix.outputs import write_table
-from bimix.training.update import Recipe
+from bimix.training.recipe import Recipe
 
 
 def brief(number: float) -> str:

@@ -18,7 +18,7 @@ from bimix.runs.artefacts import deliver, digest_file
 from bimix.runs.checkpoints import kept_weights, note
 from bimix.training.launch import open_session, training_parser
 from bimix.training.loop import STOPPED, holding, put_back, train
-from bimix.training.reports import describe, fingerprint, finish, loss_table, write_weights
+from bimix.training.reports import describe, fingerprint_run, finish, loss_table, write_weights
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     session = open_session(options)
     mixture = json.loads(options.mixture.read_text(encoding="utf-8"))
     check_mixture(mixture, session.domains, options.mixture)
-    defined_by = fingerprint(session.shape, session.recipe, mixture, session.indices)
+    defined_by = fingerprint_run(session.shape, session.recipe, mixture, session.indices)
     # the losses last, since they are what the later stages wait for
     places = {"run.json": options.report, "model.safetensors": options.weights, "losses.parquet": options.losses}
     with holding(session, options.state, defined_by, places.values()) as own:

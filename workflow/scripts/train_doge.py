@@ -20,7 +20,7 @@ from bimix.reweighting.trace import average, path_table
 from bimix.runs.artefacts import deliver
 from bimix.training.launch import open_rows, open_session, training_parser
 from bimix.training.loop import STOPPED, Session, holding, put_back, train
-from bimix.training.reports import describe, fingerprint, finish, loss_table
+from bimix.training.reports import describe, fingerprint_run, finish, loss_table
 from bimix.training.rows import RowStore
 
 
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
         indices = indices | {"target": index}
     elif options.target == "mix":
         goal = held_mix(session)
-    defined_by = fingerprint(session.shape, session.recipe, as_mixture(session.domains, uniform), indices)
+    defined_by = fingerprint_run(session.shape, session.recipe, as_mixture(session.domains, uniform), indices)
     settings = {"regularization": options.regularization, "score_limit": options.score_limit}
     defined_by |= {f"doge.{name}": value for name, value in settings.items()} | {"doge.target": named}
     # the mixture last, since it is what the later stages wait for

@@ -22,7 +22,7 @@ from bimix.runs.checkpoints import read_weights
 from bimix.tables import read_numbers
 from bimix.training.launch import open_session, training_parser
 from bimix.training.loop import STOPPED, Session, holding, put_back, train
-from bimix.training.reports import describe, fingerprint, finish, loss_table
+from bimix.training.reports import describe, fingerprint_run, finish, loss_table
 from bimix.training.update import compile_whole
 
 
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     before = read_numbers(options.reference_mixture)
     check_mixture(before, session.domains, options.reference_mixture)
     uniform = np.full(len(session.domains), 1 / len(session.domains))
-    defined_by = fingerprint(session.shape, session.recipe, as_mixture(session.domains, uniform), session.indices)
+    defined_by = fingerprint_run(session.shape, session.recipe, as_mixture(session.domains, uniform), session.indices)
     defined_by |= {"doremi.step_size": options.step_size, "doremi.smoothing": options.smoothing}
     defined_by["doremi.order"] = "backwards"
     defined_by["reference"] = hashlib.sha256(options.reference.read_bytes()).hexdigest()[:16]

@@ -19,7 +19,7 @@ from bimix.runs.checkpoints import discard
 from bimix.tables import read_table
 from bimix.training.launch import open_session, training_parser
 from bimix.training.loop import STOPPED, Session, holding, put_back, train
-from bimix.training.reports import describe, fingerprint, loss_table
+from bimix.training.reports import describe, fingerprint_run, loss_table
 from bimix.training.reports import finish as finish_run
 
 COSTS = ["parameters", "tokens", "flops", "seconds", "gpu_hours"]  # of a run, as in run.json
@@ -57,7 +57,7 @@ def finish(session: Session, folder: Path, name: str, mixture: dict[str, float])
 
     Its checkpoints are dropped then: a swarm is trained for its losses, and hundreds of weights would fill a disk.
     """
-    defined_by = fingerprint(session.shape, session.recipe, mixture, session.indices)
+    defined_by = fingerprint_run(session.shape, session.recipe, mixture, session.indices)
     with holding(session, folder, defined_by) as own:
         if not put_back(session, own, {file: own / file for file in ("run.json", "losses.parquet")}, quietly=True):
             session.say(f"{name}:")

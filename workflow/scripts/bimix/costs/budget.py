@@ -6,7 +6,7 @@ import polars as pl
 
 from bimix.model.transformer import Shape
 from bimix.reweighting.doge import mix_rows, target_rows, vector_flops
-from bimix.training.update import Recipe
+from bimix.training.recipe import Recipe
 
 WEIGHT_BYTES = 4  # fp32, as they are trained and written
 STATE_BYTES = 3 * WEIGHT_BYTES  # a checkpoint has the weights and AdamW's two moments

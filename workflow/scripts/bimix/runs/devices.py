@@ -84,7 +84,7 @@ def hold(locks: int, device: str) -> bool:
     return True
 
 
-def claim(path: Path, devices: list[str], count: int) -> tuple[int, list[str]] | None:
+def hold_gpus(path: Path, devices: list[str], count: int) -> tuple[int, list[str]] | None:
     """Hold `count` of the `devices`, and none where there are not so many: the open file and their ids, or None."""
     locks = open_locks(path)
     held = []

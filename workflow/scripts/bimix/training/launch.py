@@ -22,8 +22,8 @@ from bimix.model.transformer import Shape
 from bimix.runs import provenance
 from bimix.runs.artefacts import digest_file
 from bimix.training.loop import Session
+from bimix.training.recipe import Recipe
 from bimix.training.rows import RowStore
-from bimix.training.update import Recipe
 
 # Accelerate 1.15: accelerator.py, state.py, parallelism_config.py, utils/dataclasses.py; ranks of MPI come before RANK
 SETTINGS_OF_ACCELERATE = (

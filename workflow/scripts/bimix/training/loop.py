@@ -26,10 +26,10 @@ from bimix.errors import InputError
 from bimix.model.transformer import Shape, Transformer
 from bimix.runs import artefacts, checkpoints, provenance
 from bimix.training.memory import largest_micro_batch
+from bimix.training.recipe import Recipe
 from bimix.training.rows import Part, RowStore, check_shards
 from bimix.training.update import (
     Batch,
-    Recipe,
     Watch,
     ahead,
     batches,

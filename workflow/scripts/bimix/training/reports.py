@@ -14,11 +14,11 @@ from bimix.model.transformer import Shape, Transformer
 from bimix.outputs import replacing
 from bimix.runs import artefacts, checkpoints, provenance
 from bimix.training.loop import Session
+from bimix.training.recipe import Recipe
 from bimix.training.rows import SPREAD_KEY
-from bimix.training.update import Recipe
 
 
-def fingerprint(shape: Shape, recipe: Recipe, mixture: dict[str, float], indices: dict[str, pl.DataFrame]) -> dict:
+def fingerprint_run(shape: Shape, recipe: Recipe, mixture: dict[str, float], indices: dict[str, pl.DataFrame]) -> dict:
     """What defines a run's result: two runs of one fingerprint give the same losses. Flat, so that it can be compared."""
     settings = {f"shape.{key}": value for key, value in asdict(shape).items()}
     settings |= {f"training.{key}": value for key, value in asdict(recipe).items()}

@@ -1,7 +1,7 @@
 """The training loop: what one update and one evaluation do, on any number of processes of an Accelerator.
 
 The loader and the scheduler are not handed to Accelerate: rows are a pure function of the step (`order`), the rate too
-(`schedules`), so each process takes its slice of the global batch by itself and nothing has to be fast-forwarded.
+(`recipe`), so each process takes its slice of the global batch by itself and nothing has to be fast-forwarded.
 """
 
 import queue
@@ -17,41 +17,10 @@ from torch import Tensor, nn
 
 from bimix.model.transformer import Transformer
 from bimix.training.order import next_rows
+from bimix.training.recipe import Recipe
 from bimix.training.rows import Part, RowStore
-from bimix.training.schedules import SCHEDULES
 
 RECOMPILATIONS = 64  # torch's own limit is 8: DoGE has parts of several sizes, evaluations and probes others
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a model is trained; every field changes the result (units: rows, updates, rates per update)."""
-
-    steps: int
-    batch_rows: int
-    evaluate_every: int
-    validation_rows: int
-    learning_rate: float
-    final_learning_rate: float
-    schedule: str
-    warmup_share: float
-    beta1: float
-    beta2: float
-    epsilon: float
-    weight_decay: float
-    max_gradient_norm: float
-    precision: str
-    seed: int
-
-    def rate(self, step: int) -> float:
-        """Learning rate of update `step`, the first being 0."""
-        return SCHEDULES[self.schedule](
-            step, self.steps, self.learning_rate, self.final_learning_rate, self.warmup_share
-        )
-
-    def evaluates(self, step: int) -> bool:
-        """Whether the losses are measured after `step` updates."""
-        return step % self.evaluate_every == 0 or step == self.steps
 
 
 def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:

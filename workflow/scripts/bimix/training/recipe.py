@@ -1,7 +1,11 @@
-"""Learning rate as a pure function of the step, so that resuming needs no scheduler state."""
+"""How a model is trained, as numbers alone: planning reads them without torch.
+
+The learning rate is a pure function of the step, so that resuming needs no scheduler state.
+"""
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 DOREMI_RESIDUE = 1e-10
 
@@ -41,3 +45,34 @@ SCHEDULES: dict[str, Callable[[int, int, float, float, float], float]] = {
     "doremi": doremi,
     "cosine": cosine,
 }
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a model is trained; every field changes the result (units: rows, updates, rates per update)."""
+
+    steps: int
+    batch_rows: int
+    evaluate_every: int
+    validation_rows: int
+    learning_rate: float
+    final_learning_rate: float
+    schedule: str
+    warmup_share: float
+    beta1: float
+    beta2: float
+    epsilon: float
+    weight_decay: float
+    max_gradient_norm: float
+    precision: str
+    seed: int
+
+    def rate(self, step: int) -> float:
+        """Learning rate of update `step`, the first being 0."""
+        return SCHEDULES[self.schedule](
+            step, self.steps, self.learning_rate, self.final_learning_rate, self.warmup_share
+        )
+
+    def evaluates(self, step: int) -> bool:
+        """Whether the losses are measured after `step` updates."""
+        return step % self.evaluate_every == 0 or step == self.steps
