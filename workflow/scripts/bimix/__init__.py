@@ -11,14 +11,14 @@
     laws         observed losses, and the laws that are fitted to them
     scores       how well laws predict
     optimum      the best mixture of a law, bounds, intervals
-    downstream   questions, prompts, answers, accuracies
+    downstream   tasks, questions, prompts, answers, accuracies
     costs        what trainings will cost and what they have cost
     results      comparisons, figures, the summary
     config       the faults of a config, with key and line; its defaults
 
 At the top, for all: errors, addresses, outputs, tables.
 
-Only `model`, `runs`, `training` and `reweighting` import torch or Accelerate.
+Only `model`, `runs`, `training`, `reweighting` and `downstream/tasks` import torch or Accelerate.
 Files are opened in `outputs`, `tables`, `data/sources`, `data/stream`, `plan/corpora`, `plan/runs`, `config/checks`, `config/files`,
 `runs/artefacts`, `runs/checkpoints`, `runs/devices`, `training/launch`, `training/rows`, `downstream/questions`.
 """
