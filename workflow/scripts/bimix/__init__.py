@@ -19,6 +19,7 @@
 At the top, for all: errors, addresses, outputs, tables.
 
 Only `model`, `runs`, `training`, `reweighting` and `downstream/tasks` import torch or Accelerate.
-Files are opened in `outputs`, `tables`, `data/sources`, `data/stream`, `plan/corpora`, `plan/runs`, `config/checks`, `config/files`,
-`runs/artefacts`, `runs/checkpoints`, `runs/devices`, `training/launch`, `training/rows`, `downstream/questions`.
+Files are opened in `outputs`, `tables`, `data/sources`, `data/stream`, `plan/corpora`, `plan/runs`, `config/blocks`,
+`config/checks`, `config/complete`, `config/datasets`, `config/files`, `runs/artefacts`, `runs/checkpoints`,
+`runs/devices`, `training/launch`, `training/rows`, `downstream/questions`.
 """
