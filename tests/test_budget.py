@@ -11,6 +11,7 @@ import pytest
 import plan_runs
 from bimix.costs.budget import Device, cost, run_flops, search_factor, with_totals
 from bimix.model.transformer import Shape
+from bimix.plan.costs import PlannedRuns
 from bimix.reweighting.doge import Goal, extra_flops, mix_rows, target_rows
 from bimix.training.recipe import Recipe
 
@@ -35,6 +36,10 @@ RECIPE = Recipe(
 A100 = Device("A100", 312e12, 0.4)
 
 
+def planned(what: str = "pretraining", runs: int = 1, done: int = 0, kept: int = 0) -> PlannedRuns:
+    return PlannedRuns("summary", what, "280M", asdict(RECIPE), runs, done, kept, targets=0, mixed=False)
+
+
 def test_flops_are_those_of_training_and_a_third_of_it_for_evaluation() -> None:
     per_token = 6 * 123_689_472 + 12 * 12 * 768 * 1024
     trained, evaluated = 200_000 * 512 * 1024, 20 * 22 * 512 * 1024
@@ -42,7 +47,7 @@ def test_flops_are_those_of_training_and_a_third_of_it_for_evaluation() -> None:
 
 
 def test_hours_are_of_all_devices_together_and_of_what_is_not_done() -> None:
-    rows = [cost("summary", "pretraining", "280M", 6, done, SHAPE, RECIPE, 1024, 22, A100, 8) for done in (0, 6)]
+    rows = [cost(planned(runs=6, done=done), SHAPE, 1024, 22, A100, 8) for done in (0, 6)]
     fresh, ended = pl.DataFrame(with_totals(rows)).rows(named=True)[:2]
     hours = run_flops(SHAPE, RECIPE, 1024, 22) / (312e12 * 0.4) / 3600
     assert fresh["device_hours_left"] == pytest.approx(6 * hours)
@@ -50,16 +55,13 @@ def test_hours_are_of_all_devices_together_and_of_what_is_not_done() -> None:
     assert ended["device_hours_left"] == 0
     # weights, and two checkpoints of the weights and two moments, in fp32
     assert fresh["storage_gb"] == pytest.approx(6 * 28 * 123_689_472 / 1e9)
-    keeping = cost("summary", "pretraining", "280M", 6, 0, SHAPE, RECIPE, 1024, 22, A100, 8, kept=54)
-    assert keeping[-1] == pytest.approx((6 * 28 + 54 * 4) * 123_689_472 / 1e9)
+    keeping = cost(planned(runs=6, kept=54), SHAPE, 1024, 22, A100, 8)
+    assert keeping.storage_gb == pytest.approx((6 * 28 + 54 * 4) * 123_689_472 / 1e9)
 
 
 def test_devices_are_summed_apart() -> None:
     thread = Device("CPU thread", 5e10, 1.0)
-    rows = [
-        cost("summary", "pretraining", "a", 1, 0, SHAPE, RECIPE, 1024, 22, device, 1)
-        for device in (A100, thread, thread)
-    ]
+    rows = [cost(planned(), SHAPE, 1024, 22, device, 1) for device in (A100, thread, thread)]
     totals = with_totals(rows).filter(pl.col("what") == "total")
     assert totals["device"].to_list() == ["A100", "CPU thread"]
     assert totals["runs"].to_list() == [1, 2]
@@ -68,7 +70,7 @@ def test_devices_are_summed_apart() -> None:
 def test_searches_cost_what_they_do_beside_pretraining() -> None:
     row = {"doremi": None, "doge": None, "pretraining": None, "swarm": None}
     for what in row:
-        table = with_totals([cost("methods", what, "280M", 1, 0, SHAPE, RECIPE, 1024, 22, A100, 8)])
+        table = with_totals([cost(planned(what), SHAPE, 1024, 22, A100, 8)])
         row[what] = table.rows(named=True)[0]
     plain = row["pretraining"]["flops_per_run"]
     assert row["doremi"]["flops_per_run"] == pytest.approx(4 / 3 * plain)

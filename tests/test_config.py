@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from bimix.config import checks as plan
+from bimix.config.complete import complete
 from bimix.errors import InputError
 from bimix.model.transformer import Shape
 
@@ -71,7 +72,7 @@ def mapped(config: dict, part: str, files: dict, **corpus: object) -> None:
 def test_the_config_itself_is_taken() -> None:
     config = whole()
     assert said(config, [ROOT / "config.yaml"], ["demo"]) == []
-    plan.complete(config)
+    complete(config)
     assert config["datasets"]["demo"]["training"]["small"]["steps"] == 600
     assert config["datasets"]["demo"]["training"]["small"]["batch_rows"] == 8
     assert "recipe" not in config["datasets"]["demo"]["training"]["small"]
@@ -578,4 +579,4 @@ def test_whatever_stands_in_a_place_is_taken_or_refused_with_a_sentence(
         for line in said(changed, wanted=["demo", "mine"]):
             assert re.search(r"\w[^:]*: \S.*\.$", line) and "Traceback" not in line, (path, odd, line)
         if not said(changed, wanted=["demo", "mine"]):
-            plan.complete(changed)
+            complete(changed)

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bimix.data.packing import Packer, id_type
+from bimix.data.stream import Packer, id_type
 from bimix.entropy.counts import NgramCounter, add_up, count_sorted, merge_counts, pair_codes, split_codes
 
 

@@ -5,6 +5,7 @@ import functools
 import http.server
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 import export_model
 import score_answers
 from bimix.data.encoders import reference_encoder
+from bimix.downstream import tasks as library
 from bimix.downstream.prompts import TEMPLATES
 from bimix.downstream.questions import Question
 from bimix.errors import InputError
@@ -244,6 +246,22 @@ def test_what_changed_is_answered_again_and_nothing_else(
     said = capsys.readouterr().err
     assert said.count("step 20") == 3 and "step 10" not in said
     assert len(list((tmp_path / "again/state").glob("*.parquet"))) == 6
+
+
+def test_the_text_of_every_module_that_answers_decides_what_is_done() -> None:
+    deciding = {module.__name__ for module in library.DECIDING}
+    reached, unread = set(), {library.__name__}
+    while unread:
+        name = unread.pop()
+        reached.add(name)
+        source = Path(sys.modules[name].__file__).read_text(encoding="utf-8")
+        found = re.findall(r"^from (bimix\.(?:model|downstream)\.\w+) import", source, flags=re.MULTILINE)
+        unread |= set(found) - reached
+    # the losses of training, which no answer has
+    assert deciding == reached - {"bimix.model.cross_entropy"}
+    settings = library.what_decides("digest", 8)
+    assert settings[:2] == ["digest", 8] and len(settings) == 2 + len(deciding)
+    assert len(set(settings)) == len(settings)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "weights/step-000000010.safetensors"])

@@ -22,7 +22,7 @@ import hash_validation
 import index_tokens
 import tokenize_shard
 import train_tokenizer
-from bimix.data import encoders
+from bimix.data import encoders, stream
 from bimix.data.documents import cut_text, hash_text, is_within
 from bimix.data.shards import Shard, write_shards
 from bimix.errors import InputError
@@ -318,15 +318,15 @@ def test_counts_that_were_put_aside_are_the_same(tmp_path, tokenizer, monkeypatc
     file = write_records(tmp_path / "raw.jsonl", records)
     tokenize(tmp_path / "whole", [file], tokenizer)
     monkeypatch.setattr("bimix.entropy.counts.BLOCK", 64)
-    monkeypatch.setattr(tokenize_shard, "MOST_PAIRS", 200)
-    monkeypatch.setattr(tokenize_shard, "BATCH_CHARACTERS", 500)
-    held, put_aside = [], tokenize_shard.Stream.put_aside
+    monkeypatch.setattr(stream, "MOST_PAIRS", 200)
+    monkeypatch.setattr(stream, "BATCH_CHARACTERS", 500)
+    held, put_aside = [], stream.Stream.put_aside
 
-    def watched(stream):
-        put_aside(stream)
-        held.append(stream.aside[-1].name)
+    def watched(own):
+        put_aside(own)
+        held.append(own.aside[-1].name)
 
-    monkeypatch.setattr(tokenize_shard.Stream, "put_aside", watched)
+    monkeypatch.setattr(stream.Stream, "put_aside", watched)
     tokenize(tmp_path / "parts", [file], tokenizer)
     assert len(set(held)) > 10
     for path in (tmp_path / "whole").rglob("*.parquet"):
@@ -417,7 +417,7 @@ def test_a_killed_job_leaves_no_output_and_the_next_one_no_trace(tmp_path, token
     large = tmp_path / "large.jsonl"
     large.write_bytes(file.read_bytes() * 200)  # the job is still reading it when it is killed
     arguments = flags(tmp_path / "killed", [large], tokenizer)
-    code = "import tokenize_shard; tokenize_shard.BATCH_CHARACTERS = 9999; tokenize_shard.main()"
+    code = "import tokenize_shard; from bimix.data import stream; stream.BATCH_CHARACTERS = 9999; tokenize_shard.main()"
     folder = {"PYTHONPATH": str(Path(tokenize_shard.__file__).parent)}
     job = subprocess.Popen([sys.executable, "-c", code, *arguments], env=os.environ | folder)
     while not any(path.stat().st_size for path in tmp_path.rglob("killed/*/.s.*.partial/c.bin")):

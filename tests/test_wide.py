@@ -4,8 +4,8 @@ import json
 
 import polars as pl
 import pytest
-import mix_observed
 
+import mix_observed
 import take_observations
 from bimix.errors import InputError
 from bimix.laws.observations import observations

@@ -160,6 +160,7 @@ import sys
 from concurrent.futures import Future
 sys.path.insert(0, {scripts!r})
 import tokenize_shard
+from bimix.data import stream
 
 class InTurn:
     def __init__(self, max_workers):
@@ -174,9 +175,9 @@ class InTurn:
         return done
 
 if {in_turn}:
-    tokenize_shard.ThreadPoolExecutor = InTurn
+    tokenize_shard.ThreadPoolExecutor = stream.ThreadPoolExecutor = InTurn
 if not {counting}:
-    tokenize_shard.NgramCounter.add = lambda self, rows: None
+    stream.NgramCounter.add = lambda self, rows: None
 tokenize_shard.main()
 """
 

@@ -40,7 +40,9 @@ rule score_answers:
         run="results/{dataset}/runs/{model}/{run}/run.json",
         tokenizer="results/{dataset}/tokenizer.json",
         questions=planned(runs.task_inputs),
-        modules=collect("workflow/scripts/bimix/downstream/{name}.py", name=["questions", "prompts", "answers"]),
+        modules=collect(
+            "workflow/scripts/bimix/downstream/{name}.py", name=["tasks", "questions", "prompts", "answers"]
+        ),
         generation="workflow/scripts/bimix/model/generation.py",
         script="workflow/scripts/score_answers.py",
     output:

@@ -15,7 +15,7 @@ from bimix.costs.budget import Device, cost, with_totals
 from bimix.errors import run
 from bimix.model.transformer import Shape
 from bimix.outputs import write_table
-from bimix.training.recipe import Recipe
+from bimix.plan.costs import PlannedRuns
 
 
 def brief(number: float) -> str:
@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
         "--runs",
         type=json.loads,
         required=True,
-        help="list of {needed_for, what, model, runs, done, kept, targets, mixed, recipe}, JSON",
+        help="list of fields of plan.costs.PlannedRuns, JSON",
     )
     parser.add_argument("--models", type=json.loads, required=True, help="{model: {shape, launch}}, JSON")
     parser.add_argument("--hardware", type=json.loads, required=True, help="{gpu, cpu: fields of budget.Device}, JSON")
@@ -60,31 +60,16 @@ def main(argv: list[str] | None = None) -> None:
 
     vocabulary = options.vocabulary or Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()
     rows = []
-    for entry in options.runs:
-        model = options.models[entry["model"]]
+    for planned in (PlannedRuns(**entry) for entry in options.runs):
+        model = options.models[planned.model]
         launch = model["launch"]
         kind, devices = ("gpu", launch["gpus"]) if launch["gpus"] else ("cpu", launch["threads"])
         devices *= launch["nodes"]
-        if entry["what"] == "swarm":  # each part of it is on one node, on one GPU where there are any
+        if planned.what == "swarm":  # each part of it is on one node, on one GPU where there are any
             devices = 1 if launch["gpus"] else launch["threads"]
-        rows.append(
-            cost(
-                entry["needed_for"],
-                entry["what"],
-                entry["model"],
-                entry["runs"],
-                entry["done"],
-                Shape(**model["shape"], vocabulary=vocabulary),
-                Recipe(**entry["recipe"]),
-                options.sequence_length,
-                options.domains,
-                Device(**options.hardware[kind]),
-                devices,
-                entry["kept"],
-                entry["targets"],
-                entry["mixed"],
-            )
-        )
+        shape = Shape(**model["shape"], vocabulary=vocabulary)
+        device = Device(**options.hardware[kind])
+        rows.append(cost(planned, shape, options.sequence_length, options.domains, device, devices))
     plan = with_totals(rows)
     write_table(plan, options.out)
     written = plan.select(

@@ -7,38 +7,25 @@ from there, and nothing that was changed is taken for done.
 """
 
 import argparse
-import inspect
 import json
-import re
 import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import polars as pl
-import torch
 from accelerate import Accelerator
-from huggingface_hub import hf_hub_download
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from tokenizers import Tokenizer
 
-from bimix.data.documents import BROKEN_STREAM
-from bimix.data.encoders import Encode, reference_encoder
-from bimix.data.sources import COMPRESSED, open_stream
-from bimix.downstream import answers, prompts, questions
-from bimix.downstream.answers import Task, answer_table, build_task, part_name
-from bimix.downstream.questions import Faults, Question, read_records, take_questions
+from bimix.data.encoders import reference_encoder
+from bimix.downstream.answers import Task, answer_table, part_name
+from bimix.downstream.tasks import answer, find_weights, load_model, read_task, what_decides
 from bimix.errors import InputError, run
-from bimix.model import generation, transformer
-from bimix.model.generation import generate, plan_batches, stop_ids
-from bimix.model.transformer import Transformer
+from bimix.model.generation import stop_ids
 from bimix.outputs import write_json, write_table
 from bimix.runs.artefacts import check_digest
-from bimix.runs.checkpoints import kept_weights, lock, read_weights
+from bimix.runs.checkpoints import lock
 from bimix.tables import read_json
 from bimix.training.launch import check_launch, forget_settings, obey
-
-DECIDING = (answers, generation, transformer, prompts, questions)  # their text decides what is written, too
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -54,12 +41,15 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(f"{options.tokenizer} has no token {options.end_of_text!r}; name the one that ends documents.")
     room = options.sequence_length - options.new_tokens
     encode = reference_encoder(definition)
-    tasks = [read_task(name, task, options, encode, room) for name, task in sorted(options.tasks.items())]
+    tasks = [
+        read_task(name, task, options.seed, options.rejects, encode, room)
+        for name, task in sorted(options.tasks.items())
+    ]
     stops = stop_ids(
         lambda ids: tokenizer.decode(ids, skip_special_tokens=False), tokenizer.get_vocab_size(), end_of_text
     )
     report = read_json(options.run)
-    places = find_weights(options, report)
+    places = find_weights(report, options.weights, options.state, options.steps)
     files = report.get("files", {})
     names = {path: path.name if path == options.weights else f"weights/{path.name}" for path in places.values()}
 
@@ -68,30 +58,23 @@ def main(argv: list[str] | None = None) -> None:
     parts, digests = [], {}
     for step, path in places.items():
         digests[step] = check_digest(path, files.get(names[path]), options.run)
-        settings = [options.new_tokens, options.precision, options.end_of_text, definition]
-        decides = [digests[step], *settings, *map(inspect.getsource, DECIDING)]
+        decides = what_decides(digests[step], options.new_tokens, options.precision, options.end_of_text, definition)
         planned = {task.name: options.parts / f"{part_name(task, step, decides)}.parquet" for task in tasks}
         parts += planned.values()
         open_tasks = [task for task in tasks if not planned[task.name].exists()]
         accelerator.wait_for_everyone()  # nobody may see the parts that the first process is about to write
         if not open_tasks:
             continue
-        network = load_model(path, tokenizer, options).to(accelerator.device)
+        model = load_model(path, tokenizer, options.tokenizer, options.precision).to(accelerator.device)
         for task in open_tasks:
             begun = time.monotonic()
-            written = answer(accelerator, network, task, stops, options)
+            graphs = options.graphs == "yes" and not options.cpu
+            written = answer(accelerator, model, task, stops, options.new_tokens, options.cache_tokens, graphs)
             seconds = time.monotonic() - begun
-            if not accelerator.is_main_process:
-                continue
-            table = answer_table(task, step, written, tokenizer.decode)
-            write_table(table, planned[task.name])
-            read = sum(len(prompt.ids) for prompt in task.prompts) + sum(map(len, written))
-            say = f"step {step}, {task.name}: {table['normalised'].mean():.1%} of {table.height} right,"
-            print(
-                f"{say} {table.height / seconds:,.1f} items/s, {read / seconds:,.0f} tokens/s",
-                file=sys.stderr,
-                flush=True,
-            )
+            if accelerator.is_main_process:
+                table = answer_table(task, step, written, tokenizer.decode)
+                write_table(table, planned[task.name])
+                tell(task, step, written, table, seconds)
     if held is not None:
         write_json(options.report, {"tasks": {task.name: task.account for task in tasks}, "weights": digests})
         write_table(pl.concat(pl.read_parquet(part, glob=False) for part in parts), options.out)
@@ -100,6 +83,14 @@ def main(argv: list[str] | None = None) -> None:
         held.close()
     accelerator.wait_for_everyone()
     accelerator.end_training()
+
+
+def tell(task: Task, step: int, written: list[list[int]], table: pl.DataFrame, seconds: float) -> None:
+    """Say on standard error how many of a task's items were right, and how fast it went."""
+    read = sum(len(prompt.ids) for prompt in task.prompts) + sum(map(len, written))
+    say = f"step {step}, {task.name}: {table['normalised'].mean():.1%} of {table.height} right,"
+    rates = f"{table.height / seconds:,.1f} items/s, {read / seconds:,.0f} tokens/s"
+    print(f"{say} {rates}", file=sys.stderr, flush=True)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -136,81 +127,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
             f" lower downstream.new_tokens."
         )
     return options
-
-
-def read_task(name: str, task: dict, options: argparse.Namespace, encode: Encode, room: int) -> Task:
-    """The prompts of a task; without `shots` of its own, its other items are the examples."""
-    faults = Faults(options.rejects)
-    items = read_questions(task["items"], task["kind"], faults)
-    shots = items if task.get("shots") is None else read_questions(task["shots"], task["kind"], faults)
-    return build_task(name, task["kind"], items, shots, options.seed, encode, room, faults)
-
-
-def read_questions(source: str | dict, kind: str, faults: Faults) -> list[Question]:
-    """The questions of one file, which lies here, at an address, or in a data set of the hub ({hub, file})."""
-    path = fetch(**source) if isinstance(source, dict) else source
-    if "://" not in path and not Path(path).is_file():
-        raise InputError(f"There is no task file {path}; set items and shots of the task under downstream.tasks.")
-    with open_stream(path) as stream:
-        try:
-            raw = stream.read()
-        except BROKEN_STREAM as error:
-            raise InputError(f"{path}: the file breaks off or is damaged ({error}); fetch it again.") from error
-    return list(take_questions(read_records(raw, re.sub(COMPRESSED, "", path)), path, kind, faults))
-
-
-def fetch(hub: str, file: str) -> str:
-    """Path of one file of a data set of the hub, from the local cache where it is there."""
-    try:
-        return hf_hub_download(hub, file, repo_type="dataset")
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        raise InputError(
-            f"The hub gave no {file!r} of the data set {hub!r} ({error}); check the task and the network, or fetch the"
-            f" file by hand and name its path."
-        ) from error
-
-
-def find_weights(options: argparse.Namespace, report: dict) -> dict[int, Path]:
-    """Where the weights of each step lie: earlier ones in the folder of the configuration that run.json names."""
-    last, own = report["recipe"]["steps"], options.state / report.get("state", "")
-    places = {step: options.weights if step == last else kept_weights(own, step) for step in options.steps}
-    missing = [str(step) for step, path in places.items() if not path.exists()]
-    if missing:
-        kept = sorted(int(path.stem.split("-")[1]) for path in kept_weights(own, 0).parent.glob("step-*"))
-        raise InputError(
-            f"{own} has no weights of step {', '.join(missing)}, only of {', '.join(map(str, [*kept, last]))}: the"
-            f" run ended before they were asked for. Take those steps out of downstream.steps, or move that folder away"
-            f" to train anew."
-        )
-    return places
-
-
-def load_model(path: Path, tokenizer: Tokenizer, options: argparse.Namespace) -> Transformer:
-    weights, shape = read_weights(path, "pt")
-    if tokenizer.get_vocab_size() != shape.vocabulary:
-        raise InputError(
-            f"{options.tokenizer} has {tokenizer.get_vocab_size()} ids but the model in {path} was trained on"
-            f" {shape.vocabulary}; give the tokenizer of that run."
-        )
-    model = Transformer(shape)
-    model.load_state_dict(weights)
-    return model.to(torch.bfloat16) if options.precision == "bf16" else model
-
-
-def answer(
-    accelerator: Accelerator, model: Transformer, task: Task, stops: list[int], options: argparse.Namespace
-) -> list[list[int]]:
-    """Ids of the continuation of each prompt; processes take batches in turn, which are the same however many there are."""
-    prompts = [prompt.ids for prompt in task.prompts]
-    batches = plan_batches([len(ids) for ids in prompts], options.new_tokens, options.cache_tokens)
-    own = batches[accelerator.process_index :: accelerator.num_processes]
-    written = np.zeros((len(prompts), options.new_tokens), dtype=np.int64)  # 0: no token, others one higher
-    for position, ids in generate(
-        model, prompts, own, options.new_tokens, stops, options.graphs == "yes" and not options.cpu
-    ):
-        written[position, : len(ids)] = np.array(ids) + 1
-    together = accelerator.reduce(torch.from_numpy(written).to(accelerator.device), reduction="sum")
-    return [[token - 1 for token in row if token] for row in together.tolist()]
 
 
 if __name__ == "__main__":

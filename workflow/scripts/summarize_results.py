@@ -4,7 +4,6 @@ coefficients.json, intervals.csv, mixtures, the tables -> summary.txt, and summa
 """
 
 import argparse
-import html
 import sys
 from pathlib import Path
 
@@ -45,7 +44,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--page", type=Path, required=True, help="summary.html")
     options = parser.parse_args(argv)
 
-    reference = options.reference
     before = read_numbers(options.reference_mixture)
     weights = options.weights and read_numbers(options.weights)
     extrapolated, generalized = read_table(options.extrapolation), read_table(options.generalization)
@@ -56,54 +54,25 @@ def main(argv: list[str] | None = None) -> None:
     lines = [f"{options.dataset}: what the runs say", "=" * summary.WIDTH]
     for place, path in zip(options.coefficients, options.optimised, strict=True):
         law = read_json(place)
-        name, after = law["law"], read_numbers(path)
-        lines += ["", f"Mixture optimised with the law {name}, for step {options.step:,} of {options.fitted_model}"]
-        lines += summary.beyond(options.step, law["steps"])
-        only = weighed(law, weights)
-        if only:
-            text = f"Weights of the losses that it was optimised for: {only}; any other weighs 0."
-            lines += ["", *summary.paragraph(text, "  ", "  ")]
-        lines += ["", *summary.proportions(reference, before, path.stem, after, law["proportions_seen"])]
-        own = spans.filter(pl.col("law") == name)
-        if own.height:
-            lines += ["", *summary.gain(own, reference, len(law["mixtures"]), only)]
-        fitted = law["mixtures"]
-        fitted = ", ".join(fitted) if len(fitted) <= summary.MIXTURES else f"{len(fitted)} mixtures"
-        title = f"How well the law {name} predicts, fitted on {fitted} ({options.fitted_model})"
-        scores = []
-        own = extrapolated.filter(pl.col("law") == name)
-        if own.height:
-            scores += ["  The last loss of a run told from its earlier ones: relative error (Table 2)"]
-            scores += [*summary.extrapolation(own), ""]
-        own = generalized.filter(pl.col("law") == name)
-        if own.height:
-            scores += ["  Mixtures it has not seen: R2 of log loss over steps, and the error (Table 3)"]
-            scores += [*summary.generalization(own), ""]
-        if law["warnings"]:
-            scores += ["  What the data could not tell:", *summary.warnings(law["warnings"], str(place)), ""]
-        lines += ["", "", *summary.paragraph(title), "", *(scores or ["  (no row was left to score it on)", ""])]
-    lines += ["", "The laws on the same rows", "", *summary.laws(laws), ""]
-    lines += [
-        "",
-        f"{options.compared_model} trained on each mixture, {runs['step'][0]:,} steps (loss in nats per token)",
-        "",
-    ]
-    lines += [*summary.comparison(runs, reference), ""]
-    for path in options.optimised:
-        lines += [*summary.paragraph(summary.verdict(runs, reference, path.stem)), ""]
-
+        own = pl.col("law") == law["law"]
+        title = f"Mixture optimised with the law {law['law']}, for step {options.step:,} of {options.fitted_model}"
+        lines += ["", title, *summary.beyond(options.step, law["steps"])]
+        names = (options.reference, path.stem)
+        lines += summary.optimised(law, *names, before, read_numbers(path), spans.filter(own), weighed(law, weights))
+        scores = (extrapolated.filter(own), generalized.filter(own))
+        lines += ["", "", *summary.predicts(law, options.fitted_model, *scores, str(place))]
+    lines += ["", "The laws on the same rows", "", *summary.laws(laws), "", ""]
+    optimised = [path.stem for path in options.optimised]
+    lines += summary.compared(runs, options.compared_model, options.reference, optimised)
     for path in options.answers:
-        lines += [*summary.answers(read_table(path), reference), ""]
-
+        lines += [*summary.answers(read_table(path), options.reference), ""]
     lines += ["Figures", *(f"  {path}" for path in options.figures), ""]
 
     text = "\n".join(lines)
     with replacing(options.out) as temporary:
         temporary.write_text(text, encoding="utf-8")
     with replacing(options.page) as temporary:
-        page = f'<!doctype html><meta charset="utf-8"><title>{html.escape(options.dataset)}</title>'
-        page += f'<pre style="margin: 1.5em; font-size: 14px; line-height: 1.35">{html.escape(text)}</pre>\n'
-        temporary.write_text(page, encoding="utf-8")
+        temporary.write_text(summary.page(options.dataset, text), encoding="utf-8")
 
 
 if __name__ == "__main__":

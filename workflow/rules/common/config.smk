@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 from bimix.addresses import masked
 from bimix.errors import InputError
 from bimix.config import checks
+from bimix.config.complete import complete
 
 # Jobs meet names of domains and files that are UTF-8, in whatever locale they run.
 os.environ.update(PYTHONUTF8="1")
@@ -68,4 +69,4 @@ def prepare_config():
             logger.warning(f"Remark: {remark}")
     else:  # a job of one that was checked
         checks.as_text(config, config_files())
-    checks.complete(config)
+    complete(config)

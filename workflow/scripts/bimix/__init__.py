@@ -1,8 +1,8 @@
 """What the scripts share, a room for each chapter. A room imports from rooms above it only.
 
+    entropy      n-gram counts, estimators of entropies, document vectors
     data         documents, addresses and their streams, shards, encoders, rows of tokens
     plan         which files and runs there are, who makes which mixture, what it costs
-    entropy      n-gram counts, estimators of entropies, document vectors
     mixtures     what a mixture is, draws of a swarm, the runs to make next
     model        the transformer, its loss, generation, export
     runs         what stays of a run: checkpoints, outputs with digests, provenance, claimed GPUs
@@ -11,14 +11,15 @@
     laws         observed losses, and the laws that are fitted to them
     scores       how well laws predict
     optimum      the best mixture of a law, bounds, intervals
-    downstream   questions, prompts, answers, accuracies
+    downstream   tasks, questions, prompts, answers, accuracies
     costs        what trainings will cost and what they have cost
     results      comparisons, figures, the summary
     config       the faults of a config, with key and line; its defaults
 
 At the top, for all: errors, addresses, outputs, tables.
 
-Only `model`, `runs`, `training` and `reweighting` import torch or Accelerate.
-Files are opened in `outputs`, `tables`, `data/sources`, `plan/corpora`, `plan/runs`, `config/checks`, `config/files`,
-`runs/artefacts`, `runs/checkpoints`, `runs/devices`, `training/launch`, `training/rows`, `downstream/questions`.
+Only `model`, `runs`, `training`, `reweighting` and `downstream/tasks` import torch or Accelerate.
+Files are opened in `outputs`, `tables`, `data/sources`, `data/stream`, `plan/corpora`, `plan/runs`, `config/blocks`,
+`config/checks`, `config/complete`, `config/datasets`, `config/files`, `runs/artefacts`, `runs/checkpoints`,
+`runs/devices`, `training/launch`, `training/rows`, `downstream/questions`.
 """

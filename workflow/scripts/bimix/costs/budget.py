@@ -1,33 +1,18 @@
 """What a dataset's trainings will cost, reckoned before the first one: FLOPs, hours of devices, disk."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields
 
 import polars as pl
 
 from bimix.model.transformer import Shape
+from bimix.plan.costs import PlannedRuns
 from bimix.reweighting.doge import mix_rows, target_rows, vector_flops
 from bimix.training.recipe import Recipe
 
 WEIGHT_BYTES = 4  # fp32, as they are trained and written
 STATE_BYTES = 3 * WEIGHT_BYTES  # a checkpoint has the weights and AdamW's two moments
 CHECKPOINTS = 2  # that a run keeps
-SCHEMA = {
-    "needed_for": pl.String,
-    "what": pl.String,
-    "model": pl.String,
-    "runs": pl.Int64,
-    "done": pl.Int64,
-    "parameters": pl.Int64,
-    "steps": pl.Int64,
-    "tokens_per_run": pl.Int64,
-    "flops_per_run": pl.Float64,
-    "device": pl.String,
-    "devices_per_run": pl.Int64,
-    "utilisation": pl.Float64,
-    "hours_per_run": pl.Float64,
-    "device_hours_left": pl.Float64,
-    "storage_gb": pl.Float64,
-}
 
 
 @dataclass(frozen=True)
@@ -37,6 +22,34 @@ class Device:
     name: str
     flops: float
     utilisation: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What equal runs cost: a row of plan.csv.
+
+    `flops_per_run` with evaluations; hours of a run on all of its devices, and hours left of all devices together;
+    storage in 10^9 bytes.
+    """
+
+    needed_for: str
+    what: str
+    model: str
+    runs: int
+    done: int
+    parameters: int
+    steps: int
+    tokens_per_run: int
+    flops_per_run: float
+    device: str
+    devices_per_run: int
+    utilisation: float
+    hours_per_run: float
+    device_hours_left: float
+    storage_gb: float
+
+
+SCHEMA = {column.name: column.type for column in fields(Cost)}
 
 
 def run_flops(shape: Shape, recipe: Recipe, sequence_length: int, domains: int) -> float:
@@ -73,52 +86,35 @@ def run_bytes(what: str, shape: Shape) -> int:
     return shape.parameters * kept.get(what, CHECKPOINTS * STATE_BYTES)
 
 
-def cost(
-    needed_for: str,
-    what: str,
-    model: str,
-    runs: int,
-    done: int,
-    shape: Shape,
-    recipe: Recipe,
-    sequence_length: int,
-    domains: int,
-    device: Device,
-    devices: int,
-    kept: int = 0,
-    targets: int = 0,
-    mixed: bool = False,
-) -> tuple:
-    """One row of SCHEMA for `runs` equal runs, `done` of which have ended.
-
-    `kept` weights of earlier steps stay on the disk, of all runs together. `targets` are those of DoGE elsewhere; `mixed`, its
-    goal is a mix of all domains where there are none.
-    """
+def cost(planned: PlannedRuns, shape: Shape, sequence_length: int, domains: int, device: Device, devices: int) -> Cost:
+    """What planned runs of one shape cost, each on so many `devices`, with losses measured of so many `domains`."""
+    recipe = Recipe(**planned.recipe)
     flops = run_flops(shape, recipe, sequence_length, domains)
-    flops *= search_factor(what, shape, recipe, sequence_length, domains, targets, mixed)
+    flops *= search_factor(planned.what, shape, recipe, sequence_length, domains, planned.targets, planned.mixed)
     hours = flops / (device.flops * device.utilisation) / 3600
-    return (
-        needed_for,
-        what,
-        model,
-        runs,
-        done,
-        shape.parameters,
-        recipe.steps,
-        recipe.steps * recipe.batch_rows * sequence_length,
-        flops,
-        device.name,
-        devices,
-        device.utilisation,
-        hours / devices,
-        hours * (runs - done),
-        (runs * run_bytes(what, shape) + kept * shape.parameters * WEIGHT_BYTES) / 1e9,
+    stored = planned.runs * run_bytes(planned.what, shape) + planned.kept * shape.parameters * WEIGHT_BYTES
+    return Cost(
+        needed_for=planned.needed_for,
+        what=planned.what,
+        model=planned.model,
+        runs=planned.runs,
+        done=planned.done,
+        parameters=shape.parameters,
+        steps=recipe.steps,
+        tokens_per_run=recipe.steps * recipe.batch_rows * sequence_length,
+        flops_per_run=flops,
+        device=device.name,
+        devices_per_run=devices,
+        utilisation=device.utilisation,
+        hours_per_run=hours / devices,
+        device_hours_left=hours * (planned.runs - planned.done),
+        storage_gb=stored / 1e9,
     )
 
 
-def with_totals(rows: list[tuple]) -> pl.DataFrame:
+def with_totals(rows: Sequence[Cost]) -> pl.DataFrame:
     """The rows and, of each need and kind of device, their sum."""
-    table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    table = pl.DataFrame([astuple(row) for row in rows], schema=SCHEMA, orient="row")
     sums = ("runs", "done", "device_hours_left", "storage_gb")
     totals = table.group_by("needed_for", "device", maintain_order=True).agg(pl.col(name).sum() for name in sums)
     return pl.concat([table, totals.with_columns(what=pl.lit("total"))], how="diagonal")

@@ -1,5 +1,6 @@
 """What a run ends with, as text of 80 columns: the optimised mixture, how well its law predicts, how the large runs ended."""
 
+import html
 import textwrap
 
 import polars as pl
@@ -68,6 +69,65 @@ def beyond(step: int, measured: list[int]) -> list[str]:
     return paragraph(
         f"{text} the law extrapolates, and the intervals below do not cover its being wrong there.", "  ", "  "
     )
+
+
+def optimised(
+    law: dict,
+    reference: str,
+    name: str,
+    before: dict[str, float],
+    after: dict[str, float],
+    spans: pl.DataFrame,
+    weighed: str,
+) -> list[str]:
+    """The mixture `after`, which the law calls best, beside the reference's `before`, and the gain with its interval.
+
+    `law` is what fit_law.py writes, `spans` the intervals of this law. `weighed` names the domains that weigh in the
+    optimum, where not all weigh the same.
+    """
+    lines = []
+    if weighed:
+        text = f"Weights of the losses that it was optimised for: {weighed}; any other weighs 0."
+        lines += ["", *paragraph(text, "  ", "  ")]
+    lines += ["", *proportions(reference, before, name, after, law["proportions_seen"])]
+    if spans.height:
+        lines += ["", *gain(spans, reference, len(law["mixtures"]), weighed)]
+    return lines
+
+
+def predicts(law: dict, model: str, extrapolated: pl.DataFrame, generalized: pl.DataFrame, place: str) -> list[str]:
+    """How well a law predicts that was fitted on a model: its rows of Tables 2 and 3, and its warnings.
+
+    `place` is where all of the warnings are.
+    """
+    names = law["mixtures"]
+    fitted = ", ".join(names) if len(names) <= MIXTURES else f"{len(names)} mixtures"
+    lines = []
+    if extrapolated.height:
+        lines += ["  The last loss of a run told from its earlier ones: relative error (Table 2)"]
+        lines += [*extrapolation(extrapolated), ""]
+    if generalized.height:
+        lines += ["  Mixtures it has not seen: R2 of log loss over steps, and the error (Table 3)"]
+        lines += [*generalization(generalized), ""]
+    if law["warnings"]:
+        lines += ["  What the data could not tell:", *warnings(law["warnings"], place), ""]
+    title = f"How well the law {law['law']} predicts, fitted on {fitted} ({model})"
+    return [*paragraph(title), "", *(lines or ["  (no row was left to score it on)", ""])]
+
+
+def compared(runs: pl.DataFrame, model: str, reference: str, optimised: list[str]) -> list[str]:
+    """How the runs of the large model ended, and of each optimised mixture whether it wins."""
+    lines = [f"{model} trained on each mixture, {runs['step'][0]:,} steps (loss in nats per token)", ""]
+    lines += [*comparison(runs, reference), ""]
+    for name in optimised:
+        lines += [*paragraph(verdict(runs, reference, name)), ""]
+    return lines
+
+
+def page(dataset: str, text: str) -> str:
+    """The summary as a page of HTML."""
+    head = f'<!doctype html><meta charset="utf-8"><title>{html.escape(dataset)}</title>'
+    return head + f'<pre style="margin: 1.5em; font-size: 14px; line-height: 1.35">{html.escape(text)}</pre>\n'
 
 
 def extrapolation(scores: pl.DataFrame) -> list[str]:

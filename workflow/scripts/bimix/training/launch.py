@@ -121,7 +121,8 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
         project_dir=options.state.parent,
         kwargs_handlers=wrapping(),
     )
-    check_launch(accelerator, options.processes, options.cpu, recipe.batch_rows, options.compile == "yes")
+    check_launch(accelerator, options.processes, options.cpu)
+    check_updates(accelerator, recipe.batch_rows, options.compile == "yes")
     check_settings(accelerator, recipe.precision)
     return accelerator
 
@@ -135,13 +136,10 @@ def wrapping() -> list:
     ]
 
 
-def check_launch(
-    accelerator: Accelerator, processes: int, cpu: bool, batch_rows: int | None = None, compiled: bool = False
-) -> None:
-    """Refuse other processes or another device than were asked for, and what these cannot do.
+def check_launch(accelerator: Accelerator, processes: int, cpu: bool) -> None:
+    """Refuse other processes or another device than were asked for.
 
-    `batch_rows` of an update, None where nothing is trained. Takes the threads that the launcher
-    gave to each process.
+    Takes the threads that the launcher gave to each process.
     """
     if accelerator.num_processes != processes:
         raise InputError(
@@ -150,15 +148,20 @@ def check_launch(
         )
     if accelerator.device.type == "cpu" and not cpu:
         raise InputError("GPUs were asked for but torch sees none on this machine; look at its driver, or give --cpu.")
-    if batch_rows is not None and batch_rows < processes:
+    if accelerator.device.type == "cpu":
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
+
+
+def check_updates(accelerator: Accelerator, batch_rows: int, compiled: bool) -> None:
+    """Refuse updates of fewer rows than processes, and to compile without a compiler."""
+    processes = accelerator.num_processes
+    if batch_rows < processes:
         raise InputError(
             f"batch_rows is {batch_rows}, but {processes} processes were started and each needs a row of every update;"
             f" raise batch_rows, or lower gpus or nodes in the model's launch."
         )
     if compiled:
         check_compiler(accelerator.device.type)
-    if accelerator.device.type == "cpu":
-        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
 
 
 def check_settings(accelerator: Accelerator, precision: str) -> None:

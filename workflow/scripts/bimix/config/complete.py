@@ -1,0 +1,109 @@
+"""What a dataset's block means: the mixtures it knows, its trainings in full, every default in its place."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from bimix.plan.sources import LAWS, MEASURES, REWEIGHTING, SWARM_LAWS
+
+# Groups that are named by other blocks than `groups`.
+GROUPS = ("compare", "methods", "swarm")
+Key = tuple[str | int, ...]
+
+
+def mixture_lists(block: object) -> Iterator[tuple[Key, list]]:
+    """All lists of mixtures in a dataset's block, by their keys."""
+    if not isinstance(block, dict):
+        return
+    groups = block.get("groups")
+    for group, names in groups.items() if isinstance(groups, dict) else ():
+        if isinstance(names, list) and group not in GROUPS:
+            yield ("groups", group), names
+    compare = block.get("compare")
+    if isinstance(compare, dict) and isinstance(compare.get("mixtures"), list):
+        yield ("compare", "mixtures"), compare["mixtures"]
+    if isinstance(block.get("methods"), list):
+        yield ("methods",), block["methods"]
+
+
+def published_names(config: dict, dataset: str, code: Path) -> list[str]:
+    """Mixtures of the published table that a dataset names; none where it names none, or one that cannot be read."""
+    try:
+        table = config["mixtures"]["published"].get(config["datasets"][dataset].get("published"))
+        with Path(code, table).open(encoding="utf-8", newline="") as lines:
+            return [f"published_{column}" for column in next(csv.reader(lines), [])[1:]]
+    except (OSError, TypeError, ValueError):
+        return []
+
+
+def known_mixtures(config: dict, dataset: str, code: Path) -> list[str]:
+    """Names that a dataset's groups may use, those of its swarm aside."""
+    block = config["datasets"][dataset]
+    fitted = ["bimix", "transfer"]
+    if "swarm" in block:
+        fitted += [*SWARM_LAWS, *(f"{law}_swarm" for law in LAWS)]
+    else:
+        fitted += [law for law in SWARM_LAWS if law in config["laws"]["optimise"]]
+    reweighted = REWEIGHTING if "reweighting" in block else []
+    own = block.get("mixture_files", {})
+    own = own if isinstance(own, dict) else {}  # wrong, and said elsewhere
+    return ["baseline", "uniform", *MEASURES, *published_names(config, dataset, code), *own, *reweighted, *fitted]
+
+
+def swarm_names(config: dict, dataset: str) -> list[str]:
+    """Mixtures of a dataset's swarm; none without a swarm."""
+    runs = config["datasets"][dataset].get("swarm", {}).get("runs", 0)
+    return [f"swarm_{number:04d}" for number in range(1, runs + 1)]
+
+
+def merged_recipe(config: dict, settings: dict) -> dict:
+    """Training settings in full: those of the recipe that `settings` names, with its changes."""
+    recipe = {**config["training"].get(settings.get("recipe"), {}), **settings}
+    return {key: value for key, value in recipe.items() if key != "recipe"}
+
+
+def reweighting_changes(config: dict, dataset: str, method: str) -> list[dict]:
+    """What says how a method that reweighs is trained, the last word last: the method, the dataset, the dataset's method."""
+    settings = config["datasets"][dataset]["reweighting"]
+    own = settings.get(method, {}).get("training", {})
+    return [config[method].get("training", {}), settings.get("training", {}), own]
+
+
+def reweighting_training(config: dict, dataset: str, method: str) -> dict:
+    """Training settings of a method in full: of the recipe that is named last, else the model's, with all changes."""
+    block, changes = config["datasets"][dataset], reweighting_changes(config, dataset, method)
+    recipe = next((change["recipe"] for change in reversed(changes) if "recipe" in change), None)
+    full = dict(config["training"][recipe] if recipe else block["training"][block["reweighting"]["model"]])
+    for change in changes:
+        full |= {name: value for name, value in change.items() if name != "recipe"}
+    return full
+
+
+def complete(config: dict) -> None:
+    """Write out, in each dataset, what other blocks say for all of them; the groups compare, methods and swarm as groups."""
+    for dataset, block in config["datasets"].items():
+        if "observations" in block:
+            # a group `all` takes every mixture; the one model is called observed
+            block["groups"] = {group: [] if names == "all" else names for group, names in block["groups"].items()}
+            block["groups"]["compare"] = block["compare"]["mixtures"]
+            block["optimum"]["model"] = block["compare"]["model"] = "observed"
+            continue
+        block["corpus"] = config["corpus"] | block["corpus"]
+        block["entropy"] = config["entropy"] | block.get("entropy", {})
+        block["training"] = {model: merged_recipe(config, own) for model, own in block["training"].items()}
+        block["groups"]["compare"] = block["compare"]["mixtures"]
+        block["groups"]["methods"] = block.get("methods", [])
+        if "swarm" in block:
+            block["groups"]["swarm"] = swarm_names(config, dataset)
+        if "reweighting" in block:
+            settings = block["reweighting"]
+            for method in REWEIGHTING:
+                full = reweighting_training(config, dataset, method)
+                settings[method] = config[method] | settings.get(method, {}) | {"training": full}
+        if "downstream" in block:
+            block["downstream"] = config["downstream"] | block["downstream"]
+
+
+def is_evaluated(recipe: dict, step: int) -> bool:
+    """Whether a training measures its losses at a step."""
+    return step <= recipe["steps"] and (step % recipe["evaluate_every"] == 0 or step == recipe["steps"])
