@@ -6,7 +6,8 @@ from scipy.optimize import minimize
 
 from bimix.laws import predict
 from bimix.optimum.convex import minimum
-from bimix.optimum.optimum import exponential_optimum, power_sum_optimum, transfer_optimum
+from bimix.optimum.optimum import exponential_optimum, transfer_optimum
+from bimix.optimum.power_sum import power_sum_optimum
 
 
 def transfer_document(seed, m, d=None, terms=1):
