@@ -22,7 +22,7 @@ from bimix.laws.observations import Observations, observations
 from bimix.optimum.intervals import resampled
 from bimix.optimum.optimum import optimum
 from bimix.optimum.power_sum import power_sum_optimum
-from bimix.scores.laws import LEARNING
+from bimix.scores.learning import LEARNING
 from bimix.scores.scores import rank_correlation, relative_error
 
 

@@ -20,8 +20,8 @@ from bimix.config.files import NO_TEXT, YTE, ConfigFile, place, read_config_file
 from bimix.config.wording import schema_faults
 from bimix.errors import InputError
 from bimix.plan.corpora import has_wildcards
-from bimix.plan.least_runs import LEAST_RUNS
-from bimix.plan.sources import LAWS, MEASURES, REWEIGHTING, SWARM_LAWS, swarm_lack
+from bimix.plan.laws import LAWS, SWARM_LAWS
+from bimix.plan.sources import MEASURES, REWEIGHTING, swarm_lack
 
 # Groups that are named by other blocks than `groups`.
 GROUPS = ("compare", "methods", "swarm")
@@ -181,7 +181,7 @@ def published_names(config: dict, dataset: str, code: Path) -> list[str]:
 def known_mixtures(config: dict, dataset: str, code: Path) -> list[str]:
     """Names that a dataset's groups may use, those of its swarm aside."""
     block = config["datasets"][dataset]
-    fitted = ["bimix", "transfer"]
+    fitted = [law for law in LAWS if law not in SWARM_LAWS]
     if "swarm" in block:
         fitted += [*SWARM_LAWS, *(f"{law}_swarm" for law in LAWS)]
     else:
@@ -522,8 +522,8 @@ class DatasetChecker:
         if runs < 2:
             self.fault("optimum", "group", sentence="it has one mixture; a law needs the losses of two or more.")
         for law in self.config["laws"]["optimise"] if self.sound_elsewhere("laws/optimise") else []:
-            least = LEAST_RUNS[law](domains)
-            if law in SWARM_LAWS and 2 <= runs < least:
+            least = LAWS[law].least_runs(domains)
+            if LAWS[law].refuses_few and 2 <= runs < least:
                 self.fault(
                     *("optimum", "group"),
                     sentence=f"{law} (in laws/optimise) needs {least} runs at least for {domains} domains; the group has {runs}.",

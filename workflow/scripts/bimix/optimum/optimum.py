@@ -1,22 +1,16 @@
-"""The best mixture of a fitted law at a step: exact for the bivariate law, by a root find in one number (paper Sec. 6.3)."""
+"""The best mixture of a fitted law at a step, in the way that the law's record names (paper Sec. 6.3)."""
 
 import numpy as np
 
 from bimix.errors import InputError
-from bimix.laws import exponential, regmix, transfer
-from bimix.laws.bimix import bracket
+from bimix.laws import LAWS
 from bimix.mixtures.draws import TEMPERATURE
 from bimix.optimum.convex import minimum
 from bimix.optimum.power_sum import power_sum_optimum
 from bimix.optimum.simulation import best_simulated
-from bimix.plan.least_runs import LEAST_RUNS
 
-FEW_RUNS = (
-    "exponential",
-    "regmix",
-)  # laws whose optimum means nothing with fewer runs than they need; others fall back
-MOST_NAMED = 6  # weights, for a person
-TINY = 1e-30  # stands for a share of 0 where a power of it has no slope
+# Weights that are named to a person.
+MOST_NAMED = 6
 
 
 def optimum(
@@ -35,16 +29,20 @@ def optimum(
 
     Errors: a weight of an unknown domain, no weight above 0, fewer runs than the law needs.
     """
-    law, m = document["law"], len(document["domains"])
-    if law in FEW_RUNS and len(document["mixtures"]) < LEAST_RUNS[law](m):
+    law, m = LAWS[document["law"]], len(document["domains"])
+    least = law.plan.least_runs(m)
+    if law.plan.refuses_few and len(document["mixtures"]) < least:
         raise InputError(
-            f"the law {law!r} was fitted to {len(document['mixtures'])} mixtures of {m} domains, and its optimum needs"
-            f" {LEAST_RUNS[law](m)} at least: train more of them, or use bimix or transfer."
+            f"the law {document['law']!r} was fitted to {len(document['mixtures'])} mixtures of {m} domains, and its"
+            f" optimum needs {least} at least: train more of them, or use bimix or transfer."
         )
     target = target_weights(document, weights)
-    if law == "regmix":
-        return regmix_optimum(document, step, target, lower, upper, tokens)
-    return OPTIMA[law](document, step, target, lower, upper)
+    if law.plan.optimum == "simulated":
+        return simulated_optimum(document, step, target, lower, upper, tokens)
+    problem = law.objective(document, step, target)
+    if law.plan.optimum == "power_sum":
+        return power_sum_optimum(*problem, lower, upper)
+    return minimum(problem, lower, upper)
 
 
 def target_weights(document: dict, weights: dict[str, float] | None) -> np.ndarray:
@@ -82,59 +80,13 @@ def weighed(document: dict, weights: dict[str, float] | None) -> str:
     )
 
 
-def bimix_optimum(document, step, target, lower, upper) -> np.ndarray:
-    """The exact optimum of `bimix`: K_i = w_i A_i (B_i / s^beta_i + C_i)."""
-    factor, constant = bracket(document["coefficients"], document["steps"], [step])
-    columns = [document["domains"].index(domain) for domain in document["coefficients"]]
-    gains, exponents = np.zeros(len(document["domains"])), np.zeros(len(document["domains"]))
-    gains[columns] = target * (factor[0] + constant)
-    exponents[columns] = [values["alpha"] for values in document["coefficients"].values()]
-    return power_sum_optimum(gains, exponents, lower, upper)
-
-
-def transfer_optimum(document, step, target, lower, upper) -> np.ndarray:
-    """The optimum of `transfer`, a convex problem: sum_i w_i h_i sum_q A_q S_q^-a, S_q = sum_j k_qj r_j^gamma, h_i = B/s^beta + C."""
-    c, a, g, k = transfer.arrays(document["coefficients"], document["domains"])
-    height = target * transfer.step_factor(document["coefficients"], document["steps"], [step])[0]
-    scaled = height[:, None] * np.exp(c)
-
-    def objective(r):
-        r = np.maximum(r, TINY)
-        powers = r ** g[:, None]
-        sums = np.einsum("dqj,dj->dq", k, powers)
-        slope = k * (g[:, None] * powers / r)[:, None]
-        value = scaled * sums**-a
-        first, second = -a * value / sums, a * (a + 1) * value / sums**2
-        bend = np.einsum("dq,dqj->j", first, slope * (g[:, None, None] - 1) / r)
-        hessian = np.einsum("dq,dqi,dqj->ij", second, slope, slope)
-        hessian[np.arange(len(r)), np.arange(len(r))] += bend
-        return value.sum(), np.einsum("dq,dqj->j", first, slope), hessian
-
-    return minimum(objective, lower, upper)
-
-
-def exponential_optimum(document, step, target, lower, upper) -> np.ndarray:
-    """The optimum of `exponential` at a fitted step, a convex problem: sum_i w_i k_i exp(t_i.r)."""
-    rows = [
-        exponential.at_step(name, values, step, document["domains"])
-        for name, values in document["coefficients"].items()
-    ]
-    height, t = target * np.array([k for _, k, _ in rows]), np.array([t for _, _, t in rows])
-
-    def objective(r):
-        grown = height * np.exp(t @ r)
-        return grown.sum(), grown @ t, (t * grown[:, None]).T @ t
-
-    return minimum(objective, lower, upper)
-
-
-def regmix_optimum(document, step, target, lower, upper, tokens=None) -> np.ndarray:
-    """The mean of the best simulated mixtures of `regmix` at a fitted step.
+def simulated_optimum(document, step, target, lower, upper, tokens=None) -> np.ndarray:
+    """The mean of the best simulated mixtures of a law, by what it predicts at a step.
 
     They are drawn around the shares of `tokens`; where these are not known, around the shares whose draws have the mean of the
     mixtures fitted.
     """
-    domains = document["domains"]
+    domains, predict = document["domains"], LAWS[document["law"]].predict
     if tokens is None:
         shares = np.array([document["proportions_seen"][domain]["mean"] for domain in domains]) ** (1 / TEMPERATURE)
     else:
@@ -151,15 +103,7 @@ def regmix_optimum(document, step, target, lower, upper, tokens=None) -> np.ndar
     wanted = {name: document["coefficients"][name] for name in names}
 
     def value(proportions):
-        return regmix.predict(wanted, domains, document["steps"], proportions, np.array([step]))[:, 0] @ np.array(
-            weights
-        )
+        losses = predict(wanted, domains, document["steps"], proportions, np.array([step]))
+        return losses[:, 0] @ np.array(weights)
 
     return best_simulated(value, shares, lower, upper)
-
-
-OPTIMA = {
-    "bimix": bimix_optimum,
-    "transfer": transfer_optimum,
-    "exponential": exponential_optimum,
-}

@@ -1,15 +1,11 @@
 """The laws side by side: the same scores on the same rows, and their sizes."""
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
 from bimix.laws import LAWS, fit
 from bimix.laws.observations import Observations
-from bimix.plan.least_runs import LEAST_RUNS
 from bimix.scores.scores import extrapolation, generalization, left_out
 
 COMPARISON = {
@@ -44,23 +40,6 @@ COMPLEXITY = {
 }
 
 
-class Size(NamedTuple):
-    """How many numbers a law fits (paper App. Complexity Analysis), m training domains, d loss domains, n steps."""
-
-    one_step: Callable  # m -> numbers of one loss domain at one step
-    steps: Callable  # m, n -> of one loss domain at n steps, three or more
-    written: tuple[str, str, str]  # one loss domain at one step, all at one step, all at all steps
-
-
-# The paper writes 5 m for bimix: A scales B and C, so 4 can be told apart. Further terms of transfer add m + 2 numbers each.
-SIZES = {
-    "bimix": Size(lambda m: 2, lambda m, n: 4, ("2", "2 d", "4 d")),
-    "transfer": Size(lambda m: m + 2, lambda m, n: m + 4, ("m + 2", "d (m + 2)", "d (m + 4)")),
-    "exponential": Size(lambda m: m + 2, lambda m, n: n * (m + 2), ("m + 2", "d (m + 2)", "d n (m + 2)")),
-    "regmix": Size(lambda m: None, lambda m, n: None, ("leaves", "leaves", "leaves")),
-}
-
-
 def compare(laws: list[str], observed: Observations, held_out: Observations | None) -> pl.DataFrame:
     """Every law's scores per loss domain, and their means (domain null), in the columns of COMPARISON.
 
@@ -86,7 +65,7 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
         except InputError as refusal:
             rows.append((law, "refused", None, None, n, None, str(refusal)))
             continue
-        size, least = document["coefficients_fitted"], LEAST_RUNS[law](len(observed.domains))
+        size, least = document["coefficients_fitted"], LAWS[law].plan.least_runs(len(observed.domains))
         few = f"needs {least} runs" if n < least else None
         for score, values in scores.items():
             rows += [(law, score, domain, value, n, size, None) for domain, value in values.items()]
@@ -116,10 +95,10 @@ def complexity(laws: list[str], m: int, d: int, n: int) -> pl.DataFrame:
     """The paper's complexity table, in letters and for m training domains, d loss domains and n steps."""
     rows = []
     for law in laws:
-        size = SIZES[law]
+        size = LAWS[law].size
         one, every = size.one_step(m), size.one_step(m) if n == 1 else size.steps(m, n)
         numbers = [one, one and d * one, every and d * every]
-        rows.append((law, LAWS[law].formula, *size.written, *numbers, LEAST_RUNS[law](m)))
+        rows.append((law, LAWS[law].formula, *size.written, *numbers, LAWS[law].plan.least_runs(m)))
     return pl.DataFrame(rows, schema=COMPLEXITY, orient="row")
 
 

@@ -50,7 +50,7 @@ def extrapolation(law: str, observed: Observations) -> pl.DataFrame:
     for n, mixture in enumerate(observed.mixtures):
         for d, domain in enumerate(observed.loss_domains):
             seen = np.nonzero(np.isfinite(observed.losses[n, :, d]))[0]
-            if not LAWS[law].over_steps or len(seen) < 4:
+            if not LAWS[law].plan.over_steps or len(seen) < 4:
                 continue
             curve = fit_curve(observed.steps[seen[:-1]], observed.losses[n, seen[:-1], d])
             step, truth = int(observed.steps[seen[-1]]), float(observed.losses[n, seen[-1], d])
@@ -66,7 +66,7 @@ def generalization(document: dict, held_out: Observations, proportions: np.ndarr
     seen are left out.
     """
     steps = held_out.steps
-    if not LAWS[document["law"]].over_steps or len(document["steps"]) == 1:
+    if not LAWS[document["law"]].plan.over_steps or len(document["steps"]) == 1:
         steps = np.array([step for step in steps if step in document["steps"]], dtype=int)
     losses = held_out.losses[:, np.isin(held_out.steps, steps)]
     shared = [domain for domain in document["loss_domains"] if domain in held_out.loss_domains]
@@ -143,7 +143,7 @@ def left_out(law: str, observed: Observations) -> dict[str, dict[str, float]]:
 
 def for_the_last_step(law: str, observed: Observations) -> Observations:
     """The losses that a law's predictions at the last step rest on: of a law that is fitted at single steps those of that step."""
-    if LAWS[law].over_steps:
+    if LAWS[law].plan.over_steps:
         return observed
     return replace(observed, steps=observed.steps[-1:], losses=observed.losses[:, -1:])
 
