@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from bimix.laws import predict
+from bimix.laws import exponential, predict, transfer
 from bimix.optimum.convex import minimum
-from bimix.optimum.optimum import exponential_optimum, power_sum_optimum, transfer_optimum
+from bimix.optimum.power_sum import power_sum_optimum
 
 
 def transfer_document(seed, m, d=None, terms=1):
@@ -58,7 +58,7 @@ def test_transfer_beats_restarts_and_random_mixtures(seed, terms):
     m = 7
     document = transfer_document(seed, m, terms=terms)
     value = average(document, 10_000)
-    best = transfer_optimum(document, 10_000, np.ones(m), np.zeros(m), np.ones(m))
+    best = minimum(transfer.objective(document, 10_000, np.ones(m)), np.zeros(m), np.ones(m))
     assert abs(best.sum() - 1) < 1e-12 and (best >= 0).all()
     draw = np.random.default_rng(seed)
     assert value(best)[0] <= value(draw.dirichlet(np.ones(m), 10_000)).min()
@@ -130,6 +130,7 @@ def test_a_corner_is_found_when_one_domain_is_best():
         "steps": [5],
         "coefficients": coefficients,
     }
-    assert np.allclose(exponential_optimum(document, 5, np.ones(1), np.zeros(3), np.ones(3)), [1, 0, 0], atol=1e-8)
-    bounded = exponential_optimum(document, 5, np.ones(1), np.array([0, 0.1, 0.05]), np.array([0.7, 1, 1]))
+    value = exponential.objective(document, 5, np.ones(1))
+    assert np.allclose(minimum(value, np.zeros(3), np.ones(3)), [1, 0, 0], atol=1e-8)
+    bounded = minimum(value, np.array([0, 0.1, 0.05]), np.array([0.7, 1, 1]))
     assert np.allclose(bounded, [0.7, 0.25, 0.05], atol=1e-8)

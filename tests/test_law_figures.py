@@ -23,7 +23,7 @@ import trace_optimum
 from bimix import laws
 from bimix.errors import InputError
 from bimix.laws.bimix import bracket
-from bimix.scores.laws import SIZES, complexity
+from bimix.scores.laws import complexity
 
 DOMAINS = ["code & co", "law", "web"]
 STEPS = [500, 1000, 2000, 4000]
@@ -110,7 +110,7 @@ def test_tables_of_the_laws(results, tmp_path):
 @pytest.mark.parametrize("steps", [STEPS, STEPS[-1:]])
 def test_numbers_in_the_complexity_table_are_those_that_the_laws_fit(tmp_path, steps):
     flags = pair(tmp_path, "run", 40, 1, steps)
-    table = complexity(list(SIZES), 3, 3, len(steps)).filter(pl.col("law") != "regmix")
+    table = complexity(list(laws.LAWS), 3, 3, len(steps)).filter(pl.col("law") != "regmix")
     for law, size in table.select("law", "all_domains_all_steps_here").iter_rows():
         fit_law.main(["--law", law, *flags, "--out", str(tmp_path / "c.json")])
         document = json.loads((tmp_path / "c.json").read_text())

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from bimix.errors import InputError
-from bimix.laws import predict, predict_defined
-from bimix.optimum.optimum import average, feasible_bounds, optimum, power_sum_optimum, run_bounds, weighed
+from bimix.laws import fit, predict, predict_defined
+from bimix.laws.observations import Observations
+from bimix.optimum.bounds import feasible_bounds, run_bounds, unanswered
+from bimix.optimum.optimum import average, optimum, weighed
+from bimix.optimum.power_sum import power_sum_optimum
 
 
 def problem(seed, m):
@@ -132,28 +135,14 @@ def test_a_domain_that_did_not_answer_keeps_the_least_proportion_seen():
     assert np.allclose(shares, [0.45, 0.45, 0.1])
 
 
-def test_in_the_law_with_transfer_a_domain_answers_for_those_it_helps():
-    def law(alpha, helped):
-        """Coefficients of a domain c that is like a and b but for its alpha, and helps a by `helped`."""
-        terms = {name: {"A": 1.0, "alpha": 0.1, "transfer": dict.fromkeys("abc", 0.0) | {name: 1.0}} for name in "abc"}
-        terms["a"]["transfer"]["c"], terms["c"]["alpha"] = helped, alpha
-        return {name: {"terms": [term], "gamma": 1.0, "B": 20.0, "beta": 0.4, "C": 2.0} for name, term in terms.items()}
-
-    document = {
-        "law": "transfer",
-        "domains": ["a", "b", "c"],
-        "loss_domains": ["a", "b", "c"],
-        "steps": [10, 20, 30],
-        "proportions_seen": {domain: {"min": 0.2, "max": 0.5} for domain in "abc"},
-        "tokens_per_step": None,
-    }
-    for alpha, helped, floor in ((0.0, 0.0, 0.2), (0.0, 0.3, 0.0), (0.1, 0.0, 0.0)):
-        full = document | {"coefficients": law(alpha, helped)}
-        lower, upper = run_bounds(full, 30)
-        assert lower.tolist() == [0.0, 0.0, floor]
-        shares = optimum(full, 30, None, lower, upper)
-        if floor:
-            assert np.allclose(shares, [0.4, 0.4, 0.2], atol=1e-4)
+def test_every_domain_of_a_fitted_law_with_transfer_answers():
+    """Its alpha is the exponential of a number, so it is above 0, also of a domain whose loss is level."""
+    shares = np.random.default_rng(0).dirichlet(np.full(3, 2.0), 8)
+    losses = np.stack([shares[:, 0] ** -0.2, shares[:, 1] ** -0.1, np.ones(8)], axis=1)[:, None]
+    observed = Observations(tuple("12345678"), tuple("abc"), np.array([30]), tuple("abc"), shares, losses)
+    document = fit("transfer", observed)
+    assert unanswered(document) == [] and unanswered(fit("bimix", observed)) == ["c"]
+    assert run_bounds(document, 30)[0].tolist() == [0, 0, 0]
 
 
 def test_a_domain_that_did_not_answer_and_weighs_0_need_not_stay():

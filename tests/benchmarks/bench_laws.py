@@ -20,8 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 from bimix import laws
 from bimix.laws.observations import Observations, observations
 from bimix.optimum.intervals import resampled
-from bimix.optimum.optimum import optimum, power_sum_optimum
-from bimix.scores.laws import LEARNING
+from bimix.optimum.optimum import optimum
+from bimix.optimum.power_sum import power_sum_optimum
+from bimix.scores.learning import LEARNING
 from bimix.scores.scores import rank_correlation, relative_error
 
 

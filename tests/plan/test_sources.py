@@ -5,9 +5,8 @@ import copy
 import pytest
 
 from bimix.errors import InputError
-from bimix.plan.least_runs import LEAST_RUNS
+from bimix.plan.laws import LAWS
 from bimix.plan.sources import (
-    LAWS,
     Fit,
     epoch_tokens,
     from_swarm,
@@ -116,7 +115,7 @@ def test_optima_come_from_the_swarm_where_their_law_needs_it(config: dict) -> No
 
 @pytest.mark.parametrize("law", LAWS)
 def test_a_swarm_below_the_least_runs_is_refused(config: dict, law: str) -> None:
-    least = LEAST_RUNS[law](3)
+    least = LAWS[law].least_runs(3)
     config["datasets"]["own"]["swarm"]["runs"] = least
     assert source_of(config, "own", f"{law}_swarm").fit.law == law
     config["datasets"]["own"]["swarm"]["runs"] = least - 1

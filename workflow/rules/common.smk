@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bimix.errors import InputError
 from bimix.plan import corpora, costs, runs, sources
-from bimix.plan.least_runs import LEAST_RUNS
-from bimix.plan.sources import LAWS, MEASURES, REWEIGHTING, SWARM_LAWS
+from bimix.plan.laws import LAWS, SWARM_LAWS
+from bimix.plan.sources import MEASURES, REWEIGHTING
 from bimix.plan.targets import all_targets, targets
 
 from_swarm = functools.partial(sources.from_swarm, config)

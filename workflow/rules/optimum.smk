@@ -53,7 +53,7 @@ rule estimate_intervals:
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         tokens=planned(sources.epoch_tokens),
         script="workflow/scripts/estimate_intervals.py",
-        uncertainty="workflow/scripts/bimix/optimum/intervals.py",
+        intervals="workflow/scripts/bimix/optimum/intervals.py",
     output:
         intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
     log:
@@ -106,6 +106,8 @@ rule trace_optimum:
         tokens=planned(sources.epoch_tokens),
         script="workflow/scripts/trace_optimum.py",
         optimum="workflow/scripts/bimix/optimum/optimum.py",
+        bounds="workflow/scripts/bimix/optimum/bounds.py",
+        power_sum="workflow/scripts/bimix/optimum/power_sum.py",
     output:
         path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
     log:

@@ -109,7 +109,8 @@ rule compare_laws:
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         script="workflow/scripts/compare_laws.py",
-        rivals="workflow/scripts/bimix/scores/laws.py",
+        side_by_side="workflow/scripts/bimix/scores/laws.py",
+        scores="workflow/scripts/bimix/scores/scores.py",
     output:
         comparison="results/{dataset}/laws/{model}/comparison/{group}.csv",
     log:
@@ -140,7 +141,7 @@ rule tabulate_laws:
         losses=fitted("results/{{dataset}}/losses/{model}/{group}.parquet"),
         mixtures=fitted("results/{{dataset}}/mixtures/groups/{group}.parquet"),
         script="workflow/scripts/tabulate_laws.py",
-        rivals="workflow/scripts/bimix/scores/laws.py",
+        side_by_side="workflow/scripts/bimix/scores/laws.py",
     output:
         laws=shown("results/{dataset}/tables/laws.csv", "laws_table", "3 Law", "The laws side by side (csv)"),
         complexity=shown(
@@ -194,7 +195,8 @@ rule trace_learning:
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         script="workflow/scripts/trace_learning.py",
-        rivals="workflow/scripts/bimix/scores/laws.py",
+        learning="workflow/scripts/bimix/scores/learning.py",
+        scores="workflow/scripts/bimix/scores/scores.py",
     output:
         learning="results/{dataset}/laws/{model}/learning/{group}.csv",
     log:

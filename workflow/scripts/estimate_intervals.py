@@ -13,9 +13,9 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws.observations import observations, proportions_of
+from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import add_bounds, add_run_tokens
 from bimix.optimum.intervals import BOOTSTRAPS, RESAMPLES, Bootstrap, intervals, left_out, resampled
-from bimix.optimum.optimum import run_bounds
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_numbers, read_table, read_tokens
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from bimix.errors import InputError, run
 from bimix.laws import predict_defined, undefined
+from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import add_bounds, add_run_tokens
-from bimix.optimum.optimum import average, optimum, run_bounds, target_weights, weighed
+from bimix.optimum.optimum import average, optimum, target_weights, weighed
 from bimix.outputs import write_json
 from bimix.tables import read_json, read_numbers, read_tokens
 

@@ -12,7 +12,7 @@ import polars as pl
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
 from bimix.results import figures
-from bimix.scores.laws import LEARNING
+from bimix.scores.learning import LEARNING
 from bimix.tables import read_table
 
 PANELS = {"mre": ("error, mean over domains", "percent of the loss"), "spearman": ("order of the mixtures", "Spearman")}

@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> None:
     mixtures = mixtures.unique(maintain_order=True)  # a mixture may be in several groups
     observed = observations(losses.unique(maintain_order=True), mixtures)
 
-    over_steps = LAWS[law["law"]].over_steps and len(law["steps"]) > 1
+    over_steps = LAWS[law["law"]].plan.over_steps and len(law["steps"]) > 1
     known = observed.steps if over_steps else np.intersect1d(observed.steps, law["steps"])
     steps = chosen_steps(known)
     trained = {domain for domain, shares in zip(observed.domains, observed.proportions.T, strict=True) if shares.any()}

@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     names, proportions = proportions_of(mixtures, tuple(law["domains"]))
     proportions = proportions[[names.index(name) for name in observed.mixtures]]
 
-    over_steps = LAWS[law["law"]].over_steps and len(law["steps"]) > 1
+    over_steps = LAWS[law["law"]].plan.over_steps and len(law["steps"]) > 1
     steps = np.geomspace(observed.steps[0], observed.steps[-1], POINTS) if over_steps else np.array(law["steps"])
     curves = predict_defined(law, proportions, steps)
     shown = [domain for domain in law["loss_domains"] if domain in observed.loss_domains]

@@ -12,7 +12,7 @@ import polars as pl
 from bimix.errors import InputError, run
 from bimix.laws.observations import proportions_of
 from bimix.mixtures.proposals import propose
-from bimix.optimum.optimum import feasible_bounds
+from bimix.optimum.bounds import feasible_bounds
 from bimix.outputs import write_table
 from bimix.tables import read_numbers, read_table
 

@@ -52,7 +52,7 @@ def main(argv=None):
     key = ["law", "mixture", "domain"]
     write_table(pl.concat(extrapolated).unique(key, keep="first", maintain_order=True), args.extrapolation)
     write_table(pl.concat(generalized).unique(key, keep="first", maintain_order=True), args.generalization)
-    if not LAWS[document["law"]].over_steps:
+    if not LAWS[document["law"]].plan.over_steps:
         print(f"{document['law']} is fitted at single steps: it extrapolates to no other step", file=sys.stderr)
 
 

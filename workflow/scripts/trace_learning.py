@@ -10,7 +10,7 @@ from bimix.errors import run
 from bimix.laws import LAWS
 from bimix.laws.observations import joined, observations
 from bimix.outputs import write_table
-from bimix.scores.laws import learning_curve
+from bimix.scores.learning import learning_curve
 from bimix.tables import read_table
 
 

@@ -11,8 +11,9 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws import predict_defined
+from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import add_bounds
-from bimix.optimum.optimum import average, optimum, run_bounds, target_weights
+from bimix.optimum.optimum import average, optimum, target_weights
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_numbers, read_tokens
 

@@ -4,7 +4,8 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from bimix.plan.sources import LAWS, MEASURES, REWEIGHTING, SWARM_LAWS
+from bimix.plan.laws import LAWS, SWARM_LAWS
+from bimix.plan.sources import MEASURES, REWEIGHTING
 
 # Groups that are named by other blocks than `groups`.
 GROUPS = ("compare", "methods", "swarm")
@@ -39,7 +40,7 @@ def published_names(config: dict, dataset: str, code: Path) -> list[str]:
 def known_mixtures(config: dict, dataset: str, code: Path) -> list[str]:
     """Names that a dataset's groups may use, those of its swarm aside."""
     block = config["datasets"][dataset]
-    fitted = ["bimix", "transfer"]
+    fitted = [law for law in LAWS if law not in SWARM_LAWS]
     if "swarm" in block:
         fitted += [*SWARM_LAWS, *(f"{law}_swarm" for law in LAWS)]
     else:

@@ -15,8 +15,8 @@ from bimix.config.complete import (
 )
 from bimix.config.faults import named, shown, unknown
 from bimix.errors import InputError
-from bimix.plan.least_runs import LEAST_RUNS
-from bimix.plan.sources import REWEIGHTING, SWARM_LAWS, swarm_lack
+from bimix.plan.laws import LAWS, SWARM_LAWS
+from bimix.plan.sources import REWEIGHTING, swarm_lack
 
 SUM_TOLERANCE = 1e-9
 
@@ -211,8 +211,8 @@ class DatasetChecker(BlockChecker):
         if runs < 2:
             self.fault("optimum", "group", sentence="it has one mixture; a law needs the losses of two or more.")
         for law in self.config["laws"]["optimise"] if self.sound_elsewhere("laws/optimise") else []:
-            least = LEAST_RUNS[law](domains)
-            if law in SWARM_LAWS and 2 <= runs < least:
+            least = LAWS[law].least_runs(domains)
+            if LAWS[law].refuses_few and 2 <= runs < least:
                 self.fault(
                     *("optimum", "group"),
                     sentence=f"{law} (in laws/optimise) needs {least} runs at least for {domains} domains; the group has {runs}.",

@@ -1,43 +1,21 @@
-"""The laws, one line each, behind one interface: fit observed losses, predict any mixture at any step, count coefficients.
+"""The laws behind one interface: fit observed losses, predict any mixture at any step, count coefficients.
 
 A fitted law is a document: a dict that is written as JSON and read by a person. It holds the law's name, the training
 domains in order, the steps and mixtures seen, the range of proportions seen, the coefficients of every loss domain,
 and the warnings about what the data could not tell.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from importlib import import_module
 
 import numpy as np
 
 from bimix.errors import InputError
-from bimix.laws import bimix, exponential, regmix, transfer
 from bimix.laws.observations import Observations
+from bimix.laws.record import Law
+from bimix.plan.laws import LAWS as PLANNED
 
-
-class Law(NamedTuple):
-    fit: Callable  # (observations, weights (n,) or None, start) -> {loss domain: coefficients}, notes
-    refit: (
-        Callable  # (list of (observations, weights), document) -> iterator of coefficients, quicker than as many fits
-    )
-    predict: Callable  # (coefficients, domains, steps seen, proportions (n, m), steps (k,)) -> (n, k, d) nats
-    count: Callable  # coefficients -> number of fitted numbers
-    over_steps: bool  # predicts steps it has not seen
-    formula: str
-
-
-LAWS = {
-    "bimix": Law(bimix.fit, bimix.refit, bimix.predict, bimix.count, True, "A/r_i^alpha (B/s^beta + C)"),
-    "transfer": Law(
-        transfer.fit, transfer.refit, transfer.predict, transfer.count, True, "sum A (k.r^gamma)^-alpha (B/s^beta + C)"
-    ),
-    "exponential": Law(
-        exponential.fit, exponential.refit, exponential.predict, exponential.count, False, "c + k exp(t.r), per step"
-    ),
-    "regmix": Law(
-        regmix.fit, regmix.refit, regmix.predict, regmix.count, False, "gradient-boosted trees of r, per step"
-    ),
-}
+# A law's module has its name, and its record there is `LAW`.
+LAWS: dict[str, Law] = {name: import_module(f"bimix.laws.{name}").LAW for name in PLANNED}
 
 
 def fit(law: str, observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> dict:
@@ -54,7 +32,7 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None, sta
         raise InputError(
             f"only one mixture ({observed.mixtures[0]!r}) was observed: a mixing law needs losses of two or more mixtures."
         )
-    if LAWS[law].over_steps and len(observed.steps) == 2:
+    if LAWS[law].plan.over_steps and len(observed.steps) == 2:
         raise InputError(
             f"losses were observed at two steps ({observed.steps[0]} and {observed.steps[1]}): B, beta and C cannot be told "
             "apart from two points of a curve; give three or more steps, or one for the law's fixed-step form."

@@ -12,6 +12,8 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from bimix.errors import InputError
+from bimix.laws.record import Law, Size
+from bimix.plan.laws import LAWS
 
 ALPHA_RANGE = (0.0, 5.0)
 BETA_RANGE = (1e-3, 5.0)
@@ -71,6 +73,16 @@ def bracket(coefficients, seen, steps) -> tuple[np.ndarray, np.ndarray]:
     # B may be huge where beta is: go through the logarithm.
     with np.errstate(divide="ignore"):
         return a * np.exp(np.log(b) - beta * np.log(steps)[:, None]), a * c
+
+
+def power_sum(document, step, target) -> tuple[np.ndarray, np.ndarray]:
+    """K (m,) and alpha (m,) of what the optimum minimises, sum_i K_i r_i^-alpha_i: K_i = w_i A_i (B_i / s^beta_i + C_i)."""
+    factor, constant = bracket(document["coefficients"], document["steps"], [step])
+    columns = [document["domains"].index(domain) for domain in document["coefficients"]]
+    gains, exponents = np.zeros(len(document["domains"])), np.zeros(len(document["domains"]))
+    gains[columns] = target * (factor[0] + constant)
+    exponents[columns] = [values["alpha"] for values in document["coefficients"].values()]
+    return gains, exponents
 
 
 def count(coefficients) -> int:
@@ -205,3 +217,15 @@ def _starts(x, t, y, root, fixed) -> list[np.ndarray]:
     cost = np.sum((root * (np.log(b[:, None] * curve + c[:, None]) - np.log(level))) ** 2, axis=1)
     chosen = np.argsort(cost)[:STARTS]
     return [np.array([np.log(b[k]), BETA_STARTS[k], np.log(c[k]), alpha]) for k in chosen]
+
+
+LAW = Law(
+    fit=fit,
+    refit=refit,
+    predict=predict,
+    count=count,
+    formula="A/r_i^alpha (B/s^beta + C)",
+    size=Size(lambda m: 2, lambda m, n: 4, ("2", "2 d", "4 d")),  # the paper writes 5 m: A scales B and C,
+    plan=LAWS["bimix"],
+    objective=power_sum,
+)

@@ -3,10 +3,14 @@
 As published: m + 2 coefficients per domain and step, Huber loss of width 0.05, many starts. It says nothing about other steps.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.optimize import least_squares
 
 from bimix.errors import InputError
+from bimix.laws.record import Law, Size
+from bimix.plan.laws import LAWS
 
 HUBER = 0.05
 STARTS = 8
@@ -88,6 +92,18 @@ def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
     return losses
 
 
+def objective(document, step, target) -> Callable:
+    """What the optimum at a fitted step minimises: sum_i w_i k_i exp(t_i.r); it is convex."""
+    rows = [at_step(name, values, step, document["domains"]) for name, values in document["coefficients"].items()]
+    height, t = target * np.array([k for _, k, _ in rows]), np.array([t for _, _, t in rows])
+
+    def at(r):
+        grown = height * np.exp(t @ r)
+        return grown.sum(), grown @ t, (t * grown[:, None]).T @ t
+
+    return at
+
+
 def at_step(domain, values, step, domains):
     """c, k, t (m,) of a domain's coefficients at a step. Errors: a step that was not fitted."""
     if f"{step:.0f}" not in values["steps"]:
@@ -105,3 +121,15 @@ def count(coefficients) -> int:
 
 def _numbers(fitted) -> np.ndarray:
     return np.array([fitted["c"], np.log(fitted["k"]), *fitted["t"].values()])
+
+
+LAW = Law(
+    fit=fit,
+    refit=refit,
+    predict=predict,
+    count=count,
+    formula="c + k exp(t.r), per step",
+    size=Size(lambda m: m + 2, lambda m, n: n * (m + 2), ("m + 2", "d (m + 2)", "d n (m + 2)")),
+    plan=LAWS["exponential"],
+    objective=objective,
+)

@@ -9,6 +9,8 @@ LightGBM's own least number of 20 nothing can be learnt from 32 runs.
 import numpy as np
 
 from bimix.errors import InputError
+from bimix.laws.record import Law, Size
+from bimix.plan.laws import LAWS
 
 SETTINGS = {
     "objective": "regression",
@@ -92,3 +94,15 @@ def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
 def count(coefficients) -> int:
     """Leaves of all trees."""
     return sum(fitted["leaves"] for values in coefficients.values() for fitted in values["steps"].values())
+
+
+LAW = Law(
+    fit=fit,
+    refit=refit,
+    predict=predict,
+    count=count,
+    formula="gradient-boosted trees of r, per step",
+    size=Size(lambda m: None, lambda m, n: None, ("leaves", "leaves", "leaves")),
+    plan=LAWS["regmix"],
+    most_refits=8,  # a fit takes seconds
+)

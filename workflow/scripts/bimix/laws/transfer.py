@@ -11,10 +11,14 @@ points: noise is shared along a run. The ridge, the number of terms, and whether
 (hardly help each other: all but `bimix`) are chosen by cross-validation over mixtures.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from bimix.errors import InputError
 from bimix.laws import bimix, mixing
+from bimix.laws.record import Law, Size
+from bimix.plan.laws import LAWS
 
 RIDGES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 # A ridge is taken for cutting the cross-validated error to this share, with few runs to a smaller one, since the error is then
@@ -24,6 +28,8 @@ FOLDS = 8
 # Runs per training domain from which a second term is tried; with fewer, whether the domains stand apart: with more the data
 # bring k down by themselves.
 RUNS_FOR_TWO_TERMS = 10
+# Stands for a share of 0 where a power of it has no slope.
+TINY = 1e-30
 
 
 def fit(observed, weights=None, start=None):
@@ -92,6 +98,27 @@ def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
     c, a, g, k = arrays(coefficients, domains)
     mixed = np.exp(factor_levels(c, a, g, k, proportions))
     return mixed[:, None, :] * step_factor(coefficients, seen, steps)
+
+
+def objective(document, step, target) -> Callable:
+    """What the optimum minimises: sum_i w_i h_i sum_q A_q S_q^-a, S_q = sum_j k_qj r_j^gamma, h_i = B/s^beta + C; it is convex."""
+    c, a, g, k = arrays(document["coefficients"], document["domains"])
+    height = target * step_factor(document["coefficients"], document["steps"], [step])[0]
+    scaled = height[:, None] * np.exp(c)
+
+    def at(r):
+        r = np.maximum(r, TINY)
+        powers = r ** g[:, None]
+        sums = np.einsum("dqj,dj->dq", k, powers)
+        slope = k * (g[:, None] * powers / r)[:, None]
+        value = scaled * sums**-a
+        first, second = -a * value / sums, a * (a + 1) * value / sums**2
+        bend = np.einsum("dq,dqj->j", first, slope * (g[:, None, None] - 1) / r)
+        hessian = np.einsum("dq,dqi,dqj->ij", second, slope, slope)
+        hessian[np.arange(len(r)), np.arange(len(r))] += bend
+        return value.sum(), np.einsum("dq,dqj->j", first, slope), hessian
+
+    return at
 
 
 def count(coefficients) -> int:
@@ -200,3 +227,15 @@ def choose(shares, y, own, weights=None):
         chosen = apart if apart[0]["error"] < earned * chosen[0]["error"] else chosen
     choice, parts = chosen
     return {**choice, "cross_validated": [entry for entry, _ in tried]}, parts
+
+
+LAW = Law(
+    fit=fit,
+    refit=refit,
+    predict=predict,
+    count=count,
+    formula="sum A (k.r^gamma)^-alpha (B/s^beta + C)",
+    size=Size(lambda m: m + 2, lambda m, n: m + 4, ("m + 2", "d (m + 2)", "d (m + 4)")),  # a further term adds m + 2,
+    plan=LAWS["transfer"],
+    objective=objective,
+)

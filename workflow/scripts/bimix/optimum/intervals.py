@@ -25,7 +25,6 @@ from bimix.optimum.optimum import average, optimum, target_weights
 
 BOOTSTRAPS = ("residuals", "mixtures")
 RESAMPLES = ("left_out", *BOOTSTRAPS)
-GROUPS = {"bimix": 32, "transfer": 32, "exponential": 32, "regmix": 8}  # at most so many refits without some runs
 BORROWED = 4  # runs' worth of the mean over domains in each domain's spread
 INTERVALS = {
     "law": pl.String,
@@ -133,12 +132,12 @@ class LeftOut:
 def left_out(document: dict, observed: Observations, step: int) -> LeftOut:
     """Errors at `step`, or at the last step observed where none was observed at it, of the law refitted without each run.
 
-    Beyond GROUPS of the law runs are left out in as many random groups. Errors: fewer runs than three.
+    Beyond `most_refits` of the law runs are left out in as many random groups. Errors: fewer runs than three.
     """
     n = len(observed.mixtures)
     _enough(n)
     base = np.ones(n) if observed.runs is None else observed.runs.astype(float)
-    count = min(n, GROUPS[document["law"]])
+    count = min(n, LAWS[document["law"]].most_refits)
     groups = np.arange(n) if count == n else np.random.default_rng(0).permutation(np.arange(n) % count)
     samples = [(observed, np.where(groups == group, 0.0, base)) for group in range(count)]
     refitted = [document | {"coefficients": values} for values in LAWS[document["law"]].refit(samples, document)]

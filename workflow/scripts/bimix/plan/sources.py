@@ -9,12 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bimix.errors import InputError
-from bimix.plan.least_runs import LEAST_RUNS
+from bimix.plan.laws import LAWS, SWARM_LAWS
 
 MEASURES = ("se", "je", "ce", "vne")
-LAWS = ("bimix", "transfer", "exponential", "regmix")
-# Laws whose mixture comes from the swarm, where there is one; of the others {law}_swarm does.
-SWARM_LAWS = ("exponential", "regmix")
 REWEIGHTING = ("doremi", "doge")
 
 # The size of DoReMi's last move of a proportion in a round, by its number from 1.
@@ -80,7 +77,7 @@ def swarm_lack(config: dict, dataset: str, mixture: str) -> str | None:
         return None
     block, law = config["datasets"][dataset], mixture.removesuffix("_swarm")
     domains, runs = len(block["domains"]), block["swarm"]["runs"]
-    least = LEAST_RUNS[law](domains)
+    least = LAWS[law].least_runs(domains)
     if runs >= least:
         return None
     return f"{mixture!r} needs a swarm of {least} runs at least for {domains} domains; `swarm` has {runs} runs."
@@ -146,8 +143,8 @@ def epoch_tokens(config: dict, dataset: str) -> list[str]:
 
 
 def optimum_tokens(config: dict, dataset: str, optimised: str) -> list[str]:
-    """That table where an optimum needs it: RegMix simulates mixtures around the shares."""
-    if optimum_fit(config, dataset, optimised).law == "regmix":
+    """That table where an optimum needs it: a law may simulate mixtures around the shares."""
+    if LAWS[optimum_fit(config, dataset, optimised).law].optimum == "simulated":
         return token_table(config, dataset)
     return epoch_tokens(config, dataset)
 

@@ -1,17 +1,12 @@
-"""The laws side by side: the same scores on the same rows, and how they grow with the number of runs fitted."""
-
-from collections.abc import Callable
-from dataclasses import replace
-from typing import NamedTuple
+"""The laws side by side: the same scores on the same rows, and their sizes."""
 
 import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.laws import LAWS, fit, predict
+from bimix.laws import LAWS, fit
 from bimix.laws.observations import Observations
-from bimix.plan.least_runs import LEAST_RUNS
-from bimix.scores.scores import extrapolation, generalization, rank_correlation, relative_error
+from bimix.scores.scores import extrapolation, generalization, left_out
 
 COMPARISON = {
     "law": pl.String,
@@ -22,18 +17,6 @@ COMPARISON = {
     "coefficients": pl.Int64,
     "note": pl.String,
 }
-LEARNING = {
-    "law": pl.String,
-    "runs": pl.Int64,
-    "draw": pl.Int64,
-    "mre": pl.Float64,
-    "mre_worst": pl.Float64,
-    "spearman": pl.Float64,
-    "note": pl.String,
-}
-FOLDS = 8
-
-
 LAWS_TABLE = {
     "law": pl.String,
     "coefficients": pl.Int64,
@@ -54,23 +37,6 @@ COMPLEXITY = {
     "all_domains_one_step_here": pl.Int64,
     "all_domains_all_steps_here": pl.Int64,
     "least_runs": pl.Int64,
-}
-
-
-class Size(NamedTuple):
-    """How many numbers a law fits (paper App. Complexity Analysis), m training domains, d loss domains, n steps."""
-
-    one_step: Callable  # m -> numbers of one loss domain at one step
-    steps: Callable  # m, n -> of one loss domain at n steps, three or more
-    written: tuple[str, str, str]  # one loss domain at one step, all at one step, all at all steps
-
-
-# The paper writes 5 m for bimix: A scales B and C, so 4 can be told apart. Further terms of transfer add m + 2 numbers each.
-SIZES = {
-    "bimix": Size(lambda m: 2, lambda m, n: 4, ("2", "2 d", "4 d")),
-    "transfer": Size(lambda m: m + 2, lambda m, n: m + 4, ("m + 2", "d (m + 2)", "d (m + 4)")),
-    "exponential": Size(lambda m: m + 2, lambda m, n: n * (m + 2), ("m + 2", "d (m + 2)", "d n (m + 2)")),
-    "regmix": Size(lambda m: None, lambda m, n: None, ("leaves", "leaves", "leaves")),
 }
 
 
@@ -95,11 +61,11 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
                     "generalization_r2": _per_domain(table, "r2_log"),
                     "generalization_mre": _per_domain(table, "mre"),
                 }
-            scores |= _left_out(law, observed)
+            scores |= left_out(law, observed)
         except InputError as refusal:
             rows.append((law, "refused", None, None, n, None, str(refusal)))
             continue
-        size, least = document["coefficients_fitted"], LEAST_RUNS[law](len(observed.domains))
+        size, least = document["coefficients_fitted"], LAWS[law].plan.least_runs(len(observed.domains))
         few = f"needs {least} runs" if n < least else None
         for score, values in scores.items():
             rows += [(law, score, domain, value, n, size, None) for domain, value in values.items()]
@@ -129,76 +95,13 @@ def complexity(laws: list[str], m: int, d: int, n: int) -> pl.DataFrame:
     """The paper's complexity table, in letters and for m training domains, d loss domains and n steps."""
     rows = []
     for law in laws:
-        size = SIZES[law]
+        size = LAWS[law].size
         one, every = size.one_step(m), size.one_step(m) if n == 1 else size.steps(m, n)
         numbers = [one, one and d * one, every and d * every]
-        rows.append((law, LAWS[law].formula, *size.written, *numbers, LEAST_RUNS[law](m)))
+        rows.append((law, LAWS[law].formula, *size.written, *numbers, LAWS[law].plan.least_runs(m)))
     return pl.DataFrame(rows, schema=COMPLEXITY, orient="row")
 
 
 def _per_domain(table: pl.DataFrame, column: str) -> dict[str, float | None]:
     means = table.group_by("domain").agg(pl.col(column).mean()).sort("domain")
     return dict(means.iter_rows())
-
-
-def _left_out(law, observed) -> dict[str, dict[str, float]]:
-    n = len(observed.mixtures)
-    if n < 3:
-        return {}
-    folds = np.random.default_rng(0).permutation(np.arange(n) % FOLDS)
-    step = observed.steps[-1:]
-    predicted = np.full(observed.losses[:, 0].shape, np.nan)
-    needed = _for_the_last_step(law, observed)
-    for fold in range(folds.max() + 1):
-        document = fit(law, needed.take(np.nonzero(folds != fold)[0]))
-        predicted[folds == fold] = predict(document, observed.proportions[folds == fold], step)[:, 0]
-    return _at_last_step(observed, predicted, "left_out")
-
-
-def _for_the_last_step(law, observed):
-    """The losses that a law's predictions at the last step rest on: of a law that is fitted at single steps those of that step."""
-    if LAWS[law].over_steps:
-        return observed
-    return replace(observed, steps=observed.steps[-1:], losses=observed.losses[:, -1:])
-
-
-def _at_last_step(observed, predicted, name):
-    last = observed.losses[:, -1]
-    errors, ranks = {}, {}
-    for d, domain in enumerate(observed.loss_domains):
-        seen = np.isfinite(last[:, d])
-        if seen.any():
-            errors[domain] = float(relative_error(last[seen, d], predicted[seen, d]).mean())
-        if seen.sum() > 2:
-            ranks[domain] = float(rank_correlation(last[seen, d : d + 1], predicted[seen, d : d + 1])[0])
-    return {f"{name}_mre": errors, f"{name}_spearman": ranks}
-
-
-def learning_curve(laws, observed, held_out: Observations | None, counts, draws: int, seed: int) -> pl.DataFrame:
-    """Error and rank correlation at the last step against the number of mixtures fitted, in the columns of LEARNING.
-
-    Each draw fits `runs` random mixtures and predicts the held-out ones, or without such the mixtures that were not drawn.
-    Every law gets the same draws; mean and worst over loss domains of the mean relative error, mean of Spearman's correlation.
-    """
-    rows = []
-    needed = {law: _for_the_last_step(law, observed) for law in laws}
-    for runs in counts:
-        if runs > len(observed.mixtures) - (0 if held_out else 3):
-            raise InputError(
-                f"{runs} mixtures are to be fitted, but there are {len(observed.mixtures)}, of which some must be left to predict."
-            )
-        for draw in range(draws):
-            order = np.random.default_rng([seed, draw]).permutation(len(observed.mixtures))
-            test = held_out or observed.take(order[runs:])
-            for law in laws:
-                try:
-                    document = fit(law, needed[law].take(order[:runs]))
-                    predicted = predict(document, test.proportions, test.steps[-1:])[:, 0]
-                except InputError as refusal:
-                    rows.append((law, runs, draw, None, None, None, str(refusal)))
-                    continue
-                scores = _at_last_step(test, predicted, "")
-                errors = list(scores["_mre"].values())
-                ranks = [rank for rank in scores["_spearman"].values() if np.isfinite(rank)]
-                rows.append((law, runs, draw, np.mean(errors), max(errors), np.mean(ranks) if ranks else None, None))
-    return pl.DataFrame(rows, schema=LEARNING, orient="row")

@@ -1,13 +1,16 @@
 """How well a law tells what was not fitted: relative errors, R2 in log loss, rank correlation (paper Tables 2 and 3)."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 from scipy.stats import spearmanr
 
-from bimix.laws import LAWS, predict
+from bimix.laws import LAWS, fit, predict
 from bimix.laws.bimix import SAME, fit_curve
 from bimix.laws.observations import Observations
 
+FOLDS = 8
 EXTRAPOLATION = {
     "law": pl.String,
     "mixture": pl.String,
@@ -47,7 +50,7 @@ def extrapolation(law: str, observed: Observations) -> pl.DataFrame:
     for n, mixture in enumerate(observed.mixtures):
         for d, domain in enumerate(observed.loss_domains):
             seen = np.nonzero(np.isfinite(observed.losses[n, :, d]))[0]
-            if not LAWS[law].over_steps or len(seen) < 4:
+            if not LAWS[law].plan.over_steps or len(seen) < 4:
                 continue
             curve = fit_curve(observed.steps[seen[:-1]], observed.losses[n, seen[:-1], d])
             step, truth = int(observed.steps[seen[-1]]), float(observed.losses[n, seen[-1], d])
@@ -63,7 +66,7 @@ def generalization(document: dict, held_out: Observations, proportions: np.ndarr
     seen are left out.
     """
     steps = held_out.steps
-    if not LAWS[document["law"]].over_steps or len(document["steps"]) == 1:
+    if not LAWS[document["law"]].plan.over_steps or len(document["steps"]) == 1:
         steps = np.array([step for step in steps if step in document["steps"]], dtype=int)
     losses = held_out.losses[:, np.isin(held_out.steps, steps)]
     shared = [domain for domain in document["loss_domains"] if domain in held_out.loss_domains]
@@ -118,3 +121,41 @@ def rank_correlation(observed: np.ndarray, predicted: np.ndarray) -> np.ndarray:
             for d in range(observed.shape[1])
         ]
     )
+
+
+def left_out(law: str, observed: Observations) -> dict[str, dict[str, float]]:
+    """left_out_mre and left_out_spearman per loss domain at the last step, of mixtures that the fit was made without.
+
+    One mixture is left out at a time up to FOLDS of them, else in as many folds; nothing with fewer than three mixtures.
+    """
+    n = len(observed.mixtures)
+    if n < 3:
+        return {}
+    folds = np.random.default_rng(0).permutation(np.arange(n) % FOLDS)
+    step = observed.steps[-1:]
+    predicted = np.full(observed.losses[:, 0].shape, np.nan)
+    needed = for_the_last_step(law, observed)
+    for fold in range(folds.max() + 1):
+        document = fit(law, needed.take(np.nonzero(folds != fold)[0]))
+        predicted[folds == fold] = predict(document, observed.proportions[folds == fold], step)[:, 0]
+    return at_last_step(observed, predicted, "left_out")
+
+
+def for_the_last_step(law: str, observed: Observations) -> Observations:
+    """The losses that a law's predictions at the last step rest on: of a law that is fitted at single steps those of that step."""
+    if LAWS[law].plan.over_steps:
+        return observed
+    return replace(observed, steps=observed.steps[-1:], losses=observed.losses[:, -1:])
+
+
+def at_last_step(observed: Observations, predicted: np.ndarray, name: str) -> dict[str, dict[str, float]]:
+    """Per loss domain, of losses (n, d) predicted at the last step: {name}_mre, and {name}_spearman of three or more."""
+    last = observed.losses[:, -1]
+    errors, ranks = {}, {}
+    for d, domain in enumerate(observed.loss_domains):
+        seen = np.isfinite(last[:, d])
+        if seen.any():
+            errors[domain] = float(relative_error(last[seen, d], predicted[seen, d]).mean())
+        if seen.sum() > 2:
+            ranks[domain] = float(rank_correlation(last[seen, d : d + 1], predicted[seen, d : d + 1])[0])
+    return {f"{name}_mre": errors, f"{name}_spearman": ranks}

@@ -1,0 +1,78 @@
+"""The bounds within which a best mixture is looked for: given ones, numbers of epochs, and what the runs did not tell."""
+
+import numpy as np
+
+from bimix.errors import InputError
+from bimix.optimum.optimum import target_weights
+
+
+def feasible_bounds(domains, lower=None, upper=None, max_epochs=None, tokens=None, run_tokens=None):
+    """Bounds (m,), (m,) in the order of `domains` from dicts per domain; max_epochs gives r_i * run_tokens <= max_epochs * tokens_i.
+
+    Errors (InputError with the numbers): an unknown domain, a lower bound above its upper, lower bounds that sum above 1,
+    upper bounds that sum below 1, a domain without a token count where max_epochs is asked for.
+    """
+    low, high = np.zeros(len(domains)), np.ones(len(domains))
+    for bounds, array, what in ((lower or {}, low, "lower"), (upper or {}, high, "upper")):
+        for domain, value in bounds.items():
+            if domain not in domains:
+                raise InputError(
+                    f"the {what} bounds name {domain!r}, which the law does not know: its domains are {', '.join(domains)}."
+                )
+            array[domains.index(domain)] = min(value, 1.0) if what == "upper" else value
+    reason = ""
+    if max_epochs is not None:
+        missing = [domain for domain in domains if domain not in tokens]
+        if missing:
+            raise InputError(
+                f"the token counts do not name {missing[0]!r}: max_epochs needs the tokens of every domain."
+            )
+        high = np.minimum(high, [max_epochs * tokens[domain] / run_tokens for domain in domains])
+        reason = f" (with max_epochs {max_epochs:g} of a run of {run_tokens:g} tokens)"
+    crossed = np.nonzero(low > high)[0]
+    if len(crossed):
+        j = crossed[0]
+        raise InputError(
+            f"the lower bound of {domains[j]} is {low[j]:.6g} and its upper bound {high[j]:.6g}{reason}: the lower one must not be above."
+        )
+    if low.sum() > 1 + 1e-12:
+        raise InputError(
+            f"the lower bounds sum to {low.sum():.6g}: no mixture can hold more than 1; lower some of them."
+        )
+    if high.sum() < 1 - 1e-12:
+        raise InputError(
+            f"the upper bounds sum to {high.sum():.6g}{reason}: no mixture can reach 1; raise some of them."
+        )
+    return low, high
+
+
+def run_bounds(document, step, lower=None, upper=None, max_epochs=None, tokens=None, run_tokens=None, weights=None):
+    """The bounds of `feasible_bounds` for a run of `step` steps; max_epochs None or infinite: any number of epochs.
+
+    A domain whose loss did not respond (`unanswered`) keeps the least proportion that was seen, unless `lower` names it, or
+    `weights` of the losses leave it out: the data did not tell what it needs, which is no reason to drop it.
+
+    `run_tokens`: of the run; without it the step times the tokens per step of the fitted runs. Errors: max_epochs without the
+    tokens there are or the tokens of the run.
+    """
+    seen = document["proportions_seen"]
+    target = dict(zip(document["loss_domains"], target_weights(document, weights), strict=True))
+    floors = {domain: seen[domain]["min"] for domain in unanswered(document) if domain in seen and target[domain] > 0}
+    lower = {domain: min(floor, (upper or {}).get(domain, 1)) for domain, floor in floors.items()} | (lower or {})
+    if max_epochs is None or max_epochs == float("inf"):
+        return feasible_bounds(document["domains"], lower, upper)
+    if not tokens:
+        raise InputError("--max-epochs needs --tokens: the number of tokens there are of each domain.")
+    if run_tokens is None:
+        if document["tokens_per_step"] is None:
+            raise InputError(
+                "--max-epochs needs --run-tokens: the losses that the law was fitted to had no column tokens, so it is not known "
+                f"how many tokens a run of {step} steps trains on."
+            )
+        run_tokens = step * document["tokens_per_step"]
+    return feasible_bounds(document["domains"], lower, upper, max_epochs, tokens, run_tokens)
+
+
+def unanswered(document) -> list[str]:
+    """Domains whose loss did not respond to their proportion in the fitted runs: alpha at its bound 0, as bimix may have it."""
+    return [domain for domain, values in document["coefficients"].items() if values.get("alpha") == 0]
