@@ -154,6 +154,19 @@ def test_recipes_name_what_is_in_the_files() -> None:
         assert re.search(rf"\b{name}\b", (page.parent / path).read_text()), f"{path} has no {name}"
 
 
+def test_promises_name_tests_that_are_there() -> None:
+    """Every line of a table of promises names the test that holds it, by file and function."""
+    lines = [line for line in prose(ROOT / "docs" / "reliability.md") if line.startswith("| ")]
+    promises = [line for line in lines if line != "| promise | held by |"]
+    assert len(promises) >= 30
+    for line in promises:
+        named = re.findall(r"`(\w+\.py)::(test_\w+)`", line)
+        assert named, f"no test holds this: {line}"
+        for file, function in named:
+            (path,) = (ROOT / "tests").rglob(file)
+            assert f"def {function}(" in path.read_text(), f"{file} has no {function}"
+
+
 def test_parts_of_a_config_are_valid() -> None:
     """A block of config that is no file of its own is a part of a dataset's block, and the schema takes it."""
     schema = yaml.safe_load((ROOT / "workflow" / "schemas" / "config.schema.yaml").read_text())

@@ -1,6 +1,7 @@
 # Results: the one page that a person reads. What else a dataset's run makes is listed by `targets`
 # in bimix/plan/targets.py.
 #   coefficients, optima, tables -> summary.txt, summary.html; its inputs are all targets
+#   all that there is -> verify.txt, made when it is asked for
 
 
 rule summarize_results:
@@ -43,5 +44,28 @@ rule summarize_results:
             --answers {input.answers:q} \
             --out {output.text:q} \
             --page {output.page:q} \
+            2>{log:q}
+        """
+
+
+rule verify_results:
+    """Whether the results are as they were written and agree with each other; made when it is asked for, fails on a fault."""
+    input:
+        summary="results/{dataset}/summary.txt",
+        modules=[
+            "workflow/scripts/bimix/results/verification.py",
+            "workflow/scripts/bimix/training/verification.py",
+        ],
+        script="workflow/scripts/verify_results.py",
+    output:
+        text="results/{dataset}/verify.txt",
+    log:
+        "results/{dataset}/logs/verify_results.log",
+    conda:
+        "../../envs/torch.yaml"
+    shell:
+        r"""
+        python workflow/scripts/verify_results.py results/{wildcards.dataset:q} \
+            --out {output.text:q} \
             2>{log:q}
         """

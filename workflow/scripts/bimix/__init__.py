@@ -5,7 +5,7 @@
     plan         which files and runs there are, who makes which mixture, what it costs
     mixtures     what a mixture is, draws of a swarm, the runs to make next
     model        the transformer, its loss, generation, export
-    runs         what stays of a run: checkpoints, outputs with digests, provenance, claimed GPUs
+    runs         what stays of a run: checkpoints, outputs with digests, provenance, claimed GPUs, what was found wrong
     training     the loop, one update, order and rows, the command line of all trainings
     reweighting  DoReMi, DoGE, the trace of their weights
     laws         observed losses, and the laws that are fitted to them
@@ -13,7 +13,7 @@
     optimum      the best mixture of a law, bounds, intervals
     downstream   tasks, questions, prompts, answers, accuracies
     costs        what trainings will cost and what they have cost
-    results      comparisons, figures, the summary
+    results      comparisons, figures, the summary, what of it all was verified
     config       the faults of a config, with key and line; its defaults
 
 At the top, for all: errors, addresses, outputs, tables.
@@ -21,5 +21,5 @@ At the top, for all: errors, addresses, outputs, tables.
 Only `model`, `runs`, `training`, `reweighting` and `downstream/tasks` import torch or Accelerate.
 Files are opened in `outputs`, `tables`, `data/sources`, `data/stream`, `plan/corpora`, `plan/runs`, `config/blocks`,
 `config/checks`, `config/complete`, `config/datasets`, `config/files`, `runs/artefacts`, `runs/checkpoints`,
-`runs/devices`, `training/launch`, `training/rows`, `downstream/questions`.
+`runs/devices`, `training/launch`, `training/rows`, `downstream/questions`, `results/verification`.
 """

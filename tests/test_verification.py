@@ -1,0 +1,348 @@
+"""A small finished dataset agrees with itself, and every kind of damage to it is a fault with a sentence of its own."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import tiny_run
+import torch
+from accelerate.state import AcceleratorState
+from conftest import ROW_TOKENS, TRAIN_ROWS, VALIDATION_ROWS, markov_rows
+from tiny_run import SHAPE
+
+import fit_law
+import gather_losses
+import gather_mixtures
+import index_tokens
+import pretrain_model
+import train_swarm
+import verify_results
+from bimix.outputs import write_json
+from bimix.runs.artefacts import digest_file
+
+ROOT = Path(__file__).parents[1]
+DATASET = Path("results/small")
+MIXTURES = {
+    "even": {"bees": 0.4, "cats": 0.3, "dogs": 0.3},
+    "bees": {"bees": 0.7, "cats": 0.2, "dogs": 0.1},
+    "dogs": {"bees": 0.2, "cats": 0.1, "dogs": 0.7},
+    "cats": {"bees": 0.1, "cats": 0.6, "dogs": 0.3},
+}
+RECIPE = tiny_run.RECIPE | {"steps": 20, "evaluate_every": 5}
+
+
+def training(*more: str) -> list[str]:
+    given = ["--cpu", "--processes", "1", "--micro-batch", "4", "--loss-chunk", "all", "--lock-seconds", "2"]
+    for split in ("train", "validation"):
+        given += [f"--{split}", str(DATASET / f"tokens/{split}.parquet")]
+    given += ["--tokenizer", str(DATASET / "tokenizer.json")]
+    return [*given, "--shape", json.dumps(SHAPE), "--recipe", json.dumps(RECIPE), *more]
+
+
+def make_tokens(corpus: Path) -> None:
+    """One shard of both splits, its reports, the manifest and the indices."""
+    for split in ("train", "validation"):
+        shard, domains = DATASET / "tokens" / split / "part", {}
+        shard.mkdir(parents=True)
+        for seed, (domain, rows) in enumerate(TRAIN_ROWS.items()):
+            count = rows if split == "train" else VALIDATION_ROWS
+            path = shard / f"{domain}.bin"
+            markov_rows(seed, count).tofile(path)
+            entry = {"documents": count, "rows": count, "tokens_in_rows": count * ROW_TOKENS, "dtype": "uint16"}
+            domains[domain] = entry | {"digest": digest_file(path)}
+        write_json(shard / "report.json", {"domains": domains})
+    manifest = {"name": "part", "split": "hash", "domain": None, "files": ["raw.jsonl"]}
+    (DATASET / "shards.jsonl").write_text(json.dumps(manifest) + "\n")
+    shutil.copy(corpus / "tokenizer.json", DATASET / "tokenizer.json")
+    flags = ["--folder", str(DATASET / "tokens"), "--shards", str(DATASET / "shards.jsonl"), "--domains", *TRAIN_ROWS]
+    for split in ("train", "validation"):
+        flags += [f"--{split}", str(DATASET / f"tokens/{split}.parquet")]
+    index_tokens.main(flags)
+
+
+def make_runs() -> None:
+    """A run for each mixture, and a swarm of two."""
+    for name, mixture in MIXTURES.items():
+        run = DATASET / "runs/tiny" / name
+        write_json(DATASET / "mixtures" / f"{name}.json", mixture)
+        places = {"mixture": DATASET / "mixtures" / f"{name}.json", "losses": run / "losses.parquet"}
+        places |= {"weights": run / "model.safetensors", "report": run / "run.json", "state": run / "state"}
+        flags = [word for flag, place in places.items() for word in (f"--{flag}", str(place))]
+        assert pretrain_model.main(training(*flags, "--keep", "10")) == 0
+    rows = [(name, *pair) for name in ("s1", "s2") for pair in zip(TRAIN_ROWS, (0.5, 0.25, 0.25), strict=True)]
+    table = DATASET / "mixtures/groups/swarm.parquet"
+    table.parent.mkdir()
+    pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_parquet(table)
+    part, gathered = DATASET / "swarm/tiny/1", DATASET / "losses/tiny"
+    gathered.mkdir(parents=True)
+    flags = ["--mixtures", str(table), "--names", "s1", "s2", "--state", str(DATASET / "swarm/tiny/state")]
+    flags += ["--losses", str(gathered / "swarm.parquet"), "--runs", str(part / "runs.parquet")]
+    assert train_swarm.main(training(*flags)) == 0
+
+
+def make_laws() -> None:
+    """The tables of the group of all four mixtures, and a law fitted to them."""
+    names = list(MIXTURES)
+    losses, mixtures = DATASET / "losses/tiny/all.parquet", DATASET / "mixtures/groups/all.parquet"
+    runs = [str(DATASET / f"runs/tiny/{name}/losses.parquet") for name in names]
+    gather_losses.main(["--losses", *runs, "--names", *names, "--seeds", *["1"] * len(names), "--out", str(losses)])
+    files = [str(DATASET / f"mixtures/{name}.json") for name in names]
+    gather_mixtures.main(["--mixtures", *files, "--names", *names, "--out", str(mixtures)])
+    out = DATASET / "laws/tiny/bimix/all/coefficients.json"
+    out.parent.mkdir(parents=True)
+    fit_law.main(["--law", "bimix", "--losses", str(losses), "--mixtures", str(mixtures), "--out", str(out)])
+
+
+@pytest.fixture(scope="module")
+def made(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with results/small, a finished dataset."""
+    AcceleratorState._reset_state(reset_partial_state=True)
+    folder = tmp_path_factory.mktemp("verified")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.chdir(folder)
+        make_tokens(corpus)
+        make_runs()
+        make_laws()
+    yield folder
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+@pytest.fixture
+def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy that a test may spoil, and is in."""
+    shutil.copytree(made / DATASET, tmp_path / DATASET)
+    monkeypatch.chdir(tmp_path)
+    return DATASET
+
+
+def state_of(run: Path) -> Path:
+    (fingerprint,) = (run / "state").glob("*/fingerprint.json")
+    return fingerprint.parent
+
+
+def test_a_sound_dataset_has_no_fault_and_says_what_was_not_checked(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
+    assert verify_results.main([str(place), "--restore", "--out", "verify.txt"]) == 0, capsys.readouterr().err
+    page = Path("verify.txt").read_text()
+    assert "Faults:\n  none" in page
+    for line in (
+        "6 files of tokens against their digests",
+        "6 lines of the token index against the reports of shards",
+        "6 finished runs",
+        "6 fingerprints",
+        "4 last states against losses",
+        "4 weights against last states",
+        "4 last states restored and evaluated",
+        "6 runs in the tables of losses",
+        "1 laws fitted anew",
+    ):
+        assert f"  {line}\n" in page
+    assert page.count("holds no checkpoint (those of swarms are dropped)") == 2
+    assert {path: path.stat().st_mtime_ns for path in place.rglob("*")} == before
+
+
+def test_a_run_alone_is_verified_and_what_is_gone_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = place / "runs/tiny/even"
+    assert verify_results.main([str(run)]) == 0
+    assert "  1 last states against losses\n" in capsys.readouterr().out
+    shutil.rmtree(run / "state")
+    assert verify_results.main([str(run)]) == 0
+    page = capsys.readouterr().out
+    assert "is not there: fingerprint, last state and weights of its run." in page and "last states" not in page
+    (place / "tokens/train.parquet").unlink()
+    assert verify_results.main([str(run), "--restore"]) == 0
+    assert "lies in no dataset with tokens" in capsys.readouterr().out
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.unlink()  # the other name of a file in the state keeps its bytes
+    path.write_bytes(bytes(content))
+
+
+def change_json(path: Path, *keys: str, value: object) -> None:
+    content = json.loads(path.read_text())
+    at = content
+    for key in keys[:-1]:
+        at = at[key]
+    at[keys[-1]] = value
+    write_json(path, content)
+
+
+def change_table(path: Path, column: str) -> None:
+    """Another number in the last row."""
+    table = pl.read_parquet(path)
+    last = pl.int_range(pl.len()) == pl.len() - 1
+    value = pl.col(column) * 2 if table[column].dtype.is_numeric() else pl.lit("other")
+    table.with_columns(pl.when(last).then(value).otherwise(column).alias(column)).write_parquet(path)
+
+
+def change_state(run: Path, change: Callable[[dict], None]) -> None:
+    """Write the last state again with a change: a whole archive, whose own checksums are right."""
+    path = sorted(state_of(run).glob("step-*.pt"))[-1]
+    state = torch.load(path, weights_only=True)
+    change(state)
+    torch.save(state, path)
+
+
+def other_history(state: dict) -> None:
+    state["history"][1][1][0] += 1e-9
+
+
+def other_weight(state: dict) -> None:
+    weight = next(iter(state["model"].values()))
+    weight.view(-1)[0] += 1.0
+
+
+def swap_state(run: Path) -> None:
+    own = state_of(run)
+    os.replace(own, own.with_name("0" * 16))
+
+
+def add_index_line(path: Path) -> None:
+    table = pl.read_parquet(path)
+    pl.concat([table, table.tail(1).with_columns(path=pl.lit("results/small/tokens/train/lost/x.bin"))]).write_parquet(
+        path
+    )
+
+
+RUN = "runs/tiny/even"
+DAMAGE = {
+    "a bit of a shard": (lambda at: flip(at / "tokens/train/part/bees.bin"), "bees.bin is not as it was written"),
+    "a shard is gone": (lambda at: (at / "tokens/validation/part/cats.bin").unlink(), "cats.bin cannot be read"),
+    "the index": (
+        lambda at: change_table(at / "tokens/train.parquet", "documents"),
+        "dogs is not as tokens/train.parquet lists it",
+    ),
+    "a line too many in the index": (
+        lambda at: add_index_line(at / "tokens/train.parquet"),
+        "lost/x.bin, which no shard of shards.jsonl has made",
+    ),
+    "a report of a shard": (
+        lambda at: change_json(at / "tokens/train/part/report.json", "domains", "bees", "digest", value="0" * 32),
+        "bees is not as tokens/train.parquet lists it",
+    ),
+    "a report is gone": (
+        lambda at: (at / "tokens/train/part/report.json").unlink(),
+        "tokens/train/part/report.json does not exist",
+    ),
+    "the tokenizer": (lambda at: (at / "tokenizer.json").write_text("{}"), "tokenizer.json is no tokenizer"),
+    "losses of a run": (lambda at: flip(at / RUN / "losses.parquet"), "even/losses.parquet is not as it was written"),
+    "weights of a run": (lambda at: flip(at / RUN / "model.safetensors"), "model.safetensors is not as it was written"),
+    "losses in the state": (
+        lambda at: flip(state_of(at / RUN) / "losses.parquet"),
+        "losses.parquet is not as it was written",
+    ),
+    "kept weights": (
+        lambda at: flip(state_of(at / RUN) / "weights/step-000000010.safetensors"),
+        "step-000000010.safetensors is not as it was written",
+    ),
+    "losses of a swarm's run": (
+        lambda at: flip(next((at / "swarm/tiny/state/s1").glob("*/losses.parquet"))),
+        "losses.parquet is not as it was written",
+    ),
+    "run.json is no JSON": (lambda at: (at / RUN / "run.json").write_text("{"), "run.json is not valid JSON"),
+    "run.json says another rate": (
+        lambda at: change_json(at / RUN / "run.json", "recipe", "learning_rate", value=0.5),
+        "training.learning_rate is 0.01, but 0.5",
+    ),
+    "run.json says another mixture": (
+        lambda at: change_json(at / RUN / "run.json", "mixture", "bees", value=0.41),
+        "the proportions sum to 1.01",
+    ),
+    "run.json says other tokens": (
+        lambda at: change_json(at / RUN / "run.json", "data", "train.bees", value="9 rows of 16 tokens, 00"),
+        "trained on other tokens than the token index lists now",
+    ),
+    "the fingerprint": (
+        lambda at: change_json(state_of(at / RUN) / "fingerprint.json", "training.seed", value=2),
+        "fingerprint.json is that of",
+    ),
+    "the fingerprint lies elsewhere": (lambda at: swap_state(at / RUN), "is not there: fingerprint"),
+    "a bit of the last state": (
+        lambda at: flip(sorted(state_of(at / RUN).glob("step-*.pt"))[-1]),
+        "step-000000020.pt cannot be read",
+    ),
+    "the history in the last state": (
+        lambda at: change_state(at / RUN, other_history),
+        "does not hold the losses that",
+    ),
+    "a weight in the last state": (lambda at: change_state(at / RUN, other_weight), "is not what results/small"),
+    "a mixture": (lambda at: change_json(at / "mixtures/even.json", "bees", value=0.5), "the proportions sum to 1.1"),
+    "a mixture that has moved": (
+        lambda at: write_json(at / "mixtures/even.json", MIXTURES["bees"]),
+        "trained on another mixture than mixtures/even.json holds now",
+    ),
+    "the table of mixtures": (
+        lambda at: change_table(at / "mixtures/groups/all.parquet", "proportion"),
+        "all.parquet: the proportions of cats sum to 1.3",
+    ),
+    "the table of losses": (
+        lambda at: change_table(at / "losses/tiny/all.parquet", "loss"),
+        "does not hold the losses of the run of cats, seed 1",
+    ),
+    "the law": (
+        lambda at: change_json(at / "laws/tiny/bimix/all/coefficients.json", "coefficients", "bees", "C", value=0.1),
+        "away from those of the law fitted anew",
+    ),
+    "the law lacks a domain": (
+        lambda at: change_json(at / "laws/tiny/bimix/all/coefficients.json", "coefficients", value={}),
+        "coefficients.json is no fitted law",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_every_damage_is_a_fault(place: Path, capsys: pytest.CaptureFixture[str], damage: str) -> None:
+    spoil, sentence = DAMAGE[damage]
+    spoil(place)
+    status = verify_results.main([str(place), "--out", "verify.txt"])
+    page = capsys.readouterr().err or Path("verify.txt").read_text()
+    assert sentence in page.replace("\n", " ")
+    if damage == "the fingerprint lies elsewhere":  # as where it was deleted: said, and no fault
+        assert status == 0
+    else:
+        assert status == 1 and "Faults:\n  none" not in page
+        assert not Path("verify.txt").exists()
+
+
+def test_restoring_finds_weights_that_do_not_give_the_recorded_losses(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = place / RUN
+
+    def noisy(state: dict) -> None:
+        for weight in state["model"].values():
+            weight.add_(torch.from_numpy(np.random.default_rng(0).normal(0, 0.1, weight.shape)).to(weight.dtype))
+
+    change_state(run, noisy)
+    assert verify_results.main([str(run), "--restore"]) == 1
+    assert "evaluates to a loss of" in capsys.readouterr().err
+    # the state before it is as good, and not of the run's end
+    sorted(state_of(run).glob("step-*.pt"))[-1].unlink()
+    assert verify_results.main([str(run), "--restore"]) == 0
+    page = capsys.readouterr().out
+    assert "step-000000015.pt is not of the run's end, step 20: its weights." in page
+    assert "  1 last states restored and evaluated\n" in page
+
+
+def test_what_is_no_folder_of_results_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "workflow/scripts/verify_results.py"), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1 and "is neither a dataset's folder of results nor that of a finished run" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,223 @@
+"""Whether a dataset's folder of results agrees with itself, from the tokens to the fitted laws.
+
+Nothing is written and nothing is made again, but for the laws, which are fitted anew in memory.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from tokenizers import Tokenizer
+
+from bimix.data.shards import read_shards
+from bimix.errors import InputError
+from bimix.laws import fit, predict_defined
+from bimix.laws.observations import ROUNDING, observations
+from bimix.mixtures.mixture import check_mixture
+from bimix.runs.findings import Findings
+from bimix.tables import read_json, read_numbers, read_table
+from bimix.training.verification import check_run, check_shards, read_report
+
+LAW_TOLERANCE = 1e-5  # relative, of a refitted law's predictions: other processors round otherwise
+REPORTED = {"rows": "rows", "documents": "documents", "dtype": "dtype", "digest": "digest", "tokens": "tokens_in_rows"}
+
+
+def verify(folder: Path, drill: bool) -> Findings:
+    """Verify a dataset's folder, or that of one finished run. Errors: it is neither."""
+    found = Findings()
+    if (folder / "run.json").is_file():
+        check_run(folder / "run.json", found, indices_near(folder, found), drill)
+        return found
+    if not any((folder / name).is_dir() for name in ("tokens", "runs", "laws", "mixtures")):
+        raise InputError(f"{folder} is neither a dataset's folder of results nor that of a finished run.")
+    indices = read_indices(folder, found)
+    check_tokens(folder, indices, found)
+    shares = check_mixtures(folder, found)
+    for path in run_reports(folder):
+        # what lies in a state alone may be of another configuration, and of other tokens
+        current = "state" not in path.relative_to(folder).parts
+        check_run(path, found, indices if current else None, drill)
+        if current and path.parts[-4] == "runs":
+            check_trained(path, shares, found)
+    check_gathered(folder, found)
+    check_laws(folder, found)
+    if not drill:
+        found.unchecked.append("No state was restored and evaluated (--restore does).")
+    return found
+
+
+def run_reports(folder: Path) -> Iterator[Path]:
+    """The run.json of every finished run of a dataset."""
+    for pattern in ("runs/*/*", "reweighting/*/doge", "reweighting/*/doremi/*", "swarm/*/state/*/*"):
+        yield from sorted(folder.glob(f"{pattern}/run.json"))
+
+
+def read_indices(folder: Path, found: Findings) -> dict[str, pl.DataFrame] | None:
+    """The token indices of a dataset; None where it has none, or one is damaged."""
+    paths = {split: folder / "tokens" / f"{split}.parquet" for split in ("train", "validation")}
+    absent = [path for path in paths.values() if not path.is_file()]
+    if absent:
+        found.unchecked.append(f"{absent[0]} is not there: the tokens.")
+        return None
+    with found.noting():
+        return {split: read_table(path) for split, path in paths.items()}
+    return None
+
+
+def indices_near(run: Path, found: Findings) -> dict[str, pl.DataFrame] | None:
+    """The token indices of the dataset that a run's folder lies in."""
+    for folder in run.resolve().parents:
+        if (folder / "tokens" / "train.parquet").is_file():
+            return read_indices(folder, found)
+    found.unchecked.append(f"{run} lies in no dataset with tokens: what it was trained on.")
+    return None
+
+
+def check_tokens(folder: Path, indices: dict[str, pl.DataFrame] | None, found: Findings) -> None:
+    """Hold the index against the reports of the shards, and the files it lists against their digests."""
+    if indices is None:
+        return
+    try:
+        vocabulary = Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab_size()
+    except Exception as error:  # the library raises nothing narrower
+        found.faults.append(f"{folder / 'tokenizer.json'} is no tokenizer ({error}).")
+        return
+    manifest = folder / "shards.jsonl"
+    if manifest.is_file():
+        check_index(folder, indices, found)
+    else:
+        found.unchecked.append(f"{manifest} is not there: the token index against the reports of its shards.")
+    for index in indices.values():
+        check_shards(index, vocabulary, found)
+
+
+def check_index(folder: Path, indices: dict[str, pl.DataFrame], found: Findings) -> None:
+    """Hold every line of the token indices against the report of its shard, and find every shard in them."""
+    for split, index in indices.items():
+        listed = {row["path"]: row for row in index.iter_rows(named=True)}
+        for shard in read_manifest(folder / "shards.jsonl"):
+            own = folder / "tokens" / split / shard
+            with found.noting():
+                for domain, report in read_json(own / "report.json").get("domains", {}).items():
+                    row = listed.pop(str(own / f"{domain}.bin"), {})
+                    said = {name: report.get(key) for name, key in REPORTED.items()}
+                    found.expect(
+                        said == {name: row.get(name) for name in REPORTED},
+                        f"{own / 'report.json'}: {domain} is not as tokens/{split}.parquet lists it.",
+                    )
+                    found.checked["lines of the token index against the reports of shards"] += 1
+        for path in listed:
+            found.faults.append(f"tokens/{split}.parquet lists {path}, which no shard of shards.jsonl has made.")
+
+
+def read_manifest(path: Path) -> dict:
+    """The shards by name."""
+    with path.open(encoding="utf-8") as lines:
+        try:
+            return read_shards(lines)
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path} is no manifest of shards ({error}).") from error
+
+
+def check_mixtures(folder: Path, found: Findings) -> dict[str, dict[str, float]]:
+    """The mixtures of a dataset by name, after each was found to sum to one and to stand so in its groups' tables."""
+    shares = {}
+    for path in sorted((folder / "mixtures").glob("*.json")):
+        with found.noting():
+            shares[path.stem] = read_numbers(path)
+            check_mixture(shares[path.stem], list(shares[path.stem]), path)
+            found.checked["mixtures"] += 1
+    for path in sorted((folder / "mixtures" / "groups").glob("*.parquet")):
+        with found.noting():
+            for name, mixture in mixtures_of(path).items():
+                total = sum(mixture.values())
+                found.expect(
+                    abs(total - 1) <= ROUNDING, f"{path}: the proportions of {name} sum to {total:.9g}, not to 1."
+                )
+                known = shares.get(name)
+                if known is not None:
+                    same = mixture.keys() == known.keys() and np.allclose(
+                        [mixture[domain] / total for domain in known], list(known.values()), rtol=1e-9, atol=1e-12
+                    )
+                    found.expect(same, f"{path}: {name} is not what mixtures/{name}.json holds.")
+                found.checked["mixtures of groups"] += 1
+    return shares
+
+
+def mixtures_of(path: Path) -> dict[str, dict[str, float]]:
+    """The mixtures of a table by name. Errors: it is none."""
+    table, found = read_table(path), {}
+    if not {"mixture", "domain", "proportion"} <= set(table.columns):
+        raise InputError(f"{path} is no table of mixtures: it has the columns {', '.join(table.columns)}.")
+    for name, domain, share in table.select("mixture", "domain", "proportion").iter_rows():
+        found.setdefault(name, {})[domain] = share
+    return found
+
+
+def check_trained(path: Path, shares: dict[str, dict[str, float]], found: Findings) -> None:
+    """Hold the mixture that a run says it was trained on against the dataset's mixture of that name."""
+    name = path.parent.name.partition("@")[0]
+    with found.noting():
+        if name in shares:
+            same = read_report(path)["mixture"] == shares[name]
+            found.expect(same, f"{path}: the run was trained on another mixture than mixtures/{name}.json holds now.")
+        else:
+            found.unchecked.append(f"mixtures/{name}.json is not there: the mixture of {path.parent}.")
+
+
+def check_gathered(folder: Path, found: Findings) -> None:
+    """Hold the tables of losses that laws are fitted to against those of the runs, number by number."""
+    columns = ["step", "tokens", "domain", "loss"]
+    for path in sorted((folder / "losses").glob("*/*.parquet")):
+        with found.noting():
+            table = read_table(path)
+            if not {"mixture", "seed", *columns} <= set(table.columns):
+                found.unchecked.append(f"{path} comes from no runs of this dataset: its losses.")
+                continue
+            for (name, seed), own in table.group_by("mixture", "seed", maintain_order=True):
+                candidates = losses_of(folder, path.parent.name, name, seed)
+                if not candidates:
+                    found.unchecked.append(f"{path}: no finished run of {name}, seed {seed}, is there: its losses.")
+                    continue
+                same = any(own.select(columns).equals(read_table(run).select(columns)) for run in candidates)
+                found.expect(same, f"{path} does not hold the losses of the run of {name}, seed {seed}.")
+                found.checked["runs in the tables of losses"] += 1
+
+
+def losses_of(folder: Path, model: str, name: str, seed: int) -> list[Path]:
+    """Tables of losses of a mixture's finished runs of a seed, those of all configurations of a swarm's run."""
+    runs = [folder / "runs" / model / name, folder / "runs" / model / f"{name}@{seed}"]
+    places = [*runs, *sorted((folder / "swarm" / model / "state" / name).glob("*"))]
+    reports = [place / "run.json" for place in places if (place / "run.json").is_file()]
+    return [path.with_name("losses.parquet") for path in reports if read_json(path).get("seed") == seed]
+
+
+def check_laws(folder: Path, found: Findings) -> None:
+    """Fit every law anew to its losses: it must predict what the one that was written predicts."""
+    for path in sorted((folder / "laws").glob("*/*/*/coefficients.json")):
+        model, law, group = path.parts[-4:-1]
+        tables = folder / "losses" / model / f"{group}.parquet", folder / "mixtures" / "groups" / f"{group}.parquet"
+        absent = [table for table in tables if not table.is_file()]
+        if absent:
+            found.unchecked.append(f"{absent[0]} is not there: the law in {path}.")
+            continue
+        with found.noting():
+            document = read_json(path)
+            observed = observations(*map(read_table, tables), tuple(map(str, tables)))
+            refitted = fit(law, observed)
+            try:
+                written, again = (
+                    predict_defined(one, observed.proportions, observed.steps) for one in (document, refitted)
+                )
+                same = document["law"] == law and document["domains"] == refitted["domains"]
+            except (KeyError, TypeError, ValueError, IndexError) as error:
+                raise InputError(f"{path} is no fitted law ({type(error).__name__}: {error}).") from error
+            # a loss that a law does not define is NaN in both
+            defined = written.shape == again.shape and np.array_equal(np.isnan(written), np.isnan(again))
+            gap = np.nanmax(np.abs(written / again - 1)) if defined else np.inf
+            found.expect(
+                same and gap <= LAW_TOLERANCE,
+                f"{path} predicts losses up to {gap:.2g} (relative) away from those of the law fitted anew.",
+            )
+            found.checked["laws fitted anew"] += 1

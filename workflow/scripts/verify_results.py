@@ -1,0 +1,37 @@
+"""Prove that a dataset's results, or one finished run, are as they were written and agree with each other.
+
+results/{dataset}, or the folder of a run -> what was checked, what was not, and every fault; exit status 1 where there is one
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from bimix.addresses import masked
+from bimix.errors import run
+from bimix.outputs import replacing
+from bimix.results.verification import verify
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="results/{dataset}, or one of its finished runs")
+    parser.add_argument("--restore", action="store_true", help="evaluate the last state of every run, too")
+    parser.add_argument("--out", type=Path, help="the findings, text; written only where there is no fault")
+    options = parser.parse_args(argv)
+
+    found = verify(options.folder, options.restore)
+    page = masked(found.page(str(options.folder)))
+    if found.faults:
+        print(page, file=sys.stderr)
+        return 1
+    if options.out:
+        with replacing(options.out) as temporary:
+            temporary.write_text(page, encoding="utf-8")
+    else:
+        print(page)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
