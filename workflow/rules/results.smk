@@ -7,8 +7,8 @@ rule summarize_results:
     """The result on one page of text; what it reads and lists is everything that a dataset's run makes."""
     input:
         unpack(planned(targets)),
-        module="workflow/scripts/bimix/results/summary.py",
-        script="workflow/scripts/summarize_results.py",
+        module=code("workflow/scripts/bimix/results/summary.py"),
+        script=code("workflow/scripts/summarize_results.py"),
     output:
         text="results/{dataset}/summary.txt",
         page=shown("results/{dataset}/summary.html", "summary", "1 Summary", "The result on one page"),
@@ -23,7 +23,7 @@ rule summarize_results:
         weights=bound("weights"),
         reference=setting("compare/mixtures/0"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/summarize_results.py \
             --dataset {wildcards.dataset:q} \
             --fitted-model {params.fitted_model:q} \
@@ -44,4 +44,4 @@ rule summarize_results:
             --out {output.text:q} \
             --page {output.page:q} \
             2>{log:q}
-        """
+        """)
