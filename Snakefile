@@ -22,10 +22,15 @@ include: "workflow/rules/common/config.smk"
 check_files()
 
 
-configfile: "config.yaml"
+configfile: code("config.yaml")
 
 
-prepare_config()
+if has_own_config():
+
+    configfile: "config.yaml"
+
+
+config = prepared(config)
 if config["container"]:
 
     container: config["container"]

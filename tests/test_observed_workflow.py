@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
-SNAKEMAKE = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "2"]
+SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "2"]
 DOMAINS, STEPS = ["code & co", "web"], [1000, 2000, 4000, 8000]
 
 
@@ -41,7 +41,7 @@ def write_tables(folder: Path, runs: int, steps: list[int] = STEPS) -> None:
 @pytest.fixture
 def workplace(tmp_path: Path) -> Path:
     """An empty folder with the checkout's workflow, two tables of five runs, and a config of one dataset."""
-    for name in ("workflow", "resources", "envs", "profiles", "config.yaml"):
+    for name in ("Snakefile", "workflow", "resources", "envs", "profiles", "config.yaml"):
         (tmp_path / name).symlink_to(ROOT / name)
     write_tables(tmp_path, 5)
     own = {

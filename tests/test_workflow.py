@@ -17,13 +17,13 @@ from bimix.data.shards import Shard, read_shards
 from bimix.plan.sources import source_of
 
 ROOT = Path(__file__).parents[1]
-SNAKEMAKE = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "1"]
+SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1"]
 
 
 @pytest.fixture
 def workplace(tmp_path: Path) -> Path:
     """An empty folder from which the workflow is called; code and config are links to the checkout."""
-    for name in ("workflow", "resources", "envs", "profiles"):
+    for name in ("Snakefile", "workflow", "resources", "envs", "profiles"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "config.yaml").write_text((ROOT / "config.yaml").read_text())
     return tmp_path

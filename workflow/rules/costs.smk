@@ -14,8 +14,8 @@ rule plan_runs:
             then=[],
             otherwise="results/{dataset}/tokenizer.json",
         ),
-        script="workflow/scripts/plan_runs.py",
-        module="workflow/scripts/bimix/costs/budget.py",
+        script=code("workflow/scripts/plan_runs.py"),
+        module=code("workflow/scripts/bimix/costs/budget.py"),
     output:
         plan="results/{dataset}/plan.csv",
     log:
@@ -32,7 +32,7 @@ rule plan_runs:
         sequence_length=setting("sequence_length"),
         domains=lambda wildcards: len(setting("domains")(wildcards)),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plan_runs.py \
             --runs {params.runs:q} \
             --models {params.models:q} \
@@ -43,7 +43,7 @@ rule plan_runs:
             --domains {params.domains} \
             --out {output.plan:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule price_methods:
@@ -56,8 +56,8 @@ rule price_methods:
             mixture=setting("methods/0"),
         ),
         searches=planned(costs.report_files),
-        module="workflow/scripts/bimix/costs/prices.py",
-        script="workflow/scripts/price_methods.py",
+        module=code("workflow/scripts/bimix/costs/prices.py"),
+        script=code("workflow/scripts/price_methods.py"),
     output:
         table=shown(
             "results/{dataset}/tables/methods.csv", "methods", "6 Methods", "What each method costs and gains (csv)"
@@ -72,7 +72,7 @@ rule price_methods:
         reference=setting("methods/0"),
         searches=as_json(planned(costs.search_reports)),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/price_methods.py \
             --losses {input.losses:q} \
             --reference {params.reference:q} \
@@ -80,15 +80,15 @@ rule price_methods:
             --searches {params.searches:q} \
             --out {output.table:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule plot_methods:
     """What each method's mixture is worth against what it cost to find."""
     input:
         methods="results/{dataset}/tables/methods.csv",
-        module="workflow/scripts/bimix/results/figures.py",
-        script="workflow/scripts/plot_methods.py",
+        module=code("workflow/scripts/bimix/results/figures.py"),
+        script=code("workflow/scripts/plot_methods.py"),
     output:
         figure=shown(
             "results/{dataset}/figures/methods.svg", "methods", "6 Methods", "Worth against cost of each method"
@@ -98,9 +98,9 @@ rule plot_methods:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plot_methods.py \
             --methods {input.methods:q} \
             --out {output.figure:q} \
             2>{log:q}
-        """
+        """)

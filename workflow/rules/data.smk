@@ -20,7 +20,7 @@ rule collect_text:
         megabytes=setting("corpus/harvest/{domain}/megabytes"),
         characters=setting("corpus/cut_characters"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/collect_text.py \
             --kind {params.kind:q} \
             --packages {params.packages:q} \
@@ -29,7 +29,7 @@ rule collect_text:
             --characters {params.characters:q} \
             --out {output:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule train_tokenizer:
@@ -57,7 +57,7 @@ rule train_tokenizer:
         vocabulary=setting("tokenizer/train/vocabulary"),
         end_of_text=setting("tokenizer/end_of_text"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/train_tokenizer.py \
             --shards {params.shards:q} \
             --reading {params.reading:q} \
@@ -69,7 +69,7 @@ rule train_tokenizer:
             --threads {threads} \
             --out {output:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule fetch_tokenizer:
@@ -86,13 +86,13 @@ rule fetch_tokenizer:
         source=as_json("datasets/{dataset}/tokenizer"),
         end_of_text=setting("tokenizer/end_of_text"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/fetch_tokenizer.py \
             --source {params.source:q} \
             --end-of-text {params.end_of_text:q} \
             --out {output:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule draw_validation:
@@ -118,7 +118,7 @@ rule draw_validation:
         tokens=setting("corpus/validation/tokens"),
         share=setting("corpus/validation/share"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/draw_validation.py \
             --shards {params.shards:q} \
             --tokenizer {input.tokenizer:q} \
@@ -130,7 +130,7 @@ rule draw_validation:
             --share {params.share:q} \
             --out {output:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule hash_validation:
@@ -150,13 +150,13 @@ rule hash_validation:
         files=planned(corpora.validation_digest),
         reading=as_json(planned(corpora.reading)),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/hash_validation.py \
             --shards {params.shards:q} \
             --reading {params.reading:q} \
             --out {output:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule tokenize_shard:
@@ -189,7 +189,7 @@ rule tokenize_shard:
         validation_share=setting("corpus/validation/share", 0),
         sample_documents=setting("vectors/documents"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/tokenize_shard.py \
             --shards {params.shards:q} \
             --shard={wildcards.shard:q} \
@@ -208,7 +208,7 @@ rule tokenize_shard:
             --train {output.train:q} \
             --validation {output.validation:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule index_tokens:
@@ -230,7 +230,7 @@ rule index_tokens:
         folder="results/{dataset}/shards",
         domains=setting("domains"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/index_tokens.py \
             --folder {params.folder:q} \
             --shards {params.shards:q} \
@@ -238,4 +238,4 @@ rule index_tokens:
             --train {output.train:q} \
             --validation {output.validation:q} \
             2>{log:q}
-        """
+        """)

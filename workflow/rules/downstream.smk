@@ -9,7 +9,7 @@
 rule generate_copies:
     """A task that every model could answer which has learned to copy: words to be said again, drawn from a seed."""
     input:
-        script="workflow/scripts/generate_copies.py",
+        script=code("workflow/scripts/generate_copies.py"),
     output:
         questions="results/{dataset}/downstream/tasks/{task}.jsonl",
     log:
@@ -23,14 +23,14 @@ rule generate_copies:
         words=setting("downstream/tasks/{task}/generate/words"),
         seed=setting("downstream/tasks/{task}/generate/seed"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/generate_copies.py \
             --items {params.questions} \
             --words {params.words} \
             --seed {params.seed} \
             --out {output.questions:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule score_answers:
@@ -41,10 +41,10 @@ rule score_answers:
         tokenizer="results/{dataset}/tokenizer.json",
         questions=planned(runs.task_inputs),
         modules=collect(
-            "workflow/scripts/bimix/downstream/{name}.py", name=["tasks", "questions", "prompts", "answers"]
+            code("workflow/scripts/bimix/downstream/{name}.py"), name=["tasks", "questions", "prompts", "answers"]
         ),
-        generation="workflow/scripts/bimix/model/generation.py",
-        script="workflow/scripts/score_answers.py",
+        generation=code("workflow/scripts/bimix/model/generation.py"),
+        script=code("workflow/scripts/score_answers.py"),
     output:
         answers="results/{dataset}/downstream/{model}/{run}.parquet",
         report="results/{dataset}/downstream/{model}/{run}.json",
@@ -74,7 +74,7 @@ rule score_answers:
         state="results/{dataset}/runs/{model}/{run}/state",
         parts="results/{dataset}/downstream/{model}/state/{run}",
     shell:
-        r"""
+        command(r"""
         exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} 0 \
             {log:q} {params.parts:q}/logs \
             workflow/scripts/score_answers.py \
@@ -95,7 +95,7 @@ rule score_answers:
             --parts {params.parts:q} \
             --out {output.answers:q} \
             --report {output.report:q}
-        """
+        """)
 
 
 rule compare_answers:
@@ -107,8 +107,11 @@ rule compare_answers:
             run=planned(runs.answering_runs),
         ),
         losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("downstream/model")),
-        modules=["workflow/scripts/bimix/downstream/accuracy.py", "workflow/scripts/bimix/results/comparison.py"],
-        script="workflow/scripts/compare_answers.py",
+        modules=[
+            code("workflow/scripts/bimix/downstream/accuracy.py"),
+            code("workflow/scripts/bimix/results/comparison.py"),
+        ],
+        script=code("workflow/scripts/compare_answers.py"),
     output:
         table=shown(
             "results/{dataset}/tables/downstream.csv",
@@ -131,7 +134,7 @@ rule compare_answers:
         seed=setting("downstream/seed"),
         model=setting("downstream/model"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/compare_answers.py \
             --answers {input.answers:q} \
             --names {params.names:q} \
@@ -142,15 +145,15 @@ rule compare_answers:
             --seed {params.seed} \
             --out {output.table:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule plot_answers:
     """Accuracy against training steps: the average beside the log-perplexity (paper Fig. 4), and each task (Figs. 7, 8)."""
     input:
         table="results/{dataset}/tables/downstream.csv",
-        module="workflow/scripts/bimix/results/figures.py",
-        script="workflow/scripts/plot_answers.py",
+        module=code("workflow/scripts/bimix/results/figures.py"),
+        script=code("workflow/scripts/plot_answers.py"),
     output:
         average=shown("results/{dataset}/figures/downstream.svg", "downstream", "5 Downstream", "Average accuracy"),
         tasks=shown(
@@ -166,11 +169,11 @@ rule plot_answers:
         model=setting("downstream/model"),
         level=setting("downstream/intervals/level"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plot_answers.py \
             --table {input.table:q} \
             --level {params.level} \
             --average {output.average:q} \
             --tasks {output.tasks:q} \
             2>{log:q}
-        """
+        """)

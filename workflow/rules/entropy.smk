@@ -19,14 +19,14 @@ rule merge_counts:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/merge_counts.py \
             --index {input.index:q} \
             --domain {wildcards.domain:q} \
             --bigrams {output.bigrams:q} \
             --unigrams {output.unigrams:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule train_vectors:
@@ -48,7 +48,7 @@ rule train_vectors:
         documents=setting("vectors/documents"),
         settings=as_json("datasets/{dataset}/vectors/train"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/train_vectors.py \
             --index {input.index:q} \
             --domains {params.domains:q} \
@@ -56,7 +56,7 @@ rule train_vectors:
             --settings {params.settings:q} \
             --out {output:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule embed_documents:
@@ -76,7 +76,7 @@ rule embed_documents:
         domains=setting("domains"),
         documents=setting("vectors/documents"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/embed_documents.py \
             --model {input.model:q} \
             --index {input.index:q} \
@@ -85,7 +85,7 @@ rule embed_documents:
             --documents {params.documents:q} \
             --out {output:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule measure_entropy:
@@ -105,7 +105,7 @@ rule measure_entropy:
     params:
         domains=setting("domains"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/measure_entropy.py \
             --domains {params.domains:q} \
             --unigrams {input.unigrams:q} \
@@ -113,7 +113,7 @@ rule measure_entropy:
             --moments {input.moments:q} \
             --out {output:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule trace_entropy:
@@ -132,20 +132,20 @@ rule trace_entropy:
         domains=setting("domains"),
         tokens=setting("entropy/curve_tokens"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/trace_entropy.py \
             --index {input.index:q} \
             --domains {params.domains:q} \
             --tokens {params.tokens:q} \
             --out {output:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule compare_estimators:
     """How much each choice of an entropy estimate moves the mixtures."""
     input:
-        script="workflow/scripts/compare_estimators.py",
+        script=code("workflow/scripts/compare_estimators.py"),
         entropy="results/{dataset}/entropy.csv",
         curves="results/{dataset}/entropy_curves.csv",
     output:
@@ -155,21 +155,21 @@ rule compare_estimators:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/compare_estimators.py \
             --entropy {input.entropy:q} \
             --curves {input.curves:q} \
             --out {output:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule plot_entropy:
     """Entropy measures of the domains."""
     input:
         entropy="results/{dataset}/entropy.csv",
-        module="workflow/scripts/bimix/results/figures.py",
-        script="workflow/scripts/plot_entropy.py",
+        module=code("workflow/scripts/bimix/results/figures.py"),
+        script=code("workflow/scripts/plot_entropy.py"),
     output:
         figure=shown("results/{dataset}/figures/entropy.svg", "entropy", "2 Mixtures", "Entropy of the domains"),
     log:
@@ -177,20 +177,20 @@ rule plot_entropy:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plot_entropy.py \
             --entropy {input.entropy:q} \
             --out {output.figure:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule plot_entropy_curves:
     """Entropies of the domains against the tokens they are estimated from."""
     input:
         curves="results/{dataset}/entropy_curves.csv",
-        module="workflow/scripts/bimix/results/figures.py",
-        script="workflow/scripts/plot_entropy_curves.py",
+        module=code("workflow/scripts/bimix/results/figures.py"),
+        script=code("workflow/scripts/plot_entropy_curves.py"),
     output:
         figure=shown(
             "results/{dataset}/figures/entropy_curves.svg", "curves", "2 Mixtures", "Entropy against tokens seen"
@@ -200,9 +200,9 @@ rule plot_entropy_curves:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plot_entropy_curves.py \
             --curves {input.curves:q} \
             --out {output.figure:q} \
             2>{log:q}
-        """
+        """)

@@ -21,14 +21,14 @@ rule fit_law:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/fit_law.py \
             --law {wildcards.law:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --out {output.coefficients:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule predict_losses:
@@ -37,7 +37,7 @@ rule predict_losses:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         fitted="results/{dataset}/mixtures/groups/{group}.parquet",
-        script="workflow/scripts/predict_losses.py",
+        script=code("workflow/scripts/predict_losses.py"),
     output:
         predictions="results/{dataset}/laws/{model}/{law}/{group}/predictions.parquet",
     log:
@@ -45,13 +45,13 @@ rule predict_losses:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/predict_losses.py \
             --coefficients {input.coefficients:q} \
             --mixtures {input.fitted:q} {input.mixtures:q} \
             --out {output.predictions:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule plot_steps:
@@ -62,8 +62,8 @@ rule plot_steps:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        module="workflow/scripts/bimix/results/figures.py",
-        script="workflow/scripts/plot_steps.py",
+        module=code("workflow/scripts/bimix/results/figures.py"),
+        script=code("workflow/scripts/plot_steps.py"),
     output:
         figure=shown(
             "results/{dataset}/figures/steps_{model}_{law}_{group}.svg",
@@ -76,14 +76,14 @@ rule plot_steps:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plot_steps.py \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} {input.held_out_losses:q} \
             --mixtures {input.mixtures:q} {input.held_out_mixtures:q} \
             --out {output.figure:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule plot_proportions:
@@ -95,8 +95,8 @@ rule plot_proportions:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        module="workflow/scripts/bimix/results/figures.py",
-        script="workflow/scripts/plot_proportions.py",
+        module=code("workflow/scripts/bimix/results/figures.py"),
+        script=code("workflow/scripts/plot_proportions.py"),
     output:
         figure=shown(
             "results/{dataset}/figures/proportions_{model}_{law}_{group}.svg",
@@ -109,7 +109,7 @@ rule plot_proportions:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plot_proportions.py \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} {input.held_out_losses:q} \
@@ -117,4 +117,4 @@ rule plot_proportions:
             --intervals {input.intervals:q} \
             --out {output.figure:q} \
             2>{log:q}
-        """
+        """)

@@ -19,12 +19,12 @@ rule mix_baseline:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/mix_baseline.py \
             --index {input.index:q} \
             --out {output.mixture:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule mix_uniform:
@@ -40,12 +40,12 @@ rule mix_uniform:
     params:
         domains=setting("domains"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/mix_uniform.py \
             --domains {params.domains:q} \
             --out {output.mixture:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule mix_entropy:
@@ -67,7 +67,7 @@ rule mix_entropy:
     params:
         estimator=setting("entropy/estimator"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/mix_entropy.py \
             --entropy {input.entropy:q} \
             --measure {wildcards.measure:q} \
@@ -75,7 +75,7 @@ rule mix_entropy:
             --curves {input.curves:q} \
             --out {output.mixture:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule mix_published:
@@ -93,14 +93,14 @@ rule mix_published:
     params:
         domains=setting("domains"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/mix_published.py \
             --table {input.table:q} \
             --column {wildcards.column:q} \
             --domains {params.domains:q} \
             --out {output.mixture:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule mix_given:
@@ -118,13 +118,13 @@ rule mix_given:
     params:
         domains=setting("domains"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/mix_given.py \
             --mixture {input.mixture:q} \
             --domains {params.domains:q} \
             --out {output.mixture:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule gather_mixtures:
@@ -143,13 +143,13 @@ rule gather_mixtures:
     params:
         names=setting("groups/{group}"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/gather_mixtures.py \
             --mixtures {input.mixtures:q} \
             --names {params.names:q} \
             --out {output.table:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule plot_mixtures:
@@ -158,8 +158,8 @@ rule plot_mixtures:
         compared="results/{dataset}/mixtures/groups/compare.parquet",
         fitted=fitted("results/{{dataset}}/mixtures/groups/{group}.parquet"),
         held_out=collect("results/{{dataset}}/mixtures/groups/{group}.parquet", group=setting("held_out")),
-        module="workflow/scripts/bimix/results/figures.py",
-        script="workflow/scripts/plot_mixtures.py",
+        module=code("workflow/scripts/bimix/results/figures.py"),
+        script=code("workflow/scripts/plot_mixtures.py"),
     output:
         figure=shown("results/{dataset}/figures/mixtures.svg", "mixtures", "2 Mixtures", "Proportions of the domains"),
     log:
@@ -167,9 +167,9 @@ rule plot_mixtures:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plot_mixtures.py \
             --mixtures {input.compared:q} {input.fitted:q} {input.held_out:q} \
             --out {output.figure:q} \
             2>{log:q}
-        """
+        """)

@@ -9,7 +9,7 @@ rule take_observations:
     input:
         losses=setting("observations/losses"),
         mixtures=setting("observations/mixtures"),
-        script="workflow/scripts/take_observations.py",
+        script=code("workflow/scripts/take_observations.py"),
     output:
         losses="results/{dataset}/losses/observed/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
@@ -22,7 +22,7 @@ rule take_observations:
     params:
         names=setting("groups/{group}"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/take_observations.py \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
@@ -30,14 +30,14 @@ rule take_observations:
             --group-losses {output.losses:q} \
             --group-mixtures {output.mixtures:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule mix_observed:
     """One mixture of the observed ones."""
     input:
         mixtures=setting("observations/mixtures"),
-        script="workflow/scripts/mix_observed.py",
+        script=code("workflow/scripts/mix_observed.py"),
     output:
         mixture="results/{dataset}/mixtures/{mixture}.json",
     log:
@@ -48,10 +48,10 @@ rule mix_observed:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/mix_observed.py \
             --mixtures {input.mixtures:q} \
             --name {wildcards.mixture:q} \
             --out {output.mixture:q} \
             2>{log:q}
-        """
+        """)

@@ -28,7 +28,7 @@ rule optimize_mixture:
         max_epochs=setting("optimum/max_epochs", default="inf"),
         run_tokens=planned(sources.optimum_run_tokens),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/optimize_mixture.py \
             --coefficients {input.coefficients:q} \
             --step {params.step:q} \
@@ -40,7 +40,7 @@ rule optimize_mixture:
             --run-tokens {params.run_tokens} \
             --out {output.mixture:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule estimate_intervals:
@@ -52,8 +52,8 @@ rule estimate_intervals:
         held_out=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         tokens=planned(sources.epoch_tokens),
-        script="workflow/scripts/estimate_intervals.py",
-        intervals="workflow/scripts/bimix/optimum/intervals.py",
+        script=code("workflow/scripts/estimate_intervals.py"),
+        intervals=code("workflow/scripts/bimix/optimum/intervals.py"),
     output:
         intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
     log:
@@ -75,7 +75,7 @@ rule estimate_intervals:
         upper=bound("upper"),
         max_epochs=setting("optimum/max_epochs", default="inf"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/estimate_intervals.py \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} \
@@ -96,7 +96,7 @@ rule estimate_intervals:
             --tokens {input.tokens:q} \
             --out {output.intervals:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule trace_optimum:
@@ -104,10 +104,10 @@ rule trace_optimum:
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         tokens=planned(sources.epoch_tokens),
-        script="workflow/scripts/trace_optimum.py",
-        optimum="workflow/scripts/bimix/optimum/optimum.py",
-        bounds="workflow/scripts/bimix/optimum/bounds.py",
-        power_sum="workflow/scripts/bimix/optimum/power_sum.py",
+        script=code("workflow/scripts/trace_optimum.py"),
+        optimum=code("workflow/scripts/bimix/optimum/optimum.py"),
+        bounds=code("workflow/scripts/bimix/optimum/bounds.py"),
+        power_sum=code("workflow/scripts/bimix/optimum/power_sum.py"),
     output:
         path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
     log:
@@ -123,7 +123,7 @@ rule trace_optimum:
         upper=bound("upper"),
         max_epochs=setting("optimum/max_epochs", default="inf"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/trace_optimum.py \
             --coefficients {input.coefficients:q} \
             --step {params.step:q} \
@@ -134,7 +134,7 @@ rule trace_optimum:
             --tokens {input.tokens:q} \
             --out {output.path:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule plot_optimum:
@@ -143,8 +143,8 @@ rule plot_optimum:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
-        module="workflow/scripts/bimix/results/figures.py",
-        script="workflow/scripts/plot_optimum.py",
+        module=code("workflow/scripts/bimix/results/figures.py"),
+        script=code("workflow/scripts/plot_optimum.py"),
     output:
         figure=shown(
             "results/{dataset}/figures/optimum_{model}_{law}_{group}.svg",
@@ -159,7 +159,7 @@ rule plot_optimum:
     params:
         baseline=setting("compare/mixtures/0"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plot_optimum.py \
             --coefficients {input.coefficients:q} \
             --intervals {input.intervals:q} \
@@ -167,7 +167,7 @@ rule plot_optimum:
             --baseline-mixture {input.baseline:q} \
             --out {output.figure:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule plot_optimum_by_step:
@@ -176,8 +176,8 @@ rule plot_optimum_by_step:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
-        module="workflow/scripts/bimix/results/figures.py",
-        script="workflow/scripts/plot_optimum_by_step.py",
+        module=code("workflow/scripts/bimix/results/figures.py"),
+        script=code("workflow/scripts/plot_optimum_by_step.py"),
     output:
         figure=shown(
             "results/{dataset}/figures/path_{model}_{law}_{group}.svg",
@@ -194,7 +194,7 @@ rule plot_optimum_by_step:
         step=setting("optimum/step"),
         weights=bound("weights"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plot_optimum_by_step.py \
             --coefficients {input.coefficients:q} \
             --path {input.path:q} \
@@ -204,4 +204,4 @@ rule plot_optimum_by_step:
             --weights {params.weights:q} \
             --out {output.figure:q} \
             2>{log:q}
-        """
+        """)

@@ -8,8 +8,8 @@ rule summarize_results:
     """The result on one page of text; what it reads and lists is everything that a dataset's run makes."""
     input:
         unpack(planned(targets)),
-        module="workflow/scripts/bimix/results/summary.py",
-        script="workflow/scripts/summarize_results.py",
+        module=code("workflow/scripts/bimix/results/summary.py"),
+        script=code("workflow/scripts/summarize_results.py"),
     output:
         text="results/{dataset}/summary.txt",
         page=shown("results/{dataset}/summary.html", "summary", "1 Summary", "The result on one page"),
@@ -24,7 +24,7 @@ rule summarize_results:
         weights=bound("weights"),
         reference=setting("compare/mixtures/0"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/summarize_results.py \
             --dataset {wildcards.dataset:q} \
             --fitted-model {params.fitted_model:q} \
@@ -45,7 +45,7 @@ rule summarize_results:
             --out {output.text:q} \
             --page {output.page:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule verify_results:
@@ -53,10 +53,10 @@ rule verify_results:
     input:
         summary="results/{dataset}/summary.txt",
         modules=[
-            "workflow/scripts/bimix/results/verification.py",
-            "workflow/scripts/bimix/training/verification.py",
+            code("workflow/scripts/bimix/results/verification.py"),
+            code("workflow/scripts/bimix/training/verification.py"),
         ],
-        script="workflow/scripts/verify_results.py",
+        script=code("workflow/scripts/verify_results.py"),
     output:
         text="results/{dataset}/verify.txt",
     log:
@@ -64,8 +64,8 @@ rule verify_results:
     conda:
         "../../envs/torch.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/verify_results.py results/{wildcards.dataset:q} \
             --out {output.text:q} \
             2>{log:q}
-        """
+        """)

@@ -51,7 +51,7 @@ checkpoint train_doremi:
         smoothing=setting("reweighting/doremi/smoothing"),
         state="results/{dataset}/reweighting/{model}/doremi/{round}/state",
     shell:
-        r"""
+        command(r"""
         exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} {resources.runtime} \
             {log:q} {params.state:q}/logs \
             workflow/scripts/train_doremi.py \
@@ -73,7 +73,7 @@ checkpoint train_doremi:
             --path {output.path:q} \
             --losses {output.losses:q} \
             --report {output.report:q}
-        """
+        """)
 
 
 rule train_doge:
@@ -119,7 +119,7 @@ rule train_doge:
         target_domains=setting("reweighting/targets/domains", default=[]),
         state="results/{dataset}/reweighting/{model}/doge/state",
     shell:
-        r"""
+        command(r"""
         exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} {resources.runtime} \
             {log:q} {params.state:q}/logs \
             workflow/scripts/train_doge.py \
@@ -143,7 +143,7 @@ rule train_doge:
             --path {output.path:q} \
             --losses {output.losses:q} \
             --report {output.report:q}
-        """
+        """)
 
 
 rule mix_reweighted:
@@ -161,13 +161,13 @@ rule mix_reweighted:
     params:
         domains=setting("domains"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/mix_reweighted.py \
             --mixture {input.mixture:q} \
             --domains {params.domains:q} \
             --out {output.mixture:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule plot_weights:
@@ -175,8 +175,8 @@ rule plot_weights:
     input:
         paths=planned(sources.reweighting_paths),
         reference=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("reweighting/reference")),
-        module="workflow/scripts/bimix/results/figures.py",
-        script="workflow/scripts/plot_weights.py",
+        module=code("workflow/scripts/bimix/results/figures.py"),
+        script=code("workflow/scripts/plot_weights.py"),
     output:
         figure=shown(
             "results/{dataset}/figures/weights_{reweighted}.svg",
@@ -194,7 +194,7 @@ rule plot_weights:
     params:
         reference=setting("reweighting/reference"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plot_weights.py \
             --paths {input.paths:q} \
             --method {wildcards.reweighted:q} \
@@ -202,4 +202,4 @@ rule plot_weights:
             --reference-mixture {input.reference:q} \
             --out {output.figure:q} \
             2>{log:q}
-        """
+        """)

@@ -14,8 +14,8 @@ rule score_law:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        script="workflow/scripts/score_law.py",
-        scores="workflow/scripts/bimix/scores/scores.py",
+        script=code("workflow/scripts/score_law.py"),
+        scores=code("workflow/scripts/bimix/scores/scores.py"),
     output:
         extrapolation="results/{dataset}/laws/{model}/{law}/{group}/extrapolation.csv",
         generalization="results/{dataset}/laws/{model}/{law}/{group}/generalization.csv",
@@ -24,7 +24,7 @@ rule score_law:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/score_law.py \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} \
@@ -34,7 +34,7 @@ rule score_law:
             --extrapolation {output.extrapolation:q} \
             --generalization {output.generalization:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule tabulate_scores:
@@ -46,7 +46,7 @@ rule tabulate_scores:
         generalization=fitted(
             "results/{{dataset}}/laws/{model}/{law}/{group}/generalization.csv", law=config["laws"]["optimise"]
         ),
-        script="workflow/scripts/tabulate_scores.py",
+        script=code("workflow/scripts/tabulate_scores.py"),
     output:
         extrapolation=shown(
             "results/{dataset}/tables/extrapolation.csv", "extrapolation", "3 Law", "Extrapolation, Table 2 (csv)"
@@ -59,14 +59,14 @@ rule tabulate_scores:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/tabulate_scores.py \
             --extrapolation {input.extrapolation:q} \
             --generalization {input.generalization:q} \
             --extrapolation-table {output.extrapolation:q} \
             --generalization-table {output.generalization:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule plot_predictions:
@@ -76,8 +76,8 @@ rule plot_predictions:
         intervals=planned(runs.interval_tables),
         predictions="results/{dataset}/laws/{model}/{law}/{group}/predictions.parquet",
         losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
-        module="workflow/scripts/bimix/results/figures.py",
-        script="workflow/scripts/plot_predictions.py",
+        module=code("workflow/scripts/bimix/results/figures.py"),
+        script=code("workflow/scripts/plot_predictions.py"),
     output:
         figure=shown(
             "results/{dataset}/figures/predictions_{model}_{law}_{group}.svg",
@@ -90,7 +90,7 @@ rule plot_predictions:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plot_predictions.py \
             --coefficients {input.coefficients:q} \
             --predictions {input.predictions:q} \
@@ -98,7 +98,7 @@ rule plot_predictions:
             --intervals {input.intervals:q} \
             --out {output.figure:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule compare_laws:
@@ -108,9 +108,9 @@ rule compare_laws:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        script="workflow/scripts/compare_laws.py",
-        side_by_side="workflow/scripts/bimix/scores/laws.py",
-        scores="workflow/scripts/bimix/scores/scores.py",
+        script=code("workflow/scripts/compare_laws.py"),
+        side_by_side=code("workflow/scripts/bimix/scores/laws.py"),
+        scores=code("workflow/scripts/bimix/scores/scores.py"),
     output:
         comparison="results/{dataset}/laws/{model}/comparison/{group}.csv",
     log:
@@ -122,7 +122,7 @@ rule compare_laws:
     params:
         laws=config["laws"]["compare"],
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/compare_laws.py \
             --laws {params.laws:q} \
             --losses {input.losses:q} \
@@ -131,7 +131,7 @@ rule compare_laws:
             --held-out-mixtures {input.held_out_mixtures:q} \
             --out {output.comparison:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule tabulate_laws:
@@ -140,8 +140,8 @@ rule tabulate_laws:
         comparison=fitted("results/{{dataset}}/laws/{model}/comparison/{group}.csv"),
         losses=fitted("results/{{dataset}}/losses/{model}/{group}.parquet"),
         mixtures=fitted("results/{{dataset}}/mixtures/groups/{group}.parquet"),
-        script="workflow/scripts/tabulate_laws.py",
-        side_by_side="workflow/scripts/bimix/scores/laws.py",
+        script=code("workflow/scripts/tabulate_laws.py"),
+        side_by_side=code("workflow/scripts/bimix/scores/laws.py"),
     output:
         laws=shown("results/{dataset}/tables/laws.csv", "laws_table", "3 Law", "The laws side by side (csv)"),
         complexity=shown(
@@ -152,7 +152,7 @@ rule tabulate_laws:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/tabulate_laws.py \
             --comparison {input.comparison:q} \
             --losses {input.losses:q} \
@@ -160,15 +160,15 @@ rule tabulate_laws:
             --laws-table {output.laws:q} \
             --complexity-table {output.complexity:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule plot_laws:
     """The laws on the same rows: errors, rank correlation, numbers fitted."""
     input:
         comparison="results/{dataset}/laws/{model}/comparison/{group}.csv",
-        module="workflow/scripts/bimix/results/figures.py",
-        script="workflow/scripts/plot_laws.py",
+        module=code("workflow/scripts/bimix/results/figures.py"),
+        script=code("workflow/scripts/plot_laws.py"),
     output:
         figure=shown(
             "results/{dataset}/figures/laws_{model}_{group}.svg",
@@ -181,12 +181,12 @@ rule plot_laws:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plot_laws.py \
             --comparison {input.comparison:q} \
             --out {output.figure:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule trace_learning:
@@ -194,9 +194,9 @@ rule trace_learning:
     input:
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
-        script="workflow/scripts/trace_learning.py",
-        learning="workflow/scripts/bimix/scores/learning.py",
-        scores="workflow/scripts/bimix/scores/scores.py",
+        script=code("workflow/scripts/trace_learning.py"),
+        learning=code("workflow/scripts/bimix/scores/learning.py"),
+        scores=code("workflow/scripts/bimix/scores/scores.py"),
     output:
         learning="results/{dataset}/laws/{model}/learning/{group}.csv",
     log:
@@ -211,7 +211,7 @@ rule trace_learning:
         draws=config["laws"]["learning"]["draws"],
         seed=config["laws"]["seed"],
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/trace_learning.py \
             --laws {params.laws:q} \
             --losses {input.losses:q} \
@@ -221,15 +221,15 @@ rule trace_learning:
             --seed {params.seed:q} \
             --out {output.learning:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule plot_learning:
     """Error and rank correlation against the number of mixtures fitted."""
     input:
         learning="results/{dataset}/laws/{model}/learning/{group}.csv",
-        module="workflow/scripts/bimix/results/figures.py",
-        script="workflow/scripts/plot_learning.py",
+        module=code("workflow/scripts/bimix/results/figures.py"),
+        script=code("workflow/scripts/plot_learning.py"),
     output:
         figure=shown(
             "results/{dataset}/figures/learning_{model}_{group}.svg",
@@ -242,9 +242,9 @@ rule plot_learning:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plot_learning.py \
             --learning {input.learning:q} \
             --out {output.figure:q} \
             2>{log:q}
-        """
+        """)

@@ -21,14 +21,14 @@ rule sample_mixtures:
         names=setting("groups/swarm"),
         seed=setting("swarm/seed"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/sample_mixtures.py \
             --baseline {input.baseline:q} \
             --names {params.names:q} \
             --seed {params.seed} \
             --out {output.table:q} \
             2>{log:q}
-        """
+        """)
 
 
 use rule mix_observed as mix_swarm with:
@@ -72,7 +72,7 @@ rule train_swarm:
         recipe=as_json(planned(runs.swarm_recipe)),
         state="results/{dataset}/swarm/{model}/state",
     shell:
-        r"""
+        command(r"""
         exec bash workflow/scripts/launch_training.sh {resources.gpu} 1 {threads} {resources.runtime} \
             {log:q} {params.state:q}/logs/{wildcards.part} \
             workflow/scripts/train_swarm.py \
@@ -90,7 +90,7 @@ rule train_swarm:
             --state {params.state:q} \
             --losses {output.losses:q} \
             --runs {output.runs:q}
-        """
+        """)
 
 
 rule gather_swarm:
@@ -110,7 +110,7 @@ rule gather_swarm:
     params:
         names=setting("groups/swarm"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/gather_swarm.py \
             --losses {input.losses:q} \
             --runs {input.runs:q} \
@@ -118,4 +118,4 @@ rule gather_swarm:
             --gathered-losses {output.losses:q} \
             --gathered-runs {output.runs:q} \
             2>{log:q}
-        """
+        """)

@@ -41,7 +41,7 @@ rule pretrain_model:
         recipe=as_json(planned(runs.recipe)),
         state="results/{dataset}/runs/{model}/{run}/state",
     shell:
-        r"""
+        command(r"""
         exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} {resources.runtime} \
             {log:q} {params.state:q}/logs \
             workflow/scripts/pretrain_model.py \
@@ -60,7 +60,7 @@ rule pretrain_model:
             --losses {output.losses:q} \
             --weights {output.weights:q} \
             --report {output.report:q}
-        """
+        """)
 
 
 rule gather_losses:
@@ -80,14 +80,14 @@ rule gather_losses:
         names=planned(runs.run_mixtures),
         seeds=planned(runs.run_seeds),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/gather_losses.py \
             --losses {input.losses:q} \
             --names {params.names:q} \
             --seeds {params.seeds:q} \
             --out {output.table:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule export_model:
@@ -95,8 +95,8 @@ rule export_model:
     input:
         weights="results/{dataset}/runs/{model}/{mixture}/model.safetensors",
         tokenizer="results/{dataset}/tokenizer.json",
-        script="workflow/scripts/export_model.py",
-        module="workflow/scripts/bimix/model/export.py",
+        script=code("workflow/scripts/export_model.py"),
+        module=code("workflow/scripts/bimix/model/export.py"),
     output:
         folder=directory("results/{dataset}/runs/{model}/{mixture}/export"),
     log:
@@ -107,7 +107,7 @@ rule export_model:
         end_of_text=setting("tokenizer/end_of_text"),
         sequence_length=setting("sequence_length"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/export_model.py \
             --weights {input.weights:q} \
             --tokenizer {input.tokenizer:q} \
@@ -115,15 +115,15 @@ rule export_model:
             --sequence-length {params.sequence_length} \
             --out {output.folder:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule compare_mixtures:
     """How the large runs end, and the steps that each needs to get where the reference ends."""
     input:
         losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("compare/model")),
-        module="workflow/scripts/bimix/results/comparison.py",
-        script="workflow/scripts/compare_mixtures.py",
+        module=code("workflow/scripts/bimix/results/comparison.py"),
+        script=code("workflow/scripts/compare_mixtures.py"),
     output:
         table=shown(
             "results/{dataset}/tables/comparison.csv", "comparison", "4 Training", "Comparison of the large runs (csv)"
@@ -135,13 +135,13 @@ rule compare_mixtures:
     params:
         reference=setting("compare/mixtures/0"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/compare_mixtures.py \
             --losses {input.losses:q} \
             --reference {params.reference:q} \
             --out {output.table:q} \
             2>{log:q}
-        """
+        """)
 
 
 rule plot_perplexity:
@@ -153,8 +153,11 @@ rule plot_perplexity:
             then=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
             otherwise=[],
         ),
-        modules=["workflow/scripts/bimix/results/figures.py", "workflow/scripts/bimix/results/comparison.py"],
-        script="workflow/scripts/plot_perplexity.py",
+        modules=[
+            code("workflow/scripts/bimix/results/figures.py"),
+            code("workflow/scripts/bimix/results/comparison.py"),
+        ],
+        script=code("workflow/scripts/plot_perplexity.py"),
     output:
         figure=shown(
             "results/{dataset}/figures/perplexity_{model}_{group}.svg",
@@ -169,10 +172,10 @@ rule plot_perplexity:
     params:
         reference=setting("compare/mixtures/0"),
     shell:
-        r"""
+        command(r"""
         python workflow/scripts/plot_perplexity.py \
             --losses {input.losses:q} {input.held_out:q} \
             --reference {params.reference:q} \
             --out {output.figure:q} \
             2>{log:q}
-        """
+        """)

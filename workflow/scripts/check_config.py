@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 from bimix.config import checks as plan
+from bimix.config import home
 from bimix.errors import run
 
-CODE = Path(__file__).parents[2]
+CODE = Path(__file__).resolve().parents[2]
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -18,14 +19,18 @@ def main(argv: list[str] | None = None) -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=Path, help="what --configfile is to be given")
-    parser.add_argument("--base", type=Path, default=Path("config.yaml"), help="the config below them")
+    parser.add_argument("--base", type=Path, help="the config below them, in the place of config.yaml")
     options = parser.parse_args(argv)
-    files = [options.base, *options.files]
+    prefix, own = home.prefix(CODE, Path.cwd()), Path("config.yaml")
+    defaults = Path(f"{prefix}config.yaml")
+    base = [options.base] if options.base else [defaults, own] if prefix and own.exists() else [defaults]
+    files = [*base, *options.files]
     plan.check_files(files)
     schema = yaml.safe_load((CODE / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
     config = plan.merged(files)
+    home.place_tables(config, plan.merged([defaults]), prefix)
     wanted = config.get("run", [])
-    for remark in plan.check(config, schema, CODE, files, [wanted] if isinstance(wanted, str) else wanted):
+    for remark in plan.check(config, schema, Path(), files, [wanted] if isinstance(wanted, str) else wanted):
         print(f"Remark: {remark}")
     print(f"No fault in {', '.join(map(str, files))}.")
 

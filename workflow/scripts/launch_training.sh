@@ -7,6 +7,7 @@
 set -euo pipefail
 gpus=$1 nodes=$2 threads=$3 runtime=$4 log=$5 logs=$6
 shift 6
+scripts=$(dirname "$0")
 
 mkdir -p "$(dirname "$log")" "$logs"
 attempt=1
@@ -41,16 +42,16 @@ fi
 # GPUs that nobody uses, not just so many: Snakemake counts them and a scheduler may not bind them
 claim=()
 if [ "$local_gpus" -gt 0 ]; then
-    claim=(python workflow/scripts/claim_gpus.py --count "$local_gpus" --locks /tmp/claimed_gpus --every 5 --)
+    claim=(python "$scripts/claim_gpus.py" --count "$local_gpus" --locks /tmp/claimed_gpus --every 5 --)
 fi
 # what it starts has the last word: accelerate itself would end with its own traceback
-launch=("${claim[@]}" python workflow/scripts/launch_processes.py)
+launch=("${claim[@]}" python "$scripts/launch_processes.py")
 meeting=(--main_process_port 0)
 if [ "$nodes" -gt 1 ]; then
     # one launcher on each node; which nodes these are only a task of srun is told, where the executor has hidden it from us
     launch=(srun --nodes "$nodes" --ntasks "$nodes" --ntasks-per-node 1 --cpus-per-task "$threads"
-        "${claim[@]}" bash -c 'exec python workflow/scripts/launch_processes.py --machine_rank "$SLURM_NODEID" \
-            --main_process_ip "$(scontrol show hostnames "$SLURM_STEP_NODELIST" | head -n 1)" "$@"' launch)
+        "${claim[@]}" bash -c 'exec python "$0" --machine_rank "$SLURM_NODEID" \
+            --main_process_ip "$(scontrol show hostnames "$SLURM_STEP_NODELIST" | head -n 1)" "$@"' "$scripts/launch_processes.py")
     meeting=(--main_process_port $((20000 + SLURM_JOB_ID % 20000)))
 fi
 cpu=()
@@ -62,7 +63,7 @@ kind=("${cpu[@]}")
 deadline=()
 [ "$runtime" -eq 0 ] || deadline=(--max-seconds $((runtime > 12 ? runtime * 60 - 600 : runtime * 10)))
 # exec: signals meant for the training reach it
-exec "${launch[@]}" --config_file "$(dirname "$0")/accelerate.yaml" "${meeting[@]}" "${kind[@]}" \
+exec "${launch[@]}" --config_file "$scripts/accelerate.yaml" "${meeting[@]}" "${kind[@]}" \
     --num_processes "$processes" \
     --num_machines "$nodes" \
     --mixed_precision no \

@@ -7,10 +7,12 @@ from pathlib import Path
 import yaml
 from snakemake.logging import logger
 
-sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
+# Of this file, not workflow.basedir: in a module that is the folder of the Snakefile that uses it.
+HOME = Path(str(workflow.current_basedir)).parents[2]
+sys.path.insert(0, str(HOME / "workflow/scripts"))
 from bimix.addresses import masked
 from bimix.errors import InputError
-from bimix.config import checks
+from bimix.config import checks, home
 from bimix.config.complete import complete
 
 # Jobs meet names of domains and files that are UTF-8, in whatever locale they run.
@@ -23,10 +25,49 @@ def end_planning(error):
     raise SystemExit(1)
 
 
+try:
+    PREFIX = home.prefix(HOME, Path.cwd())
+except InputError as error:
+    end_planning(error)
+
+
+def code(path):
+    """A file of the workflow, found from the folder of the results: as it stands where they are one."""
+    return f"{PREFIX}{path}"
+
+
+def command(text):
+    """A rule's command with its scripts found as `code` finds them.
+
+    A variable in the text would do but in a module, whose variables Snakemake does not find when it prints a command.
+    """
+    return home.command(text, PREFIX)
+
+
+def has_own_config():
+    """Whether there is a config.yaml beside the results that is not the workflow's."""
+    return bool(PREFIX) and Path("config.yaml").exists()
+
+
+def in_module():
+    """Whether another Snakefile uses this one as a module, with a config: Snakemake then reads no config file here."""
+    return workflow.modifier.skip_configfile
+
+
 def config_files():
-    """The files behind the config in the order in which Snakemake merges them: config.yaml, then those of --configfile."""
+    """The files behind the config in the order in which they are merged.
+
+    The workflow's config.yaml, that of the folder of the results, then those of --configfile. In a module those that the
+    Snakefile has read that uses it, and none where it gives a block of them: keys stand elsewhere there.
+    """
     given = [Path(path) for path in workflow.overwrite_configfiles]
-    own = [] if workflow.config_settings.replace_workflow_config else [Path("config.yaml")]
+    own = [] if workflow.config_settings.replace_workflow_config else [Path(code("config.yaml"))]
+    if in_module():
+        if config is not workflow.modifier.parent_modifier.globals["config"]:
+            return []
+        own = [Path(code("config.yaml")), *map(Path, workflow.configfiles)]
+    elif own and has_own_config():
+        own.append(Path("config.yaml"))
     return [path for path in own if path.exists()] + [
         Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path for path in given
     ]
@@ -39,12 +80,12 @@ def check_files():
             f"Python reads names of files as {sys.getfilesystemencoding()} here, and they are UTF-8: set PYTHONUTF8=1."
         )
     try:
-        checks.check_files(config_files() if workflow.is_main_process else [])
+        checks.check_files(config_files() if workflow.is_main_process and not in_module() else [])
     except InputError as error:
         end_planning(error)
 
 
-def wanted_datasets():
+def wanted_datasets(config):
     """Datasets of which everything is to be built: their files must be there. What a single target needs its jobs say.
 
     Of none where a folder is unlocked: whoever does that wants to go on with single targets, perhaps.
@@ -54,19 +95,26 @@ def wanted_datasets():
     return [config["run"]] if isinstance(config.get("run"), str) else config.get("run") or []
 
 
-def prepare_config():
-    """Stop before the first job on a wrong config, print what is to be said on another, and complete that."""
+def prepared(config):
+    """The config over the workflow's own one and complete.
+
+    Stop before the first job on a wrong config, and print what is to be said on another.
+    """
+    files, defaults = config_files(), checks.merged([HOME / "config.yaml"])
+    if in_module():
+        config = home.over(defaults, config)
+    home.place_tables(config, defaults, PREFIX)
     if workflow.is_main_process:
-        code = Path(workflow.basedir)
-        schema = yaml.safe_load((code / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
+        schema = yaml.safe_load((HOME / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
         given = workflow.config_settings.config
         try:
             checks.check_results(Path("results"))
-            remarks = checks.check(config, schema, code, config_files(), wanted_datasets(), given)
+            remarks = checks.check(config, schema, Path(), files, wanted_datasets(config), given)
         except InputError as error:
             end_planning(error)
         for remark in remarks:
             logger.warning(f"Remark: {remark}")
     else:  # a job of one that was checked
-        checks.as_text(config, config_files())
+        checks.as_text(config, files)
     complete(config)
+    return config

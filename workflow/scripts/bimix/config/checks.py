@@ -14,6 +14,7 @@ from bimix.config.complete import Key, mixture_lists
 from bimix.config.datasets import DatasetChecker
 from bimix.config.faults import Fault, listed, unknown
 from bimix.config.files import NO_TEXT, YTE, ConfigFile, place, read_config_file, source_text
+from bimix.config.home import over
 from bimix.config.wording import schema_faults
 from bimix.errors import InputError
 
@@ -71,19 +72,12 @@ def merged(files: Sequence[Path | str]) -> dict:
     """The files as one config, the later ones over the earlier, as Snakemake merges them; without code."""
     import yaml
 
-    def update(below: dict, above: dict) -> dict:
-        both = dict(below)
-        for key, value in above.items():
-            mine = below.get(key)
-            both[key] = update(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
-        return both
-
     config: dict = {}
     for path in files:
         text = Path(path).read_text(encoding="utf-8-sig")
         own = yaml.safe_load(text.expandtabs())
         own.pop(YTE, None)
-        config = update(config, own)
+        config = over(config, own)
     return config
 
 

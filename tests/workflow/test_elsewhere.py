@@ -1,0 +1,216 @@
+"""The workflow called from another folder: its own files are found, and all else lies in the user's folder."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bimix.config import home
+from bimix.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+LOSSES = ROOT / "resources/examples/own_losses"
+COEFFICIENTS = "results/measured/laws/observed/bimix/fitted/coefficients.json"
+FOLDER = "Mischung für uns"
+MODULE = """
+configfile: "config.yaml"
+
+module bimix:
+    snakefile: {snakefile!r}
+    config: {config}
+
+use rule * from bimix {names}
+"""
+
+
+def measured() -> dict:
+    """The example's config, for tables beside it and one law."""
+    config = yaml.safe_load((LOSSES / "measured.yaml").read_text())
+    config["datasets"]["measured"]["observations"] = {"losses": "losses.csv", "mixtures": "mixtures.csv"}
+    laws = {"compare": ["bimix"], "optimise": ["bimix"], "intervals": {"resamples": 20}}
+    return config | {"laws": laws}
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A user's folder with two tables and a config, and nothing of the workflow."""
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+    for name in ("losses.csv", "mixtures.csv"):
+        shutil.copy(LOSSES / name, folder)
+    (folder / "config.yaml").write_text(yaml.safe_dump(measured()))
+    return folder
+
+
+def snakemake(folder: Path, *arguments: str) -> str:
+    """All that a call from `folder` prints; a script finds its package without PYTHONPATH."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--cores", "1", *arguments],
+        cwd=folder,
+        env=environment | {"COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    return said
+
+
+def jobs(said: str) -> dict[str, int]:
+    """Jobs by rule of what `-n --quiet rules` prints."""
+    lines = [line.split() for line in said.splitlines()]
+    return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdigit()}
+
+
+def commands(said: str) -> list[list[str]]:
+    """The words of the commands that are printed."""
+    return [shlex.split(line.strip(" \\")) for line in said.splitlines() if line.strip().startswith("python ")]
+
+
+def test_a_law_is_fitted_in_a_folder_of_its_own(mine: Path) -> None:
+    """Under names with a space and an umlaut; the defaults come from the workflow, and `laws` from the user's file."""
+    said = snakemake(mine, "-s", str(ROOT / "Snakefile"), "-p", COEFFICIENTS)
+    assert (mine / COEFFICIENTS).exists()
+    assert ["python", str(ROOT / "workflow/scripts/fit_law.py")] in commands(said)
+    assert not (ROOT / "results/measured").exists()
+    planned = jobs(snakemake(mine, "-s", str(ROOT / "Snakefile"), "-n", "--quiet", "rules"))
+    assert planned["score_law"] == 1  # the workflow's own config has two laws to optimise
+
+
+def test_directory_says_where_config_and_results_lie(mine: Path, tmp_path: Path) -> None:
+    called = tmp_path / "called from"
+    called.mkdir()
+    snakemake(called, "-s", str(ROOT / "Snakefile"), "--directory", f"../{FOLDER}", COEFFICIENTS)
+    assert (mine / COEFFICIENTS).exists()
+    assert sorted(path.name for path in called.iterdir()) in ([], [".snakemake"])
+
+
+def test_the_workflow_may_lie_below_the_folder_of_the_results(mine: Path) -> None:
+    """Its files are then named relative to that folder, quoted for the shell."""
+    code = mine / "der Code"
+    for name in ("workflow", "resources", "envs", "profiles"):
+        shutil.copytree(ROOT / name, code / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy(ROOT / name, code)
+    said = snakemake(mine, "-s", "der Code/Snakefile", "-p", COEFFICIENTS)
+    assert ["python", "der Code/workflow/scripts/fit_law.py"] in commands(said)
+    assert (mine / COEFFICIENTS).exists()
+    assert not (code / "results").exists()
+
+
+@pytest.mark.parametrize("names", ["", "as of_bimix_*"])
+def test_a_module_plans_what_the_workflow_plans(mine: Path, names: str) -> None:
+    expected = jobs(snakemake(mine, "-s", str(ROOT / "Snakefile"), "-n", "--quiet", "rules"))
+    text = MODULE.format(snakefile=str(ROOT / "Snakefile"), config="config", names=names)
+    (mine / "Snakefile").write_text(text)
+    planned = jobs(snakemake(mine, "-n", "--quiet", "rules"))
+    assert {name.removeprefix("of_bimix_"): count for name, count in planned.items()} == expected
+    assert expected["fit_law"] == 1
+
+
+def test_a_module_takes_a_block_of_the_config_and_makes_a_page(mine: Path) -> None:
+    """Jobs run, and their captions are found, where the config of the module is a block of the user's."""
+    (mine / "config.yaml").write_text(yaml.safe_dump({"ours": 1, "mixing": measured()}))
+    (mine / "Snakefile").write_text(
+        MODULE.format(snakefile=str(ROOT / "Snakefile"), config='config["mixing"]', names="")
+    )
+    figure = "results/measured/figures/mixtures.svg"
+    said = snakemake(mine, "-p", figure)
+    assert ["python", str(ROOT / "workflow/scripts/plot_mixtures.py")] in commands(said)
+    snakemake(mine, "--report", "page.html", figure)
+    page = (mine / "page.html").read_text()
+    assert (ROOT / "workflow/report/mixtures.rst").read_text().split()[0] in page
+
+
+def refused(folder: Path, *arguments: str) -> str:
+    """What a call that must fail prints of the config."""
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "-n", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode
+    return "\n".join(line for line in (done.stdout + done.stderr).splitlines() if line.lstrip()[:8] != "Using wo")
+
+
+def test_a_fault_is_told_with_the_line_of_the_users_file(mine: Path) -> None:
+    config = mine / "config.yaml"
+    config.write_text(config.read_text().replace("group: fitted", "group: fited"))
+    line = 1 + next(n for n, text in enumerate(config.read_text().splitlines()) if "group: fited" in text)
+    said = refused(mine, "-s", str(ROOT / "Snakefile"))
+    assert f"config.yaml:{line}: datasets/measured/optimum/group" in said and str(ROOT) not in said
+    (mine / "Snakefile").write_text(MODULE.format(snakefile=str(ROOT / "Snakefile"), config="config", names=""))
+    assert f"  config.yaml:{line}: datasets/measured/optimum/group" in refused(mine)
+    config.write_text(yaml.safe_dump({"mixing": yaml.safe_load(config.read_text())}))
+    block = MODULE.format(snakefile=str(ROOT / "Snakefile"), config='config["mixing"]', names="")
+    (mine / "Snakefile").write_text(block)
+    said = refused(mine)
+    assert "optimum/group" in said and "config.yaml" not in said  # keys stand elsewhere in the user's file
+
+
+def test_code_in_the_users_config_is_refused_before_it_runs(mine: Path) -> None:
+    (mine / "config.yaml").write_text("__use_yte__: true\nrun: ?[open('ran', 'w').name]\n")
+    assert "config.yaml:1: __use_yte__" in refused(mine, "-s", str(ROOT / "Snakefile"))
+    assert not (mine / "ran").exists()
+
+
+def test_published_tables_are_the_workflows_unless_the_user_names_another(mine: Path) -> None:
+    target = "results/slimpajama/mixtures/published_doremi.json"
+    (mine / "config.yaml").unlink()
+    snakemake(mine, "-s", str(ROOT / "Snakefile"), target)
+    made = json.loads((mine / target).read_text())
+    assert sum(made.values()) == pytest.approx(1)
+
+    table = (ROOT / "resources/mixtures/slimpajama.csv").read_text()
+    (mine / "tables.csv").write_text(table.replace("domain,", "domain,ours,", 1))
+    (mine / "config.yaml").write_text("mixtures: {published: {slimpajama: tables.csv}}\n")
+    said = snakemake(mine, "-s", str(ROOT / "Snakefile"), "-n", "-p", target.replace("doremi", "ours"))
+    assert "--table tables.csv" in said
+
+
+def test_a_config_is_checked_in_the_users_folder(mine: Path) -> None:
+    command = [sys.executable, str(ROOT / "workflow/scripts/check_config.py")]
+    done = subprocess.run(command, cwd=mine, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == f"No fault in {ROOT / 'config.yaml'}, config.yaml."
+
+
+def test_a_training_is_launched_from_another_folder(tmp_path: Path) -> None:
+    """By a workflow under a name with a space: the launcher and its settings lie beside the script."""
+    scripts = tmp_path / "der Code" / "workflow" / "scripts"
+    scripts.parent.mkdir(parents=True)
+    scripts.symlink_to(ROOT / "workflow/scripts")
+    (tmp_path / "training.py").write_text("print('trained')\n")
+    command = ["bash", str(scripts / "launch_training.sh"), "0", "1", "1", "0", "said", "history", "training.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (tmp_path / "said").read_text()
+    assert done.stdout.split()[-1] == "trained"
+
+
+def test_paths_and_commands_of_the_repository_stay_as_they_are(tmp_path: Path) -> None:
+    text = "python workflow/scripts/fit_law.py --out {output:q}\n"
+    assert home.prefix(tmp_path, tmp_path) == ""
+    assert home.command(text, "") == text
+    assert home.command(text, "my code/") == "python 'my code/workflow/scripts/fit_law.py' --out {output:q}\n"
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert home.prefix(tmp_path / "link", tmp_path) == ""
+
+
+def test_a_folder_whose_name_snakemake_would_read_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "{code}"
+    folder.mkdir()
+    with pytest.raises(InputError, match="braces"):
+        home.prefix(folder, tmp_path)
+
+
+def test_a_config_is_merged_over_the_defaults_and_neither_changes() -> None:
+    defaults, own = {"a": {"b": 1, "c": [1]}, "d": 2}, {"a": {"b": 3, "e": {"f": 4}}}
+    both = home.over(defaults, own)
+    assert both == {"a": {"b": 3, "c": [1], "e": {"f": 4}}, "d": 2}
+    both["a"]["e"]["f"] = both["a"]["b"] = 5
+    assert own == {"a": {"b": 3, "e": {"f": 4}}} and defaults["a"]["b"] == 1
