@@ -22,6 +22,7 @@ from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from tokenizers import Tokenizer
 
+from bimix.addresses import hub_commit, masked
 from bimix.data.documents import BROKEN_STREAM
 from bimix.data.encoders import Encode, reference_encoder
 from bimix.data.sources import COMPRESSED, open_stream
@@ -33,7 +34,7 @@ from bimix.model import generation, transformer
 from bimix.model.generation import generate, plan_batches, stop_ids
 from bimix.model.transformer import Transformer
 from bimix.outputs import write_json, write_table
-from bimix.runs.artefacts import check_digest
+from bimix.runs.artefacts import check_digest, digest_file
 from bimix.runs.checkpoints import kept_weights, lock, read_weights
 from bimix.tables import read_json
 from bimix.training.launch import check_launch, forget_settings, obey
@@ -54,20 +55,25 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(f"{options.tokenizer} has no token {options.end_of_text!r}; name the one that ends documents.")
     room = options.sequence_length - options.new_tokens
     encode = reference_encoder(definition)
-    tasks = [read_task(name, task, options, encode, room) for name, task in sorted(options.tasks.items())]
+    files = {name: {key: locate(task.get(key)) for key in ("items", "shots")} for name, task in options.tasks.items()}
+    tasks = [read_task(name, task | files[name], options, encode, room) for name, task in sorted(options.tasks.items())]
+    origins = {
+        name: {key: origin(task.get(key), files[name][key]) for key in ("items", "shots")}
+        for name, task in options.tasks.items()
+    }
     stops = stop_ids(
         lambda ids: tokenizer.decode(ids, skip_special_tokens=False), tokenizer.get_vocab_size(), end_of_text
     )
     report = read_json(options.run)
     places = find_weights(options, report)
-    files = report.get("files", {})
+    noted = report.get("files", {})
     names = {path: path.name if path == options.weights else f"weights/{path.name}" for path in places.values()}
 
     held = lock(options.parts, options.lock_seconds, "answering") if accelerator.is_main_process else None
     accelerator.wait_for_everyone()
     parts, digests = [], {}
     for step, path in places.items():
-        digests[step] = check_digest(path, files.get(names[path]), options.run)
+        digests[step] = check_digest(path, noted.get(names[path]), options.run)
         settings = [options.new_tokens, options.precision, options.end_of_text, definition]
         decides = [digests[step], *settings, *map(inspect.getsource, DECIDING)]
         planned = {task.name: options.parts / f"{part_name(task, step, decides)}.parquet" for task in tasks}
@@ -93,7 +99,8 @@ def main(argv: list[str] | None = None) -> None:
                 flush=True,
             )
     if held is not None:
-        write_json(options.report, {"tasks": {task.name: task.account for task in tasks}, "weights": digests})
+        accounts = {task.name: task.account | {"sources": origins[task.name]} for task in tasks}
+        write_json(options.report, {"tasks": accounts, "weights": digests})
         write_table(pl.concat(pl.read_parquet(part, glob=False) for part in parts), options.out)
         for old in set(options.parts.glob("*.parquet")) - set(parts):
             old.unlink()
@@ -146,9 +153,22 @@ def read_task(name: str, task: dict, options: argparse.Namespace, encode: Encode
     return build_task(name, task["kind"], items, shots, options.seed, encode, room, faults)
 
 
-def read_questions(source: str | dict, kind: str, faults: Faults) -> list[Question]:
-    """The questions of one file, which lies here, at an address, or in a data set of the hub ({hub, file})."""
-    path = fetch(**source) if isinstance(source, dict) else source
+def locate(source: str | dict | None) -> str | None:
+    """Where a file of questions lies: here, at an address, or, of a data set of the hub, in the local cache."""
+    return fetch(**source) if isinstance(source, dict) else source
+
+
+def origin(source: str | dict | None, path: str | None) -> dict | None:
+    """What says which questions were asked: the place, of a data set of the hub its commit, of a file its digest."""
+    if path is None:
+        return None
+    if isinstance(source, dict):
+        return {"revision": None} | source | {"commit": hub_commit(path), "digest": digest_file(Path(path))}
+    return {"file": masked(source)} | ({} if "://" in source else {"digest": digest_file(Path(source))})
+
+
+def read_questions(path: str, kind: str, faults: Faults) -> list[Question]:
+    """The questions of one file, which lies here or at an address."""
     if "://" not in path and not Path(path).is_file():
         raise InputError(f"There is no task file {path}; set items and shots of the task under downstream.tasks.")
     with open_stream(path) as stream:
@@ -159,13 +179,17 @@ def read_questions(source: str | dict, kind: str, faults: Faults) -> list[Questi
     return list(take_questions(read_records(raw, re.sub(COMPRESSED, "", path)), path, kind, faults))
 
 
-def fetch(hub: str, file: str) -> str:
-    """Path of one file of a data set of the hub, from the local cache where it is there."""
+def fetch(hub: str, file: str, revision: str | None = None) -> str:
+    """Path of one file of a data set of the hub at a branch, tag or commit (None: main).
+
+    From the local cache where it is there.
+    """
     try:
-        return hf_hub_download(hub, file, repo_type="dataset")
+        return hf_hub_download(hub, file, repo_type="dataset", revision=revision)
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        at = f" at {revision!r}" if revision else ""
         raise InputError(
-            f"The hub gave no {file!r} of the data set {hub!r} ({error}); check the task and the network, or fetch the"
+            f"The hub gave no {file!r} of the data set {hub!r}{at} ({error}); check the task and the network, or fetch the"
             f" file by hand and name its path."
         ) from error
 
