@@ -140,6 +140,10 @@ def test_the_config_itself_is_taken() -> None:
             lambda c: demo(c)["tokenizer"].update(hub="gpt2"),
             "exactly one of train, file, hub must stand here; train and",
         ),
+        (
+            lambda c: demo(c)["tokenizer"].update(revision="v1"),
+            "tokenizer/revision: it belongs to hub, which does not stand here",
+        ),
         (lambda c: demo(c)["tokenizer"].pop("train"), "exactly one of train, file, hub must stand here; none does."),
         (lambda c: demo(c).update(observation=demo(c).pop("corpus")), "unknown key; did you mean observations?"),
         (

@@ -309,16 +309,24 @@ def test_what_cannot_be_asked_is_a_sentence_and_leaves_nothing(taught: Path, tmp
         score_answers.main(flags(taught, tmp_path / "out"))
 
 
+REVISIONS = {"main": "a" * 40, "v1": "b" * 40}
+
+
 class Hub(http.server.SimpleHTTPRequestHandler):
     """One file of a data set, with the headers by which the hub names its version."""
 
     def do_GET(self) -> None:
-        if self.path != "/datasets/lab/words/resolve/main/data/right.jsonl":
+        commits = {f"/datasets/lab/words/resolve/{name}/data/right.jsonl": commit for name, commit in REVISIONS.items()}
+        if self.path not in commits:
             self.send_error(404)
             return
         content = Path(self.directory, "right.jsonl").read_bytes()
         self.send_response(200)
-        for name, value in (("ETag", '"1"'), ("X-Repo-Commit", "a" * 40), ("Content-Length", str(len(content)))):
+        for name, value in (
+            ("ETag", '"1"'),
+            ("X-Repo-Commit", commits[self.path]),
+            ("Content-Length", str(len(content))),
+        ):
             self.send_header(name, value)
         self.end_headers()
         if self.command == "GET":
@@ -344,12 +352,20 @@ def test_a_data_set_of_the_hub_by_name(taught: Path, answered: Path, tmp_path: P
     assert done.returncode == 0, done.stderr
     expected = pl.read_parquet(answered / "answers.parquet").filter(pl.col("task") == "right")
     assert pl.read_parquet(tmp_path / "answers.parquet").equals(expected)
+    digest = digest_file(taught / "right.jsonl")
+    said = json.loads((tmp_path / "report.json").read_text())["tasks"]["right"]["sources"]
+    assert said["items"] == items | {"revision": None, "commit": "a" * 40, "digest": digest}
+    items["revision"] = "v1"
+    asked_of_v1 = json.dumps({"right": {"kind": "question", "items": items, "shots": None}})
+    assert execute(flags(taught, tmp_path, tasks=asked_of_v1)).returncode == 0
+    said = json.loads((tmp_path / "report.json").read_text())["tasks"]["right"]["sources"]
+    assert said == {"items": items | {"commit": "b" * 40, "digest": digest}, "shots": None}
     items["file"] = "data/left.jsonl"
     done = execute(
         flags(taught, tmp_path, tasks=json.dumps({"left": {"kind": "question", "items": items, "shots": items}}))
     )
     assert done.returncode == 1
-    assert "The hub gave no 'data/left.jsonl' of the data set 'lab/words'" in done.stderr
+    assert "The hub gave no 'data/left.jsonl' of the data set 'lab/words' at 'v1'" in done.stderr
     server.shutdown()
 
 

@@ -11,6 +11,7 @@ import train_tokenizer
 from bimix.data.documents import hash_text, is_within
 from bimix.data.shards import Shard, write_shards
 from bimix.errors import InputError
+from bimix.runs.artefacts import digest_file
 
 END = "<|endoftext|>"
 
@@ -91,7 +92,35 @@ def test_copy(tmp_path):
     assert not (tmp_path / "other.json").exists()
 
 
+def test_the_revision_of_a_hub_name_is_asked_for_and_the_one_used_is_recorded(tmp_path, monkeypatch):
+    made = train(tmp_path, [f"words {number}" for number in range(300)], vocabulary="260")
+    commits = {None: "a" * 40, "v1": "b" * 40}
+
+    def hub(name, file, revision=None):
+        assert (name, file) == ("lab/words", "tokenizer.json")
+        path = tmp_path / "models--lab--words/snapshots" / commits[revision] / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(made.read_bytes() + (b"\n" if revision else b""))
+        return str(path)
+
+    monkeypatch.setattr(fetch_tokenizer, "hf_hub_download", hub)
+    out = tmp_path / "out" / "tokenizer.json"
+    for revision, source in ((None, {}), (None, {"revision": None}), ("v1", {"revision": "v1"})):
+        fetch({"hub": "lab/words", **source}, out)
+        assert json.loads((tmp_path / "out/tokenizer.source.json").read_text()) == {
+            "digest": digest_file(out),
+            "hub": "lab/words",
+            "revision": revision,
+            "commit": commits[revision],
+        }
+    fetch({"file": str(made)}, out)
+    origin = json.loads((tmp_path / "out/tokenizer.source.json").read_text())
+    assert origin == {"file": str(made), "digest": digest_file(made)}
+
+
 def test_hub_that_cannot_be_reached_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(InputError, match=r"The hub gave no tokenizer.json for 'nobody/nothing'"):
         fetch({"hub": "nobody/nothing"}, tmp_path / "tokenizer.json")
+    with pytest.raises(InputError, match="for 'nobody/nothing' at 'v7'"):
+        fetch({"hub": "nobody/nothing", "revision": "v7"}, tmp_path / "tokenizer.json")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,11 +21,14 @@ from tiny_run import SHAPE
 import fit_law
 import gather_losses
 import gather_mixtures
+import gather_provenance
 import index_tokens
 import pretrain_model
 import train_swarm
 import verify_results
 from bimix.outputs import write_json
+from bimix.results import provenance as results_provenance
+from bimix.runs import provenance
 from bimix.runs.artefacts import digest_file
 
 ROOT = Path(__file__).parents[1]
@@ -346,3 +350,26 @@ def test_what_is_no_folder_of_results_is_refused_in_a_sentence(tmp_path: Path) -
     )
     assert done.returncode == 1 and "is neither a dataset's folder of results nor that of a finished run" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_provenance_names_what_the_results_were_made_of(place: Path) -> None:
+    gather_provenance.main(["--folder", str(place), "--config-digest", "0123", "--out", str(place / "provenance.json")])
+    found = json.loads((place / "provenance.json").read_text())
+    assert list(found) == re.findall(r"^    (\w+) ", results_provenance.__doc__, flags=re.MULTILINE)
+    assert found["dataset"] == "small" and found["config"] == "0123"
+    assert found["written_by"]["versions"]["torch"] == provenance.version("torch")
+    index = pl.read_parquet(place / "tokens/train.parquet")
+    shard = found["corpus"]["part"]
+    assert {domain: own["digest"] for domain, own in shard["train"].items()} == dict(
+        index.select("domain", "digest").iter_rows()
+    )
+    assert found["tokenizer"] == {"digest": digest_file(place / "tokenizer.json"), "source": None}
+    assert found["mixtures"] == MIXTURES
+    run = found["runs"]["runs/tiny/even"]
+    assert run["mixture"] == MIXTURES["even"] and len(run["attempts"]) == 1
+    assert run["files"]["losses.parquet"] == digest_file(place / "runs/tiny/even/losses.parquet")
+    assert len(found["runs"]) == 6
+    ((path, law),) = found["laws"].items()
+    assert law["digest"] == digest_file(place / path)
+    assert set(law["provenance"]) == {"commit", "clean", "versions"}
+    assert set(law["provenance"]["versions"]) == {"python", *provenance.FITTING}

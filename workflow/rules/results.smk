@@ -1,7 +1,7 @@
 # Results: the one page that a person reads. What else a dataset's run makes is listed by `targets`
 # in bimix/plan/targets.py.
 #   coefficients, optima, tables -> summary.txt, summary.html; its inputs are all targets
-#   all that there is -> verify.txt, made when it is asked for
+#   all that there is -> verify.txt, provenance.json, made when they are asked for
 
 
 rule summarize_results:
@@ -67,5 +67,29 @@ rule verify_results:
         command(r"""
         python workflow/scripts/verify_results.py results/{wildcards.dataset:q} \
             --out {output.text:q} \
+            2>{log:q}
+        """)
+
+
+rule gather_provenance:
+    """Where the results come from: code, corpus, tokenizer, mixtures, runs and laws; made when it is asked for."""
+    input:
+        summary="results/{dataset}/summary.txt",
+        module=code("workflow/scripts/bimix/results/provenance.py"),
+        script=code("workflow/scripts/gather_provenance.py"),
+    output:
+        table="results/{dataset}/provenance.json",
+    log:
+        "results/{dataset}/logs/gather_provenance.log",
+    conda:
+        "../../envs/torch.yaml"
+    params:
+        config=lambda wildcards: corpora.digest([as_json("datasets/{dataset}")(wildcards)]),
+    shell:
+        command(r"""
+        python workflow/scripts/gather_provenance.py \
+            --folder results/{wildcards.dataset:q} \
+            --config-digest {params.config} \
+            --out {output.table:q} \
             2>{log:q}
         """)

@@ -1,6 +1,7 @@
 """Copy a tokenizer from a file or from the Hugging Face hub.
 
-a tokenizer.json, or the name of a repository that has one -> tokenizer.json
+a tokenizer.json, or the name of a repository that has one -> tokenizer.json, and beside it tokenizer.source.json (where it
+comes from: the name, the revision asked for, the commit that was given; the digest)
 """
 
 import argparse
@@ -13,19 +14,23 @@ from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from tokenizers import Tokenizer
 
+from bimix.addresses import hub_commit
 from bimix.errors import InputError, run
-from bimix.outputs import replacing
+from bimix.outputs import replacing, write_json
+from bimix.runs.artefacts import digest_file
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--source", type=json.loads, required=True, help='{"file": path} or {"hub": name}, JSON')
+    parser.add_argument(
+        "--source", type=json.loads, required=True, help='{"file": path} or {"hub": name, "revision": ...}, JSON'
+    )
     parser.add_argument("--end-of-text", required=True, help="token that is put after each document")
     parser.add_argument("--out", type=Path, required=True, help="tokenizer.json to write")
     options = parser.parse_args(argv)
 
     source = options.source
-    path = Path(source["file"]) if "file" in source else download(source["hub"])
+    path = Path(source["file"]) if "file" in source else download(source["hub"], source.get("revision"))
     if not path.is_file():
         raise InputError(f"There is no tokenizer file {path}; set tokenizer.file to a tokenizer.json.")
     try:
@@ -36,17 +41,28 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(
             f"{path} has no token {options.end_of_text!r}; set end_of_text to the one that ends its documents."
         )
+    origin = {"digest": digest_file(path)}
+    if "file" in source:
+        origin["file"] = source["file"]
+    else:
+        origin |= {"hub": source["hub"], "revision": source.get("revision"), "commit": hub_commit(path)}
+    # no output of the rule: a dataset that was made before has none, and is not made again for it
+    write_json(options.out.with_name("tokenizer.source.json"), origin)
     with replacing(options.out) as temporary:
         shutil.copyfile(path, temporary)
 
 
-def download(name: str) -> Path:
-    """Path of the tokenizer.json of hub repository `name`, from the local cache where it is there."""
+def download(name: str, revision: str | None) -> Path:
+    """Path of the tokenizer.json of hub repository `name` at a branch, tag or commit (None: main).
+
+    From the local cache where it is there.
+    """
     try:
-        return Path(hf_hub_download(name, "tokenizer.json"))
+        return Path(hf_hub_download(name, "tokenizer.json", revision=revision))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        at = f" at {revision!r}" if revision else ""
         raise InputError(
-            f"The hub gave no tokenizer.json for {name!r} ({error}); check tokenizer.hub and the network, "
+            f"The hub gave no tokenizer.json for {name!r}{at} ({error}); check tokenizer.hub and the network, "
             f"or fetch the file by hand and set tokenizer.file."
         ) from error
 

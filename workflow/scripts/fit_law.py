@@ -1,6 +1,8 @@
 """Fit a mixing law to observed losses.
 
 losses (mixture, step, domain, loss), mixtures (mixture, domain, proportion) -> coefficients.json
+
+Its key `provenance` is the code that fitted it.
 """
 
 import argparse
@@ -10,6 +12,7 @@ from bimix.errors import run
 from bimix.laws import LAWS, fit
 from bimix.laws.observations import observations
 from bimix.outputs import write_json
+from bimix.runs.provenance import FITTING, code
 from bimix.tables import read_table
 
 
@@ -23,7 +26,7 @@ def main(argv=None):
 
     observed = observations(read_table(args.losses), read_table(args.mixtures), (args.losses, args.mixtures))
     document = fit(args.law, observed)
-    write_json(args.out, document)
+    write_json(args.out, document | {"provenance": code(FITTING)})
     print(
         f"{args.law}: {document['coefficients_fitted']} coefficients from {len(observed.mixtures)} mixtures, "
         f"{len(observed.steps)} steps and {len(observed.loss_domains)} loss domains"

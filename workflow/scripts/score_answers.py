@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from bimix.data.encoders import reference_encoder
 from bimix.downstream.answers import Task, answer_table, part_name
-from bimix.downstream.tasks import answer, find_weights, load_model, read_task, what_decides
+from bimix.downstream.tasks import answer, find_weights, load_model, locate, origin, read_task, what_decides
 from bimix.errors import InputError, run
 from bimix.model.generation import stop_ids
 from bimix.outputs import write_json, write_table
@@ -41,23 +41,28 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(f"{options.tokenizer} has no token {options.end_of_text!r}; name the one that ends documents.")
     room = options.sequence_length - options.new_tokens
     encode = reference_encoder(definition)
+    files = {name: {key: locate(task.get(key)) for key in ("items", "shots")} for name, task in options.tasks.items()}
     tasks = [
-        read_task(name, task, options.seed, options.rejects, encode, room)
+        read_task(name, task | files[name], options.seed, options.rejects, encode, room)
         for name, task in sorted(options.tasks.items())
     ]
+    origins = {
+        name: {key: origin(task.get(key), files[name][key]) for key in ("items", "shots")}
+        for name, task in options.tasks.items()
+    }
     stops = stop_ids(
         lambda ids: tokenizer.decode(ids, skip_special_tokens=False), tokenizer.get_vocab_size(), end_of_text
     )
     report = read_json(options.run)
     places = find_weights(report, options.weights, options.state, options.steps)
-    files = report.get("files", {})
+    noted = report.get("files", {})
     names = {path: path.name if path == options.weights else f"weights/{path.name}" for path in places.values()}
 
     held = lock(options.parts, options.lock_seconds, "answering") if accelerator.is_main_process else None
     accelerator.wait_for_everyone()
     parts, digests = [], {}
     for step, path in places.items():
-        digests[step] = check_digest(path, files.get(names[path]), options.run)
+        digests[step] = check_digest(path, noted.get(names[path]), options.run)
         decides = what_decides(digests[step], options.new_tokens, options.precision, options.end_of_text, definition)
         planned = {task.name: options.parts / f"{part_name(task, step, decides)}.parquet" for task in tasks}
         parts += planned.values()
@@ -76,7 +81,8 @@ def main(argv: list[str] | None = None) -> None:
                 write_table(table, planned[task.name])
                 tell(task, step, written, table, seconds)
     if held is not None:
-        write_json(options.report, {"tasks": {task.name: task.account for task in tasks}, "weights": digests})
+        accounts = {task.name: task.account | {"sources": origins[task.name]} for task in tasks}
+        write_json(options.report, {"tasks": accounts, "weights": digests})
         write_table(pl.concat(pl.read_parquet(part, glob=False) for part in parts), options.out)
         for old in set(options.parts.glob("*.parquet")) - set(parts):
             old.unlink()

@@ -1,6 +1,7 @@
-"""Addresses of files far away, without what they may hold of passwords."""
+"""Addresses of files far away, without what they may hold of passwords; which version of them a copy is of."""
 
 import re
+from pathlib import Path
 
 HIDDEN = "***"
 
@@ -17,3 +18,9 @@ def masked(text: str) -> str:
 
     # up to a space or the quote or bracket that closes what an address stands in
     return re.sub(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s'\"<>)\]]+)", mask, text)
+
+
+def hub_commit(path: Path | str) -> str | None:
+    """The commit of a repository of the hub that a file of its local cache is of: .../snapshots/{commit}/{file}."""
+    parts = Path(path).parts
+    return parts[parts.index("snapshots") + 1] if "snapshots" in parts[:-1] else None

@@ -83,6 +83,12 @@ def _faults(error: Any, root: dict) -> Iterator[Fault]:
         yield from _of_best_branch(error, root)
     elif rule in ("not", "pattern", "format") and isinstance(value, str):
         yield Fault(key, _of_name(value, error, root))
+    elif rule == "dependentRequired":
+        for name, needed in error.validator_value.items():
+            for lacking in (other for other in needed if name in value and other not in value):
+                yield Fault(
+                    (*key, name), f"it belongs to {lacking}, which does not stand here; take one away or set the other."
+                )
     elif rule == "uniqueItems":
         twice = next((one for place, one in enumerate(value) if one in value[:place]), None)
         yield Fault(key, f"{shown(twice)} is there twice; take one away.")

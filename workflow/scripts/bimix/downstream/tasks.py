@@ -13,6 +13,7 @@ from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from tokenizers import Tokenizer
 
+from bimix.addresses import hub_commit, masked
 from bimix.data.documents import BROKEN_STREAM
 from bimix.data.encoders import Encode
 from bimix.data.sources import COMPRESSED, open_stream
@@ -23,6 +24,7 @@ from bimix.errors import InputError
 from bimix.model import generation, linear, transformer
 from bimix.model.generation import generate, plan_batches
 from bimix.model.transformer import Transformer
+from bimix.runs.artefacts import digest_file
 from bimix.runs.checkpoints import kept_weights, read_weights
 
 # Their text decides what is written, too.
@@ -30,7 +32,9 @@ DECIDING = (answers, generation, linear, transformer, prompts, questions, sys.mo
 
 
 def read_task(name: str, task: dict, seed: int, rejects: float, encode: Encode, room: int) -> Task:
-    """The prompts of a task {kind, items, shots}; without `shots` of its own, its other items are the examples.
+    """The prompts of a task {kind, items, shots}, whose files `locate` has found.
+
+    Without `shots` of its own, its other items are the examples.
 
     `seed` is that of the draw of the shots, `rejects` the share of records that may be no question, `room` the tokens
     of a prompt. Errors: as of `build_task` and `read_questions`.
@@ -41,9 +45,22 @@ def read_task(name: str, task: dict, seed: int, rejects: float, encode: Encode, 
     return build_task(name, task["kind"], items, shots, seed, encode, room, faults)
 
 
-def read_questions(source: str | dict, kind: str, faults: Faults) -> list[Question]:
-    """The questions of one file, which lies here, at an address, or in a data set of the hub ({hub, file})."""
-    path = fetch(**source) if isinstance(source, dict) else source
+def locate(source: str | dict | None) -> str | None:
+    """Where a file of questions is: here, at an address, or, of a data set of the hub, in the local cache."""
+    return fetch(**source) if isinstance(source, dict) else source
+
+
+def origin(source: str | dict | None, path: str | None) -> dict | None:
+    """What says which questions were asked: the place, of a data set of the hub its commit, of a file its digest."""
+    if path is None:
+        return None
+    if isinstance(source, dict):
+        return {"revision": None} | source | {"commit": hub_commit(path), "digest": digest_file(Path(path))}
+    return {"file": masked(source)} | ({} if "://" in source else {"digest": digest_file(Path(source))})
+
+
+def read_questions(path: str, kind: str, faults: Faults) -> list[Question]:
+    """The questions of one file, which lies here or at an address."""
     if "://" not in path and not Path(path).is_file():
         raise InputError(f"There is no task file {path}; set items and shots of the task under downstream.tasks.")
     with open_stream(path) as stream:
@@ -54,13 +71,17 @@ def read_questions(source: str | dict, kind: str, faults: Faults) -> list[Questi
     return list(take_questions(read_records(raw, re.sub(COMPRESSED, "", path)), path, kind, faults))
 
 
-def fetch(hub: str, file: str) -> str:
-    """Path of one file of a data set of the hub, from the local cache where it is there."""
+def fetch(hub: str, file: str, revision: str | None = None) -> str:
+    """Path of one file of a data set of the hub at a branch, tag or commit (None: main).
+
+    From the local cache where it is there.
+    """
     try:
-        return hf_hub_download(hub, file, repo_type="dataset")
+        return hf_hub_download(hub, file, repo_type="dataset", revision=revision)
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        at = f" at {revision!r}" if revision else ""
         raise InputError(
-            f"The hub gave no {file!r} of the data set {hub!r} ({error}); check the task and the network, or fetch the"
+            f"The hub gave no {file!r} of the data set {hub!r}{at} ({error}); check the task and the network, or fetch the"
             f" file by hand and name its path."
         ) from error
 

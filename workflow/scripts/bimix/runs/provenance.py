@@ -4,13 +4,15 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-from accelerate import Accelerator
+if TYPE_CHECKING:
+    from accelerate import Accelerator
 
 PACKAGES = ("torch", "accelerate", "numpy", "polars", "tokenizers", "safetensors")
+FITTING = ("numpy", "polars", "scipy", "lightgbm")
 COMPARED = ("commit", "versions", "device", "processes")
 
 
@@ -26,16 +28,32 @@ def git(*arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def origin(accelerator: Accelerator) -> dict:
-    """Commit of the code and whether it was clean (None: not known), versions, device and number of processes."""
+def code(packages: Iterable[str]) -> dict:
+    """Commit of the code and whether it was clean (None: not known), versions of Python and `packages` that are there."""
     commit = git("rev-parse", "HEAD")
     # files that nobody has added may well be data; the code itself is what is asked after
     changes = git("status", "--porcelain", "--untracked-files=no", "--", str(Path(__file__).parents[1]))
-    on_gpu = accelerator.device.type == "cuda"
     return {
         "commit": commit,
         "clean": None if commit is None or changes is None else not changes,
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
+        "versions": {"python": platform.python_version()} | dict(filter(all, map(installed, packages))),
+    }
+
+
+def installed(package: str) -> tuple[str, str | None]:
+    """The name of a package and its version; None where it is not there."""
+    try:
+        return package, version(package)
+    except PackageNotFoundError:
+        return package, None
+
+
+def origin(accelerator: "Accelerator") -> dict:
+    """What `code` says of it, the device and the number of processes."""
+    import torch  # here only: the environment that fits laws need not have it
+
+    on_gpu = accelerator.device.type == "cuda"
+    return code(PACKAGES) | {
         "device": torch.cuda.get_device_name() if on_gpu else f"cpu, {torch.get_num_threads()} threads",
         "processes": accelerator.num_processes,
     }
