@@ -1,5 +1,6 @@
 """A small finished dataset agrees with itself, and every kind of damage to it is a fault with a sentence of its own."""
 
+import hashlib
 import json
 import os
 import re
@@ -32,6 +33,7 @@ from bimix.runs import provenance
 from bimix.runs.artefacts import digest_file
 
 ROOT = Path(__file__).parents[1]
+RAW = b'{"text": "a bee"}\n'
 DATASET = Path("results/small")
 MIXTURES = {
     "even": {"bees": 0.4, "cats": 0.3, "dogs": 0.3},
@@ -61,7 +63,9 @@ def make_tokens(corpus: Path) -> None:
             markov_rows(seed, count).tofile(path)
             entry = {"documents": count, "rows": count, "tokens_in_rows": count * ROW_TOKENS, "dtype": "uint16"}
             domains[domain] = entry | {"digest": digest_file(path)}
-        write_json(shard / "report.json", {"domains": domains})
+        raw = {"raw.jsonl": {"bytes": len(RAW), "digest": hashlib.blake2b(RAW, digest_size=16).hexdigest()}}
+        write_json(shard / "report.json", {"raw": raw, "domains": domains})
+    Path("raw.jsonl").write_bytes(RAW)
     manifest = {"name": "part", "split": "hash", "domain": None, "files": ["raw.jsonl"]}
     (DATASET / "shards.jsonl").write_text(json.dumps(manifest) + "\n")
     shutil.copy(corpus / "tokenizer.json", DATASET / "tokenizer.json")
@@ -123,6 +127,7 @@ def made(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
 def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy that a test may spoil, and is in."""
     shutil.copytree(made / DATASET, tmp_path / DATASET)
+    shutil.copy2(made / "raw.jsonl", tmp_path)
     monkeypatch.chdir(tmp_path)
     return DATASET
 
@@ -142,6 +147,7 @@ def test_a_sound_dataset_has_no_fault_and_says_what_was_not_checked(
     for line in (
         "6 files of tokens against their digests",
         "6 lines of the token index against the reports of shards",
+        "1 raw files against what was tokenised",
         "6 finished runs",
         "6 fingerprints",
         "4 last states against losses",
@@ -221,10 +227,18 @@ def add_index_line(path: Path) -> None:
     )
 
 
+def other_text(path: Path) -> None:
+    """As many bytes, and the same time of modification."""
+    times = path.stat()
+    path.write_bytes(RAW.replace(b"bee", b"cat"))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
 RUN = "runs/tiny/even"
 DAMAGE = {
     "a bit of a shard": (lambda at: flip(at / "tokens/train/part/bees.bin"), "bees.bin is not as it was written"),
     "a shard is gone": (lambda at: (at / "tokens/validation/part/cats.bin").unlink(), "cats.bin cannot be read"),
+    "raw text under its old time": (lambda at: other_text(Path("raw.jsonl")), "raw.jsonl holds other text than was"),
     "the index": (
         lambda at: change_table(at / "tokens/train.parquet", "documents"),
         "dogs is not as tokens/train.parquet lists it",
@@ -237,6 +251,7 @@ DAMAGE = {
         lambda at: change_json(at / "tokens/train/part/report.json", "domains", "bees", "digest", value="0" * 32),
         "bees is not as tokens/train.parquet lists it",
     ),
+    "the manifest": (lambda at: (at / "shards.jsonl").write_text("{}\n"), "shards.jsonl is no manifest of shards"),
     "a report is gone": (
         lambda at: (at / "tokens/train/part/report.json").unlink(),
         "tokens/train/part/report.json does not exist",

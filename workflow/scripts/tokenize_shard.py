@@ -29,6 +29,7 @@ from bimix.data.shards import read_shards
 from bimix.entropy.counts import NgramCounter, add_up
 from bimix.errors import InputError, run
 from bimix.outputs import replacing_folder, write_json, write_pieces
+from bimix.runs.artefacts import digest_file
 
 BATCH_CHARACTERS = 2**20  # texts encoded together: enough for all threads, some 100 MB of encodings at most
 MOST_PAIRS = 2**23  # distinct pairs in memory, of all domains together; some 50 bytes each while they are merged
@@ -81,6 +82,8 @@ def main(argv: list[str] | None = None) -> None:
     with ExitStack() as stack:
         folders = {split: stack.enter_context(replacing_folder(getattr(options, split))) for split in SPLITS}
         writer = stack.enter_context(ThreadPoolExecutor(max_workers=1))
+        # beside the reading, of which it brings the bytes into memory; hashing does not hold the lock
+        hashing = stack.enter_context(ThreadPoolExecutor(max_workers=1)).submit(describe_raw, shard.files)
         streams: dict[tuple[str, str], Stream] = {}
         progress = Progress()
         held_out = HeldOut(split_hashes(b"".join(path.read_bytes() for path in options.held_out)))
@@ -102,11 +105,13 @@ def main(argv: list[str] | None = None) -> None:
         if writing:
             writing.result()
         reader.check()
+        raw = hashing.result()
         for stream in streams.values():
             stream.finish()
         for split in SPLITS:
             report = {
                 "files": [masked(path) for path in shard.files],
+                "raw": raw,
                 "records": {
                     "in": reader.records,
                     "kept": reader.kept,
@@ -119,6 +124,22 @@ def main(argv: list[str] | None = None) -> None:
                 "domains": {name: stream.report() for (own, name), stream in sorted(streams.items()) if own == split},
             }
             write_json(folders[split] / "report.json", report)
+
+
+def describe_raw(files: Iterable[str]) -> dict[str, dict[str, object]]:
+    """{path: bytes, and their digest} of the raw files on a disk: what was tokenised, whatever their times say later.
+
+    Errors: a file that is written to meanwhile.
+    """
+    found = {}
+    for path in map(Path, files):
+        if path.is_file():
+            before = path.stat()
+            found[str(path)] = {"bytes": before.st_size, "digest": digest_file(path)}
+            after = path.stat()
+            if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+                raise InputError(f"{path} was written to while it was read; start again when it is whole.")
+    return found
 
 
 def load_tokenizer(path: Path, end_of_text: str) -> tuple[str, int, int, list[str]]:
