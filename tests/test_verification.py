@@ -55,7 +55,7 @@ def training(*more: str) -> list[str]:
 def make_tokens(corpus: Path) -> None:
     """One shard of both splits, its reports, the manifest and the indices."""
     for split in ("train", "validation"):
-        shard, domains = DATASET / "tokens" / split / "part", {}
+        shard, domains = DATASET / "shards" / split / "part", {}
         shard.mkdir(parents=True)
         for seed, (domain, rows) in enumerate(TRAIN_ROWS.items()):
             count = rows if split == "train" else VALIDATION_ROWS
@@ -69,7 +69,8 @@ def make_tokens(corpus: Path) -> None:
     manifest = {"name": "part", "split": "hash", "domain": None, "files": ["raw.jsonl"]}
     (DATASET / "shards.jsonl").write_text(json.dumps(manifest) + "\n")
     shutil.copy(corpus / "tokenizer.json", DATASET / "tokenizer.json")
-    flags = ["--folder", str(DATASET / "tokens"), "--shards", str(DATASET / "shards.jsonl"), "--domains", *TRAIN_ROWS]
+    (DATASET / "tokens").mkdir()
+    flags = ["--folder", str(DATASET / "shards"), "--shards", str(DATASET / "shards.jsonl"), "--domains", *TRAIN_ROWS]
     for split in ("train", "validation"):
         flags += [f"--{split}", str(DATASET / f"tokens/{split}.parquet")]
     index_tokens.main(flags)
@@ -222,7 +223,7 @@ def swap_state(run: Path) -> None:
 
 def add_index_line(path: Path) -> None:
     table = pl.read_parquet(path)
-    pl.concat([table, table.tail(1).with_columns(path=pl.lit("results/small/tokens/train/lost/x.bin"))]).write_parquet(
+    pl.concat([table, table.tail(1).with_columns(path=pl.lit("results/small/shards/train/lost/x.bin"))]).write_parquet(
         path
     )
 
@@ -236,8 +237,8 @@ def other_text(path: Path) -> None:
 
 RUN = "runs/tiny/even"
 DAMAGE = {
-    "a bit of a shard": (lambda at: flip(at / "tokens/train/part/bees.bin"), "bees.bin is not as it was written"),
-    "a shard is gone": (lambda at: (at / "tokens/validation/part/cats.bin").unlink(), "cats.bin cannot be read"),
+    "a bit of a shard": (lambda at: flip(at / "shards/train/part/bees.bin"), "bees.bin is not as it was written"),
+    "a shard is gone": (lambda at: (at / "shards/validation/part/cats.bin").unlink(), "cats.bin cannot be read"),
     "raw text under its old time": (lambda at: other_text(Path("raw.jsonl")), "raw.jsonl holds other text than was"),
     "the index": (
         lambda at: change_table(at / "tokens/train.parquet", "documents"),
@@ -248,13 +249,13 @@ DAMAGE = {
         "lost/x.bin, which no shard of shards.jsonl has made",
     ),
     "a report of a shard": (
-        lambda at: change_json(at / "tokens/train/part/report.json", "domains", "bees", "digest", value="0" * 32),
+        lambda at: change_json(at / "shards/train/part/report.json", "domains", "bees", "digest", value="0" * 32),
         "bees is not as tokens/train.parquet lists it",
     ),
     "the manifest": (lambda at: (at / "shards.jsonl").write_text("{}\n"), "shards.jsonl is no manifest of shards"),
     "a report is gone": (
-        lambda at: (at / "tokens/train/part/report.json").unlink(),
-        "tokens/train/part/report.json does not exist",
+        lambda at: (at / "shards/train/part/report.json").unlink(),
+        "shards/train/part/report.json does not exist",
     ),
     "the tokenizer": (lambda at: (at / "tokenizer.json").write_text("{}"), "tokenizer.json is no tokenizer"),
     "losses of a run": (lambda at: flip(at / RUN / "losses.parquet"), "even/losses.parquet is not as it was written"),

@@ -103,7 +103,7 @@ def check_raw(folder: Path, found: Findings) -> None:
     """Hold the raw files against what was tokenised: other text under an old time of modification is another corpus."""
     left = Counter()
     for shard in read_manifest(folder / "shards.jsonl").values():
-        report = folder / "tokens" / "train" / shard.name / "report.json"
+        report = folder / "shards" / "train" / shard.name / "report.json"
         noted = read_json(report).get("raw") if report.is_file() else None
         for path in map(Path, shard.files):
             if "://" in str(path) or (noted is not None and str(path) not in noted):
@@ -127,7 +127,7 @@ def check_index(folder: Path, indices: dict[str, pl.DataFrame], found: Findings)
     for split, index in indices.items():
         listed = {row["path"]: row for row in index.iter_rows(named=True)}
         for shard in read_manifest(folder / "shards.jsonl"):
-            own = folder / "tokens" / split / shard
+            own = folder / "shards" / split / shard
             with found.noting():
                 for domain, report in read_json(own / "report.json").get("domains", {}).items():
                     row = listed.pop(str(own / f"{domain}.bin"), {})
