@@ -1,6 +1,7 @@
 """The page at the end of a run: it says who wins, and is never wider than a terminal."""
 
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -84,6 +85,15 @@ def test_the_gain_says_what_weighs_where_its_interval_comes_from_and_that_it_is_
     assert "defines no loss of baseline" in null and "None" not in null
 
 
+def test_the_page_says_which_code_wrote_it():
+    code = {"commit": "0123456789abcdef" * 2, "clean": True, "versions": {"python": "3.11.1", "numpy": "2"}}
+    assert " ".join(summary.origin(code)).startswith(
+        "Written by the code of commit 0123456789ab (python 3.11.1, numpy 2)"
+    )
+    assert ", with changes that are in no commit (" in " ".join(summary.origin(code | {"clean": False}))
+    assert "Written by code of no known commit (" in " ".join(summary.origin(code | {"commit": None, "clean": None}))
+
+
 @pytest.mark.parametrize("domains", [1, 7, 22])
 def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     monkeypatch.chdir(tmp_path)
@@ -148,5 +158,6 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     assert "baseline 2.6000, bimix 2.5000" in flat and "do not tell it from no gain" in flat
     assert "Step 200,000 is 10 times the last step at which losses were measured, 20,000: the law" in flat
     assert "1234.50" in text and "needs 24 runs" in text and "transfer: mixture 'a'" in text
+    assert re.search(r"Written by (the code of commit [0-9a-f]{12}|code of no known commit)[^(]*\(python 3\.", flat)
     assert text.isascii()
     assert "&lt;quite&gt;" in (tmp_path / "summary.html").read_text()

@@ -26,6 +26,7 @@ from bimix.data import encoders, stream
 from bimix.data.documents import cut_text, hash_text, is_within
 from bimix.data.shards import Shard, write_shards
 from bimix.errors import InputError
+from bimix.runs.artefacts import digest_file
 
 END = "<|endoftext|>"
 LABELS = {"Gutenberg (PG-19)": "Gutenberg_(PG-19)", "b.v2": "b.v2", "c": "c"}
@@ -489,3 +490,21 @@ def test_domain_without_rows_is_told(tmp_path, tokenizer):
     tokenize(tmp_path, [file], tokenizer, **{"validation-share": "0.2", "sequence-length": "100"})
     with pytest.raises(InputError, match=r"The \d validation documents of domain 'c' do not fill one row"):
         build_index(tmp_path, ["c"])
+
+
+def test_the_raw_files_are_recorded_as_they_were_read(tmp_path, tokenizer, monkeypatch):
+    record = {"text": "The a of as;", "meta": {"set": "c"}}
+    files = [write_records(tmp_path / name, [record] * 40) for name in ("one.jsonl", "two.jsonl.gz")]
+    reports = tokenize(tmp_path / "out", files, tokenizer)
+    expected = {str(path): {"bytes": path.stat().st_size, "digest": digest_file(path)} for path in files}
+    assert reports["train"]["raw"] == reports["validation"]["raw"] == expected
+
+    def growing(path: Path) -> str:
+        with path.open("ab") as file:
+            file.write(b"\n")
+        return digest_file(path)
+
+    monkeypatch.setattr(tokenize_shard, "digest_file", growing)
+    with pytest.raises(InputError, match=r"one\.jsonl was written to while it was read"):
+        tokenize(tmp_path / "again", files, tokenizer)
+    assert not (tmp_path / "again/train/s").exists()

@@ -1,5 +1,6 @@
 """A small finished dataset agrees with itself, and every kind of damage to it is a fault with a sentence of its own."""
 
+import hashlib
 import json
 import os
 import re
@@ -32,6 +33,7 @@ from bimix.runs import provenance
 from bimix.runs.artefacts import digest_file
 
 ROOT = Path(__file__).parents[1]
+RAW = b'{"text": "a bee"}\n'
 DATASET = Path("results/small")
 MIXTURES = {
     "even": {"bees": 0.4, "cats": 0.3, "dogs": 0.3},
@@ -53,7 +55,7 @@ def training(*more: str) -> list[str]:
 def make_tokens(corpus: Path) -> None:
     """One shard of both splits, its reports, the manifest and the indices."""
     for split in ("train", "validation"):
-        shard, domains = DATASET / "tokens" / split / "part", {}
+        shard, domains = DATASET / "shards" / split / "part", {}
         shard.mkdir(parents=True)
         for seed, (domain, rows) in enumerate(TRAIN_ROWS.items()):
             count = rows if split == "train" else VALIDATION_ROWS
@@ -61,11 +63,14 @@ def make_tokens(corpus: Path) -> None:
             markov_rows(seed, count).tofile(path)
             entry = {"documents": count, "rows": count, "tokens_in_rows": count * ROW_TOKENS, "dtype": "uint16"}
             domains[domain] = entry | {"digest": digest_file(path)}
-        write_json(shard / "report.json", {"domains": domains})
+        raw = {"raw.jsonl": {"bytes": len(RAW), "digest": hashlib.blake2b(RAW, digest_size=16).hexdigest()}}
+        write_json(shard / "report.json", {"raw": raw, "domains": domains})
+    Path("raw.jsonl").write_bytes(RAW)
     manifest = {"name": "part", "split": "hash", "domain": None, "files": ["raw.jsonl"]}
     (DATASET / "shards.jsonl").write_text(json.dumps(manifest) + "\n")
     shutil.copy(corpus / "tokenizer.json", DATASET / "tokenizer.json")
-    flags = ["--folder", str(DATASET / "tokens"), "--shards", str(DATASET / "shards.jsonl"), "--domains", *TRAIN_ROWS]
+    (DATASET / "tokens").mkdir()
+    flags = ["--folder", str(DATASET / "shards"), "--shards", str(DATASET / "shards.jsonl"), "--domains", *TRAIN_ROWS]
     for split in ("train", "validation"):
         flags += [f"--{split}", str(DATASET / f"tokens/{split}.parquet")]
     index_tokens.main(flags)
@@ -123,6 +128,7 @@ def made(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
 def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy that a test may spoil, and is in."""
     shutil.copytree(made / DATASET, tmp_path / DATASET)
+    shutil.copy2(made / "raw.jsonl", tmp_path)
     monkeypatch.chdir(tmp_path)
     return DATASET
 
@@ -142,6 +148,7 @@ def test_a_sound_dataset_has_no_fault_and_says_what_was_not_checked(
     for line in (
         "6 files of tokens against their digests",
         "6 lines of the token index against the reports of shards",
+        "1 raw files against what was tokenised",
         "6 finished runs",
         "6 fingerprints",
         "4 last states against losses",
@@ -216,15 +223,23 @@ def swap_state(run: Path) -> None:
 
 def add_index_line(path: Path) -> None:
     table = pl.read_parquet(path)
-    pl.concat([table, table.tail(1).with_columns(path=pl.lit("results/small/tokens/train/lost/x.bin"))]).write_parquet(
+    pl.concat([table, table.tail(1).with_columns(path=pl.lit("results/small/shards/train/lost/x.bin"))]).write_parquet(
         path
     )
 
 
+def other_text(path: Path) -> None:
+    """As many bytes, and the same time of modification."""
+    times = path.stat()
+    path.write_bytes(RAW.replace(b"bee", b"cat"))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
 RUN = "runs/tiny/even"
 DAMAGE = {
-    "a bit of a shard": (lambda at: flip(at / "tokens/train/part/bees.bin"), "bees.bin is not as it was written"),
-    "a shard is gone": (lambda at: (at / "tokens/validation/part/cats.bin").unlink(), "cats.bin cannot be read"),
+    "a bit of a shard": (lambda at: flip(at / "shards/train/part/bees.bin"), "bees.bin is not as it was written"),
+    "a shard is gone": (lambda at: (at / "shards/validation/part/cats.bin").unlink(), "cats.bin cannot be read"),
+    "raw text under its old time": (lambda at: other_text(Path("raw.jsonl")), "raw.jsonl holds other text than was"),
     "the index": (
         lambda at: change_table(at / "tokens/train.parquet", "documents"),
         "dogs is not as tokens/train.parquet lists it",
@@ -234,12 +249,13 @@ DAMAGE = {
         "lost/x.bin, which no shard of shards.jsonl has made",
     ),
     "a report of a shard": (
-        lambda at: change_json(at / "tokens/train/part/report.json", "domains", "bees", "digest", value="0" * 32),
+        lambda at: change_json(at / "shards/train/part/report.json", "domains", "bees", "digest", value="0" * 32),
         "bees is not as tokens/train.parquet lists it",
     ),
+    "the manifest": (lambda at: (at / "shards.jsonl").write_text("{}\n"), "shards.jsonl is no manifest of shards"),
     "a report is gone": (
-        lambda at: (at / "tokens/train/part/report.json").unlink(),
-        "tokens/train/part/report.json does not exist",
+        lambda at: (at / "shards/train/part/report.json").unlink(),
+        "shards/train/part/report.json does not exist",
     ),
     "the tokenizer": (lambda at: (at / "tokenizer.json").write_text("{}"), "tokenizer.json is no tokenizer"),
     "losses of a run": (lambda at: flip(at / RUN / "losses.parquet"), "even/losses.parquet is not as it was written"),

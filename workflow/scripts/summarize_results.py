@@ -14,6 +14,7 @@ from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.optimum import weighed
 from bimix.outputs import replacing
 from bimix.results import summary
+from bimix.runs.provenance import FITTING, code
 from bimix.scores.laws import LAWS_TABLE
 from bimix.tables import read_json, read_numbers, read_table
 
@@ -67,6 +68,7 @@ def main(argv: list[str] | None = None) -> None:
     for path in options.answers:
         lines += [*summary.answers(read_table(path), options.reference), ""]
     lines += ["Figures", *(f"  {path}" for path in options.figures), ""]
+    lines += [*summary.origin(code(FITTING)), ""]
 
     text = "\n".join(lines)
     with replacing(options.out) as temporary:

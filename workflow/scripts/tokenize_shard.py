@@ -9,7 +9,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +24,7 @@ from bimix.data.shards import Shard, read_shards
 from bimix.data.stream import HeldOut, Progress, Stream, batches, encode_ahead, load_tokenizer, pack, read_documents
 from bimix.errors import InputError, run
 from bimix.outputs import replacing_folder, write_json
+from bimix.runs.artefacts import digest_file
 
 SPLITS = ("train", "validation")
 
@@ -44,6 +45,8 @@ def main(argv: list[str] | None = None) -> None:
     with ExitStack() as stack:
         folders = {split: stack.enter_context(replacing_folder(getattr(options, split))) for split in SPLITS}
         writer = stack.enter_context(ThreadPoolExecutor(max_workers=1))
+        # beside the reading, of which it brings the bytes into memory; hashing does not hold the lock
+        hashing = stack.enter_context(ThreadPoolExecutor(max_workers=1)).submit(describe_raw, shard.files)
         streams: dict[tuple[str, str], Stream] = {}
         progress = Progress()
         held_out = HeldOut(split_hashes(b"".join(path.read_bytes() for path in options.held_out)))
@@ -65,10 +68,12 @@ def main(argv: list[str] | None = None) -> None:
         if writing:
             writing.result()
         reader.check()
+        raw = hashing.result()
         for stream in streams.values():
             stream.finish()
         account = {
             "files": [masked(path) for path in shard.files],
+            "raw": raw,
             "records": count_records(reader),
             "encoder": encoder.account,
             "in_validation": held_out.documents,
@@ -114,6 +119,22 @@ def open_reader(shard: Shard, options: argparse.Namespace) -> Reader:
     if len(domains) < len(options.domains):
         raise InputError("Two domains have the same label in their records; set corpus.labels to tell them apart.")
     return options.reading.reader(domain_field, domains)
+
+
+def describe_raw(files: Iterable[str]) -> dict[str, dict[str, object]]:
+    """{path: bytes, and their digest} of the raw files on a disk: what was tokenised, whatever their times say later.
+
+    Errors: a file that is written to meanwhile.
+    """
+    found = {}
+    for path in map(Path, files):
+        if path.is_file():
+            before = path.stat()
+            found[str(path)] = {"bytes": before.st_size, "digest": digest_file(path)}
+            after = path.stat()
+            if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+                raise InputError(f"{path} was written to while it was read; start again when it is whole.")
+    return found
 
 
 def count_records(reader: Reader) -> Mapping[str, object]:

@@ -52,7 +52,7 @@ def corpus(folder: Path) -> dict:
     for name, shard in (read_manifest(manifest) if manifest.is_file() else {}).items():
         found[name] = {"split": shard.split, "domain": shard.domain}
         for split in ("train", "validation"):
-            path = folder / "tokens" / split / name / "report.json"
+            path = folder / "shards" / split / name / "report.json"
             if path.is_file():
                 report = read_json(path)
                 found[name] |= {"files": report.get("files"), "raw": report.get("raw")}

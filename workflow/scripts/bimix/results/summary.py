@@ -26,6 +26,14 @@ def paragraph(text: str, first: str = "", others: str = "") -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=others)
 
 
+def origin(code: dict) -> list[str]:
+    """Which code wrote the page: its commit, whether it had changes since, versions (all as `runs.provenance.code` says)."""
+    commit = f"the code of commit {code['commit'][:12]}" if code["commit"] else "code of no known commit"
+    changed = ", with changes that are in no commit" if code["clean"] is False else ""
+    versions = ", ".join(f"{name} {version}" for name, version in code["versions"].items())
+    return paragraph(f"Written by {commit}{changed} ({versions}); of every run: provenance.json, if asked for.")
+
+
 def table(header: list[str], rows: list[list[str]], ragged: tuple[int, ...] = (0,)) -> list[str]:
     """Lines of a table; columns are set to the right, but for those whose numbers are in `ragged`."""
     widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]

@@ -3,6 +3,7 @@
 Nothing is written and nothing is made again, but for the laws, which are fitted anew in memory.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from bimix.errors import InputError
 from bimix.laws import fit, predict_defined
 from bimix.laws.observations import ROUNDING, observations
 from bimix.mixtures.mixture import check_mixture
+from bimix.runs.artefacts import digest_file
 from bimix.runs.findings import Findings
 from bimix.tables import read_json, read_numbers, read_table
 from bimix.training.verification import check_run, check_shards, read_report
@@ -85,11 +87,39 @@ def check_tokens(folder: Path, indices: dict[str, pl.DataFrame] | None, found: F
         return
     manifest = folder / "shards.jsonl"
     if manifest.is_file():
-        check_index(folder, indices, found)
+        with found.noting():
+            check_index(folder, indices, found)
+        with found.noting():
+            check_raw(folder, found)
     else:
-        found.unchecked.append(f"{manifest} is not there: the token index against the reports of its shards.")
+        found.unchecked.append(
+            f"{manifest} is not there: the token index against the reports of its shards, and raw files."
+        )
     for index in indices.values():
         check_shards(index, vocabulary, found)
+
+
+def check_raw(folder: Path, found: Findings) -> None:
+    """Hold the raw files against what was tokenised: other text under an old time of modification is another corpus."""
+    left = Counter()
+    for shard in read_manifest(folder / "shards.jsonl").values():
+        report = folder / "shards" / "train" / shard.name / "report.json"
+        noted = read_json(report).get("raw") if report.is_file() else None
+        for path in map(Path, shard.files):
+            if "://" in str(path) or (noted is not None and str(path) not in noted):
+                left["are far away"] += 1
+            elif noted is None:
+                left["were tokenised by a version that noted no digest of them"] += 1
+            elif not path.is_file():
+                left["are not there any more"] += 1
+            else:
+                own = noted[str(path)]
+                same = path.stat().st_size == own["bytes"] and digest_file(path) == own["digest"]
+                found.expect(
+                    same, f"{path} holds other text than was tokenised; touch it to have its shard made again."
+                )
+                found.checked["raw files against what was tokenised"] += 1
+    found.unchecked += [f"{count} raw files {why}." for why, count in left.items()]
 
 
 def check_index(folder: Path, indices: dict[str, pl.DataFrame], found: Findings) -> None:
@@ -97,7 +127,7 @@ def check_index(folder: Path, indices: dict[str, pl.DataFrame], found: Findings)
     for split, index in indices.items():
         listed = {row["path"]: row for row in index.iter_rows(named=True)}
         for shard in read_manifest(folder / "shards.jsonl"):
-            own = folder / "tokens" / split / shard
+            own = folder / "shards" / split / shard
             with found.noting():
                 for domain, report in read_json(own / "report.json").get("domains", {}).items():
                     row = listed.pop(str(own / f"{domain}.bin"), {})

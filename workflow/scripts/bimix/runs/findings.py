@@ -27,7 +27,8 @@ class Findings:
         try:
             yield
         except InputError as error:
-            self.faults.append(str(error))
+            if str(error) not in self.faults:  # one file may be read for several checks
+                self.faults.append(str(error))
 
     def page(self, name: str) -> str:
         """The findings as text, for a person: what was checked, what was not, what is wrong."""
