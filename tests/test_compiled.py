@@ -18,6 +18,7 @@ import pretrain_model
 from bimix.errors import InputError
 from bimix.model.transformer import Shape, Transformer
 from bimix.training import launch, loop
+from bimix.training.attempt import STOPPED
 from bimix.training.update import compile_whole, evaluate
 
 SCRIPT = Path(__file__).parents[1] / "workflow/scripts/pretrain_model.py"
@@ -192,7 +193,7 @@ def test_the_size_found_is_kept_for_the_same_device_and_processes(
     found = []
     monkeypatch.setattr(loop, "largest_micro_batch", lambda *given: found.append(given[2]) or 3)
     arguments = flags(corpus, tmp_path, 1, steps=4, evaluate_every=2)
-    assert pretrain_model.main([*arguments, "--max-seconds", "0"]) == loop.STOPPED
+    assert pretrain_model.main([*arguments, "--max-seconds", "0"]) == STOPPED
     assert pretrain_model.main(arguments) == 0
     assert found == [6]
     monkeypatch.setattr(loop.Session, "circumstances", lambda own: {"device": "another"})

@@ -9,8 +9,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol
@@ -24,7 +23,7 @@ from torch import Tensor, nn
 
 from bimix.errors import InputError
 from bimix.model.transformer import Shape, Transformer
-from bimix.runs import artefacts, checkpoints, provenance
+from bimix.runs import checkpoints, provenance
 from bimix.training.memory import largest_micro_batch
 from bimix.training.recipe import Recipe
 from bimix.training.rows import Part, RowStore, check_shards
@@ -40,7 +39,6 @@ from bimix.training.update import (
     update,
 )
 
-STOPPED = 75  # exit status, the sysexits code for "try again": the state is saved, the run is not finished
 PROGRESS_SECONDS = 10
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # updates between two looks at the device, each of which waits for it
 MANY_TOKENS = 4e9  # of shards that are held against their digests: from here on it takes seconds to minutes
@@ -201,54 +199,6 @@ class Finished:
     method: dict
 
 
-@contextmanager
-def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[Path] = ()) -> Iterator[Path]:
-    """Hold a run's folder for this launch, and give the folder of this configuration in it.
-
-    One lock for all configurations of a run: they have the same outputs, at `places`.
-    """
-    held, own = None, folder / checkpoints.key_of(fingerprint)
-    complaint = None
-    if session.accelerator.is_main_process:
-        try:
-            held = checkpoints.lock(folder, session.lock_seconds)
-            checkpoints.sweep(places)
-            own, remark = checkpoints.claim(folder, fingerprint)
-            if remark is not None:
-                session.say(remark)
-        except InputError as error:
-            complaint = str(error)
-    session.settle(complaint)
-    session.settle(
-        f"its run is {own.name}, that of the first process another: they do not read the same files."
-        if session.told(own.name) != own.name
-        else None
-    )
-    session.listen()
-    try:
-        yield own
-        session.accelerator.wait_for_everyone()
-    finally:
-        if held is not None:
-            held.close()
-
-
-def put_back(session: Session, folder: Path, places: dict[str, Path], quietly: bool = False) -> bool:
-    """Whether the run in `folder` had come to its end before; what lacks of its files is then put to `places`."""
-    ended = False
-    if session.accelerator.is_main_process:
-        found = artefacts.restore(folder, places)
-        if found is not None:
-            changed, complaint = found
-            ended = complaint is None
-            if changed:
-                checkpoints.note(folder, "restored", session.recipe.steps)
-            done = f"{', '.join(path.name for path in changed)} put back" if changed else "nothing to do"
-            if not ended or not quietly:
-                session.say(complaint or f"{folder} holds this run, which has come to its end: {done}.")
-    return session.told(ended)
-
-
 def resume(session: Session, folder: Path) -> dict | None:
     """The state to go on from, None at the start: the first process chooses, the others load that very one or all end."""
     state, choice, complaint = None, None, None
@@ -393,7 +343,7 @@ def train(
 ) -> Finished | None:
     """Train on `proportions` (m,) of the domains, checkpoints in `folder`; None: stopped on a wish, the state saved.
 
-    `folder` is that of one configuration, as `holding` gives it.
+    `folder` is that of one configuration, as `attempt.holding` gives it.
 
     `evaluated(step, model)` is called once after each evaluation, on the main process, before the checkpoint of that
     step: what it writes cannot be missed by a kill in between.
