@@ -21,7 +21,7 @@ from bimix.model.transformer import Transformer
 from bimix.runs import checkpoints
 from bimix.training import update
 
-SCRIPTS = Path(__file__).parents[1] / "workflow/scripts"
+SCRIPTS = Path(__file__).parents[2] / "workflow/scripts"
 MIXTURES = {"swarm_0001": (0.7, 0.3, 0.0), "swarm_0002": (0.1, 0.2, 0.7), "swarm_0003": (1 / 3, 1 / 3, 1 / 3)}
 
 

@@ -21,7 +21,7 @@ from bimix.training import launch, loop
 from bimix.training.attempt import STOPPED
 from bimix.training.update import compile_whole, evaluate
 
-SCRIPT = Path(__file__).parents[1] / "workflow/scripts/pretrain_model.py"
+SCRIPT = Path(__file__).parents[2] / "workflow/scripts/pretrain_model.py"
 SMALL = Shape(layers=2, width=32, heads=2, vocabulary=70)
 
 
