@@ -70,7 +70,6 @@ def new_accelerator() -> Iterator[None]:
 @pytest.mark.usefixtures("new_accelerator")
 def test_no_run_of_a_part_is_left_uncompiled(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # under autocast five runs of two passes each are more than torch compiles of one function before it gives up
-    monkeypatch.setattr(torch._dynamo.config, "fail_on_recompile_limit_hit", True)
     monkeypatch.setattr(update, "RECOMPILATIONS", 8)  # torch's own limit; ours would take 32 runs
     monkeypatch.setattr(Transformer, "compile", partialmethod(Transformer.compile, backend="eager"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -80,7 +79,9 @@ def test_no_run_of_a_part_is_left_uncompiled(corpus: Path, tmp_path: Path, monke
     flags = [*shared_flags(corpus, steps=1, batch_rows=4, precision="bf16"), "--compile", "yes", "--names", *names]
     places = {"mixtures": "swarm.csv", "state": "state", "losses": "losses.parquet", "runs": "runs.parquet"}
     flags += [part for flag, name in places.items() for part in (f"--{flag}", str(tmp_path / name))]
-    assert train_swarm.main(flags) == 0
+    # not by monkeypatch, which would hide the setting from later tests
+    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
+        assert train_swarm.main(flags) == 0
     assert pl.read_parquet(tmp_path / "runs.parquet").height == 5
 
 
