@@ -1,4 +1,4 @@
-"""Change one module in one place at a time and see whether its tests notice: `python tests/mutations/mutate.py ngrams order`.
+"""Change one module in one place at a time and see whether its tests notice: `python tests/mutations/mutate.py training/order`.
 
 A mutant is the module with one operator, number, condition, bound, named argument or statement changed. Each runs the
 module's tests in a process of its own, forked from one that has imported the libraries: without that, imports are most
@@ -36,16 +36,16 @@ LIBRARIES = [
 LIBRARIES += ["transformers.models.gpt_neox.modeling_gpt_neox", "yaml", "pytest", "xdist.plugin", "pytest_timeout"]
 
 TESTS = {
-    "accuracy": ["accuracy"],
-    "answers": ["questions", "accuracy", "score_answers"],
-    "convex": ["convex", "optimum"],
-    "documents": ["documents", "tokenize_shard"],
-    "entropy": ["entropy", "measure_entropy"],
-    "export": ["export"],
-    "generation": ["generation"],
-    "ngrams": ["ngrams", "measure_entropy"],
-    "order": ["order"],
-    "schedules": ["schedules"],
+    "data/documents": ["documents", "tokenize_shard"],
+    "downstream/accuracy": ["accuracy"],
+    "downstream/answers": ["questions", "accuracy", "score_answers"],
+    "entropy/counts": ["ngrams", "measure_entropy"],
+    "entropy/estimators": ["entropy", "measure_entropy"],
+    "model/export": ["export"],
+    "model/generation": ["generation"],
+    "optimum/convex": ["convex", "optimum"],
+    "training/order": ["order"],
+    "training/recipe": ["schedules"],
 }
 
 COMPARISONS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
@@ -158,8 +158,8 @@ def notices(module: str, text: str, seconds: float) -> bool:
         for stream in (0, 1, 2):
             os.dup2(quiet, stream)
         sys.dont_write_bytecode = True
-        sys.meta_path.insert(0, Changed(f"bimix.{module}", text))
-        files = [str(ROOT / f"tests/test_{name}.py") for name in TESTS[module]]
+        sys.meta_path.insert(0, Changed(f"bimix.{module.replace('/', '.')}", text))
+        files = [str(path) for name in TESTS[module] for path in (ROOT / "tests").rglob(f"test_{name}.py")]
         status = 1
         try:
             import pytest
@@ -193,7 +193,7 @@ def main(argv: list[str] | None = None) -> None:
     for library in LIBRARIES:
         importlib.import_module(library)
     for module in settings.modules:
-        source = (PACKAGE / f"{module.replace('.', '/')}.py").read_text()
+        source = (PACKAGE / f"{module}.py").read_text()
         begun = time.monotonic()
         if notices(module, source, 3600):
             sys.exit(f"The tests of {module} fail without any change.")

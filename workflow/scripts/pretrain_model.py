@@ -13,12 +13,12 @@ import numpy as np
 from bimix.errors import run
 from bimix.mixtures.mixture import check_mixture
 from bimix.model.transformer import Transformer
-from bimix.outputs import write_table
-from bimix.runs.artefacts import deliver, digest_file
+from bimix.runs.artefacts import digest_file
 from bimix.runs.checkpoints import kept_weights, note
+from bimix.training.attempt import bring_to_end
 from bimix.training.launch import open_session, training_parser
-from bimix.training.loop import STOPPED, holding, put_back, train
-from bimix.training.reports import describe, fingerprint_run, finish, loss_table, write_weights
+from bimix.training.loop import Finished, train
+from bimix.training.reports import describe, fingerprint_run, write_weights
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -29,28 +29,22 @@ def main(argv: list[str] | None = None) -> int:
     defined_by = fingerprint_run(session.shape, session.recipe, mixture, session.indices)
     # the losses last, since they are what the later stages wait for
     places = {"run.json": options.report, "model.safetensors": options.weights, "losses.parquet": options.losses}
-    with holding(session, options.state, defined_by, places.values()) as own:
-        if not put_back(session, own, places):
-            session.accelerator.init_trackers("tensorboard")
-            proportions = np.array([mixture.get(domain, 0.0) for domain in session.domains])
+    proportions = np.array([mixture.get(domain, 0.0) for domain in session.domains])
 
-            def keep(step: int, model: Transformer) -> None:
-                if step in options.keep and step < session.recipe.steps:  # the last ones are an output anyhow
-                    path = kept_weights(own, step)
-                    write_weights(model, path)
-                    note(own, "kept", step, file=str(path.relative_to(own)), digest=digest_file(path))
+    def training(own: Path) -> Finished | None:
+        def keep(step: int, model: Transformer) -> None:
+            if step in options.keep and step < session.recipe.steps:  # the last ones are an output anyhow
+                path = kept_weights(own, step)
+                write_weights(model, path)
+                note(own, "kept", step, file=str(path.relative_to(own)), digest=digest_file(path))
 
-            finished = train(session, own, proportions, evaluated=keep)
-            if finished is None:
-                return STOPPED
-            if session.accelerator.is_main_process:
-                write_weights(finished.model, own / "model.safetensors")
-                write_table(loss_table(session, finished.history), own / "losses.parquet")
-                report = describe(session, finished.seconds, mixture, own)
-                finish(own, report, ["model.safetensors", "losses.parquet"])
-                deliver(own, places)
-    session.accelerator.end_training()
-    return 0
+        return train(session, own, proportions, evaluated=keep)
+
+    def results(own: Path, finished: Finished) -> dict:
+        write_weights(finished.model, own / "model.safetensors")
+        return describe(session, finished.seconds, mixture, own)
+
+    return bring_to_end(session, options.state, defined_by, places, training, results)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

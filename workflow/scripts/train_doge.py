@@ -17,10 +17,10 @@ from bimix.mixtures.mixture import as_mixture
 from bimix.outputs import write_json, write_table
 from bimix.reweighting.doge import Doge, Goal, extra_flops, held_mix, reserve, target_rows
 from bimix.reweighting.trace import average, path_table
-from bimix.runs.artefacts import deliver
+from bimix.training.attempt import bring_to_end
 from bimix.training.launch import open_rows, open_session, training_parser
-from bimix.training.loop import STOPPED, Session, holding, put_back, train
-from bimix.training.reports import describe, fingerprint_run, finish, loss_table
+from bimix.training.loop import Finished, Session, train
+from bimix.training.reports import describe, fingerprint_run
 from bimix.training.rows import RowStore
 
 
@@ -41,26 +41,21 @@ def main(argv: list[str] | None = None) -> int:
     # the mixture last, since it is what the later stages wait for
     places = {"run.json": options.report, "path.parquet": options.path, "losses.parquet": options.losses}
     places["mixture.json"] = options.mixture
-    with holding(session, options.state, defined_by, places.values()) as own:
-        if not put_back(session, own, places):
-            session.accelerator.init_trackers("tensorboard")
-            method = partial(Doge, gradients=reserve(session, goal), goal=goal, **settings)
-            if options.targets:
-                session.check_shards(indices["target"])
-            finished = train(session, own, uniform, method)
-            if finished is None:
-                return STOPPED
-            if session.accelerator.is_main_process:
-                report = describe(session, finished.seconds, as_mixture(session.domains, uniform), own)
-                report["flops"] += extra_flops(session, goal)
-                path = path_table(finished.method, session.recipe.steps, session.domains, "score")
-                write_table(path, own / "path.parquet")
-                write_table(loss_table(session, finished.history), own / "losses.parquet")
-                write_json(own / "mixture.json", as_mixture(session.domains, average(finished.method)))
-                finish(own, report, ["path.parquet", "losses.parquet", "mixture.json"])
-                deliver(own, places)
-    session.accelerator.end_training()
-    return 0
+
+    def training(own: Path) -> Finished | None:
+        method = partial(Doge, gradients=reserve(session, goal), goal=goal, **settings)
+        if options.targets:
+            session.check_shards(indices["target"])
+        return train(session, own, uniform, method)
+
+    def results(own: Path, finished: Finished) -> dict:
+        report = describe(session, finished.seconds, as_mixture(session.domains, uniform), own)
+        report["flops"] += extra_flops(session, goal)
+        write_table(path_table(finished.method, session.recipe.steps, session.domains, "score"), own / "path.parquet")
+        write_json(own / "mixture.json", as_mixture(session.domains, average(finished.method)))
+        return report
+
+    return bring_to_end(session, options.state, defined_by, places, training, results)
 
 
 def open_targets(options: argparse.Namespace, session: Session, index: pl.DataFrame) -> Goal:

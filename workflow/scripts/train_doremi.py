@@ -17,12 +17,13 @@ from bimix.model.transformer import Transformer
 from bimix.outputs import write_json, write_table
 from bimix.reweighting.doremi import Doremi
 from bimix.reweighting.trace import average, path_table
-from bimix.runs.artefacts import check, deliver
+from bimix.runs.artefacts import check
 from bimix.runs.checkpoints import read_weights
 from bimix.tables import read_numbers
+from bimix.training.attempt import bring_to_end
 from bimix.training.launch import open_session, training_parser
-from bimix.training.loop import STOPPED, Session, holding, put_back, train
-from bimix.training.reports import describe, fingerprint_run, finish, loss_table
+from bimix.training.loop import Finished, Session, train
+from bimix.training.reports import describe, fingerprint_run
 from bimix.training.update import compile_whole
 
 
@@ -40,29 +41,22 @@ def main(argv: list[str] | None = None) -> int:
     # the mixture last, since it is what the later stages wait for
     places = {"run.json": options.report, "path.parquet": options.path, "losses.parquet": options.losses}
     places["mixture.json"] = options.mixture
-    with holding(session, options.state, defined_by, places.values()) as own:
-        if not put_back(session, own, places):
-            session.accelerator.init_trackers("tensorboard")
-            method = partial(Doremi, reference=reference, step_size=options.step_size, smoothing=options.smoothing)
-            finished = train(session, own, uniform, method)
-            if finished is None:
-                return STOPPED
-            if session.accelerator.is_main_process:
-                mixture = as_mixture(session.domains, average(finished.method))
-                report = describe(session, finished.seconds, as_mixture(session.domains, uniform), own)
-                # what tells whether another round is worth its cost
-                report["moved"] = max(abs(share - before.get(domain, 0.0)) for domain, share in mixture.items())
-                # a forward pass is a third of a forward and a backward pass
-                extra = finished.method["forwards"] * session.train.row_length
-                report["flops"] += extra * session.shape.flops_per_token(session.train.row_length) // 3
-                path = path_table(finished.method, session.recipe.steps, session.domains, "excess")
-                write_table(path, own / "path.parquet")
-                write_table(loss_table(session, finished.history), own / "losses.parquet")
-                write_json(own / "mixture.json", mixture)
-                finish(own, report, ["path.parquet", "losses.parquet", "mixture.json"])
-                deliver(own, places)
-    session.accelerator.end_training()
-    return 0
+    method = partial(Doremi, reference=reference, step_size=options.step_size, smoothing=options.smoothing)
+
+    def results(own: Path, finished: Finished) -> dict:
+        mixture = as_mixture(session.domains, average(finished.method))
+        report = describe(session, finished.seconds, as_mixture(session.domains, uniform), own)
+        # what tells whether another round is worth its cost
+        report["moved"] = max(abs(share - before.get(domain, 0.0)) for domain, share in mixture.items())
+        # a forward pass is a third of a forward and a backward pass
+        extra = finished.method["forwards"] * session.train.row_length
+        report["flops"] += extra * session.shape.flops_per_token(session.train.row_length) // 3
+        write_table(path_table(finished.method, session.recipe.steps, session.domains, "excess"), own / "path.parquet")
+        write_json(own / "mixture.json", mixture)
+        return report
+
+    training = partial(train, session, proportions=uniform, method=method)
+    return bring_to_end(session, options.state, defined_by, places, training, results)
 
 
 def read_reference(path: Path, session: Session) -> Transformer:

@@ -17,8 +17,9 @@ from bimix.outputs import write_table
 from bimix.runs.artefacts import check
 from bimix.runs.checkpoints import discard
 from bimix.tables import read_table
+from bimix.training.attempt import STOPPED, holding, put_back
 from bimix.training.launch import open_session, training_parser
-from bimix.training.loop import STOPPED, Session, holding, put_back, train
+from bimix.training.loop import Session, train
 from bimix.training.reports import describe, fingerprint_run, loss_table
 from bimix.training.reports import finish as finish_run
 

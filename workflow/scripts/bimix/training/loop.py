@@ -9,8 +9,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol
@@ -24,7 +23,7 @@ from torch import Tensor, nn
 
 from bimix.errors import InputError
 from bimix.model.transformer import Shape, Transformer
-from bimix.runs import artefacts, checkpoints, provenance
+from bimix.runs import checkpoints, provenance
 from bimix.training.memory import largest_micro_batch
 from bimix.training.recipe import Recipe
 from bimix.training.rows import Part, RowStore, check_shards
@@ -40,7 +39,6 @@ from bimix.training.update import (
     update,
 )
 
-STOPPED = 75  # exit status, the sysexits code for "try again": the state is saved, the run is not finished
 PROGRESS_SECONDS = 10
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # updates between two looks at the device, each of which waits for it
 MANY_TOKENS = 4e9  # of shards that are held against their digests: from here on it takes seconds to minutes
@@ -201,54 +199,6 @@ class Finished:
     method: dict
 
 
-@contextmanager
-def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[Path] = ()) -> Iterator[Path]:
-    """Hold a run's folder for this launch, and give the folder of this configuration in it.
-
-    One lock for all configurations of a run: they have the same outputs, at `places`.
-    """
-    held, own = None, folder / checkpoints.key_of(fingerprint)
-    complaint = None
-    if session.accelerator.is_main_process:
-        try:
-            held = checkpoints.lock(folder, session.lock_seconds)
-            checkpoints.sweep(places)
-            own, remark = checkpoints.claim(folder, fingerprint)
-            if remark is not None:
-                session.say(remark)
-        except InputError as error:
-            complaint = str(error)
-    session.settle(complaint)
-    session.settle(
-        f"its run is {own.name}, that of the first process another: they do not read the same files."
-        if session.told(own.name) != own.name
-        else None
-    )
-    session.listen()
-    try:
-        yield own
-        session.accelerator.wait_for_everyone()
-    finally:
-        if held is not None:
-            held.close()
-
-
-def put_back(session: Session, folder: Path, places: dict[str, Path], quietly: bool = False) -> bool:
-    """Whether the run in `folder` had come to its end before; what lacks of its files is then put to `places`."""
-    ended = False
-    if session.accelerator.is_main_process:
-        found = artefacts.restore(folder, places)
-        if found is not None:
-            changed, complaint = found
-            ended = complaint is None
-            if changed:
-                checkpoints.note(folder, "restored", session.recipe.steps)
-            done = f"{', '.join(path.name for path in changed)} put back" if changed else "nothing to do"
-            if not ended or not quietly:
-                session.say(complaint or f"{folder} holds this run, which has come to its end: {done}.")
-    return session.told(ended)
-
-
 def resume(session: Session, folder: Path) -> dict | None:
     """The state to go on from, None at the start: the first process chooses, the others load that very one or all end."""
     state, choice, complaint = None, None, None
@@ -276,6 +226,114 @@ def resume(session: Session, folder: Path) -> dict | None:
     return state
 
 
+class Run:
+    """A run under way in the `folder` of its configuration, and what is said, noted and saved of it.
+
+    `state` is what a checkpoint holds beside the model, the optimizer and the method: the updates made (`step`), the
+    rows `taken` (m,) of the domains, the `history` of losses, the `seconds` of earlier attempts and, where it was
+    measured, how many rows `fitted` into memory. This attempt has `begun` at that time.monotonic().
+    """
+
+    def __init__(self, running: Running, method: Method, folder: Path, state: dict, begun: float) -> None:
+        self.running, self.method = running, method
+        self.folder, self.state, self.begun = folder, state, begun
+        self.session = running.session
+        self.recipe, self.accelerator = self.session.recipe, self.session.accelerator
+        self.watch = Watch(self.accelerator)
+        self.first_step = self.step
+        self.first_at = self.saved_at = self.said_at = time.monotonic()
+
+    @property
+    def step(self) -> int:
+        """Updates made, those of earlier attempts included."""
+        return self.state["step"]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all attempts together."""
+        return self.state["seconds"] + time.monotonic() - self.begun
+
+    def feed(self, proportions: np.ndarray) -> Iterable[Batch]:
+        """The batches of all updates that are left; on a GPU they are made ahead."""
+        on_cpu = self.accelerator.device.type == "cpu"
+        made = batches(
+            self.session.train,
+            proportions,
+            self.recipe,
+            np.array(self.state["taken"], dtype=np.int64),
+            self.recipe.steps - self.step,
+            self.method.own,
+            pinned=self.accelerator.device.type == "cuda",
+            backwards=self.method.backwards,
+        )
+        return made if on_cpu else ahead(made)
+
+    def count(self, batch: Batch, loss: Tensor, norm: Tensor) -> None:
+        """Take an update as made: `loss` is this process's share of the batch's, `norm` that of the gradient."""
+        self.state["step"] += 1
+        self.state["taken"] = batch.taken.tolist()
+        self.watch.note(self.step, batch.counts, loss, norm)
+
+    def is_due(self) -> bool:
+        """Whether the device is looked at after this update; it is before each evaluation."""
+        return self.step % LOOK_EVERY[self.accelerator.device.type] == 0 or self.recipe.evaluates(self.step)
+
+    def look(self) -> bool:
+        """Whether any process has been asked to stop. Errors: a loss or a gradient since the last look is not finite."""
+        stop, bad = self.watch.look(self.wants_to_stop)
+        if bad is not None:
+            raise InputError(not_finite(*bad, self.session.domains, self.recipe))
+        return stop
+
+    def wants_to_stop(self) -> bool:
+        """Whether this process has been asked to stop, by a signal, its deadline or another attempt at the run."""
+        if self.session.wants_to_stop():
+            return True
+        return self.accelerator.is_main_process and checkpoints.must_stop(self.folder.parent)
+
+    def say(self, loss: Tensor, norm: Tensor) -> None:
+        """Tell how far the run has come: on standard error every few seconds, in TensorBoard every few updates."""
+        step, now = self.step, time.monotonic()
+        speed = (step - self.first_step) / (now - self.first_at)
+        tokens_per_second = speed * self.session.step_tokens
+        own_loss = float(loss) * self.accelerator.num_processes
+        if now - self.said_at > PROGRESS_SECONDS:
+            self.said_at = now
+            left = (self.recipe.steps - step) / speed
+            progress = f"loss {own_loss:.4f}, {tokens_per_second:,.0f} tokens/s, {left:,.0f} s left"
+            self.session.say(f"step {step}/{self.recipe.steps}, {progress}")
+        if step % LOG_EVERY == 0:
+            curves = {"loss": own_loss, "learning_rate": self.recipe.rate(step - 1), "gradient_norm": float(norm)}
+            curves["tokens_per_second"] = tokens_per_second
+            self.accelerator.log({f"training/{name}": value for name, value in curves.items()}, step=step)
+
+    def evaluate(self, evaluated: Callable[[int, Transformer], None] | None) -> None:
+        """Measure the losses of all domains, and call `evaluated` on the main process."""
+        domains, plain, step = self.session.domains, self.running.plain, self.step
+        losses = evaluate(self.accelerator, plain, self.session.held, self.running.micro_batch)
+        self.state["history"].append([step, losses])
+        by_domain = zip(domains, losses, strict=True)
+        self.accelerator.log({f"validation/{domain}": loss for domain, loss in by_domain}, step=step)
+        self.session.say(f"step {step}: average validation loss {sum(losses) / len(losses):.4f}")
+        if evaluated is not None and self.accelerator.is_main_process:
+            evaluated(step, plain)
+
+    def save(self) -> None:
+        """Write a checkpoint, on the main process."""
+        self.saved_at = time.monotonic()
+        if self.accelerator.is_main_process:
+            optimizer = self.running.optimizer.optimizer
+            parts = {"model": self.running.plain.state_dict(), "optimizer": optimizer.state_dict()}
+            parts |= {"method": self.method.state_dict(), "seconds": self.seconds}
+            checkpoints.save(self.folder, self.state | parts)
+        self.note("saved")
+
+    def note(self, event: str, **more: object) -> None:
+        """Add a line to the run's attempts, on the main process."""
+        if self.accelerator.is_main_process:
+            checkpoints.note(self.folder, event, self.step, **more)
+
+
 def train(
     session: Session,
     folder: Path,
@@ -285,26 +343,52 @@ def train(
 ) -> Finished | None:
     """Train on `proportions` (m,) of the domains, checkpoints in `folder`; None: stopped on a wish, the state saved.
 
-    `folder` is that of one configuration, as `holding` gives it.
+    `folder` is that of one configuration, as `attempt.holding` gives it.
 
     `evaluated(step, model)` is called once after each evaluation, on the main process, before the checkpoint of that
     step: what it writes cannot be missed by a kill in between.
     """
-    accelerator, recipe, domains = session.accelerator, session.recipe, session.domains
-    begun = time.monotonic()
     # a mixture may sum to one within 1e-6: of 10^8 rows a hundred would go astray to the first domain
     proportions = proportions / proportions.sum()
+    run = begin(session, folder, proportions, method)
+    run.note("begun", **session.origin)
+    for warning in provenance.mixed(checkpoints.attempts(folder)):
+        session.say(warning)
+    for batch in run.feed(proportions):
+        loss, norm = run.method.update(batch, run.step)
+        run.count(batch, loss, norm)
+        if not run.is_due():
+            continue
+        stop = run.look()
+        run.say(loss, norm)
+        evaluates = session.recipe.evaluates(run.step)
+        if evaluates:
+            run.evaluate(evaluated)
+        if evaluates or stop or time.monotonic() - run.saved_at > SAVE_SECONDS:
+            run.save()
+        if stop and run.step < session.recipe.steps:
+            session.say(f"Stopped at step {run.step} with the state saved; start again to go on.")
+            run.note("stopped")
+            return None
+    run.note("finished")
+    return Finished(run.running.plain, run.state["history"], run.seconds, run.method.state_dict())
+
+
+def begin(session: Session, folder: Path, proportions: np.ndarray, method: Callable[[Running], Method]) -> Run:
+    """The run in `folder` as its last checkpoint has it, or a new one; the shards that it will read are checked."""
+    accelerator, recipe = session.accelerator, session.recipe
+    begun = time.monotonic()
     torch.manual_seed(recipe.seed)
     plain = Transformer(session.shape, loss_chunk=session.loss_chunk)
     state = resume(session, folder)
     if state is None:
-        state = {"step": 0, "taken": [0] * len(domains), "history": [], "seconds": 0.0}
+        state = {"step": 0, "taken": [0] * len(session.domains), "history": [], "seconds": 0.0}
     else:
         plain.load_state_dict(state.pop("model"))
     if state["step"] < recipe.steps:
-        read = [name for name, share in zip(domains, proportions, strict=True) if share > 0]
+        read = [name for name, share in zip(session.domains, proportions, strict=True) if share > 0]
         session.check_shards(session.indices["train"].filter(pl.col("domain").is_in(read)))
-        session.check_shards(session.indices["validation"].filter(pl.col("domain").is_in(domains)))
+        session.check_shards(session.indices["validation"].filter(pl.col("domain").is_in(session.domains)))
     optimizer = build_optimizer(plain.to(accelerator.device), recipe)
     if "optimizer" in state:
         optimizer.load_state_dict(state.pop("optimizer"))
@@ -317,92 +401,25 @@ def train(
     own_rows = -(-recipe.batch_rows // accelerator.num_processes)
     micro_batch = session.micro_batch
     if micro_batch is None:
-        found, alike = state.get("fitted", {}), session.circumstances()
-        if found.get("circumstances") != alike:
-            rows = largest_micro_batch(accelerator, model, own_rows, session.train.row_length)
-            found = {"rows": rows, "circumstances": alike}
-        state["fitted"], micro_batch = found, found["rows"]
-    advance = method(Running(session, plain, model, optimizer, micro_batch))
+        micro_batch = fit(session, model, own_rows, state)
+    running = Running(session, plain, model, optimizer, micro_batch)
+    advance = method(running)
     advance.load_state_dict(state.pop("method", {}))
     session.say(
         f"{session.shape.parameters:,} parameters on {accelerator.num_processes} x {accelerator.device.type},"
         f" {micro_batch} of {own_rows} rows at once, update {state['step']} of {recipe.steps}"
     )
+    return Run(running, advance, folder, state, begun)
 
-    def note(event: str, **more: object) -> None:
-        if accelerator.is_main_process:
-            checkpoints.note(folder, event, state["step"], **more)
 
-    def wish() -> bool:
-        return session.wants_to_stop() or (accelerator.is_main_process and checkpoints.must_stop(folder.parent))
-
-    def seconds() -> float:
-        return state["seconds"] + time.monotonic() - begun
-
-    saved_at = time.monotonic()
-
-    def save() -> None:
-        nonlocal saved_at
-        saved_at = time.monotonic()
-        if accelerator.is_main_process:
-            parts = {"model": plain.state_dict(), "optimizer": optimizer.optimizer.state_dict()}
-            checkpoints.save(folder, state | parts | {"method": advance.state_dict(), "seconds": seconds()})
-        note("saved")
-
-    note("begun", **session.origin)
-    for warning in provenance.mixed(checkpoints.attempts(folder)):
-        session.say(warning)
-    feed = batches(
-        session.train,
-        proportions,
-        recipe,
-        np.array(state["taken"], dtype=np.int64),
-        recipe.steps - state["step"],
-        advance.own,
-        pinned=accelerator.device.type == "cuda",
-        backwards=advance.backwards,
-    )
-    watch, first, first_at, said_at = Watch(accelerator), state["step"], time.monotonic(), time.monotonic()
-    for batch in feed if accelerator.device.type == "cpu" else ahead(feed):
-        loss, norm = advance.update(batch, state["step"])
-        state["step"] += 1
-        state["taken"] = batch.taken.tolist()
-        step = state["step"]
-        watch.note(step, batch.counts, loss, norm)
-        if step % LOOK_EVERY[accelerator.device.type] and not recipe.evaluates(step):
-            continue
-
-        stop, bad = watch.look(wish)
-        if bad is not None:
-            raise InputError(not_finite(*bad, domains, recipe))
-        speed = (step - first) / (time.monotonic() - first_at)
-        tokens_per_second = speed * session.step_tokens
-        own_loss = float(loss) * accelerator.num_processes
-        if time.monotonic() - said_at > PROGRESS_SECONDS:
-            said_at = time.monotonic()
-            left = (recipe.steps - step) / speed
-            progress = f"loss {own_loss:.4f}, {tokens_per_second:,.0f} tokens/s, {left:,.0f} s left"
-            session.say(f"step {step}/{recipe.steps}, {progress}")
-        if step % LOG_EVERY == 0:
-            curves = {"loss": own_loss, "learning_rate": recipe.rate(step - 1), "gradient_norm": float(norm)}
-            curves["tokens_per_second"] = tokens_per_second
-            accelerator.log({f"training/{name}": value for name, value in curves.items()}, step=step)
-        if recipe.evaluates(step):
-            losses = evaluate(accelerator, plain, session.held, micro_batch)
-            state["history"].append([step, losses])
-            by_domain = zip(domains, losses, strict=True)
-            accelerator.log({f"validation/{domain}": loss for domain, loss in by_domain}, step=step)
-            session.say(f"step {step}: average validation loss {sum(losses) / len(losses):.4f}")
-            if evaluated is not None and accelerator.is_main_process:
-                evaluated(step, plain)
-        if recipe.evaluates(step) or stop or time.monotonic() - saved_at > SAVE_SECONDS:
-            save()
-        if stop and step < recipe.steps:
-            session.say(f"Stopped at step {step} with the state saved; start again to go on.")
-            note("stopped")
-            return None
-    note("finished")
-    return Finished(plain, state["history"], seconds(), advance.state_dict())
+def fit(session: Session, model: nn.Module, own_rows: int, state: dict) -> int:
+    """Rows at once, at most `own_rows`: as many as `state` says for the same circumstances, else as fit now."""
+    found, alike = state.get("fitted", {}), session.circumstances()
+    if found.get("circumstances") != alike:
+        rows = largest_micro_batch(session.accelerator, model, own_rows, session.train.row_length)
+        found = {"rows": rows, "circumstances": alike}
+    state["fitted"] = found
+    return found["rows"]
 
 
 def not_finite(step: int, counts: np.ndarray, loss: float, norm: float, domains: list[str], recipe: Recipe) -> str:

@@ -13,7 +13,7 @@ from bimix.downstream.prompts import TEMPLATES, build_prompt, draw_shot, judge, 
 from bimix.downstream.questions import Faults, Question, read_records, take_questions
 from bimix.errors import InputError
 
-DATA = Path(__file__).parents[1].parent / "shared" / "data"
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
 
 def question(text: str, *answers: str) -> Question:

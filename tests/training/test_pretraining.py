@@ -21,7 +21,7 @@ import pretrain_model
 from bimix.runs import checkpoints
 from bimix.training import loop
 
-SCRIPT = Path(__file__).parents[1] / "workflow/scripts/pretrain_model.py"
+SCRIPT = Path(__file__).parents[2] / "workflow/scripts/pretrain_model.py"
 RECIPE = tiny_run.RECIPE | {"steps": 60}
 
 

@@ -11,7 +11,7 @@ from bimix.data.documents import Rejected
 from bimix.downstream.questions import Faults, parse_passage, parse_question, read_records, take_questions
 from bimix.errors import InputError
 
-DATA = Path(__file__).parents[1].parent / "shared" / "data" / "qa"
+DATA = Path(__file__).parents[2].parent / "shared" / "data" / "qa"
 real = pytest.mark.skipif(not DATA.is_dir(), reason="the sample question sets are not there")
 
 OFFICIAL = {

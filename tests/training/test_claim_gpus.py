@@ -13,7 +13,7 @@ from slurm_cluster import wait_until
 
 from bimix.runs.devices import share
 
-SCRIPT = Path(__file__).parents[1] / "workflow/scripts/claim_gpus.py"
+SCRIPT = Path(__file__).parents[2] / "workflow/scripts/claim_gpus.py"
 # A launcher that starts a training and does not hand on its open files, as Python's subprocess does not.
 LAUNCHER = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
 TRAINING = """

@@ -21,7 +21,7 @@ from bimix.model.transformer import Transformer
 from bimix.runs import checkpoints
 from bimix.training import update
 
-SCRIPTS = Path(__file__).parents[1] / "workflow/scripts"
+SCRIPTS = Path(__file__).parents[2] / "workflow/scripts"
 MIXTURES = {"swarm_0001": (0.7, 0.3, 0.0), "swarm_0002": (0.1, 0.2, 0.7), "swarm_0003": (1 / 3, 1 / 3, 1 / 3)}
 
 
@@ -70,7 +70,6 @@ def new_accelerator() -> Iterator[None]:
 @pytest.mark.usefixtures("new_accelerator")
 def test_no_run_of_a_part_is_left_uncompiled(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # under autocast five runs of two passes each are more than torch compiles of one function before it gives up
-    monkeypatch.setattr(torch._dynamo.config, "fail_on_recompile_limit_hit", True)
     monkeypatch.setattr(update, "RECOMPILATIONS", 8)  # torch's own limit; ours would take 32 runs
     monkeypatch.setattr(Transformer, "compile", partialmethod(Transformer.compile, backend="eager"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -80,7 +79,9 @@ def test_no_run_of_a_part_is_left_uncompiled(corpus: Path, tmp_path: Path, monke
     flags = [*shared_flags(corpus, steps=1, batch_rows=4, precision="bf16"), "--compile", "yes", "--names", *names]
     places = {"mixtures": "swarm.csv", "state": "state", "losses": "losses.parquet", "runs": "runs.parquet"}
     flags += [part for flag, name in places.items() for part in (f"--{flag}", str(tmp_path / name))]
-    assert train_swarm.main(flags) == 0
+    # not by monkeypatch, which would hide the setting from later tests
+    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
+        assert train_swarm.main(flags) == 0
     assert pl.read_parquet(tmp_path / "runs.parquet").height == 5
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from bimix.runs import checkpoints
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RUN = "results/mini/runs/slim/plain"
 CONFIG = """
 run: [mini]

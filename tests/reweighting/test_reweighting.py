@@ -19,7 +19,7 @@ import train_doremi
 from bimix.errors import InputError
 from bimix.runs.artefacts import digest_file
 
-SCRIPTS = Path(__file__).parents[1] / "workflow/scripts"
+SCRIPTS = Path(__file__).parents[2] / "workflow/scripts"
 SETTINGS = {
     "doremi": ["--step-size", "1.0", "--smoothing", "0.001"],
     "doge": ["--target", "mix", "--regularization", "0.01", "--score-limit", "5.0"],

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from slurm_cluster import wait_until
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TRAINING = """
 import os, signal, sys, time
 from pathlib import Path

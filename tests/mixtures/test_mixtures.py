@@ -18,7 +18,7 @@ import mix_uniform
 from bimix.errors import InputError
 from bimix.mixtures.mixture import check_mixture, softmax
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "resources/mixtures"
 
 

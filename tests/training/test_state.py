@@ -23,7 +23,7 @@ from bimix.runs.artefacts import digest_file
 from bimix.training import reports
 from bimix.training.rows import check_shards
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCRIPT = Path(pretrain_model.__file__)
 RECIPE = tiny_run.RECIPE | {"steps": 20}
 
