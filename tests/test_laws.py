@@ -41,17 +41,17 @@ STEPS = np.arange(10_000, 200_001, 10_000)
 @pytest.mark.parametrize("seed", range(5))
 def test_bimix_recovers_the_law_that_made_the_losses(seed):
     truth, shares, new = bivariate_truth(seed, 7), mixtures(seed, 4, 7), mixtures(seed + 100, 50, 7)
-    document = laws.fit("bimix", observed_from(truth, shares, STEPS))
+    fitted = laws.fit("bimix", observed_from(truth, shares, STEPS))
     steps = [5_000, 200_000, 400_000]
-    assert np.abs(laws.predict(document, new, steps) / truth(new, steps) - 1).max() < 1e-6
-    assert document["coefficients_fitted"] == 28
+    assert np.abs(laws.predict(fitted, new, steps) / truth(new, steps) - 1).max() < 1e-6
+    assert fitted["coefficients_fitted"] == 28
 
 
 def test_the_json_of_coefficients_is_complete():
-    document = laws.fit("bimix", observed_from(bivariate_truth(0, 3), mixtures(0, 4, 3), STEPS))
-    again = json.loads(json.dumps(document))
+    fitted = laws.fit("bimix", observed_from(bivariate_truth(0, 3), mixtures(0, 4, 3), STEPS))
+    again = json.loads(json.dumps(fitted))
     new = mixtures(9, 5, 3)
-    assert np.array_equal(laws.predict(document, new, STEPS), laws.predict(again, new, STEPS))
+    assert np.array_equal(laws.predict(fitted, new, STEPS), laws.predict(again, new, STEPS))
     assert set(again["coefficients"]["d00"]) == {"A", "alpha", "B", "beta", "C"}
     assert again["coefficients"]["d00"]["A"] == 1
 
@@ -110,12 +110,12 @@ def test_no_random_start_and_no_other_route_finds_a_better_fit(seed):
 def test_the_fixed_step_form():
     shares = mixtures(3, 6, 4)
     truth = lambda shares, steps: np.array([2.0, 3, 1, 4]) * shares[:, None, :] ** -np.array([0.1, 0.2, 0.05, 0.3])  # noqa: E731
-    document = laws.fit("bimix", observed_from(truth, shares, [1000]))
+    fitted = laws.fit("bimix", observed_from(truth, shares, [1000]))
     new = mixtures(4, 9, 4)
-    assert np.allclose(laws.predict(document, new, [1000]), truth(new, [1000]), rtol=1e-12)
-    assert set(document["coefficients"]["d00"]) == {"A", "alpha"} and document["coefficients_fitted"] == 8
+    assert np.allclose(laws.predict(fitted, new, [1000]), truth(new, [1000]), rtol=1e-12)
+    assert set(fitted["coefficients"]["d00"]) == {"A", "alpha"} and fitted["coefficients_fitted"] == 8
     with pytest.raises(InputError, match="fitted at step 1000 alone"):
-        laws.predict(document, new, [2000])
+        laws.predict(fitted, new, [2000])
 
 
 def test_what_cannot_be_identified_is_refused():
@@ -145,8 +145,8 @@ def test_one_mixture_gives_a_curve_and_no_exponent():
 def test_a_proportion_that_hardly_varies_is_warned_of():
     shares = mixtures(0, 4, 3)
     shares = np.column_stack([np.full(4, 0.3), 0.7 * shares[:, 1:] / shares[:, 1:].sum(axis=1, keepdims=True)])
-    document = laws.fit("bimix", observed_from(bivariate_truth(0, 3), shares, STEPS))
-    assert "the proportion of d00 varied only from 0.3 to 0.3" in document["warnings"][0]
+    fitted = laws.fit("bimix", observed_from(bivariate_truth(0, 3), shares, STEPS))
+    assert "the proportion of d00 varied only from 0.3 to 0.3" in fitted["warnings"][0]
 
 
 @pytest.mark.parametrize("steps", [[1000], STEPS])
@@ -157,10 +157,10 @@ def test_a_proportion_that_varies_by_rounding_has_no_slope(steps):
     shares = np.column_stack([[0.3, 0.1 + 0.2, 0.3, 0.1 + 0.2], others, 0.7 - others])
     assert 0 < np.ptp(shares[:, 0]) < 1e-15
     observed = observed_from(bivariate_truth(0, 3), shares, steps, noise=0.01)
-    document = laws.fit("bimix", observed)
-    assert document["coefficients"]["d00"]["alpha"] == 0
+    fitted = laws.fit("bimix", observed)
+    assert fitted["coefficients"]["d00"]["alpha"] == 0
     new = mixtures(5, 50, 3)
-    predicted = laws.predict(document, new, steps[-1:])[:, 0, 0]
+    predicted = laws.predict(fitted, new, steps[-1:])[:, 0, 0]
     assert np.allclose(predicted, np.exp(np.log(observed.losses[:, -1, 0]).mean()), rtol=0.05)
 
 

@@ -98,18 +98,18 @@ def test_the_cost_is_that_of_the_docstring(terms):
 def test_a_run_that_a_resample_has_not_drawn_does_not_bend_the_curve():
     """The same resample with the undrawn run's curve bent about its mean: its level stays, and so must B, beta and C."""
     observed = observe(known_law(1, 3), random_mixtures(1, 6, 3), STEPS, 0.003)
-    document = laws.fit("transfer", observed)
+    fitted = laws.fit("transfer", observed)
     bend = np.linspace(-0.2, 0.2, len(STEPS))[:, None]
     bent = Observations(**{**vars(observed), "losses": observed.losses.copy()})
     bent.losses[5] *= np.exp(bend)
     weights = np.array([2.0, 1, 1, 1, 1, 0])
     new, steps = random_mixtures(2, 20, 3), [10_000, 100_000, 400_000]
     one, other = (
-        laws.predict(document | {"coefficients": next(transfer.refit([(runs, weights)], document))}, new, steps)
+        laws.predict(fitted | {"coefficients": next(transfer.refit([(runs, weights)], fitted))}, new, steps)
         for runs in (observed, bent)
     )
     assert np.allclose(one, other, rtol=1e-3)
-    drawn = laws.predict(document | {"coefficients": next(transfer.refit([(bent, None)], document))}, new, steps)
+    drawn = laws.predict(fitted | {"coefficients": next(transfer.refit([(bent, None)], fitted))}, new, steps)
     assert np.abs(drawn / one - 1).max() > 0.02
 
 
@@ -146,10 +146,10 @@ def test_trust_region_reflective_ends_at_the_same_minimum():
 
 def test_a_known_law_is_recovered_from_many_runs():
     truth, new = known_law(3, 4), random_mixtures(8, 40, 4)
-    document = laws.fit("transfer", observe(truth, random_mixtures(7, 40, 4), STEPS))
-    errors = np.abs(laws.predict(document, new, [5_000, 400_000]) / truth(new, [5_000, 400_000]) - 1)
+    fitted = laws.fit("transfer", observe(truth, random_mixtures(7, 40, 4), STEPS))
+    errors = np.abs(laws.predict(fitted, new, [5_000, 400_000]) / truth(new, [5_000, 400_000]) - 1)
     assert errors.mean() < 2e-4 and errors.max() < 3e-3
-    assert document["choice"]["terms"] == 1
+    assert fitted["choice"]["terms"] == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -195,18 +195,18 @@ def test_never_worse_than_bimix_by_more_than_the_noise_and_better_on_average(run
 def test_a_mixture_with_a_zero_is_never_refused(runs):
     """Losses of the law bimix, which a fit without any transfer would copy, and then say nothing at a proportion of 0."""
     truth = known_law(0, 4, mean_log_k=None)
-    document = laws.fit("transfer", observe(truth, random_mixtures(0, runs, 4), STEPS, 0.001))
+    fitted = laws.fit("transfer", observe(truth, random_mixtures(0, runs, 4), STEPS, 0.001))
     zeros = np.array([[0, 0.2, 0.3, 0.5], [1.0, 0, 0, 0]])
-    predicted = laws.predict(document, zeros, STEPS[-1:])[:, 0]
-    level = laws.predict(document, np.full((1, 4), 0.25), STEPS[-1:])[0, 0]
+    predicted = laws.predict(fitted, zeros, STEPS[-1:])[:, 0]
+    level = laws.predict(fitted, np.full((1, 4), 0.25), STEPS[-1:])[0, 0]
     assert np.isfinite(predicted).all()
     assert (predicted[0, 0] > level[0]) and (predicted[1, 1:] > level[1:]).all()
 
 
 def test_a_fit_of_an_earlier_version_is_not_refitted():
     observed = observe(known_law(0, 3), random_mixtures(0, 4, 3), STEPS[-1:])
-    document = laws.fit("transfer", observed)
-    old = document | {"choice": {"terms": 0, "ridge": None, "error": 0.1}}
+    fitted = laws.fit("transfer", observed)
+    old = fitted | {"choice": {"terms": 0, "ridge": None, "error": 0.1}}
     with pytest.raises(InputError, match="earlier version of this project: fit it again"):
         next(transfer.refit([(observed, None)], old))
 
@@ -221,9 +221,9 @@ def test_zero_proportions_and_foreign_loss_domains():
     shares[:15, 0] = 0
     shares /= shares.sum(axis=1, keepdims=True)
     observed = observe(truth, shares, STEPS)
-    document = laws.fit("transfer", observed)
-    assert document["loss_domains"][-1] == "foreign0"
-    errors = np.abs(laws.predict(document, shares, STEPS) / observed.losses - 1)
+    fitted = laws.fit("transfer", observed)
+    assert fitted["loss_domains"][-1] == "foreign0"
+    errors = np.abs(laws.predict(fitted, shares, STEPS) / observed.losses - 1)
     assert errors.mean() < 1e-3
 
 
@@ -238,12 +238,12 @@ def test_unobserved_points_do_not_move_the_levels():
 
 def test_the_json_of_coefficients_and_their_number():
     observed = observe(known_law(2, 3), random_mixtures(2, 12, 3), STEPS, 0.003)
-    document = laws.fit("transfer", observed)
-    values = document["coefficients"]["d1"]
+    fitted = laws.fit("transfer", observed)
+    values = fitted["coefficients"]["d1"]
     assert values["terms"][0]["transfer"]["d1"] == 1 and set(values["terms"][0]["transfer"]) == {"d0", "d1", "d2"}
     assert set(values) == {"terms", "gamma", "B", "beta", "C"}
-    assert document["coefficients_fitted"] == 3 * (3 + 4)  # m - 1 transfers, alpha, gamma, B, beta, C
-    assert {"ridge", "terms", "cross_validated"} <= set(document["choice"])
+    assert fitted["coefficients_fitted"] == 3 * (3 + 4)  # m - 1 transfers, alpha, gamma, B, beta, C
+    assert {"ridge", "terms", "cross_validated"} <= set(fitted["choice"])
 
 
 def regmix_tables(split, model):
@@ -268,7 +268,7 @@ def test_rank_correlation_on_the_public_runs_of_regmix(runs, wanted):
     correlations = []
     for seed in range(5):
         chosen = np.random.default_rng(seed).choice(512, runs, replace=False)
-        document = laws.fit("transfer", train.take(chosen))
-        predicted = laws.predict(document, test.proportions, [1000])[:, 0]
+        fitted = laws.fit("transfer", train.take(chosen))
+        predicted = laws.predict(fitted, test.proportions, [1000])[:, 0]
         correlations.append(rank_correlation(test.losses[:, 0], predicted).mean())
     assert np.mean(correlations) >= wanted

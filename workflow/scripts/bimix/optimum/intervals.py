@@ -48,17 +48,15 @@ class Bootstrap:
     refitted: list[dict]
 
 
-def resampled(document: dict, observed: Observations, kind: str, count: int, seed: int) -> list[dict]:
+def resampled(fitted: dict, observed: Observations, kind: str, count: int, seed: int) -> list[dict]:
     """The law refitted to `count` resamples of the runs it was fitted to. Errors: fewer runs than the kind needs (3)."""
     _enough(len(observed.mixtures))
     draw = np.random.default_rng(seed)
-    samples = {"mixtures": _drawn_runs, "residuals": _drawn_residuals}[kind](document, observed, count, draw)
-    return [
-        document | {"coefficients": coefficients} for coefficients in LAWS[document["law"]].refit(samples, document)
-    ]
+    samples = {"mixtures": _drawn_runs, "residuals": _drawn_residuals}[kind](fitted, observed, count, draw)
+    return [fitted | {"coefficients": coefficients} for coefficients in LAWS[fitted["law"]].refit(samples, fitted)]
 
 
-def _drawn_runs(document, observed, count, draw):
+def _drawn_runs(fitted, observed, count, draw):
     n = len(observed.mixtures)
     samples = []
     while len(samples) < count:
@@ -68,16 +66,16 @@ def _drawn_runs(document, observed, count, draw):
     return samples
 
 
-def _drawn_residuals(document, observed, count, draw):
+def _drawn_residuals(fitted, observed, count, draw):
     n = len(observed.mixtures)
-    fitted = predict(document, observed.proportions, observed.steps)
-    residuals = np.log(observed.losses / fitted) * np.sqrt(n / (n - 2))
+    curves = predict(fitted, observed.proportions, observed.steps)
+    residuals = np.log(observed.losses / curves) * np.sqrt(n / (n - 2))
     residuals = np.where(np.isfinite(residuals), residuals, 0.0)
     samples = []
     for _ in range(count):
         moved = residuals[draw.integers(0, n, n)] * draw.standard_normal(n)[:, None, None]
         samples.append(
-            (replace(observed, losses=np.where(np.isfinite(observed.losses), fitted * np.exp(moved), np.nan)), None)
+            (replace(observed, losses=np.where(np.isfinite(observed.losses), curves * np.exp(moved), np.nan)), None)
         )
     return samples
 
@@ -86,7 +84,7 @@ def _drawn_residuals(document, observed, count, draw):
 class LeftOut:
     """A law's errors on the runs that it was refitted without: n runs, d loss domains."""
 
-    document: dict
+    fitted: dict
     refitted: list[dict]  # one without each group of runs
     step: int  # whose losses were compared
     observed: np.ndarray  # (n, d)
@@ -129,7 +127,7 @@ class LeftOut:
         return np.maximum(variance[: len(shares)] - variance[len(shares) :].mean(axis=0), 0.0)
 
 
-def left_out(document: dict, observed: Observations, step: int) -> LeftOut:
+def left_out(fitted: dict, observed: Observations, step: int) -> LeftOut:
     """Errors at `step`, or at the last step observed where none was observed at it, of the law refitted without each run.
 
     Beyond `most_refits` of the law runs are left out in as many random groups. Errors: fewer runs than three.
@@ -137,17 +135,17 @@ def left_out(document: dict, observed: Observations, step: int) -> LeftOut:
     n = len(observed.mixtures)
     _enough(n)
     base = np.ones(n) if observed.runs is None else observed.runs.astype(float)
-    count = min(n, LAWS[document["law"]].most_refits)
+    count = min(n, LAWS[fitted["law"]].most_refits)
     groups = np.arange(n) if count == n else np.random.default_rng(0).permutation(np.arange(n) % count)
     samples = [(observed, np.where(groups == group, 0.0, base)) for group in range(count)]
-    refitted = [document | {"coefficients": values} for values in LAWS[document["law"]].refit(samples, document)]
+    refitted = [fitted | {"coefficients": values} for values in LAWS[fitted["law"]].refit(samples, fitted)]
     at = np.nonzero(observed.steps == step)[0]
     at = int(at[0]) if len(at) else len(observed.steps) - 1
     predicted = np.empty(observed.losses[:, at].shape)
     for group, one in enumerate(refitted):
         rows = groups == group
         predicted[rows] = predict_defined(one, observed.proportions[rows], observed.steps[at : at + 1])[:, 0]
-    return LeftOut(document, refitted, int(observed.steps[at]), observed.losses[:, at], predicted, observed.proportions)
+    return LeftOut(fitted, refitted, int(observed.steps[at]), observed.losses[:, at], predicted, observed.proportions)
 
 
 def _enough(n: int) -> None:
@@ -158,7 +156,7 @@ def _enough(n: int) -> None:
 
 
 def intervals(
-    document: dict,
+    fitted: dict,
     level: float,
     step: int,
     mixtures: dict[str, np.ndarray],
@@ -173,7 +171,7 @@ def intervals(
 
     Coefficients (alpha, beta, ... per loss domain) and `proportion` of each domain in the optimum at `step`: the central `level` of
     the refits `of_fit`, absent without it. `loss` of each of the mixtures at `step` per loss domain, `average_loss`, the plain
-    mean over them, `optimum_average_loss` of the optimum of the document itself, and `gain`, that of `baseline` minus that, both
+    mean over them, `optimum_average_loss` of the optimum of the fitted law itself, and `gain`, that of `baseline` minus that, both
     averaged by the weights of the optimum: likewise where `of_losses` is a bootstrap, else t-intervals of a new run from the
     left-out errors. A number that the law does not define is null, and so is an interval that no two runs tell.
     """
@@ -182,22 +180,22 @@ def intervals(
     def enter(quantity, kind, estimate, low, high, mixture=None, domain=None):
         at = None if quantity in COEFFICIENTS else step
         numbers = [float(one) if np.isfinite(one) else None for one in (estimate, low, high)]
-        rows.append((document["law"], quantity, mixture, at, domain, *numbers, level, kind))
+        rows.append((fitted["law"], quantity, mixture, at, domain, *numbers, level, kind))
 
     def middle(values):
         return np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
 
-    target, plain = target_weights(document, weights), np.ones(len(document["loss_domains"]))
+    target, plain = target_weights(fitted, weights), np.ones(len(fitted["loss_domains"]))
     if of_fit is not None:
-        for domain in document["loss_domains"]:
+        for domain in fitted["loss_domains"]:
             for name in COEFFICIENTS:
-                if _coefficient(document, domain, name) is not None:
+                if _coefficient(fitted, domain, name) is not None:
                     low, high = middle([_coefficient(one, domain, name) for one in of_fit.refitted])
-                    enter(name, of_fit.kind, _coefficient(document, domain, name), low, high, domain=domain)
+                    enter(name, of_fit.kind, _coefficient(fitted, domain, name), low, high, domain=domain)
 
     def losses_at(shares, pick):
         """Estimate, low and high (k, ...) at mixtures (k, m) of what is picked from the losses (k, d)."""
-        guess = pick(predict_defined(document, shares, [step])[:, 0])
+        guess = pick(predict_defined(fitted, shares, [step])[:, 0])
         if isinstance(of_losses, Bootstrap):
             low, high = middle([pick(predict_defined(one, shares, [step])[:, 0]) for one in of_losses.refitted])
             return guess, low, high
@@ -219,17 +217,17 @@ def intervals(
         shares = np.array(list(mixtures.values()))
         each, together = losses_at(shares, lambda losses: losses), losses_at(shares, mean)
         for n, name in enumerate(mixtures):
-            for i, domain in enumerate(document["loss_domains"]):
+            for i, domain in enumerate(fitted["loss_domains"]):
                 enter("loss", of_losses.kind, *(part[n, i] for part in each), name, domain)
             enter("average_loss", of_losses.kind, *(part[n] for part in together), name)
 
-    best = optimum(document, step, weights, lower, upper)
+    best = optimum(fitted, step, weights, lower, upper)
     if of_fit is not None:
         low, high = middle([optimum(one, step, weights, lower, upper) for one in of_fit.refitted])
-        for j, domain in enumerate(document["domains"]):
-            enter("proportion", of_fit.kind, best[j], low[j], high[j], document["law"], domain)
+        for j, domain in enumerate(fitted["domains"]):
+            enter("proportion", of_fit.kind, best[j], low[j], high[j], fitted["law"], domain)
     guess, low, high = losses_at(best[None], aim)
-    enter("optimum_average_loss", of_losses.kind, guess[0], low[0], high[0], document["law"])
+    enter("optimum_average_loss", of_losses.kind, guess[0], low[0], high[0], fitted["law"])
     if baseline is not None:
         pair = np.array([mixtures[baseline], best])
 
@@ -237,13 +235,13 @@ def intervals(
             before, after = aim(predict_defined(one, pair, [step])[:, 0])
             return before - after
 
-        gain = difference(document)
+        gain = difference(fitted)
         if isinstance(of_losses, Bootstrap):
             low, high = middle([difference(one) for one in of_losses.refitted])
         else:
             deviation, freedom = of_losses.spread_of_average(target)
             variance = deviation**2 + of_losses.excess(pair, step, aim)
-            nats = np.sqrt(np.sum(variance * aim(predict_defined(document, pair, [step])[:, 0]) ** 2))
+            nats = np.sqrt(np.sum(variance * aim(predict_defined(fitted, pair, [step])[:, 0]) ** 2))
             width = t.ppf((1 + level) / 2, freedom) * nats
             low, high = gain - width, gain + width
         enter("gain", of_losses.kind, gain, low, high, baseline)
@@ -253,9 +251,9 @@ def intervals(
 COEFFICIENTS = ("A", "alpha", "gamma", "B", "beta", "C")
 
 
-def _coefficient(document, domain, name):
+def _coefficient(fitted, domain, name):
     """A coefficient of a loss domain by its name (alpha and A: of the first term), None where the law has none or it is fixed."""
-    values = document["coefficients"][domain]
+    values = fitted["coefficients"][domain]
     if name == "A" and "B" in values:
         return None
     if "terms" in values and name in ("A", "alpha"):
