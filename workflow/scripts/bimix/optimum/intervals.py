@@ -40,12 +40,36 @@ INTERVALS = {
 }
 
 
+def losses_of(laws: list[dict], shares: np.ndarray, step: int) -> np.ndarray:
+    """Losses (laws, k, d) at mixtures (k, m), NaN where a law does not define them."""
+    return np.array([predict_defined(one, shares, np.array([step]))[:, 0] for one in laws])
+
+
+def picked(losses: np.ndarray, target: np.ndarray | None) -> np.ndarray:
+    """Losses (..., d) themselves, or their average (...) by the weights (d,)."""
+    return losses if target is None else average(losses, target)
+
+
+def middle(values: np.ndarray | list, level: float) -> np.ndarray:
+    """Both ends (2, ...) of the central `level` of values (refits, ...)."""
+    return np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
+
+
 @dataclass(frozen=True)
 class Bootstrap:
     """A law refitted to resamples of its runs; kind residuals or mixtures."""
 
     kind: str
     refitted: list[dict]
+
+    def ends(self, guess: np.ndarray, shares: np.ndarray, step: int, target: np.ndarray | None, level: float):
+        """Low and high of what is `picked` at mixtures (k, m), where the law guesses `guess`."""
+        return middle(picked(losses_of(self.refitted, shares, step), target), level)
+
+    def ends_of_gain(self, guess: np.ndarray, pair: np.ndarray, step: int, target: np.ndarray, level: float):
+        """Low and high of the average loss at the first of two mixtures (2, m) minus that at the second."""
+        both = picked(losses_of(self.refitted, pair, step), target)
+        return middle(both[:, 0] - both[:, 1], level)
 
 
 def resampled(fitted: dict, observed: Observations, kind: str, count: int, seed: int) -> list[dict]:
@@ -114,17 +138,31 @@ class LeftOut:
             return np.nan, 1
         return float(np.sqrt(np.mean(errors**2))), len(errors) - 1
 
-    def excess(self, shares: np.ndarray, step: int, pick) -> np.ndarray:
+    def excess(self, shares: np.ndarray, step: int, target: np.ndarray | None) -> np.ndarray:
         """Variance of a log loss at mixtures (k, m) beyond that of the errors: of those far from the runs the refits disagree.
 
         The jackknife variance, (G - 1) / G sum_g (f_g - mean f)^2 over the G refits, less its mean over the runs themselves,
-        0 where that is below. `pick` takes from losses (k, d) the number that is asked for.
+        0 where that is below.
         """
-        both = np.concatenate([shares, self.proportions])
-        logs = np.log([pick(predict_defined(one, both, [step])[:, 0]) for one in self.refitted])
-        count = len(logs)
-        variance = (count - 1) * logs.var(axis=0)
+        logs = np.log(picked(losses_of(self.refitted, np.concatenate([shares, self.proportions]), step), target))
+        variance = (len(logs) - 1) * logs.var(axis=0)
         return np.maximum(variance[: len(shares)] - variance[len(shares) :].mean(axis=0), 0.0)
+
+    def width(self, shares: np.ndarray, step: int, target: np.ndarray | None, level: float) -> np.ndarray:
+        """Half the width of the t-interval of a log loss at mixtures (k, m), of each loss domain or of their average."""
+        deviation, freedom = self.spread() if target is None else self.spread_of_average(target)
+        return t.ppf((1 + level) / 2, freedom) * np.sqrt(deviation**2 + self.excess(shares, step, target))
+
+    def ends(self, guess: np.ndarray, shares: np.ndarray, step: int, target: np.ndarray | None, level: float):
+        """Low and high of what is `picked` at mixtures (k, m), where the law guesses `guess`."""
+        width = self.width(shares, step, target, level)
+        return guess * np.exp(-width), guess * np.exp(width)
+
+    def ends_of_gain(self, guess: np.ndarray, pair: np.ndarray, step: int, target: np.ndarray, level: float):
+        """Low and high of the average loss at the first of two mixtures (2, m) minus that at the second."""
+        nats = np.sqrt(np.sum((self.width(pair, step, target, level) * guess) ** 2))
+        gain = guess[0] - guess[1]
+        return gain - nats, gain + nats
 
 
 def left_out(fitted: dict, observed: Observations, step: int) -> LeftOut:
@@ -175,77 +213,58 @@ def intervals(
     averaged by the weights of the optimum: likewise where `of_losses` is a bootstrap, else t-intervals of a new run from the
     left-out errors. A number that the law does not define is null, and so is an interval that no two runs tell.
     """
-    rows = []
-
-    def enter(quantity, kind, estimate, low, high, mixture=None, domain=None):
-        at = None if quantity in COEFFICIENTS else step
-        numbers = [float(one) if np.isfinite(one) else None for one in (estimate, low, high)]
-        rows.append((fitted["law"], quantity, mixture, at, domain, *numbers, level, kind))
-
-    def middle(values):
-        return np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
-
     target, plain = target_weights(fitted, weights), np.ones(len(fitted["loss_domains"]))
-    if of_fit is not None:
-        for domain in fitted["loss_domains"]:
-            for name in COEFFICIENTS:
-                if _coefficient(fitted, domain, name) is not None:
-                    low, high = middle([_coefficient(one, domain, name) for one in of_fit.refitted])
-                    enter(name, of_fit.kind, _coefficient(fitted, domain, name), low, high, domain=domain)
+    best = optimum(fitted, step, weights, lower, upper)
 
-    def losses_at(shares, pick):
-        """Estimate, low and high (k, ...) at mixtures (k, m) of what is picked from the losses (k, d)."""
-        guess = pick(predict_defined(fitted, shares, [step])[:, 0])
-        if isinstance(of_losses, Bootstrap):
-            low, high = middle([pick(predict_defined(one, shares, [step])[:, 0]) for one in of_losses.refitted])
-            return guess, low, high
-        if guess.ndim == 2:
-            deviation, freedom = of_losses.spread()
-        else:
-            deviation, freedom = of_losses.spread_of_average(plain if pick is mean else target)
-        deviation = np.sqrt(deviation**2 + of_losses.excess(shares, step, pick))
-        width = t.ppf((1 + level) / 2, freedom) * deviation
-        return guess, guess * np.exp(-width), guess * np.exp(width)
+    def losses_at(shares, target):
+        """Estimate, low and high of what is picked from the losses at mixtures (k, m)."""
+        guess = picked(losses_of([fitted], shares, step)[0], target)
+        return guess, *of_losses.ends(guess, shares, step, target, level)
 
-    def mean(losses):
-        return losses.mean(axis=-1)
-
-    def aim(losses):
-        return average(losses, target)
-
+    # quantity, step, kind, mixture, domain, estimate, low, high
+    rows = [] if of_fit is None else _of_coefficients(fitted, of_fit, level)
     if mixtures:
         shares = np.array(list(mixtures.values()))
-        each, together = losses_at(shares, lambda losses: losses), losses_at(shares, mean)
+        each, together = np.array(losses_at(shares, None)), np.array(losses_at(shares, plain))
         for n, name in enumerate(mixtures):
             for i, domain in enumerate(fitted["loss_domains"]):
-                enter("loss", of_losses.kind, *(part[n, i] for part in each), name, domain)
-            enter("average_loss", of_losses.kind, *(part[n] for part in together), name)
-
-    best = optimum(fitted, step, weights, lower, upper)
+                rows.append(("loss", step, of_losses.kind, name, domain, *each[:, n, i]))
+            rows.append(("average_loss", step, of_losses.kind, name, None, *together[:, n]))
     if of_fit is not None:
-        low, high = middle([optimum(one, step, weights, lower, upper) for one in of_fit.refitted])
+        low, high = middle([optimum(one, step, weights, lower, upper) for one in of_fit.refitted], level)
         for j, domain in enumerate(fitted["domains"]):
-            enter("proportion", of_fit.kind, best[j], low[j], high[j], fitted["law"], domain)
-    guess, low, high = losses_at(best[None], aim)
-    enter("optimum_average_loss", of_losses.kind, guess[0], low[0], high[0], fitted["law"])
+            rows.append(("proportion", step, of_fit.kind, fitted["law"], domain, best[j], low[j], high[j]))
+    guess, low, high = losses_at(best[None], target)
+    rows.append(("optimum_average_loss", step, of_losses.kind, fitted["law"], None, guess[0], low[0], high[0]))
     if baseline is not None:
         pair = np.array([mixtures[baseline], best])
+        guess = picked(losses_of([fitted], pair, step)[0], target)
+        ends = of_losses.ends_of_gain(guess, pair, step, target, level)
+        rows.append(("gain", step, of_losses.kind, baseline, None, guess[0] - guess[1], *ends))
+    return pl.DataFrame(
+        [
+            (fitted["law"], quantity, mixture, at, domain, *map(_defined, numbers), level, kind)
+            for quantity, at, kind, mixture, domain, *numbers in rows
+        ],
+        schema=INTERVALS,
+        orient="row",
+    )
 
-        def difference(one):
-            before, after = aim(predict_defined(one, pair, [step])[:, 0])
-            return before - after
 
-        gain = difference(fitted)
-        if isinstance(of_losses, Bootstrap):
-            low, high = middle([difference(one) for one in of_losses.refitted])
-        else:
-            deviation, freedom = of_losses.spread_of_average(target)
-            variance = deviation**2 + of_losses.excess(pair, step, aim)
-            nats = np.sqrt(np.sum(variance * aim(predict_defined(fitted, pair, [step])[:, 0]) ** 2))
-            width = t.ppf((1 + level) / 2, freedom) * nats
-            low, high = gain - width, gain + width
-        enter("gain", of_losses.kind, gain, low, high, baseline)
-    return pl.DataFrame(rows, schema=INTERVALS, orient="row")
+def _defined(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None
+
+
+def _of_coefficients(fitted: dict, of_fit: Bootstrap, level: float) -> list[tuple]:
+    """The rows of the coefficients, which belong to no step and no mixture."""
+    rows = []
+    for domain in fitted["loss_domains"]:
+        for name in COEFFICIENTS:
+            estimate = _coefficient(fitted, domain, name)
+            if estimate is not None:
+                ends = middle([_coefficient(one, domain, name) for one in of_fit.refitted], level)
+                rows.append((name, None, of_fit.kind, None, domain, estimate, *ends))
+    return rows
 
 
 COEFFICIENTS = ("A", "alpha", "gamma", "B", "beta", "C")
