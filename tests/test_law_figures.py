@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import polars as pl
 import pytest
+from laws.known import observe, of_three, write_tables
 
 import compare_laws
 import estimate_intervals
@@ -36,23 +37,8 @@ def texts(path) -> str:
 
 def pair(folder, name, runs, seed, steps=STEPS, noise=0.002):
     draw = np.random.default_rng(seed)
-    shares, steps = draw.dirichlet(np.ones(3) * 3, runs), np.array(steps)
-    losses = shares[:, None, :] ** -np.array([0.1, 0.2, 0.05]) * (20 / steps[:, None] ** 0.4 + np.array([1, 2, 3]))
-    losses = losses * np.exp(noise * draw.standard_normal((runs, 1, 3)))
-    names = [f"{name}{n}" for n in range(runs)]
-    pl.DataFrame(
-        {"mixture": np.repeat(names, 3), "domain": DOMAINS * runs, "proportion": shares.ravel()}
-    ).write_parquet(folder / f"{name}_m.parquet")
-    pl.DataFrame(
-        {
-            "mixture": np.repeat(names, 3 * len(steps)),
-            "step": np.tile(np.repeat(steps, 3), runs),
-            "tokens": np.tile(np.repeat(100 * steps, 3), runs),
-            "domain": DOMAINS * runs * len(steps),
-            "loss": losses.ravel(),
-        }
-    ).write_parquet(folder / f"{name}_l.parquet")
-    return ["--losses", f"{folder}/{name}_l.parquet", "--mixtures", f"{folder}/{name}_m.parquet"]
+    observed = observe(of_three(False), draw.dirichlet(np.ones(3) * 3, runs), steps, noise, draw, DOMAINS, name)
+    return write_tables(observed, folder / f"{name}_l.parquet", folder / f"{name}_m.parquet", 100)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from laws.known import observe, of_three, write_tables
 from scipy import stats
 
 import compare_laws
@@ -26,29 +27,8 @@ DOMAINS = ["code", "law", "web"]
 
 def tables(folder, name, n, seed, steps=(500, 1000, 2000, 4000, 8000), noise=0.002):
     draw = np.random.default_rng(seed)
-    shares = draw.dirichlet(np.ones(3) * 3, n)
-    k = np.array([[1, 0.05, 0.1], [0.02, 1, 0.2], [0.05, 0.1, 1]])
-    steps = np.array(steps)
-    losses = ((shares @ k.T) ** -np.array([0.1, 0.2, 0.05]))[:, None, :] * (
-        20 / steps[:, None] ** 0.4 + np.array([1, 2, 3])
-    )
-    losses = losses * np.exp(noise * draw.standard_normal((n, 1, 3)))
-    runs = [f"{name}{i}" for i in range(n)]
-    mixtures = pl.DataFrame(
-        {"mixture": np.repeat(runs, 3), "domain": np.tile(DOMAINS, n), "proportion": shares.ravel()}
-    )
-    size = losses[0].size
-    rows = pl.DataFrame(
-        {
-            "mixture": np.repeat(runs, size),
-            "step": np.tile(np.repeat(steps, 3), n),
-            "domain": np.tile(DOMAINS, n * len(steps)),
-            "loss": losses.ravel(),
-        }
-    )
-    mixtures.write_csv(folder / f"{name}_mixtures.csv")
-    rows.write_csv(folder / f"{name}_losses.csv")
-    return ["--losses", str(folder / f"{name}_losses.csv"), "--mixtures", str(folder / f"{name}_mixtures.csv")]
+    observed = observe(of_three(True), draw.dirichlet(np.ones(3) * 3, n), steps, noise, draw, DOMAINS, name)
+    return write_tables(observed, folder / f"{name}_losses.csv", folder / f"{name}_mixtures.csv")
 
 
 def held_out(pair):

@@ -4,8 +4,8 @@ import json
 
 import polars as pl
 import pytest
-import take_mixture
 
+import mix_observed
 import take_observations
 from bimix.errors import InputError
 from bimix.laws.observations import observations
@@ -100,7 +100,7 @@ def test_a_group_and_a_mixture_are_taken_out_of_wide_tables(tmp_path, capsys):
     assert "m.csv is read as a table of mixture and one column for each domain: web, code." in capsys.readouterr().err
     assert pl.read_parquet(tmp_path / "l.parquet").select(LOSSES.columns).rows() == LOSSES[2:].rows()
     assert pl.read_parquet(tmp_path / "m.parquet").select(MIXTURES.columns).rows() == MIXTURES[2:].rows()
-    take_mixture.main(["--mixtures", str(mixtures), "--name", "7", "--out", str(tmp_path / "7.json")])
+    mix_observed.main(["--mixtures", str(mixtures), "--name", "7", "--out", str(tmp_path / "7.json")])
     assert json.loads((tmp_path / "7.json").read_text()) == {"code": 0.75, "web": 0.25}
     with pytest.raises(InputError, match=r"m\.csv has no mixture 'three'; it has 7, two\."):
-        take_mixture.main(["--mixtures", str(mixtures), "--name", "three", "--out", str(tmp_path / "3.json")])
+        mix_observed.main(["--mixtures", str(mixtures), "--name", "three", "--out", str(tmp_path / "3.json")])
