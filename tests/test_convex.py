@@ -9,7 +9,7 @@ from bimix.optimum.convex import minimum
 from bimix.optimum.power_sum import power_sum_optimum
 
 
-def transfer_document(seed, m, d=None, terms=1):
+def transfer_fitted(seed, m, d=None, terms=1):
     draw = np.random.default_rng(seed)
     names = [f"d{j:02d}" for j in range(m)]
     coefficients = {}
@@ -37,8 +37,8 @@ def transfer_document(seed, m, d=None, terms=1):
     }
 
 
-def average(document, step):
-    return lambda r: predict(document, np.atleast_2d(r), [step])[:, 0].sum(axis=1)
+def average(fitted, step):
+    return lambda r: predict(fitted, np.atleast_2d(r), [step])[:, 0].sum(axis=1)
 
 
 def slopes(function, r):
@@ -56,9 +56,9 @@ def slopes(function, r):
 @pytest.mark.parametrize(("seed", "terms"), [(0, 1), (1, 1), (2, 2), (3, 2)])
 def test_transfer_beats_restarts_and_random_mixtures(seed, terms):
     m = 7
-    document = transfer_document(seed, m, terms=terms)
-    value = average(document, 10_000)
-    best = minimum(transfer.objective(document, 10_000, np.ones(m)), np.zeros(m), np.ones(m))
+    fitted = transfer_fitted(seed, m, terms=terms)
+    value = average(fitted, 10_000)
+    best = minimum(transfer.objective(fitted, 10_000, np.ones(m)), np.zeros(m), np.ones(m))
     assert abs(best.sum() - 1) < 1e-12 and (best >= 0).all()
     draw = np.random.default_rng(seed)
     assert value(best)[0] <= value(draw.dirichlet(np.ones(m), 10_000)).min()
@@ -123,14 +123,14 @@ def test_no_room_and_one_point():
 def test_a_corner_is_found_when_one_domain_is_best():
     names = ["a", "b", "c"]
     coefficients = {"x": {"steps": {"5": {"c": 1.0, "k": 1.0, "t": dict(zip(names, [-3.0, -1.0, 0.5], strict=True))}}}}
-    document = {
+    fitted = {
         "law": "exponential",
         "domains": names,
         "loss_domains": ["x"],
         "steps": [5],
         "coefficients": coefficients,
     }
-    value = exponential.objective(document, 5, np.ones(1))
+    value = exponential.objective(fitted, 5, np.ones(1))
     assert np.allclose(minimum(value, np.zeros(3), np.ones(3)), [1, 0, 0], atol=1e-8)
     bounded = minimum(value, np.array([0, 0.1, 0.05]), np.array([0.7, 1, 1]))
     assert np.allclose(bounded, [0.7, 0.25, 0.05], atol=1e-8)

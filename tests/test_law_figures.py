@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import polars as pl
 import pytest
+from laws.known import observe, of_three, write_tables
 
 import compare_laws
 import estimate_intervals
@@ -36,23 +37,8 @@ def texts(path) -> str:
 
 def pair(folder, name, runs, seed, steps=STEPS, noise=0.002):
     draw = np.random.default_rng(seed)
-    shares, steps = draw.dirichlet(np.ones(3) * 3, runs), np.array(steps)
-    losses = shares[:, None, :] ** -np.array([0.1, 0.2, 0.05]) * (20 / steps[:, None] ** 0.4 + np.array([1, 2, 3]))
-    losses = losses * np.exp(noise * draw.standard_normal((runs, 1, 3)))
-    names = [f"{name}{n}" for n in range(runs)]
-    pl.DataFrame(
-        {"mixture": np.repeat(names, 3), "domain": DOMAINS * runs, "proportion": shares.ravel()}
-    ).write_parquet(folder / f"{name}_m.parquet")
-    pl.DataFrame(
-        {
-            "mixture": np.repeat(names, 3 * len(steps)),
-            "step": np.tile(np.repeat(steps, 3), runs),
-            "tokens": np.tile(np.repeat(100 * steps, 3), runs),
-            "domain": DOMAINS * runs * len(steps),
-            "loss": losses.ravel(),
-        }
-    ).write_parquet(folder / f"{name}_l.parquet")
-    return ["--losses", f"{folder}/{name}_l.parquet", "--mixtures", f"{folder}/{name}_m.parquet"]
+    observed = observe(of_three(False), draw.dirichlet(np.ones(3) * 3, runs), steps, noise, draw, DOMAINS, name)
+    return write_tables(observed, folder / f"{name}_l.parquet", folder / f"{name}_m.parquet", 100)
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +99,9 @@ def test_numbers_in_the_complexity_table_are_those_that_the_laws_fit(tmp_path, s
     table = complexity(list(laws.LAWS), 3, 3, len(steps)).filter(pl.col("law") != "regmix")
     for law, size in table.select("law", "all_domains_all_steps_here").iter_rows():
         fit_law.main(["--law", law, *flags, "--out", str(tmp_path / "c.json")])
-        document = json.loads((tmp_path / "c.json").read_text())
-        if document.get("choice", {"terms": 1})["terms"] == 1:  # transfer may find that nothing is transferred
-            assert document["coefficients_fitted"] == size
+        fitted = json.loads((tmp_path / "c.json").read_text())
+        if fitted.get("choice", {"terms": 1})["terms"] == 1:  # transfer may find that nothing is transferred
+            assert fitted["coefficients_fitted"] == size
 
 
 def test_learning_curve(tmp_path):
@@ -164,16 +150,16 @@ def test_each_point_of_the_path_is_the_optimum_at_its_step(results, tmp_path):
     table = pl.read_csv(results / "path.csv")
     assert table.columns == ["law", "step", "domain", "proportion", "average_loss"]
     assert table["step"].unique().sort().to_list() == STEPS
-    document = json.loads((results / "bimix.json").read_text())
+    fitted = json.loads((results / "bimix.json").read_text())
     random = np.random.default_rng(0).dirichlet(np.ones(3), 2000)
     for step in STEPS:
         own = table.filter(pl.col("step") == step)
         assert own["proportion"].sum() == pytest.approx(1)
-        others = laws.predict(document, random, [step])[:, 0].mean(axis=1)
+        others = laws.predict(fitted, random, [step])[:, 0].mean(axis=1)
         assert own["average_loss"][0] <= others.min()
         # stationary: w a K r^-(1 + a) is the same for all domains
-        falling, floor = bracket(document["coefficients"], document["steps"], [step])
-        alpha = np.array([document["coefficients"][domain]["alpha"] for domain in own["domain"]])
+        falling, floor = bracket(fitted["coefficients"], fitted["steps"], [step])
+        alpha = np.array([fitted["coefficients"][domain]["alpha"] for domain in own["domain"]])
         slopes = alpha * (falling[0] + floor) * own["proportion"].to_numpy() ** -(1 + alpha)
         assert np.ptp(slopes) < 1e-6 * slopes.mean()
     flags = ["--coefficients", f"{results}/bimix.json", "--baseline", "mine", "--baseline-mixture", BASELINE]

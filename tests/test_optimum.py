@@ -117,7 +117,7 @@ def test_infeasible_bounds_are_refused_with_the_numbers(arguments, words):
 
 def test_a_domain_that_did_not_answer_keeps_the_least_proportion_seen():
     values = {"A": 1.0, "alpha": 0.1, "B": 20.0, "beta": 0.4, "C": 2.0}
-    document = {
+    fitted = {
         "law": "bimix",
         "domains": ["a", "b", "c"],
         "loss_domains": ["a", "b", "c"],
@@ -126,12 +126,12 @@ def test_a_domain_that_did_not_answer_keeps_the_least_proportion_seen():
         "proportions_seen": {domain: {"min": 0.2, "max": 0.5} for domain in "abc"},
         "tokens_per_step": None,
     }
-    shares = optimum(document, 30, None, *run_bounds(document, 30))
+    shares = optimum(fitted, 30, None, *run_bounds(fitted, 30))
     assert np.allclose(shares, [0.4, 0.4, 0.2])
-    shares = optimum(document, 30, None, *run_bounds(document, 30, lower={"c": 0.0}))
+    shares = optimum(fitted, 30, None, *run_bounds(fitted, 30, lower={"c": 0.0}))
     assert np.allclose(shares, [0.5, 0.5, 0.0])
-    assert np.isfinite(predict(document, shares[None, :], np.array([30]))).all()
-    shares = optimum(document, 30, None, *run_bounds(document, 30, upper={"c": 0.1}))
+    assert np.isfinite(predict(fitted, shares[None, :], np.array([30]))).all()
+    shares = optimum(fitted, 30, None, *run_bounds(fitted, 30, upper={"c": 0.1}))
     assert np.allclose(shares, [0.45, 0.45, 0.1])
 
 
@@ -140,14 +140,14 @@ def test_every_domain_of_a_fitted_law_with_transfer_answers():
     shares = np.random.default_rng(0).dirichlet(np.full(3, 2.0), 8)
     losses = np.stack([shares[:, 0] ** -0.2, shares[:, 1] ** -0.1, np.ones(8)], axis=1)[:, None]
     observed = Observations(tuple("12345678"), tuple("abc"), np.array([30]), tuple("abc"), shares, losses)
-    document = fit("transfer", observed)
-    assert unanswered(document) == [] and unanswered(fit("bimix", observed)) == ["c"]
-    assert run_bounds(document, 30)[0].tolist() == [0, 0, 0]
+    fitted = fit("transfer", observed)
+    assert unanswered(fitted) == [] and unanswered(fit("bimix", observed)) == ["c"]
+    assert run_bounds(fitted, 30)[0].tolist() == [0, 0, 0]
 
 
 def test_a_domain_that_did_not_answer_and_weighs_0_need_not_stay():
     values = {"A": 1.0, "alpha": 0.1, "B": 20.0, "beta": 0.4, "C": 2.0}
-    document = {
+    fitted = {
         "law": "bimix",
         "domains": ["a", "b", "c"],
         "loss_domains": ["a", "b", "c"],
@@ -157,14 +157,14 @@ def test_a_domain_that_did_not_answer_and_weighs_0_need_not_stay():
         "tokens_per_step": None,
     }
     weights = {"a": 3, "b": 1}
-    shares = optimum(document, 30, weights, *run_bounds(document, 30, weights=weights))
+    shares = optimum(fitted, 30, weights, *run_bounds(fitted, 30, weights=weights))
     assert shares[2] == 0 and shares[0] / shares[1] == pytest.approx(3 ** (1 / 1.1))
-    shares = optimum(document, 30, {"c": 1}, *run_bounds(document, 30, weights={"c": 1}))
+    shares = optimum(fitted, 30, {"c": 1}, *run_bounds(fitted, 30, weights={"c": 1}))
     assert shares[2] >= 0.2
-    assert weighed(document, weights) == "a 3, b 1" and weighed(document, None) == weighed(document, {}) == ""
-    losses = predict_defined(document, np.array([[1.0, 0, 0]]), [30])[0, 0]
+    assert weighed(fitted, weights) == "a 3, b 1" and weighed(fitted, None) == weighed(fitted, {}) == ""
+    losses = predict_defined(fitted, np.array([[1.0, 0, 0]]), [30])[0, 0]
     assert np.isnan(losses[1]) and np.isfinite(losses[[0, 2]]).all()
     assert average(losses, np.array([1.0, 0, 1])) == pytest.approx(losses[[0, 2]].mean())
     assert np.isnan(average(losses, np.ones(3)))
     with pytest.raises(InputError, match="proportion 0 of b: the bimix law is not defined there"):
-        predict(document, np.array([[1.0, 0, 0]]), [30])
+        predict(fitted, np.array([[1.0, 0, 0]]), [30])

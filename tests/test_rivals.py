@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from laws.known import observe, of_three, write_tables
 from scipy import stats
 
 import compare_laws
@@ -26,29 +27,8 @@ DOMAINS = ["code", "law", "web"]
 
 def tables(folder, name, n, seed, steps=(500, 1000, 2000, 4000, 8000), noise=0.002):
     draw = np.random.default_rng(seed)
-    shares = draw.dirichlet(np.ones(3) * 3, n)
-    k = np.array([[1, 0.05, 0.1], [0.02, 1, 0.2], [0.05, 0.1, 1]])
-    steps = np.array(steps)
-    losses = ((shares @ k.T) ** -np.array([0.1, 0.2, 0.05]))[:, None, :] * (
-        20 / steps[:, None] ** 0.4 + np.array([1, 2, 3])
-    )
-    losses = losses * np.exp(noise * draw.standard_normal((n, 1, 3)))
-    runs = [f"{name}{i}" for i in range(n)]
-    mixtures = pl.DataFrame(
-        {"mixture": np.repeat(runs, 3), "domain": np.tile(DOMAINS, n), "proportion": shares.ravel()}
-    )
-    size = losses[0].size
-    rows = pl.DataFrame(
-        {
-            "mixture": np.repeat(runs, size),
-            "step": np.tile(np.repeat(steps, 3), n),
-            "domain": np.tile(DOMAINS, n * len(steps)),
-            "loss": losses.ravel(),
-        }
-    )
-    mixtures.write_csv(folder / f"{name}_mixtures.csv")
-    rows.write_csv(folder / f"{name}_losses.csv")
-    return ["--losses", str(folder / f"{name}_losses.csv"), "--mixtures", str(folder / f"{name}_mixtures.csv")]
+    observed = observe(of_three(True), draw.dirichlet(np.ones(3) * 3, n), steps, noise, draw, DOMAINS, name)
+    return write_tables(observed, folder / f"{name}_losses.csv", folder / f"{name}_mixtures.csv")
 
 
 def held_out(pair):
@@ -147,9 +127,9 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(tmp_path):
         losses = truth(shares) * np.exp(0.01 * draw.standard_normal((12, 1, 3)))
         names = tuple("abc")
         observed = Observations(tuple(map(str, range(12))), names, np.array([100]), names, shares, losses)
-        document = laws.fit("bimix", observed)
+        fitted = laws.fit("bimix", observed)
         new = np.full((1, 3), 1 / 3)
-        guesses = [laws.predict(one, new, [100])[0, 0] for one in resampled(document, observed, "residuals", 100, seed)]
+        guesses = [laws.predict(one, new, [100])[0, 0] for one in resampled(fitted, observed, "residuals", 100, seed)]
         low, high = np.quantile(guesses, [0.05, 0.95], axis=0)
         inside.append((low <= truth(new)[0, 0]) & (truth(new)[0, 0] <= high))
     assert 0.75 <= np.mean(inside) <= 0.98
@@ -161,7 +141,7 @@ def test_left_out_intervals(tmp_path, law):
     n = 12
     pair, out = tables(tmp_path, "run", n, 3, steps=(8000,)), tmp_path / "c.json"
     fit_law.main(["--law", law, *pair, "--out", str(out)])
-    document = json.loads(out.read_text())
+    fitted = json.loads(out.read_text())
     arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resample", "left_out", "--level", "0.8"]
     arguments += ["--baseline", "run0", "--out", str(tmp_path / "i.csv")]
     estimate_intervals.main(arguments)
@@ -192,7 +172,7 @@ def test_left_out_intervals(tmp_path, law):
     kinds = {quantity: set(own["kind"]) for (quantity,), own in both.group_by("quantity")}
     assert kinds["proportion"] == {"residuals"} and kinds["gain"] == {"left_out"}
     assert both.filter(pl.col("kind") == "left_out").drop("step").equals(table.drop("step"))
-    assert document["law"] == law
+    assert fitted["law"] == law
     with pytest.raises(InputError, match="needs --resamples and --seed"):
         estimate_intervals.main([*arguments, "--bootstrap", "mixtures"])
 
@@ -209,15 +189,15 @@ def test_left_out_intervals_hold_new_runs_and_the_level_moves_them():
         names = tuple("abc")
         every = Observations(tuple(map(str, range(52))), names, np.array([100]), names, shares, losses)
         observed, new = every.take(np.arange(12)), every.take(np.arange(12, 52))
-        document = laws.fit("bimix", observed)
+        fitted = laws.fit("bimix", observed)
         sources = {
-            "left_out": left_out(document, observed, 100),
-            "residuals": Bootstrap("residuals", resampled(document, observed, "residuals", 60, seed)),
+            "left_out": left_out(fitted, observed, 100),
+            "residuals": Bootstrap("residuals", resampled(fitted, observed, "residuals", 60, seed)),
         }
         mixtures = dict(zip(new.mixtures, new.proportions, strict=True))
         for (kind, level), inside in held.items():
             bounds = np.zeros(3), np.ones(3)
-            table = intervals(document, level, 100, mixtures, None, None, *bounds, sources[kind], None)
+            table = intervals(fitted, level, 100, mixtures, None, None, *bounds, sources[kind], None)
             own = table.filter(pl.col("quantity") == "loss")
             low, high = (own[end].to_numpy().reshape(40, 3) for end in ("low", "high"))
             inside.append(((low <= new.losses[:, 0]) & (new.losses[:, 0] <= high)).mean())
@@ -246,13 +226,13 @@ def test_the_level_of_a_bootstrap_is_its_share_of_refits(tmp_path):
     """The same refits at two levels: the ends are the quantiles of what the refits predict."""
     pair, out = tables(tmp_path, "run", 8, 3, steps=(8000,)), tmp_path / "c.json"
     fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
-    document, observed = json.loads(out.read_text()), laws_observed(pair)
-    refitted = resampled(document, observed, "residuals", 50, 7)
+    fitted, observed = json.loads(out.read_text()), laws_observed(pair)
+    refitted = resampled(fitted, observed, "residuals", 50, 7)
     new = {"new": np.array([0.2, 0.3, 0.5])}
     guesses = np.array([laws.predict(one, new["new"][None], [8000])[0, 0, 1] for one in refitted])
     for level in (0.9, 0.5):
         source = Bootstrap("residuals", refitted)
-        table = intervals(document, level, 8000, new, None, None, np.zeros(3), np.ones(3), source, source)
+        table = intervals(fitted, level, 8000, new, None, None, np.zeros(3), np.ones(3), source, source)
         row = table.filter((pl.col("quantity") == "loss") & (pl.col("domain") == "law")).row(0, named=True)
         assert [row["low"], row["high"]] == pytest.approx(np.quantile(guesses, [(1 - level) / 2, (1 + level) / 2]))
         alpha = [one["coefficients"]["law"]["alpha"] for one in refitted]
@@ -265,11 +245,11 @@ def test_residuals_are_inflated_for_the_two_numbers_that_were_fitted(tmp_path):
     """Squares of the noise that is drawn: n / (n - 2) times those of the residuals, 1.67 with five runs."""
     pair, out = tables(tmp_path, "run", 5, 3, steps=(8000,)), tmp_path / "c.json"
     fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
-    document, observed = json.loads(out.read_text()), laws_observed(pair)
-    fitted = laws.predict(document, observed.proportions, [8000])
-    residuals = np.log(observed.losses / fitted)
-    samples = _drawn_residuals(document, observed, 4000, np.random.default_rng(0))
-    drawn = np.mean([np.log(sample.losses / fitted) ** 2 for sample, _ in samples])
+    fitted, observed = json.loads(out.read_text()), laws_observed(pair)
+    curves = laws.predict(fitted, observed.proportions, [8000])
+    residuals = np.log(observed.losses / curves)
+    samples = _drawn_residuals(fitted, observed, 4000, np.random.default_rng(0))
+    drawn = np.mean([np.log(sample.losses / curves) ** 2 for sample, _ in samples])
     assert drawn / np.mean(residuals**2) == pytest.approx(5 / 3, rel=0.05)
 
 
@@ -379,7 +359,7 @@ def test_weights_of_the_exponential_law_are_repetitions():
     repeated = laws.fit("exponential", observed.take(np.repeat(np.arange(12), counts)))
     even = laws.fit("exponential", observed)
     new = draw.dirichlet(np.ones(3), 20)
-    guesses = [laws.predict(document, new, [100]) for document in (weighted, repeated, even)]
+    guesses = [laws.predict(fitted, new, [100]) for fitted in (weighted, repeated, even)]
     assert np.allclose(guesses[0], guesses[1], atol=2e-4)
     assert np.abs(guesses[0] - guesses[2]).max() > 2e-3
 
@@ -388,8 +368,8 @@ def test_laws_of_single_steps_refuse_other_steps(tmp_path):
     pair, out = tables(tmp_path, "run", 8, 3), tmp_path / "c.json"
     for law in ("exponential", "regmix"):
         fit_law.main(["--law", law, *pair, "--out", str(out)])
-        document = json.loads(out.read_text())
+        fitted = json.loads(out.read_text())
         shares = np.full((1, 3), 1 / 3)
-        assert np.isfinite(laws.predict(document, shares, [500, 8000])).all()
+        assert np.isfinite(laws.predict(fitted, shares, [500, 8000])).all()
         with pytest.raises(InputError, match="says nothing about step 700"):
-            laws.predict(document, shares, [700])
+            laws.predict(fitted, shares, [700])

@@ -23,10 +23,10 @@ def test_table_3_has_the_r2_of_log_losses():
     """A law off by the same factor everywhere: in logs SS_res is n log(factor)^2, which no plain R2 equals."""
     curve = 40 / STEPS**0.4 + 1
     coefficients = {"a": {"A": 1.0, "alpha": 0.0, "B": 44.0, "beta": 0.4, "C": 1.1}}
-    document = {"law": "bimix", "domains": ["a"], "loss_domains": ["a"], "steps": STEPS.tolist()}
+    fitted = {"law": "bimix", "domains": ["a"], "loss_domains": ["a"], "steps": STEPS.tolist()}
     losses, shares = curve[None, :, None], np.ones((1, 1))
     new = Observations(("new",), ("a",), STEPS, ("a",), shares, losses)
-    table = generalization(document | {"coefficients": coefficients}, new, shares)
+    table = generalization(fitted | {"coefficients": coefficients}, new, shares)
     logs = np.log(curve)
     by_hand = 1 - 4 * np.log(1.1) ** 2 / np.sum((logs - logs.mean()) ** 2)
     assert table["r2_log"][0] == pytest.approx(by_hand)

@@ -101,20 +101,20 @@ def test_the_regmix_optimum_of_a_swarm_is_near_that_of_its_losses(monkeypatch):
     monkeypatch.setattr(simulation, "SIMULATED", 5000)  # trees take a second for a thousand mixtures of three domains
     monkeypatch.setattr(simulation, "AVERAGED", 32)
     observed = swarm_of(60)
-    document = fit("regmix", observed)
+    fitted = fit("regmix", observed)
     grid = np.random.default_rng(0).dirichlet(np.ones(3), 20_000)
     known = grid[(np.array([2.0, 2.0, 3.0]) * (grid + 0.02) ** -0.2).sum(axis=1).argmin()]
     tokens = {"a": 50.0, "b": 30.0, "c": 20.0}
-    found = optimum(document, 10, None, np.zeros(3), np.ones(3), tokens)
+    found = optimum(fitted, 10, None, np.zeros(3), np.ones(3), tokens)
     assert abs(found.sum() - 1) < 1e-12 and np.abs(found - known).max() < 0.08
-    only = optimum(document, 10, {"c": 1.0}, np.zeros(3), np.ones(3), tokens)
+    only = optimum(fitted, 10, {"c": 1.0}, np.zeros(3), np.ones(3), tokens)
     assert only[2] > found[2] + 0.2, "the weights of loss domains count"
-    unknown = optimum(document, 10, None, np.zeros(3), np.ones(3))
+    unknown = optimum(fitted, 10, None, np.zeros(3), np.ones(3))
     assert np.abs(unknown - known).max() < 0.1, "without tokens the fitted mixtures say where to draw"
 
 
 @pytest.mark.parametrize(("law", "runs", "needed"), [("regmix", 9, 10), ("exponential", 4, 5)])
 def test_too_few_runs_are_refused_with_the_numbers(law, runs, needed):
-    document = fit(law, swarm_of(runs))
+    fitted = fit(law, swarm_of(runs))
     with pytest.raises(InputError, match=f"fitted to {runs} mixtures of 3 domains, and its optimum needs {needed}"):
-        optimum(document, 10, None, np.zeros(3), np.ones(3))
+        optimum(fitted, 10, None, np.zeros(3), np.ones(3))

@@ -155,7 +155,7 @@ def gains_inside(left, guess, new):
     """Whether the gain of each new run over the first lies inside its interval, as `intervals` computes it."""
     truth = new.losses[:, 0].mean(axis=1)
     deviation, freedom = left.spread_of_average(np.ones(new.losses.shape[2]))
-    variance = deviation**2 + left.excess(new.proportions, 1, lambda losses: losses.mean(axis=-1))
+    variance = deviation**2 + left.excess(new.proportions, 1, np.ones(new.losses.shape[2]))
     width = t.ppf(0.95, freedom) * np.sqrt(variance[1:] * guess[1:] ** 2 + variance[0] * guess[0] ** 2)
     return np.abs((truth[0] - truth[1:]) - (guess[0] - guess[1:])) <= width
 

@@ -57,15 +57,15 @@ def speed():
     observed = paper_sized()
     bounds = np.zeros(22), np.ones(22)
     for law in ("bimix", "transfer"):
-        seconds, document = best_of(lambda law=law: laws.fit(law, observed), 5)
+        seconds, fitted = best_of(lambda law=law: laws.fit(law, observed), 5)
         print(f"{law}: fit of 22 domains x 4 mixtures x 20 steps          {seconds:8.3f} s")
         for kind in ("mixtures", "residuals"):
-            seconds, _ = best_of(lambda d=document, kind=kind: resampled(d, observed, kind, 200, 0), 1)
+            seconds, _ = best_of(lambda d=fitted, kind=kind: resampled(d, observed, kind, 200, 0), 1)
             print(f"{law}: 200 refits, {kind:9s}                             {seconds:8.3f} s")
     many = paper_sized(22, 60)
     for law in ("bimix", "transfer"):
-        document = laws.fit(law, many)
-        seconds, _ = best_of(lambda d=document: optimum(d, 200_000, None, *bounds), 20)
+        fitted = laws.fit(law, many)
+        seconds, _ = best_of(lambda d=fitted: optimum(d, 200_000, None, *bounds), 20)
         print(f"{law}: optimum at m = 22                                  {1000 * seconds:8.3f} ms")
     draw = np.random.default_rng(0)
     gains, exponents = draw.uniform(1, 6, 1000), draw.uniform(0.02, 0.4, 1000)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
+from laws.known import observe, write_tables
 
 import fit_law
 import optimize_mixture
@@ -84,8 +85,9 @@ def truth() -> np.ndarray:
 @pytest.fixture
 def observed(truth: np.ndarray) -> Observations:
     shares = np.random.default_rng(0).dirichlet(np.full(3, 3.0), 12)
-    losses = np.repeat((shares @ truth.T)[:, None], len(STEPS), axis=1)
-    return Observations(tuple(f"run{n}" for n in range(12)), DOMAINS, STEPS, DOMAINS, shares, losses)
+    return observe(
+        lambda shares, steps: np.repeat((shares @ truth.T)[:, None], len(steps), axis=1), shares, STEPS, domains=DOMAINS
+    )
 
 
 def test_a_law_that_is_entered_is_fitted_optimised_and_scored(
@@ -114,19 +116,7 @@ def test_a_law_that_is_entered_is_fitted_optimised_and_scored(
 
 
 def test_scripts_and_planning_know_a_law_that_is_entered(linear: Law, observed: Observations, tmp_path: Path) -> None:
-    rows = [
-        (name, int(step), domain, observed.losses[n, s, i])
-        for n, name in enumerate(observed.mixtures)
-        for s, step in enumerate(STEPS)
-        for i, domain in enumerate(DOMAINS)
-    ]
-    shares = [
-        (name, domain, observed.proportions[n, j])
-        for n, name in enumerate(observed.mixtures)
-        for j, domain in enumerate(DOMAINS)
-    ]
-    pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row").write_csv(tmp_path / "l.csv")
-    pl.DataFrame(shares, schema=["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "m.csv")
+    write_tables(observed, tmp_path / "l.csv", tmp_path / "m.csv")
     paths = {name: str(tmp_path / name) for name in ("l.csv", "m.csv", "c.json", "best.json")}
     fit_law.main(
         ["--law", "linear", "--losses", paths["l.csv"], "--mixtures", paths["m.csv"], "--out", paths["c.json"]]

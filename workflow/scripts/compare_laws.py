@@ -5,31 +5,31 @@ losses and mixtures, optionally of held-out groups -> comparison.csv (law, score
 
 import argparse
 import sys
+from pathlib import Path
 
 from bimix.errors import run
 from bimix.laws import LAWS
-from bimix.laws.observations import joined, observations
+from bimix.laws.observations import joined, read_observations
 from bimix.outputs import write_table
 from bimix.scores.laws import compare
-from bimix.tables import read_table
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--laws", required=True, nargs="+", choices=list(LAWS))
-    parser.add_argument("--losses", required=True)
-    parser.add_argument("--mixtures", required=True)
-    parser.add_argument("--held-out-losses", nargs="*", default=[])
-    parser.add_argument("--held-out-mixtures", nargs="*", default=[], help="of the same groups, in the same order")
-    parser.add_argument("--out", required=True, help="csv or parquet")
-    args = parser.parse_args(argv)
+    parser.add_argument("--losses", type=Path, required=True)
+    parser.add_argument("--mixtures", type=Path, required=True)
+    parser.add_argument("--held-out-losses", type=Path, nargs="*", default=[])
+    parser.add_argument(
+        "--held-out-mixtures", type=Path, nargs="*", default=[], help="of the same groups, in the same order"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="csv or parquet")
+    options = parser.parse_args(argv)
 
-    observed = observations(read_table(args.losses), read_table(args.mixtures), (args.losses, args.mixtures))
-    pairs = zip(args.held_out_losses, args.held_out_mixtures, strict=True)
-    held_out = [
-        observations(read_table(losses), read_table(mixtures), (losses, mixtures)) for losses, mixtures in pairs
-    ]
-    write_table(compare(args.laws, observed, joined(observed, held_out)), args.out)
+    observed = read_observations(options.losses, options.mixtures)
+    pairs = zip(options.held_out_losses, options.held_out_mixtures, strict=True)
+    held_out = [read_observations(losses, mixtures) for losses, mixtures in pairs]
+    write_table(compare(options.laws, observed, joined(observed, held_out)), options.out)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,12 @@ kind residuals or mixtures: bootstraps over runs, the scatter of the fit given t
 
 import argparse
 import sys
+from pathlib import Path
 
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.laws.observations import observations, proportions_of
+from bimix.laws.observations import proportions_of, read_observations
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import add_bounds, add_run_tokens
 from bimix.optimum.intervals import BOOTSTRAPS, RESAMPLES, Bootstrap, intervals, left_out, resampled
@@ -20,11 +21,11 @@ from bimix.outputs import write_table
 from bimix.tables import read_json, read_numbers, read_table, read_tokens
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--coefficients", required=True, help="written by fit_law.py")
-    parser.add_argument("--losses", required=True, help="the losses it was fitted to")
-    parser.add_argument("--mixtures", required=True, help="the mixtures it was fitted to")
+    parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py")
+    parser.add_argument("--losses", type=Path, required=True, help="the losses it was fitted to")
+    parser.add_argument("--mixtures", type=Path, required=True, help="the mixtures it was fitted to")
     parser.add_argument("--step", required=True, type=int, help="the step of the predictions and of the optimum")
     parser.add_argument(
         "--resample", required=True, choices=RESAMPLES, help="where those of losses, averages and gain come from"
@@ -37,69 +38,72 @@ def main(argv=None):
     parser.add_argument("--resamples", type=int, help="refits of a bootstrap")
     parser.add_argument("--level", required=True, type=float, help="share that an interval is to hold, such as 0.9")
     parser.add_argument("--seed", type=int, help="of a bootstrap")
-    parser.add_argument("--predict", nargs="*", default=[], help="tidy mixtures whose losses get intervals too")
+    parser.add_argument(
+        "--predict", type=Path, nargs="*", default=[], help="tidy mixtures whose losses get intervals too"
+    )
     parser.add_argument("--baseline", help="name of the mixture that the optimum's gain is counted from")
     parser.add_argument(
         "--baseline-mixture", help="{domain: proportion}, where the baseline is not among those predicted"
     )
     add_bounds(parser)
     add_run_tokens(parser)
-    parser.add_argument("--out", required=True, help="intervals, csv or parquet")
-    args = parser.parse_args(argv)
+    parser.add_argument("--out", type=Path, required=True, help="intervals, csv or parquet")
+    options = parser.parse_args(argv)
 
-    kinds = {args.resample, args.bootstrap} & set(BOOTSTRAPS)
-    if kinds and (args.resamples is None or args.seed is None):
+    kinds = {options.resample, options.bootstrap} & set(BOOTSTRAPS)
+    if kinds and (options.resamples is None or options.seed is None):
         raise InputError(f"a bootstrap ({', '.join(sorted(kinds))}) needs --resamples and --seed.")
-    if not 0 < args.level < 1:
-        raise InputError(f"--level is {args.level:g}: it must be between 0 and 1, such as 0.9.")
-    weights = args.weights and read_numbers(args.weights)
-    document = read_json(args.coefficients)
-    observed = observations(read_table(args.losses), read_table(args.mixtures), (args.losses, args.mixtures))
-    if list(observed.mixtures) != document["mixtures"] or list(observed.loss_domains) != document["loss_domains"]:
+    if not 0 < options.level < 1:
+        raise InputError(f"--level is {options.level:g}: it must be between 0 and 1, such as 0.9.")
+    weights = options.weights and read_numbers(options.weights)
+    fitted = read_json(options.coefficients)
+    observed = read_observations(options.losses, options.mixtures)
+    if list(observed.mixtures) != fitted["mixtures"] or list(observed.loss_domains) != fitted["loss_domains"]:
         raise InputError(
-            f"{args.coefficients} was not fitted to {args.losses}: mixtures or domains differ; fit it again."
+            f"{options.coefficients} was not fitted to {options.losses}: mixtures or domains differ; fit it again."
         )
     mixtures = {}
-    for path in [args.mixtures, *args.predict]:
-        names, shares = proportions_of(read_table(path), tuple(document["domains"]), path)
+    for path in [options.mixtures, *options.predict]:
+        names, shares = proportions_of(read_table(path), tuple(fitted["domains"]), str(path))
         mixtures |= {name: share for name, share in zip(names, shares, strict=True) if name not in mixtures}
-    if args.baseline is not None and args.baseline_mixture is not None and args.baseline not in mixtures:
-        one = read_numbers(args.baseline_mixture)
-        one = pl.DataFrame({"mixture": args.baseline, "domain": list(one), "proportion": list(one.values())})
-        mixtures[args.baseline] = proportions_of(one, tuple(document["domains"]), args.baseline_mixture)[1][0]
-    if args.baseline is not None and args.baseline not in mixtures:
-        raise InputError(f"--baseline {args.baseline!r} is not among the mixtures predicted: {', '.join(mixtures)}.")
+    if options.baseline is not None and options.baseline_mixture is not None and options.baseline not in mixtures:
+        one = read_numbers(options.baseline_mixture)
+        one = pl.DataFrame({"mixture": options.baseline, "domain": list(one), "proportion": list(one.values())})
+        mixtures[options.baseline] = proportions_of(one, tuple(fitted["domains"]), options.baseline_mixture)[1][0]
+    if options.baseline is not None and options.baseline not in mixtures:
+        raise InputError(f"--baseline {options.baseline!r} is not among the mixtures predicted: {', '.join(mixtures)}.")
     lower, upper = run_bounds(
-        document,
-        args.step,
-        args.lower and read_numbers(args.lower),
-        args.upper and read_numbers(args.upper),
-        args.max_epochs,
-        args.tokens and read_tokens(args.tokens),
-        args.run_tokens,
+        fitted,
+        options.step,
+        options.lower and read_numbers(options.lower),
+        options.upper and read_numbers(options.upper),
+        options.max_epochs,
+        options.tokens and read_tokens(options.tokens),
+        options.run_tokens,
         weights,
     )
     drawn = {
-        kind: Bootstrap(kind, resampled(document, observed, kind, args.resamples, args.seed)) for kind in sorted(kinds)
+        kind: Bootstrap(kind, resampled(fitted, observed, kind, options.resamples, options.seed))
+        for kind in sorted(kinds)
     }
-    of_losses = drawn[args.resample] if args.resample in drawn else left_out(document, observed, args.step)
-    of_fit = drawn.get(args.bootstrap or args.resample)
+    of_losses = drawn[options.resample] if options.resample in drawn else left_out(fitted, observed, options.step)
+    of_fit = drawn.get(options.bootstrap or options.resample)
     if of_fit is None:
         print("coefficients and proportions of the optimum are left out: they need --bootstrap.", file=sys.stderr)
     table = intervals(
-        document, args.level, args.step, mixtures, args.baseline, weights, lower, upper, of_losses, of_fit
+        fitted, options.level, options.step, mixtures, options.baseline, weights, lower, upper, of_losses, of_fit
     )
     undefined = table["estimate"].null_count()
     if undefined:
         print(
-            f"{undefined} numbers are null: the law {document['law']} does not define them at mixtures with a proportion of 0.",
+            f"{undefined} numbers are null: the law {fitted['law']} does not define them at mixtures with a proportion of 0.",
             file=sys.stderr,
         )
     if table["low"].null_count() > undefined:
         print(
             "averages have no interval: fewer than two runs have all losses that they are taken over.", file=sys.stderr
         )
-    write_table(table, args.out)
+    write_table(table, options.out)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ coefficients.json, optional target weights and bounds {domain: number} -> mixtur
 
 import argparse
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -17,47 +18,47 @@ from bimix.outputs import write_json
 from bimix.tables import read_json, read_numbers, read_tokens
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--coefficients", required=True, help="written by fit_law.py")
+    parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py")
     parser.add_argument("--step", required=True, type=int, help="training steps of the run to be made good")
     add_bounds(parser)
     add_run_tokens(parser)
-    parser.add_argument("--out", required=True, help="mixture.json")
-    args = parser.parse_args(argv)
+    parser.add_argument("--out", type=Path, required=True, help="mixture.json")
+    options = parser.parse_args(argv)
 
-    document = read_json(args.coefficients)
-    if args.step <= 0:
-        raise InputError(f"--step is {args.step}: it must be above 0.")
-    tokens = read_tokens(args.tokens) if args.tokens else None
-    weights = args.weights and read_numbers(args.weights)
+    fitted = read_json(options.coefficients)
+    if options.step <= 0:
+        raise InputError(f"--step is {options.step}: it must be above 0.")
+    tokens = read_tokens(options.tokens) if options.tokens else None
+    weights = options.weights and read_numbers(options.weights)
     lower, upper = run_bounds(
-        document,
-        args.step,
-        args.lower and read_numbers(args.lower),
-        args.upper and read_numbers(args.upper),
-        args.max_epochs,
+        fitted,
+        options.step,
+        options.lower and read_numbers(options.lower),
+        options.upper and read_numbers(options.upper),
+        options.max_epochs,
         tokens,
-        args.run_tokens,
+        options.run_tokens,
         weights,
     )
-    shares = optimum(document, args.step, weights, lower, upper, tokens)
+    shares = optimum(fitted, options.step, weights, lower, upper, tokens)
     write_json(
-        args.out, {domain: float(share) for domain, share in sorted(zip(document["domains"], shares, strict=True))}
+        options.out, {domain: float(share) for domain, share in sorted(zip(fitted["domains"], shares, strict=True))}
     )
 
-    losses = predict_defined(document, shares[None, :], np.array([args.step]))[0, 0]
-    target = target_weights(document, weights)
-    over = "" if target.min() == target.max() else f" (weighed: {weighed(document, weights)})"
-    print(f"average loss predicted at step {args.step}: {average(losses, target):.4f}{over}")
-    unknown = undefined(document, losses)
+    losses = predict_defined(fitted, shares[None, :], np.array([options.step]))[0, 0]
+    target = target_weights(fitted, weights)
+    over = "" if target.min() == target.max() else f" (weighed: {weighed(fitted, weights)})"
+    print(f"average loss predicted at step {options.step}: {average(losses, target):.4f}{over}")
+    unknown = undefined(fitted, losses)
     if unknown:
         print(
-            f"  not defined there, by the law {document['law']}, which has no loss at a proportion of 0: the losses of "
+            f"  not defined there, by the law {fitted['law']}, which has no loss at a proportion of 0: the losses of "
             f"{', '.join(unknown)}; they weigh 0 (a domain that shall stay in the mixture needs a bound `lower`)"
         )
-    for domain, share, low, high in zip(document["domains"], shares, lower, upper, strict=True):
-        seen = document["proportions_seen"][domain]
+    for domain, share, low, high in zip(fitted["domains"], shares, lower, upper, strict=True):
+        seen = fitted["proportions_seen"][domain]
         notes = [
             note for note, true in (("at its lower bound", share <= low), ("at its upper bound", share >= high)) if true
         ]

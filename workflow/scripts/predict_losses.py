@@ -7,6 +7,7 @@ A loss that the law does not define (bimix: of a domain whose proportion is 0) i
 
 import argparse
 import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -18,25 +19,25 @@ from bimix.outputs import write_table
 from bimix.tables import read_json, read_table
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--coefficients", required=True, help="written by fit_law.py")
-    parser.add_argument("--mixtures", required=True, nargs="+", help="tidy mixtures, parquet or csv")
+    parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py")
+    parser.add_argument("--mixtures", type=Path, required=True, nargs="+", help="tidy mixtures, parquet or csv")
     parser.add_argument("--steps", type=int, nargs="+", help="training steps; without it those of the fit")
-    parser.add_argument("--out", required=True, help="predictions, parquet or csv")
-    args = parser.parse_args(argv)
+    parser.add_argument("--out", type=Path, required=True, help="predictions, parquet or csv")
+    options = parser.parse_args(argv)
 
-    document = read_json(args.coefficients)
-    steps = args.steps or document["steps"]
+    fitted = read_json(options.coefficients)
+    steps = options.steps or fitted["steps"]
     frames = []
-    for path in args.mixtures:
-        names, proportions = proportions_of(read_table(path), tuple(document["domains"]), path)
-        losses = predict_defined(document, proportions, np.array(steps))
+    for path in options.mixtures:
+        names, proportions = proportions_of(read_table(path), tuple(fitted["domains"]), str(path))
+        losses = predict_defined(fitted, proportions, np.array(steps))
         for name, own in zip(names, losses, strict=True):
-            unknown = undefined(document, own)
+            unknown = undefined(fitted, own)
             if unknown:
                 print(
-                    f"{path}, mixture {name!r}: the law {document['law']} does not define the losses of "
+                    f"{path}, mixture {name!r}: the law {fitted['law']} does not define the losses of "
                     f"{', '.join(unknown)} at a proportion of 0; they are null.",
                     file=sys.stderr,
                 )
@@ -45,13 +46,13 @@ def main(argv=None):
                 {
                     "mixture": np.repeat(names, losses[0].size),
                     "step": np.tile(np.repeat(np.array(steps), losses.shape[2]), len(names)),
-                    "domain": np.tile(document["loss_domains"], losses.shape[0] * losses.shape[1]),
+                    "domain": np.tile(fitted["loss_domains"], losses.shape[0] * losses.shape[1]),
                     "loss": losses.ravel(),
                 }
             ).with_columns(pl.col("loss").fill_nan(None))
         )
     predictions = pl.concat(frames).unique(["mixture", "step", "domain"], keep="first", maintain_order=True)
-    write_table(predictions, args.out)
+    write_table(predictions, options.out)
 
 
 if __name__ == "__main__":

@@ -8,52 +8,59 @@ generalization: law, mixture, domain, r2_log, mre                               
 
 import argparse
 import sys
+from pathlib import Path
 
 import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws import LAWS
-from bimix.laws.observations import observations, proportions_of
+from bimix.laws.observations import proportions_of, read_observations
 from bimix.outputs import write_table
 from bimix.scores.scores import extrapolation, generalization
 from bimix.tables import read_json, read_table
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--coefficients", required=True, help="the law fitted to the group, written by fit_law.py")
-    parser.add_argument("--losses", required=True, help="tidy losses of the fitted group")
-    parser.add_argument("--mixtures", required=True, help="tidy mixtures of the fitted group")
-    parser.add_argument("--held-out-losses", nargs="*", default=[], help="tidy losses of held-out groups")
     parser.add_argument(
-        "--held-out-mixtures", nargs="*", default=[], help="tidy mixtures of the same groups, in the same order"
+        "--coefficients", type=Path, required=True, help="the law fitted to the group, written by fit_law.py"
     )
-    parser.add_argument("--extrapolation", required=True, help="csv")
-    parser.add_argument("--generalization", required=True, help="csv")
-    args = parser.parse_args(argv)
-    if len(args.held_out_losses) != len(args.held_out_mixtures):
+    parser.add_argument("--losses", type=Path, required=True, help="tidy losses of the fitted group")
+    parser.add_argument("--mixtures", type=Path, required=True, help="tidy mixtures of the fitted group")
+    parser.add_argument("--held-out-losses", type=Path, nargs="*", default=[], help="tidy losses of held-out groups")
+    parser.add_argument(
+        "--held-out-mixtures",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="tidy mixtures of the same groups, in the same order",
+    )
+    parser.add_argument("--extrapolation", type=Path, required=True, help="csv")
+    parser.add_argument("--generalization", type=Path, required=True, help="csv")
+    options = parser.parse_args(argv)
+    if len(options.held_out_losses) != len(options.held_out_mixtures):
         raise InputError(
-            f"{len(args.held_out_losses)} tables of held-out losses and {len(args.held_out_mixtures)} of mixtures were named: "
+            f"{len(options.held_out_losses)} tables of held-out losses and {len(options.held_out_mixtures)} of mixtures were named: "
             "each group has one of both."
         )
 
-    document = read_json(args.coefficients)
-    pairs = zip([args.losses, *args.held_out_losses], [args.mixtures, *args.held_out_mixtures], strict=True)
+    fitted = read_json(options.coefficients)
+    pairs = zip([options.losses, *options.held_out_losses], [options.mixtures, *options.held_out_mixtures], strict=True)
     extrapolated, generalized = [], []
     for losses, mixtures in pairs:
-        observed = observations(read_table(losses), read_table(mixtures), (losses, mixtures))
-        extrapolated.append(extrapolation(document["law"], observed))
-        new = [n for n, mixture in enumerate(observed.mixtures) if mixture not in document["mixtures"]]
-        names, proportions = proportions_of(read_table(mixtures), tuple(document["domains"]), mixtures)
+        observed = read_observations(losses, mixtures)
+        extrapolated.append(extrapolation(fitted["law"], observed))
+        new = [n for n, mixture in enumerate(observed.mixtures) if mixture not in fitted["mixtures"]]
+        names, proportions = proportions_of(read_table(mixtures), tuple(fitted["domains"]), str(mixtures))
         held_out = observed.take(new)
         generalized.append(
-            generalization(document, held_out, proportions[[names.index(name) for name in held_out.mixtures]])
+            generalization(fitted, held_out, proportions[[names.index(name) for name in held_out.mixtures]])
         )
     key = ["law", "mixture", "domain"]
-    write_table(pl.concat(extrapolated).unique(key, keep="first", maintain_order=True), args.extrapolation)
-    write_table(pl.concat(generalized).unique(key, keep="first", maintain_order=True), args.generalization)
-    if not LAWS[document["law"]].plan.over_steps:
-        print(f"{document['law']} is fitted at single steps: it extrapolates to no other step", file=sys.stderr)
+    write_table(pl.concat(extrapolated).unique(key, keep="first", maintain_order=True), options.extrapolation)
+    write_table(pl.concat(generalized).unique(key, keep="first", maintain_order=True), options.generalization)
+    if not LAWS[fitted["law"]].plan.over_steps:
+        print(f"{fitted['law']} is fitted at single steps: it extrapolates to no other step", file=sys.stderr)
 
 
 if __name__ == "__main__":

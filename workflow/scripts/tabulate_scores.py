@@ -5,6 +5,7 @@ extrapolation.csv, generalization.csv of one or more laws -> tables/extrapolatio
 
 import argparse
 import sys
+from pathlib import Path
 
 import polars as pl
 
@@ -13,18 +14,18 @@ from bimix.outputs import write_table
 from bimix.scores.scores import EXTRAPOLATION, GENERALIZATION, extrapolation_table, generalization_table
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--extrapolation", required=True, nargs="+", help="extrapolation.csv of each law")
-    parser.add_argument("--generalization", required=True, nargs="+", help="generalization.csv of each law")
-    parser.add_argument("--extrapolation-table", required=True, help="csv")
-    parser.add_argument("--generalization-table", required=True, help="csv")
-    args = parser.parse_args(argv)
+    parser.add_argument("--extrapolation", type=Path, required=True, nargs="+", help="extrapolation.csv of each law")
+    parser.add_argument("--generalization", type=Path, required=True, nargs="+", help="generalization.csv of each law")
+    parser.add_argument("--extrapolation-table", type=Path, required=True, help="csv")
+    parser.add_argument("--generalization-table", type=Path, required=True, help="csv")
+    options = parser.parse_args(argv)
 
-    extrapolated = pl.concat([pl.read_csv(path, schema=EXTRAPOLATION, glob=False) for path in args.extrapolation])
-    generalized = pl.concat([pl.read_csv(path, schema=GENERALIZATION, glob=False) for path in args.generalization])
-    write_table(extrapolation_table(extrapolated), args.extrapolation_table)
-    write_table(generalization_table(generalized), args.generalization_table)
+    extrapolated = pl.concat([pl.read_csv(path, schema=EXTRAPOLATION, glob=False) for path in options.extrapolation])
+    generalized = pl.concat([pl.read_csv(path, schema=GENERALIZATION, glob=False) for path in options.generalization])
+    write_table(extrapolation_table(extrapolated), options.extrapolation_table)
+    write_table(generalization_table(generalized), options.generalization_table)
 
 
 if __name__ == "__main__":

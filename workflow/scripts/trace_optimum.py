@@ -5,6 +5,7 @@ coefficients.json -> optimum_by_step.csv (law, step, domain, proportion, average
 
 import argparse
 import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -18,33 +19,33 @@ from bimix.outputs import write_table
 from bimix.tables import read_json, read_numbers, read_tokens
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--coefficients", required=True, help="written by fit_law.py")
+    parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py")
     parser.add_argument("--step", required=True, type=int, help="the step that the mixture is optimised for")
     parser.add_argument("--steps", nargs="+", type=int, help="further steps; without it those of the fit")
     add_bounds(parser)
-    parser.add_argument("--out", required=True, help="csv or parquet")
-    args = parser.parse_args(argv)
+    parser.add_argument("--out", type=Path, required=True, help="csv or parquet")
+    options = parser.parse_args(argv)
 
-    document = read_json(args.coefficients)
-    weights, lower, upper = (text and read_numbers(text) for text in (args.weights, args.lower, args.upper))
-    tokens = args.tokens and read_tokens(args.tokens)
-    target = target_weights(document, weights)
+    fitted = read_json(options.coefficients)
+    weights, lower, upper = (text and read_numbers(text) for text in (options.weights, options.lower, options.upper))
+    tokens = options.tokens and read_tokens(options.tokens)
+    target = target_weights(fitted, weights)
     frames = []
-    for step in sorted({*(args.steps or document["steps"]), args.step}):
+    for step in sorted({*(options.steps or fitted["steps"]), options.step}):
         try:
-            bounds = run_bounds(document, step, lower, upper, args.max_epochs, tokens, weights=weights)
+            bounds = run_bounds(fitted, step, lower, upper, options.max_epochs, tokens, weights=weights)
         except InputError as refusal:
-            if step <= args.step:
+            if step <= options.step:
                 raise
             print(f"step {step} is left out: {refusal}", file=sys.stderr)
             continue
-        shares = optimum(document, step, weights, *bounds)
-        losses = predict_defined(document, shares[None, :], np.array([step]))[0, 0]
-        columns = {"law": document["law"], "step": step, "domain": document["domains"], "proportion": shares}
+        shares = optimum(fitted, step, weights, *bounds)
+        losses = predict_defined(fitted, shares[None, :], np.array([step]))[0, 0]
+        columns = {"law": fitted["law"], "step": step, "domain": fitted["domains"], "proportion": shares}
         frames.append(pl.DataFrame(columns).with_columns(average_loss=pl.lit(float(average(losses, target)))))
-    write_table(pl.concat(frames), args.out)
+    write_table(pl.concat(frames), options.out)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The laws behind one interface: fit observed losses, predict any mixture at any step, count coefficients.
 
-A fitted law is a document: a dict that is written as JSON and read by a person. It holds the law's name, the training
+A fitted law is a dict that is written as JSON and read by a person. It holds the law's name, the training
 domains in order, the steps and mixtures seen, the range of proportions seen, the coefficients of every loss domain,
 and the warnings about what the data could not tell.
 """
@@ -19,7 +19,7 @@ LAWS: dict[str, Law] = {name: import_module(f"bimix.laws.{name}").LAW for name i
 
 
 def fit(law: str, observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> dict:
-    """Fit the law called `law` and return its document, from `start`, an earlier document, if there is one.
+    """Fit the law called `law`, from `start`, which was fitted earlier, if there is one.
 
     `weights` (n,) count each mixture; without them the repeated runs of each do.
 
@@ -39,7 +39,7 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None, sta
         )
     coefficients, notes = LAWS[law].fit(observed, weights, start)
     low, high, mean = (function(observed.proportions, axis=0) for function in (np.min, np.max, np.mean))
-    document = {
+    fitted = {
         "law": law,
         "formula": LAWS[law].formula,
         "domains": list(observed.domains),
@@ -57,52 +57,52 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None, sta
         "coefficients_fitted": LAWS[law].count(coefficients),
         "warnings": [],
     }
-    document["warnings"] = warnings(document)
-    return document
+    fitted["warnings"] = warnings(fitted)
+    return fitted
 
 
-def predict(document: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Losses (n, k, d), nats per token, of a fitted law at proportions (n, m) in the document's order, at each of k steps.
+def predict(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Losses (n, k, d), nats per token, of a fitted law at proportions (n, m) in the order of its domains, at each of k steps.
 
     Errors: a step that a law fitted at single steps has not seen; a mixture at which the law does not define a loss.
     """
-    losses = predict_defined(document, proportions, steps)
-    for domain in undefined(document, losses):
+    losses = predict_defined(fitted, proportions, steps)
+    for domain in undefined(fitted, losses):
         raise InputError(
-            f"a mixture has proportion 0 of {domain}: the {document['law']} law is not defined there; use the law transfer."
+            f"a mixture has proportion 0 of {domain}: the {fitted['law']} law is not defined there; use the law transfer."
         )
     return losses
 
 
-def predict_defined(document: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:
+def predict_defined(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """What `predict` gives, with NaN where the law does not define a loss: in `bimix`, of a domain whose proportion is 0."""
-    law = LAWS[document["law"]]
+    law = LAWS[fitted["law"]]
     steps = np.asarray(steps, dtype=float)
-    return law.predict(document["coefficients"], document["domains"], document["steps"], proportions, steps)
+    return law.predict(fitted["coefficients"], fitted["domains"], fitted["steps"], proportions, steps)
 
 
-def undefined(document: dict, losses: np.ndarray) -> list[str]:
+def undefined(fitted: dict, losses: np.ndarray) -> list[str]:
     """The loss domains of which one of the predicted losses (..., d) is not defined."""
     missing = np.isnan(losses).reshape(-1, losses.shape[-1]).any(axis=0)
-    return [domain for domain, one in zip(document["loss_domains"], missing, strict=True) if one]
+    return [domain for domain, one in zip(fitted["loss_domains"], missing, strict=True) if one]
 
 
-def warnings(document: dict) -> list[str]:
+def warnings(fitted: dict) -> list[str]:
     """Sentences about what the data could not tell: proportions that hardly varied, coefficients on their bounds."""
     sentences = []
-    for domain in document["loss_domains"]:
-        seen = document["proportions_seen"].get(domain)
+    for domain in fitted["loss_domains"]:
+        seen = fitted["proportions_seen"].get(domain)
         if seen and seen["max"] < 1.2 * seen["min"]:
             sentences.append(
                 f"the proportion of {domain} varied only from {seen['min']:.4g} to {seen['max']:.4g}: "
                 "how its loss answers to its proportion is hardly identified."
             )
-        coefficients = document["coefficients"][domain]
+        coefficients = fitted["coefficients"][domain]
         if coefficients.get("alpha") == 0:
             sentences.append(
                 f"alpha of {domain} is at its bound 0: in these runs its loss did not fall with its proportion, "
                 "so the optimum keeps it at the least proportion that was seen, or at the lower bound you set."
             )
-        if coefficients.get("C") == 0 and len(document["steps"]) > 1:
+        if coefficients.get("C") == 0 and len(fitted["steps"]) > 1:
             sentences.append(f"C of {domain} is at its bound 0: these steps show no floor of the loss yet.")
     return sentences

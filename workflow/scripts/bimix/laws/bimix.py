@@ -8,10 +8,13 @@ Inside the fit, log L = -alpha u + log(exp(p - beta t) + exp(q)) with u = log r 
 centred, so that the four numbers hardly depend on one another; Trust Region Reflective on log residuals (Sec. 4).
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.optimize import least_squares
 
 from bimix.errors import InputError
+from bimix.laws.observations import Observations
 from bimix.laws.record import Law, Size
 from bimix.plan.laws import LAWS
 
@@ -23,10 +26,10 @@ NO_FLOOR = -20.0  # log of C over the smallest loss: below it C is written as 0
 SAME = 1e-9  # a range of log r (or of log loss) below this is rounding: it has no slope
 
 
-def fit(observed, weights=None, start=None):
+def fit(observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> tuple[dict, dict]:
     """Coefficients of every loss domain from n mixtures at one step or at three and more, and no notes.
 
-    `start` is an earlier document, from which the fit starts. Errors: a loss domain that is not trained on, a proportion of 0.
+    `start` is a law fitted earlier, from which the fit starts. Errors: a loss domain that is not trained on, a proportion of 0.
     """
     logarithms = log_proportions(observed)
     coefficients = {}
@@ -41,13 +44,15 @@ def fit(observed, weights=None, start=None):
     return coefficients, {}
 
 
-def refit(samples, document):
-    """Coefficients for each (observed, weights (n,) or None), every fit starting from the document."""
+def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
+    """Coefficients for each (observed, weights (n,) or None), every fit starting from a fitted law."""
     for observed, weights in samples:
-        yield fit(observed, weights, document)[0]
+        yield fit(observed, weights, fitted)[0]
 
 
-def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
+def predict(
+    coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
+) -> np.ndarray:
     """Losses (n, k, d) at proportions (n, m) and steps (k,), NaN of a domain whose proportion is 0."""
     columns = [domains.index(domain) for domain in coefficients]
     alpha = np.array([values["alpha"] for values in coefficients.values()])
@@ -75,17 +80,17 @@ def bracket(coefficients, seen, steps) -> tuple[np.ndarray, np.ndarray]:
         return a * np.exp(np.log(b) - beta * np.log(steps)[:, None]), a * c
 
 
-def power_sum(document, step, target) -> tuple[np.ndarray, np.ndarray]:
+def power_sum(fitted: dict, step: int, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """K (m,) and alpha (m,) of what the optimum minimises, sum_i K_i r_i^-alpha_i: K_i = w_i A_i (B_i / s^beta_i + C_i)."""
-    factor, constant = bracket(document["coefficients"], document["steps"], [step])
-    columns = [document["domains"].index(domain) for domain in document["coefficients"]]
-    gains, exponents = np.zeros(len(document["domains"])), np.zeros(len(document["domains"]))
+    factor, constant = bracket(fitted["coefficients"], fitted["steps"], [step])
+    columns = [fitted["domains"].index(domain) for domain in fitted["coefficients"]]
+    gains, exponents = np.zeros(len(fitted["domains"])), np.zeros(len(fitted["domains"]))
     gains[columns] = target * (factor[0] + constant)
-    exponents[columns] = [values["alpha"] for values in document["coefficients"].values()]
+    exponents[columns] = [values["alpha"] for values in fitted["coefficients"].values()]
     return gains, exponents
 
 
-def count(coefficients) -> int:
+def count(coefficients: dict) -> int:
     """Identifiable numbers: 4 per loss domain, 2 in the fixed-step form."""
     return sum(4 if "B" in values else 2 for values in coefficients.values())
 

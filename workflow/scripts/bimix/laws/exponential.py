@@ -3,12 +3,13 @@
 As published: m + 2 coefficients per domain and step, Huber loss of width 0.05, many starts. It says nothing about other steps.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.optimize import least_squares
 
 from bimix.errors import InputError
+from bimix.laws.observations import Observations
 from bimix.laws.record import Law, Size
 from bimix.plan.laws import LAWS
 
@@ -17,7 +18,7 @@ STARTS = 8
 T_RANGE = 20.0
 
 
-def fit(observed, weights=None, start=None):
+def fit(observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> tuple[dict, dict]:
     """Coefficients {domain: {"steps": {step: {c, k, t}}}} from every step by itself, and no notes."""
     coefficients = {}
     base = np.ones(len(observed.mixtures)) if weights is None else np.asarray(weights, dtype=float)
@@ -36,10 +37,10 @@ def fit(observed, weights=None, start=None):
     return coefficients, {}
 
 
-def refit(samples, document):
+def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
     """Coefficients for each (observed, weights (n,) or None)."""
     for observed, weights in samples:
-        yield fit(observed, weights, document)[0]
+        yield fit(observed, weights, fitted)[0]
 
 
 def fit_step(shares, losses, weights, begin=None):
@@ -82,7 +83,9 @@ def fit_step(shares, losses, weights, begin=None):
     return float(best[0]), float(np.exp(best[1])), best[2:]
 
 
-def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
+def predict(
+    coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
+) -> np.ndarray:
     """Losses (n, k, d) at proportions (n, m) and steps that were fitted. Errors: a step that was not."""
     losses = np.empty((len(proportions), len(steps), len(coefficients)))
     for i, (domain, values) in enumerate(coefficients.items()):
@@ -92,9 +95,9 @@ def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
     return losses
 
 
-def objective(document, step, target) -> Callable:
+def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
     """What the optimum at a fitted step minimises: sum_i w_i k_i exp(t_i.r); it is convex."""
-    rows = [at_step(name, values, step, document["domains"]) for name, values in document["coefficients"].items()]
+    rows = [at_step(name, values, step, fitted["domains"]) for name, values in fitted["coefficients"].items()]
     height, t = target * np.array([k for _, k, _ in rows]), np.array([t for _, _, t in rows])
 
     def at(r):
@@ -114,7 +117,7 @@ def at_step(domain, values, step, domains):
     return fitted["c"], fitted["k"], np.array([fitted["t"][name] for name in domains])
 
 
-def count(coefficients) -> int:
+def count(coefficients: dict) -> int:
     """m + 2 per domain and step (one of which only scales another, since proportions sum to 1)."""
     return sum(2 + len(fitted["t"]) for values in coefficients.values() for fitted in values["steps"].values())
 

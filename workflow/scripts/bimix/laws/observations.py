@@ -9,12 +9,14 @@ observed is NaN.
 """
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
 from bimix.laws.wide import ROW, tidy_losses, tidy_mixtures
+from bimix.tables import read_table
 
 # Published proportions are rounded (RegMix's rows sum to 1 within 0.4 %): they are rescaled. A larger gap is a mistake.
 ROUNDING = 0.005
@@ -43,7 +45,9 @@ class Observations:
         return replace(self, mixtures=names, proportions=self.proportions[rows], losses=self.losses[rows], runs=runs)
 
 
-def observations(losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str, str] = ("losses", "mixtures")):
+def observations(
+    losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str, str] = ("losses", "mixtures")
+) -> Observations:
     """Check the two tables and lay them out as arrays; `names` are what the errors call them (file names).
 
     Either table may have one column for each domain instead (wide.py). Errors (InputError, naming the line of a csv file, of
@@ -93,7 +97,14 @@ def observations(losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str,
     )
 
 
-def proportions_of(mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixtures"):
+def read_observations(losses: Path, mixtures: Path) -> Observations:
+    """`observations` of the tables in two files, csv or parquet; errors name the file."""
+    return observations(read_table(losses), read_table(mixtures), (str(losses), str(mixtures)))
+
+
+def proportions_of(
+    mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixtures"
+) -> tuple[tuple[str, ...], np.ndarray]:
     """(names, proportions (n, m)) of a mixtures table in the order of `domains`.
 
     Errors: as in `observations`, and a positive proportion of a domain that is not in `domains`.

@@ -6,9 +6,12 @@ mixtures a fifth says little and all 1,000 iterations are run. Leaves may hold f
 LightGBM's own least number of 20 nothing can be learnt from 32 runs.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from bimix.errors import InputError
+from bimix.laws.observations import Observations
 from bimix.laws.record import Law, Size
 from bimix.plan.laws import LAWS
 
@@ -25,7 +28,7 @@ ITERATIONS, STOP_AFTER, ENOUGH = 1000, 50, 100
 LEAF = (5, 20)  # least number of mixtures in a leaf: an eighth of them, within these
 
 
-def fit(observed, weights=None, start=None):
+def fit(observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> tuple[dict, dict]:
     """{domain: {"steps": {step: {trees, leaves, importance, model}}}}, model in LightGBM's own text form; and no notes."""
     base = np.ones(len(observed.mixtures)) if weights is None else np.asarray(weights, dtype=float)
     coefficients = {}
@@ -41,10 +44,10 @@ def fit(observed, weights=None, start=None):
     return coefficients, {}
 
 
-def refit(samples, document):
+def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
     """Coefficients for each (observed, weights (n,) or None)."""
     for observed, weights in samples:
-        yield fit(observed, weights, document)[0]
+        yield fit(observed, weights, fitted)[0]
 
 
 def fit_step(shares, losses, weights, domains) -> dict:
@@ -74,7 +77,9 @@ def fit_step(shares, losses, weights, domains) -> dict:
     }
 
 
-def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
+def predict(
+    coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
+) -> np.ndarray:
     """Losses (n, k, d) at proportions (n, m) and steps that were fitted. Errors: a step that was not."""
     import lightgbm
 
@@ -91,7 +96,7 @@ def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
     return losses
 
 
-def count(coefficients) -> int:
+def count(coefficients: dict) -> int:
     """Leaves of all trees."""
     return sum(fitted["leaves"] for values in coefficients.values() for fitted in values["steps"].values())
 

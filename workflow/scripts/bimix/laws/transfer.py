@@ -11,12 +11,13 @@ points: noise is shared along a run. The ridge, the number of terms, and whether
 (hardly help each other: all but `bimix`) are chosen by cross-validation over mixtures.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from bimix.errors import InputError
 from bimix.laws import bimix, mixing
+from bimix.laws.observations import Observations
 from bimix.laws.record import Law, Size
 from bimix.plan.laws import LAWS
 
@@ -32,10 +33,10 @@ RUNS_FOR_TWO_TERMS = 10
 TINY = 1e-30
 
 
-def fit(observed, weights=None, start=None):
+def fit(observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> tuple[dict, dict]:
     """Coefficients of every loss domain, and notes: the chosen ridge and number of terms with the cross-validated errors.
 
-    `start` is an earlier document, whose ridge and number of terms are kept.
+    `start` is a law fitted earlier, whose ridge and number of terms are kept.
     """
     y, own = run_levels(observed), own_domains(observed)
     if start is None:
@@ -44,10 +45,10 @@ def fit(observed, weights=None, start=None):
     return next(refit([(observed, weights)], start)), {"choice": start["choice"]}
 
 
-def refit(samples, document):
-    """Coefficients for each (observed, weights (n,) or None) of the same mixtures, with an earlier document's ridge and terms."""
+def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
+    """Coefficients for each (observed, weights (n,) or None) of the same mixtures, with the ridge and terms of a fitted law."""
     first = samples[0][0]
-    own, choice, shares = own_domains(first), document["choice"], first.proportions
+    own, choice, shares = own_domains(first), fitted["choice"], first.proportions
     y = np.array([run_levels(observed) for observed, _ in samples])
     counts = np.array([np.ones(len(shares)) if row is None else np.asarray(row, dtype=float) for _, row in samples])
     if "apart" not in choice:
@@ -55,7 +56,7 @@ def refit(samples, document):
     whole = _descend(shares, y[0] if len(y) == 1 else np.nanmean(y, axis=0), own, choice)
     mixed = mixing.fit(shares, y, own, choice["ridge"], choice["terms"], counts, whole, apart=choice["apart"])
     for index, (observed, weights) in enumerate(samples):
-        yield _coefficients(observed, weights, mixed.parts(index), document)
+        yield _coefficients(observed, weights, mixed.parts(index), fitted)
 
 
 def _descend(shares, y, own, choice):
@@ -67,7 +68,7 @@ def _descend(shares, y, own, choice):
 
 
 def _coefficients(observed, weights, parts, start=None) -> dict:
-    """A fit's c, a, g, k, and the curve over steps that is left when its mixing factor is taken off, as a document has them."""
+    """A fit's c, a, g, k, and the curve over steps that is left when its mixing factor is taken off, as a fitted law has them."""
     c, a, g, k = parts
     level = factor_levels(c, a, g, k, observed.proportions)
     coefficients = {}
@@ -93,17 +94,19 @@ def _coefficients(observed, weights, parts, start=None) -> dict:
     return coefficients
 
 
-def predict(coefficients, domains, seen, proportions, steps) -> np.ndarray:
+def predict(
+    coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
+) -> np.ndarray:
     """Losses (n, k, d) at proportions (n, m) and steps (k,), NaN where nothing that helps a domain is in a mixture."""
     c, a, g, k = arrays(coefficients, domains)
     mixed = np.exp(factor_levels(c, a, g, k, proportions))
     return mixed[:, None, :] * step_factor(coefficients, seen, steps)
 
 
-def objective(document, step, target) -> Callable:
+def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
     """What the optimum minimises: sum_i w_i h_i sum_q A_q S_q^-a, S_q = sum_j k_qj r_j^gamma, h_i = B/s^beta + C; it is convex."""
-    c, a, g, k = arrays(document["coefficients"], document["domains"])
-    height = target * step_factor(document["coefficients"], document["steps"], [step])[0]
+    c, a, g, k = arrays(fitted["coefficients"], fitted["domains"])
+    height = target * step_factor(fitted["coefficients"], fitted["steps"], [step])[0]
     scaled = height[:, None] * np.exp(c)
 
     def at(r):
@@ -121,7 +124,7 @@ def objective(document, step, target) -> Callable:
     return at
 
 
-def count(coefficients) -> int:
+def count(coefficients: dict) -> int:
     """Fitted numbers: per term alpha and the k above 0 but one (a scale), A of further terms; gamma where used; B, beta, C or A."""
     total = 0
     for values in coefficients.values():
@@ -131,7 +134,7 @@ def count(coefficients) -> int:
 
 
 def arrays(coefficients, domains):
-    """log A (d, K), alpha (d, K), gamma (d,), k (d, K, m) of a document's coefficients."""
+    """log A (d, K), alpha (d, K), gamma (d,), k (d, K, m) of a fitted law's coefficients."""
     table = list(coefficients.values())
     c = np.log([[term["A"] for term in values["terms"]] for values in table])
     a = np.array([[term["alpha"] for term in values["terms"]] for values in table])

@@ -1,12 +1,24 @@
 """The bounds within which a best mixture is looked for: given ones, numbers of epochs, and what the runs did not tell."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bimix.errors import InputError
 from bimix.optimum.optimum import target_weights
 
+# A number for each domain.
+Numbers = dict[str, float]
 
-def feasible_bounds(domains, lower=None, upper=None, max_epochs=None, tokens=None, run_tokens=None):
+
+def feasible_bounds(
+    domains: Sequence[str],
+    lower: Numbers | None = None,
+    upper: Numbers | None = None,
+    max_epochs: float | None = None,
+    tokens: Numbers | None = None,
+    run_tokens: float | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Bounds (m,), (m,) in the order of `domains` from dicts per domain; max_epochs gives r_i * run_tokens <= max_epochs * tokens_i.
 
     Errors (InputError with the numbers): an unknown domain, a lower bound above its upper, lower bounds that sum above 1,
@@ -46,7 +58,16 @@ def feasible_bounds(domains, lower=None, upper=None, max_epochs=None, tokens=Non
     return low, high
 
 
-def run_bounds(document, step, lower=None, upper=None, max_epochs=None, tokens=None, run_tokens=None, weights=None):
+def run_bounds(
+    fitted: dict,
+    step: int,
+    lower: Numbers | None = None,
+    upper: Numbers | None = None,
+    max_epochs: float | None = None,
+    tokens: Numbers | None = None,
+    run_tokens: float | None = None,
+    weights: Numbers | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """The bounds of `feasible_bounds` for a run of `step` steps; max_epochs None or infinite: any number of epochs.
 
     A domain whose loss did not respond (`unanswered`) keeps the least proportion that was seen, unless `lower` names it, or
@@ -55,24 +76,24 @@ def run_bounds(document, step, lower=None, upper=None, max_epochs=None, tokens=N
     `run_tokens`: of the run; without it the step times the tokens per step of the fitted runs. Errors: max_epochs without the
     tokens there are or the tokens of the run.
     """
-    seen = document["proportions_seen"]
-    target = dict(zip(document["loss_domains"], target_weights(document, weights), strict=True))
-    floors = {domain: seen[domain]["min"] for domain in unanswered(document) if domain in seen and target[domain] > 0}
+    seen = fitted["proportions_seen"]
+    target = dict(zip(fitted["loss_domains"], target_weights(fitted, weights), strict=True))
+    floors = {domain: seen[domain]["min"] for domain in unanswered(fitted) if domain in seen and target[domain] > 0}
     lower = {domain: min(floor, (upper or {}).get(domain, 1)) for domain, floor in floors.items()} | (lower or {})
     if max_epochs is None or max_epochs == float("inf"):
-        return feasible_bounds(document["domains"], lower, upper)
+        return feasible_bounds(fitted["domains"], lower, upper)
     if not tokens:
         raise InputError("--max-epochs needs --tokens: the number of tokens there are of each domain.")
     if run_tokens is None:
-        if document["tokens_per_step"] is None:
+        if fitted["tokens_per_step"] is None:
             raise InputError(
                 "--max-epochs needs --run-tokens: the losses that the law was fitted to had no column tokens, so it is not known "
                 f"how many tokens a run of {step} steps trains on."
             )
-        run_tokens = step * document["tokens_per_step"]
-    return feasible_bounds(document["domains"], lower, upper, max_epochs, tokens, run_tokens)
+        run_tokens = step * fitted["tokens_per_step"]
+    return feasible_bounds(fitted["domains"], lower, upper, max_epochs, tokens, run_tokens)
 
 
-def unanswered(document) -> list[str]:
+def unanswered(fitted: dict) -> list[str]:
     """Domains whose loss did not respond to their proportion in the fitted runs: alpha at its bound 0, as bimix may have it."""
-    return [domain for domain, values in document["coefficients"].items() if values.get("alpha") == 0]
+    return [domain for domain, values in fitted["coefficients"].items() if values.get("alpha") == 0]

@@ -40,6 +40,21 @@ INTERVALS = {
 }
 
 
+def losses_of(laws: list[dict], shares: np.ndarray, step: int) -> np.ndarray:
+    """Losses (laws, k, d) at mixtures (k, m), NaN where a law does not define them."""
+    return np.array([predict_defined(one, shares, np.array([step]))[:, 0] for one in laws])
+
+
+def picked(losses: np.ndarray, target: np.ndarray | None) -> np.ndarray:
+    """Losses (..., d) themselves, or their average (...) by the weights (d,)."""
+    return losses if target is None else average(losses, target)
+
+
+def middle(values: np.ndarray | list, level: float) -> np.ndarray:
+    """Both ends (2, ...) of the central `level` of values (refits, ...)."""
+    return np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
+
+
 @dataclass(frozen=True)
 class Bootstrap:
     """A law refitted to resamples of its runs; kind residuals or mixtures."""
@@ -47,18 +62,25 @@ class Bootstrap:
     kind: str
     refitted: list[dict]
 
+    def ends(self, guess: np.ndarray, shares: np.ndarray, step: int, target: np.ndarray | None, level: float):
+        """Low and high of what is `picked` at mixtures (k, m), where the law guesses `guess`."""
+        return middle(picked(losses_of(self.refitted, shares, step), target), level)
 
-def resampled(document: dict, observed: Observations, kind: str, count: int, seed: int) -> list[dict]:
+    def ends_of_gain(self, guess: np.ndarray, pair: np.ndarray, step: int, target: np.ndarray, level: float):
+        """Low and high of the average loss at the first of two mixtures (2, m) minus that at the second."""
+        both = picked(losses_of(self.refitted, pair, step), target)
+        return middle(both[:, 0] - both[:, 1], level)
+
+
+def resampled(fitted: dict, observed: Observations, kind: str, count: int, seed: int) -> list[dict]:
     """The law refitted to `count` resamples of the runs it was fitted to. Errors: fewer runs than the kind needs (3)."""
     _enough(len(observed.mixtures))
     draw = np.random.default_rng(seed)
-    samples = {"mixtures": _drawn_runs, "residuals": _drawn_residuals}[kind](document, observed, count, draw)
-    return [
-        document | {"coefficients": coefficients} for coefficients in LAWS[document["law"]].refit(samples, document)
-    ]
+    samples = {"mixtures": _drawn_runs, "residuals": _drawn_residuals}[kind](fitted, observed, count, draw)
+    return [fitted | {"coefficients": coefficients} for coefficients in LAWS[fitted["law"]].refit(samples, fitted)]
 
 
-def _drawn_runs(document, observed, count, draw):
+def _drawn_runs(fitted, observed, count, draw):
     n = len(observed.mixtures)
     samples = []
     while len(samples) < count:
@@ -68,16 +90,16 @@ def _drawn_runs(document, observed, count, draw):
     return samples
 
 
-def _drawn_residuals(document, observed, count, draw):
+def _drawn_residuals(fitted, observed, count, draw):
     n = len(observed.mixtures)
-    fitted = predict(document, observed.proportions, observed.steps)
-    residuals = np.log(observed.losses / fitted) * np.sqrt(n / (n - 2))
+    curves = predict(fitted, observed.proportions, observed.steps)
+    residuals = np.log(observed.losses / curves) * np.sqrt(n / (n - 2))
     residuals = np.where(np.isfinite(residuals), residuals, 0.0)
     samples = []
     for _ in range(count):
         moved = residuals[draw.integers(0, n, n)] * draw.standard_normal(n)[:, None, None]
         samples.append(
-            (replace(observed, losses=np.where(np.isfinite(observed.losses), fitted * np.exp(moved), np.nan)), None)
+            (replace(observed, losses=np.where(np.isfinite(observed.losses), curves * np.exp(moved), np.nan)), None)
         )
     return samples
 
@@ -86,7 +108,7 @@ def _drawn_residuals(document, observed, count, draw):
 class LeftOut:
     """A law's errors on the runs that it was refitted without: n runs, d loss domains."""
 
-    document: dict
+    fitted: dict
     refitted: list[dict]  # one without each group of runs
     step: int  # whose losses were compared
     observed: np.ndarray  # (n, d)
@@ -116,20 +138,34 @@ class LeftOut:
             return np.nan, 1
         return float(np.sqrt(np.mean(errors**2))), len(errors) - 1
 
-    def excess(self, shares: np.ndarray, step: int, pick) -> np.ndarray:
+    def excess(self, shares: np.ndarray, step: int, target: np.ndarray | None) -> np.ndarray:
         """Variance of a log loss at mixtures (k, m) beyond that of the errors: of those far from the runs the refits disagree.
 
         The jackknife variance, (G - 1) / G sum_g (f_g - mean f)^2 over the G refits, less its mean over the runs themselves,
-        0 where that is below. `pick` takes from losses (k, d) the number that is asked for.
+        0 where that is below.
         """
-        both = np.concatenate([shares, self.proportions])
-        logs = np.log([pick(predict_defined(one, both, [step])[:, 0]) for one in self.refitted])
-        count = len(logs)
-        variance = (count - 1) * logs.var(axis=0)
+        logs = np.log(picked(losses_of(self.refitted, np.concatenate([shares, self.proportions]), step), target))
+        variance = (len(logs) - 1) * logs.var(axis=0)
         return np.maximum(variance[: len(shares)] - variance[len(shares) :].mean(axis=0), 0.0)
 
+    def width(self, shares: np.ndarray, step: int, target: np.ndarray | None, level: float) -> np.ndarray:
+        """Half the width of the t-interval of a log loss at mixtures (k, m), of each loss domain or of their average."""
+        deviation, freedom = self.spread() if target is None else self.spread_of_average(target)
+        return t.ppf((1 + level) / 2, freedom) * np.sqrt(deviation**2 + self.excess(shares, step, target))
 
-def left_out(document: dict, observed: Observations, step: int) -> LeftOut:
+    def ends(self, guess: np.ndarray, shares: np.ndarray, step: int, target: np.ndarray | None, level: float):
+        """Low and high of what is `picked` at mixtures (k, m), where the law guesses `guess`."""
+        width = self.width(shares, step, target, level)
+        return guess * np.exp(-width), guess * np.exp(width)
+
+    def ends_of_gain(self, guess: np.ndarray, pair: np.ndarray, step: int, target: np.ndarray, level: float):
+        """Low and high of the average loss at the first of two mixtures (2, m) minus that at the second."""
+        nats = np.sqrt(np.sum((self.width(pair, step, target, level) * guess) ** 2))
+        gain = guess[0] - guess[1]
+        return gain - nats, gain + nats
+
+
+def left_out(fitted: dict, observed: Observations, step: int) -> LeftOut:
     """Errors at `step`, or at the last step observed where none was observed at it, of the law refitted without each run.
 
     Beyond `most_refits` of the law runs are left out in as many random groups. Errors: fewer runs than three.
@@ -137,17 +173,17 @@ def left_out(document: dict, observed: Observations, step: int) -> LeftOut:
     n = len(observed.mixtures)
     _enough(n)
     base = np.ones(n) if observed.runs is None else observed.runs.astype(float)
-    count = min(n, LAWS[document["law"]].most_refits)
+    count = min(n, LAWS[fitted["law"]].most_refits)
     groups = np.arange(n) if count == n else np.random.default_rng(0).permutation(np.arange(n) % count)
     samples = [(observed, np.where(groups == group, 0.0, base)) for group in range(count)]
-    refitted = [document | {"coefficients": values} for values in LAWS[document["law"]].refit(samples, document)]
+    refitted = [fitted | {"coefficients": values} for values in LAWS[fitted["law"]].refit(samples, fitted)]
     at = np.nonzero(observed.steps == step)[0]
     at = int(at[0]) if len(at) else len(observed.steps) - 1
     predicted = np.empty(observed.losses[:, at].shape)
     for group, one in enumerate(refitted):
         rows = groups == group
         predicted[rows] = predict_defined(one, observed.proportions[rows], observed.steps[at : at + 1])[:, 0]
-    return LeftOut(document, refitted, int(observed.steps[at]), observed.losses[:, at], predicted, observed.proportions)
+    return LeftOut(fitted, refitted, int(observed.steps[at]), observed.losses[:, at], predicted, observed.proportions)
 
 
 def _enough(n: int) -> None:
@@ -158,7 +194,7 @@ def _enough(n: int) -> None:
 
 
 def intervals(
-    document: dict,
+    fitted: dict,
     level: float,
     step: int,
     mixtures: dict[str, np.ndarray],
@@ -173,89 +209,70 @@ def intervals(
 
     Coefficients (alpha, beta, ... per loss domain) and `proportion` of each domain in the optimum at `step`: the central `level` of
     the refits `of_fit`, absent without it. `loss` of each of the mixtures at `step` per loss domain, `average_loss`, the plain
-    mean over them, `optimum_average_loss` of the optimum of the document itself, and `gain`, that of `baseline` minus that, both
+    mean over them, `optimum_average_loss` of the optimum of the fitted law itself, and `gain`, that of `baseline` minus that, both
     averaged by the weights of the optimum: likewise where `of_losses` is a bootstrap, else t-intervals of a new run from the
     left-out errors. A number that the law does not define is null, and so is an interval that no two runs tell.
     """
-    rows = []
+    target, plain = target_weights(fitted, weights), np.ones(len(fitted["loss_domains"]))
+    best = optimum(fitted, step, weights, lower, upper)
 
-    def enter(quantity, kind, estimate, low, high, mixture=None, domain=None):
-        at = None if quantity in COEFFICIENTS else step
-        numbers = [float(one) if np.isfinite(one) else None for one in (estimate, low, high)]
-        rows.append((document["law"], quantity, mixture, at, domain, *numbers, level, kind))
+    def losses_at(shares, target):
+        """Estimate, low and high of what is picked from the losses at mixtures (k, m)."""
+        guess = picked(losses_of([fitted], shares, step)[0], target)
+        return guess, *of_losses.ends(guess, shares, step, target, level)
 
-    def middle(values):
-        return np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
-
-    target, plain = target_weights(document, weights), np.ones(len(document["loss_domains"]))
-    if of_fit is not None:
-        for domain in document["loss_domains"]:
-            for name in COEFFICIENTS:
-                if _coefficient(document, domain, name) is not None:
-                    low, high = middle([_coefficient(one, domain, name) for one in of_fit.refitted])
-                    enter(name, of_fit.kind, _coefficient(document, domain, name), low, high, domain=domain)
-
-    def losses_at(shares, pick):
-        """Estimate, low and high (k, ...) at mixtures (k, m) of what is picked from the losses (k, d)."""
-        guess = pick(predict_defined(document, shares, [step])[:, 0])
-        if isinstance(of_losses, Bootstrap):
-            low, high = middle([pick(predict_defined(one, shares, [step])[:, 0]) for one in of_losses.refitted])
-            return guess, low, high
-        if guess.ndim == 2:
-            deviation, freedom = of_losses.spread()
-        else:
-            deviation, freedom = of_losses.spread_of_average(plain if pick is mean else target)
-        deviation = np.sqrt(deviation**2 + of_losses.excess(shares, step, pick))
-        width = t.ppf((1 + level) / 2, freedom) * deviation
-        return guess, guess * np.exp(-width), guess * np.exp(width)
-
-    def mean(losses):
-        return losses.mean(axis=-1)
-
-    def aim(losses):
-        return average(losses, target)
-
+    # quantity, step, kind, mixture, domain, estimate, low, high
+    rows = [] if of_fit is None else _of_coefficients(fitted, of_fit, level)
     if mixtures:
         shares = np.array(list(mixtures.values()))
-        each, together = losses_at(shares, lambda losses: losses), losses_at(shares, mean)
+        each, together = np.array(losses_at(shares, None)), np.array(losses_at(shares, plain))
         for n, name in enumerate(mixtures):
-            for i, domain in enumerate(document["loss_domains"]):
-                enter("loss", of_losses.kind, *(part[n, i] for part in each), name, domain)
-            enter("average_loss", of_losses.kind, *(part[n] for part in together), name)
-
-    best = optimum(document, step, weights, lower, upper)
+            for i, domain in enumerate(fitted["loss_domains"]):
+                rows.append(("loss", step, of_losses.kind, name, domain, *each[:, n, i]))
+            rows.append(("average_loss", step, of_losses.kind, name, None, *together[:, n]))
     if of_fit is not None:
-        low, high = middle([optimum(one, step, weights, lower, upper) for one in of_fit.refitted])
-        for j, domain in enumerate(document["domains"]):
-            enter("proportion", of_fit.kind, best[j], low[j], high[j], document["law"], domain)
-    guess, low, high = losses_at(best[None], aim)
-    enter("optimum_average_loss", of_losses.kind, guess[0], low[0], high[0], document["law"])
+        low, high = middle([optimum(one, step, weights, lower, upper) for one in of_fit.refitted], level)
+        for j, domain in enumerate(fitted["domains"]):
+            rows.append(("proportion", step, of_fit.kind, fitted["law"], domain, best[j], low[j], high[j]))
+    guess, low, high = losses_at(best[None], target)
+    rows.append(("optimum_average_loss", step, of_losses.kind, fitted["law"], None, guess[0], low[0], high[0]))
     if baseline is not None:
         pair = np.array([mixtures[baseline], best])
+        guess = picked(losses_of([fitted], pair, step)[0], target)
+        ends = of_losses.ends_of_gain(guess, pair, step, target, level)
+        rows.append(("gain", step, of_losses.kind, baseline, None, guess[0] - guess[1], *ends))
+    return pl.DataFrame(
+        [
+            (fitted["law"], quantity, mixture, at, domain, *map(_defined, numbers), level, kind)
+            for quantity, at, kind, mixture, domain, *numbers in rows
+        ],
+        schema=INTERVALS,
+        orient="row",
+    )
 
-        def difference(one):
-            before, after = aim(predict_defined(one, pair, [step])[:, 0])
-            return before - after
 
-        gain = difference(document)
-        if isinstance(of_losses, Bootstrap):
-            low, high = middle([difference(one) for one in of_losses.refitted])
-        else:
-            deviation, freedom = of_losses.spread_of_average(target)
-            variance = deviation**2 + of_losses.excess(pair, step, aim)
-            nats = np.sqrt(np.sum(variance * aim(predict_defined(document, pair, [step])[:, 0]) ** 2))
-            width = t.ppf((1 + level) / 2, freedom) * nats
-            low, high = gain - width, gain + width
-        enter("gain", of_losses.kind, gain, low, high, baseline)
-    return pl.DataFrame(rows, schema=INTERVALS, orient="row")
+def _defined(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None
+
+
+def _of_coefficients(fitted: dict, of_fit: Bootstrap, level: float) -> list[tuple]:
+    """The rows of the coefficients, which belong to no step and no mixture."""
+    rows = []
+    for domain in fitted["loss_domains"]:
+        for name in COEFFICIENTS:
+            estimate = _coefficient(fitted, domain, name)
+            if estimate is not None:
+                ends = middle([_coefficient(one, domain, name) for one in of_fit.refitted], level)
+                rows.append((name, None, of_fit.kind, None, domain, estimate, *ends))
+    return rows
 
 
 COEFFICIENTS = ("A", "alpha", "gamma", "B", "beta", "C")
 
 
-def _coefficient(document, domain, name):
+def _coefficient(fitted, domain, name):
     """A coefficient of a loss domain by its name (alpha and A: of the first term), None where the law has none or it is fixed."""
-    values = document["coefficients"][domain]
+    values = fitted["coefficients"][domain]
     if name == "A" and "B" in values:
         return None
     if "terms" in values and name in ("A", "alpha"):

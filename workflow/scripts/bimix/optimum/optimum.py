@@ -14,14 +14,14 @@ MOST_NAMED = 6
 
 
 def optimum(
-    document: dict,
+    fitted: dict,
     step: int,
     weights: dict[str, float] | None,
     lower: np.ndarray,
     upper: np.ndarray,
     tokens: dict[str, float] | None = None,
 ) -> np.ndarray:
-    """Proportions (m,), in the document's order, with the least weighted sum of predicted losses at `step` within the bounds.
+    """Proportions (m,), in the order of the law's domains, with the least weighted sum of predicted losses at `step` within the bounds.
 
     `weights` per loss domain; none given is the paper's: all 1 (Eq. 15 sums and calls it an average: the optimum is the same).
     A domain left out of them has weight 0, and its loss need not be defined at the optimum. `tokens` there are of each domain:
@@ -29,28 +29,28 @@ def optimum(
 
     Errors: a weight of an unknown domain, no weight above 0, fewer runs than the law needs.
     """
-    law, m = LAWS[document["law"]], len(document["domains"])
+    law, m = LAWS[fitted["law"]], len(fitted["domains"])
     least = law.plan.least_runs(m)
-    if law.plan.refuses_few and len(document["mixtures"]) < least:
+    if law.plan.refuses_few and len(fitted["mixtures"]) < least:
         raise InputError(
-            f"the law {document['law']!r} was fitted to {len(document['mixtures'])} mixtures of {m} domains, and its"
+            f"the law {fitted['law']!r} was fitted to {len(fitted['mixtures'])} mixtures of {m} domains, and its"
             f" optimum needs {least} at least: train more of them, or use bimix or transfer."
         )
-    target = target_weights(document, weights)
+    target = target_weights(fitted, weights)
     if law.plan.optimum == "simulated":
-        return simulated_optimum(document, step, target, lower, upper, tokens)
-    problem = law.objective(document, step, target)
+        return simulated_optimum(fitted, step, target, lower, upper, tokens)
+    problem = law.objective(fitted, step, target)
     if law.plan.optimum == "power_sum":
         return power_sum_optimum(*problem, lower, upper)
     return minimum(problem, lower, upper)
 
 
-def target_weights(document: dict, weights: dict[str, float] | None) -> np.ndarray:
+def target_weights(fitted: dict, weights: dict[str, float] | None) -> np.ndarray:
     """Weights (d,) of the loss domains: all 1 where none are given; a domain left out of those given weighs 0.
 
     Errors: a weight of an unknown domain, no weight above 0.
     """
-    names = document["loss_domains"]
+    names = fitted["loss_domains"]
     if not weights:
         return np.ones(len(names))
     strange = [name for name in weights if name not in names]
@@ -69,26 +69,33 @@ def average(losses: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.where(target > 0, losses, 0.0) @ (target / target.sum())
 
 
-def weighed(document: dict, weights: dict[str, float] | None) -> str:
+def weighed(fitted: dict, weights: dict[str, float] | None) -> str:
     """The domains that weigh, for a person: "python 1", or "web 2, books 1, and 3 more"; empty where all weigh the same."""
-    target = target_weights(document, weights)
+    target = target_weights(fitted, weights)
     if target.min() == target.max():
         return ""
-    parts = [f"{name} {one:g}" for name, one in zip(document["loss_domains"], target, strict=True) if one > 0]
+    parts = [f"{name} {one:g}" for name, one in zip(fitted["loss_domains"], target, strict=True) if one > 0]
     return ", ".join(
         parts if len(parts) <= MOST_NAMED else [*parts[:MOST_NAMED], f"and {len(parts) - MOST_NAMED} more"]
     )
 
 
-def simulated_optimum(document, step, target, lower, upper, tokens=None) -> np.ndarray:
+def simulated_optimum(
+    fitted: dict,
+    step: int,
+    target: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    tokens: dict[str, float] | None = None,
+) -> np.ndarray:
     """The mean of the best simulated mixtures of a law, by what it predicts at a step.
 
     They are drawn around the shares of `tokens`; where these are not known, around the shares whose draws have the mean of the
     mixtures fitted.
     """
-    domains, predict = document["domains"], LAWS[document["law"]].predict
+    domains, predict = fitted["domains"], LAWS[fitted["law"]].predict
     if tokens is None:
-        shares = np.array([document["proportions_seen"][domain]["mean"] for domain in domains]) ** (1 / TEMPERATURE)
+        shares = np.array([fitted["proportions_seen"][domain]["mean"] for domain in domains]) ** (1 / TEMPERATURE)
     else:
         missing = [domain for domain in domains if not tokens.get(domain)]
         if missing:
@@ -98,12 +105,12 @@ def simulated_optimum(document, step, target, lower, upper, tokens=None) -> np.n
         shares = np.array([tokens[domain] for domain in domains], dtype=float)
 
     names, weights = zip(
-        *((name, one) for name, one in zip(document["loss_domains"], target, strict=True) if one), strict=True
+        *((name, one) for name, one in zip(fitted["loss_domains"], target, strict=True) if one), strict=True
     )
-    wanted = {name: document["coefficients"][name] for name in names}
+    wanted = {name: fitted["coefficients"][name] for name in names}
 
     def value(proportions):
-        losses = predict(wanted, domains, document["steps"], proportions, np.array([step]))
+        losses = predict(wanted, domains, fitted["steps"], proportions, np.array([step]))
         return losses[:, 0] @ np.array(weights)
 
     return best_simulated(value, shares, lower, upper)

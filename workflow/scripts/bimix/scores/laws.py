@@ -53,10 +53,10 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
     for law in laws:
         n = len(observed.mixtures)
         try:
-            document = fit(law, observed)
+            fitted = fit(law, observed)
             scores = {"extrapolation_mre": _per_domain(extrapolation(law, observed), "relative_error")}
             if held_out is not None:
-                table = generalization(document, held_out, held_out.proportions)
+                table = generalization(fitted, held_out, held_out.proportions)
                 scores |= {
                     "generalization_r2": _per_domain(table, "r2_log"),
                     "generalization_mre": _per_domain(table, "mre"),
@@ -65,7 +65,7 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
         except InputError as refusal:
             rows.append((law, "refused", None, None, n, None, str(refusal)))
             continue
-        size, least = document["coefficients_fitted"], LAWS[law].plan.least_runs(len(observed.domains))
+        size, least = fitted["coefficients_fitted"], LAWS[law].plan.least_runs(len(observed.domains))
         few = f"needs {least} runs" if n < least else None
         for score, values in scores.items():
             rows += [(law, score, domain, value, n, size, None) for domain, value in values.items()]

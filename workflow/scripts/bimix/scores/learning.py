@@ -19,7 +19,9 @@ LEARNING = {
 }
 
 
-def learning_curve(laws, observed, held_out: Observations | None, counts, draws: int, seed: int) -> pl.DataFrame:
+def learning_curve(
+    laws: list[str], observed: Observations, held_out: Observations | None, counts: list[int], draws: int, seed: int
+) -> pl.DataFrame:
     """Error and rank correlation at the last step against the number of mixtures fitted, in the columns of LEARNING.
 
     Each draw fits `runs` random mixtures and predicts the held-out ones, or without such the mixtures that were not drawn.
@@ -37,8 +39,8 @@ def learning_curve(laws, observed, held_out: Observations | None, counts, draws:
             test = held_out or observed.take(order[runs:])
             for law in laws:
                 try:
-                    document = fit(law, needed[law].take(order[:runs]))
-                    predicted = predict(document, test.proportions, test.steps[-1:])[:, 0]
+                    fitted = fit(law, needed[law].take(order[:runs]))
+                    predicted = predict(fitted, test.proportions, test.steps[-1:])[:, 0]
                 except InputError as refusal:
                     rows.append((law, runs, draw, None, None, None, str(refusal)))
                     continue

@@ -59,22 +59,20 @@ def extrapolation(law: str, observed: Observations) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=EXTRAPOLATION, orient="row")
 
 
-def generalization(document: dict, held_out: Observations, proportions: np.ndarray) -> pl.DataFrame:
+def generalization(fitted: dict, held_out: Observations, proportions: np.ndarray) -> pl.DataFrame:
     """R2 and mean relative error of a fitted law over all steps of mixtures it has not seen: one row per mixture and domain.
 
-    `proportions` (n, m) are the held-out mixtures in the order of the document's domains. Steps that a per-step law has not
+    `proportions` (n, m) are the held-out mixtures in the order of the law's domains. Steps that a per-step law has not
     seen are left out.
     """
     steps = held_out.steps
-    if not LAWS[document["law"]].plan.over_steps or len(document["steps"]) == 1:
-        steps = np.array([step for step in steps if step in document["steps"]], dtype=int)
+    if not LAWS[fitted["law"]].plan.over_steps or len(fitted["steps"]) == 1:
+        steps = np.array([step for step in steps if step in fitted["steps"]], dtype=int)
     losses = held_out.losses[:, np.isin(held_out.steps, steps)]
-    shared = [domain for domain in document["loss_domains"] if domain in held_out.loss_domains]
+    shared = [domain for domain in fitted["loss_domains"] if domain in held_out.loss_domains]
     if not len(steps) or not shared:
         return pl.DataFrame(schema=GENERALIZATION)
-    predicted = predict(document, proportions, steps)[
-        :, :, [document["loss_domains"].index(domain) for domain in shared]
-    ]
+    predicted = predict(fitted, proportions, steps)[:, :, [fitted["loss_domains"].index(domain) for domain in shared]]
     losses = losses[:, :, [held_out.loss_domains.index(domain) for domain in shared]]
     rows = []
     for n, mixture in enumerate(held_out.mixtures):
@@ -83,7 +81,7 @@ def generalization(document: dict, held_out: Observations, proportions: np.ndarr
             if seen.any():
                 truth, guess = losses[n, seen, d], predicted[n, seen, d]
                 rows.append(
-                    (document["law"], mixture, domain, r2_log(truth, guess), float(relative_error(truth, guess).mean()))
+                    (fitted["law"], mixture, domain, r2_log(truth, guess), float(relative_error(truth, guess).mean()))
                 )
     return pl.DataFrame(rows, schema=GENERALIZATION, orient="row")
 
@@ -136,8 +134,8 @@ def left_out(law: str, observed: Observations) -> dict[str, dict[str, float]]:
     predicted = np.full(observed.losses[:, 0].shape, np.nan)
     needed = for_the_last_step(law, observed)
     for fold in range(folds.max() + 1):
-        document = fit(law, needed.take(np.nonzero(folds != fold)[0]))
-        predicted[folds == fold] = predict(document, observed.proportions[folds == fold], step)[:, 0]
+        fitted = fit(law, needed.take(np.nonzero(folds != fold)[0]))
+        predicted[folds == fold] = predict(fitted, observed.proportions[folds == fold], step)[:, 0]
     return at_last_step(observed, predicted, "left_out")
 
 

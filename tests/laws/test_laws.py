@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from laws.known import STEPS, bivariate, mixtures, observe
 from scipy.optimize import least_squares, minimize_scalar
 
 from bimix import laws
@@ -12,53 +13,27 @@ from bimix.laws.bimix import fit_curve, fit_domain, fit_fixed_step
 from bimix.laws.observations import Observations
 
 
-def bivariate_truth(seed, m):
-    draw = np.random.default_rng(seed)
-    alpha, b, beta, c = (
-        draw.uniform(0.02, 0.4, m),
-        draw.uniform(5, 80, m),
-        draw.uniform(0.2, 0.9, m),
-        draw.uniform(0.5, 3, m),
-    )
-    return lambda shares, steps: shares[:, None, :] ** -alpha * (b / np.asarray(steps)[:, None] ** beta + c)
-
-
-def observed_from(truth, shares, steps, noise=0.0, seed=0):
-    n, m = shares.shape
-    losses = truth(shares, steps) * np.exp(noise * np.random.default_rng(seed).standard_normal((n, 1, m)))
-    domains = tuple(f"d{i:02d}" for i in range(m))
-    return Observations(tuple(f"run{i}" for i in range(n)), domains, np.asarray(steps), domains, shares, losses)
-
-
-def mixtures(seed, n, m):
-    shares = np.random.default_rng(seed).dirichlet(np.ones(m) * 2, n) + 1e-3
-    return shares / shares.sum(axis=1, keepdims=True)
-
-
-STEPS = np.arange(10_000, 200_001, 10_000)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_bimix_recovers_the_law_that_made_the_losses(seed):
-    truth, shares, new = bivariate_truth(seed, 7), mixtures(seed, 4, 7), mixtures(seed + 100, 50, 7)
-    document = laws.fit("bimix", observed_from(truth, shares, STEPS))
+    truth, shares, new = bivariate(seed, 7), mixtures(seed, 4, 7), mixtures(seed + 100, 50, 7)
+    fitted = laws.fit("bimix", observe(truth, shares, STEPS))
     steps = [5_000, 200_000, 400_000]
-    assert np.abs(laws.predict(document, new, steps) / truth(new, steps) - 1).max() < 1e-6
-    assert document["coefficients_fitted"] == 28
+    assert np.abs(laws.predict(fitted, new, steps) / truth(new, steps) - 1).max() < 1e-6
+    assert fitted["coefficients_fitted"] == 28
 
 
 def test_the_json_of_coefficients_is_complete():
-    document = laws.fit("bimix", observed_from(bivariate_truth(0, 3), mixtures(0, 4, 3), STEPS))
-    again = json.loads(json.dumps(document))
+    fitted = laws.fit("bimix", observe(bivariate(0, 3), mixtures(0, 4, 3), STEPS))
+    again = json.loads(json.dumps(fitted))
     new = mixtures(9, 5, 3)
-    assert np.array_equal(laws.predict(document, new, STEPS), laws.predict(again, new, STEPS))
+    assert np.array_equal(laws.predict(fitted, new, STEPS), laws.predict(again, new, STEPS))
     assert set(again["coefficients"]["d00"]) == {"A", "alpha", "B", "beta", "C"}
     assert again["coefficients"]["d00"]["A"] == 1
 
 
 def test_unobserved_points_are_left_out():
-    truth, shares = bivariate_truth(1, 3), mixtures(1, 5, 3)
-    observed = observed_from(truth, shares, STEPS)
+    truth, shares = bivariate(1, 3), mixtures(1, 5, 3)
+    observed = observe(truth, shares, STEPS)
     observed.losses[0, 5:] = np.nan
     observed.losses[2, ::2, 1] = np.nan
     new = mixtures(2, 10, 3)
@@ -66,7 +41,7 @@ def test_unobserved_points_are_left_out():
 
 
 def test_weights_are_repetitions():
-    observed = observed_from(bivariate_truth(2, 2), mixtures(2, 5, 2), STEPS, noise=0.01)
+    observed = observe(bivariate(2, 2), mixtures(2, 5, 2), STEPS, noise=0.01)
     repeated = laws.fit("bimix", observed.take([0, 0, 2, 3, 3, 3]))
     weighted = laws.fit("bimix", observed, np.array([2, 0, 1, 3, 0]))
     new = mixtures(3, 10, 2)
@@ -83,7 +58,7 @@ def cost(coefficients, u, losses):
 @pytest.mark.parametrize("seed", range(4))
 def test_no_random_start_and_no_other_route_finds_a_better_fit(seed):
     """The oracle: least squares from 20 random starts in the law's own coefficients, and a search over beta (variable projection)."""
-    observed = observed_from(bivariate_truth(seed, 2), mixtures(seed, 4, 2), STEPS, noise=0.005, seed=seed)
+    observed = observe(bivariate(seed, 2), mixtures(seed, 4, 2), STEPS, noise=0.005, seed=seed)
     u, losses = np.log(observed.proportions[:, 0]), observed.losses[:, :, 0]
     reached = cost(fit_domain(u, STEPS, losses), u, losses)
 
@@ -110,25 +85,25 @@ def test_no_random_start_and_no_other_route_finds_a_better_fit(seed):
 def test_the_fixed_step_form():
     shares = mixtures(3, 6, 4)
     truth = lambda shares, steps: np.array([2.0, 3, 1, 4]) * shares[:, None, :] ** -np.array([0.1, 0.2, 0.05, 0.3])  # noqa: E731
-    document = laws.fit("bimix", observed_from(truth, shares, [1000]))
+    fitted = laws.fit("bimix", observe(truth, shares, [1000]))
     new = mixtures(4, 9, 4)
-    assert np.allclose(laws.predict(document, new, [1000]), truth(new, [1000]), rtol=1e-12)
-    assert set(document["coefficients"]["d00"]) == {"A", "alpha"} and document["coefficients_fitted"] == 8
+    assert np.allclose(laws.predict(fitted, new, [1000]), truth(new, [1000]), rtol=1e-12)
+    assert set(fitted["coefficients"]["d00"]) == {"A", "alpha"} and fitted["coefficients_fitted"] == 8
     with pytest.raises(InputError, match="fitted at step 1000 alone"):
-        laws.predict(document, new, [2000])
+        laws.predict(fitted, new, [2000])
 
 
 def test_what_cannot_be_identified_is_refused():
-    truth, shares = bivariate_truth(0, 3), mixtures(0, 4, 3)
+    truth, shares = bivariate(0, 3), mixtures(0, 4, 3)
     with pytest.raises(InputError, match=r"two steps \(1000 and 2000\)"):
-        laws.fit("bimix", observed_from(truth, shares, [1000, 2000]))
+        laws.fit("bimix", observe(truth, shares, [1000, 2000]))
     with pytest.raises(InputError, match="only one mixture"):
-        laws.fit("bimix", observed_from(truth, shares[:1], STEPS))
+        laws.fit("bimix", observe(truth, shares[:1], STEPS))
     with pytest.raises(InputError, match="only one mixture"):
-        laws.fit("bimix", observed_from(truth, shares, STEPS), np.array([0, 3, 0, 0]))
+        laws.fit("bimix", observe(truth, shares, STEPS), np.array([0, 3, 0, 0]))
     zero = shares.copy()
     zero[1] = [0, 0.5, 0.5]
-    observed = observed_from(truth, shares, STEPS)
+    observed = observe(truth, shares, STEPS)
     with pytest.raises(InputError, match="'run1' has proportion 0 of 'd00'"):
         laws.fit("bimix", Observations(**{**vars(observed), "proportions": zero}))
     with pytest.raises(InputError, match="losses of 'elsewhere'"):
@@ -145,8 +120,8 @@ def test_one_mixture_gives_a_curve_and_no_exponent():
 def test_a_proportion_that_hardly_varies_is_warned_of():
     shares = mixtures(0, 4, 3)
     shares = np.column_stack([np.full(4, 0.3), 0.7 * shares[:, 1:] / shares[:, 1:].sum(axis=1, keepdims=True)])
-    document = laws.fit("bimix", observed_from(bivariate_truth(0, 3), shares, STEPS))
-    assert "the proportion of d00 varied only from 0.3 to 0.3" in document["warnings"][0]
+    fitted = laws.fit("bimix", observe(bivariate(0, 3), shares, STEPS))
+    assert "the proportion of d00 varied only from 0.3 to 0.3" in fitted["warnings"][0]
 
 
 @pytest.mark.parametrize("steps", [[1000], STEPS])
@@ -156,11 +131,11 @@ def test_a_proportion_that_varies_by_rounding_has_no_slope(steps):
     others = draw.uniform(0.1, 0.6, 4)
     shares = np.column_stack([[0.3, 0.1 + 0.2, 0.3, 0.1 + 0.2], others, 0.7 - others])
     assert 0 < np.ptp(shares[:, 0]) < 1e-15
-    observed = observed_from(bivariate_truth(0, 3), shares, steps, noise=0.01)
-    document = laws.fit("bimix", observed)
-    assert document["coefficients"]["d00"]["alpha"] == 0
+    observed = observe(bivariate(0, 3), shares, steps, noise=0.01)
+    fitted = laws.fit("bimix", observed)
+    assert fitted["coefficients"]["d00"]["alpha"] == 0
     new = mixtures(5, 50, 3)
-    predicted = laws.predict(document, new, steps[-1:])[:, 0, 0]
+    predicted = laws.predict(fitted, new, steps[-1:])[:, 0, 0]
     assert np.allclose(predicted, np.exp(np.log(observed.losses[:, -1, 0]).mean()), rtol=0.05)
 
 

@@ -1,10 +1,12 @@
 """The law scripts from tables to tables, as another program calls them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
+from laws.known import observe, write_tables
 
 import fit_law
 import optimize_mixture
@@ -30,21 +32,9 @@ def truth(shares, steps):
 
 def tables(folder, names, seed):
     shares = np.random.default_rng(seed).dirichlet(np.ones(3) * 3, len(names))
-    losses = truth(shares, STEPS)
-    mixtures = [(name, domain, shares[i, j]) for i, name in enumerate(names) for j, domain in enumerate(DOMAINS)]
-    rows = [
-        (name, int(step), int(step) * 512, domain, losses[i, k, j])
-        for i, name in enumerate(names)
-        for k, step in enumerate(STEPS)
-        for j, domain in enumerate(DOMAINS)
-    ]
-    pl.DataFrame(mixtures, schema=["mixture", "domain", "proportion"], orient="row").write_parquet(
-        folder / f"{names[0]}_m.parquet"
-    )
-    pl.DataFrame(rows, schema=["mixture", "step", "tokens", "domain", "loss"], orient="row").write_csv(
-        folder / f"{names[0]}_l.csv"
-    )
-    return str(folder / f"{names[0]}_l.csv"), str(folder / f"{names[0]}_m.parquet")
+    observed = replace(observe(truth, shares, STEPS, domains=DOMAINS), mixtures=tuple(names))
+    flags = write_tables(observed, folder / f"{names[0]}_l.csv", folder / f"{names[0]}_m.parquet", 512)
+    return flags[1], flags[3]
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from laws.known import STEPS, mixtures, observe, with_transfer
 from scipy.optimize import least_squares
 
 from bimix import laws
@@ -13,32 +14,7 @@ from bimix.laws import mixing, transfer
 from bimix.laws.observations import Observations, observations
 from bimix.scores.scores import rank_correlation
 
-REGMIX = Path(__file__).parents[1].parent / "shared" / "data" / "regmix"
-STEPS = np.arange(10_000, 200_001, 10_000)
-
-
-def known_law(seed, m=7, mean_log_k=-3.0):
-    """A law with transfer between m domains: losses (n, k, m) at proportions (n, m) and steps (k,)."""
-    draw = np.random.default_rng(1000 + seed)
-    a = draw.uniform(0.05, 0.3, m)
-    k = np.zeros((m, m)) if mean_log_k is None else np.exp(draw.normal(mean_log_k, 1, (m, m)))
-    np.fill_diagonal(k, 1)
-    b, beta, c = draw.uniform(5, 50, m), draw.uniform(0.2, 0.7, m), draw.uniform(1, 3, m)
-    return lambda r, s: ((r @ k.T) ** -a)[:, None, :] * (b / np.asarray(s)[:, None] ** beta + c)
-
-
-def observe(truth, shares, steps, noise=0.0, seed=0):
-    """Losses with noise that is shared along a run."""
-    losses = truth(shares, steps)
-    losses = losses * np.exp(noise * np.random.default_rng(seed).standard_normal((len(shares), 1, losses.shape[2])))
-    domains = tuple(f"d{i}" for i in range(shares.shape[1]))
-    names = domains + tuple(f"foreign{i}" for i in range(losses.shape[2] - len(domains)))
-    return Observations(tuple(f"run{i}" for i in range(len(shares))), domains, np.asarray(steps), names, shares, losses)
-
-
-def random_mixtures(seed, n, m=7):
-    shares = np.random.default_rng(seed).dirichlet(np.full(m, 2.0), n) + 1e-3
-    return shares / shares.sum(axis=1, keepdims=True)
+REGMIX = Path(__file__).parents[3] / "shared" / "data" / "regmix"
 
 
 @pytest.mark.parametrize("terms", [1, 2])
@@ -60,8 +36,8 @@ def test_jacobian_equals_differences(terms):
 
 
 def test_many_fits_at_once_are_the_same_as_one_by_one():
-    shares = random_mixtures(0, 10, 4)
-    y = np.log(known_law(0, 4)(shares, [1000]))[:, 0] + 0.003 * np.random.default_rng(0).standard_normal((10, 4))
+    shares = mixtures(0, 10, 4)
+    y = np.log(with_transfer(0, 4)(shares, [1000]))[:, 0] + 0.003 * np.random.default_rng(0).standard_normal((10, 4))
     weights = np.random.default_rng(1).multinomial(10, np.full(10, 0.1), 3).astype(float)
     together = mixing.fit(shares, y, np.arange(4), 1e-4, 1, weights, tolerance=1e-10, rounds=300)
     for one, row in enumerate(weights):
@@ -97,27 +73,27 @@ def test_the_cost_is_that_of_the_docstring(terms):
 
 def test_a_run_that_a_resample_has_not_drawn_does_not_bend_the_curve():
     """The same resample with the undrawn run's curve bent about its mean: its level stays, and so must B, beta and C."""
-    observed = observe(known_law(1, 3), random_mixtures(1, 6, 3), STEPS, 0.003)
-    document = laws.fit("transfer", observed)
+    observed = observe(with_transfer(1, 3), mixtures(1, 6, 3), STEPS, 0.003)
+    fitted = laws.fit("transfer", observed)
     bend = np.linspace(-0.2, 0.2, len(STEPS))[:, None]
     bent = Observations(**{**vars(observed), "losses": observed.losses.copy()})
     bent.losses[5] *= np.exp(bend)
     weights = np.array([2.0, 1, 1, 1, 1, 0])
-    new, steps = random_mixtures(2, 20, 3), [10_000, 100_000, 400_000]
+    new, steps = mixtures(2, 20, 3), [10_000, 100_000, 400_000]
     one, other = (
-        laws.predict(document | {"coefficients": next(transfer.refit([(runs, weights)], document))}, new, steps)
+        laws.predict(fitted | {"coefficients": next(transfer.refit([(runs, weights)], fitted))}, new, steps)
         for runs in (observed, bent)
     )
     assert np.allclose(one, other, rtol=1e-3)
-    drawn = laws.predict(document | {"coefficients": next(transfer.refit([(bent, None)], document))}, new, steps)
+    drawn = laws.predict(fitted | {"coefficients": next(transfer.refit([(bent, None)], fitted))}, new, steps)
     assert np.abs(drawn / one - 1).max() > 0.02
 
 
 def test_trust_region_reflective_ends_at_the_same_minimum():
     """The objective written down once more from the docstring of `mixing`, one term, and handed to SciPy."""
     m, n, ridge = 3, 7, 1e-3
-    shares = random_mixtures(4, n, m)
-    y = np.log(known_law(4, m)(shares, [1000]))[:, 0] + 0.003 * np.random.default_rng(4).standard_normal((n, m))
+    shares = mixtures(4, n, m)
+    y = np.log(with_transfer(4, m)(shares, [1000]))[:, 0] + 0.003 * np.random.default_rng(4).standard_normal((n, m))
     anchor = np.array([np.log(0.15), 1.0, -4.0])
     held = np.sqrt(ridge * np.array([3.0, 30.0, 10.0]))
 
@@ -140,16 +116,16 @@ def test_trust_region_reflective_ends_at_the_same_minimum():
     fits = [least_squares(residuals, start + 0.3 * draw.standard_normal(len(start)), xtol=1e-12) for start in starts]
     best = min(fits, key=lambda fitted: fitted.cost)
     ours = mixing.fit(shares, y, np.arange(m), ridge, tolerance=1e-12, rounds=1000)
-    new = random_mixtures(9, 50, m)
+    new = mixtures(9, 50, m)
     assert np.allclose(mixing.predict(ours, new), predicted(best.x[3:].reshape(m, -1), new), atol=1e-4)
 
 
 def test_a_known_law_is_recovered_from_many_runs():
-    truth, new = known_law(3, 4), random_mixtures(8, 40, 4)
-    document = laws.fit("transfer", observe(truth, random_mixtures(7, 40, 4), STEPS))
-    errors = np.abs(laws.predict(document, new, [5_000, 400_000]) / truth(new, [5_000, 400_000]) - 1)
+    truth, new = with_transfer(3, 4), mixtures(8, 40, 4)
+    fitted = laws.fit("transfer", observe(truth, mixtures(7, 40, 4), STEPS))
+    errors = np.abs(laws.predict(fitted, new, [5_000, 400_000]) / truth(new, [5_000, 400_000]) - 1)
     assert errors.mean() < 2e-4 and errors.max() < 3e-3
-    assert document["choice"]["terms"] == 1
+    assert fitted["choice"]["terms"] == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -162,7 +138,7 @@ def test_on_losses_of_bimix_it_predicts_as_bimix_does(seed):
         draw.uniform(0.5, 3, 7),
     )
     truth = lambda r, s: r[:, None, :] ** -a * (b / np.asarray(s)[:, None] ** beta + c)  # noqa: E731
-    observed, new = observe(truth, random_mixtures(seed, 4), STEPS, 0.001, seed), random_mixtures(seed + 50, 100)
+    observed, new = observe(truth, mixtures(seed, 4), STEPS, 0.001, seed), mixtures(seed + 50, 100)
     error = {
         law: np.abs(laws.predict(laws.fit(law, observed), new, STEPS[-1:]) / truth(new, STEPS[-1:]) - 1).mean()
         for law in ("bimix", "transfer")
@@ -176,8 +152,8 @@ def test_never_worse_than_bimix_by_more_than_the_noise_and_better_on_average(run
     """Draws of runs from laws that are known, with transfer and without any, 7 domains, 0.3 % noise shared along a run."""
     noise, errors = 0.003, []
     for seed in range(20 if mean_log_k else 8):
-        truth, new = known_law(seed, mean_log_k=mean_log_k), random_mixtures(seed + 500, 200)
-        observed = observe(truth, random_mixtures(seed, runs), STEPS[-1:], noise, seed)
+        truth, new = with_transfer(seed, mean_log_k=mean_log_k), mixtures(seed + 500, 200)
+        observed = observe(truth, mixtures(seed, runs), STEPS[-1:], noise, seed)
         right = truth(new, STEPS[-1:])
         errors.append(
             [
@@ -194,19 +170,19 @@ def test_never_worse_than_bimix_by_more_than_the_noise_and_better_on_average(run
 @pytest.mark.parametrize("runs", [3, 4, 12])
 def test_a_mixture_with_a_zero_is_never_refused(runs):
     """Losses of the law bimix, which a fit without any transfer would copy, and then say nothing at a proportion of 0."""
-    truth = known_law(0, 4, mean_log_k=None)
-    document = laws.fit("transfer", observe(truth, random_mixtures(0, runs, 4), STEPS, 0.001))
+    truth = with_transfer(0, 4, mean_log_k=None)
+    fitted = laws.fit("transfer", observe(truth, mixtures(0, runs, 4), STEPS, 0.001))
     zeros = np.array([[0, 0.2, 0.3, 0.5], [1.0, 0, 0, 0]])
-    predicted = laws.predict(document, zeros, STEPS[-1:])[:, 0]
-    level = laws.predict(document, np.full((1, 4), 0.25), STEPS[-1:])[0, 0]
+    predicted = laws.predict(fitted, zeros, STEPS[-1:])[:, 0]
+    level = laws.predict(fitted, np.full((1, 4), 0.25), STEPS[-1:])[0, 0]
     assert np.isfinite(predicted).all()
     assert (predicted[0, 0] > level[0]) and (predicted[1, 1:] > level[1:]).all()
 
 
 def test_a_fit_of_an_earlier_version_is_not_refitted():
-    observed = observe(known_law(0, 3), random_mixtures(0, 4, 3), STEPS[-1:])
-    document = laws.fit("transfer", observed)
-    old = document | {"choice": {"terms": 0, "ridge": None, "error": 0.1}}
+    observed = observe(with_transfer(0, 3), mixtures(0, 4, 3), STEPS[-1:])
+    fitted = laws.fit("transfer", observed)
+    old = fitted | {"choice": {"terms": 0, "ridge": None, "error": 0.1}}
     with pytest.raises(InputError, match="earlier version of this project: fit it again"):
         next(transfer.refit([(observed, None)], old))
 
@@ -221,14 +197,14 @@ def test_zero_proportions_and_foreign_loss_domains():
     shares[:15, 0] = 0
     shares /= shares.sum(axis=1, keepdims=True)
     observed = observe(truth, shares, STEPS)
-    document = laws.fit("transfer", observed)
-    assert document["loss_domains"][-1] == "foreign0"
-    errors = np.abs(laws.predict(document, shares, STEPS) / observed.losses - 1)
+    fitted = laws.fit("transfer", observed)
+    assert fitted["loss_domains"][-1] == "foreign0"
+    errors = np.abs(laws.predict(fitted, shares, STEPS) / observed.losses - 1)
     assert errors.mean() < 1e-3
 
 
 def test_unobserved_points_do_not_move_the_levels():
-    truth, shares = known_law(1, 3), random_mixtures(1, 6, 3)
+    truth, shares = with_transfer(1, 3), mixtures(1, 6, 3)
     observed = observe(truth, shares, STEPS)
     levels = transfer.run_levels(observed)
     observed.losses[0, 12:] = np.nan
@@ -237,13 +213,13 @@ def test_unobserved_points_do_not_move_the_levels():
 
 
 def test_the_json_of_coefficients_and_their_number():
-    observed = observe(known_law(2, 3), random_mixtures(2, 12, 3), STEPS, 0.003)
-    document = laws.fit("transfer", observed)
-    values = document["coefficients"]["d1"]
-    assert values["terms"][0]["transfer"]["d1"] == 1 and set(values["terms"][0]["transfer"]) == {"d0", "d1", "d2"}
+    observed = observe(with_transfer(2, 3), mixtures(2, 12, 3), STEPS, 0.003)
+    fitted = laws.fit("transfer", observed)
+    values = fitted["coefficients"]["d01"]
+    assert values["terms"][0]["transfer"]["d01"] == 1 and set(values["terms"][0]["transfer"]) == {"d00", "d01", "d02"}
     assert set(values) == {"terms", "gamma", "B", "beta", "C"}
-    assert document["coefficients_fitted"] == 3 * (3 + 4)  # m - 1 transfers, alpha, gamma, B, beta, C
-    assert {"ridge", "terms", "cross_validated"} <= set(document["choice"])
+    assert fitted["coefficients_fitted"] == 3 * (3 + 4)  # m - 1 transfers, alpha, gamma, B, beta, C
+    assert {"ridge", "terms", "cross_validated"} <= set(fitted["choice"])
 
 
 def regmix_tables(split, model):
@@ -268,7 +244,7 @@ def test_rank_correlation_on_the_public_runs_of_regmix(runs, wanted):
     correlations = []
     for seed in range(5):
         chosen = np.random.default_rng(seed).choice(512, runs, replace=False)
-        document = laws.fit("transfer", train.take(chosen))
-        predicted = laws.predict(document, test.proportions, [1000])[:, 0]
+        fitted = laws.fit("transfer", train.take(chosen))
+        predicted = laws.predict(fitted, test.proportions, [1000])[:, 0]
         correlations.append(rank_correlation(test.losses[:, 0], predicted).mean())
     assert np.mean(correlations) >= wanted

@@ -1,0 +1,87 @@
+"""Laws that are known, mixtures, and what runs of them would show: one bank for all tests of the laws."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bimix.laws.observations import Observations
+
+# Losses (n, k, d) at proportions (n, m) and steps (k,).
+Truth = Callable[[np.ndarray, Sequence[int]], np.ndarray]
+
+STEPS = np.arange(10_000, 200_001, 10_000)
+
+
+def bivariate(seed: int, m: int) -> Truth:
+    """The law `bimix` of m domains, r^-alpha (B / s^beta + C), with random coefficients."""
+    draw = np.random.default_rng(seed)
+    alpha, b = draw.uniform(0.02, 0.4, m), draw.uniform(5, 80, m)
+    beta, c = draw.uniform(0.2, 0.9, m), draw.uniform(0.5, 3, m)
+    return lambda shares, steps: shares[:, None, :] ** -alpha * (b / np.asarray(steps)[:, None] ** beta + c)
+
+
+def with_transfer(seed: int, m: int = 7, mean_log_k: float | None = -3.0) -> Truth:
+    """The law `transfer` of m domains, (k.r)^-alpha (B / s^beta + C); without any transfer where the mean is None."""
+    draw = np.random.default_rng(1000 + seed)
+    a = draw.uniform(0.05, 0.3, m)
+    k = np.zeros((m, m)) if mean_log_k is None else np.exp(draw.normal(mean_log_k, 1, (m, m)))
+    np.fill_diagonal(k, 1)
+    b, beta, c = draw.uniform(5, 50, m), draw.uniform(0.2, 0.7, m), draw.uniform(1, 3, m)
+    return lambda shares, steps: ((shares @ k.T) ** -a)[:, None, :] * (b / np.asarray(steps)[:, None] ** beta + c)
+
+
+def of_three(transfer: bool) -> Truth:
+    """A law of three domains with the same coefficients always; with `transfer` each helps the others a little."""
+    alpha, c = np.array([0.1, 0.2, 0.05]), np.array([1, 2, 3])
+    k = np.array([[1, 0.05, 0.1], [0.02, 1, 0.2], [0.05, 0.1, 1]]) if transfer else np.eye(3)
+    return lambda shares, steps: ((shares @ k.T) ** -alpha)[:, None, :] * (20 / np.asarray(steps)[:, None] ** 0.4 + c)
+
+
+def mixtures(seed: int, n: int, m: int = 7) -> np.ndarray:
+    """Random proportions (n, m), none of them 0."""
+    shares = np.random.default_rng(seed).dirichlet(np.full(m, 2.0), n) + 1e-3
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+def observe(
+    truth: Truth,
+    shares: np.ndarray,
+    steps: Sequence[int],
+    noise: float = 0.0,
+    seed: int | np.random.Generator = 0,
+    domains: Sequence[str] | None = None,
+    name: str = "run",
+) -> Observations:
+    """Runs of mixtures (n, m): losses of the truth, times a noise in log loss that is shared along a run.
+
+    Domains are d00, d01, ... where none are named; loss domains beyond them are foreign0, ...
+    """
+    losses = truth(shares, steps)
+    n, _, d = losses.shape
+    losses = losses * np.exp(noise * np.random.default_rng(seed).standard_normal((n, 1, d)))
+    domains = tuple(domains or (f"d{j:02d}" for j in range(shares.shape[1])))
+    names = domains + tuple(f"foreign{j}" for j in range(d - len(domains)))
+    return Observations(tuple(f"{name}{i}" for i in range(n)), domains, np.asarray(steps), names, shares, losses)
+
+
+def write_tables(
+    observed: Observations, losses: Path | str, mixtures: Path | str, tokens_per_step: int | None = None
+) -> list[str]:
+    """Write the two tidy tables, csv or parquet by the names' endings; the flags that name them to a script."""
+    n, k, d = observed.losses.shape
+    steps = np.tile(np.repeat(observed.steps, d), n)
+    rows = {"mixture": np.repeat(observed.mixtures, k * d), "step": steps}
+    if tokens_per_step is not None:
+        rows["tokens"] = steps * tokens_per_step
+    rows |= {"domain": np.tile(observed.loss_domains, n * k), "loss": observed.losses.ravel()}
+    shares = {
+        "mixture": np.repeat(observed.mixtures, len(observed.domains)),
+        "domain": np.tile(observed.domains, n),
+        "proportion": observed.proportions.ravel(),
+    }
+    for table, path in ((rows, losses), (shares, mixtures)):
+        frame = pl.DataFrame(table)
+        frame.write_csv(path) if str(path).endswith(".csv") else frame.write_parquet(path)
+    return ["--losses", str(losses), "--mixtures", str(mixtures)]
