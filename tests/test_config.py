@@ -72,9 +72,9 @@ def test_the_config_itself_is_taken() -> None:
     config = whole()
     assert said(config, [ROOT / "config.yaml"], ["demo"]) == []
     plan.complete(config)
-    assert config["datasets"]["demo"]["training"]["small"]["steps"] == 600
-    assert config["datasets"]["demo"]["training"]["small"]["batch_rows"] == 8
-    assert "recipe" not in config["datasets"]["demo"]["training"]["small"]
+    assert config["datasets"]["demo"]["training"]["larger"]["steps"] == 600
+    assert config["datasets"]["demo"]["training"]["larger"]["batch_rows"] == 8
+    assert "recipe" not in config["datasets"]["demo"]["training"]["larger"]
     assert len(config["datasets"]["demo"]["groups"]["swarm"]) == 32
 
 
@@ -166,7 +166,7 @@ def test_the_config_itself_is_taken() -> None:
         (eight_processes, "batch_rows: 8 rows cannot be shared by the 16 processes of tiny"),
         (
             lambda c: demo(c)["downstream"].update(steps=[200, 210]),
-            "downstream/steps: 210 is no evaluation of small, which has one every 50 steps up to 600.",
+            "downstream/steps: 210 is no evaluation of larger, which has one every 50 steps up to 600.",
         ),
         (lambda c: demo(c)["downstream"].update(cache_tokens=100), "cache_tokens: fewer than the 128 of one prompt"),
         (lambda c: demo(c)["downstream"].update(new_tokens=128), "downstream/new_tokens: no room is left"),
