@@ -15,6 +15,7 @@ from glob import iglob
 from pathlib import Path
 from types import MappingProxyType
 
+from bimix.config import recipes
 from bimix.config.faults import Fault, listed, named, shown, unknown
 from bimix.config.files import NO_TEXT, YTE, ConfigFile, place, read_config_file, source_text
 from bimix.config.home import over
@@ -95,8 +96,8 @@ def merged(files: Sequence[Path | str]) -> dict:
 
 def faults_of(config: dict, schema: dict, code: Path, wanted: Iterable[str] = ()) -> tuple[list[Fault], list[Fault]]:
     """Faults and remarks of a merged config, without places."""
-    found = _of_kind_unknown(config)
-    # a block whose kind is not known has no further faults: all of its keys would be
+    found = [*_of_kind_unknown(config), *recipes.write_out(config)]
+    # a block whose kind is not known has no further faults: all of its keys would be; nor has a recipe like no other
     blocks = {fault.key[:2] for fault in found}
     found += [fault for fault in schema_faults(config, schema) if fault.key[:2] not in blocks]
     checker = Checker(config, code, frozenset(wanted), found)
@@ -217,6 +218,7 @@ def reweighting_training(config: dict, dataset: str, method: str) -> dict:
 
 def complete(config: dict) -> None:
     """Write out, in each dataset, what other blocks say for all of them; the groups compare, methods and swarm as groups."""
+    recipes.write_out(config)
     for dataset, block in config["datasets"].items():
         if "observations" in block:
             # a group `all` takes every mixture; the one model is called observed
@@ -528,7 +530,7 @@ class DatasetChecker:
         references = [name for name in known if name not in REWEIGHTING]
         if settings["reference"] not in references:
             self.fault("reweighting", "reference", sentence=unknown("mixture", settings["reference"], references))
-        for method in REWEIGHTING:
+        for method in filter(lambda method: self.checker.sound((method,)), REWEIGHTING):
             for change in reweighting_changes(self.config, self.dataset, method):
                 name = change.get("recipe")
                 if name not in [None, *self.config["training"]]:
