@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import json
 import os
 import random
 import re
@@ -73,10 +74,90 @@ def test_the_config_itself_is_taken() -> None:
     config = whole()
     assert said(config, [ROOT / "config.yaml"], ["demo"]) == []
     complete(config)
-    assert config["datasets"]["demo"]["training"]["small"]["steps"] == 600
-    assert config["datasets"]["demo"]["training"]["small"]["batch_rows"] == 8
-    assert "recipe" not in config["datasets"]["demo"]["training"]["small"]
+    assert config["datasets"]["demo"]["training"]["larger"]["steps"] == 600
+    assert config["datasets"]["demo"]["training"]["larger"]["batch_rows"] == 8
+    assert "recipe" not in config["datasets"]["demo"]["training"]["larger"]
     assert len(config["datasets"]["demo"]["groups"]["swarm"]) == 32
+
+
+RECIPES = {
+    "regmix": {
+        "steps": 1000,
+        "batch_rows": 1024,
+        "evaluate_every": 200,
+        "validation_rows": 512,
+        "learning_rate": 0.0004,
+        "final_learning_rate": 0.0004,
+        "schedule": "doremi",
+        "warmup_share": 0.1,
+        "beta1": 0.9,
+        "beta2": 0.95,
+        "epsilon": 1e-08,
+        "weight_decay": 0.1,
+        "max_gradient_norm": 1.0,
+        "precision": "bf16",
+        "seed": 1,
+    },
+    "doge": {
+        "steps": 10000,
+        "batch_rows": 128,
+        "evaluate_every": 1000,
+        "validation_rows": 512,
+        "learning_rate": 0.0005,
+        "final_learning_rate": 0.0001,
+        "schedule": "cosine",
+        "warmup_share": 0.05,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-08,
+        "weight_decay": 0.01,
+        "max_gradient_norm": 5.0,
+        "precision": "bf16",
+        "seed": 1,
+    },
+    "demo": {
+        "steps": 800,
+        "batch_rows": 8,
+        "evaluate_every": 80,
+        "validation_rows": 24,
+        "learning_rate": 0.003,
+        "final_learning_rate": 0.0003,
+        "schedule": "exponential",
+        "warmup_share": 0.06,
+        "beta1": 0.9,
+        "beta2": 0.99,
+        "epsilon": 1e-08,
+        "weight_decay": 0.01,
+        "max_gradient_norm": 1.0,
+        "precision": "no",
+        "seed": 1,
+    },
+}
+
+
+def test_recipes_like_the_papers_are_whole_and_in_its_order() -> None:
+    """To the byte what a run's fingerprint is made of: no run is repeated."""
+    config = whole()
+    assert config["training"]["demo"]["like"] == "paper"
+    plan.complete(config)
+    assert {name: json.dumps(config["training"][name]) for name in RECIPES} == {
+        name: json.dumps(recipe) for name, recipe in RECIPES.items()
+    }
+    block = config["datasets"]["demo"]["training"]["tiny"]
+    assert json.dumps(block) == json.dumps(RECIPES["demo"])
+
+
+@pytest.mark.parametrize(
+    ("like", "sentence"),
+    [
+        ("papr", 'training/demo/like: no recipe "papr"; did you mean paper?'),
+        ("doge", "training/demo/like: doge is itself like another recipe; name that one."),
+        (["paper"], "training/demo/like: no recipe"),
+    ],
+)
+def test_a_recipe_like_none_is_one_fault(like: object, sentence: str) -> None:
+    (fault,) = said(whole(lambda c: c["training"]["demo"].update(like=like)))
+    assert sentence in fault
 
 
 @pytest.mark.parametrize(
@@ -171,7 +252,7 @@ def test_the_config_itself_is_taken() -> None:
         (eight_processes, "batch_rows: 8 rows cannot be shared by the 16 processes of tiny"),
         (
             lambda c: demo(c)["downstream"].update(steps=[200, 210]),
-            "downstream/steps: 210 is no evaluation of small, which has one every 50 steps up to 600.",
+            "downstream/steps: 210 is no evaluation of larger, which has one every 50 steps up to 600.",
         ),
         (lambda c: demo(c)["downstream"].update(cache_tokens=100), "cache_tokens: fewer than the 128 of one prompt"),
         (lambda c: demo(c)["downstream"].update(new_tokens=128), "downstream/new_tokens: no room is left"),
@@ -561,6 +642,11 @@ def paths_of(value: object, path: tuple = ()) -> list[tuple]:
     """All keys and list entries in a config, as paths."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [path] * bool(path) + [one for key, below in inner for one in paths_of(below, (*path, key))]
+
+
+def test_a_method_that_is_no_block_is_one_fault() -> None:
+    (fault,) = said(whole(lambda c: c["doge"].update(training="paper")))
+    assert fault.startswith("doge/training: ")
 
 
 @pytest.mark.parametrize("part", range(8))

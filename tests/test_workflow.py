@@ -13,6 +13,7 @@ import yaml
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
+from bimix.config import recipes
 from bimix.data.shards import Shard, read_shards
 from bimix.plan.sources import source_of
 
@@ -129,7 +130,9 @@ def test_each_method_that_reweighs_has_training_settings_of_its_own(workplace: P
     """The model's recipe, then the method's defaults, what the dataset says of both, and of the one."""
     targets = ["results/demo/mixtures/doremi.json", "results/demo/mixtures/doge.json"]
     printed = call(workplace, "-n", "-p", *targets).stdout
-    demo = yaml.safe_load((ROOT / "config.yaml").read_text())["training"]["demo"]
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    recipes.write_out(config)
+    demo = config["training"]["demo"]
     assert recipe_of(printed, "train_doremi") == demo | {"schedule": "doremi"}
     assert recipe_of(printed, "train_doge") == demo
     assert "--target mix" in printed and "--regularization 0.01" in printed
@@ -142,7 +145,7 @@ def test_each_method_that_reweighs_has_training_settings_of_its_own(workplace: P
     changed(workplace, change)
     printed = call(workplace, "-n", "-p", *targets).stdout
     assert recipe_of(printed, "train_doremi") == demo | {"schedule": "doremi", "steps": 20}
-    published = yaml.safe_load((ROOT / "config.yaml").read_text())["training"]["doge"]
+    published = config["training"]["doge"]
     assert recipe_of(printed, "train_doge") == published | {"steps": 30, "precision": "no"}
     assert "--target others" in printed and "--regularization 0.05" in printed
 

@@ -28,6 +28,7 @@ import yaml
 from accelerate import Accelerator
 from bench_training import make_store, synchronize
 
+from bimix.config import recipes
 from bimix.model.transformer import Shape, Transformer
 from bimix.reweighting.doge import Doge, Goal, held_mix, reserve, target_rows
 from bimix.reweighting.doremi import Doremi
@@ -55,6 +56,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    recipes.write_out(config)
     entry = config["models"][options.model]
     launch = entry["launch"]
     micro_batch = options.micro_batch or (

@@ -26,6 +26,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow/scripts"))
 
+from bimix.config import recipes
 from bimix.model import linear
 from bimix.model.transformer import Shape, Transformer
 
@@ -43,6 +44,7 @@ def main() -> None:
     parser.add_argument("--together", type=int, default=16)
     options = parser.parse_args()
     config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    recipes.write_out(config)
     model = config["models"][options.model]
     changes = {"steps": options.steps, "evaluate_every": options.evaluate_every or options.steps}
     recipe = config["training"]["demo"] | changes

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -145,7 +146,7 @@ def test_a_fault_is_told_with_the_line_of_the_users_file(mine: Path) -> None:
     said = refused(mine, "-s", str(ROOT / "Snakefile"))
     assert f"config.yaml:{line}: datasets/measured/optimum/group" in said and str(ROOT) not in said
     (mine / "Snakefile").write_text(MODULE.format(snakefile=str(ROOT / "Snakefile"), config="config", names=""))
-    assert f"  config.yaml:{line}: datasets/measured/optimum/group" in refused(mine)
+    assert f"config: config.yaml:{line}: datasets/measured/optimum/group" in refused(mine)
     config.write_text(yaml.safe_dump({"mixing": yaml.safe_load(config.read_text())}))
     block = MODULE.format(snakefile=str(ROOT / "Snakefile"), config='config["mixing"]', names="")
     (mine / "Snakefile").write_text(block)
@@ -190,6 +191,24 @@ def test_a_training_is_launched_from_another_folder(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (tmp_path / "said").read_text()
     assert done.stdout.split()[-1] == "trained"
+
+
+def test_every_rule_finds_its_scripts_from_any_folder() -> None:
+    """No rule names a script but through `code`, or has a command but through `command`."""
+    found = 0
+    for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
+        text = path.read_text()
+        shells = re.findall(r"^    shell:\n(.*)$", text, flags=re.MULTILINE)
+        found += len(shells)
+        assert set(shells) <= {'        command(r"""'}, path.name
+        assert not re.findall(r'(?<!code\()"workflow/', text), path.name
+    assert found > 50
+
+
+def test_a_module_plans_rounds_of_doremi(mine: Path) -> None:
+    """A checkpoint of the module: its functions ask for it by name."""
+    (mine / "Snakefile").write_text(MODULE.format(snakefile=str(ROOT / "Snakefile"), config="{}", names="as of_*"))
+    assert jobs(snakemake(mine, "results/demo/mixtures/doremi.json", "-n", "--quiet", "rules"))["of_train_doremi"] == 1
 
 
 def test_paths_and_commands_of_the_repository_stay_as_they_are(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
+from bimix.config import recipes
 from bimix.plan.laws import LAWS, SWARM_LAWS
 from bimix.plan.sources import MEASURES, REWEIGHTING
 
@@ -82,6 +83,7 @@ def reweighting_training(config: dict, dataset: str, method: str) -> dict:
 
 def complete(config: dict) -> None:
     """Write out, in each dataset, what other blocks say for all of them; the groups compare, methods and swarm as groups."""
+    recipes.write_out(config)
     for dataset, block in config["datasets"].items():
         if "observations" in block:
             # a group `all` takes every mixture; the one model is called observed

@@ -223,7 +223,7 @@ class DatasetChecker(BlockChecker):
         references = [name for name in known if name not in REWEIGHTING]
         if settings["reference"] not in references:
             self.fault("reweighting", "reference", sentence=unknown("mixture", settings["reference"], references))
-        for method in REWEIGHTING:
+        for method in filter(lambda method: self.checker.sound((method,)), REWEIGHTING):
             for change in reweighting_changes(self.config, self.dataset, method):
                 name = change.get("recipe")
                 if name not in [None, *self.config["training"]]:
