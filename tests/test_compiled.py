@@ -18,6 +18,7 @@ import pretrain_model
 from bimix.errors import InputError
 from bimix.model.transformer import Shape, Transformer
 from bimix.training import launch, loop
+from bimix.training.rows import open_rows
 from bimix.training.update import compile_whole, evaluate
 
 SCRIPT = Path(__file__).parents[1] / "workflow/scripts/pretrain_model.py"
@@ -205,7 +206,7 @@ def test_no_compiler_is_a_sentence(corpus: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(InputError, match=r'`compile: "yes"` needs a compiler, and this machine has none of g\+\+'):
-        pretrain_model.main([*flags(corpus, tmp_path, 1), "--compile"])
+        pretrain_model.main([*flags(corpus, tmp_path, 1), "--compile", "yes"])
     assert not (tmp_path / "state").exists()
     for device, variable in (("cuda", "CC"), ("cpu", "CXX")):
         monkeypatch.setenv(variable, sys.executable)
@@ -214,7 +215,7 @@ def test_no_compiler_is_a_sentence(corpus: Path, tmp_path: Path, monkeypatch: py
 
 def test_rows_are_mapped_and_a_file_of_another_size_is_refused(tmp_path: Path) -> None:
     np.arange(12, dtype="<u2").tofile(tmp_path / "rows.bin")
-    rows = launch.open_rows(str(tmp_path / "rows.bin"), "uint16", 3)
+    rows = open_rows(str(tmp_path / "rows.bin"), "uint16", 3)
     assert rows.tolist() == np.arange(12).reshape(3, 4).tolist() and not rows.flags.owndata
     with pytest.raises(InputError, match="holds 24 bytes, which do not make 5 rows of uint16"):
-        launch.open_rows(str(tmp_path / "rows.bin"), "uint16", 5)
+        open_rows(str(tmp_path / "rows.bin"), "uint16", 5)
