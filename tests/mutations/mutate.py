@@ -36,16 +36,16 @@ LIBRARIES = [
 LIBRARIES += ["transformers.models.gpt_neox.modeling_gpt_neox", "yaml", "pytest", "xdist.plugin", "pytest_timeout"]
 
 TESTS = {
-    "accuracy": ["accuracy"],
-    "answers": ["questions", "accuracy", "score_answers"],
-    "convex": ["convex", "optimum"],
-    "documents": ["documents", "tokenize_shard"],
-    "entropy": ["entropy", "measure_entropy"],
-    "export": ["export"],
-    "generation": ["generation"],
-    "ngrams": ["ngrams", "measure_entropy"],
-    "order": ["order"],
-    "schedules": ["schedules"],
+    "downstream.accuracy": ["accuracy"],
+    "downstream.answers": ["questions", "accuracy", "score_answers"],
+    "optimum.convex": ["convex", "optimum"],
+    "data.documents": ["documents", "stream"],
+    "entropy.estimators": ["entropy", "measure_entropy"],
+    "model.export": ["export"],
+    "model.generation": ["generation"],
+    "entropy.counts": ["ngrams", "measure_entropy"],
+    "training.order": ["order"],
+    "training.schedules": ["schedules"],
 }
 
 COMPARISONS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
@@ -159,7 +159,7 @@ def notices(module: str, text: str, seconds: float) -> bool:
             os.dup2(quiet, stream)
         sys.dont_write_bytecode = True
         sys.meta_path.insert(0, Changed(f"bimix.{module}", text))
-        files = [str(ROOT / f"tests/test_{name}.py") for name in TESTS[module]]
+        files = [str(path) for name in TESTS[module] for path in sorted((ROOT / "tests").rglob(f"test_{name}.py"))]
         status = 1
         try:
             import pytest
