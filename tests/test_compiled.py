@@ -163,7 +163,9 @@ def test_several_processes_leave_the_model_whole(corpus: Path, tmp_path: Path) -
     # above a megabyte of weights torch's optimizer for such models cuts them
     given = {"shape": SHAPE | {"layers": 2, "width": 128}, "steps": 4, "evaluate_every": 2}
     (tmp_path / "counts.py").write_text(COUNTS_GRAPHS)
-    printed = execute([*PROCESSES, str(tmp_path / "counts.py"), *flags(corpus, tmp_path, 2, **given), "--compile"])
+    printed = execute(
+        [*PROCESSES, str(tmp_path / "counts.py"), *flags(corpus, tmp_path, 2, **given), "--compile", "yes"]
+    )
     assert [line for line in printed.splitlines() if "graphs:" in line] == ["graphs: evaluation training"] * 2, printed
     execute([sys.executable, str(SCRIPT), *flags(corpus, tmp_path / "one", 1, **given)])
     losses = [pl.read_parquet(folder / "losses.parquet")["loss"] for folder in (tmp_path, tmp_path / "one")]
