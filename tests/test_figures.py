@@ -124,6 +124,17 @@ def test_predictions_are_of_mixtures_that_were_not_fitted(results, tmp_path):
     assert not (tmp_path / "none.svg").exists()
 
 
+def test_a_figure_is_drawn_from_tables_alone(results):
+    law = json.loads((results / "coefficients.json").read_text())
+    losses = pl.read_parquet(results / "losses_held_out.parquet").select([*plot_predictions.KEYS, "loss"])
+    pairs = plot_predictions.pair(law, losses, pl.read_parquet(results / "predictions.parquet"))
+    assert set(pairs["mixture"]) == set(losses["mixture"]) - set(law["mixtures"]) != set()
+    assert len(plot_predictions.draw(law, pairs, {}).axes) == 1 + len(law["loss_domains"])
+    average = pairs.filter(pl.col("domain") == plot_predictions.AVERAGE)
+    own = pairs.filter(pl.col("domain") != plot_predictions.AVERAGE)
+    assert average["loss"].mean() == pytest.approx(own["loss"].mean())
+
+
 def test_a_law_of_one_step_is_drawn_at_that_step(results, tmp_path):
     for kind in ("losses", "mixtures"):
         table = pl.read_parquet(results / f"{kind}_fitted.parquet")

@@ -7,7 +7,6 @@ from bimix.entropy.estimators import (
     ESTIMATORS,
     chao_shen,
     coverage,
-    marginal_counts,
     miller_madow,
     plug_in,
     von_neumann,
@@ -53,11 +52,6 @@ def test_chao_shen_by_hand():
     assert chao_shen(np.array([2, 1, 1])) == pytest.approx(-(q * np.log(q) / (1 - (1 - q) ** n)).sum(), rel=1e-12)
     assert np.isfinite(chao_shen(np.ones(10, dtype=np.uint64)))
     assert chao_shen(np.array([7])) == pytest.approx(0, abs=1e-12)
-
-
-def test_marginal_counts():
-    first = np.array([0, 0, 2, 5, 5, 5], dtype=np.uint32)
-    assert marginal_counts(first, np.array([1, 2, 3, 4, 5, 6], dtype=np.uint64)).tolist() == [3, 3, 15]
 
 
 def test_von_neumann_is_that_of_the_documents_matrix():

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from bimix.data.stream import Packer, id_type
-from bimix.entropy.counts import NgramCounter, add_up, count_sorted, merge_counts, pair_codes, split_codes
+from bimix.entropy.counts import NgramCounter, add_up, count_runs, count_sorted, merge_counts, pair_codes, split_codes
 
 
 @pytest.mark.parametrize(("vocabulary", "dtype"), [(2, "<u2"), (65_536, "<u2"), (65_537, "<u4"), (250_000, "<u4")])
@@ -49,6 +49,12 @@ def test_counts_equal_counting_one_by_one(monkeypatch, vocabulary, dtype, block)
     assert dict(zip(zip(first.tolist(), second.tolist(), strict=True), counts.tolist(), strict=True)) == expected
     assert list(zip(first, second, strict=True)) == sorted(zip(first, second, strict=True))
     assert len(tokens) == len(set(tokens.tolist())) and len(first) == len(expected)
+
+
+def test_counts_of_pairs_add_up_to_those_of_their_first_ids():
+    first = np.array([0, 0, 2, 5, 5, 5], dtype=np.uint32)
+    ids, counts = count_runs(first, np.array([1, 2, 3, 4, 5, 6], dtype=np.uint64))
+    assert (ids.tolist(), counts.tolist()) == ([0, 2, 5], [3, 3, 15])
 
 
 def test_no_rows_no_counts():

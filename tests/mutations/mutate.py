@@ -36,7 +36,7 @@ LIBRARIES = [
 LIBRARIES += ["transformers.models.gpt_neox.modeling_gpt_neox", "yaml", "pytest", "xdist.plugin", "pytest_timeout"]
 
 TESTS = {
-    "data/documents": ["documents", "tokenize_shard"],
+    "data/documents": ["documents", "stream"],
     "downstream/accuracy": ["accuracy"],
     "downstream/answers": ["questions", "accuracy", "score_answers"],
     "entropy/counts": ["ngrams", "measure_entropy"],

@@ -19,6 +19,7 @@ from bimix.errors import InputError
 from bimix.model.transformer import Shape, Transformer
 from bimix.training import launch, loop
 from bimix.training.attempt import STOPPED
+from bimix.training.rows import open_rows
 from bimix.training.update import compile_whole, evaluate
 
 SCRIPT = Path(__file__).parents[2] / "workflow/scripts/pretrain_model.py"
@@ -163,7 +164,9 @@ def test_several_processes_leave_the_model_whole(corpus: Path, tmp_path: Path) -
     # above a megabyte of weights torch's optimizer for such models cuts them
     given = {"shape": SHAPE | {"layers": 2, "width": 128}, "steps": 4, "evaluate_every": 2}
     (tmp_path / "counts.py").write_text(COUNTS_GRAPHS)
-    printed = execute([*PROCESSES, str(tmp_path / "counts.py"), *flags(corpus, tmp_path, 2, **given), "--compile"])
+    printed = execute(
+        [*PROCESSES, str(tmp_path / "counts.py"), *flags(corpus, tmp_path, 2, **given), "--compile", "yes"]
+    )
     assert [line for line in printed.splitlines() if "graphs:" in line] == ["graphs: evaluation training"] * 2, printed
     execute([sys.executable, str(SCRIPT), *flags(corpus, tmp_path / "one", 1, **given)])
     losses = [pl.read_parquet(folder / "losses.parquet")["loss"] for folder in (tmp_path, tmp_path / "one")]
@@ -206,7 +209,7 @@ def test_no_compiler_is_a_sentence(corpus: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(InputError, match=r'`compile: "yes"` needs a compiler, and this machine has none of g\+\+'):
-        pretrain_model.main([*flags(corpus, tmp_path, 1), "--compile"])
+        pretrain_model.main([*flags(corpus, tmp_path, 1), "--compile", "yes"])
     assert not (tmp_path / "state").exists()
     for device, variable in (("cuda", "CC"), ("cpu", "CXX")):
         monkeypatch.setenv(variable, sys.executable)
@@ -215,7 +218,7 @@ def test_no_compiler_is_a_sentence(corpus: Path, tmp_path: Path, monkeypatch: py
 
 def test_rows_are_mapped_and_a_file_of_another_size_is_refused(tmp_path: Path) -> None:
     np.arange(12, dtype="<u2").tofile(tmp_path / "rows.bin")
-    rows = launch.open_rows(str(tmp_path / "rows.bin"), "uint16", 3)
+    rows = open_rows(str(tmp_path / "rows.bin"), "uint16", 3)
     assert rows.tolist() == np.arange(12).reshape(3, 4).tolist() and not rows.flags.owndata
     with pytest.raises(InputError, match="holds 24 bytes, which do not make 5 rows of uint16"):
-        launch.open_rows(str(tmp_path / "rows.bin"), "uint16", 5)
+        open_rows(str(tmp_path / "rows.bin"), "uint16", 5)

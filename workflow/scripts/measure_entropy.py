@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.entropy.estimators import ESTIMATORS, marginal_counts, measure_counts, von_neumann
+from bimix.entropy.counts import count_runs
+from bimix.entropy.estimators import ESTIMATORS, measure_counts, von_neumann
 from bimix.errors import run
 from bimix.outputs import write_table
 
@@ -38,7 +39,7 @@ def main(argv: list[str] | None = None) -> None:
         options.domains, options.unigrams, options.bigrams, options.moments, strict=True
     ):
         tokens, pairs = pl.read_parquet(unigrams, glob=False), pl.read_parquet(bigrams, glob=False)
-        first = marginal_counts(pairs["first"].to_numpy(), pairs["n"].to_numpy())
+        _, first = count_runs(pairs["first"].to_numpy(), pairs["n"].to_numpy())
         measured = measure_counts(tokens["n"].to_numpy(), first, pairs["n"].to_numpy())
         with np.load(moment) as sums:
             documents, zeros = int(sums["documents"]), int(sums["zeros"])

@@ -13,32 +13,20 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 from bimix.errors import InputError, run
 from bimix.laws import LAWS, predict_defined
-from bimix.laws.observations import mean_over_seeds, observations
+from bimix.laws.observations import Observations, mean_over_seeds, observations
 from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_json, read_table
 
 POINTS = 60  # of a smooth curve
 STEPS = 5  # at most so many lines in a panel
-
-
-def path_through(domain: str, domains: tuple[str, ...], shares: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Mixtures (k, m) that give `domain` the shares (k,) and the others the rest in the ratio of `mean` (m,)."""
-    own = domains.index(domain)
-    rest = np.delete(mean, own).sum()
-    mixtures = np.outer(1 - shares, mean / rest if rest > 0 else mean)
-    mixtures[:, own] = shares
-    return mixtures
-
-
-def chosen_steps(steps: np.ndarray) -> np.ndarray:
-    """Up to STEPS of the steps, the first and the last among them, spread as evenly on a log axis as they allow."""
-    wanted = np.geomspace(steps[0], steps[-1], STEPS)
-    return steps[sorted({int(np.argmin(np.abs(np.log(steps / step)))) for step in wanted})]
+Spans = dict[tuple[str, int, str], list[float]]  # low and high of mixture, step and domain
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -56,60 +44,98 @@ def main(argv: list[str] | None = None) -> None:
     mixtures = mixtures.unique(maintain_order=True)  # a mixture may be in several groups
     observed = observations(losses.unique(maintain_order=True), mixtures)
 
-    over_steps = LAWS[law["law"]].plan.over_steps and len(law["steps"]) > 1
-    known = observed.steps if over_steps else np.intersect1d(observed.steps, law["steps"])
-    steps = chosen_steps(known)
-    trained = {domain for domain, shares in zip(observed.domains, observed.proportions.T, strict=True) if shares.any()}
-    shown = [domain for domain in law["loss_domains"] if domain in observed.loss_domains and domain in trained]
-    if not shown:
+    if not shown_domains(law, observed):
         raise InputError(
             f"no domain that {', '.join(map(str, options.losses))} has losses of is trained on by the mixtures: there is no "
             "proportion to draw a loss against."
         )
     spans = figures.loss_intervals(options.intervals and read_table(options.intervals), "average over domains")
-    fitted = [n for n, mixture in enumerate(observed.mixtures) if mixture in law["mixtures"]]
-    mean = observed.proportions[fitted or slice(None)].mean(axis=0)
+    figure = draw(law, observed, spans)
+    with replacing(options.out) as temporary:
+        figures.save(figure, temporary)
+
+
+def path_through(domain: str, domains: tuple[str, ...], shares: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Mixtures (k, m) that give `domain` the shares (k,) and the others the rest in the ratio of `mean` (m,)."""
+    own = domains.index(domain)
+    rest = np.delete(mean, own).sum()
+    mixtures = np.outer(1 - shares, mean / rest if rest > 0 else mean)
+    mixtures[:, own] = shares
+    return mixtures
+
+
+def chosen_steps(steps: np.ndarray) -> np.ndarray:
+    """Up to STEPS of the steps, the first and the last among them, spread as evenly on a log axis as they allow."""
+    wanted = np.geomspace(steps[0], steps[-1], STEPS)
+    return steps[sorted({int(np.argmin(np.abs(np.log(steps / step)))) for step in wanted})]
+
+
+def shown_domains(law: dict, observed: Observations) -> list[str]:
+    """The domains that the law predicts losses of and that some mixture trains on."""
+    trained = {domain for domain, shares in zip(observed.domains, observed.proportions.T, strict=True) if shares.any()}
+    return [domain for domain in law["loss_domains"] if domain in observed.loss_domains and domain in trained]
+
+
+def draw(law: dict, observed: Observations, spans: Spans) -> Figure:
+    """A panel for each domain: its losses against its proportion, and the law's line, a shade for each step."""
+    over_steps = LAWS[law["law"]].plan.over_steps and len(law["steps"]) > 1
+    steps = chosen_steps(observed.steps if over_steps else np.intersect1d(observed.steps, law["steps"]))
     light_to_dark = colormaps["viridis_r"](np.linspace(0.15, 1, len(steps)))
     shades = {step: to_hex(colour) for step, colour in zip(steps, light_to_dark, strict=True)}
-    markers = figures.styles(list(observed.mixtures))
+    markers = {name: marker for name, (_, marker) in figures.styles(list(observed.mixtures)).items()}
+    shown = shown_domains(law, observed)
     figure, axes = figures.grid(len(shown))
     for axis, domain in zip(axes, shown, strict=True):
-        shares = observed.proportions[:, observed.domains.index(domain)]
-        positive = shares[shares > 0]
-        along = np.geomspace(positive.min() * 0.9, min(positive.max() * 1.1, 0.999), POINTS)
-        order = [observed.domains.index(name) for name in law["domains"]]
-        path = path_through(domain, observed.domains, along, mean)[:, order]
-        lines = predict_defined(law, path, steps)[:, :, law["loss_domains"].index(domain)]
-        points = observed.losses[:, np.isin(observed.steps, steps), observed.loss_domains.index(domain)]
-        for k, step in enumerate(steps):
-            axis.plot(along, lines[:, k], ":", color=shades[step])
-            for n, mixture in enumerate(observed.mixtures):
-                if shares[n] > 0:
-                    look = {"color": shades[step], "markeredgewidth": 0.8}
-                    fill = shades[step] if n in fitted else "white"
-                    if (mixture, step, domain) in spans:
-                        axis.plot([shares[n]] * 2, spans[mixture, step, domain], color=shades[step], linewidth=0.9)
-                    axis.plot(shares[n], points[n, k], markers[mixture][1], markerfacecolor=fill, **look)
-        figures.name_panel(axis, domain)
-        figures.log_axis(axis, "x", along, most=4)
-        figures.log_axis(axis, "y", np.concatenate([points[shares > 0].ravel(), lines.ravel()]))
+        draw_domain(axis, domain, law, observed, spans, shades, markers)
     figure.supxlabel("proportion of the domain", fontsize=8.5)
     figure.supylabel("validation loss (nats per token)", fontsize=8.5)
-    hollow = [n not in fitted for n in range(len(observed.mixtures))]
+    hollow = [mixture not in law["mixtures"] for mixture in observed.mixtures]
     held_out = " (hollow: not fitted)" if any(hollow) else ""
     figures.key(
         figure,
         [
-            [figures.swatch(f"step {step:,}", shades[step], line=":") for step in steps],
+            [figures.swatch(f"step {step:,}", shade, line=":") for step, shade in shades.items()],
             [
-                figures.swatch(name, "#555555", markers[name][1], hollow=empty)
+                figures.swatch(name, "#555555", markers[name], hollow=empty)
                 for name, empty in zip(observed.mixtures, hollow, strict=True)
             ],
         ],
         f"Loss against proportion: points observed{held_out}, dotted lines the law {law['law']}",
     )
-    with replacing(options.out) as temporary:
-        figures.save(figure, temporary)
+    return figure
+
+
+def draw_domain(
+    axis: Axes,
+    domain: str,
+    law: dict,
+    observed: Observations,
+    spans: Spans,
+    shades: dict[int, str],
+    markers: dict[str, str],
+) -> None:
+    """One domain's losses at the steps of `shades` against its proportion, hollow where the law was not fitted to them."""
+    steps = np.array(list(shades))
+    fitted = [n for n, mixture in enumerate(observed.mixtures) if mixture in law["mixtures"]]
+    mean = observed.proportions[fitted or slice(None)].mean(axis=0)
+    shares = observed.proportions[:, observed.domains.index(domain)]
+    positive = shares[shares > 0]
+    along = np.geomspace(positive.min() * 0.9, min(positive.max() * 1.1, 0.999), POINTS)
+    order = [observed.domains.index(name) for name in law["domains"]]
+    path = path_through(domain, observed.domains, along, mean)[:, order]
+    lines = predict_defined(law, path, steps)[:, :, law["loss_domains"].index(domain)]
+    points = observed.losses[:, np.isin(observed.steps, steps), observed.loss_domains.index(domain)]
+    for k, (step, shade) in enumerate(shades.items()):
+        axis.plot(along, lines[:, k], ":", color=shade)
+        for n in np.flatnonzero(shares > 0):
+            mixture = observed.mixtures[n]
+            if (mixture, step, domain) in spans:
+                axis.plot([shares[n]] * 2, spans[mixture, step, domain], color=shade, linewidth=0.9)
+            look = {"color": shade, "markeredgewidth": 0.8, "markerfacecolor": shade if n in fitted else "white"}
+            axis.plot(shares[n], points[n, k], markers[mixture], **look)
+    figures.name_panel(axis, domain)
+    figures.log_axis(axis, "x", along, most=4)
+    figures.log_axis(axis, "y", np.concatenate([points[shares > 0].ravel(), lines.ravel()]))
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.entropy.counts import NgramCounter
-from bimix.entropy.estimators import ESTIMATORS, marginal_counts, measure_counts
+from bimix.entropy.counts import NgramCounter, count_runs
+from bimix.entropy.estimators import ESTIMATORS, measure_counts
 from bimix.errors import run
 from bimix.outputs import write_table
 from bimix.training.order import permute
-from bimix.training.rows import RowStore
+from bimix.training.rows import RowStore, open_rows
 
 BLOCK_ROWS = 1024  # rows read and counted at once
 SMALLEST_ROWS = 4
@@ -43,11 +43,6 @@ def main(argv: list[str] | None = None) -> None:
     write_table(pl.DataFrame(entries).select(columns).sort("domain", "measure", "tokens"), options.out)
 
 
-def open_rows(path: str, dtype: str, rows: int) -> np.ndarray:
-    """Rows of one file, mapped."""
-    return np.memmap(path, dtype=np.dtype(dtype).newbyteorder("<"), mode="r").reshape(rows, -1)
-
-
 def curve_points(most: int, equal: int) -> list[int]:
     """Numbers of rows: powers of two, all, and the number that every domain has."""
     powers = [2**power for power in range(most.bit_length()) if 2**power >= SMALLEST_ROWS]
@@ -66,7 +61,8 @@ def trace(store: RowStore, domain: int, points: list[int]):
             done += len(numbers)
         first, _, pairs = counter.pairs()
         _, tokens = counter.tokens()
-        yield point, measure_counts(tokens, marginal_counts(first, pairs), pairs)
+        _, firsts = count_runs(first, pairs)
+        yield point, measure_counts(tokens, firsts, pairs)
 
 
 if __name__ == "__main__":

@@ -18,10 +18,10 @@ from bimix.outputs import write_json, write_table
 from bimix.reweighting.doge import Doge, Goal, extra_flops, held_mix, reserve, target_rows
 from bimix.reweighting.trace import average, path_table
 from bimix.training.attempt import bring_to_end
-from bimix.training.launch import open_rows, open_session, training_parser
+from bimix.training.launch import open_session, training_parser
 from bimix.training.loop import Finished, Session, train
 from bimix.training.reports import describe, fingerprint_run
-from bimix.training.rows import RowStore
+from bimix.training.rows import RowStore, open_rows
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -39,12 +39,6 @@ def chao_shen(counts: np.ndarray) -> float:
 ESTIMATORS = {"nats": plug_in, "miller_madow": miller_madow, "chao_shen": chao_shen}
 
 
-def marginal_counts(first: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Counts of the first ids of pairs, from `first` (k,) sorted and the counts (k,) of the pairs."""
-    starts = np.flatnonzero(np.concatenate([[True], first[1:] != first[:-1]]))
-    return np.add.reduceat(counts, starts)
-
-
 def measure_counts(tokens: np.ndarray, first: np.ndarray, pairs: np.ndarray) -> list[dict[str, object]]:
     """SE, JE and CE = JE - H(first), each by every estimator, with what tells how far to trust them.
 

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import mmap
 import os
 import shutil
 import signal
@@ -10,7 +9,6 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import torch
 from accelerate import Accelerator
@@ -23,7 +21,7 @@ from bimix.runs import provenance
 from bimix.runs.artefacts import digest_file
 from bimix.training.loop import Session
 from bimix.training.recipe import Recipe
-from bimix.training.rows import RowStore
+from bimix.training.rows import RowStore, open_rows
 
 # Accelerate 1.15: accelerator.py, state.py, parallelism_config.py, utils/dataclasses.py; ranks of MPI come before RANK
 SETTINGS_OF_ACCELERATE = (
@@ -190,17 +188,3 @@ def check_compiler(device: str) -> None:
             f'`compile: "yes"` needs a compiler, and this machine has none of {", ".join(names)}: install one, name one'
             f' in {variable}, or set `compile: "no"` in the model\'s launch.'
         )
-
-
-def open_rows(path: str, dtype: str, rows: int) -> np.ndarray:
-    """Map one file of `rows` rows; a file of another size is refused."""
-    kind = np.dtype(dtype).newbyteorder("<")
-    with open(path, "rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    # rows are read one here, one there: the kernel would fetch 128 kB around each of 2 kB
-    mapped.madvise(mmap.MADV_RANDOM)
-    if len(mapped) % (rows * kind.itemsize):
-        raise InputError(
-            f"{path} holds {len(mapped)} bytes, which do not make {rows} rows of {kind.name}; tokenise its shard again."
-        )
-    return np.frombuffer(mapped, dtype=kind).reshape(rows, -1)

@@ -15,7 +15,7 @@ from bimix.data.shards import Shard, write_shards
 from bimix.data.sources import read_records
 from bimix.plan.corpora import READING
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config.yaml").read_text())
 DATA = ROOT.parent / "shared" / "data"
 NEOX = DATA / "tokenizer" / "20B_tokenizer.json"

@@ -16,7 +16,7 @@ from bimix.errors import InputError
 
 RECORDS = b'{"text": "some words here"}\n' * 40
 SIZES = {"data/a.jsonl": len(RECORDS), "data/b.jsonl": len(RECORDS), "data/c.txt": 7}
-SCRIPTS = Path(__file__).parents[1] / "workflow" / "scripts"
+SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
 
 
 def test_a_store_lists_its_files():

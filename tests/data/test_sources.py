@@ -19,7 +19,7 @@ from bimix.data.sources import read_records, write_field
 from bimix.errors import InputError
 
 FORMATS = {".jsonl": "lines", ".parquet": "parquet", ".txt": "text"}
-DATA = Path(__file__).parents[1].parent / "shared" / "data"
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
 RECORDS = [{"text": f"document {number} é\r\n", "meta": {"set": "ab"[number % 2]}} for number in range(3000)]
 EXPECTED = [(record["text"], record["meta"]["set"].upper()) for record in RECORDS]
 

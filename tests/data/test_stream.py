@@ -13,112 +13,16 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-import smart_open
 from tiny_run import READING
+from tokenised import END, LABELS, NEOX, flags, list_shard, reading, tokenize, write_records
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-import draw_validation
 import hash_validation
-import index_tokens
 import tokenize_shard
-import train_tokenizer
 from bimix.data import encoders, stream
 from bimix.data.documents import cut_text, hash_text, is_within
-from bimix.data.shards import Shard, write_shards
 from bimix.errors import InputError
 from bimix.runs.artefacts import digest_file
-
-END = "<|endoftext|>"
-LABELS = {"Gutenberg (PG-19)": "Gutenberg_(PG-19)", "b.v2": "b.v2", "c": "c"}
-NEOX = Path(__file__).parents[1].parent / "shared" / "data" / "tokenizer" / "20B_tokenizer.json"
-
-
-def write_records(path: Path, records: list[dict], end: str = "\n") -> Path:
-    with smart_open.open(path, "wb") as file:
-        for record in records:
-            file.write(json.dumps(record).encode() + end.encode())
-    return path
-
-
-def reading(**changes: object) -> str:
-    """How raw files are read, but for some settings."""
-    return json.dumps(READING | changes)
-
-
-def list_shard(folder: Path, files: list[Path], split: str, domain: str | None) -> Path:
-    """A manifest of one shard called s."""
-    path = folder / "shards.jsonl"
-    path.write_text(write_shards([Shard("s", split, domain, tuple(map(str, files)))]))
-    return path
-
-
-@pytest.fixture(scope="session")
-def tokenizer(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tokenizer")
-    text = [
-        {"text": f"The {word} of {word}s;\n    return {number}  # 日本 é"} for number, word in enumerate("abcdef" * 30)
-    ]
-    shards = list_shard(folder, [write_records(folder / "text.jsonl", text)], "hash", None)
-    train_tokenizer.main(
-        [
-            *(
-                "--shards",
-                str(shards),
-                "--reading",
-                json.dumps(READING),
-            ),
-            *(
-                "--validation-share",
-                "0",
-                "--held-out",
-                "--share",
-                "1",
-                "--vocabulary",
-                "300",
-                "--end-of-text",
-                END,
-            ),
-            *("--threads", "1", "--out", str(folder / "tokenizer.json")),
-        ]
-    )
-    return folder / "tokenizer.json"
-
-
-def tokenize(
-    folder: Path, files: list[Path], tokenizer: Path, split: str = "hash", **changes: str | list[str]
-) -> dict[str, dict]:
-    """Run the script; report.json by split."""
-    tokenize_shard.main(flags(folder, files, tokenizer, split, **changes))
-    return {split: json.loads((folder / split / "s" / "report.json").read_text()) for split in ("train", "validation")}
-
-
-def flags(
-    folder: Path, files: list[Path], tokenizer: Path, split: str = "hash", **changes: str | list[str]
-) -> list[str]:
-    """Arguments of the script for a shard of these files."""
-    folder.mkdir(exist_ok=True)
-    settings = {
-        "shards": str(list_shard(folder, files, split, None)),
-        "shard": "s",
-        "tokenizer": str(tokenizer),
-        "backend": "tokenizers",
-        "end-of-text": END,
-        "sequence-length": "16",
-        "reading": json.dumps(READING),
-        "domain-field": '"meta.set"',
-        "domains": list(LABELS),
-        "labels": json.dumps({"Gutenberg (PG-19)": "Gutenberg_(PG-19)"}),
-        "validation-share": "0.3",
-        "held-out": [],
-        "sample-documents": "5",
-        "threads": "1",
-        "train": str(folder / "train" / "s"),
-        "validation": str(folder / "validation" / "s"),
-    }
-    arguments = []
-    for name, value in (settings | changes).items():
-        arguments += [f"--{name}", *([value] if isinstance(value, str) else value)]
-    return arguments
 
 
 def odd_texts(generator: random.Random) -> list[str]:
@@ -228,51 +132,6 @@ def test_documents_of_validation_files_are_left_out_of_training(tmp_path, tokeni
     assert report["records"]["kept"] == 90 == report["in_validation"] + report["domains"]["c"]["documents"]
     lines = (tmp_path / "train" / "s" / "c.sample.jsonl").read_text().splitlines()
     assert {json.loads(line)["text"] for line in lines} == set(texts) - set(texts[::3])
-
-
-def draw(
-    folder: Path, shards: Path, tokenizer: Path, tokens: int, share: float, domain_field: str
-) -> dict[str, set[str]]:
-    draw_validation.main(
-        [
-            *("--shards", str(shards), "--tokenizer", str(tokenizer), "--reading", json.dumps(READING)),
-            *(
-                "--domain-field",
-                domain_field,
-                "--domains",
-                "b",
-                "c",
-                "--labels",
-                "{}",
-            ),
-            *("--tokens", str(tokens), "--share", str(share), "--out", str(folder / "held_out")),
-        ]
-    )
-    return {
-        domain: {json.loads(line)["text"] for line in (folder / "held_out" / f"{domain}.jsonl").open()}
-        for domain in "bc"
-    }
-
-
-@pytest.mark.parametrize("mixed", [True, False])
-def test_so_many_validation_tokens_are_drawn(tmp_path, tokenizer, mixed):
-    texts = {name: [f"text {number} of {name}" for number in range(400)] * 2 for name in "bc"}
-    shards = []
-    for part in range(4):
-        names = "bc" if mixed else "bc"[part % 2]
-        records = [{"text": text, "set": name} for name in names for text in texts[name][part::4]]
-        file = write_records(tmp_path / f"{part}.jsonl", records)
-        shards.append(Shard(str(part), "train", None if mixed else names, (str(file),)))
-    (tmp_path / "manifest").write_text(write_shards(shards))
-    field = '"set"' if mixed else "null"
-    drawn = draw(tmp_path, tmp_path / "manifest", tokenizer, 300, 0.5, field)
-    reference = Tokenizer.from_file(str(tokenizer))
-    for name, own in drawn.items():
-        lengths = [len(reference.encode(text).ids) + 1 for text in own]
-        assert own <= set(texts[name]) and all(is_within(hash_text(text)[:8], 0.5) for text in own)
-        assert 300 <= sum(lengths) < 300 + max(lengths)
-    with pytest.raises(InputError, match=r"The share 0.01 of domain 'b' holds \d+ tokens, fewer than 300; set"):
-        draw(tmp_path, tmp_path / "manifest", tokenizer, 300, 0.01, field)
 
 
 NEEDS_GIGATOKEN = pytest.mark.skipif(
@@ -454,42 +313,6 @@ def test_wrong_settings_are_told(tmp_path, tokenizer):
         tokenize(tmp_path, [file], tokenizer, labels='{"b.v2": "c"}')
     with pytest.raises(InputError, match=r"set corpus.domain_field"):
         tokenize(tmp_path, [file], tokenizer, **{"domain-field": "null"})
-
-
-def build_index(folder: Path, domains: list[str]) -> None:
-    index_tokens.main(
-        [
-            *("--folder", str(folder), "--shards", str(folder / "shards.jsonl"), "--domains", *domains),
-            *("--train", str(folder / "train.parquet"), "--validation", str(folder / "validation.parquet")),
-        ]
-    )
-
-
-def test_index_lists_the_rows(tmp_path, tokenizer):
-    records = [{"text": f"text {number} " * 9, "meta": {"set": name}} for number in range(60) for name in "bc"]
-    records = [record | {"meta": {"set": record["meta"]["set"].replace("b", "b.v2")}} for record in records]
-    reports = tokenize(tmp_path, [write_records(tmp_path / "raw.jsonl", records)], tokenizer)
-    build_index(tmp_path, ["b.v2", "c"])
-    for split, report in reports.items():
-        index = pl.read_parquet(tmp_path / f"{split}.parquet")
-        assert index["domain"].to_list() == ["b.v2", "c"]
-        for domain, path, rows, tokens, documents, dtype, digest in index.iter_rows():
-            found = report["domains"][domain]
-            assert (rows, documents, digest) == (found["rows"], found["documents"], found["digest"])
-            assert np.fromfile(path, dtype).size == tokens == found["tokens_in_rows"]
-
-
-def test_domain_without_rows_is_told(tmp_path, tokenizer):
-    records = [{"text": f"document {number}", "meta": {"set": "c"}} for number in range(20)]
-    file = write_records(tmp_path / "raw.jsonl", records)
-    tokenize(tmp_path, [file], tokenizer, split="train")
-    with pytest.raises(InputError, match="Domain 'c' has no validation text"):
-        build_index(tmp_path, ["c"])
-    with pytest.raises(InputError, match=r"Domain 'Gutenberg \(PG-19\)' has no train text"):
-        build_index(tmp_path, ["Gutenberg (PG-19)", "c"])
-    tokenize(tmp_path, [file], tokenizer, **{"validation-share": "0.2", "sequence-length": "100"})
-    with pytest.raises(InputError, match=r"The \d validation documents of domain 'c' do not fill one row"):
-        build_index(tmp_path, ["c"])
 
 
 def test_the_raw_files_are_recorded_as_they_were_read(tmp_path, tokenizer, monkeypatch):

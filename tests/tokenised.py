@@ -1,0 +1,70 @@
+"""Raw files, a manifest and the flags of tokenize_shard.py, for tests of what it reads and writes."""
+
+import json
+from pathlib import Path
+
+import smart_open
+from tiny_run import READING
+
+import tokenize_shard
+from bimix.data.shards import Shard, write_shards
+
+END = "<|endoftext|>"
+LABELS = {"Gutenberg (PG-19)": "Gutenberg_(PG-19)", "b.v2": "b.v2", "c": "c"}
+NEOX = Path(__file__).parents[1].parent / "shared" / "data" / "tokenizer" / "20B_tokenizer.json"
+
+
+def write_records(path: Path, records: list[dict], end: str = "\n") -> Path:
+    with smart_open.open(path, "wb") as file:
+        for record in records:
+            file.write(json.dumps(record).encode() + end.encode())
+    return path
+
+
+def reading(**changes: object) -> str:
+    """How raw files are read, but for some settings."""
+    return json.dumps(READING | changes)
+
+
+def list_shard(folder: Path, files: list[Path], split: str, domain: str | None) -> Path:
+    """A manifest of one shard called s."""
+    path = folder / "shards.jsonl"
+    path.write_text(write_shards([Shard("s", split, domain, tuple(map(str, files)))]))
+    return path
+
+
+def tokenize(
+    folder: Path, files: list[Path], tokenizer: Path, split: str = "hash", **changes: str | list[str]
+) -> dict[str, dict]:
+    """Run the script; report.json by split."""
+    tokenize_shard.main(flags(folder, files, tokenizer, split, **changes))
+    return {split: json.loads((folder / split / "s" / "report.json").read_text()) for split in ("train", "validation")}
+
+
+def flags(
+    folder: Path, files: list[Path], tokenizer: Path, split: str = "hash", **changes: str | list[str]
+) -> list[str]:
+    """Arguments of the script for a shard of these files."""
+    folder.mkdir(exist_ok=True)
+    settings = {
+        "shards": str(list_shard(folder, files, split, None)),
+        "shard": "s",
+        "tokenizer": str(tokenizer),
+        "backend": "tokenizers",
+        "end-of-text": END,
+        "sequence-length": "16",
+        "reading": json.dumps(READING),
+        "domain-field": '"meta.set"',
+        "domains": list(LABELS),
+        "labels": json.dumps({"Gutenberg (PG-19)": "Gutenberg_(PG-19)"}),
+        "validation-share": "0.3",
+        "held-out": [],
+        "sample-documents": "5",
+        "threads": "1",
+        "train": str(folder / "train" / "s"),
+        "validation": str(folder / "validation" / "s"),
+    }
+    arguments = []
+    for name, value in (settings | changes).items():
+        arguments += [f"--{name}", *([value] if isinstance(value, str) else value)]
+    return arguments
