@@ -139,7 +139,7 @@ def test_recipes_like_the_papers_are_whole_and_in_its_order() -> None:
     """To the byte what a run's fingerprint is made of: no run is repeated."""
     config = whole()
     assert config["training"]["demo"]["like"] == "paper"
-    plan.complete(config)
+    complete(config)
     assert {name: json.dumps(config["training"][name]) for name in RECIPES} == {
         name: json.dumps(recipe) for name, recipe in RECIPES.items()
     }

@@ -77,6 +77,9 @@ def main(argv: list[str] | None = None) -> None:
         compiled=options.compile,
         deadline=None,
         lock_seconds=0,
+        tokenizer="",
+        origin={},
+        trusted=True,
     )
     reference = build(session).requires_grad_(False)
     elsewhere = make_store(options.vocabulary, options.context, max(options.targets, 1))

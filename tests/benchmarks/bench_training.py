@@ -38,9 +38,9 @@ from accelerate import Accelerator
 from torch import nn
 
 from bimix.model.linear import product
+from bimix.model.memory import largest_micro_batch
 from bimix.model.transformer import Shape, Transformer
 from bimix.training.launch import wrapping
-from bimix.training.memory import largest_micro_batch
 from bimix.training.recipe import Recipe
 from bimix.training.rows import RowStore
 from bimix.training.update import ahead, batches, build_optimizer, compile_whole, own_slice, update

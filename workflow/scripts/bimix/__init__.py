@@ -4,7 +4,7 @@
     data         documents, addresses and their streams, shards, encoders, rows of tokens
     plan         which files and runs there are, who makes which mixture, what it costs
     mixtures     what a mixture is, draws of a swarm, the runs to make next
-    model        the transformer, its loss, generation, export
+    model        the transformer, its loss, its memory, generation, export
     runs         what stays of a run: checkpoints, outputs with digests, provenance, claimed GPUs, what was found wrong
     training     the loop, one update, order and rows, the command line of all trainings
     reweighting  DoReMi, DoGE, the trace of their weights

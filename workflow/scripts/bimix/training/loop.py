@@ -22,9 +22,9 @@ from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor, nn
 
 from bimix.errors import InputError
+from bimix.model.memory import largest_micro_batch
 from bimix.model.transformer import Shape, Transformer
 from bimix.runs import checkpoints, provenance
-from bimix.training.memory import largest_micro_batch
 from bimix.training.recipe import Recipe
 from bimix.training.rows import Part, RowStore, check_shards
 from bimix.training.update import (

@@ -6,7 +6,7 @@ from accelerate import Accelerator
 from torch import nn
 
 from bimix.errors import InputError
-from bimix.training import memory
+from bimix.model import memory
 
 GIB = 2**30
 
