@@ -32,7 +32,7 @@ from bimix.results import provenance as results_provenance
 from bimix.runs import provenance
 from bimix.runs.artefacts import digest_file
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RAW = b'{"text": "a bee"}\n'
 DATASET = Path("results/small")
 MIXTURES = {

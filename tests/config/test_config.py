@@ -17,7 +17,7 @@ from bimix.config.complete import complete
 from bimix.errors import InputError
 from bimix.model.transformer import Shape
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
 
 
