@@ -1,4 +1,4 @@
-"""One-shot prompts and how answers are judged: the protocol of DoReMi, which the paper takes over (Sec. 4, METHODS 5)."""
+"""One-shot prompts and how answers are judged: the protocol of DoReMi, which the paper takes over (Sec. 4)."""
 
 import hashlib
 import string

@@ -1,4 +1,4 @@
-"""RegMix's random mixtures around the token shares (Liu et al. 2024; METHODS 4): what a swarm of small runs is trained on.
+"""RegMix's random mixtures around the token shares (Liu et al. 2024): what a swarm of small runs is trained on.
 
 The released code reads so: prior = token shares^0.5, scaled to a sum of one; each draw takes one of 15 strengths, log-spaced from 0.1 to 5,
 and then Dirichlet(strength x prior); a draw that gives a domain more than 15 times its token share is thrown away; what

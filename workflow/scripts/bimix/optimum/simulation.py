@@ -1,4 +1,4 @@
-"""RegMix's optimum (Liu et al.; METHODS 4): simulate many mixtures as a swarm is drawn, average those predicted best.
+"""RegMix's optimum (Liu et al.): simulate many mixtures as a swarm is drawn, average those predicted best.
 
 Trees are constant between their splits, so there is nothing to descend; the average also blurs their steps. The released
 notebook draws otherwise: 100,000 of one Dirichlet(token shares), without strengths, temperature or rejections. On RegMix's

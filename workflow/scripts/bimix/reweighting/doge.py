@@ -101,7 +101,7 @@ def alignment(along: Tensor, norms: Tensor, present: Tensor, rate: float, limit:
 
 
 def reweight(weights: Tensor, scores: Tensor, regularization: float) -> Tensor:
-    """The next weights (m,): softmax(log a + score / mu), with the regularization mu (METHODS 4)."""
+    """The next weights (m,): softmax(log a + score / mu), with the regularization mu."""
     return torch.softmax(weights.log() + scores / regularization, dim=0)
 
 

@@ -29,7 +29,7 @@ def latest_excess(last: Tensor, sums: Tensor, tokens: Tensor) -> Tensor:
 
 
 def reweight(weights: Tensor, excess: Tensor, step_size: float, smoothing: float) -> Tensor:
-    """The next weights (m,): (1 - c) softmax(log a + eta excess) + c / m, with step size eta and smoothing c (METHODS 4)."""
+    """The next weights (m,): (1 - c) softmax(log a + eta excess) + c / m, with step size eta and smoothing c."""
     moved = torch.softmax(weights.log() + step_size * excess, dim=0)
     return (1 - smoothing) * moved + smoothing / len(weights)
 
