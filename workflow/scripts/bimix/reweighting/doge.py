@@ -1,4 +1,4 @@
-"""DoGE: a proxy is trained on the domains whose gradients help a goal (METHODS 4, Fan et al. 2024).
+"""DoGE: a proxy is trained on the domains whose gradients help a goal (Fan et al. 2024).
 
 Domains are read uniformly. Each update takes the gradient of every domain's mean loss, moves the weights towards domains
 whose gradient points where the goal's does, and takes its step along the weighted sum of the gradients; the mixture is
