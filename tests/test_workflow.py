@@ -107,7 +107,11 @@ def test_snakemake_makes_each_mixture_as_the_list_of_sources_says(workplace: Pat
     (workplace / "own.json").write_text("{}")
 
     def own(config):
-        config["datasets"]["demo"].update(mixture_files={"mine": "own.json"}, published="slimpajama")
+        demo = config["datasets"]["demo"]
+        table = ["domain,doge", *(f"{domain},{1 / len(demo['domains'])}" for domain in demo["domains"])]
+        (workplace / "table.csv").write_text("\n".join(table) + "\n")
+        config["mixtures"]["published"]["own"] = "table.csv"
+        demo.update(mixture_files={"mine": "own.json"}, published="own")
 
     changed(workplace, own)
     config = yaml.safe_load((workplace / "config.yaml").read_text())
