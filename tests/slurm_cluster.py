@@ -157,7 +157,8 @@ class Cluster:
         states = ("sinfo", "-h", "-N", "-o", "%N %T")
         for node in {line.split()[0] for line in self.call(*states).splitlines() if "down" in line}:
             self.start_node(node)
-            self.call("scontrol", "update", f"NodeName={node}", "State=RESUME")
+            # refused where the node has returned by itself meanwhile; that all are idle is what counts
+            self.call("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
         wait_until(lambda: {line.split()[1] for line in self.call(*states).splitlines()} == {"idle"}, "nodes")
 
     def call(self, *command: str, check: bool = True) -> str:
