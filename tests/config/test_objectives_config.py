@@ -13,7 +13,7 @@ from bimix.config import checks
 from bimix.config.complete import complete
 from bimix.defaults.blocks import fill
 from bimix.errors import InputError
-from bimix.plan.sources import objective_pair, objective_reference
+from bimix.plan.optimum import objective_pair, objective_reference
 from bimix.plan.targets import targets
 
 ROOT = Path(__file__).parents[2]

@@ -89,14 +89,6 @@ def test_weights_are_kept_of_the_runs_that_answer(config: dict) -> None:
     assert runs.kept_steps(config, "own", "large", "bimix") == "none"
 
 
-def test_task_files_far_away_are_no_inputs(config: dict) -> None:
-    made = "results/own/downstream/tasks/made.jsonl"
-    tasks = runs.task_files(config, "own")
-    assert tasks["made"] == {"kind": "question", "items": made, "shots": None}
-    assert tasks["hub"]["items"] == {"hub": "x/y", "file": "z"}
-    assert runs.task_inputs(config, "own") == ["near.jsonl", made]
-
-
 def test_the_size_of_a_fit_is_counted_from_the_config(config: dict) -> None:
     assert runs.fitted_size(config, "own") == (2, 4)
     assert runs.interval_tables(config, "own", "tiny", "bimix", "entropy") == []

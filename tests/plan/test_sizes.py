@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from bimix.errors import InputError
-from bimix.plan import costs, runs, sources
+from bimix.plan import costs, optimum, runs, sources
 from bimix.plan.laws import optimised_laws
 from bimix.plan.targets import targets
 
@@ -65,8 +65,8 @@ def test_the_models_have_one_name_in_paths_that_no_model_can_have(config: dict) 
 
 def test_the_optimum_is_for_the_whole_run_of_the_model_asked_for(config: dict) -> None:
     assert sources.source_of(config, "own", "transfer").fit == sources.Fit("tiny+small", "transfer", "some", 80)
-    assert sources.optimum_run_tokens(config, "own", "transfer") == 80 * 16 * 32
-    assert sources.law_run_tokens(config, "own", "transfer") == runs.schedule_tokens(config, "own", "large")
+    assert optimum.optimum_run_tokens(config, "own", "transfer") == 80 * 16 * 32
+    assert optimum.law_run_tokens(config, "own", "transfer") == runs.schedule_tokens(config, "own", "large")
     assert runs.pool_share(config, "own", "some") == 1.0
 
 
@@ -77,7 +77,7 @@ def test_laws_of_one_size_are_left_out_or_refused(config: dict, block: dict) -> 
         sources.source_of(config, "own", "bimix")
     block["swarm"] = {"model": "tiny", "runs": 12, "step": 50}
     assert sources.source_of(config, "own", "bimix_swarm").fit.model == "tiny"
-    assert sources.optimum_run_tokens(config, "own", "bimix_swarm") == 80 * 16 * 32
+    assert optimum.optimum_run_tokens(config, "own", "bimix_swarm") == 80 * 16 * 32
 
 
 def test_each_of_the_models_is_trained_on_the_group(config: dict, tmp_path, monkeypatch) -> None:

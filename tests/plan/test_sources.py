@@ -7,23 +7,11 @@ import pytest
 from bimix.errors import InputError
 from bimix.plan.corpora import vector_moments
 from bimix.plan.laws import LAWS
+from bimix.plan.optimum import optimum_coefficients
 from bimix.plan.sources import (
     Fit,
-    epoch_tokens,
-    export_data,
-    export_run_tokens,
-    export_tokens,
     from_swarm,
-    last_round,
     observed_names,
-    optimum_coefficients,
-    optimum_run_tokens,
-    optimum_tokens,
-    pool_tokens,
-    reweighted_mixture,
-    reweighting_folders,
-    reweighting_paths,
-    round_reference,
     source_of,
 )
 
@@ -132,79 +120,9 @@ def test_a_swarm_below_the_least_runs_is_refused(config: dict, law: str) -> None
         source_of(config, "own", f"{law}_swarm")
 
 
-def test_an_optimum_is_of_a_law(config: dict) -> None:
-    with pytest.raises(InputError, match="'baseline' is not the optimum of a law"):
-        optimum_coefficients(config, "own", "baseline")
-
-
-def test_tokens_are_read_for_epochs_and_for_regmix(config: dict) -> None:
-    table = ["results/own/tokens/train.parquet"]
-    assert epoch_tokens(config, "own") == optimum_tokens(config, "own", "transfer") == table
-    assert optimum_tokens(config, "own", "regmix") == table
-    assert optimum_run_tokens(config, "own", "bimix") == "none"
-    # the run under `optimum`, 800 updates of 4 rows of 10 tokens, and not the swarm's 50
-    assert optimum_run_tokens(config, "own", "bimix_swarm") == 32_000
-    config["datasets"]["own"]["optimum"]["max_epochs"] = 4
-    assert epoch_tokens(config, "own") == optimum_tokens(config, "own", "bimix") == table
-    assert optimum_tokens(config, "seen", "regmix") == []
-    config["datasets"]["seen"]["observations"]["tokens"] = "tokens.csv"
-    assert optimum_tokens(config, "seen", "regmix") == ["tokens.csv"]
-
-
-def test_runs_that_repeat_as_the_large_one_will_count_its_tokens(config: dict) -> None:
-    table, block = ["results/own/tokens/train.parquet"], config["datasets"]["own"]
-    assert pool_tokens(config, "seen") == []
-    block["simulate_epochs"] = True
-    block["compare"] = {"model": "large", "mixtures": ["baseline"]}
-    block["training"]["large"] = {"steps": 5000, "batch_rows": 8}
-    assert pool_tokens(config, "own") == epoch_tokens(config, "own") == optimum_tokens(config, "own", "bimix") == table
-    assert optimum_run_tokens(config, "own", "bimix") == optimum_run_tokens(config, "own", "bimix_swarm") == 400_000
-
-
-def test_doremi_ends_with_the_round_that_has_settled(config: dict) -> None:
-    sizes = {1: 0.5, 2: 0.001}
-    assert last_round(config, "own", sizes.__getitem__) == 2
-    assert last_round(config, "own", lambda number: 0.5) == 3
-    config["datasets"]["own"]["reweighting"]["doremi"]["rounds"] = 1
-    assert last_round(config, "own", {}.__getitem__) == 1  # asks for no round's report
-
-
-def test_a_method_has_a_folder_for_each_round(config: dict) -> None:
-    folder, sizes = "results/own/reweighting/tiny", {1: 0.5, 2: 0.001}.__getitem__
-    assert reweighting_folders(config, "own", "doremi", sizes) == [f"{folder}/doremi/1", f"{folder}/doremi/2"]
-    assert reweighting_paths(config, "own", "doremi_round3", sizes) == [f"{folder}/doremi/3/path.parquet"]
-    assert reweighted_mixture(config, "own", "doremi", sizes) == f"{folder}/doremi/2/mixture.json"
-    assert reweighted_mixture(config, "own", "doge", sizes) == f"{folder}/doge/mixture.json"
-    assert [round_reference(config, "own", number) for number in "123"] == [
-        "baseline",
-        "doremi_round1",
-        "doremi_round2",
-    ]
-
-
 def test_vne_needs_vectors(config: dict) -> None:
     del config["datasets"]["own"]["vectors"]
     with pytest.raises(InputError, match="own: the mixture vne needs document vectors: name it in a group"):
         source_of(config, "own", "vne")
     assert vector_moments(config, "own") == []
     assert vector_moments(CONFIG, "own") == [f"results/own/vectors/{domain}.npz" for domain in "abc"]
-
-
-def test_an_export_names_the_datasets_own_files_or_those_of_the_config(config: dict) -> None:
-    own = config["datasets"]["own"]
-    own["training"]["tiny"]["steps"] = 7
-    assert export_data(config, "own", "levanter") == "results/own/export/raw.json"
-    assert export_data(config, "own", "olmo-core") == "results/own/export/rows.json"
-    assert export_tokens(config, "own") == ["results/own/tokens/train.parquet"]
-    assert export_run_tokens(config, "own") == [7 * 4 * 10]
-    own["export"] = {"data": "files.json", "run_tokens": 5}
-    assert export_data(config, "own", "olmo-core") == "files.json"
-    assert (export_tokens(config, "own"), export_run_tokens(config, "own")) == ([], [5])
-
-
-def test_an_export_of_observed_losses_needs_files_of_its_own(config: dict) -> None:
-    with pytest.raises(InputError, match="config: datasets/seen/export/data: an export names the files of each domain"):
-        export_data(config, "seen", "csv")
-    assert export_run_tokens(config, "seen") == []
-    config["datasets"]["seen"]["export"] = {"data": "files.json"}
-    assert export_data(config, "seen", "csv") == "files.json"

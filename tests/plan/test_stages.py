@@ -63,12 +63,3 @@ def test_a_stage_without_an_update_is_told_before_a_run(config: dict) -> None:
     config["datasets"]["own"]["training"]["tiny"]["steps"] = 2
     with pytest.raises(InputError, match=r"^one, tiny: stage 2 has a share of 0\.2, which of 2 updates is none"):
         sources.stage_begins(config, "own", "tiny", "second")
-
-
-def test_an_export_begins_its_stages_by_the_updates_of_its_run(config: dict) -> None:
-    block = config["datasets"]["own"]
-    assert sources.export_run_steps(config, "own") == [700]
-    block["export"] = {"run_tokens": 10**12}
-    assert sources.export_run_steps(config, "own") == []
-    block["export"]["run_steps"] = 250_000
-    assert sources.export_run_steps(config, "own") == [250_000]

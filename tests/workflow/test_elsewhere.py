@@ -218,9 +218,9 @@ def test_every_rule_finds_its_scripts_from_any_folder() -> None:
     found = 0
     for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
         text = path.read_text()
-        shells = re.findall(r"^    shell:\n(.*)$", text, flags=re.MULTILINE)
+        shells = re.findall(r"^ +shell:\n(.*)$", text, flags=re.MULTILINE)
         found += len(shells)
-        assert set(shells) <= {'        command(r"""', '        training(r"""'}, path.name
+        assert all(re.match(r' +(command|training|seeking)\(r?"', shell) for shell in shells), path.name
         assert not re.findall(r'(?<!code\()(?<!code\(f)"workflow/', text), path.name
     assert found > 50
 
@@ -238,6 +238,14 @@ def test_paths_and_commands_of_the_repository_stay_as_they_are(tmp_path: Path) -
     assert home.command(text, "my code/") == "python 'my code/workflow/scripts/fit_law.py' --out {output:q}\n"
     (tmp_path / "link").symlink_to(tmp_path)
     assert home.prefix(tmp_path / "link", tmp_path) == ""
+
+
+def test_the_name_of_a_script_stands_for_its_call_and_its_log() -> None:
+    assert home.command("fit_law.py --out {output:q}", "code/").split() == (
+        ["python", "code/workflow/scripts/fit_law.py", "--out", "{output:q}", "\\", "2>{log:q}"]
+    )
+    logged = home.command("fit_law.py --out {output:q} >{log:q} 2>&1", "")
+    assert logged.split() == ["python", "workflow/scripts/fit_law.py", "--out", "{output:q}", ">{log:q}", "2>&1"]
 
 
 def test_files_of_the_config_are_named_from_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from bimix.defaults.record import keep
 from bimix.errors import InputError
-from bimix.plan import contents, corpora, costs, runs, settings, sources, trainings
+from bimix.files import contents, exports, pools, rounds, tasks
+from bimix.plan import corpora, costs, optimum, runs, settings, sources, trainings
 from bimix.plan.laws import LAWS
 from bimix.plan.settings import one_of
 from bimix.plan.sources import MEASURES
@@ -87,6 +88,16 @@ def as_json(find, default=None, sort_keys=True):
 def bound(key):
     """A function of the wildcards: weights or bounds of the optimum, in the order of the config."""
     return as_json(f"datasets/{{dataset}}/optimum/{key}", default={}, sort_keys=False)
+
+
+# What an optimum is asked for besides its step.
+SOUGHT = {key: bound(key) for key in ("weights", "objective", "lower", "upper")}
+SOUGHT["max_epochs"] = setting("optimum/max_epochs", default="inf")
+
+
+def seeking(text):
+    """The command of a rule with SOUGHT in its params, and tokens and reference in its input."""
+    return command(optimum.seeking_command(text))
 
 
 def fitted(pattern, **more):

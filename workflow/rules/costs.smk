@@ -87,8 +87,8 @@ rule judge_methods:
         losses=collect("results/{{dataset}}/losses/{model}/methods.parquet", model=setting("compare/model")),
         mixtures="results/{dataset}/mixtures/groups/methods.parquet",
         prices="results/{dataset}/tables/methods.csv",
-        laws=planned(sources.laws_of_methods),
-        tokens=planned(sources.epoch_tokens),
+        laws=planned(optimum.laws_of_methods),
+        tokens=planned(pools.epoch_tokens),
         code=script("judge_methods", "costs/worth"),
     output:
         table=table("verdict", "6 Methods", "What each method's proposal is worth over seeds (csv)"),
@@ -101,7 +101,7 @@ rule judge_methods:
         "../../envs/analysis.yaml"
     params:
         reference=setting("methods/0"),
-        laws=as_json(planned(sources.proposed_by)),
+        laws=as_json(planned(optimum.proposed_by)),
         run_tokens=planned(sources.compared_tokens),
         simple=planned(sources.without_search),
     shell:

@@ -21,14 +21,13 @@ rule collect_text:
         characters=setting("corpus/cut_characters"),
     shell:
         command(r"""
-        python workflow/scripts/collect_text.py \
+        collect_text.py \
             --kind {params.kind:q} \
             --packages {params.packages:q} \
             --suffixes {params.suffixes:q} \
             --megabytes {params.megabytes:q} \
             --characters {params.characters:q} \
-            --out {output:q} \
-            2>{log:q}
+            --out {output:q}
         """)
 
 
@@ -58,7 +57,7 @@ rule train_tokenizer:
         end_of_text=setting("tokenizer/end_of_text"),
     shell:
         command(r"""
-        python workflow/scripts/train_tokenizer.py \
+        train_tokenizer.py \
             --shards {params.shards:q} \
             --reading {params.reading:q} \
             --validation-share {params.validation_share:q} \
@@ -67,8 +66,7 @@ rule train_tokenizer:
             --vocabulary {params.vocabulary:q} \
             --end-of-text {params.end_of_text:q} \
             --threads {threads} \
-            --out {output:q} \
-            2>{log:q}
+            --out {output:q}
         """)
 
 
@@ -88,11 +86,10 @@ rule fetch_tokenizer:
         end_of_text=setting("tokenizer/end_of_text"),
     shell:
         command(r"""
-        python workflow/scripts/fetch_tokenizer.py \
+        fetch_tokenizer.py \
             --source {params.source:q} \
             --end-of-text {params.end_of_text:q} \
-            --out {output:q} \
-            2>{log:q}
+            --out {output:q}
         """)
 
 
@@ -120,7 +117,7 @@ rule draw_validation:
         share=setting("corpus/validation/share"),
     shell:
         command(r"""
-        python workflow/scripts/draw_validation.py \
+        draw_validation.py \
             --shards {params.shards:q} \
             --tokenizer {input.tokenizer:q} \
             --reading {params.reading:q} \
@@ -129,8 +126,7 @@ rule draw_validation:
             --labels {params.labels:q} \
             --tokens {params.tokens:q} \
             --share {params.share:q} \
-            --out {output:q} \
-            2>{log:q}
+            --out {output:q}
         """)
 
 
@@ -151,13 +147,7 @@ rule hash_validation:
         files=planned(corpora.validation_digest),
         reading=as_json(planned(corpora.reading)),
     shell:
-        command(r"""
-        python workflow/scripts/hash_validation.py \
-            --shards {params.shards:q} \
-            --reading {params.reading:q} \
-            --out {output:q} \
-            2>{log:q}
-        """)
+        command("hash_validation.py --shards {params.shards:q} --reading {params.reading:q} --out {output:q}")
 
 
 rule tokenize_shard:
@@ -192,7 +182,7 @@ rule tokenize_shard:
         sample_documents=setting("vectors/documents", config["usual"]["vectors"]["documents"]),
     shell:
         command(r"""
-        python workflow/scripts/tokenize_shard.py \
+        tokenize_shard.py \
             --shards {params.shards:q} \
             --shard={wildcards.shard:q} \
             --tokenizer {input.tokenizer:q} \
@@ -208,8 +198,7 @@ rule tokenize_shard:
             --sample-documents {params.sample_documents:q} \
             --threads {threads} \
             --train {output.train:q} \
-            --validation {output.validation:q} \
-            2>{log:q}
+            --validation {output.validation:q}
         """)
 
 
@@ -233,11 +222,10 @@ rule index_tokens:
         domains=setting("domains"),
     shell:
         command(r"""
-        python workflow/scripts/index_tokens.py \
+        index_tokens.py \
             --folder {params.folder:q} \
             --shards {params.shards:q} \
             --domains {params.domains:q} \
             --train {output.train:q} \
-            --validation {output.validation:q} \
-            2>{log:q}
+            --validation {output.validation:q}
         """)

@@ -11,7 +11,7 @@ rule propose_runs:
         losses=fitted("results/{{dataset}}/losses/{model}/{group}.parquet"),
         mixtures=collect("results/{{dataset}}/mixtures/groups/{group}.parquet", group=setting("optimum/group")),
         prior=planned(runs.prior_table),
-        tokens=planned(sources.epoch_tokens),
+        tokens=planned(pools.epoch_tokens),
         models=planned(costs.design_models),
         code=script("propose_runs", "design/proposals", "design/criterion", "design/regret"),
     output:
@@ -32,7 +32,7 @@ rule propose_runs:
         max_epochs=setting("optimum/max_epochs", default="inf"),
     shell:
         command(r"""
-        python workflow/scripts/propose_runs.py \
+        propose_runs.py \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --prior {input.prior:q} \
@@ -47,5 +47,5 @@ rule propose_runs:
             --max-epochs {params.max_epochs:q} \
             --out {output.mixtures:q} \
             --runs {output.runs:q} \
-            >{output.advice:q} 2>{log:q}
+            >{output.advice:q}
         """)

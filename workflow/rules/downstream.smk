@@ -26,12 +26,11 @@ rule generate_copies:
         seed=setting("downstream/tasks/{task}/generate/seed"),
     shell:
         command(r"""
-        python workflow/scripts/generate_copies.py \
+        generate_copies.py \
             --items {params.questions} \
             --words {params.words} \
             --seed {params.seed} \
-            --out {output.questions:q} \
-            2>{log:q}
+            --out {output.questions:q}
         """)
 
 
@@ -43,7 +42,7 @@ rule score_answers:
         weights="results/{dataset}/runs/{model}/{run}/model.safetensors",
         run="results/{dataset}/runs/{model}/{run}/run.json",
         tokenizer="results/{dataset}/tokenizer.json",
-        questions=planned(runs.task_inputs),
+        questions=planned(tasks.task_inputs),
         code=script(
             "score_answers",
             "model/generation",
@@ -72,7 +71,7 @@ rule score_answers:
         compile=entry("models/{model}/launch/compile"),
         cache_tokens=setting("downstream/cache_tokens"),
     params:
-        tasks=as_json(planned(runs.task_files)),
+        tasks=as_json(planned(tasks.task_files)),
         versions=planned(contents.task_versions),
         steps=setting("downstream/steps"),
         new_tokens=setting("downstream/new_tokens"),
@@ -138,7 +137,7 @@ rule compare_answers:
         model=setting("downstream/model"),
     shell:
         command(r"""
-        python workflow/scripts/compare_answers.py \
+        compare_answers.py \
             --answers {input.answers:q} \
             --names {params.names:q} \
             --losses {input.losses:q} \
@@ -146,8 +145,7 @@ rule compare_answers:
             --resamples {params.resamples} \
             --level {params.level} \
             --seed {params.seed} \
-            --out {output.table:q} \
-            2>{log:q}
+            --out {output.table:q}
         """)
 
 
@@ -172,10 +170,9 @@ rule plot_answers:
         level=setting("downstream/intervals/level"),
     shell:
         command(r"""
-        python workflow/scripts/plot_answers.py \
+        plot_answers.py \
             --table {input.table:q} \
             --level {params.level} \
             --average {output.average:q} \
-            --tasks {output.tasks:q} \
-            2>{log:q}
+            --tasks {output.tasks:q}
         """)

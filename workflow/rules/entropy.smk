@@ -21,12 +21,11 @@ rule merge_counts:
         "../../envs/analysis.yaml"
     shell:
         command(r"""
-        python workflow/scripts/merge_counts.py \
+        merge_counts.py \
             --index {input.index:q} \
             --domain {wildcards.domain:q} \
             --bigrams {output.bigrams:q} \
-            --unigrams {output.unigrams:q} \
-            2>{log:q}
+            --unigrams {output.unigrams:q}
         """)
 
 
@@ -50,13 +49,12 @@ rule train_vectors:
         settings=as_json("datasets/{dataset}/vectors/train"),
     shell:
         command(r"""
-        python workflow/scripts/train_vectors.py \
+        train_vectors.py \
             --index {input.index:q} \
             --domains {params.domains:q} \
             --documents {params.documents:q} \
             --settings {params.settings:q} \
-            --out {output:q} \
-            2>{log:q}
+            --out {output:q}
         """)
 
 
@@ -78,14 +76,13 @@ rule embed_documents:
         documents=setting("vectors/documents"),
     shell:
         command(r"""
-        python workflow/scripts/embed_documents.py \
+        embed_documents.py \
             --model {input.model:q} \
             --index {input.index:q} \
             --domain {wildcards.domain:q} \
             --domains {params.domains:q} \
             --documents {params.documents:q} \
-            --out {output:q} \
-            2>{log:q}
+            --out {output:q}
         """)
 
 
@@ -107,13 +104,12 @@ rule measure_entropy:
         domains=setting("domains"),
     shell:
         command(r"""
-        python workflow/scripts/measure_entropy.py \
+        measure_entropy.py \
             --domains {params.domains:q} \
             --unigrams {input.unigrams:q} \
             --bigrams {input.bigrams:q} \
             --moments {input.moments:q} \
-            --out {output:q} \
-            2>{log:q}
+            --out {output:q}
         """)
 
 
@@ -134,12 +130,11 @@ rule trace_entropy:
         tokens=setting("entropy/curve_tokens"),
     shell:
         command(r"""
-        python workflow/scripts/trace_entropy.py \
+        trace_entropy.py \
             --index {input.index:q} \
             --domains {params.domains:q} \
             --tokens {params.tokens:q} \
-            --out {output:q} \
-            2>{log:q}
+            --out {output:q}
         """)
 
 
@@ -162,12 +157,11 @@ rule measure_cross_entropy:
         domains=setting("domains"),
     shell:
         command(r"""
-        python workflow/scripts/measure_cross_entropy.py \
+        measure_cross_entropy.py \
             --domains {params.domains:q} \
             --bigrams {input.bigrams:q} \
             --validation {input.validation:q} \
-            --out {output:q} \
-            2>{log:q}
+            --out {output:q}
         """)
 
 
@@ -185,11 +179,10 @@ rule compare_estimators:
         "../../envs/analysis.yaml"
     shell:
         command(r"""
-        python workflow/scripts/compare_estimators.py \
+        compare_estimators.py \
             --entropy {input.entropy:q} \
             --curves {input.curves:q} \
-            --out {output:q} \
-            2>{log:q}
+            --out {output:q}
         """)
 
 
@@ -205,12 +198,7 @@ rule plot_entropy:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        python workflow/scripts/plot_entropy.py \
-            --entropy {input.entropy:q} \
-            --out {output.figure:q} \
-            2>{log:q}
-        """)
+        command("plot_entropy.py --entropy {input.entropy:q} --out {output.figure:q}")
 
 
 rule plot_entropy_curves:
@@ -225,12 +213,7 @@ rule plot_entropy_curves:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        python workflow/scripts/plot_entropy_curves.py \
-            --curves {input.curves:q} \
-            --out {output.figure:q} \
-            2>{log:q}
-        """)
+        command("plot_entropy_curves.py --curves {input.curves:q} --out {output.figure:q}")
 
 
 rule plot_cross_entropy:
@@ -245,9 +228,4 @@ rule plot_cross_entropy:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        python workflow/scripts/plot_cross_entropy.py \
-            --cross-entropy {input.cross_entropy:q} \
-            --out {output.figure:q} \
-            2>{log:q}
-        """)
+        command("plot_cross_entropy.py --cross-entropy {input.cross_entropy:q} --out {output.figure:q}")

@@ -21,12 +21,11 @@ rule describe_data:
         names=planned(corpora.names_digest),
     shell:
         command(r"""
-        python workflow/scripts/describe_data.py \
+        describe_data.py \
             --files {wildcards.files} \
             --shards results/{wildcards.dataset}/shards.jsonl \
             --index {input.index:q} \
-            --out {output.data:q} \
-            2>{log:q}
+            --out {output.data:q}
         """)
 
 
@@ -34,8 +33,8 @@ rule export_mixture:
     """A mixture for another training stack, with its shares and epochs in the log."""
     input:
         mixture="results/{dataset}/mixtures/{mixture}.json",
-        data=planned(sources.export_data),
-        tokens=planned(sources.export_tokens),
+        data=planned(exports.export_data),
+        tokens=planned(exports.export_tokens),
         code=script("export_mixture", "exports/weights"),
     output:
         export="results/{dataset}/export/{format}/{mixture}.{ending}",
@@ -44,11 +43,11 @@ rule export_mixture:
     conda:
         "../../envs/analysis.yaml"
     params:
-        run_tokens=planned(sources.export_run_tokens),
-        run_steps=planned(sources.export_run_steps),
+        run_tokens=planned(exports.export_run_tokens),
+        run_steps=planned(exports.export_run_steps),
     shell:
         command(r"""
-        python workflow/scripts/export_mixture.py \
+        export_mixture.py \
             --mixture {input.mixture:q} \
             --data {input.data:q} \
             --tokens {input.tokens:q} \

@@ -24,7 +24,7 @@ rule fit_law:
         "../../envs/analysis.yaml"
     shell:
         command(r"""
-        python workflow/scripts/fit_law.py \
+        fit_law.py \
             --law {wildcards.law:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
@@ -50,11 +50,10 @@ rule predict_losses:
         "../../envs/analysis.yaml"
     shell:
         command(r"""
-        python workflow/scripts/predict_losses.py \
+        predict_losses.py \
             --coefficients {input.coefficients:q} \
             --mixtures {input.fitted:q} {input.mixtures:q} \
-            --out {output.predictions:q} \
-            2>{log:q}
+            --out {output.predictions:q}
         """)
 
 
@@ -75,12 +74,11 @@ rule plot_steps:
         "../../envs/analysis.yaml"
     shell:
         command(r"""
-        python workflow/scripts/plot_steps.py \
+        plot_steps.py \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} {input.held_out_losses:q} \
             --mixtures {input.mixtures:q} {input.held_out_mixtures:q} \
-            --out {output.figure:q} \
-            2>{log:q}
+            --out {output.figure:q}
         """)
 
 
@@ -102,11 +100,10 @@ rule plot_proportions:
         "../../envs/analysis.yaml"
     shell:
         command(r"""
-        python workflow/scripts/plot_proportions.py \
+        plot_proportions.py \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} {input.held_out_losses:q} \
             --mixtures {input.mixtures:q} {input.held_out_mixtures:q} \
             --intervals {input.intervals:q} \
-            --out {output.figure:q} \
-            2>{log:q}
+            --out {output.figure:q}
         """)

@@ -19,12 +19,7 @@ rule mix_baseline:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        python workflow/scripts/mix_baseline.py \
-            --index {input.index:q} \
-            --out {output.mixture:q} \
-            2>{log:q}
-        """)
+        command("mix_baseline.py --index {input.index:q} --out {output.mixture:q}")
 
 
 rule mix_uniform:
@@ -40,12 +35,7 @@ rule mix_uniform:
     params:
         domains=setting("domains"),
     shell:
-        command(r"""
-        python workflow/scripts/mix_uniform.py \
-            --domains {params.domains:q} \
-            --out {output.mixture:q} \
-            2>{log:q}
-        """)
+        command("mix_uniform.py --domains {params.domains:q} --out {output.mixture:q}")
 
 
 rule mix_entropy:
@@ -68,13 +58,12 @@ rule mix_entropy:
         estimator=setting("entropy/estimator"),
     shell:
         command(r"""
-        python workflow/scripts/mix_entropy.py \
+        mix_entropy.py \
             --entropy {input.entropy:q} \
             --measure {wildcards.measure:q} \
             --estimator {params.estimator:q} \
             --curves {input.curves:q} \
-            --out {output.mixture:q} \
-            2>{log:q}
+            --out {output.mixture:q}
         """)
 
 
@@ -94,12 +83,11 @@ rule mix_published:
         domains=setting("domains"),
     shell:
         command(r"""
-        python workflow/scripts/mix_published.py \
+        mix_published.py \
             --table {input.table:q} \
             --column {wildcards.column:q} \
             --domains {params.domains:q} \
-            --out {output.mixture:q} \
-            2>{log:q}
+            --out {output.mixture:q}
         """)
 
 
@@ -119,12 +107,11 @@ rule mix_given:
         domains=setting("domains"),
     shell:
         command(r"""
-        python workflow/scripts/mix_given.py \
+        mix_given.py \
             --mixture {input.mixture:q} \
             --name {wildcards.own:q} \
             --domains {params.domains:q} \
-            --out {output.mixture:q} \
-            2>{log:q}
+            --out {output.mixture:q}
         """)
 
 
@@ -144,11 +131,10 @@ rule mix_stages:
         shares=planned(sources.staged_shares),
     shell:
         command(r"""
-        python workflow/scripts/mix_stages.py \
+        mix_stages.py \
             --mixtures {input.mixtures:q} \
             --shares {params.shares} \
-            --out {output.mixture:q} \
-            2>{log:q}
+            --out {output.mixture:q}
         """)
 
 
@@ -156,7 +142,7 @@ rule gather_mixtures:
     """The mixtures of a group as one tidy table: mixture, domain, proportion."""
     input:
         mixtures=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("groups/{group}")),
-        tokens=planned(sources.pool_tokens),
+        tokens=planned(pools.pool_tokens),
     output:
         table="results/{dataset}/mixtures/groups/{group}.parquet",
     log:
@@ -172,14 +158,13 @@ rule gather_mixtures:
         stage=planned(sources.fitted_stage),
     shell:
         command(r"""
-        python workflow/scripts/gather_mixtures.py \
+        gather_mixtures.py \
             --mixtures {input.mixtures:q} \
             --names {params.names:q} \
             --tokens {input.tokens:q} \
             --pool-share {params.pool_share} \
             --stage {params.stage} \
-            --out {output.table:q} \
-            2>{log:q}
+            --out {output.table:q}
         """)
 
 
@@ -198,8 +183,7 @@ rule plot_mixtures:
         "../../envs/analysis.yaml"
     shell:
         command(r"""
-        python workflow/scripts/plot_mixtures.py \
+        plot_mixtures.py \
             --mixtures {input.compared:q} {input.fitted:q} {input.held_out:q} \
-            --out {output.figure:q} \
-            2>{log:q}
+            --out {output.figure:q}
         """)

@@ -24,14 +24,13 @@ rule take_observations:
         names=setting("groups/{group}"),
     shell:
         command(r"""
-        python workflow/scripts/take_observations.py \
+        take_observations.py \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --metrics {input.metrics:q} \
             --names {params.names:q} \
             --group-losses {output.losses:q} \
-            --group-mixtures {output.mixtures:q} \
-            2>{log:q}
+            --group-mixtures {output.mixtures:q}
         """)
 
 
@@ -51,11 +50,10 @@ rule mix_observed:
         "../../envs/analysis.yaml"
     shell:
         command(r"""
-        python workflow/scripts/mix_observed.py \
+        mix_observed.py \
             --mixtures {input.mixtures:q} \
             --name {wildcards.mixture:q} \
-            --out {output.mixture:q} \
-            2>{log:q}
+            --out {output.mixture:q}
         """)
 
 
@@ -77,12 +75,11 @@ rule rank_laws:
         seed=config["laws"]["seed"],
     shell:
         command(r"""
-        python workflow/scripts/rank_laws.py \
+        rank_laws.py \
             --folder {input.folder:q} \
             --draws {params.draws} \
             --covered {params.covered} \
             --seed {params.seed} \
             --rows {output.rows:q} \
-            --out {output.table:q} \
-            2>{log:q}
+            --out {output.table:q}
         """)

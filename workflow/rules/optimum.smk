@@ -10,10 +10,10 @@
 rule optimize_mixture:
     """The mixture with the least predicted loss, trained on like any other."""
     input:
-        coefficients=planned(sources.optimum_coefficients),
-        tokens=planned(sources.optimum_tokens),
-        mixtures=planned(sources.optimum_mixtures),
-        reference=planned(sources.objective_reference),
+        coefficients=planned(optimum.optimum_coefficients),
+        tokens=planned(optimum.optimum_tokens),
+        mixtures=planned(optimum.optimum_mixtures),
+        reference=planned(optimum.objective_reference),
     output:
         mixture="results/{dataset}/mixtures/{optimised}.json",
         report="results/{dataset}/optima/{optimised}.json",
@@ -24,25 +24,14 @@ rule optimize_mixture:
     conda:
         "../../envs/analysis.yaml"
     params:
-        step=planned(sources.optimum_step),
-        weights=bound("weights"),
-        objective=bound("objective"),
-        lower=bound("lower"),
-        upper=bound("upper"),
-        max_epochs=setting("optimum/max_epochs", default="inf"),
-        run_tokens=planned(sources.optimum_run_tokens),
+        **SOUGHT,
+        step=planned(optimum.optimum_step),
+        run_tokens=planned(optimum.optimum_run_tokens),
     shell:
-        command(r"""
-        python workflow/scripts/optimize_mixture.py \
+        seeking(r"""
+        optimize_mixture.py \
             --coefficients {input.coefficients:q} \
             --step {params.step:q} \
-            --weights {params.weights:q} \
-            --objective {params.objective:q} \
-            --reference {input.reference:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
-            --tokens {input.tokens:q} \
             --run-tokens {params.run_tokens} \
             --mixtures {input.mixtures:q} \
             --out {output.mixture:q} \
@@ -61,8 +50,8 @@ rule estimate_intervals:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
-        tokens=planned(sources.epoch_tokens),
-        reference=planned(sources.objective_reference),
+        tokens=planned(pools.epoch_tokens),
+        reference=planned(optimum.objective_reference),
         code=script("estimate_intervals", "optimum/intervals", "objectives/intervals", "objectives/best"),
     output:
         intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
@@ -73,22 +62,18 @@ rule estimate_intervals:
     conda:
         "../../envs/analysis.yaml"
     params:
+        **SOUGHT,
         step=setting("optimum/step"),
-        run_tokens=planned(sources.law_run_tokens),
+        run_tokens=planned(optimum.law_run_tokens),
         baseline=setting("compare/mixtures/0"),
         resample=config["laws"]["intervals"]["resample"],
         bootstrap=config["laws"]["intervals"]["bootstrap"],
         resamples=config["laws"]["intervals"]["resamples"],
         level=config["laws"]["intervals"]["level"],
         seed=config["laws"]["seed"],
-        weights=bound("weights"),
-        objective=bound("objective"),
-        lower=bound("lower"),
-        upper=bound("upper"),
-        max_epochs=setting("optimum/max_epochs", default="inf"),
     shell:
-        command(r"""
-        python workflow/scripts/estimate_intervals.py \
+        seeking(r"""
+        estimate_intervals.py \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
@@ -101,16 +86,8 @@ rule estimate_intervals:
             --resamples {params.resamples:q} \
             --level {params.level:q} \
             --seed {params.seed:q} \
-            --weights {params.weights:q} \
-            --objective {params.objective:q} \
-            --reference {input.reference:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
-            --tokens {input.tokens:q} \
             --run-tokens {params.run_tokens} \
-            --out {output.intervals:q} \
-            2>{log:q}
+            --out {output.intervals:q}
         """)
 
 
@@ -118,8 +95,8 @@ rule trace_optimum:
     """How the optimum moves with the training steps."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
-        tokens=planned(sources.epoch_tokens),
-        reference=planned(sources.objective_reference),
+        tokens=planned(pools.epoch_tokens),
+        reference=planned(optimum.objective_reference),
         code=script("trace_optimum", "optimum/optimum", "optimum/bounds", "solvers/power_sum", "objectives/best"),
     output:
         path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
@@ -130,26 +107,14 @@ rule trace_optimum:
     conda:
         "../../envs/analysis.yaml"
     params:
+        **SOUGHT,
         step=setting("optimum/step"),
-        weights=bound("weights"),
-        objective=bound("objective"),
-        lower=bound("lower"),
-        upper=bound("upper"),
-        max_epochs=setting("optimum/max_epochs", default="inf"),
     shell:
-        command(r"""
-        python workflow/scripts/trace_optimum.py \
+        seeking(r"""
+        trace_optimum.py \
             --coefficients {input.coefficients:q} \
             --step {params.step:q} \
-            --weights {params.weights:q} \
-            --objective {params.objective:q} \
-            --reference {input.reference:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
-            --tokens {input.tokens:q} \
-            --out {output.path:q} \
-            2>{log:q}
+            --out {output.path:q}
         """)
 
 
@@ -159,7 +124,7 @@ rule trace_pareto:
         coefficients=fitted(
             "results/{{dataset}}/laws/{model}/{law}/{group}/coefficients.json", law=planned(resampled_laws)
         ),
-        tokens=planned(sources.epoch_tokens),
+        tokens=planned(pools.epoch_tokens),
         reference=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         code=script("trace_pareto", "objectives/pareto", "drawing/pareto", "drawing/figures"),
     output:
@@ -171,14 +136,14 @@ rule trace_pareto:
         "../../envs/analysis.yaml"
     params:
         step=setting("optimum/step"),
-        between=planned(sources.objective_pair),
+        between=planned(optimum.objective_pair),
         families=as_json("datasets/{dataset}/optimum/objective/families", default={}),
         lower=bound("lower"),
         upper=bound("upper"),
         max_epochs=setting("optimum/max_epochs", default="inf"),
     shell:
         command(r"""
-        python workflow/scripts/trace_pareto.py \
+        trace_pareto.py \
             --coefficients {input.coefficients:q} \
             --step {params.step:q} \
             --between {params.between:q} \
@@ -189,8 +154,7 @@ rule trace_pareto:
             --tokens {input.tokens:q} \
             --reference {input.reference:q} \
             --out {output.table:q} \
-            --figure {output.figure:q} \
-            2>{log:q}
+            --figure {output.figure:q}
         """)
 
 
@@ -217,7 +181,7 @@ rule plot_optimum:
         weights=bound("weights"),
     shell:
         command(r"""
-        python workflow/scripts/plot_optimum.py \
+        plot_optimum.py \
             --coefficients {input.coefficients:q} \
             --intervals {input.intervals:q} \
             --baseline {params.baseline:q} \
@@ -226,8 +190,7 @@ rule plot_optimum:
             --compared-mixtures {input.mixtures:q} \
             --compared-model {params.compared_model:q} \
             --weights {params.weights:q} \
-            --out {output.figure:q} \
-            2>{log:q}
+            --out {output.figure:q}
         """)
 
 
@@ -250,13 +213,12 @@ rule plot_optimum_by_step:
         weights=bound("weights"),
     shell:
         command(r"""
-        python workflow/scripts/plot_optimum_by_step.py \
+        plot_optimum_by_step.py \
             --coefficients {input.coefficients:q} \
             --path {input.path:q} \
             --baseline {params.baseline:q} \
             --baseline-mixture {input.baseline:q} \
             --step {params.step:q} \
             --weights {params.weights:q} \
-            --out {output.figure:q} \
-            2>{log:q}
+            --out {output.figure:q}
         """)

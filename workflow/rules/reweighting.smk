@@ -18,10 +18,10 @@ checkpoint train_doremi:
         **TOKENS,
         reference=collect(
             "results/{{dataset}}/runs/{{model}}/{reference}/model.safetensors",
-            reference=planned(sources.round_reference),
+            reference=planned(rounds.round_reference),
         ),
         reference_mixture=collect(
-            "results/{{dataset}}/mixtures/{reference}.json", reference=planned(sources.round_reference)
+            "results/{{dataset}}/mixtures/{reference}.json", reference=planned(rounds.round_reference)
         ),
     output:
         path="results/{dataset}/reweighting/{model}/doremi/{round}/path.parquet",
@@ -96,7 +96,7 @@ rule train_doge:
         shape=as_json("models/{model}/shape"),
         recipe=as_json("datasets/{dataset}/reweighting/doge/training"),
         target=setting("reweighting/doge/target"),
-        regularization=planned(sources.doge_regularization),
+        regularization=planned(rounds.doge_regularization),
         score_limit=setting("reweighting/doge/score_limit"),
         target_domains=setting("reweighting/targets/domains", default=[]),
         state="results/{dataset}/reweighting/{model}/doge/state",
@@ -119,7 +119,7 @@ rule train_doge:
 rule mix_reweighted:
     """The mixture of a method that reweighs, or of one round of DoReMi, among the others."""
     input:
-        mixture=planned(sources.reweighted_mixture),
+        mixture=planned(rounds.reweighted_mixture),
     output:
         mixture="results/{dataset}/mixtures/{reweighted}.json",
     log:
@@ -132,18 +132,17 @@ rule mix_reweighted:
         domains=setting("domains"),
     shell:
         command(r"""
-        python workflow/scripts/mix_reweighted.py \
+        mix_reweighted.py \
             --mixture {input.mixture:q} \
             --domains {params.domains:q} \
-            --out {output.mixture:q} \
-            2>{log:q}
+            --out {output.mixture:q}
         """)
 
 
 rule plot_weights:
     """Weights of the domains while DoReMi or DoGE trains its model, and their average."""
     input:
-        paths=planned(sources.reweighting_paths),
+        paths=planned(rounds.reweighting_paths),
         reference=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("reweighting/reference")),
         code=script("plot_weights", "drawing/figures"),
     output:
@@ -159,11 +158,10 @@ rule plot_weights:
         reference=setting("reweighting/reference"),
     shell:
         command(r"""
-        python workflow/scripts/plot_weights.py \
+        plot_weights.py \
             --paths {input.paths:q} \
             --method {wildcards.reweighted:q} \
             --reference {params.reference:q} \
             --reference-mixture {input.reference:q} \
-            --out {output.figure:q} \
-            2>{log:q}
+            --out {output.figure:q}
         """)

@@ -24,15 +24,14 @@ rule score_law:
         "../../envs/analysis.yaml"
     shell:
         command(r"""
-        python workflow/scripts/score_law.py \
+        score_law.py \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --held-out-losses {input.held_out_losses:q} \
             --held-out-mixtures {input.held_out_mixtures:q} \
             --extrapolation {output.extrapolation:q} \
-            --generalization {output.generalization:q} \
-            2>{log:q}
+            --generalization {output.generalization:q}
         """)
 
 
@@ -55,12 +54,11 @@ rule tabulate_scores:
         "../../envs/analysis.yaml"
     shell:
         command(r"""
-        python workflow/scripts/tabulate_scores.py \
+        tabulate_scores.py \
             --extrapolation {input.extrapolation:q} \
             --generalization {input.generalization:q} \
             --extrapolation-table {output.extrapolation:q} \
-            --generalization-table {output.generalization:q} \
-            2>{log:q}
+            --generalization-table {output.generalization:q}
         """)
 
 
@@ -82,13 +80,12 @@ rule plot_predictions:
         "../../envs/analysis.yaml"
     shell:
         command(r"""
-        python workflow/scripts/plot_predictions.py \
+        plot_predictions.py \
             --coefficients {input.coefficients:q} \
             --predictions {input.predictions:q} \
             --losses {input.losses:q} \
             --intervals {input.intervals:q} \
-            --out {output.figure:q} \
-            2>{log:q}
+            --out {output.figure:q}
         """)
 
 
@@ -115,15 +112,14 @@ rule compare_laws:
         laws=config["laws"]["compare"],
     shell:
         command(r"""
-        python workflow/scripts/compare_laws.py \
+        compare_laws.py \
             --laws {params.laws:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --held-out-losses {input.held_out_losses:q} \
             --held-out-mixtures {input.held_out_mixtures:q} \
             --prior {input.prior:q} \
-            --out {output.comparison:q} \
-            2>{log:q}
+            --out {output.comparison:q}
         """)
 
 
@@ -143,13 +139,12 @@ rule tabulate_laws:
         "../../envs/analysis.yaml"
     shell:
         command(r"""
-        python workflow/scripts/tabulate_laws.py \
+        tabulate_laws.py \
             --comparison {input.comparison:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --laws-table {output.laws:q} \
-            --complexity-table {output.complexity:q} \
-            2>{log:q}
+            --complexity-table {output.complexity:q}
         """)
 
 
@@ -165,12 +160,7 @@ rule plot_laws:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        python workflow/scripts/plot_laws.py \
-            --comparison {input.comparison:q} \
-            --out {output.figure:q} \
-            2>{log:q}
-        """)
+        command("plot_laws.py --comparison {input.comparison:q} --out {output.figure:q}")
 
 
 rule trace_learning:
@@ -195,7 +185,7 @@ rule trace_learning:
         seed=config["laws"]["seed"],
     shell:
         command(r"""
-        python workflow/scripts/trace_learning.py \
+        trace_learning.py \
             --laws {params.laws:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
@@ -203,8 +193,7 @@ rule trace_learning:
             --draws {params.draws:q} \
             --seed {params.seed:q} \
             --prior {input.prior:q} \
-            --out {output.learning:q} \
-            2>{log:q}
+            --out {output.learning:q}
         """)
 
 
@@ -220,9 +209,4 @@ rule plot_learning:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        python workflow/scripts/plot_learning.py \
-            --learning {input.learning:q} \
-            --out {output.figure:q} \
-            2>{log:q}
-        """)
+        command("plot_learning.py --learning {input.learning:q} --out {output.figure:q}")

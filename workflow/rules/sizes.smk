@@ -24,13 +24,12 @@ rule measure_size:
         tokens=planned(runs.schedule_tokens),
     shell:
         command(r"""
-        python workflow/scripts/measure_size.py \
+        measure_size.py \
             --tokenizer {input.tokenizer:q} \
             --shape {params.shape:q} \
             --parameters {params.parameters} \
             --tokens {params.tokens} \
-            --out {output.json:q} \
-            2>{log:q}
+            --out {output.json:q}
         """)
 
 
@@ -50,13 +49,7 @@ rule join_sizes:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        python workflow/scripts/join_sizes.py \
-            --losses {input.losses:q} \
-            --sizes {input.sizes:q} \
-            --out {output.table:q} \
-            2>{log:q}
-        """)
+        command("join_sizes.py --losses {input.losses:q} --sizes {input.sizes:q} --out {output.table:q}")
 
 
 rule score_sizes:
@@ -82,7 +75,7 @@ rule score_sizes:
         seed=config["laws"]["seed"],
     shell:
         command(r"""
-        python workflow/scripts/score_sizes.py \
+        score_sizes.py \
             --law {wildcards.law:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
@@ -92,8 +85,7 @@ rule score_sizes:
             --prior {input.prior:q} \
             --draws {params.draws} \
             --seed {params.seed} \
-            --out {output.sizes:q} \
-            2>{log:q}
+            --out {output.sizes:q}
         """)
 
 
@@ -109,9 +101,4 @@ rule plot_sizes:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        python workflow/scripts/plot_sizes.py \
-            --sizes {input.sizes:q} \
-            --out {output.figure:q} \
-            2>{log:q}
-        """)
+        command("plot_sizes.py --sizes {input.sizes:q} --out {output.figure:q}")

@@ -12,7 +12,7 @@ rule sample_mixtures:
     """
     input:
         baseline="results/{dataset}/mixtures/baseline.json",
-        tokens=planned(sources.pool_tokens),
+        tokens=planned(pools.pool_tokens),
     output:
         table="results/{dataset}/mixtures/groups/swarm.parquet",
     log:

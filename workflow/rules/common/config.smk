@@ -44,7 +44,8 @@ def code(path):
 
 
 def command(text):
-    """A rule's command with its scripts found as `code` finds them.
+    """A rule's command, which begins with the name of its script, as `code` finds it; what that
+    says goes into the rule's log.
 
     A variable in the text would do but in a module, whose variables Snakemake does not find when it
     prints a command.

@@ -31,7 +31,13 @@ def prefix(home: Path, working: Path) -> str:
 def command(text: str, prefix: str) -> str:
     """A rule's command with its workflow/scripts/... found from the working folder, quoted for the
     shell.
+
+    A text that begins with the name of a script is the call of it: what the script says on its
+    errors goes into the rule's log.
     """
+    if re.match(r"\s*\w+\.py\s", text):
+        logged = "" if "{log" in text else " \\\n            2>{log:q}"
+        text = f"\n        python workflow/scripts/{text.strip()}{logged}\n        "
     return re.sub(r"(?<!\S)workflow/scripts/[\w./]+", lambda found: shlex.quote(prefix + found[0]), text)
 
 

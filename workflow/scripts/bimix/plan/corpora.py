@@ -14,7 +14,7 @@ from pathlib import Path
 from bimix.addresses import masked
 from bimix.data.shards import Shard, group_files, name_file, read_shards, write_shards
 from bimix.errors import InputError
-from bimix.plan.contents import Versions
+from bimix.files.contents import Versions
 
 # The settings that decide the text of a corpus's documents.
 READING = ("formats", "text_field", "document_megabytes", "cut_characters", "rejects")

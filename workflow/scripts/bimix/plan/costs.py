@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from glob import escape, iglob
 
+from bimix.files.rounds import Moved, reweighting_folders
 from bimix.plan.laws import JOINS
 from bimix.plan.runs import answering_runs, runs_of, swarm_recipe
-from bimix.plan.sources import BEST, REWEIGHTING, Moved, reweighting_folders, searched_runs, source_of, staged_names
+from bimix.plan.sources import BEST, REWEIGHTING, searched_runs, source_of, staged_names
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,7 @@
 trains, or is the optimum of a fitted law. All functions take the checked and completed config.
 """
 
-import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from bimix.errors import InputError
@@ -20,9 +18,6 @@ BY_TOKENS = ("temperature", "unimax")
 SIMPLE = (*BY_TOKENS, "chameleon")
 # The mixture of the best run of a search: of the group under `optimum`, of the swarm.
 BEST = ("best", "best_swarm")
-
-# The size of DoReMi's last move of a proportion in a round, by its number from 1.
-Moved = Callable[[int], float]
 
 
 @dataclass(frozen=True)
@@ -146,22 +141,6 @@ def searched_step(config: dict, dataset: str, best: str) -> int:
     return searched_runs(config, dataset, best)[2]
 
 
-def proposed_by(config: dict, dataset: str) -> dict[str, dict]:
-    """{mixture: {coefficients, step}} of the mixtures under `methods` that a law proposed."""
-    names = config["datasets"][dataset]["methods"]
-    fits = {name: source_of(config, dataset, name).fit for name in names}
-    return {
-        name: {"coefficients": optimum_coefficients(config, dataset, name), "step": fit.step}
-        for name, fit in fits.items()
-        if fit is not None
-    }
-
-
-def laws_of_methods(config: dict, dataset: str) -> list[str]:
-    """The files of those laws."""
-    return sorted({law["coefficients"] for law in proposed_by(config, dataset).values()})
-
-
 def without_search(config: dict, dataset: str) -> list[str]:
     """Mixtures under `methods` that no run was made for."""
     rules = ("mix_baseline", "mix_uniform", "mix_tokens", "mix_entropy", "mix_published", "mix_given")
@@ -215,65 +194,6 @@ def one_size(law: str) -> str:
     return f"{law!r} is fitted to losses of one size of model; over several sizes there is {others}."
 
 
-def optimum_fit(config: dict, dataset: str, optimised: str) -> Fit:
-    """The fit behind an optimised mixture. Errors: it is none; as of `source_of`."""
-    fit = source_of(config, dataset, optimised).fit
-    if fit is None:
-        raise InputError(f"config: datasets/{dataset}: {optimised!r} is not the optimum of a law.")
-    return fit
-
-
-def optimum_coefficients(config: dict, dataset: str, optimised: str) -> str:
-    """The file of the fitted law that an optimised mixture comes from."""
-    fit = optimum_fit(config, dataset, optimised)
-    return f"results/{dataset}/laws/{fit.model}/{fit.law}/{fit.group}/coefficients.json"
-
-
-def optimum_mixtures(config: dict, dataset: str, optimised: str) -> str:
-    """The table of the mixtures that this law was fitted to."""
-    return f"results/{dataset}/mixtures/groups/{optimum_fit(config, dataset, optimised).group}.parquet"
-
-
-def objective_reference(config: dict, dataset: str) -> list[str]:
-    """The mixture that the objective is measured against; none without an objective that has
-    one.
-    """
-    objective = config["datasets"][dataset]["optimum"].get("objective", {})
-    return [f"results/{dataset}/mixtures/{objective['reference']}.json"] if "reference" in objective else []
-
-
-def objective_pair(config: dict, dataset: str) -> list[str]:
-    """The two objectives under `pareto`, as a script's flag has them: names, or the JSON of
-    weights.
-    """
-    pair = config["datasets"][dataset]["optimum"]["pareto"]
-    return [one if isinstance(one, str) else json.dumps(one) for one in pair]
-
-
-def optimum_step(config: dict, dataset: str, optimised: str) -> int:
-    """The step that an optimised mixture is for."""
-    return optimum_fit(config, dataset, optimised).step
-
-
-def optimum_run_tokens(config: dict, dataset: str, optimised: str) -> int | str:
-    """Tokens of the run in which an optimum keeps to a number of epochs.
-
-    Of models of several sizes: those of the one that is optimised for. Where small runs repeat as
-    the large one will: those of the large one. Of a swarm's optimum:
-    those of the run under `optimum`, which no run of the swarm is. Else `none`: they follow from
-    the losses that the law was fitted to.
-    """
-    block = config["datasets"][dataset]
-    if "models" in block["optimum"]:
-        return schedule_tokens(config, dataset, block["optimum"]["for"])
-    if block.get("simulate_epochs"):
-        return schedule_tokens(config, dataset, block["compare"]["model"])
-    if not from_swarm(config, dataset, optimised):
-        return "none"
-    rows = block["training"][block["optimum"]["model"]]["batch_rows"]
-    return block["optimum"]["step"] * rows * block["sequence_length"]
-
-
 def compared_tokens(config: dict, dataset: str) -> int:
     """Tokens of a run of the model under `compare`."""
     return schedule_tokens(config, dataset, config["datasets"][dataset]["compare"]["model"])
@@ -285,90 +205,6 @@ def embedding_weights(config: dict, dataset: str) -> str:
     """
     optimum = config["datasets"][dataset]["optimum"]
     return f"results/{dataset}/runs/{optimum.get('models', [optimum['model']])[0]}/uniform/model.safetensors"
-
-
-def law_run_tokens(config: dict, dataset: str, law: str) -> int | str:
-    """The same of the intervals of a law's optimum."""
-    return optimum_run_tokens(config, dataset, law)
-
-
-def token_table(config: dict, dataset: str) -> list[str]:
-    """The table of the tokens there are of each domain; an observed dataset may have none."""
-    block = config["datasets"][dataset]
-    if "observations" in block:
-        return [block["observations"]["tokens"]] if "tokens" in block["observations"] else []
-    return [f"results/{dataset}/tokens/train.parquet"]
-
-
-def pool_tokens(config: dict, dataset: str) -> list[str]:
-    """That table for the pools of the mixtures, so that laws read each run at its own epochs.
-
-    Observed mixtures have pools in their own table, or none.
-    """
-    return [] if "observations" in config["datasets"][dataset] else token_table(config, dataset)
-
-
-def epoch_tokens(config: dict, dataset: str) -> list[str]:
-    """That table for optima: `max_epochs` caps epochs, and the law transfer counts repeated text
-    less.
-    """
-    return token_table(config, dataset)
-
-
-def optimum_tokens(config: dict, dataset: str, optimised: str) -> list[str]:
-    """That table where an optimum needs it: a law may simulate mixtures around the shares."""
-    if LAWS[optimum_fit(config, dataset, optimised).law].optimum == "simulated":
-        return token_table(config, dataset)
-    return epoch_tokens(config, dataset)
-
-
-def export_data(config: dict, dataset: str, format: str) -> str:
-    """The files of each domain that an export names: those of the config's file, else the dataset's
-    own. OLMo-core reads its rows of tokens as they are.
-
-    Errors: observed losses have no files.
-    """
-    block = config["datasets"][dataset]
-    if "data" in block.get("export", {}):
-        return block["export"]["data"]
-    if "observations" in block:
-        raise InputError(
-            f"config: datasets/{dataset}/export/data: an export names the files of each domain: give a file of them."
-        )
-    return f"results/{dataset}/export/{'rows' if format == 'olmo-core' else 'raw'}.json"
-
-
-def export_tokens(config: dict, dataset: str) -> list[str]:
-    """The pools of an export: the table of tokens where the dataset's own files are exported, else
-    what the config's file says of them.
-    """
-    block = config["datasets"][dataset]
-    return [] if "data" in block.get("export", {}) else token_table(config, dataset)
-
-
-def export_run_steps(config: dict, dataset: str) -> list[int]:
-    """Updates of the run that an export is for, likewise; none where the config gives its tokens
-    alone.
-    """
-    block = config["datasets"][dataset]
-    if "run_steps" in block.get("export", {}):
-        return [block["export"]["run_steps"]]
-    if "observations" in block or "run_tokens" in block.get("export", {}):
-        return []
-    return [block["training"][block["compare"]["model"]]["steps"]]
-
-
-def export_run_tokens(config: dict, dataset: str) -> list[int]:
-    """Tokens of the run that an export is for: as the config says, else of the larger model's run;
-    none of observed losses.
-    """
-    block = config["datasets"][dataset]
-    if "run_tokens" in block.get("export", {}):
-        return [block["export"]["run_tokens"]]
-    if "observations" in block:
-        return []
-    large = block["training"][block["compare"]["model"]]
-    return [large["steps"] * large["batch_rows"] * block["sequence_length"]]
 
 
 def observed_names(config: dict) -> list[str]:
@@ -385,44 +221,3 @@ def leaderboard_folder(config: dict) -> str:
     if folder is None:
         raise InputError("config: leaderboard/folder: name the folder that holds the runs that laws are ranked on.")
     return folder
-
-
-def round_reference(config: dict, dataset: str, round: str) -> str:
-    """The mixture that a round of DoReMi, numbered from 1, is measured against."""
-    before = int(round) - 1
-    return f"doremi_round{before}" if before else config["datasets"][dataset]["reweighting"]["reference"]
-
-
-def last_round(config: dict, dataset: str, moved: Moved) -> int:
-    """The number of DoReMi's last round: the first that has settled, else the most allowed."""
-    doremi = config["datasets"][dataset]["reweighting"]["doremi"]
-    for number in range(1, doremi["rounds"]):
-        if moved(number) < doremi["settled"]:
-            return number
-    return doremi["rounds"]
-
-
-def reweighting_folders(config: dict, dataset: str, reweighted: str, moved: Moved) -> list[str]:
-    """Folders of the trainings behind a mixture: of `doremi` all rounds, of doremi_round2 one."""
-    method, _, number = reweighted.partition("_round")
-    folder = f"results/{dataset}/reweighting/{config['datasets'][dataset]['reweighting']['model']}/{method}"
-    if method == "doge":
-        return [folder]
-    rounds = [int(number)] if number else range(1, last_round(config, dataset, moved) + 1)
-    return [f"{folder}/{each}" for each in rounds]
-
-
-def reweighted_mixture(config: dict, dataset: str, reweighted: str, moved: Moved) -> str:
-    """The file of the mixture that the last of these trainings ended with."""
-    return f"{reweighting_folders(config, dataset, reweighted, moved)[-1]}/mixture.json"
-
-
-def reweighting_paths(config: dict, dataset: str, reweighted: str, moved: Moved) -> list[str]:
-    """The files of the weights on the way, one of each of these trainings."""
-    return [f"{folder}/path.parquet" for folder in reweighting_folders(config, dataset, reweighted, moved)]
-
-
-def doge_regularization(config: dict, dataset: str) -> float:
-    """The mu of DoGE, which is another where its targets are elsewhere."""
-    settings = config["datasets"][dataset]["reweighting"]
-    return settings["doge"]["targets_regularization" if "targets" in settings else "regularization"]

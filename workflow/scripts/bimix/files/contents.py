@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bimix.data.shards import Shard
 from bimix.digests import digest_file, stamp_file
-from bimix.plan.runs import task_files
+from bimix.files.tasks import task_files
 
 Versions = Callable[[Shard], list[str]]  # of the files of a shard; none where it was never tokenised otherwise
 

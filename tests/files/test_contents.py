@@ -10,7 +10,8 @@ import pytest
 
 from bimix.data.shards import Shard
 from bimix.digests import digest_file, stamp_file
-from bimix.plan import contents, corpora
+from bimix.files import contents
+from bimix.plan import corpora
 
 SHARD = Shard("a", "train", "a", ("raw/one.jsonl", "raw/two.jsonl", "s3://far/three.jsonl", "results/own/made.jsonl"))
 
