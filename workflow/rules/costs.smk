@@ -34,7 +34,7 @@ rule plan_runs:
         domains=planned(corpora.count_measured),
     shell:
         command(r"""
-        python workflow/scripts/plan_runs.py \
+        plan_runs.py \
             --runs {params.runs:q} \
             --models {params.models:q} \
             --hardware {params.hardware:q} \
@@ -42,8 +42,7 @@ rule plan_runs:
             --tokenizer {input.tokenizer:q} \
             --sequence-length {params.sequence_length} \
             --domains {params.domains} \
-            --out {output.plan:q} \
-            2>{log:q}
+            --out {output.plan:q}
         """)
 
 
@@ -71,13 +70,12 @@ rule price_methods:
         searches=as_json(planned(costs.search_reports)),
     shell:
         command(r"""
-        python workflow/scripts/price_methods.py \
+        price_methods.py \
             --losses {input.losses:q} \
             --reference {params.reference:q} \
             --large {input.large:q} \
             --searches {params.searches:q} \
-            --out {output.table:q} \
-            2>{log:q}
+            --out {output.table:q}
         """)
 
 
@@ -106,7 +104,7 @@ rule judge_methods:
         simple=planned(sources.without_search),
     shell:
         command(r"""
-        python workflow/scripts/judge_methods.py \
+        judge_methods.py \
             --losses {input.losses:q} \
             --prices {input.prices:q} \
             --reference {params.reference:q} \
@@ -116,8 +114,7 @@ rule judge_methods:
             --run-tokens {params.run_tokens} \
             --simple {params.simple:q} \
             --out {output.table:q} \
-            --page {output.page:q} \
-            2>{log:q}
+            --page {output.page:q}
         """)
 
 
@@ -133,12 +130,7 @@ rule plot_verdict:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        python workflow/scripts/plot_verdict.py \
-            --verdict {input.verdict:q} \
-            --out {output.figure:q} \
-            2>{log:q}
-        """)
+        command("plot_verdict.py --verdict {input.verdict:q} --out {output.figure:q}")
 
 
 rule plot_methods:
@@ -153,9 +145,4 @@ rule plot_methods:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        python workflow/scripts/plot_methods.py \
-            --methods {input.methods:q} \
-            --out {output.figure:q} \
-            2>{log:q}
-        """)
+        command("plot_methods.py --methods {input.methods:q} --out {output.figure:q}")

@@ -24,14 +24,13 @@ rule mix_tokens:
         run_tokens=planned(sources.compared_tokens),
     shell:
         command(r"""
-        python workflow/scripts/mix_tokens.py \
+        mix_tokens.py \
             --index {input.index:q} \
             --rule {wildcards.rule:q} \
             --exponent {params.exponent} \
             --most-epochs {params.most_epochs} \
             --run-tokens {params.run_tokens} \
-            --out {output.mixture:q} \
-            2>{log:q}
+            --out {output.mixture:q}
         """)
 
 
@@ -54,14 +53,13 @@ rule embed_domains:
         rows=config["mixtures"]["chameleon"]["rows"],
     shell:
         command(r"""
-        python workflow/scripts/embed_domains.py \
+        embed_domains.py \
             --weights {input.weights:q} \
             --index {input.index:q} \
             --domains {params.domains:q} \
             --rows {params.rows} \
             --threads {threads} \
-            --out {output:q} \
-            2>{log:q}
+            --out {output:q}
         """)
 
 
@@ -80,12 +78,11 @@ rule mix_chameleon:
         softness=config["mixtures"]["chameleon"]["softness"],
     shell:
         command(r"""
-        python workflow/scripts/mix_chameleon.py \
+        mix_chameleon.py \
             --embeddings {input.embeddings:q} \
             --ridge {params.ridge} \
             --softness {params.softness} \
-            --out {output.mixture:q} \
-            2>{log:q}
+            --out {output.mixture:q}
         """)
 
 
@@ -107,7 +104,7 @@ rule mix_best:
         weights=bound("weights"),
     shell:
         command(r"""
-        python workflow/scripts/mix_best.py \
+        mix_best.py \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --step {params.step} \
