@@ -27,14 +27,13 @@ rule sample_mixtures:
         pool_share=lambda wildcards: runs.pool_share(config, wildcards.dataset, "swarm"),
     shell:
         command(r"""
-        python workflow/scripts/sample_mixtures.py \
+        sample_mixtures.py \
             --baseline {input.baseline:q} \
             --names {params.names:q} \
             --seed {params.seed} \
             --tokens {input.tokens:q} \
             --pool-share {params.pool_share} \
-            --out {output.table:q} \
-            2>{log:q}
+            --out {output.table:q}
         """)
 
 
@@ -114,11 +113,10 @@ rule gather_swarm:
         names=setting("groups/swarm"),
     shell:
         command(r"""
-        python workflow/scripts/gather_swarm.py \
+        gather_swarm.py \
             --losses {input.losses:q} \
             --runs {input.runs:q} \
             --names {params.names:q} \
             --gathered-losses {output.losses:q} \
-            --gathered-runs {output.runs:q} \
-            2>{log:q}
+            --gathered-runs {output.runs:q}
         """)

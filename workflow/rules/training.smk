@@ -71,13 +71,12 @@ rule gather_losses:
         after=planned(sources.stage_begins),
     shell:
         command(r"""
-        python workflow/scripts/gather_losses.py \
+        gather_losses.py \
             --losses {input.losses:q} \
             --names {params.names:q} \
             --seeds {params.seeds:q} \
             --after {params.after} \
-            --out {output.table:q} \
-            2>{log:q}
+            --out {output.table:q}
         """)
 
 
@@ -101,13 +100,12 @@ rule export_model:
         sequence_length=setting("sequence_length"),
     shell:
         command(r"""
-        python workflow/scripts/export_model.py \
+        export_model.py \
             --weights {input.weights:q} \
             --tokenizer {input.tokenizer:q} \
             --end-of-text {params.end_of_text:q} \
             --sequence-length {params.sequence_length} \
-            --out {output.folder:q} \
-            2>{log:q}
+            --out {output.folder:q}
         """)
 
 
@@ -128,13 +126,12 @@ rule count_bytes:
         rows=setting("training/{model}/validation_rows"),
     shell:
         command(r"""
-        python workflow/scripts/count_bytes.py \
+        count_bytes.py \
             --index {input.index:q} \
             --tokenizer {input.tokenizer:q} \
             --end-of-text {params.end_of_text:q} \
             --rows {params.rows} \
-            --out {output.table:q} \
-            2>{log:q}
+            --out {output.table:q}
         """)
 
 
@@ -154,12 +151,11 @@ rule compare_mixtures:
         reference=setting("compare/mixtures/0"),
     shell:
         command(r"""
-        python workflow/scripts/compare_mixtures.py \
+        compare_mixtures.py \
             --losses {input.losses:q} \
             --bytes {input.bytes:q} \
             --reference {params.reference:q} \
-            --out {output.table:q} \
-            2>{log:q}
+            --out {output.table:q}
         """)
 
 
@@ -186,9 +182,8 @@ rule plot_perplexity:
         reference=setting("compare/mixtures/0"),
     shell:
         command(r"""
-        python workflow/scripts/plot_perplexity.py \
+        plot_perplexity.py \
             --losses {input.losses:q} {input.held_out:q} \
             --reference {params.reference:q} \
-            --out {output.figure:q} \
-            2>{log:q}
+            --out {output.figure:q}
         """)
