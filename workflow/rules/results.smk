@@ -34,7 +34,7 @@ rule summarize_results:
         reference=setting("compare/mixtures/0"),
     shell:
         command(r"""
-        python workflow/scripts/summarize_results.py \
+        summarize_results.py \
             --dataset {wildcards.dataset:q} \
             --fitted-model {params.fitted_model:q} \
             --asked-model {params.asked_model:q} \
@@ -55,8 +55,7 @@ rule summarize_results:
             --answers {input.answers:q} \
             --out {output.text:q} \
             --details {output.details:q} \
-            --page {output.page:q} \
-            2>{log:q}
+            --page {output.page:q}
         """)
 
 
@@ -79,13 +78,7 @@ for stem, (caption, category, title) in TABLES.items():
             reference=setting("compare/mixtures/0"),  # for the captions
             model=setting("compare/model"),
         shell:
-            command(r"""
-            python workflow/scripts/show_table.py \
-                --table {input.table:q} \
-                --title {params.title:q} \
-                --out {output.page:q} \
-                2>{log:q}
-            """)
+            command("show_table.py --table {input.table:q} --title {params.title:q} --out {output.page:q}")
 
 
 rule verify_results:
@@ -102,11 +95,7 @@ rule verify_results:
     conda:
         "../../envs/torch.yaml"
     shell:
-        command(r"""
-        python workflow/scripts/verify_results.py results/{wildcards.dataset:q} \
-            --out {output.text:q} \
-            2>{log:q}
-        """)
+        command("verify_results.py results/{wildcards.dataset:q} --out {output.text:q}")
 
 
 rule gather_provenance:
@@ -126,9 +115,8 @@ rule gather_provenance:
         config=lambda wildcards: corpora.digest([as_json("datasets/{dataset}")(wildcards)]),
     shell:
         command(r"""
-        python workflow/scripts/gather_provenance.py \
+        gather_provenance.py \
             --folder results/{wildcards.dataset:q} \
             --config-digest {params.config} \
-            --out {output.table:q} \
-            2>{log:q}
+            --out {output.table:q}
         """)
