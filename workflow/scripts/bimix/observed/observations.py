@@ -15,7 +15,6 @@ A loss domain need not be a training domain. Runs may have been evaluated at dif
 was not observed is NaN.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,16 +22,11 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.observed.wide import ROW, tidy_losses, tidy_mixtures
+from bimix.observed.arrays import as_matrix, averaged, index, last_tokens, pools_matrix, tokens_per_step, with_schedules
+from bimix.observed.rows import RUN, check_amounts, check_losses, checked_proportions, place, typed
+from bimix.observed.wide import tidy_losses, tidy_mixtures
 from bimix.tables import read_table
 from bimix.transfer.prior import read_gaps
-
-# Published proportions are rounded (RegMix's rows sum to 1 within 0.4 %): they are rescaled. A
-# larger gap is a mistake.
-ROUNDING = 0.005
-# What tells runs apart, beside seeds: a schedule where a mixture of one size has several.
-RUN = ("mixture", "parameters", "schedule")
-TYPES = {"mixture": pl.String, "step": pl.Int64, "domain": pl.String, "loss": pl.Float64, "proportion": pl.Float64}
 
 
 @dataclass(frozen=True)
@@ -86,43 +80,43 @@ def observations(
     losses = tidy_losses(
         losses, names[0], mixtures["domain"].cast(pl.String).unique(maintain_order=True).to_list()
     ).table
-    losses = _typed(losses, names[0], ["mixture", "step", "domain", "loss"], ["tokens", "seed", "parameters"])
-    shares = _proportions(_typed(mixtures, names[1], ["mixture", "domain", "proportion"], ["pool"]), names[1])
-    _amounts(losses, "parameters", names[0])
-    _amounts(shares, "pool", names[1])
+    losses = typed(losses, names[0], ["mixture", "step", "domain", "loss"], ["tokens", "seed", "parameters"])
+    shares = checked_proportions(typed(mixtures, names[1], ["mixture", "domain", "proportion"], ["pool"]), names[1])
+    check_amounts(losses, "parameters", names[0])
+    check_amounts(shares, "pool", names[1])
     if "parameters" in losses.columns or "pool" in shares.columns:
-        _amounts(losses, "tokens", names[0])
+        check_amounts(losses, "tokens", names[0])
     sizes = losses["parameters"].n_unique() if "parameters" in losses.columns else 1
     if sizes > 1 or "pool" in shares.columns:
-        losses = _with_schedules(losses)
+        losses = with_schedules(losses)
     if sizes == 1:
         losses = losses.drop("parameters", strict=False)
-    _check(losses, names[0])
+    check_losses(losses, names[0])
     known = set(shares["mixture"])
     unknown = losses.filter(~pl.col("mixture").is_in(list(known)))
     if unknown.height:
         row = unknown.row(0, named=True)
         raise InputError(
-            f"{_at(names[0], row)}: mixture {row['mixture']!r} has losses but no proportions in {names[1]}: "
+            f"{place(names[0], row)}: mixture {row['mixture']!r} has losses but no proportions in {names[1]}: "
             "add its rows there or take its losses out."
         )
     if not losses.height:
         raise InputError(f"{names[0]} has no rows: a law needs observed losses.")
-    losses, seeds, noise = _averaged(losses)
+    losses, seeds, noise = averaged(losses)
     run = [name for name in RUN if name in losses.columns]
     used = losses.select(run).unique(maintain_order=True).rows()
     domains = sorted(shares["domain"].unique().to_list())
     steps = np.sort(losses["step"].unique().to_numpy())
     loss_domains = sorted(losses["domain"].unique().to_list())
     array = np.full((len(used), len(steps), len(loss_domains)), np.nan)
-    run_index, domain_index = _index(used), _index(loss_domains)
+    run_index, domain_index = index(used), index(loss_domains)
     row = np.array([run_index[one] for one in losses.select(run).iter_rows()])
     array[
         row, np.searchsorted(steps, losses["step"].to_numpy()), losses["domain"].replace_strict(domain_index).to_numpy()
     ] = losses["loss"].to_numpy()
     mixed = [one[0] for one in used]
-    tokens = _last_tokens(losses, row, len(used))
-    pools = _pools(shares, mixed, domains)
+    tokens = last_tokens(losses, row, len(used))
+    pools = pools_matrix(shares, mixed, domains)
     if pools is not None and tokens is None:
         raise InputError(
             f"{names[1]} has a column pool, and {names[0]} no column tokens: how often a pool was read is not known;"
@@ -133,9 +127,9 @@ def observations(
         domains=tuple(domains),
         steps=steps,
         loss_domains=tuple(loss_domains),
-        proportions=_matrix(shares, mixed, domains),
+        proportions=as_matrix(shares, mixed, domains),
         losses=array,
-        tokens_per_step=_tokens_per_step(losses),
+        tokens_per_step=tokens_per_step(losses),
         runs=np.array([seeds[one] for one in used]) if max(seeds.values()) > 1 else None,
         noise=noise,
         parameters=np.array([one[run.index("parameters")] for one in used]) if sizes > 1 else None,
@@ -160,16 +154,16 @@ def proportions_of(
     Errors: as in `observations`, and a positive proportion of a domain that is not in `domains`.
     """
     mixtures = tidy_mixtures(mixtures, name).table
-    shares = _proportions(_typed(mixtures, name, ["mixture", "domain", "proportion"], []), name)
+    shares = checked_proportions(typed(mixtures, name, ["mixture", "domain", "proportion"], []), name)
     strange = shares.filter(~pl.col("domain").is_in(list(domains)) & (pl.col("proportion") > 0))
     if strange.height:
         row = strange.row(0, named=True)
         raise InputError(
-            f"{_at(name, row)}: mixture {row['mixture']!r} trains on {row['domain']!r}, which the fitted law "
+            f"{place(name, row)}: mixture {row['mixture']!r} trains on {row['domain']!r}, which the fitted law "
             f"does not know: its domains are {', '.join(domains)}."
         )
     used = shares["mixture"].unique(maintain_order=True).to_list()
-    return tuple(used), _matrix(shares, used, domains)
+    return tuple(used), as_matrix(shares, used, domains)
 
 
 def mean_over_seeds(losses: pl.DataFrame) -> pl.DataFrame:
@@ -180,172 +174,6 @@ def mean_over_seeds(losses: pl.DataFrame) -> pl.DataFrame:
     if "seed" not in losses.columns:
         return losses.select(*key, "loss")
     return losses.group_by(key, maintain_order=True).agg(pl.col("loss").log().mean().exp())
-
-
-def _typed(table: pl.DataFrame, name: str, columns: list[str], optional: list[str]) -> pl.DataFrame:
-    """The named columns of a tidy table in the types of TYPES, and `row`, its place in the file;
-    what cannot be read so is an error.
-    """
-    optional = [column for column in optional if column in table.columns]
-    table = table.select(pl.col(ROW).alias("row"), *columns, *optional)
-    for column in columns:
-        cast = table[column].cast(TYPES[column], strict=False)
-        wrong = cast.is_null()
-        if column == "step":
-            wrong |= table[column].cast(pl.Float64, strict=False) != cast
-        if wrong.any():
-            row = table.filter(wrong).row(0, named=True)
-            kind = {"step": "a whole number", "loss": "a number", "proportion": "a number"}.get(column, "a name")
-            raise InputError(f"{_at(name, row)}: {column} is {row[column]!r}: it must be {kind}.")
-        table = table.with_columns(cast)
-    return table
-
-
-def _at(name: str, row: dict) -> str:
-    """Where a row stands: `losses.csv, line 7`; a table that is no csv has rows only."""
-    return f"{name}, {'line' if name.endswith('.csv') else 'row'} {row['row']}"
-
-
-def _check(losses: pl.DataFrame, name: str) -> None:
-    bad = losses.filter(~pl.col("loss").is_finite() | (pl.col("loss") <= 0) | (pl.col("step") <= 0))
-    if bad.height:
-        row = bad.row(0, named=True)
-        what = "loss" if row["step"] > 0 else "step"
-        raise InputError(
-            f"{_at(name, row)} (mixture {row['mixture']!r}, step {row['step']}, domain {row['domain']!r}): "
-            f"the {what} is {row[what]}: it must be finite and above 0."
-        )
-    further = [column for column in (*RUN[1:], "seed") if column in losses.columns]
-    _once(losses, ["mixture", "step", "domain", *further], name)
-
-
-def _averaged(losses: pl.DataFrame) -> tuple[pl.DataFrame, dict[tuple, int], float | None]:
-    """One row per run (mixture and size), step and domain, with the geometric mean over seeds;
-    seeds of each; their pooled noise.
-
-    The noise is the root mean square, over all rows that were repeated, of the standard deviation
-    of log losses.
-    """
-    run = [name for name in RUN if name in losses.columns]
-    if "seed" not in losses.columns:
-        return losses, dict.fromkeys(losses.select(run).iter_rows(), 1), None
-    seeds = {tuple(one): count for *one, count in losses.group_by(run).agg(pl.col("seed").n_unique()).iter_rows()}
-    if max(seeds.values(), default=1) == 1:
-        return losses, seeds, None
-    logs = pl.col("loss").log()
-    spread = logs.var().alias("variance")
-    kept = [pl.col(name).first() for name in ("row", "tokens") if name in losses.columns]
-    key = [*run, "step", "domain"]
-    means = losses.group_by(key, maintain_order=True).agg(*kept, logs.mean().exp().alias("loss"), spread)
-    variance = means["variance"].drop_nulls().mean()
-    return means, seeds, None if variance is None else float(np.sqrt(variance))
-
-
-def _once(table: pl.DataFrame, key: list[str], name: str) -> None:
-    twice = table.filter(~pl.struct(key).is_first_distinct())
-    if twice.height:
-        row = twice.row(0, named=True)
-        what = ", ".join(f"{column} {row[column]!r}" for column in key)
-        raise InputError(f"{_at(name, row)}: {what} is there twice: keep one of the two rows.")
-
-
-def _proportions(mixtures: pl.DataFrame, name: str) -> pl.DataFrame:
-    bad = mixtures.filter(~pl.col("proportion").is_finite() | (pl.col("proportion") < 0))
-    if bad.height:
-        row = bad.row(0, named=True)
-        raise InputError(
-            f"{_at(name, row)} (mixture {row['mixture']!r}, domain {row['domain']!r}): the proportion is "
-            f"{row['proportion']}: it must be finite, 0 or more."
-        )
-    _once(mixtures, ["mixture", "domain"], name)
-    sums = mixtures.group_by("mixture", maintain_order=True).agg(pl.col("proportion").sum(), pl.col("row").first())
-    bad = sums.filter((pl.col("proportion") - 1).abs() > ROUNDING)
-    if bad.height:
-        row = bad.row(0, named=True)
-        raise InputError(
-            f"{_at(name, row)} and on: the proportions of mixture {row['mixture']!r} sum to {row['proportion']:.6g}: "
-            f"they must sum to 1 (a gap of up to {ROUNDING} is taken for rounding and rescaled)."
-        )
-    return mixtures.with_columns(pl.col("proportion") / pl.col("proportion").sum().over("mixture"))
-
-
-def _matrix(
-    shares: pl.DataFrame, used: list[str], domains: list[str] | tuple[str, ...], column: str = "proportion"
-) -> np.ndarray:
-    """Proportions, or another `column` (n, m) of the mixtures `used`, which may be there several
-    times; 0 where not listed.
-    """
-    names = _index(dict.fromkeys(used))
-    matrix = np.zeros((len(names), len(domains)))
-    shares = shares.filter(pl.col("mixture").is_in(list(names)) & pl.col("domain").is_in(list(domains)))
-    rows = shares["mixture"].replace_strict(names, return_dtype=pl.Int64).to_numpy()
-    columns = shares["domain"].replace_strict(_index(domains), return_dtype=pl.Int64).to_numpy()
-    matrix[rows, columns] = shares[column].to_numpy()
-    return matrix[[names[name] for name in used]]
-
-
-def _index(names: Iterable) -> dict:
-    return {name: position for position, name in enumerate(names)}
-
-
-def _tokens_per_step(losses: pl.DataFrame) -> float | None:
-    if "tokens" not in losses.columns:
-        return None
-    ratio = losses["tokens"].cast(pl.Float64, strict=False) / losses["step"]
-    low, high = ratio.min(), ratio.max()
-    return float(ratio.median()) if low is not None and low > 0 and high - low <= 1e-6 * high else None
-
-
-def _amounts(table: pl.DataFrame, column: str, name: str) -> None:
-    """Errors: parameters, tokens or the pool of a domain that is trained on are no number above 0;
-    an empty pool is none.
-    """
-    if column in table.columns:
-        amounts = table[column].cast(pl.Float64, strict=False)
-        bad = amounts.is_null() | amounts.is_nan() | (amounts <= 0)
-        if column == "pool":
-            bad = (amounts.is_nan() | (amounts <= 0)).fill_null(False) & (table["proportion"] > 0)
-            bad |= amounts.is_null() & table[column].is_not_null()
-        wrong = table.filter(bad)
-        if wrong.height:
-            row = wrong.row(0, named=True)
-            raise InputError(f"{_at(name, row)}: {column} is {row[column]!r}: it must be a number above 0.")
-
-
-def _with_schedules(losses: pl.DataFrame) -> pl.DataFrame:
-    """With the column `schedule`, the tokens, where a mixture of one size has rows of several
-    schedules.
-
-    It has them where its tokens differ and do not grow with the steps: those that do are trained on
-    until then.
-    """
-    if "tokens" not in losses.columns:
-        return losses
-    of = [name for name in ("mixture", "parameters") if name in losses.columns]
-    tokens = pl.col("tokens").cast(pl.Float64)
-    ratio = tokens / pl.col("step")
-    several = ((ratio.max() - ratio.min() > 1e-6 * ratio.max()) & (tokens.n_unique() > 1)).over(of)
-    schedule = pl.when(several).then(tokens).otherwise(0.0).alias("schedule")
-    return losses if losses.select(several.any()).item() is False else losses.with_columns(schedule)
-
-
-def _last_tokens(losses: pl.DataFrame, row: np.ndarray, count: int) -> np.ndarray | None:
-    """Tokens (n,) of each run's last row."""
-    if "tokens" not in losses.columns:
-        return None
-    tokens = np.zeros(count)
-    order = np.argsort(losses["step"].to_numpy(), kind="stable")
-    tokens[row[order]] = losses["tokens"].cast(pl.Float64, strict=False).to_numpy()[order]
-    return tokens if (tokens > 0).all() else None
-
-
-def _pools(shares: pl.DataFrame, used: list[str], domains: list[str]) -> np.ndarray | None:
-    """Unique tokens (n, m); a pool that is empty is not limited."""
-    if "pool" not in shares.columns:
-        return None
-    pools = shares.with_columns(pl.col("pool").cast(pl.Float64, strict=False).fill_null(np.inf))
-    matrix = _matrix(pools, used, domains, "pool")
-    return np.where(matrix > 0, matrix, np.inf)
 
 
 def _joined_pools(like: Observations, rows: list[tuple[Observations, int]]) -> np.ndarray | None:
@@ -363,10 +191,10 @@ def pools_of(mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixt
     mixtures = tidy_mixtures(mixtures, name).table
     if "pool" not in mixtures.columns:
         return None
-    shares = _proportions(_typed(mixtures, name, ["mixture", "domain", "proportion"], ["pool"]), name)
-    _amounts(shares, "pool", name)
+    shares = checked_proportions(typed(mixtures, name, ["mixture", "domain", "proportion"], ["pool"]), name)
+    check_amounts(shares, "pool", name)
     used = shares["mixture"].unique(maintain_order=True).to_list()
-    return [dict(zip(domains, row, strict=True)) for row in _pools(shares, used, list(domains)).tolist()]
+    return [dict(zip(domains, row, strict=True)) for row in pools_matrix(shares, used, list(domains)).tolist()]
 
 
 def joined(like: Observations, groups: list[Observations]) -> Observations | None:

@@ -18,7 +18,8 @@ from bimix.errors import InputError
 from bimix.laws import fit, predict_defined
 from bimix.laws.sized import as_asked
 from bimix.mixtures.stages import as_stages, is_staged
-from bimix.observed.observations import ROUNDING, observations
+from bimix.observed.observations import observations
+from bimix.observed.rows import ROUNDING
 from bimix.tables import read_json, read_table
 from bimix.transfer.prior import recorded
 from bimix.verification.findings import Findings
