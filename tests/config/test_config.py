@@ -14,11 +14,11 @@ import polars as pl
 import pytest
 import yaml
 
-from bimix.config import checks as plan
 from bimix.config.complete import complete
 from bimix.defaults.blocks import fill
 from bimix.errors import InputError
 from bimix.model.transformer import Shape
+from bimix.start import checks as plan
 
 ROOT = Path(__file__).parents[2]
 DEFAULTS = ROOT / "workflow/defaults.yaml"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bimix.config import checks
 from bimix.config.complete import complete
 from bimix.defaults.blocks import fill
 from bimix.errors import InputError
 from bimix.plan.optimum import objective_pair, objective_reference
 from bimix.plan.targets import targets
+from bimix.start import checks
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bimix.config import checks
 from bimix.config.complete import complete
 from bimix.defaults.blocks import fill
 from bimix.errors import InputError
+from bimix.start import checks
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())

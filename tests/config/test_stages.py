@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bimix.config import checks
 from bimix.defaults.blocks import fill
 from bimix.errors import InputError
+from bimix.start import checks
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())

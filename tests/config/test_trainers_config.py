@@ -8,15 +8,15 @@ import pytest
 import yaml
 from mini_dataset import mini_config
 
-from bimix.config import checks
 from bimix.config.complete import complete
-from bimix.config.home import over
 from bimix.defaults.blocks import fill
 from bimix.errors import InputError
 from bimix.exports.formats import FORMATS
 from bimix.plan.runs import byte_counts, large_runs
 from bimix.plan.trainings import own_models, trainer, trainer_data, trainer_models, trainer_tokens
 from bimix.progress.work import work
+from bimix.start import checks
+from bimix.start.home import over
 from bimix.trainers.losses import read
 
 ROOT = Path(__file__).parents[2]

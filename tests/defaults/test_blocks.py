@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bimix.config import checks
 from bimix.config.complete import complete
-from bimix.config.home import over
 from bimix.defaults import blocks, device, record
 from bimix.defaults.device import Machine
 from bimix.defaults.record import keep, read_basis
 from bimix.defaults.runs import run_of_files
 from bimix.errors import InputError
+from bimix.start import checks
+from bimix.start.home import over
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())

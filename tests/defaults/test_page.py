@@ -5,8 +5,8 @@ from pathlib import Path
 import yaml
 
 import document_config
-from bimix.config import checks
 from bimix.defaults.page import written
+from bimix.start import checks
 
 ROOT = Path(__file__).parents[2]
 

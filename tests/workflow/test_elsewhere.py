@@ -15,8 +15,8 @@ import forked
 import pytest
 import yaml
 
-from bimix.config import home
 from bimix.errors import InputError
+from bimix.start import home
 
 ROOT = Path(__file__).parents[2]
 LOSSES = ROOT / "resources/examples/own_losses"

@@ -14,8 +14,8 @@ import pytest
 import yaml
 from mini_dataset import mini_config, texts, write_checkout
 
-from bimix.config.checks import faults_of, merged
-from bimix.config.home import over
+from bimix.start.checks import faults_of, merged
+from bimix.start.home import over
 
 MIXTURES = {"salt": 0.2, "even": 0.5, "wet": 0.8}  # proportion of the domain sea
 COPIES = 7

@@ -9,11 +9,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from bimix.config import checks as plan
-from bimix.config import home
-from bimix.defaults.blocks import fill
-from bimix.defaults.runs import run_of_files
+from bimix.defaults.prepared import Call, prepare
 from bimix.errors import run
+from bimix.start import checks, home
 
 CODE = Path(__file__).resolve().parents[2]
 
@@ -27,21 +25,10 @@ def main(argv: list[str] | None = None) -> None:
     workflows = Path(f"{prefix}config.yaml")
     base = [options.base] if options.base else [workflows, own] if prefix and own.exists() else [workflows]
     files = [*base, *options.files]
-    plan.check_files(files)
-    defaults, schema = (
-        plan.shipped(CODE / "workflow" / name) for name in ("defaults.yaml", "schemas/config.schema.yaml")
-    )
-    config = plan.merged(files)
-    run_of_files(config, files, len(options.files), {})
-    config = home.over(defaults, config)
-    home.place_tables(config, defaults, prefix)
-    filled = fill(config, defaults)
-    wanted = config.get("run", [])
-    for remark in plan.check(config, schema, Path(), files, [wanted] if isinstance(wanted, str) else wanted):
+    checks.check_files(files)
+    ready = prepare(checks.merged(files), Call(CODE, prefix, files, len(options.files), {}))
+    for remark in ready.remarks:
         print(f"Remark: {remark}")
-    for name in config["run"]:
-        if name in filled and filled[name].choice:
-            print(f"Remark: {filled[name].remark(name, config['datasets'][name])}")
     print(f"No fault in {', '.join(map(str, files))}.")
 
 

@@ -12,11 +12,8 @@ HOME = Path(str(workflow.current_basedir)).parents[2]
 sys.path.insert(0, str(HOME / "workflow/scripts"))
 from bimix.addresses import masked
 from bimix.errors import InputError
-from bimix.config import checks, home
-from bimix.config.complete import complete
-from bimix.defaults import blocks as own_defaults
-from bimix.defaults.runs import run_of_files
-from bimix.plan.targets import wanted_datasets
+from bimix.start import checks, home
+from bimix.defaults.prepared import Call, prepare
 
 # Jobs meet names of domains and files that are UTF-8, in whatever locale they run.
 os.environ.update(PYTHONUTF8="1")
@@ -103,26 +100,13 @@ def prepared(config):
 
     Stop before the first job on a wrong config, and print what is to be said on another.
     """
-    files, defaults = config_files(), checks.shipped(HOME / "workflow/defaults.yaml")
-    given = workflow.config_settings.config
-    run_of_files(config, files, len(workflow.overwrite_configfiles), given)
-    config = home.over(defaults, config)
-    home.place_tables(config, defaults, PREFIX)
+    given, words = workflow.config_settings.config, sys.argv[1:]
+    given_files, plans = len(workflow.overwrite_configfiles), workflow.is_main_process
     try:
-        filled.update(own_defaults.fill(config, defaults, workflow.is_main_process))
+        ready = prepare(config, Call(HOME, PREFIX, config_files(), given_files, given, words, plans))
     except InputError as error:
         end_planning(error)
-    if workflow.is_main_process:
-        schema = checks.shipped(HOME / "workflow/schemas/config.schema.yaml")
-        try:
-            checks.check_results(Path("results"))
-            remarks = checks.check(config, schema, Path(), files, wanted_datasets(config, sys.argv[1:]), given)
-        except InputError as error:
-            end_planning(error)
-        chosen = (filled[name].remark(name, config["datasets"][name]) for name in config["run"] if name in filled)
-        for remark in [*remarks, *filter(None, chosen)]:
-            logger.warning(f"Remark: {remark}")
-    else:  # a job of one that was checked
-        checks.as_text(config, files)
-    complete(config)
-    return config
+    filled.update(ready.filled)
+    for remark in ready.remarks:
+        logger.warning(f"Remark: {remark}")
+    return ready.config

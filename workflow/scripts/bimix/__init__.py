@@ -32,6 +32,7 @@
     faults       one fault of a config in words, with file, line and what the schema allows
     trainers     models that a command trains: its words, its process, the losses that it leaves
     config       what a config must hold: blocks, datasets, recipes, names
+    start        a call's config: its files found, merged over the workflow's own and checked
     defaults     what a dataset's block leaves out: keys that fit its text, models by a size ladder
 
 At the top, for all: errors, addresses, digests, outputs, tables; and the command `bimix`.
@@ -40,9 +41,8 @@ Only `model`, `runs`, `training`, `reweighting`, `downstream/tasks`, `downstream
 `verification/runs` import torch or Accelerate.
 Files are opened in `command`, `outputs`, `tables`, `digests`, `data/sources`, `tokens/shard`,
 `tokens/stream`, `imports/tables`, `files/contents`, `plan/corpora`, `plan/runs`,
-`progress/readings`, `config/blocks`, `config/checks`, `config/complete`, `config/datasets`,
-`faults/files`, `defaults/record`, `runs/artefacts`, `runs/checkpoints`, `runs/devices`,
-`trainers/losses`, `trainers/process`,
-`training/launch`, `training/rows`, `downstream/calls`, `downstream/questions`,
-`verification/results`.
+`progress/readings`, `config/blocks`, `config/complete`, `config/corpora`, `faults/files`,
+`start/checks`, `defaults/record`, `runs/artefacts`, `runs/checkpoints`, `runs/devices`,
+`trainers/losses`, `trainers/process`, `training/launch`, `training/rows`, `downstream/calls`,
+`downstream/questions`, `verification/results`.
 """

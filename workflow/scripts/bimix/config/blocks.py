@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from glob import iglob
 from pathlib import Path
 
-from bimix.config.complete import Key
+from bimix.config.complete import Key, merged_recipe
 from bimix.faults.fault import Fault, named, shown
 from bimix.plan.corpora import has_wildcards
 
@@ -51,6 +51,13 @@ class BlockChecker:
 
     def key(self, *parts: str | int) -> Key:
         return "datasets", self.dataset, *parts
+
+    def recipe(self, model: str) -> dict | None:
+        """Training settings of a model in full, None where something is wrong with them."""
+        if not self.sound(f"training/{model}") or not self.sound_elsewhere("training"):
+            return None
+        own = self.block["training"][model]
+        return merged_recipe(self.config, own) if own["recipe"] in self.config["training"] else None
 
     def fault(self, *parts: str | int, sentence: str) -> None:
         self.checker.fault(self.key(*parts), sentence)

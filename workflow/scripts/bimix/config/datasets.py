@@ -1,24 +1,22 @@
 """The checks of one dataset's block: names that stand elsewhere, numbers that go together."""
 
-import csv
 import math
-from pathlib import Path
 
 from bimix.config import objectives
 from bimix.config.blocks import BlockChecker
 from bimix.config.complete import (
     is_evaluated,
     known_mixtures,
-    merged_recipe,
     mixture_lists,
     reweighting_changes,
     swarm_names,
 )
+from bimix.config.corpora import check_published, check_sources
+from bimix.config.fits import check_enough, check_fitted, check_steps
 from bimix.config.measured import check_measured
 from bimix.config.stages import check_stages
 from bimix.errors import InputError
-from bimix.faults.fault import named, shown, unknown
-from bimix.plan.laws import LAWS, SWARM_LAWS
+from bimix.faults.fault import unknown
 from bimix.plan.sources import REWEIGHTING, swarm_lack
 
 SUM_TOLERANCE = 1e-9
@@ -34,7 +32,7 @@ class DatasetChecker(BlockChecker):
     def corpus(self) -> None:
         block = self.block
         if self.sound("domains"):
-            self.sources()
+            check_sources(self)
         if "models" in block and self.sound("models"):
             self.fault(
                 "models", sentence="auto stands beside `training`, which names the models; take one of them away."
@@ -48,7 +46,7 @@ class DatasetChecker(BlockChecker):
             for *key, model in named + [(name, "model", block[name]["model"]) for name in blocks]:
                 self.trained(*key, model=model)
         if self.sound("published") and self.sound_elsewhere("mixtures"):
-            self.published()
+            check_published(self)
         if self.sound_elsewhere("mixtures", "laws/optimise"):
             self.mixtures()
             check_stages(self)
@@ -56,7 +54,7 @@ class DatasetChecker(BlockChecker):
                 self.reweighting()
         self.groups()
         self.bounds(*((check_measured(self), block["domains"]) if self.sound("domains") else (None, None)))
-        self.steps()
+        check_steps(self)
         if self.sound("downstream") and self.sound_elsewhere("downstream"):
             self.downstream()
         if self.dataset in self.checker.wanted:
@@ -68,13 +66,6 @@ class DatasetChecker(BlockChecker):
             return True
         self.fault(*parts, sentence=unknown("training settings for", model, self.block["training"], "`training` has"))
         return False
-
-    def recipe(self, model: str) -> dict | None:
-        """Training settings of a model in full, None where something is wrong with them."""
-        if not self.sound(f"training/{model}") or not self.sound_elsewhere("training"):
-            return None
-        own = self.block["training"][model]
-        return merged_recipe(self.config, own) if own["recipe"] in self.config["training"] else None
 
     def trainings(self) -> None:
         config = self.config
@@ -103,27 +94,6 @@ class DatasetChecker(BlockChecker):
                     sentence=f"with evaluate_every {recipe['evaluate_every']:,} and {recipe['steps']:,} steps the losses are"
                     " measured once, at the end; a law over steps needs several.",
                 )
-
-    def published(self) -> None:
-        tables, name = self.config["mixtures"]["published"], self.block["published"]
-        if name not in tables:
-            self.fault("published", sentence=unknown("table", name, tables, "mixtures/published has"))
-            return
-        try:
-            with Path(self.checker.code, tables[name]).open(encoding="utf-8", newline="") as lines:
-                header, *rows = [row for row in csv.reader(lines) if row] or [[]]
-        except (OSError, UnicodeDecodeError) as error:
-            self.fault("published", sentence=f"the table {tables[name]} cannot be read ({error}).")
-            return
-        if header[:1] != ["domain"] or len(header) < 2:
-            self.fault("published", sentence=f"the table {tables[name]} must have a column domain and one a mixture.")
-            return
-        strange = [row[0] for row in rows if self.sound("domains") and row[0] not in self.block["domains"]]
-        if strange:
-            self.fault(
-                "published",
-                sentence=f"the table {tables[name]} has a domain {shown(strange[0])}, which `domains` has not.",
-            )
 
     def mixtures(self) -> None:
         """Mixtures that a list names and nothing makes."""
@@ -157,78 +127,6 @@ class DatasetChecker(BlockChecker):
         for number, group in enumerate(self.block["held_out"] if self.sound("held_out") else []):
             if group not in known:
                 self.fault("held_out", number, sentence=unknown("group", group, known, "`groups` has"))
-
-    def steps(self) -> None:
-        """Steps of optima that no run reaches, or at which it has no loss."""
-        block = self.block
-        if self.sound("swarm"):
-            recipe = self.recipe(block["swarm"]["model"])
-            recipe = recipe and recipe | block["swarm"].get("training", {})
-            step = block["swarm"]["step"]
-            if recipe and not is_evaluated(recipe, step):
-                self.fault(
-                    *("swarm", "step"),
-                    sentence=f"the losses of the swarm are measured every {recipe['evaluate_every']} steps and after the last,"
-                    f" {recipe['steps']}, not at {step}.",
-                )
-        if self.sound("optimum/step", "optimum/model", "optimum/group"):
-            recipe = self.recipe(block["optimum"]["model"])
-            if recipe and block["optimum"]["group"] == "swarm" and self.sound("swarm"):
-                recipe = recipe | block["swarm"].get("training", {})
-            if recipe:
-                every, last = recipe["evaluate_every"], recipe["steps"]
-                self.fitted([*range(every, last, every), last])
-                groups = block["groups"] if self.sound("groups") else {}
-                names = groups.get(block["optimum"]["group"])
-                if names is not None and self.sound("domains"):
-                    self.enough(len(names), len(block["domains"]))
-
-    def fitted(self, measured: list[int]) -> None:
-        """Steps at which the runs are measured that laws are fitted to, and the step that the
-        optimum is for.
-        """
-        step = self.block["optimum"]["step"]
-        laws = self.config["laws"]["optimise"] if self.sound_elsewhere("laws/optimise") else []
-        single = [law for law in laws if law in SWARM_LAWS or len(measured) == 1]
-        curves = [law for law in laws if law not in single]
-        wanted = self.dataset in self.checker.wanted
-        if wanted and curves and len(measured) == 2:
-            self.fault(
-                *("optimum", "group"),
-                sentence=f"its runs are measured at two steps, {measured[0]:,} and {measured[1]:,}, from which {named(curves)}"
-                " cannot tell a curve: measure at three or more, or at one.",
-            )
-        if step in measured:
-            return
-        if wanted and single:
-            self.fault(
-                *("optimum", "step"),
-                sentence=f"{named(single)} says nothing about the step {step:,}, at which no run is measured; there are"
-                f" {named(f'{one:,}' for one in measured)}.",
-            )
-        elif step > measured[-1]:
-            self.remark(*("optimum", "step"), sentence=_beyond(step, measured[-1]))
-        elif step < measured[0]:
-            sentence = f"{step:,} comes before the first measured step, {measured[0]:,}: the law extrapolates."
-            self.remark("optimum", "step", sentence=sentence)
-        else:
-            before = max(one for one in measured if one < step)
-            sentence = f"{step:,} lies between two measured steps, {before:,} and the next: the law fills in."
-            self.remark("optimum", "step", sentence=sentence)
-
-    def enough(self, runs: int, domains: int) -> None:
-        """Refuse laws that need more runs than the group under `optimum` has."""
-        if self.dataset not in self.checker.wanted:
-            return
-        if runs < 2:
-            self.fault("optimum", "group", sentence="it has one mixture; a law needs the losses of two or more.")
-        for law in self.config["laws"]["optimise"] if self.sound_elsewhere("laws/optimise") else []:
-            least = LAWS[law].least_runs(domains)
-            if LAWS[law].refuses_few and 2 <= runs < least:
-                self.fault(
-                    *("optimum", "group"),
-                    sentence=f"{law} (in laws/optimise) needs {least} runs at least for {domains} domains; the group has {runs}.",
-                )
 
     def reweighting(self) -> None:
         settings, known = self.block["reweighting"], known_mixtures(self.config, self.dataset, self.checker.code)
@@ -275,49 +173,6 @@ class DatasetChecker(BlockChecker):
         if downstream["cache_tokens"] < length:
             sentence = f"fewer than the {length} of one prompt and its answer."
             self.fault("downstream", "cache_tokens", sentence=sentence)
-
-    def sources(self) -> None:
-        """Domains that the corpus names or leaves out."""
-        domains, corpus = self.block["domains"], self.block.get("corpus")
-        if not isinstance(corpus, dict):
-            return
-        for name in ("harvest", "train", "validation", "labels"):
-            part = corpus.get(name)
-            if (
-                not self.sound(f"corpus/{name}")
-                or not isinstance(part, dict)
-                or (name == "validation" and {"share", "tokens"} & part.keys())
-            ):
-                continue
-            for domain in part:
-                if domain not in domains:
-                    self.fault("corpus", name, domain, sentence=unknown("domain", domain, domains, "`domains` has"))
-            lacking = [domain for domain in domains if domain not in part]
-            if lacking and name != "labels":
-                what = "harvest" if name == "harvest" else "files"
-                self.fault(
-                    "corpus", name, sentence=f"no {what} for {named(lacking)}; name some, or take it out of `domains`."
-                )
-        if not self.sound("corpus/domain_field", "corpus/labels"):
-            return
-        if corpus["domain_field"] is None:
-            unmapped = [
-                name for name in ("train", "validation") if name in corpus and isinstance(corpus[name], str | list)
-            ]
-            for name in unmapped:
-                self.fault(
-                    *("corpus", name),
-                    sentence="files without a domain: name the field of the records that says it as `domain_field`, or map"
-                    " domains to their files, as in `train: {web: web/*.jsonl}`.",
-                )
-        labels: dict[str, str] = {}
-        for domain in domains:
-            label = corpus["labels"].get(domain, domain)
-            if label in labels and corpus["domain_field"] is not None:
-                self.fault(
-                    "corpus", "labels", sentence=f"{labels[label]!r} and {domain!r} have the same label {label!r}."
-                )
-            labels[label] = domain
 
     def bounds(self, answering: list[str] | None, trained: list[str] | None) -> None:
         """Weights of domains without a loss, bounds of domains that no run trains on, bounds that
@@ -394,11 +249,7 @@ class DatasetChecker(BlockChecker):
             of_group = losses.table["mixture"].cast(str).is_in(own)
             measured = losses.table.filter(of_group)["step"].drop_nulls().unique().sort().to_list()
             if measured:
-                self.fitted(measured)
+                check_fitted(self, measured)
             if group == "all" or (group and set(group) <= set(names)):
-                self.enough(len(own), len(mixtures.names("domain")))
+                check_enough(self, len(own), len(mixtures.names("domain")))
         return losses.names("domain"), mixtures.names("domain")
-
-
-def _beyond(step: int, last: int) -> str:
-    return f"{step:,} is {step / last:.3g} times the last measured step, {last:,}: the law extrapolates."

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bimix.config.complete import mixture_lists, write_out_recipes
-from bimix.config.home import over
 from bimix.defaults import ladder, sizes
 from bimix.defaults.device import seen_machine
 from bimix.defaults.record import Basis, read_basis, record_path
 from bimix.plan.laws import LAWS
+from bimix.start.home import over
 
 RULES = ("usual", "ladder", "hardware")  # blocks of the config that defaults are reckoned with
 FITTED = "candidates"  # the group that laws are fitted to

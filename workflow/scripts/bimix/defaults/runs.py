@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bimix.config.checks import merged
+from bimix.start.checks import merged
 
 FALLBACK = "demo"
 

@@ -12,12 +12,12 @@ from types import MappingProxyType
 from bimix.config.blocks import Findings
 from bimix.config.complete import Key, mixture_lists, write_out_recipes
 from bimix.config.datasets import DatasetChecker
-from bimix.config.home import over
 from bimix.config.sizes import SizesChecker
 from bimix.errors import InputError
 from bimix.faults.fault import Fault, listed, unknown
 from bimix.faults.files import NO_TEXT, YTE, ConfigFile, line_of, place, read_config_file, source_text
 from bimix.faults.wording import schema_faults
+from bimix.start.home import over
 from bimix.trainers import checks as trainers
 
 
