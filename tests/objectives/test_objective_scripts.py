@@ -41,6 +41,17 @@ def optimise(folder, *flags):
     return read_json(folder / "mixture.json"), read_json(folder / "report.json")
 
 
+def test_a_centre_stands_for_the_shares_of_tokens(fitted):
+    folder, domains, _ = fitted
+    (folder / "centre.json").write_text(json.dumps(dict(zip(domains, REFERENCE, strict=True))))
+    trust = ["--kl-penalty", "1e6", "--tokens", str(folder / "tokens.json")]
+    near_tokens, _ = optimise(folder, *trust)
+    assert [near_tokens[name] for name in domains] == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=1e-4)
+    near_centre, said = optimise(folder, *trust, "--centre", str(folder / "centre.json"))
+    assert [near_centre[name] for name in domains] == pytest.approx(REFERENCE, abs=1e-4)
+    assert said["kl_from_token_shares"] == pytest.approx(0, abs=1e-6)
+
+
 def test_minimax_and_its_report(fitted, capsys):
     folder, domains, flags = fitted
     asked = ["--objective", "minimax", "--reference", str(folder / "reference.json")]

@@ -12,6 +12,7 @@ rule optimize_mixture:
     input:
         coefficients=planned(sources.optimum_coefficients),
         tokens=planned(sources.optimum_tokens),
+        centre=planned(sources.centre),
         mixtures=planned(sources.optimum_mixtures),
         reference=planned(sources.objective_reference),
     output:
@@ -43,6 +44,7 @@ rule optimize_mixture:
             --upper {params.upper:q} \
             --max-epochs {params.max_epochs:q} \
             --tokens {input.tokens:q} \
+            --centre {input.centre:q} \
             --run-tokens {params.run_tokens} \
             --mixtures {input.mixtures:q} \
             --out {output.mixture:q} \
@@ -62,6 +64,7 @@ rule estimate_intervals:
         held_out=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         tokens=planned(sources.epoch_tokens),
+        centre=planned(sources.centre),
         reference=planned(sources.objective_reference),
         code=script("estimate_intervals", "optimum/intervals", "objectives/intervals", "objectives/best"),
     output:
@@ -108,6 +111,7 @@ rule estimate_intervals:
             --upper {params.upper:q} \
             --max-epochs {params.max_epochs:q} \
             --tokens {input.tokens:q} \
+            --centre {input.centre:q} \
             --run-tokens {params.run_tokens} \
             --out {output.intervals:q} \
             2>{log:q}

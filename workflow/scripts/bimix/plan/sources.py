@@ -322,6 +322,12 @@ def optimum_tokens(config: dict, dataset: str, optimised: str) -> list[str]:
     return epoch_tokens(config, dataset)
 
 
+def centre(config: dict, dataset: str) -> list[str]:
+    """The mixture that draws are around in the place of token shares; none: those."""
+    block = config["datasets"][dataset]
+    return [f"results/{dataset}/mixtures/{block['centre']}.json"] if "centre" in block else []
+
+
 def export_data(config: dict, dataset: str, format: str) -> str:
     """The files of each domain that an export names: those of the config's file, else the dataset's
     own. OLMo-core reads its rows of tokens as they are.
