@@ -140,6 +140,7 @@ rule trace_optimum:
         lower=bound("lower"),
         upper=bound("upper"),
         max_epochs=setting("optimum/max_epochs", default="inf"),
+        pool_share=planned(runs.pool_share),
     shell:
         command(r"""
         python workflow/scripts/trace_optimum.py \
@@ -152,6 +153,7 @@ rule trace_optimum:
             --upper {params.upper:q} \
             --max-epochs {params.max_epochs:q} \
             --tokens {input.tokens:q} \
+            --pool-share {params.pool_share} \
             --out {output.path:q} \
             2>{log:q}
         """)
@@ -180,6 +182,7 @@ rule trace_pareto:
         lower=bound("lower"),
         upper=bound("upper"),
         max_epochs=setting("optimum/max_epochs", default="inf"),
+        pool_share=planned(runs.optimum_pool_share),
     shell:
         command(r"""
         python workflow/scripts/trace_pareto.py \
@@ -191,6 +194,7 @@ rule trace_pareto:
             --upper {params.upper:q} \
             --max-epochs {params.max_epochs:q} \
             --tokens {input.tokens:q} \
+            --pool-share {params.pool_share} \
             --reference {input.reference:q} \
             --out {output.table:q} \
             --figure {output.figure:q} \
