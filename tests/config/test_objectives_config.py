@@ -12,7 +12,7 @@ import yaml
 from bimix.config.complete import complete
 from bimix.defaults.blocks import fill
 from bimix.errors import InputError
-from bimix.plan.optimum import objective_pair, objective_reference
+from bimix.plan.optimum import centre, objective_pair, objective_reference
 from bimix.plan.targets import targets
 from bimix.start import checks
 
@@ -122,3 +122,24 @@ def test_a_trust_region_of_observed_losses_needs_their_tokens(tmp_path, monkeypa
     optimum["objective"]["reference"] = "b"
     with pytest.raises(InputError, match='objective/reference: no mixture "b"'):
         checks.check(config, SCHEMA, ROOT, (), ())
+
+
+@pytest.mark.parametrize("name", ["basline", "bimix", "best", "swarm_0001", "regmix"])
+def test_a_centre_must_be_there_before_the_runs(name: str) -> None:
+    config = copy.deepcopy(default())
+    config["datasets"]["demo"]["centre"] = name
+    fill(config, default())
+    with pytest.raises(InputError, match=f'datasets/demo/centre: no mixture "{name}"'):
+        checks.check(config, SCHEMA, ROOT, (), ())
+
+
+def test_a_centre_is_read_by_optima() -> None:
+    config = copy.deepcopy(default())
+    complete(config)
+    assert centre(config, "demo") == []
+    config = copy.deepcopy(default())
+    config["datasets"]["demo"]["centre"] = "uniform"
+    fill(config, default())
+    checks.check(config, SCHEMA, ROOT, (), ())
+    complete(config)
+    assert centre(config, "demo") == ["results/demo/mixtures/uniform.json"]

@@ -74,3 +74,53 @@ def test_the_figure_names_every_method(folder: Path) -> None:
     plot_methods.main(["--methods", str(folder / "methods.csv"), "--out", str(folder / "methods.svg")])
     drawn = (folder / "methods.svg").read_text()
     assert all(f">{text}<" in drawn for text in ("bimix", "regmix", "1 run", "3 runs"))
+
+
+def elsewhere(folder: Path, costs: str | None) -> pl.DataFrame:
+    flags = [
+        "--losses",
+        str(folder / "losses.parquet"),
+        "--reference",
+        "baseline",
+        "--out",
+        str(folder / "methods.csv"),
+    ]
+    if costs is not None:
+        (folder / "costs.csv").write_text(costs)
+        flags += ["--costs", str(folder / "costs.csv")]
+    price_methods.main(flags)
+    return pl.read_csv(folder / "methods.csv")
+
+
+COSTS = "mixture,search_runs,search_flops,large_flops"
+
+
+def test_costs_of_runs_made_elsewhere_come_from_a_table(folder: Path) -> None:
+    table = elsewhere(folder, f"{COSTS},predicted_gain_percent\nbimix,4,2e12,1e13,5.5\nregmix,64,5e13,1e13,\n")
+    assert table["mixture"].to_list() == ["baseline", "bimix", "regmix"]
+    assert table["search_runs"].to_list() == [0, 4, 64]
+    assert table["search_percent"].to_list() == pytest.approx([0, 20, 500])
+    assert table["search_gpu_hours"].to_list() == [0, None, None]
+    assert table["predicted_gain_percent"].to_list() == [None, 5.5, None]
+    assert table["average_loss"].to_list() == pytest.approx([3.5, 3.3, 3.3])
+
+
+def test_without_a_table_nothing_is_known_to_be_spent(folder: Path) -> None:
+    table = elsewhere(folder, None)
+    assert table["search_runs"].to_list() == [0, 0, 0] and table["search_percent"].null_count() == 3
+    assert "predicted_gain_percent" not in table.columns
+
+
+@pytest.mark.parametrize(
+    ("costs", "sentence"),
+    [
+        ("mixture,search_runs,search_flops\nbimix,4,1", "the table of costs has no column 'large_flops'"),
+        (f"{COSTS}\nbimix,4,much,1e13", "its column 'search_flops' holds something that is no number"),
+        (f"{COSTS}\nbimix,4,1,1e13\nbimix,4,1,1e13", "two rows of 'bimix'"),
+        (f"{COSTS}\nbimix,4,1,1e13\nregmix,4,1,2e13", "`large_flops` must be one number above 0"),
+        (f"{COSTS}\nbimix,4,1,0", "`large_flops` must be one number above 0"),
+    ],
+)
+def test_a_wrong_table_of_costs_is_one_sentence(folder: Path, costs: str, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        elsewhere(folder, costs)

@@ -135,7 +135,7 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
     }
     flags = [part for flag, name in files.items() for part in (f"--{flag}", str(tmp_path / name))]
     proposed = json.dumps({"law": {"coefficients": str(tmp_path / "law.json"), "step": 20}})
-    more = ["--reference", "baseline", "--run-tokens", "1000", "--simple", "baseline", "uniform"]
+    more = ["--reference", "baseline", "--run-tokens", "1000"]
     judge_methods.main([*flags, *more, "--laws", proposed])
     found = by_name(pl.read_csv(tmp_path / "v.csv"))
     expected = 100 * (1 - truth[1].mean() / truth[0].mean())

@@ -41,6 +41,17 @@ def optimise(folder, *flags):
     return read_json(folder / "mixture.json"), read_json(folder / "report.json")
 
 
+def test_a_centre_stands_for_the_shares_of_tokens(fitted):
+    folder, domains, _ = fitted
+    (folder / "centre.json").write_text(json.dumps(dict(zip(domains, REFERENCE, strict=True))))
+    trust = ["--kl-penalty", "1e6", "--tokens", str(folder / "tokens.json")]
+    near_tokens, _ = optimise(folder, *trust)
+    assert [near_tokens[name] for name in domains] == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=1e-4)
+    near_centre, said = optimise(folder, *trust, "--centre", str(folder / "centre.json"))
+    assert [near_centre[name] for name in domains] == pytest.approx(REFERENCE, abs=1e-4)
+    assert said["kl_from_token_shares"] == pytest.approx(0, abs=1e-6)
+
+
 def test_minimax_and_its_report(fitted, capsys):
     folder, domains, flags = fitted
     asked = ["--objective", "minimax", "--reference", str(folder / "reference.json")]
@@ -139,3 +150,22 @@ def test_a_front_between_a_family_and_a_domain(fitted):
     assert np.allclose(same["first_loss"], table["first_loss"]) and "1 " in same["second"][0]
     with pytest.raises(InputError, match="names 'poems', which is no family and no loss domain"):
         trace_pareto.main([*flags, "--between", domains[0], "poems"])
+
+
+def test_runs_with_a_part_of_the_text_keep_to_its_epochs(fitted):
+    """Steps of runs that have a quarter of the rows: a domain of which they may read two epochs
+    ends at two epochs of that quarter.
+    """
+    folder, domains, _ = fitted
+    run = STEP * 512
+    there = dict.fromkeys(domains, run) | {domains[2]: 0.4 * run}
+    common = ["--coefficients", str(folder / "coefficients.json"), "--step", str(STEP), "--max-epochs", "2"]
+    pools = ["--tokens", json.dumps(there), "--pool-share", "0.25"]
+    trace_optimum.main([*common, *pools, "--out", str(folder / "path.csv")])
+    path = pl.read_csv(folder / "path.csv").filter(pl.col("domain") == domains[2])
+    most = {step: min(1.0, 2 * 0.25 * 0.4 * STEP / step) for step in path["step"]}
+    assert all(share <= most[step] + 1e-9 for step, share in path.select("step", "proportion").iter_rows())
+    between = ["--between", domains[2], domains[0], "--points", "3"]
+    trace_pareto.main([*common, *pools, *between, "--out", str(folder / "pareto.csv")])
+    front = pl.read_csv(folder / "pareto.csv")[f"proportion of {domains[2]}"]
+    assert front.max() == pytest.approx(0.2, abs=1e-6)

@@ -46,7 +46,6 @@ def test_it_costs_the_searches_of_its_stages_once(config: dict) -> None:
     assert [(run.model, run.name) for run in found] == [("tiny", "one"), ("tiny", "two")]
     config["datasets"]["own"]["stages"]["found"][0]["mixture"] = "bimix"
     assert searched_with(config, "own", "found") == found
-    assert sources.without_search(config, "own") == ["one"]
 
 
 def test_the_groups_of_the_laws_are_of_one_stage_and_no_others(config: dict) -> None:

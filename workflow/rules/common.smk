@@ -96,7 +96,9 @@ SOUGHT["max_epochs"] = setting("optimum/max_epochs", default="inf")
 
 
 def seeking(text):
-    """The command of a rule with SOUGHT in its params, and tokens and reference in its input."""
+    """The command of a rule with SOUGHT in its params, and tokens, centre and reference in its
+    input.
+    """
     return command(optimum.seeking_command(text))
 
 

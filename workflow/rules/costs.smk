@@ -50,12 +50,9 @@ rule price_methods:
     """What each method spent before the large run, and how the large run on its mixture ended."""
     input:
         losses=collect("results/{{dataset}}/losses/{model}/methods.parquet", model=setting("compare/model")),
-        large=collect(
-            "results/{{dataset}}/runs/{model}/{mixture}/run.json",
-            model=setting("compare/model"),
-            mixture=setting("methods/0"),
-        ),
+        large=planned(costs.large_report),
         searches=planned(costs.report_files),
+        costs=setting("observations/costs", default=[]),
         code=script("price_methods", "costs/prices"),
     output:
         table=table("methods", "6 Methods", "What each method costs and gains (csv)"),
@@ -75,6 +72,7 @@ rule price_methods:
             --reference {params.reference:q} \
             --large {input.large:q} \
             --searches {params.searches:q} \
+            --costs {input.costs:q} \
             --out {output.table:q}
         """)
 
@@ -101,7 +99,6 @@ rule judge_methods:
         reference=setting("methods/0"),
         laws=as_json(planned(optimum.proposed_by)),
         run_tokens=planned(sources.compared_tokens),
-        simple=planned(sources.without_search),
     shell:
         command(r"""
         judge_methods.py \
@@ -112,7 +109,6 @@ rule judge_methods:
             --laws {params.laws:q} \
             --tokens {input.tokens:q} \
             --run-tokens {params.run_tokens} \
-            --simple {params.simple:q} \
             --out {output.table:q} \
             --page {output.page:q}
         """)

@@ -13,6 +13,7 @@ rule optimize_mixture:
         coefficients=planned(optimum.optimum_coefficients),
         tokens=planned(optimum.optimum_tokens),
         mixtures=planned(optimum.optimum_mixtures),
+        centre=planned(optimum.centre),
         reference=planned(optimum.objective_reference),
     output:
         mixture="results/{dataset}/mixtures/{optimised}.json",
@@ -51,6 +52,7 @@ rule estimate_intervals:
         held_out=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         tokens=planned(pools.epoch_tokens),
+        centre=planned(optimum.centre),
         reference=planned(optimum.objective_reference),
         code=script("estimate_intervals", "optimum/intervals", "objectives/intervals", "objectives/best"),
     output:
@@ -96,6 +98,7 @@ rule trace_optimum:
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         tokens=planned(pools.epoch_tokens),
+        centre=planned(optimum.centre),
         reference=planned(optimum.objective_reference),
         code=script("trace_optimum", "optimum/optimum", "optimum/bounds", "solvers/power_sum", "objectives/best"),
     output:
@@ -109,11 +112,13 @@ rule trace_optimum:
     params:
         **SOUGHT,
         step=setting("optimum/step"),
+        pool_share=planned(runs.pool_share),
     shell:
         seeking(r"""
         trace_optimum.py \
             --coefficients {input.coefficients:q} \
             --step {params.step:q} \
+            --pool-share {params.pool_share} \
             --out {output.path:q}
         """)
 
@@ -141,6 +146,7 @@ rule trace_pareto:
         lower=bound("lower"),
         upper=bound("upper"),
         max_epochs=setting("optimum/max_epochs", default="inf"),
+        pool_share=planned(runs.optimum_pool_share),
     shell:
         command(r"""
         trace_pareto.py \
@@ -152,6 +158,7 @@ rule trace_pareto:
             --upper {params.upper:q} \
             --max-epochs {params.max_epochs:q} \
             --tokens {input.tokens:q} \
+            --pool-share {params.pool_share} \
             --reference {input.reference:q} \
             --out {output.table:q} \
             --figure {output.figure:q}

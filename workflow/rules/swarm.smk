@@ -1,5 +1,5 @@
 # A swarm of small runs, for laws that need many (RegMix, the exponential law).
-#   mixtures/baseline.json -> mixtures/groups/swarm.parquet -> swarm/{model}/{part}/
+#   mixtures/{centre}.json -> mixtures/groups/swarm.parquet -> swarm/{model}/{part}/
 #       -> losses/{model}/swarm.parquet
 # The group `swarm` is then like any other: laws are fitted to laws/{model}/{law}/swarm/. As of
 # pretrain_model, scripts are no inputs.
@@ -11,7 +11,7 @@ rule sample_mixtures:
     More of them leave the first as they were.
     """
     input:
-        baseline="results/{dataset}/mixtures/baseline.json",
+        baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("centre", default="baseline")),
         tokens=planned(pools.pool_tokens),
     output:
         table="results/{dataset}/mixtures/groups/swarm.parquet",

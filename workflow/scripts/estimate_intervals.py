@@ -85,6 +85,7 @@ def main(argv: list[str] | None = None) -> None:
     if options.baseline is not None and options.baseline not in mixtures:
         raise InputError(f"--baseline {options.baseline!r} is not among the mixtures predicted: {', '.join(mixtures)}.")
     tokens = options.tokens and read_tokens(options.tokens)
+    centre = read_numbers(options.centre) if options.centre else tokens
     run_tokens = run_tokens_of(fitted, options.run_tokens, None if "rows" in fitted else options.step)
     fitted = at_run(fitted, options.parameters, run_tokens, tokens, options.step)
     lower, upper = run_bounds(
@@ -107,9 +108,9 @@ def main(argv: list[str] | None = None) -> None:
         print("coefficients and proportions of the optimum are left out: they need --bootstrap.", file=sys.stderr)
 
     def find(one: dict) -> np.ndarray:
-        return best_shares(one, options.step, objective, lower, upper, tokens)
+        return best_shares(one, options.step, objective, lower, upper, centre)
 
-    more = objective_rows(fitted, options.step, objective, find, of_losses, options.level, tokens)
+    more = objective_rows(fitted, options.step, objective, find, of_losses, options.level, centre)
     table = intervals(
         *(fitted, options.level, options.step, mixtures, options.baseline, weights, lower, upper, of_losses, of_fit),
         find=find,

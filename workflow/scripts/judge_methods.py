@@ -10,10 +10,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
+from bimix.costs.prices import PREDICTED
 from bimix.costs.worth import sentence, verdict
 from bimix.errors import run
 from bimix.laws import at_run, predict_defined
+from bimix.optimum.flags import number_or_none
 from bimix.optimum.optimum import average, target_weights
 from bimix.outputs import replacing, write_table
 from bimix.tables import read_json, read_table, read_tokens
@@ -32,8 +35,7 @@ def main(argv: list[str] | None = None) -> None:
         help="{mixture: {coefficients, step}} of the mixtures that a law proposed, JSON",
     )
     parser.add_argument("--tokens", type=Path, nargs="*", help="tokens there are of each domain: none or one table")
-    parser.add_argument("--run-tokens", type=float, required=True, help="of a compared run")
-    parser.add_argument("--simple", nargs="*", default=[], help="mixtures that took no search")
+    parser.add_argument("--run-tokens", type=number_or_none, required=True, help="of a compared run, or none")
     parser.add_argument("--out", type=Path, required=True, help="csv")
     parser.add_argument("--page", type=Path, required=True, help="what it says, txt")
     options = parser.parse_args(argv)
@@ -55,8 +57,12 @@ def main(argv: list[str] | None = None) -> None:
         for name, law in options.laws.items()
     }
     known = {name: value for name, value in predicted.items() if value is not None}
-    found = verdict(read_table(options.losses), read_table(options.prices), options.reference, known)
-    said = sentence(found, options.reference, set(options.simple))
+    prices = read_table(options.prices)
+    if PREDICTED in prices.columns:
+        told = prices.drop_nulls(PREDICTED).select("mixture", PREDICTED)
+        known = dict(told.iter_rows()) | known
+    found = verdict(read_table(options.losses), prices, options.reference, known)
+    said = sentence(found, options.reference, set(prices.filter(pl.col("search_runs") == 0)["mixture"]))
     print(said)
     write_table(found, options.out)
     with replacing(options.page) as temporary:
@@ -64,7 +70,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def gain(
-    fitted: dict, step: int, reference: dict, mixture: dict, tokens: dict | None, run_tokens: float
+    fitted: dict, step: int, reference: dict, mixture: dict, tokens: dict | None, run_tokens: float | None
 ) -> float | None:
     """The gain of a mixture over the reference in the plain average loss that a law predicts, in
     percent; None where the law does not define a loss.

@@ -67,10 +67,11 @@ def main(argv: list[str] | None = None) -> None:
         run_tokens,
         weights,
     )
-    found = best(fitted, step, objective, lower, upper, tokens)
+    centre = read_numbers(options.centre) if options.centre else tokens
+    found = best(fitted, step, objective, lower, upper, centre)
     shares = found.shares
     where = fitted_support(fitted, shares, options.mixtures) if options.mixtures else None
-    said = report(fitted, step, objective, found, tokens, where)
+    said = report(fitted, step, objective, found, centre, where)
     write_json(
         options.out, {domain: float(share) for domain, share in sorted(zip(fitted["domains"], shares, strict=True))}
     )

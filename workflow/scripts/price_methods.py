@@ -2,7 +2,7 @@
 run on its mixture ended.
 
 losses (mixture, step, domain, loss), reports of the runs that mixtures were found
-with -> tables/methods.csv
+with, or a table of their costs -> tables/methods.csv
 """
 
 import argparse
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix.costs.prices import price, read_cost
+from bimix.costs.prices import price, priced, read_cost
 from bimix.errors import run
 from bimix.outputs import write_table
 from bimix.results.comparison import compare
@@ -23,17 +23,26 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--losses", type=Path, required=True, help="tidy losses of the large runs, parquet or csv")
     parser.add_argument("--reference", required=True, help="the mixture that the others are measured against")
-    parser.add_argument("--large", type=Path, required=True, help="run.json of the large run on the reference")
+    parser.add_argument("--large", type=Path, nargs="?", help="run.json of the large run on the reference")
     parser.add_argument(
         "--searches",
         type=json.loads,
-        required=True,
+        default={},
         help="{mixture: list of the run.json and runs.parquet of the runs that it was found with}, JSON",
+    )
+    parser.add_argument(
+        "--costs",
+        type=Path,
+        nargs="?",
+        help="of runs trained elsewhere, in the place of these two: mixture, search_runs, search_flops, large_flops",
     )
     parser.add_argument("--out", type=Path, required=True, help="csv")
     options = parser.parse_args(argv)
 
     comparison = compare(read_table(options.losses), options.reference)
+    if options.large is None:
+        write_table(priced(comparison, options.costs and read_table(options.costs)), options.out)
+        return
     searches = {
         name: [cost for path in paths for cost in costs(Path(path))] for name, paths in options.searches.items()
     }

@@ -16,10 +16,10 @@ from bimix.laws import at_run, predict_defined
 from bimix.objectives.best import best_shares
 from bimix.objectives.report import add_objective, asked_objective
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import add_bounds, run_tokens_of
+from bimix.optimum.flags import add_bounds, add_pool_share, run_tokens_of, shared_pools
 from bimix.optimum.optimum import average
 from bimix.outputs import write_table
-from bimix.tables import read_json, read_numbers, read_tokens
+from bimix.tables import read_json, read_numbers
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -28,6 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--step", required=True, type=int, help="the step that the mixture is optimised for")
     parser.add_argument("--steps", nargs="+", type=int, help="further steps; without it those of the fit")
     add_bounds(parser)
+    add_pool_share(parser)
     add_objective(parser)
     parser.add_argument("--out", type=Path, required=True, help="csv or parquet")
     options = parser.parse_args(argv)
@@ -35,7 +36,8 @@ def main(argv: list[str] | None = None) -> None:
     fitted = read_json(options.coefficients)
     lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
     objective = asked_objective(options)
-    tokens = options.tokens and read_tokens(options.tokens)
+    tokens = shared_pools(options)
+    centre = read_numbers(options.centre) if options.centre else tokens
     target, weights = objective.target(fitted), objective.domain_weights()
     frames = []
     for step in sorted({*(options.steps or fitted["steps"]), options.step}):
@@ -47,7 +49,7 @@ def main(argv: list[str] | None = None) -> None:
             print(f"step {step} is left out: {refusal}", file=sys.stderr)
             continue
         at_step = at_run(fitted, tokens=run_tokens_of(fitted, None, step), pools=tokens, step=step)
-        shares = best_shares(at_step, step, objective, *bounds, tokens)
+        shares = best_shares(at_step, step, objective, *bounds, centre)
         losses = predict_defined(at_step, shares[None, :], np.array([step]))[0, 0]
         columns = {"law": fitted["law"], "step": step, "domain": fitted["domains"], "proportion": shares}
         frames.append(pl.DataFrame(columns).with_columns(average_loss=pl.lit(float(average(losses, target)))))

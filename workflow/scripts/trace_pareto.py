@@ -15,9 +15,9 @@ from bimix.laws import at_run
 from bimix.objectives.families import written
 from bimix.objectives.pareto import as_table, front, name_of, weights_of
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import add_limits, run_tokens_of
+from bimix.optimum.flags import add_limits, add_pool_share, run_tokens_of, shared_pools
 from bimix.outputs import replacing, write_table
-from bimix.tables import read_json, read_numbers, read_tokens
+from bimix.tables import read_json, read_numbers
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -34,13 +34,14 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--families", default="", help="family=domain,domain;family=domain")
     parser.add_argument("--points", type=int, default=11, help="of each law's front, at most (default 11)")
     add_limits(parser)
+    add_pool_share(parser)
     parser.add_argument("--reference", help="a mixture to show beside the fronts: mixture.json, or the JSON itself")
     parser.add_argument("--out", type=Path, required=True, help="csv or parquet")
     parser.add_argument("--figure", type=Path, help="svg")
     options = parser.parse_args(argv)
 
     lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
-    tokens = options.tokens and read_tokens(options.tokens)
+    tokens = shared_pools(options)
     names = tuple(name_of(text) for text in options.between)
     if names[0] == names[1]:
         raise InputError(f"--between names {names[0]!r} twice: a front lies between two objectives.")

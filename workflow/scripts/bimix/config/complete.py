@@ -187,6 +187,7 @@ def complete(config: dict) -> None:
             # a group `all` takes every mixture; the one model is called observed
             block["groups"] = {group: [] if names == "all" else names for group, names in block["groups"].items()}
             block["groups"]["compare"] = block["compare"]["mixtures"]
+            block["groups"]["methods"] = block.get("methods", [])
             block["optimum"]["model"] = block["compare"]["model"] = "observed"
             continue
         block["corpus"] = config["corpus"] | block["corpus"]

@@ -1,4 +1,4 @@
-"""The checks of what a dataset's mixture is to be best at."""
+"""The checks of what a dataset's mixture is to be best at, and of what its draws are around."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,12 @@ from bimix.config.blocks import BlockChecker
 from bimix.config.complete import known_mixtures, swarm_names
 from bimix.faults.fault import unknown
 from bimix.plan.laws import LAWS
+from bimix.plan.sources import BEST
 
 
 def check(dataset: BlockChecker, answering: Sequence[str] | None) -> None:
-    """Weights, families and a reference that nothing stands behind, keys of another kind of
-    objective, a trust region without tokens, two objectives that are one.
+    """Weights, families, a reference and a centre that nothing stands behind, keys of another kind
+    of objective, a trust region without tokens, two objectives that are one.
 
     `answering`: domains with losses, None where they are not known.
     """
@@ -23,6 +24,8 @@ def check(dataset: BlockChecker, answering: Sequence[str] | None) -> None:
     if dataset.sound("optimum/objective"):
         families = dataset.block["optimum"]["objective"].get("families", {})
         _objective(dataset, answering)
+    if dataset.sound("centre"):
+        _centre(dataset)
     if dataset.sound("optimum/pareto"):
         _pareto(dataset, families, answering)
 
@@ -69,7 +72,8 @@ def _objective(dataset: BlockChecker, answering: Sequence[str] | None) -> None:
         dataset.fault(*key, "margin", sentence=f"it is of the kind no_worse_than; {kind} has none.")
     _reference(dataset, kind, objective.get("reference"))
     observed = dataset.block.get("observations")
-    if objective.get("trust") and isinstance(observed, dict) and "tokens" not in observed:
+    unknown_shares = isinstance(observed, dict) and "tokens" not in observed and "centre" not in dataset.block
+    if objective.get("trust") and unknown_shares:
         dataset.fault(
             *(*key, "trust"),
             sentence="name a table of domain and tokens as `tokens` under `observations`: it is not known how many there"
@@ -88,6 +92,25 @@ def _reference(dataset: BlockChecker, kind: str, name: str | None) -> None:
             sentence = f"name one: the first mixture under `compare`, {first}, is an optimum itself."
             dataset.fault("optimum", "objective", sentence=f"`reference` is missing; {sentence}")
         return
+    known = _known(dataset)
+    if known is not None and name not in known:
+        dataset.fault("optimum", "objective", "reference", sentence=unknown("mixture", name, known))
+
+
+def _centre(dataset: BlockChecker) -> None:
+    """What the draws are around must be there before the runs."""
+    known = _known(dataset) if dataset.sound("compare/mixtures", "groups") else None
+    if known is None:
+        return
+    drawn = swarm_names(dataset.config, dataset.dataset) if "observations" not in dataset.block else []
+    known = [one for one in known if one not in (*drawn, *BEST)]
+    if dataset.block["centre"] not in known:
+        dataset.fault("centre", sentence=unknown("mixture", dataset.block["centre"], known))
+
+
+def _known(dataset: BlockChecker) -> list[str] | None:
+    """Mixtures that are no optimum of a law; None where it is not known which there are."""
+    compared = dataset.block["compare"]["mixtures"]
     if "observations" in dataset.block:
         lists = [names for names in dataset.block["groups"].values() if isinstance(names, list)]
         known = list(dict.fromkeys(str(one) for names in (*lists, compared) for one in names))
@@ -95,10 +118,8 @@ def _reference(dataset: BlockChecker, kind: str, name: str | None) -> None:
         known = known_mixtures(dataset.config, dataset.dataset, dataset.checker.code)
         known += swarm_names(dataset.config, dataset.dataset) if dataset.sound("swarm") else []
     else:
-        return
-    known = [one for one in known if one.removesuffix("_swarm") not in LAWS]
-    if name not in known:
-        dataset.fault("optimum", "objective", "reference", sentence=unknown("mixture", name, known))
+        return None
+    return [one for one in known if one.removesuffix("_swarm") not in LAWS]
 
 
 def _pareto(dataset: BlockChecker, families: dict, answering: Sequence[str] | None) -> None:

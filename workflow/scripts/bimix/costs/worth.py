@@ -30,7 +30,8 @@ VERDICT = {
 def verdict(losses: pl.DataFrame, prices: pl.DataFrame, reference: str, predicted: Mapping[str, float]) -> pl.DataFrame:
     """One row for each mixture, the best first, in the columns of VERDICT.
 
-    `losses` (mixture, seed, step, domain, loss) of the compared runs; `prices` as of
+    `losses` (mixture, seed, step, domain, loss) of the compared runs, without seeds where each was
+    made once; `prices` as of
     `costs.prices.price`; `predicted` {mixture: gain in percent over the reference that its own law
     predicts}. Regret is the loss over that of the best of all. Gain is what a mixture is below the
     reference, with its 95 % interval. Runs are paired by seed, which decides weights and order of
@@ -39,6 +40,8 @@ def verdict(losses: pl.DataFrame, prices: pl.DataFrame, reference: str, predicte
 
     Errors: mixtures of which seeds differ; no losses of the reference.
     """
+    if "seed" not in losses.columns:  # of runs made elsewhere, once each
+        losses = losses.with_columns(pl.lit(1).alias("seed"))
     last = losses.filter(pl.col("step") == pl.col("step").max().over("mixture"))
     ends = last.group_by("mixture", "seed", maintain_order=True).agg(pl.col("loss").mean())
     wide = ends.pivot(on="seed", index="mixture", values="loss", maintain_order=True)

@@ -3,6 +3,8 @@
 import argparse
 import sys
 
+from bimix.tables import read_tokens
+
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
     """Add what an optimum is asked for besides its step, to be read by `tables.read_numbers`."""
@@ -40,6 +42,23 @@ def add_tokens(parser: argparse.ArgumentParser) -> None:
         help="unique tokens there are of each domain, for --max-epochs, for the law transfer, to which repeated text counts less,"
         " and for regmix, which simulates around their shares: {domain: tokens} as JSON, or a table with domain and tokens",
     )
+
+
+def add_pool_share(parser: argparse.ArgumentParser) -> None:
+    """Add the share of the tokens there are that the runs have whose steps are asked for."""
+    parser.add_argument(
+        "--pool-share",
+        type=float,
+        default=1.0,
+        help="of --tokens, the share that runs of so many steps have; without it all",
+    )
+
+
+def shared_pools(options: argparse.Namespace) -> dict[str, float] | None:
+    """{domain: unique tokens} that those runs have; None where they are not known."""
+    if not options.tokens:
+        return None
+    return {domain: options.pool_share * there for domain, there in read_tokens(options.tokens).items()}
 
 
 def add_parameters(parser: argparse.ArgumentParser) -> None:

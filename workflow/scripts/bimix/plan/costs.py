@@ -177,8 +177,13 @@ def reports_of(config: dict, dataset: str, training: Training, moved: Moved) -> 
 
 
 def search_reports(config: dict, dataset: str, moved: Moved) -> dict[str, list[str]]:
-    """{mixture: files that say what the runs cost that it was found with}; no file twice."""
-    files = {}
+    """{mixture: files that say what the runs cost that it was found with}; no file twice.
+
+    Nothing of runs that were trained elsewhere.
+    """
+    files: dict[str, list[str]] = {}
+    if "observations" in config["datasets"][dataset]:
+        return files
     for mixture in config["datasets"][dataset]["groups"]["methods"]:
         trainings = dict.fromkeys(searched_with(config, dataset, mixture))
         reports = [file for training in trainings for file in reports_of(config, dataset, training, moved)]
@@ -189,6 +194,14 @@ def search_reports(config: dict, dataset: str, moved: Moved) -> dict[str, list[s
 def report_files(config: dict, dataset: str, moved: Moved) -> list[str]:
     """All of these files, in order."""
     return sorted({file for files in search_reports(config, dataset, moved).values() for file in files})
+
+
+def large_report(config: dict, dataset: str) -> list[str]:
+    """What the large run on the reference cost; of runs that were trained elsewhere none."""
+    block = config["datasets"][dataset]
+    if "observations" in block:
+        return []
+    return [f"results/{dataset}/runs/{block['compare']['model']}/{block['methods'][0]}/run.json"]
 
 
 def design_models(config: dict, dataset: str) -> list[str]:

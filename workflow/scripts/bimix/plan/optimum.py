@@ -10,7 +10,7 @@ from bimix.plan.sources import Fit, from_swarm, source_of
 
 # Flags of every script that searches an optimum, in the order of its command.
 FLAGS = {key: f"{{params.{key}:q}}" for key in ("weights", "objective", "lower", "upper", "max_epochs")} | {
-    key: f"{{input.{key}:q}}" for key in ("tokens", "reference")
+    key: f"{{input.{key}:q}}" for key in ("tokens", "centre", "reference")
 }
 
 
@@ -108,3 +108,9 @@ def proposed_by(config: dict, dataset: str) -> dict[str, dict]:
 def laws_of_methods(config: dict, dataset: str) -> list[str]:
     """The files of those laws."""
     return sorted({law["coefficients"] for law in proposed_by(config, dataset).values()})
+
+
+def centre(config: dict, dataset: str) -> list[str]:
+    """The mixture that draws are around in the place of token shares; none: those."""
+    block = config["datasets"][dataset]
+    return [f"results/{dataset}/mixtures/{block['centre']}.json"] if "centre" in block else []

@@ -78,12 +78,19 @@ def swarm_recipe(config: dict, dataset: str, model: str) -> dict:
 
 def pool_share(config: dict, dataset: str, group: str) -> float:
     """The share of every domain's rows that the runs have to which laws are fitted: those of a
-    swarm, or of `optimum`.
+    swarm, or of `optimum`. Runs that were trained elsewhere had all.
     """
     block = config["datasets"][dataset]
+    if "observations" in block:
+        return 1.0
     model = block["optimum"]["model"].split(JOINS)[0]
     settings = swarm_recipe(config, dataset, block["swarm"]["model"]) if group == "swarm" else block["training"][model]
     return settings.get("pool_share", 1.0)
+
+
+def optimum_pool_share(config: dict, dataset: str) -> float:
+    """That share of the runs under `optimum`."""
+    return pool_share(config, dataset, config["datasets"][dataset]["optimum"]["group"])
 
 
 def swarm_part(config: dict, dataset: str, part: str) -> list[str]:

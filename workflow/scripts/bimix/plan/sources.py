@@ -141,19 +141,6 @@ def searched_step(config: dict, dataset: str, best: str) -> int:
     return searched_runs(config, dataset, best)[2]
 
 
-def without_search(config: dict, dataset: str) -> list[str]:
-    """Mixtures under `methods` that no run was made for."""
-    rules = ("mix_baseline", "mix_uniform", "mix_tokens", "mix_entropy", "mix_published", "mix_given")
-    block = config["datasets"][dataset]
-
-    def is_free(name: str) -> bool:
-        if name in block.get("stages", {}):
-            return all(map(is_free, staged_names(config, dataset, name)))
-        return source_of(config, dataset, name).rule in rules
-
-    return [name for name in block["methods"] if is_free(name)]
-
-
 def staged_names(config: dict, dataset: str, staged: str) -> list[str]:
     """The mixtures of the stages of a mixture under `stages`."""
     return [stage["mixture"] for stage in config["datasets"][dataset]["stages"][staged]]
@@ -194,8 +181,10 @@ def one_size(law: str) -> str:
     return f"{law!r} is fitted to losses of one size of model; over several sizes there is {others}."
 
 
-def compared_tokens(config: dict, dataset: str) -> int:
-    """Tokens of a run of the model under `compare`."""
+def compared_tokens(config: dict, dataset: str) -> int | str:
+    """Tokens of a run of the model under `compare`; `none` where it was trained elsewhere."""
+    if "observations" in config["datasets"][dataset]:
+        return "none"
     return schedule_tokens(config, dataset, config["datasets"][dataset]["compare"]["model"])
 
 
@@ -210,7 +199,11 @@ def embedding_weights(config: dict, dataset: str) -> str:
 def observed_names(config: dict) -> list[str]:
     """Mixtures that observed datasets name in groups and under `compare`, without optima."""
     observed = [block for block in config["datasets"].values() if "observations" in block]
-    groups = [names for block in observed for names in (*block["groups"].values(), block["compare"]["mixtures"])]
+    groups = [
+        names
+        for block in observed
+        for names in (*block["groups"].values(), block["compare"]["mixtures"], block.get("methods", []))
+    ]
     names = {name for group in groups for name in group}
     return sorted(name for name in names if name.removesuffix("_swarm") not in LAWS)
 

@@ -1,0 +1,110 @@
+"""Write the finished runs of the proof as tables, as docs/proof.md says. Call it again when more
+runs have finished.
+
+python resources/observations/proof/collect_runs.py results/proof --out resources/observations/proof
+
+runs/{model}/*/, swarm/{model}/, tables/verdict.csv, mixtures/ -> {model}.csv (mixture, seed, step,
+tokens, domain, loss), mixtures.csv (mixture, domain, proportion, pool of the proxies), runs.csv
+(what each run cost), costs.csv (what each search cost, once tables/verdict.csv is there)
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import polars as pl
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "workflow" / "scripts"))
+
+from bimix.outputs import write_table
+from bimix.plan.laws import LAWS
+from bimix.tables import read_json, read_table
+
+OF_LAW = "by_"  # before a law's name: in a dataset of losses the bare name is an optimum to be found
+PROXY = "tiny"
+RUN = ("parameters", "tokens", "flops", "seconds", "device", "commit")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path, help="the folder of the trained dataset")
+    parser.add_argument("--out", type=Path, required=True, help="the folder of the tables")
+    options = parser.parse_args()
+    runs, losses = finished(options.results)
+    if not runs:
+        parser.error(f"{options.results} has no finished run")
+    for model in sorted({run["model"] for run in runs}):
+        table = pl.concat([table for (of, *_), table in losses.items() if of == model])
+        write_table(table.with_columns(pl.col("loss").round(6)), options.out / f"{model}.csv")
+    names = dict.fromkeys((run["mixture"], named(run["mixture"])) for run in runs)
+    pools = pooled(options.results)
+    rows = [
+        (name, domain, share, pools.get(domain))
+        for mixture, name in names
+        for domain, share in sorted(proportions(options.results, mixture).items())
+    ]
+    schema = {"mixture": pl.String, "domain": pl.String, "proportion": pl.Float64, "pool": pl.Float64}
+    write_table(pl.DataFrame(rows, schema=schema, orient="row"), options.out / "mixtures.csv")
+    told = [run | {"mixture": named(run["mixture"])} for run in runs]
+    write_table(pl.DataFrame(told, infer_schema_length=None), options.out / "runs.csv")
+    verdict = options.results / "tables" / "verdict.csv"
+    if verdict.is_file():
+        large = max(run["flops"] for run in runs)
+        costs = read_table(verdict).select(
+            pl.col("mixture").map_elements(named, return_dtype=pl.String),
+            "search_runs",
+            "search_flops",
+            pl.lit(large).alias("large_flops"),
+            "predicted_gain_percent",
+        )
+        write_table(costs, options.out / "costs.csv")
+
+
+def named(mixture: str) -> str:
+    """The mixture's name in the tables."""
+    return OF_LAW + mixture if mixture.removesuffix("_swarm") in LAWS else mixture
+
+
+def finished(results: Path) -> tuple[list[dict], dict[tuple, pl.DataFrame]]:
+    """What each run cost, and {(model, mixture, seed): losses of a run}."""
+    runs, losses = [], {}
+    for path in sorted(results.glob("runs/*/*/run.json")):
+        report, model, (mixture, *_) = read_json(path), path.parts[-3], path.parts[-2].split("@")
+        runs.append({"model": model, "mixture": mixture, "seed": report["seed"]} | {key: report[key] for key in RUN})
+        table = read_table(path.parent / "losses.parquet")
+        losses[model, mixture, report["seed"]] = tidy(table, mixture, report["seed"])
+    for path in sorted(results.glob("swarm/*/*/runs.parquet"), key=lambda path: int(path.parts[-2])):
+        model, table = path.parts[-3], read_table(path.parent / "losses.parquet")
+        for report in read_table(path).iter_rows(named=True):
+            mixture, seed = report["mixture"], report["seed"]
+            own = {"model": model, "mixture": mixture, "seed": seed}
+            runs.append(own | {key: report.get(key) for key in RUN})
+            losses[model, mixture, seed] = tidy(table.filter(pl.col("mixture") == mixture), mixture, seed)
+    return runs, losses
+
+
+def tidy(table: pl.DataFrame, mixture: str, seed: int) -> pl.DataFrame:
+    own = (pl.lit(named(mixture)).alias("mixture"), pl.lit(seed, pl.Int64).alias("seed"))
+    return table.select(*own, "step", "tokens", "domain", "loss")
+
+
+def proportions(results: Path, mixture: str) -> dict[str, float]:
+    """{domain: proportion} of a mixture of the results."""
+    path = results / "mixtures" / f"{mixture}.json"
+    if path.is_file():
+        return read_json(path)
+    drawn = read_table(results / "mixtures" / "groups" / "swarm.parquet").filter(pl.col("mixture") == mixture)
+    return dict(drawn.select("domain", "proportion").iter_rows())
+
+
+def pooled(results: Path) -> dict[str, float]:
+    """{domain: unique tokens that the proxies had}, as the table of a group of theirs says."""
+    for path in sorted((results / "mixtures" / "groups").glob("*.parquet")):
+        table = read_table(path)
+        if "pool" in table.columns:
+            return dict(table.select("domain", "pool").unique().iter_rows())
+    return {}
+
+
+if __name__ == "__main__":
+    main()
