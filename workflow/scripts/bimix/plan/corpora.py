@@ -158,10 +158,10 @@ def plan_shards(config: dict, dataset: str) -> dict[str, Shard]:
 def open_shards(config: dict, dataset: str, planning: bool, runs_jobs: bool) -> dict[str, Shard]:
     """Shards of a dataset by name, as its manifest lists them.
 
-    The manifest is written by the call that plans what it will run, so that all shards are known
-    before the first job runs and no command line has to hold their names. Jobs on other machines
-    read it, instead of asking for 10,000 files each. A call that runs nothing (-n, --dag) leaves it
-    alone: jobs of another call may be reading it. Errors: as of `plan_shards`.
+    The manifest is written by the call that plans what it will run. So all shards are known before
+    the first job runs, and no command line has to hold their names. Jobs on other machines read it,
+    instead of asking for 10,000 files each. A call that runs nothing (-n, --dag) leaves it alone:
+    jobs of another call may be reading it. Errors: as of `plan_shards`.
     """
     manifest = Path("results", dataset, "shards.jsonl")
     written = manifest.read_text(encoding="utf-8") if manifest.exists() else ""
