@@ -1,4 +1,4 @@
-"""How much text a corpus has, reckoned from the sizes of its files before any of them is read."""
+"""How much text a corpus has, estimated from the sizes of its files before any of them is read."""
 
 import math
 import os
