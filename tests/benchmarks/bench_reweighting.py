@@ -12,7 +12,7 @@ plain pretraining
 All three train a model of their own, of one shape, on the same rows. Of a step of plain pretraining
 a forward pass is a third, so that the reference makes DoReMi 1.33 at best. DoGE's passes are plain
 pretraining's, a domain at a time; what it adds are the gradients of the domains, one model's size
-each, and sums and products of them; the mix adds a row of each domain or an average domain's rows,
+each, and sums and products of them. The mix adds a row of each domain or an average domain's rows,
 `--targets` domains elsewhere add theirs. On a CPU the seconds are those that the process computed,
 so that what else the machine does counts less.
 """

@@ -15,7 +15,7 @@ share of the time in loading
 The loop is the project's own: `training.update` on rows that `training.batches` takes from a
 `RowStore`. A token is one id of a row, of which the last is never an input, as in run.json.
 Utilisation is 6N + 12 L d T FLOPs per token against the best of several products of square matrices
-in the same precision, taken between the rounds; the FLOPs of rows that causal attention leaves out
+in the same precision, taken between the rounds. The FLOPs of rows that causal attention leaves out
 count, as is the custom. With `--nanogpt`, a checkout of github.com/karpathy/nanoGPT, the model of
 that folder is trained by that project's plain loop at the same layers, width, heads, padded
 vocabulary, context, micro-batch and precision on the same rows, round about with ours.

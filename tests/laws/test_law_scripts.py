@@ -106,7 +106,7 @@ def test_a_loss_that_weighs_0_need_not_be_defined(fitted, capsys, law):
     shares = json.loads(out.read_text())
     said = capsys.readouterr().out
     assert shares["law"] == pytest.approx(1, abs=0.2 if law == "transfer" else 1e-12)
-    assert "(weighed: law 1)" in said and "nan" not in said
+    assert "(weighted: law 1)" in said and "nan" not in said
     if law == "bimix":
         assert f"{B[1] / 10000 ** BETA[1] + C[1]:.4f}" in said
         assert "the losses of code, web; they weigh 0" in said

@@ -3,10 +3,11 @@ tests/mutations/mutate.py training/order`.
 
 A mutant is the module with one operator, number, condition, bound, clamp, transposition, named
 argument or statement changed. Each runs those of the module's tests that reach the changed lines,
-the quickest first and none after one that fails, in a process of its own, forked from one that has
-imported the libraries: without that, imports are most of the time. The module is changed in memory
-only, so tests that start scripts see the true one. What no test notices is printed, but for what
-`survivors.toml` lists with the reason why no test could or should. Not part of CI.
+the quickest first and none after one that fails. It does so in a process of its own, forked from
+one that has imported the libraries. Without that, imports are most of the time. The module is
+changed in memory only, so tests that start scripts see the true one. What no test notices is
+printed, but for what `survivors.toml` lists with the reason why no test could or should. Not part
+of CI.
 """
 
 import argparse

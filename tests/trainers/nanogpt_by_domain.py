@@ -5,7 +5,7 @@
 
 train.py knows one training file and one validation file. So the mixture is drawn into one file, and
 where it is to be measured it is called once more for each domain, with a copy of its checkpoint and
-that domain's text as validation; what it prints then is printed behind the domain's name.
+that domain's text as validation. What it prints then is printed behind the domain's name.
 """
 
 import argparse

@@ -1,5 +1,5 @@
-"""Stages in training, by the order of rows: each stage has its own proportions from a whole update
-on, no row comes twice before its domain is through, and a run may stop anywhere.
+"""Stages in training, by the order of rows. Each stage has its own proportions from a whole update
+on. No row comes twice before its domain is through, and a run may stop anywhere.
 """
 
 import json

@@ -74,7 +74,7 @@ def test_it_is_measured_fitted_and_a_target_and_nothing_trains_on_it(checkout: P
     for name in ("transfer", "se"):
         mixture = json.loads((results / f"mixtures/{name}.json").read_text())
         assert set(mixture) == {"kitchen", "sea"} and sum(mixture.values()) == pytest.approx(1)
-    assert "weighed: tasks 1" in (results / "logs/optimize_mixture/transfer.log").read_text()
+    assert "weighted: tasks 1" in (results / "logs/optimize_mixture/transfer.log").read_text()
     factors = dict(pl.read_csv(results / "tokens/bytes/slim.csv").select("domain", "bits_per_nat").iter_rows())
     table = pl.read_csv(results / "tables/comparison.csv")
     last = pl.read_parquet(results / "losses/slim/compare.parquet").filter(step=6)

@@ -81,7 +81,7 @@ def main(argv: list[str] | None = None) -> None:
 
     losses = predict_defined(fitted, shares[None, :], np.array([step]))[0, 0]
     target = target_weights(fitted, weights)
-    over = "" if target.min() == target.max() else f" (weighed: {weighed(fitted, weights)})"
+    over = "" if target.min() == target.max() else f" (weighted: {weighed(fitted, weights)})"
     at = f"for {parameters:g} parameters" if parameters else f"at step {step}"
     print(f"average loss predicted {at}: {average(losses, target):.4f}{over}")
     if options.objective or options.report or objective.trusted or objective.reference is not None:

@@ -3,7 +3,7 @@
     entropy      n-gram counts and models, estimators of entropies, document vectors
     data         documents, addresses and their streams, shards, encoders, samples
     tokens       the pass over a shard: from documents to rows of token ids, counts and a sample
-    files        files that follow from a dataset's block: contents, tasks, pools, exports, rounds
+    files        files of a dataset's block: raw ones, contents, tasks, pools, exports, rounds
     plan         which files and runs there are, who makes which mixture, what it costs
     progress     how far trainings have come, what the terminal says of a call
     mixtures     what a mixture is, its stages, draws of a swarm, pools, simple rules
@@ -40,7 +40,7 @@ At the top, for all: errors, addresses, digests, outputs, tables; and the comman
 Only `model`, `runs`, `training`, `reweighting`, `downstream/tasks`, `downstream/calls` and
 `verification/runs` import torch or Accelerate.
 Files are opened in `command`, `outputs`, `tables`, `digests`, `data/sources`, `tokens/shard`,
-`tokens/stream`, `imports/tables`, `files/contents`, `plan/corpora`, `plan/runs`,
+`tokens/stream`, `imports/tables`, `files/contents`, `files/raw`, `plan/corpora`, `plan/runs`,
 `progress/readings`, `config/blocks`, `config/complete`, `config/corpora`, `faults/files`,
 `start/checks`, `defaults/record`, `runs/artefacts`, `runs/checkpoints`, `runs/devices`,
 `trainers/losses`, `trainers/process`, `training/launch`, `training/rows`, `downstream/calls`,

@@ -57,7 +57,7 @@ def read_lines(path: str, text_field: str, domain_field: str | None, longest: in
 def read_parquet(path: str, text_field: str, domain_field: str | None, longest: int) -> Records:
     """Rows of a parquet file, numbered from 1, as dicts of the columns that hold text and domain.
 
-    Row groups are streamed; each is in memory whole, as it lies in the file and unpacked.
+    Row groups are streamed; each is in memory whole, as it is in the file and unpacked.
     """
     wanted = {field.split(".")[0] for field in (text_field, domain_field) if field}
     number = 0

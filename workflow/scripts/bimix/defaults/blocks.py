@@ -15,7 +15,7 @@ from bimix.defaults.record import Basis, read_basis, record_path
 from bimix.plan.laws import LAWS
 from bimix.start.home import over
 
-RULES = ("usual", "ladder", "hardware")  # blocks of the config that defaults are reckoned with
+RULES = ("usual", "ladder", "hardware")  # blocks of the config that defaults are estimated with
 FITTED = "candidates"  # the group that laws are fitted to
 COMPARED = ("baseline", "uniform", "ce")
 UNKNOWN_VOCABULARY = 50_304  # of a tokenizer that is not read before the first job: GPT-NeoX's, padded
@@ -23,7 +23,7 @@ UNKNOWN_VOCABULARY = 50_304  # of a tokenizer that is not read before the first 
 
 @dataclass(frozen=True)
 class Filled:
-    """What a dataset's defaults were reckoned from and, where models were chosen, which."""
+    """What a dataset's defaults were estimated from and, where models were chosen, which."""
 
     basis: Basis
     choice: ladder.Choice | None

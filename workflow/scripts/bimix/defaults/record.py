@@ -17,7 +17,7 @@ from bimix.errors import InputError
 
 @dataclass(frozen=True)
 class Basis:
-    """What the defaults of a dataset are reckoned from."""
+    """What the defaults of a dataset are estimated from."""
 
     machine: Machine
     sizes: Sizes

@@ -1,11 +1,11 @@
-"""How much text a corpus has, reckoned from the sizes of its files before any of them is read."""
+"""How much text a corpus has, estimated from the sizes of its files before any of them is read."""
 
 import math
 import os
 from collections.abc import Mapping
 
 from bimix.errors import InputError
-from bimix.plan.corpora import is_remote, raw_files
+from bimix.files.raw import is_remote, raw_files
 
 Sizes = dict[str, int]  # bytes of text by domain; under "" where the records say which is theirs
 

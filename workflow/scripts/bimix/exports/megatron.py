@@ -1,7 +1,7 @@
 """Megatron-LM and what is built on it: NeMo 2.0, Megatron-Bridge.
 
 All take a list of weights and prefixes, one after the other. A weight is the share of the run's
-samples, of equal length, and must be above 0; a prefix that reads as a number would be taken for a
+samples, of equal length, and must be above 0. A prefix that reads as a number would be taken for a
 weight (megatron/core/datasets/utils.py and blended_dataset.py, training/utils/common_utils.py at
 d98e8a64).
 """

@@ -1,7 +1,7 @@
 """Swarms: two tables of one row a run, its proportions and its metrics, as Olmix and RegMix have
 them.
 
-Every run of one is in the other, once at each size, with all metrics: a run that is missing,
+Every run of one is in the other, once at each size, with all metrics. A run that is missing,
 doubled or empty stops the import, since a fit would take what is left without a word.
 """
 

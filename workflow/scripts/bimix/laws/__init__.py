@@ -2,8 +2,8 @@
 coefficients.
 
 A fitted law is a dict that is written as JSON and read by a person. It holds the law's name, the
-training domains in order, the steps and mixtures seen, the range of proportions seen, the
-coefficients of every loss domain, and the warnings about what the data could not tell.
+training domains in order, the steps and mixtures seen, and the range of proportions seen. Then come
+the coefficients of every loss domain, and the warnings about what the data could not tell.
 """
 
 from importlib import import_module
@@ -115,7 +115,7 @@ def at_run(
     """The fitted law at a run: `predict` and the optimum then say what a model of so many
     parameters does on so many tokens.
 
-    pools {domain: unique tokens}: what is read more often than once counts less; a domain they do
+    pools {domain: unique tokens}: what is read more often than once counts less. A domain they do
     not name has no limit, and without them, or the run's tokens, nothing is repeated. A law fitted
     over sizes says the same at every step: `step` is what it is asked at. None: those of the run
     that it is read at.

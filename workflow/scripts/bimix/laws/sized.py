@@ -2,7 +2,7 @@
 as arrays, and the JSON of it.
 
 A run counts with its last row: earlier checkpoints of a schedule have not decayed. With sizes the
-coefficients of a loss domain hold `size`, the levels; where some run repeats a pool `repetition`,
+coefficients of a loss domain hold `size`, the levels. Where some run repeats a pool `repetition`,
 what it costs; and `run` is the run that they are read at.
 """
 

@@ -3,9 +3,9 @@
     L_i(r, s) = sum_q A_iq (sum_j k_iqj r_j^gamma_i)^-alpha_iq exp(sum_j t_ij r_j)
                 (B_i / s^beta_i + C_i)
 
-The bivariate form of the paper in which domains help each other: k_ij says how much a share of
-domain j is worth to the loss on domain i (k_ii = 1 in the first term where i is trained on), and 0
-< gamma <= 1 that a domain's first share is worth more than its later ones. It is defined at
+The bivariate form of the paper in which domains help each other. k_ij says how much a share of
+domain j is worth to the loss on domain i. In the first term k_ii = 1 where i is trained on. 0 <
+gamma <= 1 says that a domain's first share is worth more than its later ones. It is defined at
 proportions of 0 and for loss domains that are not trained on, and stays convex: sum_j k_j r_j^gamma
 is concave, a negative power of it log-convex. With all other k_ij = 0 and t = 0 it is `bimix`. t_ij
 of either sign is by how much a share hurts or helps beside that: 0 with few runs, and where it does
@@ -114,7 +114,7 @@ def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -
 
 
 def _leave_little_out(counts: np.ndarray, m: int) -> bool:
-    """Whether refits with weights (refits, n) only leave a few of plenty of runs out: one step of
+    """Whether refits with weights (refits, n) only leave a few of plenty of runs out. One step of
     Gauss and Newton from the fit to all of them is then the refit, to a hundredth of the error.
     """
     most = counts.max(axis=0)

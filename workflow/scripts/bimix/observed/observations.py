@@ -4,7 +4,7 @@ losses:   mixture, step, domain, loss   loss in nats per token; further columns 
           seed (optional)               of repeated runs of a mixture, which are averaged
           parameters (optional)         of the model: with two sizes and more a mixture has a run at
                                         each
-          tokens (optional)             of the run's schedule; where they grow with the steps, those
+          tokens (optional)             of the run's schedule. Where they grow with the steps, those
                                         trained on until then: either way those of a run's last row
                                         are its schedule's
 mixtures: mixture, domain, proportion   a pair that is not listed has proportion 0

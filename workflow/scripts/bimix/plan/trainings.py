@@ -1,5 +1,5 @@
 """What the rules of all trainings share: the corpus that they read, and the command that launches
-them; and what a model with a command of the user's is given instead.
+them. What a model with a command of the user's is given instead.
 """
 
 from bimix.files.exports import export_data, export_tokens

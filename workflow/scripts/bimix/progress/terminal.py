@@ -1,8 +1,8 @@
 """What Snakemake's terminal says of a call: a line for each job that has finished, what trains now,
 what failed.
 
-The handler that Snakemake writes to the terminal with gets a filter and a formatter more: no plugin
-needs to be installed, and the file in .snakemake/log keeps all that is left out here.
+The handler that Snakemake writes to the terminal with gets a filter and a formatter more. No plugin
+needs to be installed. The file in .snakemake/log keeps all that is left out here.
 """
 
 import logging

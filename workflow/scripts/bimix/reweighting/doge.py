@@ -1,8 +1,8 @@
 """DoGE: a proxy is trained on the domains whose gradients help a goal (Fan et al. 2024).
 
-Domains are read uniformly. Each update takes the gradient of every domain's mean loss, moves the
-weights towards domains whose gradient points where the goal's does, and takes its step along the
-weighted sum of the gradients; the mixture is the average of the weights. The goal is one of three:
+Domains are read uniformly. Each update takes the gradient of every domain's mean loss. It moves the
+weights towards domains whose gradient points where the goal's does. It takes its step along the
+weighted sum of the gradients. The mixture is the average of the weights. The goal is one of three:
 
 - a mix: the gradient of one loss over rows of all domains alike, none of which is trained on (the
   released configuration);

@@ -2,8 +2,8 @@
 model (Xie et al. 2023).
 
 Domains are read uniformly and weighted in the loss. Each update takes the excess of the proxy's
-loss over the reference's in every domain of the global batch, moves the weights towards domains of
-large excess, and then takes its step with the new weights. The mixture is their average over the
+loss over the reference's in every domain of the global batch. It moves the weights towards domains
+of large excess, and then takes its step with the new weights. The mixture is their average over the
 run.
 """
 

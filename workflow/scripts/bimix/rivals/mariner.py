@@ -7,7 +7,7 @@ softplus(log(1 + e) - threshold)^2. Floor = anchor - depth (anchor - least loss)
 
 b and d are solved for by non-negative least squares with a ridge. Rate, power and threshold are one
 of 168, chosen for each loss by cross-validation; then ridge and depth are. What its source leaves
-open was chosen here: the anchor is the mean loss, the folds are five, the shape is chosen at a
+open was chosen here. The anchor is the mean loss, the folds are five, the shape is chosen at a
 ridge of 0.1 and a depth of 2. Where no pools are known, e_j is the proportion itself.
 """
 

@@ -2,10 +2,10 @@
 step and domain.
 
 As published: gbdt, up to 1,000 iterations, learning rate 0.01. The number of iterations is found by
-early stopping on a fifth of the mixtures kept apart (not on the test set, as the released notebook
-does), and the trees are then grown on all of them; below 100 mixtures a fifth says little and all
-1,000 iterations are run. Leaves may hold fewer mixtures where there are few of them: with
-LightGBM's own least number of 20 nothing can be learnt from 32 runs.
+early stopping on a fifth of the mixtures kept apart; the released notebook takes the test set. The
+trees are then grown on all of them. Below 100 mixtures a fifth says little and all 1,000 iterations
+are run. Leaves may hold fewer mixtures where there are few of them: with LightGBM's own least
+number of 20 nothing can be learnt from 32 runs.
 """
 
 import numpy as np

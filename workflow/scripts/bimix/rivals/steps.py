@@ -20,7 +20,7 @@ def fit_steps(
     proportions: np.ndarray | None = None,
 ) -> dict:
     """{loss domain: {"steps": {step: numbers}}} of the runs (n,) whose loss is known at a step and
-    whose weight is above 0; a step with fewer than two is left out.
+    whose weight is above 0. A step with fewer than two is left out.
 
     `proportions` (n, m) stand in the place of those observed, as epochs do.
     """

@@ -5,8 +5,8 @@ minimises.
     F_i    = sum_q A_iq (sum_j k_iqj rho_j(r_j)^gamma_i)^-alpha_iq exp(sum_j t_ij r_j)
 
 level and nu belong to the run's size, h_i to its step, rho and H to how often it reads each pool
-(`repetition`). The sum of F is log-convex in rho and falls with it, rho is concave in r and H
-convex, so every loss is convex in r where nu > 0. t of any sign keeps it so, since it acts on r and
+(`repetition`). The sum of F is log-convex in rho and falls with it. rho is concave in r and H
+convex. So every loss is convex in r where nu > 0. t of any sign keeps it so, since it acts on r and
 not on rho.
 """
 

@@ -44,7 +44,7 @@ def fit(
     """Fit log losses y (runs, d), NaN where not observed, of runs that count `weights` (runs,);
     shares (runs, m) of each run that count, and as they are.
 
-    The mixing factor comes from the largest set of sizes that share mixtures; runs of other sizes
+    The mixing factor comes from the largest set of sizes that share mixtures. Runs of other sizes
     join it by what it predicts of them, in turns until their levels stand still.
     """
     own = shares[plan.first]

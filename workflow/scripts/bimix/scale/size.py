@@ -190,7 +190,7 @@ def slopes(factor: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray
     where they are fewer than two.
 
     Each loss domain's slope through the means of both, shrunk towards a mean over the domains and
-    that towards 1. The noise is that of the residuals about these slopes, in turns; at slope 1 it
+    that towards 1. The noise is that of the residuals about these slopes, in turns. At slope 1 it
     would hold what the slopes explain, and shrink them the more the further they are from 1.
     """
     d = y.shape[1]

@@ -177,7 +177,7 @@ def _as_text(config: dict, sources: Sequence[ConfigFile]) -> None:
 class Checker(Findings):
     """What no schema can say: names that stand elsewhere, numbers that go together, files.
 
-    A check is left out where a fault of the schema lies in what it reads.
+    A check is left out where the schema finds a fault in what it reads.
     """
 
     def whole(self) -> None:

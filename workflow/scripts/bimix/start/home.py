@@ -24,7 +24,7 @@ def prefix(home: Path, working: Path) -> str:
         return ""
     found = home.relative_to(working) if home.is_relative_to(working) else home
     if {"{", "}"} & set(str(found)):
-        raise InputError(f"The workflow lies in {found}; Snakemake takes braces for wildcards: rename the folder.")
+        raise InputError(f"The workflow is in {found}; Snakemake takes braces for wildcards: rename the folder.")
     return f"{found}/"
 
 

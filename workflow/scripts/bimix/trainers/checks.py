@@ -1,5 +1,5 @@
-"""What a config may not ask of a model that a command trains: keys of its block that do not go
-together, and stages that need weights, which such a model leaves nowhere that is known.
+"""What a config may not ask of a model that a command trains. Such are keys of its block that do
+not go together, and stages that need weights: it leaves none where they are known.
 
 Faults are pairs of a key below the block and a sentence.
 """

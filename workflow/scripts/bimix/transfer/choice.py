@@ -1,7 +1,7 @@
 """What cross-validation over mixtures chooses of the law `transfer`.
 
 The ridge, whether a prior from text is heard, whether the domains stand apart (hardly help each
-other: all but `bimix`), and the number of terms; from FEW_RUNS_BY_DOMAIN on, for each loss domain
+other: all but `bimix`), and the number of terms. From FEW_RUNS_BY_DOMAIN on, for each loss domain
 by itself, its ridge and whether a share can hurt it (`signed`).
 """
 

@@ -1,8 +1,9 @@
 """A prior for the law `transfer` from text alone: domains that speak alike help each other.
 
-log k_ij = u_i - gap_ij + delta_ij: the gap is the cross-entropy H(i|j) of held-out text of domain i
-under an n-gram model of domain j, centred over the domains j that help i. delta has the ridge, so
-with many runs the data speak alone. H(i|i) is not needed: it would shift a row, which u_i does.
+log k_ij = u_i - gap_ij + delta_ij. The gap is the cross-entropy H(i|j) of held-out text of domain i
+under an n-gram model of domain j. It is centred over the domains j that help i. delta has the
+ridge, so with many runs the data speak alone. H(i|i) is not needed: it would shift a row, which u_i
+does.
 
 cross_entropy.csv: domain (i), under (j), nats (H(i|j), per token), as measure_cross_entropy.py
 makes it.

@@ -12,7 +12,7 @@ R their shares and q the ridge, the squares
 where (1 - P E P') is the symmetric root. A search over the other numbers alone on residuals and
 Jacobian that are multiplied by it is the joint fit of all (variable projection).
 
-t acts on the share r of a run, not on the share that counts where text repeats: a concave function
+t acts on the share r of a run, not on the share that counts where text repeats. A concave function
 of r times a t above 0 would not be convex.
 """
 
