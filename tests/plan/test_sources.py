@@ -6,7 +6,7 @@ import pytest
 
 from bimix.errors import InputError
 from bimix.plan.corpora import vector_moments
-from bimix.plan.laws import LAWS
+from bimix.plan.laws import LAWS, proposal_of
 from bimix.plan.sources import (
     Fit,
     epoch_tokens,
@@ -208,3 +208,19 @@ def test_an_export_of_observed_losses_needs_files_of_its_own(config: dict) -> No
     assert export_run_tokens(config, "seen") == []
     config["datasets"]["seen"]["export"] = {"data": "files.json"}
     assert export_data(config, "seen", "csv") == "files.json"
+
+
+@pytest.mark.parametrize(
+    ("mixture", "first", "place"),
+    [
+        ("transfer", "transfer", 1),
+        ("transfer~2", "transfer", 2),
+        ("regmix_tuned_swarm~9", "regmix_tuned_swarm", 9),
+        ("baseline~2", "baseline~2", 1),  # no law proposes it
+        ("published_a~2", "published_a~2", 1),
+        ("transfer~1", "transfer~1", 1),
+        ("transfer~12", "transfer~12", 1),
+    ],
+)
+def test_a_proposal_is_named_by_its_law_and_its_place(mixture: str, first: str, place: int) -> None:
+    assert proposal_of(mixture) == (first, place)

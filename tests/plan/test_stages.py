@@ -4,7 +4,7 @@ import pytest
 
 from bimix.errors import InputError
 from bimix.plan import sources
-from bimix.plan.costs import searched_with
+from bimix.plan.costs import searched_with, without_search
 
 RECIPE = {"steps": 50, "batch_rows": 4, "seed": 1}
 
@@ -46,7 +46,7 @@ def test_it_costs_the_searches_of_its_stages_once(config: dict) -> None:
     assert [(run.model, run.name) for run in found] == [("tiny", "one"), ("tiny", "two")]
     config["datasets"]["own"]["stages"]["found"][0]["mixture"] = "bimix"
     assert searched_with(config, "own", "found") == found
-    assert sources.without_search(config, "own") == ["one"]
+    assert without_search(config, "own") == ["one"]
 
 
 def test_the_groups_of_the_laws_are_of_one_stage_and_no_others(config: dict) -> None:

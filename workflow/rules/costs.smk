@@ -87,11 +87,13 @@ rule judge_methods:
         losses=collect("results/{{dataset}}/losses/{model}/methods.parquet", model=setting("compare/model")),
         mixtures="results/{dataset}/mixtures/groups/methods.parquet",
         prices="results/{dataset}/tables/methods.csv",
-        laws=planned(sources.laws_of_methods),
+        laws=planned(costs.laws_of_methods),
         tokens=planned(sources.epoch_tokens),
-        code=script("judge_methods", "costs/worth"),
+        bytes=planned(runs.byte_counts),
+        code=script("judge_methods", "costs/worth", "costs/pairs", "costs/said"),
     output:
         table=table("verdict", "6 Methods", "What each method's proposal is worth over seeds (csv)"),
+        proposals=table("proposals", "6 Methods", "Whether laws order their own proposals rightly (csv)"),
         page="results/{dataset}/tables/verdict.txt",
     log:
         "results/{dataset}/logs/judge_methods.log",
@@ -101,9 +103,9 @@ rule judge_methods:
         "../../envs/analysis.yaml"
     params:
         reference=setting("methods/0"),
-        laws=as_json(planned(sources.proposed_by)),
+        laws=as_json(planned(costs.proposed_by)),
         run_tokens=planned(sources.compared_tokens),
-        simple=planned(sources.without_search),
+        simple=planned(costs.without_search),
     shell:
         command(r"""
         python workflow/scripts/judge_methods.py \
@@ -115,7 +117,9 @@ rule judge_methods:
             --tokens {input.tokens:q} \
             --run-tokens {params.run_tokens} \
             --simple {params.simple:q} \
+            --bytes {input.bytes:q} \
             --out {output.table:q} \
+            --proposals {output.proposals:q} \
             --page {output.page:q} \
             2>{log:q}
         """)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from bimix.config.blocks import BlockChecker
 from bimix.config.complete import known_mixtures, swarm_names
 from bimix.faults.fault import unknown
-from bimix.plan.laws import LAWS
+from bimix.plan.laws import is_optimum
 
 
 def check(dataset: BlockChecker, answering: Sequence[str] | None) -> None:
@@ -84,7 +84,7 @@ def _reference(dataset: BlockChecker, kind: str, name: str | None) -> None:
     compared = dataset.block["compare"]["mixtures"]
     if name is None:
         first = compared[0] if compared else ""
-        if kind != "weighted" and str(first).removesuffix("_swarm") in LAWS:
+        if kind != "weighted" and is_optimum(str(first)):
             sentence = f"name one: the first mixture under `compare`, {first}, is an optimum itself."
             dataset.fault("optimum", "objective", sentence=f"`reference` is missing; {sentence}")
         return
@@ -96,7 +96,7 @@ def _reference(dataset: BlockChecker, kind: str, name: str | None) -> None:
         known += swarm_names(dataset.config, dataset.dataset) if dataset.sound("swarm") else []
     else:
         return
-    known = [one for one in known if one.removesuffix("_swarm") not in LAWS]
+    known = [one for one in known if not is_optimum(one)]
     if name not in known:
         dataset.fault("optimum", "objective", "reference", sentence=unknown("mixture", name, known))
 

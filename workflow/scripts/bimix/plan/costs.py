@@ -9,7 +9,16 @@ from glob import escape, iglob
 
 from bimix.plan.laws import JOINS
 from bimix.plan.runs import answering_runs, runs_of, swarm_recipe
-from bimix.plan.sources import BEST, REWEIGHTING, Moved, reweighting_folders, searched_runs, source_of, staged_names
+from bimix.plan.sources import (
+    BEST,
+    REWEIGHTING,
+    Moved,
+    optimum_coefficients,
+    reweighting_folders,
+    searched_runs,
+    source_of,
+    staged_names,
+)
 
 
 @dataclass(frozen=True)
@@ -188,6 +197,35 @@ def search_reports(config: dict, dataset: str, moved: Moved) -> dict[str, list[s
 def report_files(config: dict, dataset: str, moved: Moved) -> list[str]:
     """All of these files, in order."""
     return sorted({file for files in search_reports(config, dataset, moved).values() for file in files})
+
+
+def proposed_by(config: dict, dataset: str) -> dict[str, dict]:
+    """{mixture: {coefficients, step}} of the mixtures under `methods` that a law proposed."""
+    names = config["datasets"][dataset]["methods"]
+    fits = {name: source_of(config, dataset, name).fit for name in names}
+    return {
+        name: {"coefficients": optimum_coefficients(config, dataset, name), "step": fit.step}
+        for name, fit in fits.items()
+        if fit is not None
+    }
+
+
+def laws_of_methods(config: dict, dataset: str) -> list[str]:
+    """The files of those laws."""
+    return sorted({law["coefficients"] for law in proposed_by(config, dataset).values()})
+
+
+def without_search(config: dict, dataset: str) -> list[str]:
+    """Mixtures under `methods` that no run was made for."""
+    rules = ("mix_baseline", "mix_uniform", "mix_tokens", "mix_entropy", "mix_published", "mix_given")
+    block = config["datasets"][dataset]
+
+    def is_free(name: str) -> bool:
+        if name in block.get("stages", {}):
+            return all(map(is_free, staged_names(config, dataset, name)))
+        return source_of(config, dataset, name).rule in rules
+
+    return [name for name in block["methods"] if is_free(name)]
 
 
 def design_models(config: dict, dataset: str) -> list[str]:

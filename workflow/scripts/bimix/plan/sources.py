@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bimix.errors import InputError
-from bimix.plan.laws import LAWS, SWARM_LAWS
+from bimix.plan.laws import LAWS, SWARM_LAWS, is_optimum, proposal_of
 from bimix.plan.runs import first_updates, schedule_tokens
 
 MEASURES = ("se", "je", "ce", "vne")
@@ -48,8 +48,8 @@ def source_of(config: dict, dataset: str, mixture: str) -> Source:
 
     Errors: no rule makes it; the swarm is missing or too small for the law.
     """
-    block = config["datasets"][dataset]
-    if mixture.removesuffix("_swarm") in LAWS:
+    block, mixture = config["datasets"][dataset], proposal_of(mixture)[0]
+    if is_optimum(mixture):
         return Source("optimize_mixture", _fit(config, dataset, mixture))
     if "observations" in block:
         return Source("mix_observed")
@@ -83,8 +83,9 @@ def from_swarm(config: dict, dataset: str, mixture: str) -> bool:
     """Whether a mixture is the optimum of a law that is fitted to the dataset's swarm."""
     if "swarm" not in config["datasets"][dataset]:
         return False
+    mixture = proposal_of(mixture)[0]
     of_law = mixture in SWARM_LAWS and mixture not in config["laws"]["optimise"]
-    return of_law or (mixture.endswith("_swarm") and mixture.removesuffix("_swarm") in LAWS)
+    return of_law or (mixture.endswith("_swarm") and is_optimum(mixture))
 
 
 def swarm_lack(config: dict, dataset: str, mixture: str) -> str | None:
@@ -144,35 +145,6 @@ def searched_mixtures(config: dict, dataset: str, best: str) -> str:
 def searched_step(config: dict, dataset: str, best: str) -> int:
     """The step at which they are compared."""
     return searched_runs(config, dataset, best)[2]
-
-
-def proposed_by(config: dict, dataset: str) -> dict[str, dict]:
-    """{mixture: {coefficients, step}} of the mixtures under `methods` that a law proposed."""
-    names = config["datasets"][dataset]["methods"]
-    fits = {name: source_of(config, dataset, name).fit for name in names}
-    return {
-        name: {"coefficients": optimum_coefficients(config, dataset, name), "step": fit.step}
-        for name, fit in fits.items()
-        if fit is not None
-    }
-
-
-def laws_of_methods(config: dict, dataset: str) -> list[str]:
-    """The files of those laws."""
-    return sorted({law["coefficients"] for law in proposed_by(config, dataset).values()})
-
-
-def without_search(config: dict, dataset: str) -> list[str]:
-    """Mixtures under `methods` that no run was made for."""
-    rules = ("mix_baseline", "mix_uniform", "mix_tokens", "mix_entropy", "mix_published", "mix_given")
-    block = config["datasets"][dataset]
-
-    def is_free(name: str) -> bool:
-        if name in block.get("stages", {}):
-            return all(map(is_free, staged_names(config, dataset, name)))
-        return source_of(config, dataset, name).rule in rules
-
-    return [name for name in block["methods"] if is_free(name)]
 
 
 def staged_names(config: dict, dataset: str, staged: str) -> list[str]:
@@ -376,7 +348,7 @@ def observed_names(config: dict) -> list[str]:
     observed = [block for block in config["datasets"].values() if "observations" in block]
     groups = [names for block in observed for names in (*block["groups"].values(), block["compare"]["mixtures"])]
     names = {name for group in groups for name in group}
-    return sorted(name for name in names if name.removesuffix("_swarm") not in LAWS)
+    return sorted(name for name in names if not is_optimum(name))
 
 
 def leaderboard_folder(config: dict) -> str:
