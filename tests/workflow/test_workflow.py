@@ -315,6 +315,18 @@ def test_gains_are_against_a_published_mixture_where_it_comes_first(workplace: P
     assert simple.split() == ["published_baseline", "baseline", "uniform", "unimax"]
 
 
+def test_all_that_the_report_shows_has_a_caption() -> None:
+    """Snakemake reads captions when the report is made: one that is missing ends it."""
+    text = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
+    calls = re.findall(r"\b(figure|table|shown)\(\s*\"([^\"]+)\"((?:[^()]|\([^()]*\))*)\)", text)
+    captions = set()
+    for kind, name, rest in calls:
+        given = re.search(r"caption=\"(\w+)\"", rest) or (re.search(r"\"(\w+)\"", rest) if kind == "shown" else None)
+        captions.add(given[1] if given else name.split("_{")[0])
+    assert len(calls) > 25 and {"summary", "verdict", "proposals", "laws_table", "path"} <= captions
+    assert sorted(name for name in captions if not (ROOT / f"workflow/report/{name}.rst").exists()) == []
+
+
 FAKE_APPTAINER = """#!/bin/bash
 [ "$1" = --version ] && { echo "apptainer version 1.3.4"; exit; }
 printf '%s\\n' "$@" >> "$APPTAINER_CALLS"
