@@ -209,6 +209,18 @@ def test_a_recipe_like_none_is_one_fault(like: object, sentence: str) -> None:
         (lambda c: demo(c)["groups"].update(more=[True]), "groups/more: true is given; allowed: the name of a mixture"),
         (lambda c: demo(c)["groups"].update(swarm=["se"]), "a name, but not compare, methods or swarm"),
         (lambda c: demo(c).update(mixture_files={"se": "x.json"}), "a name like any other that this workflow does not"),
+        (
+            lambda c: demo(c).update(mixture_files={"transfer~2": "x.json"}),
+            '"transfer~2" cannot be a name here; allowed',
+        ),
+        (
+            lambda c: demo(c).update(proposals=10),
+            "proposals: 10 is given; allowed: a whole number, 1 or more and at most 9",
+        ),
+        (
+            lambda c: demo(c).pop("methods") and demo(c).update(proposals=2),
+            "proposals: it belongs to methods, which does",
+        ),
         (lambda c: demo(c)["training"]["tiny"].update(recipe="demos"), 'no recipe "demos"; did you mean demo?'),
         (lambda c: demo(c)["training"].update({"2B": {"recipe": "demo"}}), 'training/2B: no model "2B"'),
         (lambda c: demo(c)["corpus"].update(rejects=2), "corpus/rejects: 2 is given; allowed: a number, 0 or more and"),
@@ -721,6 +733,18 @@ def test_whatever_stands_in_a_place_is_taken_or_refused_with_a_sentence(
             assert re.search(r"\w[^:]*: \S.*\.$", line) and "Traceback" not in line, (path, odd, line)
         if not said(changed, wanted=["demo", "mine"]):
             complete(changed)
+
+
+def test_laws_among_the_methods_propose_several_mixtures_and_others_one() -> None:
+    config = whole(lambda c: demo(c).update(proposals=3, methods=["baseline", "transfer", "doremi", "regmix"]))
+    complete(config)
+    laws = ["transfer", "transfer~2", "transfer~3", "doremi", "regmix", "regmix~2", "regmix~3"]
+    assert demo(config)["methods"] == ["baseline", *laws, "uniform", "unimax", "best", "best_swarm"]
+    assert demo(config)["groups"]["methods"] == demo(config)["methods"]
+    one, unset = whole(lambda c: demo(c).update(proposals=1)), whole()
+    complete(one)
+    complete(unset)
+    assert demo(one)["methods"] == demo(unset)["methods"] and not any("~" in name for name in demo(one)["methods"])
 
 
 def test_small_runs_have_the_share_of_a_domain_that_they_read_of_the_large_run() -> None:

@@ -13,7 +13,9 @@ import judge_methods
 import mix_best
 import plot_verdict
 from bimix import laws
-from bimix.costs.worth import VERDICT, sentence, verdict
+from bimix.costs.pairs import best_quantile, ends, noise
+from bimix.costs.said import paragraph
+from bimix.costs.worth import PROPOSALS, VERDICT, proposals, verdict
 from bimix.errors import InputError
 from bimix.observed.observations import Observations
 from bimix.outputs import write_json
@@ -21,12 +23,13 @@ from bimix.outputs import write_json
 LOSSES = {"baseline": [4.0, 4.02, 3.99], "law": [3.9, 3.93, 3.88], "uniform": [3.91, 3.92, 3.89]}
 
 
-def tidy(losses: dict[str, list[float]]) -> pl.DataFrame:
+def tidy(losses: dict[str, list[float]], evaluations: bool = True) -> pl.DataFrame:
+    """Losses of two domains around each value; with evaluations at two steps."""
     rows = [
         (name, seed, step, domain, value + (0.5 if step < 20 else 0) + shift)
         for name, values in losses.items()
         for seed, value in enumerate(values)
-        for step in (10, 20)
+        for step in ((10, 20) if evaluations else (20,))
         for domain, shift in (("web", 0.2), ("code", -0.2))
     ]
     return pl.DataFrame(rows, schema=["mixture", "seed", "step", "domain", "loss"], orient="row")
@@ -51,6 +54,15 @@ def by_name(table: pl.DataFrame) -> dict[str, dict]:
     return {row["mixture"]: row for row in table.iter_rows(named=True)}
 
 
+def standard_error(losses: dict[str, list[float]]) -> float:
+    """Of a difference between two mixtures, from all pairs of mixtures by turns: the variance of a
+    pair's difference over seeds, averaged over pairs, is that of the residuals times two.
+    """
+    logs = [np.log(one) for one in losses.values()]
+    pairs = [(a - b).var(ddof=1) for n, a in enumerate(logs) for b in logs[:n]]
+    return float(np.sqrt(np.mean(pairs) / len(logs[0])))
+
+
 def test_numbers_are_those_of_pairs_by_seed() -> None:
     table = verdict(tidy(LOSSES), prices(LOSSES), "baseline", {"law": 4.0})
     assert table.schema == pl.Schema(VERDICT) and table["mixture"].to_list() == ["law", "uniform", "baseline"]
@@ -59,10 +71,12 @@ def test_numbers_are_those_of_pairs_by_seed() -> None:
     mean = {name: np.exp(one.mean()) for name, one in logs.items()}
     assert rows["uniform"]["regret_percent"] == pytest.approx(100 * (mean["uniform"] / mean["law"] - 1))
     assert rows["law"]["gain_percent"] == pytest.approx(100 * (1 - mean["law"] / mean["baseline"]))
-    pairs = [logs["baseline"] - logs[name] for name in ("law", "uniform")]
-    width = stats.t.ppf(0.975, 4) * np.sqrt(np.mean([one.var(ddof=1) for one in pairs])) / np.sqrt(3)
-    assert rows["law"]["gain_low"] == pytest.approx(100 * (1 - np.exp(-(pairs[0].mean() - width))))
-    assert rows["law"]["gain_high"] == pytest.approx(100 * (1 - np.exp(-(pairs[0].mean() + width))))
+    lead, width = (logs["baseline"] - logs["law"]).mean(), stats.t.ppf(0.975, 4) * standard_error(LOSSES)
+    assert rows["law"]["gain_low"] == pytest.approx(100 * (1 - np.exp(-(lead - width))))
+    assert rows["law"]["gain_high"] == pytest.approx(100 * (1 - np.exp(-(lead + width))))
+    assert rows["law"]["deviation_percent"] == pytest.approx(
+        100 * np.std(LOSSES["law"], ddof=1) / np.mean(LOSSES["law"])
+    )
     assert rows["law"]["optimism_percent"] == pytest.approx(4.0 - rows["law"]["gain_percent"])
     assert rows["law"]["steps_saved_percent"] == pytest.approx(25) and rows["uniform"]["steps_saved_percent"] is None
     assert (
@@ -83,11 +97,117 @@ def test_what_all_seeds_share_is_no_spread() -> None:
     assert rows["a"]["ties_with_best"] and not rows["b"]["ties_with_best"]
 
 
+@pytest.mark.parametrize(("behind", "tied"), [(0.93, True), (1.07, False)])
+def test_a_tie_is_what_the_best_of_so_many_may_lead_by(behind: float, tied: bool) -> None:
+    """Four mixtures over three seeds: six degrees of freedom and three rivals, of which Dunnett's
+    table of 1955 has 2.56 one-sided standard errors at 95 %; here from many draws of chance.
+    """
+    draw = np.random.default_rng(0)
+    runs = draw.normal(size=(200_000, 4, 3))
+    rest = (
+        runs
+        - runs.mean(axis=2, keepdims=True)
+        - runs.mean(axis=1, keepdims=True)
+        + runs.mean(axis=(1, 2), keepdims=True)
+    )
+    means, errors = runs.mean(axis=2), np.sqrt((rest**2).sum(axis=(1, 2)) / 6 * 2 / 3)
+    least = np.quantile((means[:, 0] - means.min(axis=1)) / errors, 0.95)
+    assert least == pytest.approx(2.56, abs=0.03)
+    wobble = (
+        np.array([[1, -1, 0], [-1, 1, 0], [0, 1, -1], [0, -1, 1]]) * 0.004
+    )  # sums to 0 over mixtures and over seeds
+    error = np.sqrt((wobble**2).sum() / 6 * 2 / 3)
+    shift = np.array([0, behind * least * error, 0.1, 0.2])
+    losses = {name: list(np.exp(1 + shift[n] + wobble[n])) for n, name in enumerate("abcd")}
+    rows = by_name(verdict(tidy(losses, evaluations=False), prices(losses), "d", {}))
+    assert rows["a"]["ties_with_best"] and rows["b"]["ties_with_best"] is tied
+    assert not rows["c"]["ties_with_best"] and not rows["d"]["ties_with_best"]
+
+
+def test_the_quantile_of_the_best_is_dunnetts() -> None:
+    """C. W. Dunnett, JASA 50 (1955), table 1a: 95 %, one-sided."""
+    table = {(1, 10): 1.81, (2, 10): 2.15, (3, 10): 2.34, (9, 10): 2.81, (3, 20): 2.19, (9, 20): 2.60, (9, 5): 3.30}
+    for (rivals, freedom), quantile in table.items():
+        assert best_quantile(rivals, freedom) == pytest.approx(quantile, abs=0.006)
+
+
+def test_the_same_runs_under_two_names_count_once() -> None:
+    twice = LOSSES | {"again": [value * (1 + 1e-9) for value in LOSSES["law"]]}
+    assert noise(ends(tidy(twice))[1]) == noise(ends(tidy(LOSSES))[1])
+
+
+def test_bits_per_byte_may_have_another_winner() -> None:
+    losses = tidy(LOSSES).with_columns(
+        pl.when((pl.col("domain") == "code") & (pl.col("mixture") == "uniform"))
+        .then(pl.col("loss") - 0.4)
+        .when((pl.col("domain") == "web") & (pl.col("mixture") == "uniform"))
+        .then(pl.col("loss") + 0.42)
+        .otherwise(pl.col("loss"))
+        .alias("loss")
+    )
+    factors = {"web": 0.2, "code": 0.5}
+    table = verdict(losses, prices(LOSSES), "baseline", {}, factors)
+    rows = by_name(table)
+    last = losses.filter(pl.col("step") == 20)
+    weighed = last.with_columns(pl.col("loss") * pl.col("domain").replace_strict(factors))
+    runs = weighed.group_by("mixture", "seed").agg(pl.col("loss").mean())
+    for name, row in rows.items():
+        own = runs.filter(pl.col("mixture") == name)["loss"].to_numpy()
+        assert row["bits_per_byte"] == pytest.approx(stats.gmean(own))
+    assert rows["uniform"]["bits_regret_percent"] == 0 and rows["law"]["bits_regret_percent"] > 0
+    said = paragraph(table, proposals(losses), "baseline", {"baseline"})
+    assert said.startswith("law ends lowest") and "By bits per byte uniform is lowest, and law loses." in said
+    unknown = verdict(losses, prices(LOSSES), "baseline", {}, factors | {"web": None})
+    assert unknown["bits_per_byte"].null_count() == 3 and "bits" not in paragraph(
+        unknown, proposals(losses), "baseline", {"baseline"}
+    )
+
+
+SEVERAL = {
+    "baseline": [4.0, 4.02, 3.99],
+    "transfer": [3.9, 3.93, 3.88],
+    "transfer~2": [3.8, 3.82, 3.79],
+    "transfer~3": [3.95, 3.97, 3.94],
+    "bimix_swarm": [3.96, 3.98, 3.95],
+    "bimix_swarm~2": [3.961, 3.981, 3.949],
+}
+
+
+def test_a_law_is_asked_whether_it_orders_its_own_proposals_rightly() -> None:
+    table = proposals(tidy(SEVERAL))
+    assert table.schema == pl.Schema(PROPOSALS) and table["method"].to_list() == ["transfer", "bimix_swarm"]
+    transfer, bimix = table.iter_rows(named=True)
+    means = {name: stats.gmean(values) for name, values in SEVERAL.items()}
+    assert transfer["best_proposal"] == "transfer~2" and transfer["best_loss"] == pytest.approx(means["transfer~2"])
+    assert transfer["first_loss"] == pytest.approx(means["transfer"])
+    assert transfer["first_behind_percent"] == pytest.approx(100 * (means["transfer"] / means["transfer~2"] - 1))
+    assert transfer["spread_percent"] == pytest.approx(100 * (means["transfer~3"] / means["transfer~2"] - 1))
+    # 1 before 3 is right, 1 before 2 is not, 2 before 3 is
+    assert (transfer["pairs"], transfer["pairs_told"], transfer["pairs_right"]) == (3, 3, 2)
+    assert (bimix["pairs"], bimix["pairs_told"], bimix["pairs_right"]) == (1, 0, 0)
+    judged = verdict(tidy(SEVERAL), prices(SEVERAL), "baseline", {})
+    assert (
+        by_name(judged)["bimix_swarm~2"]["method"] == "bimix_swarm"
+        and by_name(judged)["bimix_swarm~2"]["proposal"] == 2
+    )
+    said = paragraph(judged, table, "baseline", {"baseline"})
+    behind = f"{100 * (means['transfer'] / means['transfer~2'] - 1):.2f} % behind"
+    assert f"Of the 3 proposals of transfer, transfer~2 ends lowest, the first {behind}" in said
+    assert "of 3 pairs that seeds tell apart the law has 2 in the right order" in said
+    assert "bimix_swarm, the first ends lowest; seeds tell none of them apart" in said
+
+
+def test_one_seed_tells_no_order() -> None:
+    table = proposals(tidy({name: values[:1] for name, values in SEVERAL.items()}))
+    assert table["pairs_told"].null_count() == 2 and table["first_behind_percent"].null_count() == 0
+    assert proposals(tidy(LOSSES)).height == 0
+
+
 def test_one_seed_tells_no_tie() -> None:
     losses = {"baseline": [4.0], "law": [3.9]}
     table = verdict(tidy(losses), prices(losses), "baseline", {})
     assert table["ties_with_best"].null_count() == 2 and table["gain_low"].null_count() == 2
-    assert "no verdict" in sentence(table, "baseline", {"baseline"})
+    assert "no verdict" in paragraph(table, proposals(tidy(losses)), "baseline", {"baseline"})
 
 
 def test_mixtures_with_other_seeds_are_refused() -> None:
@@ -96,18 +216,27 @@ def test_mixtures_with_other_seeds_are_refused() -> None:
         verdict(losses, prices(LOSSES), "baseline", {})
 
 
-def test_the_sentence_spares_nobody() -> None:
-    said = sentence(
-        verdict(tidy(LOSSES), prices(LOSSES), "baseline", {"law": 9.0}), "baseline", {"baseline", "uniform"}
-    )
+def said_of(losses: dict, predicted: dict) -> str:
+    table = verdict(tidy(losses), prices(losses), "baseline", predicted)
+    return paragraph(table, proposals(tidy(losses)), "baseline", {"baseline", "uniform"})
+
+
+def test_the_paragraph_spares_nobody() -> None:
+    said = said_of(LOSSES, {"law": 9.0})
     assert "uniform cannot be told from it" in said and "a search paid for nothing" in said
     assert "law is furthest off" in said and "too much" in said
-    simple = {"uniform": [3.5, 3.6, 3.5], "baseline": [4.0, 4.02, 3.99], "law": [3.9, 3.93, 3.88]}
-    said = sentence(verdict(tidy(simple), prices(simple), "baseline", {}), "baseline", {"baseline", "uniform"})
+    said = said_of({"uniform": [3.5, 3.6, 3.5], "baseline": [4.0, 4.02, 3.99], "law": [3.9, 3.93, 3.88]}, {})
     assert "no method earned its cost" in said
-    clear = {"law": [3.5, 3.52, 3.49], "baseline": [4.0, 4.02, 3.99], "uniform": [3.9, 3.92, 3.89]}
-    said = sentence(verdict(tidy(clear), prices(clear), "baseline", {}), "baseline", {"baseline", "uniform"})
-    assert "uniform, is" in said and "% behind" in said
+    said = said_of({"law": [3.5, 3.52, 3.49], "baseline": [4.0, 4.02, 3.99], "uniform": [3.9, 3.92, 3.89]}, {})
+    assert "uniform, is" in said and "% behind" in said and "worse" not in said
+    lost = {
+        "law": [4.2, 4.22, 4.19],
+        "same": [4.0, 4.021, 3.99],
+        "baseline": [4.0, 4.02, 3.99],
+        "uniform": [4.3, 4.32, 4.29],
+    }
+    said = said_of(lost, {})
+    assert "law ends above baseline: worse than no search." in said and "same is not told from baseline." in said
 
 
 def test_the_scripts_judge_and_draw(tmp_path) -> None:
@@ -126,11 +255,14 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
     pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_parquet(
         tmp_path / "mixtures.parquet"
     )
+    pl.DataFrame({"domain": ["code", "web"], "bits_per_nat": [0.3, 0.4]}).write_csv(tmp_path / "b.csv")
     files = {
         "losses": "losses.parquet",
         "prices": "methods.csv",
         "mixtures": "mixtures.parquet",
         "out": "v.csv",
+        "proposals": "p.csv",
+        "bytes": "b.csv",
         "page": "v.txt",
     }
     flags = [part for flag, name in files.items() for part in (f"--{flag}", str(tmp_path / name))]
@@ -142,6 +274,9 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
     assert found["law"]["predicted_gain_percent"] == pytest.approx(expected, abs=1e-3)
     assert found["uniform"]["predicted_gain_percent"] is None
     assert (tmp_path / "v.txt").read_text().startswith("law ends lowest")
+    bits = [0.5 * (0.3 * (value - 0.2) + 0.4 * (value + 0.2)) for value in LOSSES["law"]]
+    assert found["law"]["bits_per_byte"] == pytest.approx(stats.gmean(bits))
+    assert pl.read_csv(tmp_path / "p.csv").columns == list(PROPOSALS)
     plot_verdict.main(["--verdict", str(tmp_path / "v.csv"), "--out", str(tmp_path / "v.svg")])
     drawn = (tmp_path / "v.svg").read_text()
     assert all(name in drawn for name in LOSSES) and "hollow: predicted" in drawn

@@ -1,4 +1,4 @@
-"""Objectives of RegMix' trees, by search among simulated mixtures."""
+"""Objectives of RegMix' trees, by search among simulated mixtures, and optima by descents."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,12 @@ from laws.known import mixtures, observe, with_transfer
 
 from bimix.errors import InputError
 from bimix.laws import fit
-from bimix.objectives.best import best
+from bimix.objectives.best import APART, best, proposals
 from bimix.objectives.goal import Goal
 from bimix.objectives.objective import Objective
+from bimix.optimum.optimum import token_shares
+from bimix.optimum.simulation import AVERAGED, simulate
+from bimix.solvers.apart import outside
 
 STEP = 1000
 
@@ -42,3 +45,27 @@ def test_what_no_draw_holds_is_named(trees: dict) -> None:
     objective = Objective("no_worse_than", reference={"d00": 0.97, "d01": 0.015, "d02": 0.015})
     with pytest.raises(InputError, match=r"d00 cannot be held"):
         best(trees, STEP, objective, np.zeros(3), np.array([0.2, 1, 1]), TOKENS)
+
+
+def test_trees_average_the_best_draws_of_the_best_box(trees: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bimix.optimum.simulation.SIMULATED", 4000)
+    free = np.zeros(3), np.ones(3)
+    first, second = proposals(trees, STEP, Objective(), *free, TOKENS, 2)
+    goal = Goal(trees, STEP, Objective())
+    drawn = simulate(token_shares(trees, TOKENS), *free)
+    drawn = drawn[np.argsort(goal.value(drawn), kind="stable")]
+    assert np.allclose(first.shares, drawn[:AVERAGED].mean(axis=0), atol=1e-12)
+    means = []
+    for low, high in outside(first.shares, *free, APART):
+        inside = drawn[((drawn >= low) & (drawn <= high)).all(axis=1)]
+        if len(inside) >= AVERAGED:
+            means.append(inside[:AVERAGED].mean(axis=0))
+    assert second.value == pytest.approx(min(float(goal.value(one)) for one in means))
+    assert np.abs(second.shares - first.shares).max() >= APART
+
+
+def test_a_searched_optimum_is_certified_by_nothing() -> None:
+    observed = observe(with_transfer(0, 3), mixtures(0, 40, 3), np.array([STEP]))
+    found = proposals(fit("gaussian_process", observed), STEP, Objective(), np.zeros(3), np.ones(3), TOKENS, 2)
+    assert [one.gap for one in found] == [None, None]
+    assert np.abs(found[0].shares - found[1].shares).max() >= APART * (1 - 1e-5)

@@ -16,6 +16,7 @@ from bimix.plan.costs import (
     searched_with,
     trained_for,
 )
+from bimix.plan.optimum import laws_of_methods, proposed_by
 
 TINY, LARGE = {"steps": 100, "seed": 1}, {"steps": 40, "seed": 1}
 CONFIG = {
@@ -81,6 +82,21 @@ def test_an_optimum_costs_the_runs_that_its_law_is_fitted_to(config: dict) -> No
     swarm = searched_with(config, "own", "regmix")
     assert names(swarm) == [("swarm", "tiny", name) for name in config["datasets"]["own"]["groups"]["swarm"]]
     assert {training.recipe["steps"] for training in swarm} == {20}
+
+
+def test_a_further_proposal_costs_the_runs_of_the_first_and_comes_from_its_law(config: dict) -> None:
+    block = config["datasets"]["own"]
+    block["methods"] = block["groups"]["methods"] = ["baseline", "bimix", "bimix~2", "regmix~3", "transfer_swarm~2"]
+    for name in block["methods"][2:]:
+        assert names(searched_with(config, "own", name)) == names(searched_with(config, "own", name[:-2]))
+    folder = "results/own/laws/tiny"
+    assert proposed_by(config, "own") == {
+        "bimix": {"coefficients": f"{folder}/bimix/entropy/coefficients.json", "step": 100},
+        "bimix~2": {"coefficients": f"{folder}/bimix/entropy/coefficients.json", "step": 100},
+        "regmix~3": {"coefficients": f"{folder}/regmix/swarm/coefficients.json", "step": 20},
+        "transfer_swarm~2": {"coefficients": f"{folder}/transfer/swarm/coefficients.json", "step": 20},
+    }
+    assert len(laws_of_methods(config, "own")) == 3
 
 
 def test_a_search_pays_for_the_search_of_its_mixtures(config: dict) -> None:

@@ -125,7 +125,10 @@ def test_snakemake_makes_each_mixture_as_the_list_of_sources_says(workplace: Pat
     config = yaml.safe_load((workplace / "workflow/defaults.yaml").read_text())
     config["datasets"]["demo"]["groups"]["swarm"] = ["swarm_0007"]
     names = ["baseline", "uniform", "vne", "mine", "late", "published_doge", "swarm_0007", "doge", "doremi_round2"]
-    targets = {f"results/demo/mixtures/{name}.json": name for name in [*names, "bimix", "regmix", "transfer_swarm"]}
+    targets = {
+        f"results/demo/mixtures/{name}.json": name
+        for name in [*names, "bimix", "bimix~2", "regmix", "transfer_swarm", "transfer_swarm~3"]
+    }
     done = call(workplace, *targets, "-n")
     assert done.returncode == 0, done.stdout + done.stderr
     jobs = re.findall(r"^\w*rule (\w+):$(?:\n    .*)*?\n    output: ([^,\s]+)(?:, \S+)*$", done.stdout, re.MULTILINE)
@@ -282,6 +285,46 @@ def test_methods_have_a_price_without_reweighting(workplace: Path) -> None:
     jobs = planned(workplace, "results/demo/tables/methods.csv")
     # four for the law; with two seeds each those named, uniform, unimax and the best of the four
     assert jobs["price_methods"] == 1 and jobs["pretrain_model"] == 4 + 2 * 5 and "train_doremi" not in jobs
+
+
+def test_further_proposals_are_trained_with_all_seeds_and_one_plans_what_none_does(workplace: Path) -> None:
+    wanted = "results/demo/tables/verdict.csv"
+    before = planned(workplace, wanted)
+    changed(workplace, lambda config: config["datasets"]["demo"].update(proposals=1))
+    assert planned(workplace, wanted) == before
+    changed(workplace, lambda config: config["datasets"]["demo"].update(proposals=2))
+    after, laws = planned(workplace, wanted), 5  # bimix, transfer, regmix, exponential and transfer_swarm
+    more = {"optimize_mixture": laws, "pretrain_model": 2 * laws}  # two seeds
+    assert after == {rule: count + more.get(rule, 0) for rule, count in before.items()}
+
+
+def test_gains_are_against_a_published_mixture_where_it_comes_first(workplace: Path) -> None:
+    def against(config):
+        demo = config["datasets"]["demo"]
+        demo |= {"published": "own", "methods": ["published_baseline", "bimix"], "seeds": {"larger": [2, 3]}}
+        config["mixtures"]["published"]["own"] = str(workplace / "own.csv")
+        table = "".join(f"{domain},{1 / 8}\n" for domain in demo["domains"])
+        (workplace / "own.csv").write_text(f"domain,baseline\n{table}")
+
+    changed(workplace, against)
+    done = call(workplace, "results/demo/tables/verdict.csv", "-n", "-p")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("--reference published_baseline") == 2  # the price list and the verdict
+    assert "--large results/demo/runs/larger/published_baseline/run.json" in done.stdout
+    (simple,) = re.findall(r"--simple (.*?) --bytes", " ".join(done.stdout.replace("\\\n", " ").split()))
+    assert simple.split() == ["published_baseline", "baseline", "uniform", "unimax"]
+
+
+def test_all_that_the_report_shows_has_a_caption() -> None:
+    """Snakemake reads captions when the report is made: one that is missing ends it."""
+    text = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
+    calls = re.findall(r"\b(figure|table|shown)\(\s*\"([^\"]+)\"((?:[^()]|\([^()]*\))*)\)", text)
+    captions = set()
+    for kind, name, rest in calls:
+        given = re.search(r"caption=\"(\w+)\"", rest) or (re.search(r"\"(\w+)\"", rest) if kind == "shown" else None)
+        captions.add(given[1] if given else name.split("_{")[0])
+    assert len(calls) > 25 and {"summary", "verdict", "proposals", "laws_table", "path"} <= captions
+    assert sorted(name for name in captions if not (ROOT / f"workflow/report/{name}.rst").exists()) == []
 
 
 FAKE_APPTAINER = """#!/bin/bash

@@ -10,7 +10,7 @@ from bimix.defaults.record import keep
 from bimix.errors import InputError
 from bimix.files import contents, exports, pools, rounds, tasks
 from bimix.plan import corpora, costs, optimum, runs, settings, sources, trainings
-from bimix.plan.laws import LAWS
+from bimix.plan.laws import LAWS, PLACE
 from bimix.plan.settings import one_of
 from bimix.plan.sources import MEASURES
 from bimix.plan.targets import all_targets, resampled_laws, targets
@@ -159,7 +159,7 @@ wildcard_constraints:
     model=one_of([*config["models"], "observed", *runs.joined_models(config)]),
     group=names_under("groups"),
     law=one_of(LAWS),
-    optimised=one_of([*LAWS, *(f"{law}_swarm" for law in LAWS)]),
+    optimised=rf"({one_of(LAWS)})(_swarm)?({PLACE}[2-9])?",
     measure=one_of(MEASURES),
     own=names_under("mixture_files"),
     staged=names_under("stages"),

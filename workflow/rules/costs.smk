@@ -85,9 +85,11 @@ rule judge_methods:
         prices="results/{dataset}/tables/methods.csv",
         laws=planned(optimum.laws_of_methods),
         tokens=planned(pools.epoch_tokens),
-        code=script("judge_methods", "costs/worth"),
+        bytes=planned(runs.byte_counts),
+        code=script("judge_methods", "costs/worth", "costs/pairs", "costs/said"),
     output:
         table=table("verdict", "6 Methods", "What each method's proposal is worth over seeds (csv)"),
+        proposals=table("proposals", "6 Methods", "Whether laws order their own proposals rightly (csv)"),
         page="results/{dataset}/tables/verdict.txt",
     log:
         "results/{dataset}/logs/judge_methods.log",
@@ -109,7 +111,9 @@ rule judge_methods:
             --laws {params.laws:q} \
             --tokens {input.tokens:q} \
             --run-tokens {params.run_tokens} \
+            --bytes {input.bytes:q} \
             --out {output.table:q} \
+            --proposals {output.proposals:q} \
             --page {output.page:q}
         """)
 

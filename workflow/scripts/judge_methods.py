@@ -1,7 +1,8 @@
 """Judge methods by the runs on what they proposed, over seeds.
 
-losses of the compared runs, tables/methods.csv, the laws behind the proposals -> tables/verdict.csv
-and one paragraph, tables/verdict.txt
+losses of the compared runs, tables/methods.csv, the laws behind the proposals ->
+tables/verdict.csv, tables/proposals.csv of the laws that proposed several mixtures, and one
+paragraph, tables/verdict.txt
 """
 
 import argparse
@@ -13,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from bimix.costs.prices import PREDICTED
-from bimix.costs.worth import sentence, verdict
+from bimix.costs.said import paragraph
+from bimix.costs.worth import proposals, verdict
 from bimix.errors import run
 from bimix.laws import at_run, predict_defined
 from bimix.optimum.flags import number_or_none
@@ -36,7 +38,9 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--tokens", type=Path, nargs="*", help="tokens there are of each domain: none or one table")
     parser.add_argument("--run-tokens", type=number_or_none, required=True, help="of a compared run, or none")
+    parser.add_argument("--bytes", type=Path, nargs="?", help="domain and bits_per_nat, csv; none: no bits per byte")
     parser.add_argument("--out", type=Path, required=True, help="csv")
+    parser.add_argument("--proposals", type=Path, required=True, help="of each method with several, csv")
     parser.add_argument("--page", type=Path, required=True, help="what it says, txt")
     options = parser.parse_args(argv)
     table = read_table(options.mixtures)
@@ -61,10 +65,14 @@ def main(argv: list[str] | None = None) -> None:
     if PREDICTED in prices.columns:
         told = prices.drop_nulls(PREDICTED).select("mixture", PREDICTED)
         known = dict(told.iter_rows()) | known
-    found = verdict(read_table(options.losses), prices, options.reference, known)
-    said = sentence(found, options.reference, set(prices.filter(pl.col("search_runs") == 0)["mixture"]))
+    losses = read_table(options.losses)
+    factors = dict(read_table(options.bytes).select("domain", "bits_per_nat").iter_rows()) if options.bytes else None
+    found = verdict(losses, prices, options.reference, known, factors)
+    several = proposals(losses)
+    said = paragraph(found, several, options.reference, set(prices.filter(pl.col("search_runs") == 0)["mixture"]))
     print(said)
     write_table(found, options.out)
+    write_table(several, options.proposals)
     with replacing(options.page) as temporary:
         temporary.write_text(said + "\n", encoding="utf-8")
 

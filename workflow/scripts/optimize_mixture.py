@@ -2,7 +2,7 @@
 
 coefficients.json, optional target weights and bounds {domain: number} -> mixture.json {domain:
 proportion}, sums to 1; with --report what its objective is there, what certifies it, and how far it
-lies from the runs
+lies from the runs. With --name transfer~2 the second best that is apart from the first
 """
 
 import argparse
@@ -14,12 +14,13 @@ import numpy as np
 from bimix.errors import InputError, run
 from bimix.laws import at_run, predict_defined, undefined
 from bimix.laws.sized import far_apart, size_read
-from bimix.objectives.best import best
+from bimix.objectives.best import APART, proposals
 from bimix.objectives.report import add_objective, asked_objective, fitted_support, report, sentences
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import add_bounds, add_parameters, add_run_tokens, note_unlimited, run_tokens_of
 from bimix.optimum.optimum import average, target_weights, weighed
 from bimix.outputs import write_json
+from bimix.plan.laws import proposal_of
 from bimix.tables import read_json, read_numbers, read_tokens
 
 
@@ -36,6 +37,9 @@ def main(argv: list[str] | None = None) -> None:
     add_run_tokens(parser)
     add_parameters(parser)
     parser.add_argument("--mixtures", type=Path, help="those it was fitted to: says how far the optimum lies from them")
+    parser.add_argument(
+        "--name", default="", help="of the mixture; ~2 to ~9 at its end: the law's proposal of that place"
+    )
     parser.add_argument("--out", type=Path, required=True, help="mixture.json")
     parser.add_argument("--report", type=Path, help="JSON of what is said of the mixture")
     options = parser.parse_args(argv)
@@ -68,7 +72,8 @@ def main(argv: list[str] | None = None) -> None:
         weights,
     )
     centre = read_numbers(options.centre) if options.centre else tokens
-    found = best(fitted, step, objective, lower, upper, centre)
+    place = proposal_of(options.name)[1]
+    *before, found = proposals(fitted, step, objective, lower, upper, centre, place)
     shares = found.shares
     where = fitted_support(fitted, shares, options.mixtures) if options.mixtures else None
     said = report(fitted, step, objective, found, centre, where)
@@ -84,6 +89,8 @@ def main(argv: list[str] | None = None) -> None:
     over = "" if target.min() == target.max() else f" (weighted: {weighed(fitted, weights)})"
     at = f"for {parameters:g} parameters" if parameters else f"at step {step}"
     print(f"average loss predicted {at}: {average(losses, target):.4f}{over}")
+    if before:
+        print(f"  proposal {place}: the best whose share of some domain is {APART:g} or more from each before it")
     if options.objective or options.report or objective.trusted or objective.reference is not None:
         print("\n".join(f"  {sentence}" for sentence in sentences(said)))
     unknown = undefined(fitted, losses)

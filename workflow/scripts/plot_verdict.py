@@ -14,6 +14,7 @@ from matplotlib.ticker import NullLocator
 from bimix.drawing import figures
 from bimix.errors import run
 from bimix.outputs import replacing
+from bimix.plan.laws import proposal_of
 from bimix.tables import read_table
 
 LINEAR = 1.0  # percent of a large run, below which the axis of the costs is linear: rules cost nothing
@@ -35,7 +36,7 @@ def draw(table: pl.DataFrame) -> Figure:
     figure = Figure(figsize=(figures.WIDTH, 2.7), layout="constrained")
     axis = figure.subplots()
     names = table["mixture"].to_list()
-    styles = figures.styles(names)
+    styles = styled(names)
     costs = table["search_percent"].to_list()
     for place, row in enumerate(table.iter_rows(named=True)):
         colour, marker = styles[row["mixture"]]
@@ -58,6 +59,18 @@ def draw(table: pl.DataFrame) -> Figure:
     note = "filled: measured, with 95 % intervals; hollow: predicted by the method's own law"
     figures.key(figure, rows, note)
     return figure
+
+
+def styled(names: list[str]) -> dict[str, tuple[str, str]]:
+    """{name: (colour, marker)}: further proposals of a law have its colour, and their place as a
+    digit.
+    """
+    of_methods = figures.styles(list(dict.fromkeys(proposal_of(name)[0] for name in names)))
+    places = {name: proposal_of(name) for name in names}
+    return {
+        name: of_methods[method] if place == 1 else (of_methods[method][0], f"${place}$")
+        for name, (method, place) in places.items()
+    }
 
 
 def beside(costs: list[float], place: int) -> float:

@@ -18,7 +18,7 @@
     laws         the laws bimix and transfer, and all laws behind one interface
     imports      losses and mixtures in the logs and tables of other tools
     scores       how well laws predict
-    solvers      minima of functions of a mixture: convex, constrained, of power sums, searched
+    solvers      minima of functions of a mixture: convex, constrained, searched, the next best
     optimum      the best mixture of a law, bounds, intervals
     design       which runs to make next, of which size, and when to stop
     ranking      laws ranked on public runs and on any others

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bimix.faults.fault import Fault, unknown
 from bimix.objectives.families import by_domain
-from bimix.plan.laws import JOINS, LAWS, SWARM_LAWS
+from bimix.plan.laws import JOINS, LAWS, PLACE, SWARM_LAWS, is_optimum
 from bimix.plan.sources import MEASURES, REWEIGHTING, SIMPLE
 
 # Groups that are named by other blocks than `groups`.
@@ -135,7 +135,7 @@ def complete_objective(block: dict) -> None:
         return
     objective = optimum["objective"]
     first = block["compare"]["mixtures"][0]
-    if "reference" not in objective and first.removesuffix("_swarm") not in LAWS:
+    if "reference" not in objective and not is_optimum(first):
         optimum["objective"] = objective = {**objective, "reference": first}
     weights = by_domain(objective.get("weights", {}), objective.get("families", {}))
     if weights:
@@ -171,6 +171,15 @@ def unsearched(methods: list[str]) -> list[str]:
     return [name for name in beside if name not in methods]
 
 
+def all_proposals(methods: list[str], count: int) -> list[str]:
+    """The methods, each that is a law followed by its further proposals, `count` in all."""
+    return [
+        one
+        for name in methods
+        for one in (name, *(f"{name}{PLACE}{place}" for place in range(2, count + 1) if is_optimum(name)))
+    ]
+
+
 def _rows_read(recipe: dict) -> int:
     return recipe["steps"] * recipe["batch_rows"]
 
@@ -195,7 +204,8 @@ def complete(config: dict) -> None:
         block["training"] = {model: merged_recipe(config, own) for model, own in block["training"].items()}
         block["groups"]["compare"] = block["compare"]["mixtures"]
         if "methods" in block:
-            block["methods"] += unsearched(block["methods"])
+            methods = block["methods"] + unsearched(block["methods"])
+            block["methods"] = all_proposals(methods, block.get("proposals", 1))
         block["groups"]["methods"] = block.get("methods", [])
         optimum = block["optimum"]
         if "models" in optimum:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from bimix.config.blocks import BlockChecker
 from bimix.config.complete import known_mixtures, swarm_names
 from bimix.faults.fault import unknown
-from bimix.plan.laws import LAWS
+from bimix.plan.laws import is_optimum
 from bimix.plan.sources import BEST
 
 
@@ -88,7 +88,7 @@ def _reference(dataset: BlockChecker, kind: str, name: str | None) -> None:
     compared = dataset.block["compare"]["mixtures"]
     if name is None:
         first = compared[0] if compared else ""
-        if kind != "weighted" and str(first).removesuffix("_swarm") in LAWS:
+        if kind != "weighted" and is_optimum(str(first)):
             sentence = f"name one: the first mixture under `compare`, {first}, is an optimum itself."
             dataset.fault("optimum", "objective", sentence=f"`reference` is missing; {sentence}")
         return
@@ -119,7 +119,7 @@ def _known(dataset: BlockChecker) -> list[str] | None:
         known += swarm_names(dataset.config, dataset.dataset) if dataset.sound("swarm") else []
     else:
         return None
-    return [one for one in known if one.removesuffix("_swarm") not in LAWS]
+    return [one for one in known if not is_optimum(one)]
 
 
 def _pareto(dataset: BlockChecker, families: dict, answering: Sequence[str] | None) -> None:

@@ -10,12 +10,19 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.laws import LAWS
 from bimix.objectives.goal import HELD, Goal
+from bimix.objectives.losses import divergence
 from bimix.objectives.objective import Objective
-from bimix.optimum.optimum import enough_runs, optimum, simulation_centre
+from bimix.optimum.optimum import enough_runs, optimum, simulation_centre, trust_centre
 from bimix.optimum.simulation import AVERAGED, simulate
+from bimix.solvers.apart import next_best
 from bimix.solvers.interior import Solved, certified, solve
 
 UNSOLVED = 1e-5  # a gap, of the objective's value, that is no optimum
+APART = 0.1  # two proposals of a law differ by so much in the share of one domain, or by more
+
+
+class Unattainable(InputError):
+    """No mixture within the bounds holds the objective's constraints."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,8 @@ def best(
         return _searched(goal, lower, upper, tokens)
     if objective.plain:
         shares = optimum(fitted, step, objective.domain_weights(), lower, upper, tokens)
-        if LAWS[fitted["law"]].plan.trust:  # it minimises more than the objective
+        plan = LAWS[fitted["law"]].plan
+        if plan.trust or plan.optimum == "searched":  # it minimises more than the objective, or is not convex
             return Best(shares, float(goal.value(shares)), None)
         return certificate(goal, shares, lower, upper)
     start = _feasible(goal, lower, upper) if goal.constraints else None
@@ -76,6 +84,49 @@ def best_shares(
     return best(fitted, step, objective, lower, upper, tokens).shares
 
 
+def proposals(
+    fitted: dict,
+    step: int,
+    objective: Objective,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    tokens: Mapping[str, float] | None,
+    count: int,
+) -> list[Best]:
+    """The first `count` proposals of a law: the mixture of `best` and, one after the other, the
+    best whose share of some domain is APART or more from each before it.
+
+    Those of a simulated optimum are means of the best draws as well, of one box each. Nothing
+    certifies the further ones. Errors: those of `best`; the bounds hold too few.
+    """
+    first = best(fitted, step, objective, lower, upper, tokens)
+    goal = Goal(fitted, step, objective, tokens)
+    draws = None if goal.convex or count == 1 else _allowed(goal, lower, upper, tokens)
+    trust = LAWS[fitted["law"]].plan.trust if objective.plain else 0.0
+    centre = trust_centre(fitted, tokens) if trust else None
+
+    def within(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, float] | None:
+        if draws is not None:
+            ranked = draws[((draws >= low) & (draws <= high)).all(axis=1)]
+            if len(ranked) < AVERAGED:
+                return None
+            shares = _mean_of_best(goal, ranked)
+        else:
+            try:
+                shares = best_shares(fitted, step, objective, low, high, tokens)
+            except Unattainable:
+                return None
+        return shares, float(goal.value(shares)) + (trust * float(divergence(shares, centre)) if trust else 0.0)
+
+    further = next_best(first.shares, within, lower, upper, count - 1, APART)
+    if len(further) < count - 1:
+        raise InputError(
+            f"the law {fitted['law']} has no proposal {len(further) + 2}: within the bounds every mixture is nearer than"
+            f" {APART:g} to one of those before in all shares; set `proposals` to {len(further) + 1}, or widen the bounds."
+        )
+    return [first, *(Best(shares, float(goal.value(shares)), None) for shares in further)]
+
+
 def certificate(goal: Goal, shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Best:
     """A mixture without constraints but its bounds, with its gap."""
     return _as_best(goal, certified(goal.program(), shares, np.zeros(len(goal.parts)), lower, upper))
@@ -93,7 +144,7 @@ def _feasible(goal: Goal, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     if found.value <= 0:
         return found.shares
     blame = [name for name, one in zip(goal.constraints, found.multipliers, strict=True) if one > 1e-3]
-    raise InputError(_cannot(goal.objective, blame, found.value))
+    raise Unattainable(_cannot(goal.objective, blame, found.value))
 
 
 def _cannot(objective: Objective, blame: list[str], miss: float) -> str:
@@ -119,17 +170,27 @@ def _searched(goal: Goal, lower: np.ndarray, upper: np.ndarray, tokens: Mapping[
     if objective.plain:
         shares = optimum(fitted, goal.step, objective.domain_weights(), lower, upper, tokens)
         return Best(shares, float(goal.value(shares)), None)
-    drawn = simulate(simulation_centre(fitted, tokens), lower, upper)
+    shares = _mean_of_best(goal, _allowed(goal, lower, upper, tokens))
+    return Best(shares, float(goal.value(shares)), None)
+
+
+def _allowed(goal: Goal, lower: np.ndarray, upper: np.ndarray, tokens: Mapping[str, float] | None) -> np.ndarray:
+    """Simulated mixtures (n, m) that hold the constraints, the best first. Errors: none does."""
+    drawn = simulate(simulation_centre(goal.fitted, tokens), lower, upper)
     excess = goal.excess(drawn)
     if excess.shape[1]:
         holds = (excess <= 0).all(axis=1)
         if not holds.any():
             least = int(excess.max(axis=1).argmin())
             blame = [name for name, one in zip(goal.constraints, excess[least], strict=True) if one > 0]
-            raise InputError(_cannot(objective, blame, float(excess[least].max())))
+            raise Unattainable(_cannot(goal.objective, blame, float(excess[least].max())))
         drawn = drawn[holds]
-    ranked = drawn[np.argsort(goal.value(drawn), kind="stable")[:AVERAGED]]
-    shares = ranked.mean(axis=0)
-    if (goal.excess(shares) > 0).any():
-        shares = ranked[0]
-    return Best(shares, float(goal.value(shares)), None)
+    return drawn[np.argsort(goal.value(drawn), kind="stable")]
+
+
+def _mean_of_best(goal: Goal, ranked: np.ndarray) -> np.ndarray:
+    """The mean (m,) of the first of the mixtures (n, m), or the first itself where the mean misses
+    a constraint.
+    """
+    shares = ranked[:AVERAGED].mean(axis=0)
+    return ranked[0] if (goal.excess(shares) > 0).any() else shares

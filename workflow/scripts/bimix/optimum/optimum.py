@@ -45,12 +45,10 @@ def optimum(
     problem = law.objective(fitted, step, target)
     if law.plan.optimum == "power_sum":
         return power_sum_optimum(*problem, lower, upper)
-    centre = np.array([fitted["proportions_seen"][domain]["mean"] for domain in fitted["domains"]])
     if law.plan.optimum == "searched":
-        return searched(problem, centre, lower, upper)
+        return searched(problem, mean_seen(fitted), lower, upper)
     if law.plan.trust:
-        shares = centre if tokens is None else token_shares(fitted, tokens)
-        problem = trusting(problem, law.plan.trust * target.sum(), shares)
+        problem = trusting(problem, law.plan.trust * target.sum(), trust_centre(fitted, tokens))
     return minimum(problem, lower, upper)
 
 
@@ -116,6 +114,18 @@ def token_shares(fitted: dict, tokens: dict[str, float]) -> np.ndarray:
     return counts / counts.sum()
 
 
+def mean_seen(fitted: dict) -> np.ndarray:
+    """The mean (m,) of the fitted mixtures."""
+    return np.array([fitted["proportions_seen"][domain]["mean"] for domain in fitted["domains"]])
+
+
+def trust_centre(fitted: dict, tokens: dict[str, float] | None) -> np.ndarray:
+    """Shares (m,) that a law with a trust of its own stays near: of the tokens, where they are
+    known.
+    """
+    return mean_seen(fitted) if tokens is None else token_shares(fitted, tokens)
+
+
 def trusting(objective: Callable, weight: float, shares: np.ndarray) -> Callable:
     """The objective with weight x KL(r || shares) added: convex where it was."""
 
@@ -157,7 +167,6 @@ def simulated_optimum(
 
 def simulation_centre(fitted: dict, tokens: dict[str, float] | None) -> np.ndarray:
     """Shares (m,) that mixtures are simulated around. Errors: a domain without tokens."""
-    domains = fitted["domains"]
     if tokens is None:
-        return np.array([fitted["proportions_seen"][domain]["mean"] for domain in domains]) ** (1 / TEMPERATURE)
+        return mean_seen(fitted) ** (1 / TEMPERATURE)
     return token_shares(fitted, tokens)

@@ -2,6 +2,7 @@
 here and in its own module.
 """
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -59,6 +60,24 @@ JOINS = "+"
 # Laws whose mixture comes from the swarm, where there is one; of the others {law}_swarm does. The
 # swarm is measured at one step.
 SWARM_LAWS = tuple(name for name, law in LAWS.items() if not law.over_steps)
+
+
+# Stands in a mixture's name before its place among the proposals of a law, from 2 to 9; no name of
+# the user's own may hold it.
+PLACE = "~"
+
+
+def proposal_of(mixture: str) -> tuple[str, int]:
+    """The first proposal of what proposed a mixture, and the mixture's place: of transfer~2
+    transfer and 2; a mixture that no law proposed is its own first.
+    """
+    found = re.fullmatch(rf"(.+){PLACE}([2-9])", mixture)
+    return (found[1], int(found[2])) if found and is_optimum(found[1]) else (mixture, 1)
+
+
+def is_optimum(mixture: str) -> bool:
+    """Whether a name is that of a law's optimum."""
+    return mixture.removesuffix("_swarm") in LAWS
 
 
 def optimised_laws(config: dict, dataset: str) -> list[str]:

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from bimix.errors import InputError
-from bimix.plan.laws import LAWS, SWARM_LAWS
+from bimix.plan.laws import LAWS, SWARM_LAWS, is_optimum, proposal_of
 from bimix.plan.runs import first_updates, schedule_tokens
 
 MEASURES = ("se", "je", "ce", "vne")
@@ -43,8 +43,8 @@ def source_of(config: dict, dataset: str, mixture: str) -> Source:
 
     Errors: no rule makes it; the swarm is missing or too small for the law.
     """
-    block = config["datasets"][dataset]
-    if mixture.removesuffix("_swarm") in LAWS:
+    block, mixture = config["datasets"][dataset], proposal_of(mixture)[0]
+    if is_optimum(mixture):
         return Source("optimize_mixture", _fit(config, dataset, mixture))
     if "observations" in block:
         return Source("mix_observed")
@@ -78,8 +78,9 @@ def from_swarm(config: dict, dataset: str, mixture: str) -> bool:
     """Whether a mixture is the optimum of a law that is fitted to the dataset's swarm."""
     if "swarm" not in config["datasets"][dataset]:
         return False
+    mixture = proposal_of(mixture)[0]
     of_law = mixture in SWARM_LAWS and mixture not in config["laws"]["optimise"]
-    return of_law or (mixture.endswith("_swarm") and mixture.removesuffix("_swarm") in LAWS)
+    return of_law or (mixture.endswith("_swarm") and is_optimum(mixture))
 
 
 def swarm_lack(config: dict, dataset: str, mixture: str) -> str | None:
@@ -205,7 +206,7 @@ def observed_names(config: dict) -> list[str]:
         for names in (*block["groups"].values(), block["compare"]["mixtures"], block.get("methods", []))
     ]
     names = {name for group in groups for name in group}
-    return sorted(name for name in names if name.removesuffix("_swarm") not in LAWS)
+    return sorted(name for name in names if not is_optimum(name))
 
 
 def leaderboard_folder(config: dict) -> str:

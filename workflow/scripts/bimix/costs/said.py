@@ -1,0 +1,89 @@
+"""What the verdict says, for a person, in a paragraph that spares nobody."""
+
+import polars as pl
+
+
+def paragraph(table: pl.DataFrame, proposals: pl.DataFrame, reference: str, simple: set[str]) -> str:
+    """The paragraph of tables of `costs.worth`; `simple` are mixtures that took no search here."""
+    rows = {row["mixture"]: row for row in table.iter_rows(named=True)}
+    best = table["mixture"][0]
+    if table["ties_with_best"].null_count():
+        return f"{best} ends lowest, with one run of each mixture: that is no verdict. Set further seeds."
+    parts = [f"{best} ends lowest of {table.height} mixtures, each trained with {rows[best]['runs']} seeds."]
+    ties = [name for name, row in rows.items() if row["ties_with_best"] and name != best]
+    if ties:
+        parts.append(f"{listed(ties)} cannot be told from it.")
+    parts += [
+        worth_of_search(rows, best, ties, simple),
+        *against(rows, reference, simple),
+        *of_proposals(proposals),
+        *by_bytes(table, best),
+        *furthest_off(rows, reference),
+    ]
+    return " ".join(parts)
+
+
+def worth_of_search(rows: dict[str, dict], best: str, ties: list[str], simple: set[str]) -> str:
+    """Whether any search earned its cost."""
+    if best in simple:
+        return "It took no search: no method earned its cost here."
+    without = [name for name in ties if name in simple]
+    if without:
+        return f"So a search paid for nothing here that {listed(without)} does not give without one."
+    rival = min((name for name in rows if name in simple), key=lambda name: rows[name]["regret_percent"])
+    return f"The best rule without a search, {rival}, is {rows[rival]['regret_percent']:.2f} % behind."
+
+
+def against(rows: dict[str, dict], reference: str, simple: set[str]) -> list[str]:
+    """Searches that lost against the reference, and those that are not told from it."""
+    searched = [row for name, row in rows.items() if name not in simple and name != reference]
+    lost = [row["mixture"] for row in searched if row["gain_high"] < 0]
+    same = [row["mixture"] for row in searched if row["gain_low"] <= 0 <= row["gain_high"]]
+    said = [f"{listed(lost)} {verb(lost, 'ends', 'end')} above {reference}: worse than no search."] if lost else []
+    return said + ([f"{listed(same)} {verb(same, 'is', 'are')} not told from {reference}."] if same else [])
+
+
+def of_proposals(proposals: pl.DataFrame) -> list[str]:
+    """Whether laws order their own best rightly."""
+    said = []
+    for row in proposals.iter_rows(named=True):
+        first, told = row["best_proposal"] == row["method"], row["pairs_told"]
+        behind = f"{row['best_proposal']} ends lowest, the first {row['first_behind_percent']:.2f} % behind"
+        text = f"Of the {row['proposals']} proposals of {row['method']}, {'the first ends lowest' if first else behind}"
+        if not told:
+            text += f"; seeds tell none of them apart, {row['spread_percent']:.2f} % in all."
+        else:
+            pairs = "pair" if told == 1 else "pairs"
+            text += f"; of {told} {pairs} that seeds tell apart the law has {row['pairs_right']} in the right order."
+        said.append(text)
+    return said
+
+
+def by_bytes(table: pl.DataFrame, best: str) -> list[str]:
+    """Whether the mean over domains of bits per byte has another winner."""
+    if table["bits_per_byte"].null_count():
+        return []
+    rows = table.sort("bits_per_byte", maintain_order=True)
+    lowest = rows["mixture"][0]
+    if lowest == best:
+        return ["By bits per byte it is the lowest, too."]
+    tied = rows.filter(pl.col("mixture") == best)["bits_ties_with_best"][0]
+    return [f"By bits per byte {lowest} is lowest, and {best} {'cannot be told from it' if tied else 'loses'}."]
+
+
+def furthest_off(rows: dict[str, dict], reference: str) -> list[str]:
+    """The predicted gain that is furthest from the measured one."""
+    told = [(row["optimism_percent"], name) for name, row in rows.items() if row["optimism_percent"] is not None]
+    if not told:
+        return []
+    miss, name = max(told, key=lambda pair: abs(pair[0]))
+    kind = "too much" if miss > 0 else "too little"
+    return [f"Of the predicted gains over {reference} that of {name} is furthest off: {abs(miss):.2f} points {kind}."]
+
+
+def listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def verb(names: list[str], one: str, several: str) -> str:
+    return one if len(names) == 1 else several
