@@ -9,16 +9,18 @@ from bimix.config.blocks import BlockChecker
 from bimix.config.complete import (
     is_evaluated,
     known_mixtures,
+    measurements,
     merged_recipe,
     mixture_lists,
     reweighting_changes,
     swarm_names,
 )
-from bimix.config.measured import check_measured
+from bimix.config.measured import check_measured, check_schedules
 from bimix.config.stages import check_stages
 from bimix.errors import InputError
 from bimix.faults.fault import named, shown, unknown
 from bimix.plan.laws import LAWS, SWARM_LAWS
+from bimix.plan.settings import evaluations
 from bimix.plan.sources import REWEIGHTING, swarm_lack
 
 SUM_TOLERANCE = 1e-9
@@ -57,6 +59,7 @@ class DatasetChecker(BlockChecker):
         self.groups()
         self.bounds(*((check_measured(self), block["domains"]) if self.sound("domains") else (None, None)))
         self.steps()
+        check_schedules(self)
         if self.sound("downstream") and self.sound_elsewhere("downstream"):
             self.downstream()
         if self.dataset in self.checker.wanted:
@@ -96,12 +99,6 @@ class DatasetChecker(BlockChecker):
                     *("training", model, "batch_rows"),
                     sentence=f"{recipe['batch_rows']} rows cannot be shared by the {processes} processes of {model}"
                     f" (gpus times nodes in its `launch`); each needs one at least.",
-                )
-            if recipe["evaluate_every"] > recipe["steps"]:
-                self.remark(
-                    *("training", model),
-                    sentence=f"with evaluate_every {recipe['evaluate_every']:,} and {recipe['steps']:,} steps the losses are"
-                    " measured once, at the end; a law over steps needs several.",
                 )
 
     def published(self) -> None:
@@ -168,16 +165,14 @@ class DatasetChecker(BlockChecker):
             if recipe and not is_evaluated(recipe, step):
                 self.fault(
                     *("swarm", "step"),
-                    sentence=f"the losses of the swarm are measured every {recipe['evaluate_every']} steps and after the last,"
-                    f" {recipe['steps']}, not at {step}.",
+                    sentence=f"the losses of the swarm are measured {measurements(recipe)}, not at {step}.",
                 )
         if self.sound("optimum/step", "optimum/model", "optimum/group"):
             recipe = self.recipe(block["optimum"]["model"])
             if recipe and block["optimum"]["group"] == "swarm" and self.sound("swarm"):
                 recipe = recipe | block["swarm"].get("training", {})
             if recipe:
-                every, last = recipe["evaluate_every"], recipe["steps"]
-                self.fitted([*range(every, last, every), last])
+                self.fitted(evaluations(recipe))
                 groups = block["groups"] if self.sound("groups") else {}
                 names = groups.get(block["optimum"]["group"])
                 if names is not None and self.sound("domains"):
