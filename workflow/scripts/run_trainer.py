@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
                 return status
         try:
             rows = read(trainer["losses"], own / WORK, offsets(own))
-            table, remarks = tidy(rows, options.domains, evaluations(options.recipe), step_tokens, name)
+            table, remarks = tidy(rows, options.domains, evaluations(recipe), step_tokens, name)
         except InputError as error:
             said = str(error) if name in str(error) else f"{name}: {error}"
             raise InputError(

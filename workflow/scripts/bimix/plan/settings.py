@@ -54,6 +54,6 @@ def evaluations(recipe: dict) -> list[int]:
     no loss there is that of a run of that length.
     """
     every, last = recipe["evaluate_every"], recipe["steps"]
-    if recipe["schedule"] == "wsds":
+    if recipe.get("schedule") == "wsds":
         return [*recipe.get("horizons", []), last]
     return [*range(every, last, every), last]
