@@ -117,6 +117,7 @@ class Recipe:
     of each domain's training rows that there is for this run. Below 1 a small run repeats its
     domains as often as the large one will (matched repetition, arXiv 2606.07597). `horizons` and
     `decay_share` are those of the schedule `wsds`; horizons are steps, without the last.
+    `optimizer`: adamw or muon.
     """
 
     steps: int
@@ -137,6 +138,7 @@ class Recipe:
     pool_share: float = 1.0
     horizons: tuple[int, ...] = ()
     decay_share: float = DECAY_SHARE
+    optimizer: str = "adamw"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "horizons", tuple(self.horizons))  # of JSON a list
