@@ -3,7 +3,7 @@ test: run it by hand).
 
 snakemake --cores all results/demo/mixtures/groups/swarm.parquet results/demo/tokens/train.parquet
 OMP_NUM_THREADS=1 python tests/benchmarks/bench_swarm.py results/demo \
-    [--steps 50 --runs 64 --together 16] -> standard output
+    [--steps 50 --runs 64 --together 16 --compile no] -> standard output
 
 Before each part of the swarm a run is started alone, as the rule pretrain_model does it; both train
 the same steps on the same mixtures with the demo's settings. A part of --together runs is a
@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("--evaluate-every", type=int, default=None, help="without it only at the end")
     parser.add_argument("--runs", type=int, default=64)
     parser.add_argument("--together", type=int, default=16)
+    parser.add_argument("--compile", choices=("yes", "no"), default="no", help="compile the model of both")
     options = parser.parse_args()
     config = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text())
     write_out_recipes(config)
@@ -62,6 +63,8 @@ def main() -> None:
         launch["micro_batch"],
         "--loss-chunk",
         launch["loss_chunk"],
+        "--compile",
+        options.compile,
     ]
     for name in ("train", "validation"):
         flags += [f"--{name}", options.dataset / f"tokens/{name}.parquet"]

@@ -60,6 +60,24 @@ def asked(config: dict, **settings: object) -> dict:
     return demo(config)["downstream"]
 
 
+ANNEALED = {"steps": 50, "evaluate_every": 25, "schedule": "wsds", "horizons": [40]}
+
+
+def annealed(config: dict, **settings: object) -> None:
+    demo(config)["training"]["tiny"] |= {"schedule": "wsds", "horizons": [160]} | settings
+    demo(config)["optimum"]["step"] = 160
+    demo(config)["swarm"]["training"]["horizons"] = []
+
+
+def command(config: dict, schedule: str) -> None:
+    """The demo's proxy, trained by a command."""
+    config["models"]["tiny"] = {"parameters": 1e6, "command": "train {mixture} {seed}"}
+    demo(config)["training"]["tiny"]["schedule"] = schedule
+    demo(config)["optimum"]["step"] = 400
+    for block in ("swarm", "reweighting", "methods"):
+        demo(config).pop(block)
+
+
 def fewer(config: dict, mixture: str, runs: int) -> None:
     demo(config)["compare"]["mixtures"].append(mixture)
     demo(config)["swarm"]["runs"] = runs
@@ -307,6 +325,16 @@ def test_a_recipe_like_none_is_one_fault(like: object, sentence: str) -> None:
             lambda c: demo(c)["swarm"].update(step=100),
             "swarm/step: the losses of the swarm are measured every 50 steps and after the last, 50, not at 100",
         ),
+        (lambda c: annealed(c, horizons=[80, 150]), "tiny/horizons: 150 is not measured, as losses are every 40"),
+        (lambda c: annealed(c, horizons=[120]), "optimum/step: the losses of tiny are measured at the ends of its"),
+        (lambda c: annealed(c, horizons=[120], schedule="cosine"), "horizons: only the schedule wsds decays to"),
+        (lambda c: annealed(c, horizons=[0.5]), "tiny/horizons: 0.5 is given; allowed: a whole number, 1 or more"),
+        (
+            lambda c: demo(c)["reweighting"].update(doge={"training": {"schedule": "wsds", "horizons": [50]}}),
+            "reweighting/doge/training/horizons: 50 is not measured, as losses are every 40 steps",
+        ),
+        (lambda c: demo(c)["swarm"].update(training=ANNEALED), "swarm/training/horizons: 40 is not measured"),
+        (lambda c: command(c, "wsds"), "training/tiny/schedule: tiny is trained by a command, which has its own"),
         (lambda c: fewer(c, "exponential", 9), "needs a swarm of 10 runs at least for 8 domains; `swarm` has 9"),
         (lambda c: fewer(c, "regmix_swarm", 6), "'regmix_swarm' needs a swarm of 10 runs at least"),
         (lambda c: fewer(c, "swarm_0007", 6), "the dataset knows: baseline"),

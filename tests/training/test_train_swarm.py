@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partialmethod
 from pathlib import Path
 
@@ -73,22 +73,46 @@ def new_accelerator() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("new_accelerator")
-def test_no_run_of_a_part_is_left_uncompiled(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # under autocast five runs of two passes each are more than torch compiles of one
-    # function before it gives up
+@pytest.mark.parametrize("precision", ["no", "bf16"])
+def test_a_part_compiles_one_model_and_its_runs_are_as_if_alone(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
+    graphs = []
+
+    def compiler(graph: torch.fx.GraphModule, inputs: list) -> Callable:
+        graphs.append(graph)
+        return graph
+
     monkeypatch.setattr(update, "RECOMPILATIONS", 8)  # torch's own limit; ours would take 32 runs
-    monkeypatch.setattr(Transformer, "compile", partialmethod(Transformer.compile, backend="eager"))
+    monkeypatch.setattr(Transformer, "compile", partialmethod(Transformer.compile, backend=compiler))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     names = [f"swarm_{number:04d}" for number in range(1, 6)]
-    rows = [(name, domain, 1 / 3) for name in names for domain in ("bees", "cats", "dogs")]
+    shares = [(0.1 * number, 0.2, 0.8 - 0.1 * number) for number in range(1, 6)]
+    rows = [
+        (name, *pair)
+        for name, own in zip(names, shares, strict=True)
+        for pair in zip(("bees", "cats", "dogs"), own, strict=True)
+    ]
     pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "swarm.csv")
-    flags = [*shared_flags(corpus, steps=1, batch_rows=4, precision="bf16"), "--compile", "yes", "--names", *names]
-    places = {"mixtures": "swarm.csv", "state": "state", "losses": "losses.parquet", "runs": "runs.parquet"}
-    flags += [part for flag, name in places.items() for part in (f"--{flag}", str(tmp_path / name))]
-    # not by monkeypatch, which would hide the setting from later tests
-    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
-        assert train_swarm.main(flags) == 0
-    assert pl.read_parquet(tmp_path / "runs.parquet").height == 5
+    changes = {"steps": 3, "batch_rows": 4, "precision": precision, "evaluate_every": 1}
+
+    def train(out: str, names: list[str]) -> pl.DataFrame:
+        flags = [*shared_flags(corpus, **changes), "--compile", "yes", "--names", *names]
+        places = {"state": f"{out}/state", "losses": f"{out}/losses.parquet", "runs": f"{out}/runs.parquet"}
+        places["mixtures"] = "swarm.csv"
+        flags += [part for flag, name in places.items() for part in (f"--{flag}", str(tmp_path / name))]
+        # not by monkeypatch, which would hide the setting from later tests
+        with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
+            assert train_swarm.main(flags) == 0
+        assert pl.read_parquet(tmp_path / out / "runs.parquet")["mixture"].to_list() == names
+        return pl.read_parquet(tmp_path / out / "losses.parquet")
+
+    together = train("together", names)
+    assert len(graphs) == 2, "an update's and an evaluation's"
+    alone = train("alone", names[-1:])
+    assert together.filter(pl.col("mixture") == names[-1]).equals(alone)
+    by_run = together.filter(pl.col("step") == 3).group_by("mixture").agg(pl.col("loss").sum())
+    assert by_run["loss"].n_unique() == 5
 
 
 @pytest.fixture(scope="module")
@@ -169,3 +193,16 @@ def test_another_recipe_trains_the_swarm_anew_and_the_old_one_comes_back(
     assert "update" not in execute(part(corpus, tmp_path / "part"))
     for name in ("losses.parquet", "runs.parquet"):
         assert (tmp_path / "part" / name).read_bytes() == (whole / name).read_bytes()
+
+
+@pytest.mark.slow
+def test_two_processes_hand_their_model_on_from_run_to_run(corpus: Path, tmp_path: Path) -> None:
+    found = []
+    for names in (("swarm_0001", "swarm_0002"), ("swarm_0002",)):
+        out = tmp_path / str(len(names))
+        arguments = [*part(corpus, out), "--processes", "2", "--names", *names]
+        launcher = [shutil.which("accelerate"), "launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1"]
+        launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
+        execute([sys.executable, *launcher, *arguments[1:]])
+        found.append(pl.read_parquet(out / "losses.parquet").filter(pl.col("mixture") == "swarm_0002"))
+    assert found[0].equals(found[1]) and found[0].height == 4 * 3

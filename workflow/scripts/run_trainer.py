@@ -17,6 +17,7 @@ from bimix.errors import InputError, run
 from bimix.exports.formats import FORMATS
 from bimix.mixtures.mixture import check_mixture
 from bimix.outputs import write_json, write_table
+from bimix.plan.settings import evaluations
 from bimix.runs import artefacts, checkpoints, provenance
 from bimix.runs.devices import query
 from bimix.tables import read_json
@@ -184,12 +185,6 @@ def mixture_file(options: argparse.Namespace, own: Path, tokens: int) -> Path:
     with contextlib.redirect_stdout(sys.stderr):
         export_mixture.main([str(flag) for flag in [*flags, "--out", path]])
     return path.resolve()
-
-
-def evaluations(recipe: dict) -> list[int]:
-    """Steps at which a recipe measures losses."""
-    every, last = recipe["evaluate_every"], recipe["steps"]
-    return [*range(every, last, every), last]
 
 
 def device(options: argparse.Namespace) -> str:

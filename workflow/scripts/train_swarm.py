@@ -1,5 +1,5 @@
-"""Train several runs of one shape one after another in one process: start-up,
-tokens and memory are shared.
+"""Train several runs of one shape one after another in one process: start-up, tokens and memory are
+shared, and one model, which is compiled once.
 
 token index of both splits, mixtures, shape, recipe -> losses.parquet, runs.parquet (and one
 folder of state for each run)
@@ -32,6 +32,7 @@ COSTS = ["parameters", "tokens", "flops", "seconds", "gpu_hours"]  # of a run, a
 def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     session = open_session(options)
+    session.one_model = True
     table = read_table(options.mixtures)
     mixtures = {}
     for name in options.names:
@@ -45,6 +46,8 @@ def main(argv: list[str] | None = None) -> int:
         folders[name] = None if session.wants_to_stop() else finish(session, options.state / name, name, mixture)
         if folders[name] is None:
             return STOPPED
+    if not session.accelerator.is_main_process:
+        return 0
     losses, costs = [], []
     for name, folder in folders.items():
         labels = pl.lit(name).alias("mixture"), pl.lit(session.recipe.seed, pl.Int64).alias("seed")
@@ -72,9 +75,11 @@ def finish(session: Session, folder: Path, name: str, mixture: dict[str, float])
             session.accelerator.free_memory()
             if finished is None:
                 return None
-            write_table(loss_table(session, finished.history), own / "losses.parquet")
-            finish_run(own, describe(session, finished.seconds, mixture, own), ["losses.parquet"])
-        discard(own)
+            if session.accelerator.is_main_process:
+                write_table(loss_table(session, finished.history), own / "losses.parquet")
+                finish_run(own, describe(session, finished.seconds, mixture, own), ["losses.parquet"])
+        if session.accelerator.is_main_process:
+            discard(own)
     return own
 
 

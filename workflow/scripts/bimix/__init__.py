@@ -7,7 +7,7 @@
     plan         which files and runs there are, who makes which mixture, what it costs
     progress     how far trainings have come, what the terminal says of a call
     mixtures     what a mixture is, its stages, draws of a swarm, pools, simple rules
-    model        the transformer, its loss, its memory, generation, export
+    model        the transformer, its loss, optimizers, its memory, generation, export
     runs         what stays of a run: checkpoints, outputs with digests, provenance, claimed GPUs
     training     a session of runs, the loop, one update, order and rows, the command line
     reweighting  DoReMi, DoGE, the trace of their weights

@@ -6,9 +6,10 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from bimix.faults.fault import Fault, unknown
+from bimix.faults.fault import Fault, named, unknown
 from bimix.objectives.families import by_domain
 from bimix.plan.laws import JOINS, LAWS, PLACE, SWARM_LAWS, is_optimum
+from bimix.plan.settings import evaluations
 from bimix.plan.sources import MEASURES, REWEIGHTING, SIMPLE
 
 # Groups that are named by other blocks than `groups`.
@@ -227,4 +228,11 @@ def complete(config: dict) -> None:
 
 def is_evaluated(recipe: dict, step: int) -> bool:
     """Whether a training measures its losses at a step."""
-    return step <= recipe["steps"] and (step % recipe["evaluate_every"] == 0 or step == recipe["steps"])
+    return step in evaluations(recipe)
+
+
+def measurements(recipe: dict) -> str:
+    """When a training measures its losses, in words."""
+    if recipe["schedule"] == "wsds":
+        return f"at the ends of its decays alone, {named(f'{step:,}' for step in evaluations(recipe))}"
+    return f"every {recipe['evaluate_every']} steps and after the last, {recipe['steps']}"

@@ -13,7 +13,7 @@ from bimix.config.complete import (
 )
 from bimix.config.corpora import check_published, check_sources
 from bimix.config.fits import check_enough, check_fitted, check_steps
-from bimix.config.measured import check_measured
+from bimix.config.measured import check_measured, check_schedules
 from bimix.config.stages import check_stages
 from bimix.errors import InputError
 from bimix.faults.fault import unknown
@@ -55,6 +55,7 @@ class DatasetChecker(BlockChecker):
         self.groups()
         self.bounds(*((check_measured(self), block["domains"]) if self.sound("domains") else (None, None)))
         check_steps(self)
+        check_schedules(self)
         if self.sound("downstream") and self.sound_elsewhere("downstream"):
             self.downstream()
         if self.dataset in self.checker.wanted:
@@ -87,12 +88,6 @@ class DatasetChecker(BlockChecker):
                     *("training", model, "batch_rows"),
                     sentence=f"{recipe['batch_rows']} rows cannot be shared by the {processes} processes of {model}"
                     f" (gpus times nodes in its `launch`); each needs one at least.",
-                )
-            if recipe["evaluate_every"] > recipe["steps"]:
-                self.remark(
-                    *("training", model),
-                    sentence=f"with evaluate_every {recipe['evaluate_every']:,} and {recipe['steps']:,} steps the losses are"
-                    " measured once, at the end; a law over steps needs several.",
                 )
 
     def mixtures(self) -> None:

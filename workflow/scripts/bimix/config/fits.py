@@ -1,9 +1,10 @@
 """The checks of what laws are fitted to: the steps and the runs that there will be."""
 
 from bimix.config.blocks import BlockChecker
-from bimix.config.complete import is_evaluated
+from bimix.config.complete import is_evaluated, measurements
 from bimix.faults.fault import named
 from bimix.plan.laws import LAWS, SWARM_LAWS
+from bimix.plan.settings import evaluations
 
 
 def check_steps(checker: BlockChecker) -> None:
@@ -16,16 +17,14 @@ def check_steps(checker: BlockChecker) -> None:
         if recipe and not is_evaluated(recipe, step):
             checker.fault(
                 *("swarm", "step"),
-                sentence=f"the losses of the swarm are measured every {recipe['evaluate_every']} steps and after the last,"
-                f" {recipe['steps']}, not at {step}.",
+                sentence=f"the losses of the swarm are measured {measurements(recipe)}, not at {step}.",
             )
     if checker.sound("optimum/step", "optimum/model", "optimum/group"):
         recipe = checker.recipe(block["optimum"]["model"])
         if recipe and block["optimum"]["group"] == "swarm" and checker.sound("swarm"):
             recipe = recipe | block["swarm"].get("training", {})
         if recipe:
-            every, last = recipe["evaluate_every"], recipe["steps"]
-            check_fitted(checker, [*range(every, last, every), last])
+            check_fitted(checker, evaluations(recipe))
             groups = block["groups"] if checker.sound("groups") else {}
             names = groups.get(block["optimum"]["group"])
             if names is not None and checker.sound("domains"):

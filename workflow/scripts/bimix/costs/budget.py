@@ -71,8 +71,7 @@ def run_flops(shape: Shape | Stated, recipe: Recipe, sequence_length: int, domai
     """FLOPs of one run: 6N + 12 L d T a token trained on, a third of that a token
     evaluated (forward only).
     """
-    evaluations = -(-recipe.steps // recipe.evaluate_every)
-    evaluated = evaluations * domains * recipe.validation_rows
+    evaluated = len(recipe.measured) * domains * recipe.validation_rows
     rows = recipe.steps * recipe.batch_rows + evaluated / 3
     return rows * sequence_length * shape.flops_per_token(sequence_length)
 

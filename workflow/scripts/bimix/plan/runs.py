@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from bimix.errors import InputError
 from bimix.plan.laws import JOINS
+from bimix.plan.settings import evaluations
 
 INTERVAL_RUNS = 3  # a bootstrap draws among so many runs or more
 
@@ -167,7 +168,7 @@ def fitted_size(config: dict, dataset: str) -> tuple[int, int]:
     if JOINS in model:
         return len(names), 1
     settings = swarm_recipe(config, dataset, model) if group == "swarm" else block["training"][model]
-    return len(names), -(-settings["steps"] // settings["evaluate_every"])
+    return len(names), len(evaluations(settings))
 
 
 @functools.cache

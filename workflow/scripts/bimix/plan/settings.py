@@ -1,4 +1,5 @@
-"""Entries of the config by path, and the names in it that a wildcard may take.
+"""Entries of the config by path, the names in it that a wildcard may take, and the steps at which a
+training measures its losses.
 
 `config` is the checked and completed one. A path is keys joined by slashes.
 """
@@ -44,3 +45,15 @@ def datasets_with(config: dict, path: str, but: str | None = None) -> str:
     """A wildcard constraint: the datasets with an entry at a path, and none at another."""
     blocks = config["datasets"].items()
     return one_of(name for name, block in blocks if at(block, path) and not (but and at(block, but)))
+
+
+def evaluations(recipe: dict) -> list[int]:
+    """Steps at which a training measures its losses, in order: every `evaluate_every` and the last.
+
+    Of the schedule `wsds` only the steps at which a decay ends: between them the rate is high, and
+    no loss there is that of a run of that length.
+    """
+    every, last = recipe["evaluate_every"], recipe["steps"]
+    if recipe.get("schedule") == "wsds":
+        return [*recipe.get("horizons", []), last]
+    return [*range(every, last, every), last]

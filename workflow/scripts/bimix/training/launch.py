@@ -19,7 +19,7 @@ from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.model.transformer import Shape
 from bimix.runs import provenance
-from bimix.training.recipe import Recipe
+from bimix.training.recipe import Recipe, schedule_fault
 from bimix.training.rows import RowStore, open_rows, pool
 from bimix.training.session import Session
 
@@ -71,6 +71,9 @@ def open_session(options: argparse.Namespace) -> Session:
     obey()
     launched = time.monotonic()
     recipe = Recipe(**options.recipe)
+    wrong = schedule_fault(options.recipe)
+    if wrong is not None and recipe.schedule == "wsds":  # horizons of a model on it are nothing to others
+        raise InputError(f"recipe, {wrong[0]}: {wrong[1]}")
     indices = {split: pl.read_parquet(getattr(options, split), glob=False) for split in ("train", "validation")}
     evaluated = sorted(indices["validation"]["domain"].unique().to_list())
     trained = set(indices["train"]["domain"])

@@ -4,10 +4,14 @@ The learning rate is a pure function of the step, so that resuming needs no sche
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+
+from bimix.plan.settings import evaluations
 
 DOREMI_RESIDUE = 1e-10
+DECAY_SHARE = 0.1  # of a horizon: that of the authors of WSD-S
 
 
 def exponential(step: int, steps: int, peak: float, final: float, warmup_share: float) -> float:
@@ -45,6 +49,59 @@ def cosine(step: int, steps: int, peak: float, final: float, warmup_share: float
     return final + (peak - final) * (1 + math.cos(math.pi * done)) / 2
 
 
+def wsds(
+    step: int, horizons: Sequence[int], peak: float, final: float, warmup_share: float, decay_share: float
+) -> float:
+    """Rate of update `step` of WSD-S: linear warm-up, then `peak`, and a linear decay to `final` at
+    the end of each of the `horizons`, the last being the run's end; after it `peak` again at once.
+
+    The decay to a horizon of h steps takes `decay_share` of h. A run goes on from the decayed
+    weights, so one run has annealed losses at all of its horizons (Wen et al. 2024, "Understanding
+    Warmup-Stable-Decay Learning Rates: A River Valley Loss Landscape Perspective",
+    arXiv 2410.05192). Linear, over a tenth, to a tenth and without a second warm-up are the
+    settings of its authors' runs (WhenWen/levanter, config/llama2_100M_wsds.yaml).
+    """
+    warmup = math.ceil(warmup_share * horizons[-1])
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    end = next((horizon for horizon in horizons if step < horizon), horizons[-1])
+    length = decay_steps(end, decay_share)
+    done = min(max(step + 1 - (end - length), 0) / length, 1)
+    return peak + (final - peak) * done
+
+
+def decay_steps(horizon: int, share: float) -> int:
+    """Updates of the decay that ends at a horizon, one at least."""
+    return max(1, round(share * horizon))
+
+
+def schedule_fault(recipe: dict) -> tuple[str, str] | None:
+    """The key and the sentence of what does not go together in a recipe's schedule, None: nothing.
+
+    Its single entries are of their kinds.
+    """
+    steps, horizons = recipe["steps"], recipe.get("horizons", [])
+    if recipe["schedule"] != "wsds":
+        sentence = f"only the schedule wsds decays to horizons, and this recipe's is {recipe['schedule']}."
+        return ("horizons", sentence) if horizons else None
+    every, share = recipe["evaluate_every"], recipe.get("decay_share", DECAY_SHARE)
+    if horizons and horizons[-1] >= steps:
+        return "horizons", f"{horizons[-1]:,} is not before the end of the run, {steps:,}, which is a horizon anyway."
+    for horizon in horizons:
+        if horizon % every:
+            return "horizons", f"{horizon:,} is not measured, as losses are every {every:,} steps (evaluate_every)."
+    stable, what = math.ceil(recipe["warmup_share"] * steps), "the warm-up ends,"
+    for horizon in [*horizons, steps]:
+        begin = horizon - decay_steps(horizon, share)
+        if begin < stable:
+            return "horizons", (
+                f"the decay to {horizon:,} begins at step {begin:,}, before {what} {stable:,}: set horizons in rising"
+                " order and further apart, or decay_share or warmup_share lower."
+            )
+        stable, what = horizon, "the one before it ends,"
+    return None
+
+
 SCHEDULES: dict[str, Callable[[int, int, float, float, float], float]] = {
     "exponential": exponential,
     "doremi": doremi,
@@ -58,7 +115,9 @@ class Recipe:
 
     Every field changes the result (units: rows, updates, rates per update). `pool_share`: the share
     of each domain's training rows that there is for this run. Below 1 a small run repeats its
-    domains as often as the large one will (matched repetition, arXiv 2606.07597).
+    domains as often as the large one will (matched repetition, arXiv 2606.07597). `horizons` and
+    `decay_share` are those of the schedule `wsds`; horizons are steps, without the last.
+    `optimizer`: adamw or muon.
     """
 
     steps: int
@@ -77,20 +136,36 @@ class Recipe:
     precision: str
     seed: int
     pool_share: float = 1.0
+    horizons: tuple[int, ...] = ()
+    decay_share: float = DECAY_SHARE
+    optimizer: str = "adamw"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "horizons", tuple(self.horizons))  # of JSON a list
 
     def settings(self) -> dict:
-        """The fields as run.json and fingerprints have them: a pool that is whole goes unsaid, as
-        it always did.
+        """The fields as run.json and fingerprints have them: what a recipe need not name goes
+        unsaid where it is as usual, so that runs of before there was such a key keep their
+        fingerprint.
         """
-        fields = asdict(self)
-        return fields if self.pool_share < 1 else {name: fields[name] for name in fields if name != "pool_share"}
+        usual = {field.name: field.default for field in fields(self)}
+        said = {name: value for name, value in asdict(self).items() if value != usual[name]}
+        return said | {"horizons": list(self.horizons)} if self.horizons else said
 
     def rate(self, step: int) -> float:
         """Learning rate of update `step`, the first being 0."""
+        if self.schedule == "wsds":
+            ends = (*self.horizons, self.steps)
+            return wsds(step, ends, self.learning_rate, self.final_learning_rate, self.warmup_share, self.decay_share)
         return SCHEDULES[self.schedule](
             step, self.steps, self.learning_rate, self.final_learning_rate, self.warmup_share
         )
 
     def evaluates(self, step: int) -> bool:
         """Whether the losses are measured after `step` updates."""
-        return step % self.evaluate_every == 0 or step == self.steps
+        return step in self.measured
+
+    @cached_property
+    def measured(self) -> frozenset[int]:
+        """Steps at which the losses are measured."""
+        return frozenset(evaluations(asdict(self)))

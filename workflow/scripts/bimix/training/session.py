@@ -37,6 +37,8 @@ class Session:
     whole, as memory allows.
 
     `deadline` by time.monotonic(); `lock_seconds`: how long another attempt at a run is waited for.
+    With `one_model` a run takes over the model of the one before it, prepared and compiled as it
+    is, with new weights and a new optimizer: nobody may hold that model any more.
     """
 
     accelerator: Accelerator
@@ -57,6 +59,8 @@ class Session:
     trusted: bool  # shards are read without a look at their digests
     checked: set[str] = field(default_factory=set)  # shards of which the digests were right
     signals: list[int] = field(default_factory=list)
+    one_model: bool = False
+    learner: "Learner | None" = None  # of the run before, with `one_model`
 
     @property
     def step_tokens(self) -> int:
@@ -180,28 +184,37 @@ class Learner:
 
 def prepare(session: Session, plain: Transformer, state: dict) -> Learner:
     """The learner of a run from its model and `state`, whose entry `optimizer` is taken out."""
+    before = session.learner
+    if before is not None:
+        before.plain.load_state_dict(plain.state_dict())
+        plain = before.plain
     optimizer = build_optimizer(plain.to(session.accelerator.device), session.recipe)
     if "optimizer" in state:
         optimizer.load_state_dict(state.pop("optimizer"))
-    if session.compiled:
-        # Accelerate's autocast is another object in each run: a compiled pass of the run before
+    if session.compiled and before is None:
+        # Accelerate's autocast is another object for each model: a compiled pass of another one
         # never serves again, but counts towards the limit past which torch goes on uncompiled
         torch.compiler.reset()
         compile_whole(plain)
-    model, optimizer = session.accelerator.prepare(plain, optimizer)
+    model = session.accelerator.prepare(plain) if before is None else before.model
+    optimizer = session.accelerator.prepare(optimizer)
     micro_batch = session.micro_batch
     if micro_batch is None:
-        micro_batch = fit(session, model, state)
-    return Learner(session, plain, model, optimizer, micro_batch)
+        micro_batch = fit(session, model, state, None if before is None else before.micro_batch)
+    learner = Learner(session, plain, model, optimizer, micro_batch)
+    session.learner = learner if session.one_model else None
+    return learner
 
 
-def fit(session: Session, model: nn.Module, state: dict) -> int:
+def fit(session: Session, model: nn.Module, state: dict, known: int | None = None) -> int:
     """Rows at once, at most this process's: as many as `state` says for the same
-    circumstances, else as fit now.
+    circumstances, else as are `known` to fit, else as fit now.
     """
     found, alike = state.get("fitted", {}), session.circumstances()
     if found.get("circumstances") != alike:
-        rows = largest_micro_batch(session.accelerator, model, session.own_rows, session.train.row_length)
+        rows = known
+        if rows is None:
+            rows = largest_micro_batch(session.accelerator, model, session.own_rows, session.train.row_length)
         found = {"rows": rows, "circumstances": alike}
     state["fitted"] = found
     return found["rows"]

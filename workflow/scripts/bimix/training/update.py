@@ -16,6 +16,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from bimix.model.optimizers import MuonAndAdamW, adamw
 from bimix.model.transformer import Transformer
 from bimix.training.order import Schedule, as_schedule, next_rows
 from bimix.training.recipe import Recipe
@@ -24,17 +25,12 @@ from bimix.training.rows import Part, RowStore
 RECOMPILATIONS = 64  # torch's own limit is 8: DoGE has parts of several sizes, evaluations and probes others
 
 
-def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW whose weight decay spares biases and norms (the DoReMi code).
-
-    Fused: one kernel per update.
-    """
-    decayed = [weight for weight in model.parameters() if weight.dim() >= 2]
-    spared = [weight for weight in model.parameters() if weight.dim() < 2]
-    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": spared, "weight_decay": 0.0}]
-    return torch.optim.AdamW(
-        groups, lr=recipe.learning_rate, betas=(recipe.beta1, recipe.beta2), eps=recipe.epsilon, fused=True
-    )
+def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    """The optimizer that a recipe names, of a model that is on its device."""
+    settings = recipe.learning_rate, (recipe.beta1, recipe.beta2), recipe.epsilon, recipe.weight_decay
+    if recipe.optimizer == "muon":
+        return MuonAndAdamW(model, *settings)
+    return adamw(model.parameters(), *settings)
 
 
 def compile_whole(model: nn.Module) -> None:
