@@ -126,7 +126,7 @@ def test_snakemake_makes_each_mixture_as_the_list_of_sources_says(workplace: Pat
     config["datasets"]["demo"]["groups"]["swarm"] = ["swarm_0007"]
     names = ["baseline", "uniform", "vne", "mine", "late", "published_doge", "swarm_0007", "doge", "doremi_round2"]
     targets = {f"results/demo/mixtures/{name}.json": name for name in [*names, "bimix", "regmix", "transfer_swarm"]}
-    done = call(workplace, *targets, "-n")
+    done = call(workplace, *targets, "-n", "-p")
     assert done.returncode == 0, done.stdout + done.stderr
     jobs = re.findall(r"^\w*rule (\w+):$(?:\n    .*)*?\n    output: ([^,\s]+)(?:, \S+)*$", done.stdout, re.MULTILINE)
     made = {targets[output]: rule for rule, output in jobs if output in targets}
