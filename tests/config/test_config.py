@@ -418,6 +418,11 @@ def test_all_faults_come_at_once_in_the_order_of_the_file_and_with_its_lines(tmp
         ),
         ("domains: [a, b]", ["2: datasets/mine/corpus: exactly one of train, harvest must stand here; none does."]),
         (
+            "corpus: {trian: {a: x, b: y}}",  # one fault, and no second of what was to be this key
+            ["3: datasets/mine/corpus/trian: unknown key; did you mean train? Allowed here: harvest, train"],
+        ),
+        ("corpus: {train: {a: x, b: y}, zzz: 1}", ["3: datasets/mine/corpus/zzz: unknown key. Allowed here: harvest"]),
+        (
             "corpus: {train: {a: x, b: y}, validation: {}}",
             ["3: datasets/mine/corpus/validation/share: the key is missing; it takes a number"],
         ),
@@ -478,6 +483,10 @@ def test_a_file_that_is_no_config_is_refused_before_it_is_read(tmp_path: Path, t
 def test_files_that_are_not_there_or_not_text_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nothing\.yaml: there is no such file; targets go before --configfile"):
         plan.check_files([tmp_path / "nothing.yaml"])
+    with pytest.raises(
+        InputError, match=r"bimix\.json: this is a result and no config: targets go before --configfile"
+    ):
+        plan.check_files([Path("results/mine/mixtures/bimix.json")])
     (tmp_path / "latin.yaml").write_bytes("a: é".encode("latin-1"))
     with pytest.raises(InputError, match=r"latin\.yaml: the file is not UTF-8"):
         plan.check_files([tmp_path / "latin.yaml"])

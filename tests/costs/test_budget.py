@@ -99,6 +99,7 @@ def test_the_plan_of_doge_is_what_its_report_counts() -> None:
 @pytest.mark.parametrize(
     ("gpus", "what", "devices"), [(8, "pretraining", 16), (8, "swarm", 1), (0, "pretraining", 8), (0, "swarm", 4)]
 )
+@pytest.mark.filterwarnings("error")  # none of polars is printed above the table
 def test_a_part_of_a_swarm_has_one_gpu_or_the_threads_of_one_node(
     tmp_path: Path, gpus: int, what: str, devices: int
 ) -> None:

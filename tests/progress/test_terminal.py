@@ -24,7 +24,7 @@ class Terminal:
     of its clock.
     """
 
-    def __init__(self, call=CALL) -> None:
+    def __init__(self, call=CALL, dry: bool = False) -> None:
         self.lines: list[str] = []
         self.seconds = 0.0
         self.call = list(call)
@@ -38,6 +38,7 @@ class Terminal:
             lambda: self.call,
             lambda rule, wildcards: WEIGHTS.get(wildcards.get("model"), Work(0, 0, 0.0)),
             lambda: self.seconds,
+            dry,
         )
         assert install(self.logger, self.progress)
 
@@ -63,6 +64,18 @@ def terminal() -> Terminal:
 def test_the_first_line_says_how_much_there_is_to_do(terminal: Terminal) -> None:
     (line,) = terminal.lines
     assert line == "4 jobs, 2 trainings of 2,000 tokens"
+
+
+def test_a_dry_run_is_a_table_of_rules_and_no_paragraph_a_job() -> None:
+    terminal = Terminal(dry=True)
+    table = "Job stats:\njob               count\ntokenize_shard        2"
+    assert terminal.say("run_info", message=table) == [f"4 jobs, 2 trainings of 2,000 tokens\n\n{table}"]
+    assert terminal.start(1) == [] and terminal.say("shellcmd", message="rm -r x") == []
+    (line,) = terminal.say("run_info", message=table)
+    assert "-p" in line and "Job stats" not in line
+    assert terminal.say(None, message="Reasons:\n    (check individual jobs above for details)") == []
+    said = "This was a dry-run (flag -n). The order of jobs does not reflect the order of execution."
+    assert terminal.say(None, message=said) == [said]
 
 
 def test_snakemakes_paragraphs_are_left_out_and_warnings_are_not(terminal: Terminal) -> None:
@@ -95,6 +108,26 @@ def test_the_share_is_that_of_the_trainings_and_the_jobs_of_a_rule_are_told_toge
     )
     (line,) = terminal.say("job_finished", job_id=4)
     assert line.startswith("100 %  pretrain_model large/bimix@2")
+
+
+def test_the_time_that_all_trainings_will_take_follows_the_pace_of_those_that_run(tmp_path: Path) -> None:
+    call = [(n, "pretrain_model", {"dataset": "mine", "model": "tiny", "run": str(n)}) for n in range(4)]
+    terminal = Terminal(call)
+    terminal.say("run_info")
+    logs = [tmp_path / "0.log", tmp_path / "1.log"]
+    for number, log in enumerate(logs):
+        log.write_text("step 200/400, loss 5.5, 5 tokens/s, 100 s left\n")
+        terminal.start(number, log)
+    # half of two runs and all of two more, of 1,000 tokens each, at 10 tokens/s
+    assert terminal.progress.trains_now("").endswith("; all in 5 min")
+    terminal.say("job_error", logging.ERROR, jobid=1, rule_name="pretrain_model", log=[str(logs[1])])
+    assert terminal.progress.trains_now("").endswith("; all in 8 min")  # one fails: 2,500 tokens at 5
+    terminal.start(2)
+    logs[1].write_text("step 0/400, loss 5.5, 5 tokens/s, 200 s left\n")
+    terminal.start(3, logs[1])
+    assert "all in" in terminal.progress.trains_now("")  # the log of 2 is still to come
+    terminal.say("job_finished", job_id=2)
+    assert "all in" not in terminal.progress.trains_now("")  # what runs says when it ends
 
 
 def test_many_short_jobs_are_told_at_most_every_ten_seconds() -> None:

@@ -33,7 +33,7 @@ def compared(finals: dict[str, list[float]], bend: float = 0.0) -> pl.DataFrame:
 def first_lines(runs: pl.DataFrame, same=(), prediction=None, laws=("bimix",)) -> str:
     spread = verdict.spread(runs)
     judged = verdict.judge(runs, list(laws), spread)
-    following = headline.next_steps("mine", judged, "larger", has_runs=True)
+    following = headline.next_steps("mine", judged, "larger", True, runs, spread)
     lines = [headline.title("mine", judged)]
     lines += headline.headline(judged, runs, spread, "baseline", "larger", prediction, PLACES, dict(same), following)
     assert max(map(len, lines)) <= 80
@@ -46,6 +46,7 @@ def test_a_clear_win_of_one_seed_says_where_its_spread_comes_from():
     assert "10.00 % below baseline (token shares), 7.69 % below uniform, 5.26 % below ce, the best fixed" in said
     assert "(one seed: from the scatter of the evaluations, rather too small)." in said
     assert "Steps The last loss of baseline at step" in said and "% fewer." in said
+    assert "To add" not in said
     assert "Report snakemake --report results/mine/report.html" in said
     assert "Export snakemake --cores all results/mine/runs/larger/bimix/export" in said
 
@@ -56,6 +57,11 @@ def test_a_gain_below_twice_the_spread_is_a_tie():
     assert said.startswith("mine: a tie of bimix and ce Mixture bimix:")
     assert "mean of 2 seeds" in said and "(from 6 runs of 3 mixtures)" in said
     assert "bimix and ce are 0.51 % apart, less than twice that: a tie." in said
+    # a run spreads by 0.72 %, and a difference of 0.51 % must be twice 0.72 % sqrt(2 / 16)
+    assert "too large to tell the two apart; 16 seeds of each would, if they differ by as much." in said
+    assert "To add add `uniform` to `compare`" in said
+    near = first_lines(compared({"baseline": [4.0, 4.04], "ce": [3.9, 3.94], "bimix": [3.899, 3.94]}))
+    assert "to tell the two apart." in near  # thousands of seeds are no advice
     assert "To tell `seeds: {larger: [2, 3]}` or more steps" in said
     # the same means, told by less scatter
     assert first_lines(

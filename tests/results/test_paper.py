@@ -3,6 +3,8 @@ empty, nothing hidden.
 """
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -11,6 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 import plot_answers
+import plot_cross_entropy
 import plot_entropy
 import plot_entropy_curves
 import plot_laws
@@ -22,12 +25,16 @@ import plot_optimum_by_step
 import plot_perplexity
 import plot_predictions
 import plot_proportions
+import plot_sizes
 import plot_steps
+import plot_verdict
 import plot_weights
 from bimix import laws
-from bimix.drawing import figures
+from bimix.drawing import figures, pareto
+from bimix.drawing.wrapping import balanced
 from bimix.observed.observations import observations
 
+ROOT = Path(__file__).parents[2]
 DOMAINS = ["code", "web", "books", "a domain with a long name"]
 NAMES = ["se", "je", "ce", "vne", "baseline", "uniform"]
 STEPS = [100, 200, 400, 800]
@@ -161,6 +168,47 @@ def learning(_):
     return plot_learning.draw(table("law runs draw mre mre_worst spearman note", rows)), ["bimix", "regmix"]
 
 
+def cross_entropy(_):
+    domains = [*DOMAINS, *(f"domain {k}" for k in range(12))]
+    rows = [(one, other, 3.0 + abs(i - j)) for i, one in enumerate(domains) for j, other in enumerate(domains)]
+    return plot_cross_entropy.draw(table("domain under nats", rows)), ["15.0", *map(figures.short, DOMAINS)]
+
+
+def sizes(_):
+    """Two sets of runs that are told equally well, and one without an error before a large run."""
+    names = ["RegMix 1M -> 1B", "RegMix 1M, 60M -> 1B", "SlimPajama 70M -> 160M"]
+    rows = [
+        (name, runs, draw, None if name == names[2] and not runs else 3 / (1 + runs) + draw / 9, 0.9 + draw / 99)
+        for name in names
+        for runs in (0, 1, 2, 4)
+        for draw in range(3)
+    ]
+    return plot_sizes.draw(table("runs large_runs draw error spearman", rows)), names
+
+
+def verdict(_):
+    """Two rules that cost nothing, and three methods of which two cost the same."""
+    rows = [
+        ("uniform", 0.0, 1.1, 0.2, 2.0, None),
+        ("unimax", 0.0, 1.0, 0.1, 1.9, None),
+        ("bimix", 118.0, 0.9, -0.3, 2.1, 2.4),
+        ("transfer", 118.0, 0.9, -0.3, 2.1, 1.4),
+        ("regmix", 60.0, -0.4, None, None, None),
+    ]
+    columns = "mixture search_percent gain_percent gain_low gain_high predicted_gain_percent"
+    return plot_verdict.draw(table(columns, rows)), ["uniform", "unimax", "bimix", "transfer", "regmix"]
+
+
+def front(known):
+    law = known["law"]
+    shares = [known["shares"][name] for name in NAMES[:3]]
+    rows = [("bimix", 800, "code", 4.0 - k, "text", 3.0 + k, *own.values()) for k, own in enumerate(shares)]
+    columns = ["law", "step", "first", "first_loss", "second", "second_loss", *(f"{pareto.SHARE}{d}" for d in DOMAINS)]
+    traced = pl.DataFrame(rows, schema=columns, orient="row")
+    weights = ({"code": 1.0}, {"web": 0.5, "books": 0.5})
+    return pareto.draw(traced, [(law, *weights)], known["shares"]["baseline"]), ["bimix", *map(figures.short, DOMAINS)]
+
+
 def methods(_):
     rows = [
         ("baseline", 0, 0.0, 4.9, None, 5.6),
@@ -204,7 +252,8 @@ def downstream_tasks(_):
 
 FIGURES = [
     *(steps, proportions, predictions, optimum, path, side_by_side, perplexity, seeds, mixtures),
-    *(entropy, entropy_curves, learning, methods, weights, downstream, downstream_tasks),
+    *(entropy, entropy_curves, cross_entropy, learning, sizes, front, methods, verdict, weights),
+    *(downstream, downstream_tasks),
 ]
 
 
@@ -300,3 +349,32 @@ def test_known_names_differ_in_grey():
     assert len(looks) == len(names)
     domains = [f"d{k}" for k in range(22)]
     assert len({tuple(map(str, look)) for look in figures.domain_styles(domains).values()}) == 22
+
+
+def test_an_axis_of_one_step_has_that_step_alone():
+    _, (axis,) = figures.grid(1)
+    figures.log_axis(axis, "x", np.array([160, 160]))
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["160"]
+
+
+def test_a_sentence_over_a_figure_has_no_last_word_alone():
+    text = "Average loss of transfer against baseline: predicted -0.47 % (-4.32 to +3.38 %), measured -0.63 %."
+    first, second = balanced(text, 91)
+    assert f"{first} {second}" == text
+    assert abs(len(first) - len(second)) < 10
+    assert balanced("of one line", 91) == ["of one line"] and balanced("", 91) == []
+    cut = balanced("a" * 25, 10)
+    assert max(map(len, cut)) <= 10 and "".join(cut) == "a" * 25
+
+
+def test_the_gallery_shows_every_figure_and_each_fits_a_column():
+    """The committed drawings, as they are: 5.5 inches at 72 points, no letter below 7 points."""
+    gallery = (ROOT / "docs/gallery.md").read_text()
+    found = sorted((ROOT / "docs/figures").rglob("*.svg"))
+    assert len(found) > 10
+    for path in found:
+        svg = path.read_text()
+        assert f"({path.relative_to(ROOT / 'docs')})" in gallery, path.name
+        assert re.search(r'<svg [^>]*width="396pt"', svg), path.name
+        letters = [float(size) for size in re.findall(r"font(?:-size)?: (?:[a-z0-9]+ )*([0-9.]+)px", svg)]
+        assert letters and min(letters) >= figures.SMALL, path.name

@@ -40,6 +40,10 @@ let inked = 0;
 for (let k = 0; k < pixels.length; k += 4) inked += pixels[k] + pixels[k + 1] + pixels[k + 2] < 600;
 return inked / (400 * height);
 """
+# The rules' calls that mark what the report shows, with the name of the caption.
+SHOWN_BY_RULES = re.compile(
+    r"\b(?P<kind>figure|table|shown)\(\s*f?\"(?P<name>[^\"]+)\"(?P<more>(?:[^()]|\([^()]*\))*)\)", flags=re.DOTALL
+)
 IMAGES = "const images = [...document.querySelectorAll('.prose img, .p-3 > img')];"
 # The kind of what is shown, once that is another than before.
 SHOWN = """
@@ -79,7 +83,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "held_out": ["held_out"],
         "compare": {"mixtures": ["m4", "m0"]},
     }
-    laws = {"compare": ["bimix"], "optimise": ["bimix"], "intervals": {"resamples": 20}}
+    # The report lists bimix first: the one whose optimum the summary names is the other.
+    laws = {"compare": ["bimix"], "optimise": ["transfer", "bimix"], "intervals": {"resamples": 20}}
     (folder / "own.yaml").write_text(yaml.safe_dump({"run": ["own"], "laws": laws, "datasets": {"own": own}}))
     snakemake = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", "own.yaml"]
     for more in ([], ["--report", "report.html"]):
@@ -114,11 +119,14 @@ def images(page: Browser) -> list[float]:
 
 @pytest.mark.slow
 def test_the_first_page_has_the_result_and_two_figures(page: Browser) -> None:
-    summary = page.run("return document.querySelector('.prose pre').textContent")
-    assert "own" in summary
-    law = re.search(r"^Mixture +(\w+):", summary, flags=re.MULTILINE)[1]
+    labels = page.run("return [...document.querySelectorAll('.prose dt')].map(label => label.textContent)")
+    assert labels[:2] == ["Mixture", "Predicted"] and "Larger" in labels
+    assert page.run("return document.querySelector('.prose h1').textContent").startswith("own: ")
+    mixture = page.run("return document.querySelector('.prose dd').textContent")
+    law = re.match(r"(\w+): ", mixture)[1]
+    assert law == "transfer"
     figure = page.run("return decodeURIComponent(document.querySelector('.prose img').src)")
-    assert f" of {law}" in figure, "the optimum that the summary names"
+    assert f" of {law}" in figure and " of bimix" not in figure, "the optimum that the summary names"
     shown = images(page)
     assert len(shown) == 2 and min(shown) > 0.005
     assert page.run("return document.querySelector('.prose img').getBoundingClientRect().width") > 300
@@ -189,3 +197,20 @@ def test_a_table_is_sorted_by_a_click(browser: Browser, tmp_path: Path) -> None:
     fetched = "return atob(document.querySelector('a').href.split(',')[1])"
     assert browser.run(fetched).splitlines()[2] == ",9.123456789,1200"
     assert not browser.errors()
+
+
+def test_every_caption_is_there_and_says_what_its_rule_has() -> None:
+    """A report is made of all that exists: a caption that is not there would end it."""
+    captions = set()
+    for path in (ROOT / "workflow/rules").glob("*.smk"):
+        for rule in re.split(r"^(?=rule |checkpoint )", path.read_text(), flags=re.MULTILINE):
+            for call in SHOWN_BY_RULES.finditer(rule):
+                if "{{dataset}}" in call["name"]:  # in `figure`, `table` and the rule of their pages
+                    continue
+                given = re.search(r'caption="(\w+)"', call["more"]) or re.match(r',\s*"([a-z_]+)",', call["more"])
+                caption = ROOT / "workflow/report" / f"{given[1] if given else call['name'].split('_{')[0]}.rst"
+                captions.add(caption)
+                wanted = set(re.findall(r"snakemake\.params\.(\w+)", caption.read_text()))
+                has = {"reference", "model"} if call["kind"] == "table" else set(re.findall(r"^ {8}(\w+)=", rule, re.M))
+                assert wanted <= has, f"{caption.name} asks for {wanted - has} of {path.name}"
+    assert captions == set((ROOT / "workflow/report").glob("*.rst")) - {ROOT / "workflow/report/workflow.rst"}

@@ -204,7 +204,7 @@ def test_a_mixture_that_bears_a_laws_name_is_its_optimum(workplace: Path) -> Non
     config["datasets"]["own"]["compare"]["mixtures"].append("bimix")
     (workplace / "own.yaml").write_text(yaml.safe_dump(config))
     rules = {"m0": "mix_observed", "m4": "mix_observed", "bimix": "optimize_mixture", "transfer": "optimize_mixture"}
-    done = call(workplace, *(f"results/own/mixtures/{name}.json" for name in rules), "-n")
+    done = call(workplace, *(f"results/own/mixtures/{name}.json" for name in rules), "-n", "-p")
     jobs = r"^rule (\w+):$(?:\n    .*)*?\n    output: results/own/mixtures/(\w+)\.json(?:, .*)?$"
     made = {name: rule for rule, name in re.findall(jobs, done.stdout, re.MULTILINE)}
     assert made == rules, done.stdout + done.stderr

@@ -129,7 +129,7 @@ def test_snakemake_makes_each_mixture_as_the_list_of_sources_says(workplace: Pat
         f"results/demo/mixtures/{name}.json": name
         for name in [*names, "bimix", "bimix~2", "regmix", "transfer_swarm", "transfer_swarm~3"]
     }
-    done = call(workplace, *targets, "-n")
+    done = call(workplace, *targets, "-n", "-p")
     assert done.returncode == 0, done.stdout + done.stderr
     jobs = re.findall(r"^\w*rule (\w+):$(?:\n    .*)*?\n    output: ([^,\s]+)(?:, \S+)*$", done.stdout, re.MULTILINE)
     made = {targets[output]: rule for rule, output in jobs if output in targets}

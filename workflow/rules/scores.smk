@@ -72,7 +72,7 @@ rule plot_predictions:
         code=script("plot_predictions", "drawing/figures"),
     output:
         figure=figure(
-            "predictions_{model}_{law}_{group}", "3 Law", "Predicted against observed: {model}, {law}, {group}"
+            "predictions_{model}_{law}_{group}", "3 Law", "Predicted against measured loss: {model}, {law}, {group}"
         ),
     log:
         "results/{dataset}/logs/plot_predictions/{model}_{law}_{group}.log",

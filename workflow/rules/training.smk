@@ -173,7 +173,7 @@ rule plot_perplexity:
         ),
         code=script("plot_perplexity", "drawing/figures", "results/comparison"),
     output:
-        figure=figure("perplexity_{model}_{group}", "4 Training", "Average log-perplexity: {model}, {group}"),
+        figure=figure("perplexity_{model}_{group}", "4 Training", "Average loss against steps: {model}, {group}"),
     log:
         "results/{dataset}/logs/plot_perplexity/{model}_{group}.log",
     conda:

@@ -73,9 +73,11 @@ def main(argv: list[str] | None = None) -> None:
         rows.append(cost(planned, shape, options.sequence_length, options.domains, device, devices))
     plan = with_totals(rows)
     write_table(plan, options.out)
-    written = plan.select(
-        pl.col(name).map_elements(write, return_dtype=pl.String).fill_null("").alias(heading)
-        for name, (heading, write) in PRINTED.items()
+    written = pl.DataFrame(
+        {
+            heading: ["" if value is None else write(value) for value in plan[name]]
+            for name, (heading, write) in PRINTED.items()
+        }
     )
     with pl.Config(
         tbl_rows=-1,

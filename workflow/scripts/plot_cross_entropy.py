@@ -17,8 +17,8 @@ from bimix.errors import run
 from bimix.outputs import replacing
 from bimix.tables import read_table
 
-CELL = 0.3  # inches
-NUMBERED = 24  # domains, beyond which cells are too many for numbers
+CELL = 0.22  # inches, of a row
+NUMBERED = 16  # domains, beyond which a column is too narrow for numbers
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -43,23 +43,24 @@ def draw(table: pl.DataFrame) -> Figure:
         nats[domains.index(domain), models.index(under)] = value
     own = [nats[i, models.index(name)] if name in models else np.nanmin(nats[i]) for i, name in enumerate(domains)]
     gaps = nats - np.array(own)[:, None]
-    letters = 0.07 * max(map(len, [*domains, *models]))
-    size = letters + CELL * len(models) + 1.2, letters + CELL * len(domains) + 0.8
-    figure = Figure(figsize=(max(size[0], 4.2), size[1]), layout="constrained")
+    names = 0.07 * max(len(figures.short(name)) for name in models)
+    height = min(CELL * len(domains) + names + 1.0, 8.5)
+    figure = Figure(figsize=(figures.WIDTH, height), layout="constrained")
     axis = figure.subplots()
-    image = axis.imshow(gaps, cmap="viridis_r", aspect="equal", vmin=min(0.0, np.nanmin(gaps)))
+    image = axis.imshow(gaps, cmap="viridis_r", aspect="auto", vmin=min(0.0, np.nanmin(gaps)))
     axis.grid(visible=False)
-    axis.set_xticks(range(len(models)), models, rotation=90)
-    axis.set_yticks(range(len(domains)), domains)
+    axis.set_title("who speaks like whom")
+    axis.set_xticks(range(len(models)), map(figures.short, models), rotation=90)
+    axis.set_yticks(range(len(domains)), map(figures.short, domains))
+    axis.tick_params(length=0)
     axis.set_xlabel("model of")
     axis.set_ylabel("text of")
     if max(gaps.shape) <= NUMBERED:
         dark = np.nanmin(gaps) + 0.6 * np.ptp(gaps[np.isfinite(gaps)])
         for i, j in np.argwhere(np.isfinite(gaps)):
             colour = "white" if gaps[i, j] > dark else "black"
-            axis.text(j, i, f"{gaps[i, j]:.1f}", ha="center", va="center", fontsize=5.5, color=colour)
-    figure.colorbar(image, ax=axis, label="nats a token beyond its own model", shrink=0.8)
-    figure.suptitle("Who speaks like whom", x=0.02, ha="left", fontsize=8.5)
+            axis.text(j, i, f"{gaps[i, j]:.1f}", ha="center", va="center", fontsize=figures.SMALL, color=colour)
+    figure.colorbar(image, ax=axis, label="nats a token beyond its own model", aspect=30, pad=0.02)
     return figure
 
 

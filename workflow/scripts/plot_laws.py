@@ -95,7 +95,8 @@ def draw_score(axis: Axes, table: pl.DataFrame, score: str, laws: list[str]) -> 
         axis.plot(place, row, marker, color=colour, markersize=figures.size(marker, 4.8))
         text = f"{value:.2f}"
         if percent:
-            text = figures.plain(float(f"{100 * value:.3g}")) if 100 * value > LEAST else f"below {LEAST}"
+            text = f"{100 * value:.2f}" if 100 * value >= 0.1 else f"{100 * value:.3f}"
+            text = text if 100 * value > LEAST else f"below {LEAST}"
         spot = {"xytext": (0, 5), "textcoords": "offset points", "ha": "center"}
         axis.annotate(text, (place, row), **spot, fontsize=figures.SMALL)
         drawn += [*dots, place]

@@ -102,15 +102,16 @@ def draw_losses(
 
 
 def draw_proportions(axis: Axes, path: pl.DataFrame, before: dict[str, float]) -> dict[str, tuple[float, str]]:
-    """A line for each domain, and hollow at its left end the baseline's proportion; the ends of the
-    lines by name.
+    """A line for each domain with its mark at the end, and hollow at the left the baseline's
+    proportion; the ends of the lines by name.
     """
     looks = figures.domain_styles(path["domain"].unique().to_list())
     first = path["step"].min()
     ends = {}
     for domain, (colour, marker, dash) in looks.items():
         own = path.filter(pl.col("domain") == domain).sort("step")
-        axis.plot(own["step"], own["proportion"], color=colour, linestyle=dash)
+        look = {"marker": marker, "markevery": [-1], "markersize": figures.size(marker), "clip_on": False}
+        axis.plot(own["step"], own["proportion"], color=colour, linestyle=dash, **look)
         hollow = {"color": colour, "markerfacecolor": "white", "markersize": figures.size(marker), "clip_on": False}
         axis.plot(first, before.get(domain, 0.0), marker, **hollow)
         ends[domain] = (own["proportion"][-1], colour)

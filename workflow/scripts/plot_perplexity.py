@@ -8,6 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -21,6 +22,7 @@ from bimix.results.comparison import average_losses
 from bimix.tables import read_table
 
 FEW = 7  # lines that are named at their ends
+WITHIN = 0.04  # of the axis of steps, to which the bars of seeds stand beside their step
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -40,7 +42,7 @@ def draw(losses: list[pl.DataFrame], reference: str) -> Figure:
     there is one.
 
     Mixtures with the very same losses share a line and its name. Where a mixture was trained on
-    several seeds, a shade spans them.
+    several seeds, an upright bar spans them beside those of the others.
     """
     averages = average_losses(pl.concat(map(mean_over_seeds, losses), how="diagonal").unique(maintain_order=True))
     last = averages.group_by("mixture", maintain_order=True).last().sort("loss")
@@ -50,8 +52,12 @@ def draw(losses: list[pl.DataFrame], reference: str) -> Figure:
     level = averages.filter(pl.col("mixture") == reference).select("step", pl.col("loss").alias("level"))
     spread = spreads(losses)
     figure, axes = figures.grid(2 if level.height else 1)
-    for name in reversed(shared):  # the best on top
-        draw_curve(axes, name, curves[name], level, spread)
+    steps = averages["step"].unique().sort().to_numpy()
+    closest = np.log(steps[1:] / steps[:-1]).min(initial=np.inf)
+    apart = min(0.3 * closest, WITHIN * np.log(steps[-1] / steps[0])) if spread.height else 0.0
+    for rank, name in enumerate(reversed(shared)):  # the best on top
+        beside = np.exp(figures.dodged(rank, len(shared), apart))
+        draw_curve(axes, name, curves[name], level, spread, beside)
     axes[0].set_title("average over domains")
     axes[0].set_ylabel("validation loss (nats per token, log)")
     figures.log_axis(axes[0], "y", averages["loss"].to_numpy())
@@ -81,7 +87,7 @@ def note(has_reference: bool, has_seeds: bool) -> str:
     """What stands beside the names and what else is drawn."""
     parts = ["Beside a name its last loss, the best first"]
     parts += ["marks at the bottom: the best at that step"] if has_reference else []
-    parts += ["shades: the range of the seeds"] if has_seeds else []
+    parts += ["bars: the range of the seeds, one mixture beside the other"] if has_seeds else []
     return "; ".join(parts) + "."
 
 
@@ -99,9 +105,11 @@ def spreads(losses: list[pl.DataFrame]) -> pl.DataFrame:
     return ranges.filter(pl.col("seeds") > 1).drop("seeds").sort("mixture", "step")
 
 
-def draw_curve(axes: list[Axes], name: str, curve: pl.DataFrame, level: pl.DataFrame, spread: pl.DataFrame) -> None:
-    """One mixture's line and the shade of its seeds, in nats and as percent of the reference's loss
-    `level`.
+def draw_curve(
+    axes: list[Axes], name: str, curve: pl.DataFrame, level: pl.DataFrame, spread: pl.DataFrame, beside: float
+) -> None:
+    """One mixture's line, in nats and as percent of the reference's loss `level`; in the last panel
+    the bars of its seeds, at the steps times `beside`.
     """
     colour, marker = figures.styles([name])[name]
     look = {"marker": marker, "color": colour, "linestyle": figures.dashes([name])[name]}
@@ -112,10 +120,14 @@ def draw_curve(axes: list[Axes], name: str, curve: pl.DataFrame, level: pl.DataF
         both = own.join(level, on="step", maintain_order="left")
         drawn.append((axes[1], both, 100 / pl.col("level"), 100.0))
     for axis, rows, factor, less in drawn:
-        scaled = rows.select("step", *(pl.col(column) * factor - less for column in ("loss", "low", "high")))
+        last = axis is axes[-1]
+        scaled = rows.select(
+            pl.col("step") * (beside if last else 1.0),
+            *(pl.col(column) * factor - less for column in ("loss", "low", "high")),
+        )
         axis.plot(scaled["step"], scaled["loss"], **look)
-        seeded = scaled.drop_nulls()
-        axis.fill_between(seeded["step"], seeded["low"], seeded["high"], color=colour, alpha=0.15, linewidth=0)
+        seeded = scaled.drop_nulls() if last else scaled.clear()
+        axis.vlines(seeded["step"], seeded["low"], seeded["high"], color=colour, linewidth=0.8)
 
 
 def draw_leaders(axis: Axes, averages: pl.DataFrame) -> None:

@@ -17,9 +17,10 @@ from bimix.outputs import replacing
 from bimix.scores.sizes import SIZES
 from bimix.tables import read_table
 
+BESIDE = 0.16  # of the distance between two numbers of runs, to which sets of runs stand beside each other
 PANELS = {
-    "error": ("error, mean over domains", "percent of the loss"),
-    "spearman": ("order of the mixtures", "Spearman"),
+    "error": ("error, mean over domains", "percent of the loss (log)"),
+    "spearman": ("order of the mixtures", "Spearman's correlation"),
 }
 
 
@@ -40,23 +41,26 @@ def main(argv: list[str] | None = None) -> None:
 
 def draw(table: pl.DataFrame) -> Figure:
     """Two panels, the error and the order; of each set of runs the mean over the draws as a line
-    and their range as a shade.
+    and their range as a bar, one set beside the other.
     """
     names = table["runs"].unique(maintain_order=True).to_list()
-    colours, dashes = figures.styles(names), figures.dashes(names)
+    looks = looks_of(names)
     figure, axes = figures.grid(2)
     counts = sorted(set(table["large_runs"]))
     for axis, (column, (title, label)) in zip(axes, PANELS.items(), strict=True):
         of = pl.col(column)
         known = table.filter(of.is_not_null())
-        for name in names:
+        for rank, name in enumerate(names):
             curve = known.filter(pl.col("runs") == name).group_by("large_runs")
             curve = curve.agg(of.mean(), low=of.min(), high=of.max()).sort("large_runs")
             # Places, not numbers: none has no logarithm.
-            places = [counts.index(count) for count in curve["large_runs"]]
-            colour, marker = colours[name]
-            axis.fill_between(places, curve["low"], curve["high"], color=colour, alpha=0.13, linewidth=0)
-            axis.plot(places, curve[column], marker=marker, color=colour, linestyle=dashes[name])
+            beside = figures.dodged(rank, len(names), BESIDE)
+            places = [counts.index(count) + beside for count in curve["large_runs"]]
+            colour, marker, dash = looks[name]
+            axis.vlines(places, curve["low"], curve["high"], color=colour, linewidth=0.8)
+            axis.plot(
+                places, curve[column], color=colour, marker=marker, linestyle=dash, markersize=figures.size(marker)
+            )
         axis.set_title(title)
         axis.set_ylabel(label)
         axis.set_xlabel("large runs fitted")
@@ -64,10 +68,20 @@ def draw(table: pl.DataFrame) -> Figure:
     figures.log_axis(axes[0], "y", table["error"].drop_nulls().to_numpy())
     figures.key(
         figure,
-        [[figures.swatch(name, *colours[name], line=dashes[name])] for name in names],
+        [[figures.swatch(name, *looks[name]) for name in names]],
         f"Large runs that were not fitted: mean and range of {table['draw'].n_unique()} draws",
     )
     return figure
+
+
+def looks_of(names: list[str]) -> dict[str, tuple[str, str, str | tuple]]:
+    """{set of runs: colour, marker, kind of line}: those of laws where all are, else any that
+    differ.
+    """
+    if not set(names) <= set(figures.STYLES):
+        return figures.domain_styles(names)
+    colours, dashes = figures.styles(names), figures.dashes(names)
+    return {name: (*colours[name], dashes[name]) for name in names}
 
 
 if __name__ == "__main__":

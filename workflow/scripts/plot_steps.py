@@ -74,7 +74,8 @@ def draw(law: dict, observed: Observations, mixtures: pl.DataFrame) -> Figure:
         figures.swatch(name, *colours[name], line=dashes[name], hollow=name not in law["mixtures"])
         for name in observed.mixtures
     ]
-    figures.key(figure, [entries], f"Marks: measured; lines: the law {law['law']}{held_out}.")
+    note = f"Marks: measured; lines: the law {law['law']}{held_out}. Miss: the law above the mark."
+    figures.key(figure, [entries], note)
     return figure
 
 

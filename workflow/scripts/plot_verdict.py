@@ -56,7 +56,10 @@ def draw(table: pl.DataFrame) -> Figure:
     axis.set_xlabel("price of the search, % of the FLOPs of a large run (log)")
     axis.set_ylabel("gain in average loss, %")
     rows = [[figures.swatch(name, *styles[name]) for name in names]]
-    note = "filled: measured, with 95 % intervals; hollow: predicted by the method's own law"
+    note = (
+        "Filled: measured, with 95 % intervals; hollow: predicted by the method's own law."
+        " Methods of one price stand side by side."
+    )
     figures.key(figure, rows, note)
     return figure
 

@@ -135,7 +135,7 @@ def first_page(options: argparse.Namespace, found: Found) -> list[str]:
         headline.predicted(found.of(own, found.spans), options.reference, options.asked_model, at_hand),
         {name: str(folder / f"{name}.json") for name in [*found.laws, *runs["mixture"]]},
         found.same,
-        headline.next_steps(options.dataset, found.verdict, model, has_runs),
+        headline.next_steps(options.dataset, found.verdict, model, has_runs, runs, found.spread),
         sizes.asked(law, options.fitted_model, options.asked_model),
     )
     lines += ["", f"The mixture of the law {law['law']}, for step {options.step:,} of {options.asked_model}", ""]

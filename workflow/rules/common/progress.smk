@@ -13,9 +13,9 @@ def jobs_of_call():
 def wants_more():
     """Whether the caller has asked for Snakemake's own words, or for fewer of them."""
     said = workflow.output_settings
-    return said.dryrun or said.verbose or said.printshellcmds or said.debug_dag or said.quiet
+    return said.verbose or said.printshellcmds or said.debug_dag or said.quiet
 
 
-call_progress = terminal.Progress(jobs_of_call, functools.partial(work, config))
+call_progress = terminal.Progress(jobs_of_call, functools.partial(work, config), dry=workflow.output_settings.dryrun)
 if workflow.is_main_process and not in_module() and not wants_more():
     terminal.install(logger, call_progress)

@@ -22,6 +22,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 from scipy.optimize import isotonic_regression
 
+from bimix.drawing.wrapping import balanced
+
 WIDTH = 5.5  # inches: a column of text in a paper
 SMALL, LARGE = 7.0, 7.5  # points of ticks, legends and notes; of titles and the names of axes
 
@@ -238,7 +240,7 @@ def log_axis(axis: Axes, which: str, values: np.ndarray, most: int = 5) -> None:
     margin = max((high / low) ** 0.06, 1.004)
     getattr(axis, f"set_{which}scale")("log")
     getattr(axis, f"set_{which}lim")(low / margin, high * margin)
-    ticks = nice_ticks(low / margin, high * margin, most)
+    ticks = nice_ticks(low / margin, high * margin, most) if high > low else np.array([low])
     getattr(axis, f"set_{which}ticks")(ticks, labels(ticks))
     getattr(axis, f"{which}axis").set_minor_locator(NullLocator())
 
@@ -285,7 +287,7 @@ def key(figure: Figure, rows: list[list[Line2D]], note: str = "") -> None:
         cells.pop()
     figure.legend(
         handles=[handle for column in range(wide) for handle in cells[column::wide]],  # Matplotlib fills columns
-        title="\n".join(textwrap.wrap(note, int(figure.get_figwidth() / LETTER))) or None,
+        title="\n".join(balanced(note, int(figure.get_figwidth() / LETTER))) or None,
         loc="outside upper center",
         ncols=wide,
         title_fontsize=LARGE,

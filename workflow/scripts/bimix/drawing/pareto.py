@@ -25,14 +25,17 @@ def draw(
     figure = Figure(figsize=(figures.WIDTH, height), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
     first, second = table["first"][0], table["second"][0]
-    looks = figures.styles([fitted["law"] for fitted, _, _ in laws])
+    names = [fitted["law"] for fitted, _, _ in laws]
+    looks, dashes = figures.styles(names), figures.dashes(names)
     entries = []
     for fitted, one, other in laws:
         law, step = fitted["law"], table["step"][0]
         own = table.filter(pl.col("law") == law)
         colour, marker = looks[law][:2]
-        left.plot(own["first_loss"], own["second_loss"], color=colour, marker=marker, markersize=3)
-        entries.append(figures.swatch(law, colour, marker))
+        left.plot(
+            own["first_loss"], own["second_loss"], color=colour, marker=marker, markersize=3, linestyle=dashes[law]
+        )
+        entries.append(figures.swatch(law, colour, marker, line=dashes[law]))
         if reference is not None:
             shares = mixture_of(reference, fitted["domains"], "the reference mixture")
             losses = predict_defined(fitted, shares[None], np.array([step]))[0, 0]
@@ -41,8 +44,8 @@ def draw(
     if reference is not None:
         entries.append(figures.swatch("the reference, as each law predicts it", "#555555", "o", hollow=True))
     left.set_title("predicted losses")
-    left.set_xlabel(f"loss of {first}")
-    left.set_ylabel(f"loss of {second}")
+    left.set_xlabel(f"loss of {first} (nats per token)")
+    left.set_ylabel(f"loss of {second} (nats per token)")
     law = laws[0][0]["law"]
     own = table.filter(pl.col("law") == law)
     ends = {}
@@ -51,7 +54,7 @@ def draw(
         ends[domain] = (own[f"{SHARE}{domain}"][-1], colour)
     right.set_ylim(bottom=0)
     right.set_title(f"proportions along the front of {law}")
-    right.set_xlabel(f"loss of {first}")
+    right.set_xlabel(f"loss of {first} (nats per token)")
     right.set_ylabel("proportion")
     figures.key(figure, [entries], f"No mixture has both losses lower: {first} and {second}")
     figures.label_ends(right, ends)

@@ -66,7 +66,9 @@ def _faults(error: Any, root: dict) -> Iterator[Fault]:
         names = [name for name, own in schema.get("properties", {}).items() if own is not False]
         for extra in value:
             if extra not in schema.get("properties", {}) and not _fits(extra, schema.get("patternProperties", {})):
-                yield Fault((*key, extra), f"unknown key; {meant(extra, names)}Allowed here: {', '.join(names)}.")
+                near = meant(extra, names)
+                said = f"unknown key; {near}" if near else "unknown key. "
+                yield Fault((*key, extra), f"{said}Allowed here: {', '.join(names)}.")
     elif rule is None:
         yield Fault(key, "this key has no place here.")
     elif rule == "required":
@@ -84,6 +86,8 @@ def _faults(error: Any, root: dict) -> Iterator[Fault]:
             if isinstance(value, dict)
             else []
         )
+        if not given and any(meant(extra, ways) for extra in value.keys() - error.schema.get("properties", {}).keys()):
+            return  # said of the key that was to be one of them
         yield Fault(key, f"exactly one of {', '.join(ways)} must stand here; {' and '.join(given) or 'none'} does.")
     elif rule in ("oneOf", "anyOf"):
         yield from _of_best_branch(error, root)

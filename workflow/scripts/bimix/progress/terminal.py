@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from bimix.progress.forecast import seconds_left
 from bimix.progress.readings import FAULT, last_lines, read_log
 from bimix.progress.work import TRAININGS, Work
 
@@ -38,7 +39,9 @@ NOISE = (
     "Reading SLURM partition",
     "SLURM run ID",
     "Submitted array job",
+    "Reasons:",
 )
+MORE = "With -p each job is listed, with its files, its reason and its command."  # of a dry run
 SUBMITTED = "has been submitted with SLURM jobid"
 # Snakemake's own words of a job that failed, before it tells of the job itself, and of a call in
 # which one did
@@ -82,7 +85,7 @@ class Progress(logging.Filter):
     `record.told`.
 
     `planned` gives the jobs of the call as (number, rule, wildcards), `weigh` the work of a job of
-    a rule.
+    a rule. A `dry` call plans only.
     """
 
     def __init__(
@@ -90,9 +93,10 @@ class Progress(logging.Filter):
         planned: Callable[[], Iterable[tuple[int, str, Mapping[str, str]]]],
         weigh: Callable[[str, Mapping[str, str]], Work],
         clock: Callable[[], float] = time.monotonic,
+        dry: bool = False,
     ) -> None:
         super().__init__()
-        self.planned, self.weigh, self.clock = planned, weigh, clock
+        self.planned, self.weigh, self.clock, self.dry = planned, weigh, clock, dry
         self.lock = threading.RLock()
         self.jobs: dict[int, Job] = {}
         self.total = 0
@@ -125,7 +129,7 @@ class Progress(logging.Filter):
             self.take_in(event, record)
             return False
         if event == "run_info":
-            record.told = self.begin()
+            record.told = self.begin() if not self.dry else MORE if self.total else f"{self.begin()}\n\n{record.msg}"
         elif event == "job_finished":
             record.told = self.finish(record.job_id)
         elif event == "job_error":
@@ -237,7 +241,17 @@ class Progress(logging.Filter):
                 texts.append(text)
         more = len(running) - len(texts)
         texts += [f"{more} more" if texts else f"{more} not begun"] if more else []
+        lasts = seconds_left(
+            (job.weight, read_log(job.log) if job.started is not None and job.log else None) for job in self.to_train()
+        )
+        texts += [f"all in {duration(lasts)}"] if lasts is not None else []
         return f"{lead}trains: {'; '.join(texts)}" if texts else ""
+
+    def to_train(self) -> list[Job]:
+        """The trainings that run or are still to come."""
+        failed = [self.jobs[number] for number in self.failed]
+        left = [job for job in self.jobs.values() if job.trains and not job.finished]
+        return [job for job in left if job.started is not None or job not in failed]
 
     def failures(self) -> str:
         """All failed jobs once more, for the end of a call: those that a later attempt has mended

@@ -18,6 +18,7 @@ from bimix.results.layout import paragraph
 from bimix.results.verdict import Spread, Verdict
 
 LABEL = 11  # characters before the text of a line
+MANY = 50  # seeds, more than which nobody will train
 OUTCOMES = {
     "wins": "{own} wins",
     "ties": "a tie of {own} and {rival}",
@@ -181,20 +182,28 @@ def beside(prediction: Prediction, name: str, own: dict | None, reference: str) 
     return text + "."
 
 
-def next_steps(dataset: str, verdict: Verdict, model: str, has_runs: bool) -> list[tuple[str, str]]:
+def next_steps(
+    dataset: str, verdict: Verdict, model: str, has_runs: bool, runs: pl.DataFrame, spread: Spread
+) -> list[tuple[str, str]]:
     """Labels, and commands and changes that follow from the result; `has_runs`: the weights of the
-    runs are here.
+    `runs` that were compared are here.
     """
+    rows = {row["mixture"]: row for row in runs.iter_rows(named=True)}
     steps = [("Report", f"snakemake --report results/{dataset}/report.html")]
     if has_runs and verdict.outcome != "untested":
         steps.append(("Export", f"snakemake --cores all results/{dataset}/runs/{model}/{verdict.best}/export"))
     if verdict.outcome == "ties":
         told = f"`seeds: {{{model}: [2, 3]}}` or more steps in the config" if has_runs else "more seeds or steps"
-        steps.append(("To tell", f"{told}: the spread is too large to tell the two apart."))
+        needed = spread.runs_to_tell(rows[verdict.own], rows[verdict.rival])
+        seeds = f"; {needed} seeds of each would, if they differ by as much" if needed and needed <= MANY else ""
+        steps.append(("To tell", f"{told}: the spread is too large to tell the two apart{seeds}."))
     if verdict.outcome == "untested" and has_runs:
         steps.append(("To test", f"add {verdict.own} to `compare` in the config: whether it wins is not known yet."))
     elif verdict.outcome == "untested":
         steps.append(("To test", f"train on it, and add the losses to your tables as the mixture {verdict.own}."))
+    if verdict.outcome != "untested" and "uniform" not in rows:
+        added = "add `uniform` to `compare` in the config" if has_runs else "measure a run with equal proportions"
+        steps.append(("To add", f"{added}: whether it ends as low is not known."))
     return [*steps, ("Larger", "give a larger run's data loader these proportions, or `compare` a larger model.")]
 
 

@@ -51,20 +51,26 @@ h2 { font-size: 1.05em; margin: 1.8em 0 0.5em; }
 p { margin: 0 0 0.8em; }
 pre { font-size: 13px; line-height: 1.45; margin: 0 0 0.8em; overflow-x: auto; }
 .bar { display: inline-block; height: 0.75em; background: #0072b2; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.25em 1.2em; margin: 0; }
+dt { font-weight: 600; }
+dd { margin: 0; overflow-wrap: anywhere; }
 """
+LABELLED = re.compile(r"(\S[^\n]*?) {2,}(\S.*)")  # a line of the headline: its label and its text
 
 
 def summary_page(dataset: str, text: str) -> str:
-    """The summary's text as a page: headings, paragraphs, and as they are the blocks that are set
-    in columns.
+    """The summary's text as a page: headings, the labelled lines under the title as a list,
+    paragraphs, and as they are the blocks that are set in columns.
     """
     title, _, rest = text.partition("\n")
     parts = [f"<h1>{html.escape(title)}</h1>"]
-    for block in re.split(r"\n[ \t]*\n", rest.strip("\n")):
+    for place, block in enumerate(re.split(r"\n[ \t]*\n", rest.strip("\n"))):
         lines = [line for line in block.splitlines() if line.strip() and set(line) != {"="}]
         if not lines:
             continue
-        if in_columns(lines):
+        if place == 0 and LABELLED.fullmatch(lines[0]):
+            parts.append(labelled(lines))
+        elif in_columns(lines):
             shown = html.escape("\n".join(lines))
             bars = re.sub(
                 r"(?<=[ *])#+", lambda run: f'<span class="bar" style="width: {len(run[0])}ch"></span>', shown
@@ -76,6 +82,21 @@ def summary_page(dataset: str, text: str) -> str:
             parts.append(f"<p>{html.escape(' '.join(line.strip() for line in lines))}</p>")
     head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html.escape(dataset)}</title>'
     return head + f"\n<style>{SUMMARY_STYLE}</style>\n" + "\n".join(parts) + "\n</html>\n"
+
+
+def labelled(lines: list[str]) -> str:
+    """Labels with their texts, which go on in indented lines, as a list; a number keeps its %."""
+    entries: list[list[str]] = []
+    for line in lines:
+        if line.startswith(" "):
+            entries[-1][1] += f" {line.strip()}"
+        else:
+            entries.append(list(LABELLED.fullmatch(line).groups()))
+    rows = [
+        f"<dt>{html.escape(label)}</dt><dd>{html.escape(text).replace(' %', chr(160) + '%')}</dd>"
+        for label, text in entries
+    ]
+    return "\n".join(["<dl>", *rows, "</dl>"])
 
 
 def in_columns(lines: list[str]) -> bool:

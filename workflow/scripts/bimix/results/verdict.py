@@ -31,6 +31,13 @@ class Spread:
             return None
         return self.percent * math.sqrt(1 / one["runs"] + 1 / other["runs"])
 
+    def runs_to_tell(self, one: dict, other: dict) -> int | None:
+        """How many runs of each of two mixtures would tell a difference as large as that of their
+        rows; None where no spread is known or nothing differs.
+        """
+        percent = abs(100 * (one["average_loss"] / other["average_loss"] - 1))
+        return math.ceil(2 * (SURE * self.percent / percent) ** 2 - 1e-9) if self.percent and percent else None
+
     def tells(self, one: dict, other: dict) -> bool:
         """Whether two rows differ by SURE spreads or more; by anything at all where no spread is
         known.
