@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import runpy
+import select
 import selectors
 import shutil
 import signal
@@ -21,8 +22,11 @@ from pathlib import Path
 
 # Not polars: it starts a thread, and no thread lives on in a forked process.
 PACKAGES = [
-    *("snakemake.cli", "snakemake_executor_plugin_slurm", "smart_open", "jsonschema", "yaml", "numpy"),
-    *("torch", "accelerate", "tokenizers", "safetensors.torch", "scipy.optimize", "scipy.stats"),
+    *("snakemake.cli", "snakemake.report.html_reporter", "snakemake_executor_plugin_slurm"),
+    *("smart_open", "jsonschema", "yaml", "numpy", "tokenizers", "scipy.optimize", "scipy.stats"),
+    # the second of these is a half of a small training's time: the first optimizer imports it
+    *("torch", "torch._dynamo", "torch.utils.tensorboard", "safetensors.torch"),
+    *("accelerate", "accelerate.commands.accelerate_cli", "torch.distributed.run"),
     *("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"),
 ]
 THREADS = {"jemalloc_bg_thd"}  # pyarrow's, which a forked process makes anew
@@ -121,7 +125,10 @@ def begin(command: list[str]) -> None:
 
 
 def main() -> None:
-    for name in PACKAGES:
+    python, listening = sys.argv[1], socket.socket(fileno=int(sys.argv[2]))
+    # Imports are for who forks: most calls of pytest are for a file that does not.
+    ready, _, _ = select.select([listening, sys.stdin], [], [])
+    for name in PACKAGES if listening in ready else ():
         importlib.import_module(name)
     names = {
         (path / "comm").read_text().strip()
@@ -130,7 +137,7 @@ def main() -> None:
     }
     if names - THREADS:
         raise RuntimeError(f"Imports have started threads, which no forked process has: {names}")
-    command = serve(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))
+    command = serve(python, listening)
     try:
         begin(command)
         status = 0
