@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from file_scheduling import is_apart, pytest_xdist_make_scheduler  # noqa: F401  the latter is a hook
+from forked import pytest_configure  # noqa: F401  a hook
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 

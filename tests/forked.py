@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping, Sequence
 
+    import pytest
+
 
 SERVERS: list[subprocess.Popen] = []
+PLACE = "FORKED_PLACE"  # the variable that tells the processes of xdist the folder of the server that they share
 
 
 class Process:
@@ -109,9 +112,11 @@ def jobs(**own: str) -> dict[str, str]:
 
 @functools.cache
 def folder() -> str:
-    """The folder of `python` and of the server's socket; the server starts with the first use and
-    ends with this process.
+    """The folder of `python` and of the server's socket; the server ends with the process that was
+    the first to ask.
     """
+    if PLACE in os.environ:
+        return os.environ[PLACE]
     import shlex
     import subprocess
     import tempfile
@@ -133,9 +138,14 @@ def folder() -> str:
             pass_fds=[listening.fileno()],
             start_new_session=True,
         )
-
     SERVERS.append(server)
     return place
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The hook of pytest: one server for all processes of xdist, as its imports take seconds."""
+    if config.getvalue("numprocesses") and not hasattr(config, "workerinput"):
+        os.environ[PLACE] = folder()
 
 
 def main() -> int:

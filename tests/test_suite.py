@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
+from slurm_cluster import wait_until
 
 ROOT = Path(__file__).parents[1]
 QUIET = "import pytest\n@pytest.mark.parametrize('number', range(4))\ndef test_quiet(number):\n    pass\n"
@@ -20,11 +22,13 @@ def suite(folder: Path, processes: int, *options: str, **files: str) -> str:
 
     It must end and see failures.
     """
-    (folder / "conftest.py").write_text("from file_scheduling import pytest_xdist_make_scheduler\n")
+    hooks = "from file_scheduling import pytest_xdist_make_scheduler\nfrom forked import pytest_configure\n"
+    (folder / "conftest.py").write_text(hooks)
     for name, text in files.items():
         (folder / f"test_{name}.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--numprocesses", str(processes)]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    given = os.environ.items()
+    environment = {name: value for name, value in given if not name.startswith(("PYTEST_", forked.PLACE))}
     done = subprocess.run(
         [*command, "-p", "no:cacheprovider", *options, str(folder)],
         capture_output=True,
@@ -60,6 +64,19 @@ def test_files_that_bring_a_second_openmp_have_a_process_to_themselves(tmp_path:
     apart = ran.pop("generation") | ran.pop("rivals")
     assert len(apart) == 1
     assert (apart.isdisjoint(set().union(*ran.values()))) == (processes > 1)
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_forked_processes_have_one_server_that_ends_with_the_run(tmp_path: Path, processes: int) -> None:
+    note = "import os, forked\nfrom pathlib import Path\ndef test_note():\n"
+    note += "    Path(__file__).with_suffix('.told').write_text(f'{os.getpid()} {forked.folder()}')\n"
+    fails = "import time\ndef test_fails():\n    time.sleep(1)\n    assert False\n"
+    said = suite(tmp_path, processes, a=note, b=note, c=fails)
+    assert "1 failed, 2 passed" in said
+    told = [(tmp_path / name).read_text().split() for name in ("test_a.told", "test_b.told")]
+    assert len({number for number, _ in told}) == max(processes, 1)
+    (place,) = {place for _, place in told}
+    wait_until(lambda: not Path(place).exists(), "the end of the server")
 
 
 def test_a_test_that_hangs_fails_with_the_stacks_and_the_next_one_runs(tmp_path: Path) -> None:

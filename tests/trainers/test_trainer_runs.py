@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import forked
 import polars as pl
 import pytest
 import tiny_run
@@ -168,14 +169,14 @@ def write_mini(folder: Path, command: str, losses: dict) -> None:
 
 
 def start(folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "results/mini/losses/slim/all.parquet"]
+    command = ["python", "-m", "snakemake", "--cores", "1", "results/mini/losses/slim/all.parquet"]
     return subprocess.Popen(
         [*command, "--configfile", "mini.yaml"],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=os.environ | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"},
+        env=forked.jobs(COLUMNS="200", OMP_NUM_THREADS="1"),
     )
 
 

@@ -3,12 +3,12 @@ for it.
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import polars as pl
 import pytest
 import yaml
@@ -50,8 +50,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def call(folder: Path, *targets: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "snakemake", "--cores", "2", *targets, "--configfile", "mini.yaml"]
-    environment = os.environ | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+    return forked.run(command, cwd=folder, env=forked.jobs(COLUMNS="200", OMP_NUM_THREADS="1"))
 
 
 @pytest.mark.slow

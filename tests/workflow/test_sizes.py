@@ -3,10 +3,10 @@ together, a third is optimised for and trained on what was found.
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import numpy as np
 import polars as pl
 import pytest
@@ -48,7 +48,7 @@ def prepare(folder: Path) -> dict:
 
 def call(folder: Path, *arguments: str) -> str:
     command = [sys.executable, "-m", "snakemake", *arguments, "--cores", "2", "--configfile", "mini.yaml"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = forked.run(command, cwd=folder, env=forked.jobs(OMP_NUM_THREADS="1"))
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 

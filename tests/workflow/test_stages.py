@@ -3,11 +3,10 @@ first, trained on, and verified.
 """
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import polars as pl
 import pytest
 from mini_dataset import mini_config, write_checkout
@@ -46,13 +45,10 @@ def test_the_second_stage_is_optimised_and_put_behind_the_first(checkout: Path, 
     results = checkout / "results/mini"
     wanted = ["losses/slim/compare.parquet", "figures/mixtures.svg", "tables/comparison.csv"]
     command = [sys.executable, "-m", "snakemake", "--cores", "2"]
-    done = subprocess.run(
+    done = forked.run(
         [*command, *(f"results/mini/{name}" for name in wanted), "--configfile", "mini.yaml"],
         cwd=checkout,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"},
+        env=forked.jobs(COLUMNS="200", OMP_NUM_THREADS="1"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     table = pl.read_parquet(results / "mixtures/groups/second.parquet")
