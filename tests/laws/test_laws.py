@@ -187,3 +187,12 @@ def test_losses_that_are_missing_or_weigh_nothing_decide_nothing():
     assert fit_fixed_step(u, losses, np.array([1, 1, 1, 0])) == pytest.approx(without)
     alike = fit_fixed_step(u[[0, 0, 0, 3]], losses, np.array([1, 1, 1, 0]))
     assert alike == pytest.approx({"A": np.exp(losses[:3].mean()), "alpha": 0})
+
+
+@pytest.mark.parametrize("change", [{"alpha": 6.0}, {"alpha": 0.0}, {"beta": 5.0}, {"C": 0.0}])
+def test_a_start_at_or_beyond_a_bound_ends_at_the_same_fit(change):
+    u, steps = np.log([0.1, 0.2, 0.4, 0.7]), np.array([1000, 2000, 4000, 9000])
+    law = {"alpha": 0.2, "B": 30.0, "beta": 0.4, "C": 1.2}
+    losses = np.exp(-law["alpha"] * u)[:, None] * (law["B"] / steps ** law["beta"] + law["C"])
+    found = fit_domain(u, steps, losses, None, law | change)
+    assert {name: found[name] for name in law} == pytest.approx(law, rel=1e-4)

@@ -48,6 +48,15 @@ def test_a_batch_writes_what_each_prompt_would_alone(model: Transformer) -> None
     assert by_place == {place: wanted[place] for place in range(3)}
 
 
+def test_a_model_of_one_layer_writes_as_well() -> None:
+    torch.manual_seed(1)
+    small = Transformer(Shape(layers=1, width=16, heads=2, vocabulary=30))
+    for weight in small.parameters():
+        torch.nn.init.normal_(weight, std=0.5)
+    wanted = [anew(small, prompt, 4) for prompt in PROMPTS]
+    assert [ids for ids, _ in continue_batch(small, PROMPTS, 4, torch.tensor([999]), False)] == wanted
+
+
 def test_an_answer_ends_with_its_first_stop(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = [anew(model, prompt, 6) for prompt in PROMPTS]
     most = max(range(3), key=lambda number: len(set(wanted[number])))

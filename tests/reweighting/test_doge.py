@@ -2,6 +2,7 @@
 averages, each kind of goal.
 """
 
+import functools
 import math
 from types import SimpleNamespace
 
@@ -58,16 +59,19 @@ def clipped(vector: np.ndarray, largest: float) -> np.ndarray:
     return vector * min(1, largest / (np.linalg.norm(vector) + 1e-6))
 
 
-def goal(together: bool) -> Goal:
-    """Two domains of three rows each, of which an update reads two."""
+GOALS = ("others", "mix", "targets")
+
+
+@functools.cache
+def goal(aim: str) -> Goal | None:
+    """Two domains of three rows each, of which an update reads two; none for the others."""
+    if aim == "others":
+        return None
     rows = {"x": draw(3, 7).numpy(), "y": draw(3, 8).numpy()}
     index = pl.DataFrame({"domain": ["x", "y"], "path": ["x", "y"]}).with_columns(
         rows=pl.lit(3), tokens=pl.lit(3 * LENGTH), dtype=pl.lit("uint16")
     )
-    return Goal(RowStore(index, ["x", "y"], lambda path, dtype, count: rows[path]), 4, together)
-
-
-GOALS = {"others": None, "mix": goal(together=True), "targets": goal(together=False)}
+    return Goal(RowStore(index, ["x", "y"], lambda path, dtype, count: rows[path]), 4, together=aim == "mix")
 
 
 @pytest.mark.parametrize("aim", GOALS)
@@ -77,7 +81,7 @@ def test_one_update_equals_the_computation_by_hand(
 ) -> None:
     own, given = learner(largest_norm, loss_chunk, micro_batch), batch()
     before = torch.cat([weight.detach().flatten() for weight in own.plain.parameters()]).clone()
-    method = Doge(own, doge.reserve(own.session, GOALS[aim]), 0.01, 5.0, GOALS[aim])
+    method = Doge(own, doge.reserve(own.session, goal(aim)), 0.01, 5.0, goal(aim))
     assert len(method.gradients) == {"others": 4, "mix": 5, "targets": 6}[aim]
     last = torch.tensor([0.0, 0.003, 0.0, 0.0], dtype=torch.float64)
     method.trace.signal = last
@@ -90,8 +94,8 @@ def test_one_update_equals_the_computation_by_hand(
     scores = last.numpy().copy()
     mean_norm = np.mean([np.linalg.norm(vector) for vector in gradients.values()])
     if aim != "others":
-        owners, numbers = GOALS[aim].choose(1, 0)
-        read = torch.from_numpy(GOALS[aim].store.read(owners, numbers))
+        owners, numbers = goal(aim).choose(1, 0)
+        read = torch.from_numpy(goal(aim).store.read(owners, numbers))
         assert owners.tolist() == [0, 1, 0, 1]
         parts = [read] if aim == "mix" else [read[owners == 0], read[owners == 1]]
         toward = [clipped(gradient(part), largest_norm) for part in parts]
@@ -142,7 +146,7 @@ def test_whole_domains_are_dealt_out_and_every_row_is_read_once(aim: str, proces
         own = learner(1.0)
         accelerator = SimpleNamespace(process_index=process, num_processes=processes, device=torch.device("cpu"))
         own.session.accelerator = accelerator
-        method = Doge(own, doge.reserve(own.session, GOALS[aim]), 0.01, 5.0, GOALS[aim])
+        method = Doge(own, doge.reserve(own.session, goal(aim)), 0.01, 5.0, goal(aim))
         mine = method.own(chosen)
         assert (np.diff(chosen[mine]) >= 0).all()
         assert set(chosen[mine].tolist()) == set(method.domains)
@@ -183,8 +187,8 @@ def test_the_mix_has_every_domain_alike_and_none_of_its_rows_is_trained_on() -> 
 
 
 def test_a_goal_is_read_in_turn() -> None:
-    goal = GOALS["targets"]
-    read = [goal.choose(1, step) for step in range(3)]
+    targets = goal("targets")
+    read = [targets.choose(1, step) for step in range(3)]
     assert all(owners.tolist() == [0, 1, 0, 1] for owners, _ in read)
     of_x = np.concatenate([numbers[owners == 0] for owners, numbers in read])
     assert sorted(of_x[:3]) == sorted(of_x[3:]) == [0, 1, 2]  # an epoch of the three rows, then another

@@ -70,6 +70,20 @@ def test_gradients_of_doremi_are_clipped_together() -> None:
     assert torch.linalg.vector_norm((before - after) / 0.1).item() == pytest.approx(0.01, rel=1e-2)
 
 
+def test_gradients_of_all_processes_meet_before_they_are_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    norms = []
+    for factor in (1.0, 3.0):
+
+        def meet(accelerator: Accelerator, parameters: list, factor: float = factor) -> None:
+            for weight in parameters:
+                weight.grad.mul_(factor)
+
+        monkeypatch.setattr(doremi, "reduce_gradients", meet)
+        own = learner(largest_norm=0.01)
+        norms.append(Doremi(own, learner().plain.requires_grad_(False), 1.0, 1e-3).update(batch(), 0)[1].item())
+    assert norms[1] == pytest.approx(3 * norms[0], rel=1e-5)
+
+
 def test_a_goal_has_a_gradient_or_one_for_each_of_its_domains() -> None:
     store = SimpleNamespace(domains=["x", "y", "z"])
     assert Goal(store, 6, together=True).gradients == 1 and Goal(store, 6, together=False).gradients == 3

@@ -248,6 +248,22 @@ def test_a_refusal_is_a_row_and_ranks_that_are_not_defined_are_none(monkeypatch:
     assert table["mre"][1] > 0
 
 
+def test_tables_of_as_many_rows_as_columns_are_read_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(law: str, runs: Observations) -> dict:
+        raise InputError("no.")
+
+    monkeypatch.setattr(learning, "fit", refuse)
+    draws = len(learning.LEARNING)
+    table = learning_curve(["bimix"], observed(6), None, [3], draws, 5)
+    assert table.rows() == [("bimix", 3, draw, None, None, None, "no.") for draw in range(draws)]
+    assert dict(table.schema) == learning.LEARNING
+    names = [f"law {number}" for number in range(len(side_by_side.LAWS_TABLE))]
+    lines = [(name, "refused", None, None, 7, None, "no.") for name in names]
+    table = laws_table(pl.DataFrame(lines, schema=side_by_side.COMPARISON, orient="row"))
+    assert table.rows() == [(name, None, 7, None, None, None, None, "no.") for name in names]
+    assert dict(table.schema) == side_by_side.LAWS_TABLE
+
+
 def test_laws_side_by_side_have_a_row_a_domain_and_their_mean(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bimix.rivals.exponential.STARTS", 1)
     runs, new = observed(5, noise=0.01), replace(observed(6, noise=0.01), mixtures=tuple("uvwxyz"))

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from bimix.laws import predict_observed
 from bimix.observed.observations import Observations
-from bimix.scores.scores import generalization, r2_log, rank_correlation
+from bimix.scores import scores
+from bimix.scores.scores import GENERALIZATION, generalization, r2_log, rank_correlation
 
 STEPS = np.array([1000, 2000, 4000, 8000])
 
@@ -37,6 +39,32 @@ def test_table_3_has_the_r2_of_log_losses():
     plain = 1 - np.sum((0.1 * curve) ** 2) / np.sum((curve - curve.mean()) ** 2)
     assert abs(by_hand - plain) > 0.01
     assert table["mre"][0] == pytest.approx(0.1)
+
+
+def test_held_out_runs_of_another_order_are_asked_by_name_and_of_other_losses_not_at_all(monkeypatch):
+    curve = {"A": 1.0, "alpha": 0.1, "B": 4.0, "beta": 0.4, "C": 1.1}
+    fitted = {"law": "bimix", "domains": ["web", "code"], "loss_domains": ["web", "code"], "steps": STEPS.tolist()}
+    fitted["coefficients"] = {"web": curve, "code": curve | {"B": 7.0}}
+    losses = np.random.default_rng(0).uniform(2, 4, (2, 4, 2))
+    shares, pools, names = np.array([[0.2, 0.8], [0.6, 0.4]]), np.array([[5.0, 9.0], [6.0, 7.0]]), ("one", "two")
+    own = Observations(names, ("web", "code"), STEPS, ("web", "code"), shares, losses, pools=pools)
+    turned = Observations(
+        names, ("code", "web"), STEPS, ("code", "web"), shares[:, ::-1], losses[..., ::-1], pools=pools[:, ::-1]
+    )
+    asked = []
+
+    def predict(fitted: dict, runs: Observations, steps: np.ndarray) -> np.ndarray:
+        asked.append(runs)
+        return predict_observed(fitted, runs, steps)
+
+    monkeypatch.setattr(scores, "predict_observed", predict)
+    assert generalization(fitted, turned, shares).rows() == generalization(fitted, own, shares).rows()
+    for runs in asked:
+        assert runs.domains == ("web", "code")
+        assert runs.pools.tolist() == pools.tolist() and runs.proportions.tolist() == shares.tolist()
+    others = Observations(names, ("web", "code"), STEPS, ("x", "y"), shares, losses)
+    none = generalization(fitted, others, shares)
+    assert none.is_empty() and dict(none.schema) == GENERALIZATION
 
 
 def test_rounding_is_no_spread():
