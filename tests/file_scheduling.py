@@ -2,7 +2,7 @@
 and nobody waits for ever.
 
 xdist's own `loadfile` and `loadscope` (3.8.0, issues 1323, 1327 and 1378 there) hand out all files
-of a dead process again, those that are through and the deadly test as well, and then wait for
+of a dead process again, those that are through and the deadly test as well. They then wait for
 answers that nobody owes.
 """
 

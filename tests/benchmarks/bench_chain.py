@@ -6,10 +6,11 @@
     python tests/benchmarks/bench_chain.py --folder out
 
 The text is questions whose answer is the word that was asked for, in three domains of unlike sets
-of words. pretrain_model.py is killed by SIGKILL after its second evaluation, on a GPU compiled and
-in bf16, and begun again; score_answers.py asks its last model. It ends with an error where the
-training begins anew, where the loss does not fall to half of the first one, or where a question
-has no answer. So short a training leaves most answers wrong; their share is told, not judged.
+of words. The script pretrain_model.py is killed by SIGKILL after its second evaluation, on a GPU
+compiled and in bf16, and begun again. Then score_answers.py asks its last model. It ends with an
+error where the training begins anew, where the loss does not fall to half of the first one, or
+where a question has no answer. So short a training leaves most answers wrong; their share is told,
+not judged.
 """
 
 import argparse

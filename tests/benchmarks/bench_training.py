@@ -17,9 +17,9 @@ The loop is the project's own: `training.update` on rows that `training.batches`
 Utilisation is 6N + 12 L d T FLOPs per token against the best of several products of square matrices
 in the same precision, taken between the rounds. The FLOPs of rows that causal attention leaves out
 count, as is the custom. With `--nanogpt`, a checkout of github.com/karpathy/nanoGPT, the model of
-that folder is trained by that project's plain loop at the same layers, width, heads, padded
-vocabulary, context, micro-batch and precision on the same rows, round about with ours.
-OMP_NUM_THREADS sets the threads on a CPU.
+that folder is trained by that project's plain loop, round about with ours. Both have the same
+layers, width, heads, padded vocabulary, context, micro-batch, precision and rows. OMP_NUM_THREADS
+sets the threads on a CPU.
 """
 
 import argparse

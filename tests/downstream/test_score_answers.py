@@ -1,6 +1,6 @@
 """The script that asks, on a model that was taught to say a word again: right where it must be,
-wrong where it must be; killed, in two processes, on other weights; and the same accuracy by
-lm-evaluation-harness from the exported folder.
+wrong where it must be. It is killed, runs in two processes and on other weights.
+lm-evaluation-harness finds the same accuracy from the exported folder.
 """
 
 import functools

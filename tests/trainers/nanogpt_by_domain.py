@@ -3,8 +3,8 @@
     nanogpt_by_domain.py --nanogpt CHECKOUT --mixture MIXTURE --text FOLDER --steps N --every N
         --seed N --out FOLDER [-- FLAGS OF TRAIN.PY]
 
-train.py knows one training file and one validation file. So the mixture is drawn into one file, and
-where it is to be measured it is called once more for each domain, with a copy of its checkpoint and
+train.py knows one training file and one validation file. So the mixture is drawn into one file.
+Where it is to be measured it is called once more for each domain, with a copy of its checkpoint and
 that domain's text as validation. What it prints then is printed behind the domain's name.
 """
 

@@ -2,11 +2,11 @@
 FLAGS of pretrain_model.py`.
 
 A parent that has imported everything, and has started no thread, forks two processes for each
-point: one that dies there, at once and without cleaning up, and one that goes on from what it left.
-Points are every opening for writing, rename, removal, link, new folder, change of mode or time and
-flush to disk, and the middle of every write. Prints a line of JSON for each point: where it died,
-the last update that it noted as saved, whether the run had ended, and of the second one where it
-began, its bytes, and the files that were left half written.
+point. One dies there, at once and without cleaning up. One goes on from what it left. Points are
+every opening for writing, rename, removal, link, new folder, change of mode or time and flush to
+disk, and the middle of every write. Prints a line of JSON for each point: where it died, the last
+update that it noted as saved, whether the run had ended. Of the second one: where it began, its
+bytes, and the files that were left half written.
 """
 
 import json

@@ -82,10 +82,6 @@ def check_files():
     """Stop on files that are no config before Snakemake reads config.yaml: it would run code in
     there.
     """
-    if sys.getfilesystemencoding() != "utf-8":
-        end_planning(
-            f"Python reads names of files as {sys.getfilesystemencoding()} here, and they are UTF-8: set PYTHONUTF8=1."
-        )
     try:
         checks.check_files(config_files() if workflow.is_main_process and not in_module() else [])
     except InputError as error:

@@ -71,10 +71,10 @@ def observations(
     """Check the two tables and lay them out as arrays; `names` are what the errors call them (file
     names).
 
-    Either table may have one column for each domain instead (wide.py). Errors (InputError, naming
-    the line of a csv file, of other tables the row from 1): a missing column, a loss that is not
-    finite and positive, a step that is not positive, a row twice, a mixture without proportions, a
-    proportion that is not finite or is negative, proportions that do not sum to 1.
+    Either table may have one column for each domain instead (wide.py). Errors (InputError) name the
+    line of a csv file, of other tables the row from 1. They are of losses: a missing column, a loss
+    that is not finite and positive, a step that is not positive, a row twice. They are of mixtures:
+    one without proportions, a proportion that is not finite or is negative, a sum that is not 1.
     """
     mixtures = tidy_mixtures(mixtures, names[1]).table
     losses = tidy_losses(

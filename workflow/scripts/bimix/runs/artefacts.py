@@ -1,9 +1,9 @@
 """What a finished run leaves: kept beside its checkpoints, put back where it is missing, checked
 when it is read.
 
-A run keeps its outputs in the folder of its configuration and lends them to the places that the
-workflow declares, by hard link: what the workflow deletes is not lost. run.json is written last; it
-says that all is there, and the digest of each of the other files.
+A run keeps its outputs in the folder of its configuration. It lends them to the places that the
+workflow declares, by hard link: what the workflow deletes is not lost. The file run.json is written
+last; it says that all is there, and the digest of each of the other files.
 """
 
 import errno

@@ -14,10 +14,10 @@ and the loss on that domain rises by what the model learns by heart (an additive
 
 M the parameters of the model or, where they are not known, the pools' geometric mean. The power of
 r_j says that what is read beside it keeps a model from learning by heart. Without it no form
-described one pool over horizons of 2 to 32 times its size, and parts of it, alike. rho is concave
-in r and H convex for mu >= 0, so the optimum stays one convex problem. The four numbers R, P, mu
-and kappa are shared by all domains under weak priors, and are not fitted where no run repeats
-anything.
+described one pool over horizons of 2 to 32 times its size, and parts of it, alike. The share that
+counts, rho, is concave in r and H convex for mu >= 0, so the optimum stays one convex problem. The
+four numbers R, P, mu and kappa are shared by all domains under weak priors, and are not fitted
+where no run repeats anything.
 """
 
 from dataclasses import dataclass

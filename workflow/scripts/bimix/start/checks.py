@@ -5,6 +5,7 @@ those of published tables to the `code` folder. Imported when needed only: yaml,
 """
 
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -82,8 +83,11 @@ def check_results(folder: Path) -> None:
 
 def check_files(files: Sequence[Path | str]) -> None:
     """Refuse files that are no config, or hold code, before Snakemake reads them: it would run that
-    code (InputError).
+    code. Refuse a Python that does not read names of files as UTF-8 (InputError).
     """
+    encoding = sys.getfilesystemencoding()
+    if encoding != "utf-8":
+        raise InputError(f"Python reads names of files as {encoding} here, and they are UTF-8: set PYTHONUTF8=1.")
     read = [read_config_file(path) for path in files]
     if any(file.root is None or any(fault.code for fault in faults) for file, faults in read):
         raise InputError(listed(fault for _, faults in read for fault in faults))
