@@ -38,8 +38,8 @@ class Filled:
         devices = f"{machine.count} {'GPU' if machine.kind == 'gpu' else 'CPU core'}{'s' * (machine.count > 1)}"
         return (
             f"datasets/{dataset}/models: auto: for {text / 1e6:,.3g} MB of text and {devices} the proxy is {small}, the larger"
-            f" model {large}, each run {self.choice.steps:,} steps of {self.choice.batch_rows} rows"
-            f" ({tokens / 1e6:,.3g}M tokens); kept in {record_path(dataset)}."
+            f" model {large}, each run {self.choice.steps:,} steps of {self.choice.batch_rows} x {block['sequence_length']:,}"
+            f" tokens ({tokens / 1e6:,.3g}M); kept in {record_path(dataset)}."
         )
 
 
