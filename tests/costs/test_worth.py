@@ -207,6 +207,9 @@ def test_one_pair_in_the_wrong_order_is_called_so() -> None:
         verdict(tidy(two), prices(two), "baseline", {}), proposals(tidy(two), {}), "baseline", {"baseline"}
     )
     assert "the law has them in the wrong order." in said
+    alike = proposals(tidy(two), {"transfer": 1.0, "transfer~2": 1.0})
+    said = paragraph(verdict(tidy(two), prices(two), "baseline", {}), alike, "baseline", {"baseline"})
+    assert "(the law has nothing between them), and seeds do." in said
 
 
 def test_one_seed_tells_no_order() -> None:
@@ -295,6 +298,18 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
     plot_verdict.main(["--verdict", str(tmp_path / "v.csv"), "--out", str(tmp_path / "v.svg")])
     drawn = (tmp_path / "v.svg").read_text()
     assert all(name in drawn for name in LOSSES) and "hollow: predicted" in drawn
+
+
+def test_further_proposals_are_drawn_with_the_mark_of_their_law() -> None:
+    table = verdict(tidy(SEVERAL), prices(SEVERAL), "baseline", {"transfer": 3.0, "transfer~2": 2.5})
+    figure = plot_verdict.draw(table)
+    (axis,) = figure.axes
+    assert sorted(text.get_text() for text in axis.texts) == ["2", "2", "3"]
+    (legend,) = figure.legends
+    assert {text.get_text() for text in legend.get_texts()} - {""} == {"baseline", "transfer", "bimix_swarm"}
+    marks = [line for line in axis.lines if line.get_linestyle() == "None"]
+    assert len(marks) == len(SEVERAL) + 2 and len({line.get_color() for line in marks}) == 3
+    assert sum(line.get_markerfacecolor() == "white" for line in marks) == 2
 
 
 def test_mixtures_of_one_cost_stand_side_by_side() -> None:

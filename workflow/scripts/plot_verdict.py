@@ -31,8 +31,8 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def draw(table: pl.DataFrame) -> Figure:
-    """Measured gains with their intervals, and the predicted ones, hollow, at the same cost; further
-    proposals of a law have its mark with their place beside it.
+    """Measured gains with their intervals, and the predicted ones, hollow, at the same cost;
+    further proposals of a law have its mark with their place beside it.
     """
     figure = Figure(figsize=(figures.WIDTH, 2.7), layout="constrained")
     axis = figure.subplots()

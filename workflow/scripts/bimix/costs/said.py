@@ -63,9 +63,12 @@ def of_proposals(proposals: pl.DataFrame) -> list[str]:
         behind = f"{row['best_proposal']} ends lowest, the first {row['first_behind_percent']:.2f} % behind"
         text = f"Of the {row['proposals']} proposals of {row['method']}, {'the first ends lowest' if first else behind}"
         if row["predicted_spread_percent"] is not None:
-            text += f" (the law has {row['predicted_spread_percent']:.2f} points between them)"
+            points = f"{row['predicted_spread_percent']:.2f} points between them"
+            text += f" (the law has {points if row['predicted_spread_percent'] else 'nothing between them'})"
         if not told:
             text += f"; seeds tell none of them apart, {row['spread_percent']:.2f} % in all."
+        elif row["predicted_spread_percent"] == 0:
+            text += ", and seeds do."
         elif row["pairs"] == 1:
             text += f"; the law has them in the {'right' if row['pairs_right'] else 'wrong'} order."
         else:
