@@ -155,11 +155,11 @@ def test_bits_per_byte_may_have_another_winner() -> None:
         own = runs.filter(pl.col("mixture") == name)["loss"].to_numpy()
         assert row["bits_per_byte"] == pytest.approx(stats.gmean(own))
     assert rows["uniform"]["bits_regret_percent"] == 0 and rows["law"]["bits_regret_percent"] > 0
-    said = paragraph(table, proposals(losses), "baseline", {"baseline"})
+    said = paragraph(table, proposals(losses, {}), "baseline", {"baseline"})
     assert said.startswith("law ends lowest") and "By bits per byte uniform is lowest, and law loses." in said
     unknown = verdict(losses, prices(LOSSES), "baseline", {}, factors | {"web": None})
     assert unknown["bits_per_byte"].null_count() == 3 and "bits" not in paragraph(
-        unknown, proposals(losses), "baseline", {"baseline"}
+        unknown, proposals(losses, {}), "baseline", {"baseline"}
     )
 
 
@@ -174,7 +174,7 @@ SEVERAL = {
 
 
 def test_a_law_is_asked_whether_it_orders_its_own_proposals_rightly() -> None:
-    table = proposals(tidy(SEVERAL))
+    table = proposals(tidy(SEVERAL), {"transfer": 3.0, "transfer~2": 2.5, "transfer~3": 2.75, "bimix_swarm": 1.0})
     assert table.schema == pl.Schema(PROPOSALS) and table["method"].to_list() == ["transfer", "bimix_swarm"]
     transfer, bimix = table.iter_rows(named=True)
     means = {name: stats.gmean(values) for name, values in SEVERAL.items()}
@@ -182,6 +182,7 @@ def test_a_law_is_asked_whether_it_orders_its_own_proposals_rightly() -> None:
     assert transfer["first_loss"] == pytest.approx(means["transfer"])
     assert transfer["first_behind_percent"] == pytest.approx(100 * (means["transfer"] / means["transfer~2"] - 1))
     assert transfer["spread_percent"] == pytest.approx(100 * (means["transfer~3"] / means["transfer~2"] - 1))
+    assert transfer["predicted_spread_percent"] == 0.5 and bimix["predicted_spread_percent"] is None
     # 1 before 3 is right, 1 before 2 is not, 2 before 3 is
     assert (transfer["pairs"], transfer["pairs_told"], transfer["pairs_right"]) == (3, 3, 2)
     assert (bimix["pairs"], bimix["pairs_told"], bimix["pairs_right"]) == (1, 0, 0)
@@ -192,22 +193,36 @@ def test_a_law_is_asked_whether_it_orders_its_own_proposals_rightly() -> None:
     )
     said = paragraph(judged, table, "baseline", {"baseline"})
     behind = f"{100 * (means['transfer'] / means['transfer~2'] - 1):.2f} % behind"
-    assert f"Of the 3 proposals of transfer, transfer~2 ends lowest, the first {behind}" in said
+    assert (
+        f"Of the 3 proposals of transfer, transfer~2 ends lowest, the first {behind} (the law has 0.50 points between them)"
+        in said
+    )
     assert "of 3 pairs that seeds tell apart the law has 2 in the right order" in said
     assert "bimix_swarm, the first ends lowest; seeds tell none of them apart" in said
 
 
+def test_one_pair_in_the_wrong_order_is_called_so() -> None:
+    two = {name: SEVERAL[name] for name in ("baseline", "transfer", "transfer~2")}
+    said = paragraph(
+        verdict(tidy(two), prices(two), "baseline", {}), proposals(tidy(two), {}), "baseline", {"baseline"}
+    )
+    assert "the law has them in the wrong order." in said
+    alike = proposals(tidy(two), {"transfer": 1.0, "transfer~2": 1.0})
+    said = paragraph(verdict(tidy(two), prices(two), "baseline", {}), alike, "baseline", {"baseline"})
+    assert "(the law has nothing between them), and seeds do." in said
+
+
 def test_one_seed_tells_no_order() -> None:
-    table = proposals(tidy({name: values[:1] for name, values in SEVERAL.items()}))
+    table = proposals(tidy({name: values[:1] for name, values in SEVERAL.items()}), {})
     assert table["pairs_told"].null_count() == 2 and table["first_behind_percent"].null_count() == 0
-    assert proposals(tidy(LOSSES)).height == 0
+    assert proposals(tidy(LOSSES), {}).height == 0
 
 
 def test_one_seed_tells_no_tie() -> None:
     losses = {"baseline": [4.0], "law": [3.9]}
     table = verdict(tidy(losses), prices(losses), "baseline", {})
     assert table["ties_with_best"].null_count() == 2 and table["gain_low"].null_count() == 2
-    assert "no verdict" in paragraph(table, proposals(tidy(losses)), "baseline", {"baseline"})
+    assert "no verdict" in paragraph(table, proposals(tidy(losses), {}), "baseline", {"baseline"})
 
 
 def test_mixtures_with_other_seeds_are_refused() -> None:
@@ -218,7 +233,7 @@ def test_mixtures_with_other_seeds_are_refused() -> None:
 
 def said_of(losses: dict, predicted: dict) -> str:
     table = verdict(tidy(losses), prices(losses), "baseline", predicted)
-    return paragraph(table, proposals(tidy(losses)), "baseline", {"baseline", "uniform"})
+    return paragraph(table, proposals(tidy(losses), {}), "baseline", {"baseline", "uniform"})
 
 
 def test_the_paragraph_spares_nobody() -> None:
@@ -235,6 +250,9 @@ def test_the_paragraph_spares_nobody() -> None:
         "baseline": [4.0, 4.02, 3.99],
         "uniform": [4.3, 4.32, 4.29],
     }
+    twice = LOSSES | {"unimax": LOSSES["uniform"]}
+    assert "law ends lowest of 3 mixtures" in said_of(twice, {})
+    assert "uniform and unimax are one mixture, and their runs the same." in said_of(twice, {})
     said = said_of(lost, {})
     assert "law ends above baseline: worse than no search." in said and "same is not told from baseline." in said
 
@@ -280,6 +298,18 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
     plot_verdict.main(["--verdict", str(tmp_path / "v.csv"), "--out", str(tmp_path / "v.svg")])
     drawn = (tmp_path / "v.svg").read_text()
     assert all(name in drawn for name in LOSSES) and "hollow: predicted" in drawn
+
+
+def test_further_proposals_are_drawn_with_the_mark_of_their_law() -> None:
+    table = verdict(tidy(SEVERAL), prices(SEVERAL), "baseline", {"transfer": 3.0, "transfer~2": 2.5})
+    figure = plot_verdict.draw(table)
+    (axis,) = figure.axes
+    assert sorted(text.get_text() for text in axis.texts) == ["2", "2", "3"]
+    (legend,) = figure.legends
+    assert {text.get_text() for text in legend.get_texts()} - {""} == {"baseline", "transfer", "bimix_swarm"}
+    marks = [line for line in axis.lines if line.get_linestyle() == "None"]
+    assert len(marks) == len(SEVERAL) + 2 and len({line.get_color() for line in marks}) == 3
+    assert sum(line.get_markerfacecolor() == "white" for line in marks) == 2
 
 
 def test_mixtures_of_one_cost_stand_side_by_side() -> None:

@@ -68,7 +68,7 @@ def main(argv: list[str] | None = None) -> None:
     losses = read_table(options.losses)
     factors = dict(read_table(options.bytes).select("domain", "bits_per_nat").iter_rows()) if options.bytes else None
     found = verdict(losses, prices, options.reference, known, factors)
-    several = proposals(losses)
+    several = proposals(losses, known)
     said = paragraph(found, several, options.reference, set(prices.filter(pl.col("search_runs") == 0)["mixture"]))
     print(said)
     write_table(found, options.out)

@@ -14,7 +14,6 @@ from matplotlib.ticker import NullLocator
 from bimix.drawing import figures
 from bimix.errors import run
 from bimix.outputs import replacing
-from bimix.plan.laws import proposal_of
 from bimix.tables import read_table
 
 LINEAR = 1.0  # percent of a large run, below which the axis of the costs is linear: rules cost nothing
@@ -32,48 +31,40 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def draw(table: pl.DataFrame) -> Figure:
-    """Measured gains with their intervals, and the predicted ones, hollow, at the same cost."""
+    """Measured gains with their intervals, and the predicted ones, hollow, at the same cost;
+    further proposals of a law have its mark with their place beside it.
+    """
     figure = Figure(figsize=(figures.WIDTH, 2.7), layout="constrained")
     axis = figure.subplots()
-    names = table["mixture"].to_list()
-    styles = styled(names)
+    methods = list(dict.fromkeys(table["method"]))
+    styles = figures.styles(methods)
     costs = table["search_percent"].to_list()
-    for place, row in enumerate(table.iter_rows(named=True)):
-        colour, marker = styles[row["mixture"]]
-        at = beside(costs, place)
-        size = figures.size(marker, 4.5)
+    for number, row in enumerate(table.iter_rows(named=True)):
+        colour, marker = styles[row["method"]]
+        at = beside(costs, number)
+        mark = {"marker": marker, "color": colour, "markersize": figures.size(marker, 4.5), "linestyle": "none"}
         if row["gain_low"] is not None:
             axis.plot([at] * 2, [row["gain_low"], row["gain_high"]], color=colour, linewidth=0.8)
-        axis.plot(at, row["gain_percent"], marker, color=colour, markersize=size)
+        axis.plot(at, row["gain_percent"], **mark)
+        if row["proposal"] > 1:
+            place = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "color": colour}
+            axis.annotate(str(row["proposal"]), (at, row["gain_percent"]), **place, fontsize=figures.SMALL)
         if row["predicted_gain_percent"] is not None:
-            axis.plot(at, row["predicted_gain_percent"], marker, color=colour, markersize=size, markerfacecolor="white")
+            axis.plot(at, row["predicted_gain_percent"], **mark | {"markerfacecolor": "white"})
     axis.axhline(0, color="#999999", linewidth=0.6)
     axis.set_xscale("symlog", linthresh=LINEAR, linscale=0.9)
     ticks = [tick for tick in (0, 1, 10, 100, 1000, 10000) if tick <= max(10, *costs)]
     axis.set_xticks(ticks, [figures.plain(tick) if tick else "0" for tick in ticks])
     axis.xaxis.set_minor_locator(NullLocator())
     axis.set_xlim(-0.12, max(10, 3 * max(costs)))
-    axis.set_xlabel("price of the search, % of the FLOPs of a large run (log)")
+    axis.set_xlabel("price of the search, % of the FLOPs of a large run (log); those of one price side by side")
     axis.set_ylabel("gain in average loss, %")
-    rows = [[figures.swatch(name, *styles[name]) for name in names]]
-    note = (
-        "Filled: measured, with 95 % intervals; hollow: predicted by the method's own law."
-        " Methods of one price stand side by side."
-    )
+    rows = [[figures.swatch(name, *styles[name]) for name in methods]]
+    note = "Filled: measured, with 95 % intervals; hollow: predicted by the method's own law."
+    note += " Methods of one price stand side by side."
+    note += " 2: its second proposal." if table["proposal"].max() > 1 else ""
     figures.key(figure, rows, note)
     return figure
-
-
-def styled(names: list[str]) -> dict[str, tuple[str, str]]:
-    """{name: (colour, marker)}: further proposals of a law have its colour, and their place as a
-    digit.
-    """
-    of_methods = figures.styles(list(dict.fromkeys(proposal_of(name)[0] for name in names)))
-    places = {name: proposal_of(name) for name in names}
-    return {
-        name: of_methods[method] if place == 1 else (of_methods[method][0], f"${place}$")
-        for name, (method, place) in places.items()
-    }
 
 
 def beside(costs: list[float], place: int) -> float:

@@ -9,7 +9,9 @@ def paragraph(table: pl.DataFrame, proposals: pl.DataFrame, reference: str, simp
     best = table["mixture"][0]
     if table["ties_with_best"].null_count():
         return f"{best} ends lowest, with one run of each mixture: that is no verdict. Set further seeds."
-    parts = [f"{best} ends lowest of {table.height} mixtures, each trained with {rows[best]['runs']} seeds."]
+    same = [names for names in twins(rows) if len(names) > 1]
+    parts = [f"{best} ends lowest of {len(twins(rows))} mixtures, each trained with {rows[best]['runs']} seeds."]
+    parts += [f"{listed(names)} are one mixture, and their runs the same." for names in same]
     ties = [name for name, row in rows.items() if row["ties_with_best"] and name != best]
     if ties:
         parts.append(f"{listed(ties)} cannot be told from it.")
@@ -23,13 +25,22 @@ def paragraph(table: pl.DataFrame, proposals: pl.DataFrame, reference: str, simp
     return " ".join(parts)
 
 
+def twins(rows: dict[str, dict]) -> list[list[str]]:
+    """Names by the runs that are behind them: mixtures that are the same have the same runs."""
+    groups: dict[tuple, list[str]] = {}
+    for name, row in rows.items():
+        groups.setdefault((round(row["average_loss"], 6), round(row["deviation_percent"], 4)), []).append(name)
+    return list(groups.values())
+
+
 def worth_of_search(rows: dict[str, dict], best: str, ties: list[str], simple: set[str]) -> str:
     """Whether any search earned its cost."""
     if best in simple:
         return "It took no search: no method earned its cost here."
     without = [name for name in ties if name in simple]
     if without:
-        return f"So a search paid for nothing here that {listed(without)} does not give without one."
+        gives = verb(without, "does", "do")
+        return f"So a search paid for nothing here that {listed(without)} {gives} not give without one."
     rival = min((name for name in rows if name in simple), key=lambda name: rows[name]["regret_percent"])
     return f"The best rule without a search, {rival}, is {rows[rival]['regret_percent']:.2f} % behind."
 
@@ -39,7 +50,8 @@ def against(rows: dict[str, dict], reference: str, simple: set[str]) -> list[str
     searched = [row for name, row in rows.items() if name not in simple and name != reference]
     lost = [row["mixture"] for row in searched if row["gain_high"] < 0]
     same = [row["mixture"] for row in searched if row["gain_low"] <= 0 <= row["gain_high"]]
-    said = [f"{listed(lost)} {verb(lost, 'ends', 'end')} above {reference}: worse than no search."] if lost else []
+    than = ": worse than no search" if reference in simple else ""
+    said = [f"{listed(lost)} {verb(lost, 'ends', 'end')} above {reference}{than}."] if lost else []
     return said + ([f"{listed(same)} {verb(same, 'is', 'are')} not told from {reference}."] if same else [])
 
 
@@ -50,11 +62,17 @@ def of_proposals(proposals: pl.DataFrame) -> list[str]:
         first, told = row["best_proposal"] == row["method"], row["pairs_told"]
         behind = f"{row['best_proposal']} ends lowest, the first {row['first_behind_percent']:.2f} % behind"
         text = f"Of the {row['proposals']} proposals of {row['method']}, {'the first ends lowest' if first else behind}"
+        if row["predicted_spread_percent"] is not None:
+            points = f"{row['predicted_spread_percent']:.2f} points between them"
+            text += f" (the law has {points if row['predicted_spread_percent'] else 'nothing between them'})"
         if not told:
             text += f"; seeds tell none of them apart, {row['spread_percent']:.2f} % in all."
+        elif row["predicted_spread_percent"] == 0:
+            text += ", and seeds do."
+        elif row["pairs"] == 1:
+            text += f"; the law has them in the {'right' if row['pairs_right'] else 'wrong'} order."
         else:
-            pairs = "pair" if told == 1 else "pairs"
-            text += f"; of {told} {pairs} that seeds tell apart the law has {row['pairs_right']} in the right order."
+            text += f"; of {told} pairs that seeds tell apart the law has {row['pairs_right']} in the right order."
         said.append(text)
     return said
 

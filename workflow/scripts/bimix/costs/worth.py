@@ -42,6 +42,7 @@ PROPOSALS = {
     "best_loss": pl.Float64,
     "first_behind_percent": pl.Float64,
     "spread_percent": pl.Float64,
+    "predicted_spread_percent": pl.Float64,
     "pairs": pl.Int64,
     "pairs_told": pl.Int64,
     "pairs_right": pl.Int64,
@@ -122,12 +123,13 @@ def _measured(names: list[str], values: np.ndarray, reference: str) -> dict:
     return {"level": np.exp(logs), "regret": regret, "gain": logs[names.index(reference)] - logs, "ties": ties}
 
 
-def proposals(losses: pl.DataFrame) -> pl.DataFrame:
+def proposals(losses: pl.DataFrame, predicted: Mapping[str, float]) -> pl.DataFrame:
     """One row for each method of which several proposals were trained, in the columns of PROPOSALS.
 
     `first_behind_percent`: by how much the first ends above the best of them; `spread_percent`: the
-    last of them above the best; of the `pairs` of proposals those that the seeds tell apart, and of
-    these the ones of which the law's better is the better.
+    last of them above the best; `predicted_spread_percent`: how far apart the gains are that their
+    law predicts, as `predicted` of `verdict` has them; of the `pairs` of proposals those that the
+    seeds tell apart, and of these the ones of which the law's better is the better.
     """
     names, values = ends(losses)
     logs, from_chance = dict(zip(names, np.log(values).mean(axis=1), strict=True)), noise(values)
@@ -139,7 +141,7 @@ def proposals(losses: pl.DataFrame) -> pl.DataFrame:
         own.sort(key=lambda name: proposal_of(name)[1])
         if len(own) < 2:
             continue
-        levels = np.array([logs[name] for name in own])
+        levels, gains = np.array([logs[name] for name in own]), [predicted[name] for name in own if name in predicted]
         better, worse = np.triu_indices(len(own), k=1)
         leads = levels[worse] - levels[better]
         told = None if from_chance is None else leads[np.abs(leads) > from_chance.between_two]
@@ -152,6 +154,7 @@ def proposals(losses: pl.DataFrame) -> pl.DataFrame:
                 "best_loss": float(np.exp(levels.min())),
                 "first_behind_percent": _percent(levels[0] - levels.min()),
                 "spread_percent": _percent(levels.max() - levels.min()),
+                "predicted_spread_percent": max(gains) - min(gains) if len(gains) == len(own) else None,
                 "pairs": len(leads),
                 "pairs_told": None if told is None else len(told),
                 "pairs_right": None if told is None else int((told > 0).sum()),
