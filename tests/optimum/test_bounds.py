@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from bimix.optimum.flags import add_bounds, add_run_tokens
+from bimix.optimum.flags import add_bounds, add_run_tokens, note_unlimited, run_tokens_of
 
 
 @pytest.fixture
@@ -30,3 +30,21 @@ def test_the_tokens_of_a_run_are_a_number_or_none(parser: argparse.ArgumentParse
 def test_a_table_of_tokens_may_be_left_out(parser: argparse.ArgumentParser) -> None:
     given = parser.parse_args(["--max-epochs", "inf", "--tokens", "--lower", '{"web": 0.1}'])
     assert given.tokens is None and given.max_epochs == float("inf") and given.lower == '{"web": 0.1}'
+
+
+def test_domains_without_a_count_are_named_where_counts_are_used(capsys: pytest.CaptureFixture) -> None:
+    fitted = {"domains": ["web", "code", "law"]}
+    for tokens, run_tokens in ((None, 1e9), ({"web": 1e9}, None), ({"web": 1, "code": 2, "law": 3}, 1e9)):
+        note_unlimited(fitted, tokens, run_tokens)
+    assert capsys.readouterr() == ("", "")
+    note_unlimited(fitted, {"code": 1e9}, 1e9)
+    said, warned = capsys.readouterr()
+    assert said == "" and warned == "--tokens does not name web, law: taken to be never repeated.\n"
+
+
+def test_a_run_trains_on_what_is_given_or_on_its_steps_of_the_fitted_runs() -> None:
+    fitted = {"tokens_per_step": 500.0}
+    assert run_tokens_of(fitted, None, 40) == 20_000
+    assert run_tokens_of(fitted, 7e9, 40) == run_tokens_of({}, 7e9, None) == 7e9
+    assert run_tokens_of(fitted, None, None) is None
+    assert run_tokens_of({}, None, 40) is None and run_tokens_of({"tokens_per_step": None}, None, 40) is None

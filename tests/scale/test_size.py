@@ -152,6 +152,19 @@ def test_schedules_of_two_lengths_are_two_runs_and_checkpoints_are_none():
     assert observations(until_then, shares).last()[:, 0].tolist() == [2.5, 2.0]
 
 
+def test_a_law_says_whether_earlier_checkpoints_were_left_out(tmp_path):
+    truth, shares = of_sizes(3), mixtures(1, 8, 4)
+    found = runs_of(truth, shares, "m", SMALL) + runs_of(truth, shares[:3], "m", MIDDLE)
+    whole, _ = fitted_to(tmp_path, found)
+    ends = pl.read_csv(tmp_path / "l.csv")
+    earlier = ends.with_columns(pl.col("step") // 2, pl.col("loss") * 1.1)
+    read = observations(pl.concat([earlier, ends]), pl.read_csv(tmp_path / "m.csv"))
+    decayed = laws.fit("transfer", read)
+    assert (whole["rows"], decayed["rows"]) == ("all", "last")
+    assert not any("last row" in sentence for sentence in laws.warnings(whole))
+    assert any("of each run its last row counts" in sentence for sentence in laws.warnings(decayed))
+
+
 def test_what_cannot_be_asked_is_refused(tmp_path):
     truth, shares = of_sizes(5), mixtures(1, 6, 4)
     found = runs_of(truth, shares, "m", SMALL) + runs_of(truth, shares, "m", MIDDLE)

@@ -51,6 +51,11 @@ def test_folds_are_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [terms for terms, _ in asked].count(2) == (n >= choice.RUNS_FOR_TWO_TERMS * 3)
 
 
+def test_what_has_to_be_earned_is_some_part_of_the_error() -> None:
+    """The fewer the runs, the more: their errors say less."""
+    assert 0.5 < choice.EARNED_BY_FEW < choice.EARNED < 1 and 0.5 < choice.PRIOR_EARNED < 1
+
+
 def walked(found: dict, earned: float, prior: bool = False, apart: bool = False) -> tuple[list[dict], dict]:
     """The entries of a way, and the one that the rule of ridges takes."""
     entries = [one for one in found["cross_validated"] if "ridges" not in one]  # not of each loss domain
@@ -68,7 +73,7 @@ def walked(found: dict, earned: float, prior: bool = False, apart: bool = False)
     return own, best
 
 
-@pytest.mark.parametrize(("seed", "n"), [(0, 5), (1, 8), (2, 11), (3, 14), (4, 33), (5, 40)])
+@pytest.mark.parametrize(("seed", "n"), [(0, 5), (7, 5), (1, 8), (2, 11), (3, 14), (4, 33), (5, 40)])
 def test_a_smaller_ridge_has_to_earn_its_place(seed: int, n: int) -> None:
     found, parts = choose(*levels(seed, n), np.arange(3))
     earned = choice.EARNED_BY_FEW if n < choice.FEW_RUNS else choice.EARNED

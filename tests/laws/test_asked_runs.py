@@ -1,0 +1,54 @@
+"""The law `transfer` at a run that is asked for: between the sizes that were fitted, at one of them
+and above.
+"""
+
+import numpy as np
+import pytest
+
+from bimix.laws import sized
+from bimix.scale import size
+
+SIZES = [
+    {"parameters": 1e8, "tokens": 1e9, "shift": 0.1, "nu": 1.0},
+    {"parameters": 1e8, "tokens": 4e9, "shift": 0.2, "nu": 0.9},
+    {"parameters": 1e9, "tokens": 9e9, "shift": 0.4, "nu": 0.8},
+]
+LEVELS = {"b": 0.3, "g": 0.2, "B": 1.5, "D": 0.7, "C": 1.2, "parameters": 2e8, "tokens": 2e9, "centre": 0.5}
+COEFFICIENTS = {"web": {"size": LEVELS | {"sizes": SIZES}}}
+
+
+def curve(parameters: float, tokens: float) -> float:
+    logs = np.log([[LEVELS["B"], LEVELS["D"], LEVELS["C"]]])
+    fitted = size.Curve(LEVELS["b"], LEVELS["g"], logs, LEVELS["parameters"], LEVELS["tokens"])
+    return float(fitted.level(np.array(parameters), np.array(tokens))[0])
+
+
+@pytest.mark.parametrize(
+    ("asked", "at", "shift", "nu"),
+    [
+        ((1e8, 1.1e9), (1e8, 1.1e9), 0.1, 1.0),
+        ((1.04e8, 3e9), (1.04e8, 3e9), 0.2, 0.9),  # the schedule is nearer to the longer one
+        ((0.96e8, 9e10), (0.96e8, 9e10), 0.2, 0.9),
+        ((1e8, None), (1e8, 9e9), 0.2, 0.9),
+        ((1.2e8, 1e9), (1.2e8, 1e9), 0.0, 1.0),  # no size that was fitted
+        ((5e7, 1e9), (5e7, 1e9), 0.0, 1.0),
+        ((None, None), (1e9, 9e9), 0.4, 0.8),
+        ((7e9, 5e10), (7e9, 5e10), 0.0, 0.8),  # above all: the effects of the largest
+    ],
+)
+def test_level_and_effects_at_a_run(asked: tuple, at: tuple, shift: float, nu: float) -> None:
+    pools = {"web": 3e9}
+    run = sized.at_run(COEFFICIENTS, ["web"], *asked, pools)["web"]["run"]
+    assert run["level"] == pytest.approx(curve(*at) + shift + (1 - nu) * LEVELS["centre"], abs=1e-12)
+    assert (run["parameters"], run["tokens"], run["nu"], run["pools"]) == (*at, nu, pools)
+
+
+def test_refits_are_at_the_run_of_the_law() -> None:
+    bare = {"domains": ["web"], "coefficients": COEFFICIENTS}
+    assert sized.as_asked(COEFFICIENTS, bare) == COEFFICIENTS
+    there = sized.at_run(COEFFICIENTS, ["web"], 3e8, 2e9, {"web": 3})
+    assert sized.as_asked(COEFFICIENTS, bare | {"coefficients": there}) == there
+    assert sized.run_of(COEFFICIENTS, ["web"]) is None
+    run = sized.run_of(there, ["code", "web"])
+    assert run.per_share.tolist() == [0.0, 2e9 / 3]
+    assert run.level.tolist() == [there["web"]["run"]["level"]] and run.nu.tolist() == [1.0]
