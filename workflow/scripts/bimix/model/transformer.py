@@ -1,11 +1,11 @@
 """The decoder-only transformer of the DoReMi code, which the paper trains (paper
 Sec. 4, Model Architecture).
 
-Pre-LayerNorm (eps 1e-5) with biases, and a tanh-GELU MLP of four times the width. A rotary
-embedding is on a quarter of each head (rotate-half, base 10000). There are no absolute positions
-and no dropout; embeddings are tied; a final LayerNorm and a head without bias follow. The forward
-pass returns the mean loss and never the logits: a returned tensor of logits would be kept, and
-copied to fp32, by every wrapper around the model.
+Pre-LayerNorm (eps 1e-5) with biases, tanh-GELU MLP of four times the width, rotary embedding on
+a quarter of each head (rotate-half, base 10000), no absolute positions, no dropout, tied
+embeddings, a final LayerNorm and a head without bias. The forward pass returns the mean loss
+and never the logits: a returned tensor of logits would be kept, and copied to fp32, by every
+wrapper around the model.
 """
 
 import math
