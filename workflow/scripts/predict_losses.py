@@ -4,7 +4,7 @@ coefficients.json, mixtures (mixture, domain, proportion) -> predictions (mixtur
 loss)
 
 With --parameters, of a law fitted to several sizes: of a model of that size, on --run-tokens.
-With --tokens, the pools of that run, text that is read more often than once counts less. Without,
+With --tokens, the pools of that run, text that is read more often than once counts less; without,
 each mixture is read at its own pools where its table has a column pool.
 
 A loss that the law does not define (bimix: of a domain whose proportion is 0) is null, and said on

@@ -31,8 +31,8 @@ def ends_shard(path: str, size: int, target: int) -> bool:
     """Whether a shard ends after the file `path` of `size` bytes: true with
     probability size / target.
 
-    Drawn from the path's hash, so that shards hold `target` bytes on average and a file that
-    is added or removed changes the one shard it falls into and no other, which cutting by
+    Drawn from the path's hash, so that shards hold `target` bytes on average. A file that is
+    added or removed changes the one shard it falls into and no other, which cutting by
     running totals would not do.
     """
     drawn = int.from_bytes(hashlib.blake2b(path.encode("utf-8"), digest_size=8).digest(), "big")

@@ -4,7 +4,7 @@ Bayesian optimal design of linear models: what is known of the numbers of each l
 precision M_i, and a run adds f_i f_i' to it. Prior precision keeps M regular with any number of
 runs.
 
-D   sum_i log det M_i, the information about all numbers. Of those behind the first p, which are
+D   sum_i log det M_i, the information about all numbers; of those behind the first p, which are
     nuisances, what is not known of them counts not (D_s: log det M - log det of their block).
 I   sum_i w_i^2 tr(M_i^-1 W_i), W_i the mean of f_i f_i' over the mixtures that one would decide
     among: the mean variance of predicted losses (Goos, Jones and Syafitri, 2016, on mixtures).

@@ -1,5 +1,5 @@
-"""The runs to make next: mixtures and sizes that tell most of the law within a budget. One of them
-is made twice where the noise of a run is not known.
+"""The runs to make next: mixtures and sizes that tell most of the law within a budget, and one of
+them twice where the noise of a run is not known.
 """
 
 import re

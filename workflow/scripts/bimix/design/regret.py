@@ -1,10 +1,10 @@
 """When to stop: what the mixture that a law finds now is expected to lose to the best there is,
 beside the noise of a run.
 
-The law's numbers are drawn from what the runs leave open of them. That is a normal distribution
-about the fit (Laplace), whose precision is that of the runs and of what was known before. Its scale
-is told by runs that were left out: their errors are what the law misses of a new mixture. In each
-draw the best mixture is another one, and the regret is what the present one loses to it.
+The law's numbers are drawn from what the runs leave open of them (Laplace: a normal distribution
+about the fit, whose precision is that of the runs and of what was known before). Its scale is told
+by runs that were left out: their errors are what the law misses of a new mixture. In each draw the
+best mixture is another one, and the regret is what the present one loses to it.
 """
 
 from dataclasses import dataclass

@@ -22,8 +22,8 @@ from bimix.transfer.mixing import (
     SHRINK_U,
 )
 
-# What stands for the ridge before any law is fitted: an error of the law of 0.01 in log loss, and
-# log k that lie about 1 from what they are drawn to.
+# What is taken for the ridge before any law is fitted. It is for an error of the law of 0.01 in log
+# loss, and for log k that are about 1 from what they are drawn to.
 RIDGE = 1e-4
 
 

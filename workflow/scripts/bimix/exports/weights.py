@@ -1,5 +1,5 @@
 """From the proportions of a mixture, which are shares of the tokens, to the weights that a consumer
-draws by. They are in its unit, of files or of domains, in decimals that sum to 1.
+draws by: in its unit, of files or of domains, in decimals that sum to 1.
 """
 
 import math

@@ -18,7 +18,7 @@ from bimix.transfer import mixing
 # What is left of a loss without its harm, at least.
 LEAST = 0.1
 # Of runs that repeat over several schedules each counts with its tokens over the longest
-# schedule's: what the form misses grows with the horizon, and the longest is nearest to what is
+# schedule's. What the form misses grows with the horizon, and the longest is nearest to what is
 # asked. Chosen on Wikipedia's horizons: 0 to 2 give the same regret to 0.05 %; at 1 runs on parts
 # of the pool are missed by 0.7 %, at 2 by 1.4 %.
 HORIZON = 1.0

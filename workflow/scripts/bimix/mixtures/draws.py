@@ -1,11 +1,11 @@
 """RegMix's random mixtures around the token shares (Liu et al. 2024): what a swarm of
 small runs is trained on.
 
-The released code reads so: prior = token shares^0.5, scaled to a sum of one; each draw takes one
-of 15 strengths, log-spaced from 0.1 to 5, and then Dirichlet(strength x prior). A draw that gives
-a domain more than 15 times its token share is thrown away; what is below 2e-4 becomes 0 and the
-rest is scaled to a sum of one. (The code then rounds to multiples of 2e-4, which is left out: sums
-would no longer be one.)
+The released code reads so. The prior is token shares^0.5, scaled to a sum of one. Each draw takes
+one of 15 strengths, log-spaced from 0.1 to 5, and then Dirichlet(strength x prior). A draw that
+gives a domain more than 15 times its token share is thrown away. What is below 2e-4 becomes 0, and
+the rest is scaled to a sum of one. (The code then rounds to multiples of 2e-4, which is left out:
+sums would no longer be one.)
 """
 
 import numpy as np

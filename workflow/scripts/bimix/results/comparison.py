@@ -72,7 +72,7 @@ def compare(losses: pl.DataFrame, reference: str, factors: dict[str, float | Non
     worst_loss (nats per token), steps_to_reference (null: never), steps_ratio (to the steps of the
     reference), runs (seeds that were averaged), deviation_percent (standard deviation of the
     average loss between those runs, null where there is one), scatter_percent (of its last
-    evaluations, null where they are few). With `factors` {domain: bits per byte of a nat per token}
+    evaluations, null where they are few); with `factors` {domain: bits per byte of a nat per token}
     also bits_per_byte, the mean over domains, null where a factor is not known. Errors: the
     reference has no losses, runs that end at different steps.
     """

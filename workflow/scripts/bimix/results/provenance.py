@@ -17,8 +17,8 @@ computed.
                 it)}
 
 Digests are blake2b, 32 hexadecimal digits; that of the config is SHA-256, 16 digits. Plain JSON,
-and no RO-Crate. That asks for a licence and a date of publication of the whole, which only its
-publisher can give. No library for it is among the pins.
+and no RO-Crate: that asks for a licence and a date of publication of the whole, which only its
+publisher can give, and no library for it is among the pins.
 """
 
 from pathlib import Path

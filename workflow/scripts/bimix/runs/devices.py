@@ -1,8 +1,8 @@
 """Which GPUs of a machine are free, and holding them: a lock on one byte of a file for each, kept
 by the kernel.
 
-The lock belongs to the open file, not to a process: every process that inherits it keeps it, and
-when the last of them has died, however it died, the GPU is free again.
+The lock belongs to the open file, not to a process: every process that inherits it keeps it. When
+the last of them has died, however it died, the GPU is free again.
 """
 
 import csv

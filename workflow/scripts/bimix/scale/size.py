@@ -29,9 +29,9 @@ SHIFT = 0.16
 # Weak pull of a mixture's effect towards the mixing factor fitted to all, in runs. It decides where
 # sizes share no mixture.
 HELD = 1e-3
-# Prior of log b and of log g; how far the logarithms of the shares of the loss that are due to
-# tokens, to size and to neither are from those of a published law at the middle of the sizes, and
-# those of a domain from their mean.
+# Prior of log b and of log g. Then how far the logarithms of three shares of the loss, due to
+# tokens, to size and to neither, are from those of a published law at the middle of the sizes; and
+# how far those of a domain are from their mean.
 EXPONENT, EXPONENT_SPREAD = np.log(0.35), 0.3
 SHARES_SPREAD, DOMAIN_SPREAD = 0.5, 0.5
 # Hoffmann et al. (arXiv 2203.15556): 410.7 / T^0.28 + 406.4 / N^0.34 + 1.69 nats.

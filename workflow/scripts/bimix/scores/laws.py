@@ -45,7 +45,7 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
     the columns of COMPARISON.
 
     The note of a mean says where the score is not defined, or that the law has fewer runs than
-    determine its numbers. A law that refuses the data has one row, its note the refusal.
+    determine its numbers; a law that refuses the data has one row, its note the refusal.
 
     extrapolation_mre (Table 2), generalization_r2 and generalization_mre (Table 3, the held-out
     mixtures), left_out_mre and left_out_spearman: mixtures left out of the fit (one at a time up to

@@ -235,9 +235,9 @@ def certified(
     """A mixture with the value F + t, and how much better any other can be.
 
     With any multipliers v >= 0, those of the epigraph summing to 1, and any point p,
-    F(x) + v.g(x) >= F(p) + v.g(p) + rho.(x - p) for all x: stationarity holds exactly, and what is
-    left is the complementary slackness sum_j rho_j+ (p_j - lower_j) + rho_j- (upper_j - p_j), rho
-    being the gradient less its best constant. The bound is taken at the mixture and at points
+    F(x) + v.g(x) >= F(p) + v.g(p) + rho.(x - p) for all x. Stationarity holds exactly. What is left
+    is the complementary slackness sum_j rho_j+ (p_j - lower_j) + rho_j- (upper_j - p_j), rho being
+    the gradient less its best constant. The bound is taken at the mixture and at points
     towards the centre, as gradients at a share of 0 may be infinite.
     """
     on = program.epigraph > 0

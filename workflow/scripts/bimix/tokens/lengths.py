@@ -1,7 +1,7 @@
 """How many bytes of text each token id stands for, so that losses can be told by the byte.
 
-A token of a byte-level tokenizer has one character for each byte, whatever the text. So a character
-of several bytes that is cut between two tokens, or between two rows, is counted byte by byte. A
+A token of a byte-level tokenizer has one character for each byte, whatever the text: a character of
+several bytes that is cut between two tokens, or between two rows, is counted byte by byte. A
 tokenizer with byte fallback, such as Llama's, has its marks for spaces and single bytes.
 """
 

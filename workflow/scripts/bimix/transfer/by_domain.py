@@ -11,9 +11,9 @@ from bimix.transfer import mixing
 
 # The ridge of t in units of a loss domain's ridge.
 HARM = 100.0
-# A loss domain's own error is rough: beside it, in logs above the least, counts the mean over
-# domains with the weight of so many runs; of each domain up to CAPPED, or those of little noise
-# would choose for all.
+# A loss domain's own error is rough. Beside it counts, in logs above the least, the mean over
+# domains with the weight of so many runs. Of each domain it counts up to CAPPED, or those of little
+# noise would choose for all.
 BORROWED, CAPPED = 20, 0.5
 # A signed term must cut the error of a loss domain by so much over the number of runs.
 COST = 3

@@ -12,12 +12,12 @@ from bimix.transfer import by_domain, mixing
 RIDGES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 # Of metrics that are all but noise, where there are runs enough to see that they are.
 WIDEST = 1e-2
-# A ridge is taken for cutting the cross-validated error to this share, with few runs to a smaller
-# one, since the error is then itself rough; after so many that do not, the search ends.
+# A ridge is taken for cutting the cross-validated error to this share. With few runs it is a
+# smaller one, since the error is then itself rough. After so many that do not, the search ends.
 EARNED, EARNED_BY_FEW, FEW_RUNS, PATIENCE = 0.99, 0.9, 12, 2
 # From so many on each loss domain has settings of its own.
 FEW_RUNS_BY_DOMAIN = 24
-# A prior is heard where it cuts the error to this share on average over the ridges: at one ridge
+# A prior is heard where it cuts the error to this share on average over the ridges. At one ridge
 # alone a wrong prior seems to by chance, in one draw of ten of eight runs.
 PRIOR_EARNED = 0.95
 FOLDS, FOLDS_OF_PLENTY = 8, 4
@@ -138,7 +138,7 @@ def settings(choice: dict) -> dict:
 
 def descend(shares, y, own, choice, gaps=None, straight=None, weights=None, start=None) -> mixing.Mixing:
     """The fit at the ridges that were chosen, reached from the largest one down: each fit starts
-    where the last one ended. Or from `start`, where runs are plenty: with few, what a share of 0
+    where the last one ended. Or from `start`, where runs are plenty. With few, what a share of 0
     does is hardly seen, and a fit that comes from a smaller ridge may end where gamma is 0.
     """
     made = settings(choice)
