@@ -245,7 +245,7 @@ class Progress(logging.Filter):
                     text += f", {reading.tokens_per_second:,.0f} tokens/s, {duration(reading.seconds_left)} left"
                 texts.append(text)
         more = len(running) - len(texts)
-        texts += [f"{more} more" if texts else f"{more} not begun"] if more else []
+        texts += [f"{more} more" if texts else f"{more} starting"] if more else []
         lasts = seconds_left(
             (job.weight, read_log(job.log) if job.started is not None and job.log else None) for job in self.to_train()
         )
