@@ -229,4 +229,4 @@ def test_a_training_without_a_line_in_its_log_has_not_begun(terminal: Terminal, 
     terminal.start(4)
     terminal.seconds += 20
     terminal.say("job_finished", job_id=1)
-    assert terminal.say("job_finished", job_id=2) == ["  0 %  tokenize_shard, 2 of 2 | trains: 2 not begun"]
+    assert terminal.say("job_finished", job_id=2) == ["  0 %  tokenize_shard, 2 of 2 | trains: 2 starting"]

@@ -6,6 +6,7 @@ needs to be installed. The file in .snakemake/log keeps all that is left out her
 """
 
 import logging
+import re
 import threading
 import time
 from collections import Counter
@@ -45,6 +46,7 @@ MORE = "With -p each job is listed, with its files, its reason and its command."
 SUBMITTED = "has been submitted with SLURM jobid"
 # Snakemake's own words of a job that failed, before it tells of the job itself, and of a call in
 # which one did
+NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use input", flags=re.MULTILINE)
 OF_A_JOB = "RuleException:\nCalledProcessError"
 OF_THE_CALL = "WorkflowError:\nAt least one job did not complete"
 NOISY_EVENTS = {
@@ -85,7 +87,7 @@ class Progress(logging.Filter):
     `record.told`.
 
     `planned` gives the jobs of the call as (number, rule, wildcards), `weigh` the work of a job of
-    a rule. A `dry` call plans only.
+    a rule. A `dry` call plans only. `near` gives a sentence on a file that no rule makes.
     """
 
     def __init__(
@@ -94,9 +96,10 @@ class Progress(logging.Filter):
         weigh: Callable[[str, Mapping[str, str]], Work],
         clock: Callable[[], float] = time.monotonic,
         dry: bool = False,
+        near: Callable[[str], str] | None = None,
     ) -> None:
         super().__init__()
-        self.planned, self.weigh, self.clock, self.dry = planned, weigh, clock, dry
+        self.planned, self.weigh, self.clock, self.dry, self.near = planned, weigh, clock, dry, near
         self.lock = threading.RLock()
         self.jobs: dict[int, Job] = {}
         self.total = 0
@@ -137,6 +140,8 @@ class Progress(logging.Filter):
         elif event == "group_error":
             errors = [self.fail(info["jobid"], info["rule_name"], info["log"]) for info in record.job_error_info]
             record.told = "\n".join(errors)
+        elif self.near is not None and (missing := NO_RULE.search(str(record.msg))):
+            record.told = self.near(missing[1])
         else:
             return self.is_news(str(record.msg or ""), record.levelno)
         return bool(record.told)
@@ -240,7 +245,7 @@ class Progress(logging.Filter):
                     text += f", {reading.tokens_per_second:,.0f} tokens/s, {duration(reading.seconds_left)} left"
                 texts.append(text)
         more = len(running) - len(texts)
-        texts += [f"{more} more" if texts else f"{more} not begun"] if more else []
+        texts += [f"{more} more" if texts else f"{more} starting"] if more else []
         lasts = seconds_left(
             (job.weight, read_log(job.log) if job.started is not None and job.log else None) for job in self.to_train()
         )
