@@ -66,6 +66,9 @@ def test_trees_average_the_best_draws_of_the_best_box(trees: dict, monkeypatch: 
 
 def test_a_searched_optimum_is_certified_by_nothing() -> None:
     observed = observe(with_transfer(0, 3), mixtures(0, 40, 3), np.array([STEP]))
-    found = proposals(fit("gaussian_process", observed), STEP, Objective(), np.zeros(3), np.ones(3), TOKENS, 2)
+    fitted = fit("gaussian_process", observed)
+    found = proposals(fitted, STEP, Objective(), np.zeros(3), np.ones(3), TOKENS, 2)
     assert [one.gap for one in found] == [None, None]
+    with pytest.raises(InputError, match=r"gaussian_process is not convex.* for the objective weighted with a trust"):
+        best(fitted, STEP, Objective(kl_penalty=0.1), np.zeros(3), np.ones(3), TOKENS)
     assert np.abs(found[0].shares - found[1].shares).max() >= APART * (1 - 1e-5)

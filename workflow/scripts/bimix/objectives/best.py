@@ -46,15 +46,20 @@ def best(
     """The mixture within the bounds that the objective is least at.
 
     A plain weighted average goes the way of `optimum`. Errors: those of `optimum`; a constraint
-    that no mixture holds, with the domain.
+    that no mixture holds, with the domain; another objective of a law that is searched.
     """
     enough_runs(fitted)
+    plan = LAWS[fitted["law"]].plan
+    if plan.optimum == "searched" and not objective.plain:
+        raise InputError(
+            f"the law {fitted['law']} is not convex, and its optimum is searched for the weighted average alone: take a"
+            f" convex law or regmix for the objective {objective.kind}{' with a trust region' if objective.trusted else ''}."
+        )
     goal = Goal(fitted, step, objective, tokens)
     if not goal.convex:
         return _searched(goal, lower, upper, tokens)
     if objective.plain:
         shares = optimum(fitted, step, objective.domain_weights(), lower, upper, tokens)
-        plan = LAWS[fitted["law"]].plan
         if plan.trust or plan.optimum == "searched":  # it minimises more than the objective, or is not convex
             return Best(shares, float(goal.value(shares)), None)
         return certificate(goal, shares, lower, upper)
