@@ -1,4 +1,4 @@
-"""Muon and AdamW as one optimizer: whose weights are whose, torch's own steps, state to the byte."""
+"""Muon and AdamW as one optimizer: whose weights are whose, torch's steps, state to the byte."""
 
 import io
 
