@@ -1,17 +1,17 @@
 """Whether the order of mixtures under one schedule and optimizer is their order under another.
 
-results/demo, with tokens -> a table of the runs' losses, and of what a pick under one setting costs
-under another (no test: run it by hand)
+results/demo, with tokens -> losses.csv and mixtures.csv of the runs, and what a pick under one
+setting costs under another (no test: run it by hand)
 
     snakemake --cores all results/demo/tokens/train.parquet results/demo/tokens/validation.parquet
-    OMP_NUM_THREADS=1 python tests/benchmarks/bench_carry.py results/demo --out carry.csv
+    OMP_NUM_THREADS=1 python tests/benchmarks/bench_carry.py results/demo --out FOLDER
 
 Drawn mixtures are trained with the same seeds under each setting: AdamW with half a cosine, Muon
-with the same, WSD-S with AdamW, and AdamW with half a cosine over half of the steps. The table has
-a row for each mixture, setting, seed, step and domain. Printed are, for each pair of settings, of
-the losses averaged over domains and seeds: Spearman's rank correlation, and the regret of the
-mixture that is best under the first, measured under the second. Beside them stand the same numbers
-of two seeds of one setting, which are chance. A table that is there is read, not made anew.
+with the same, WSD-S with AdamW, and AdamW with half a cosine over half of the steps. Printed are,
+for each pair of settings, of the losses averaged over domains and seeds: Spearman's rank
+correlation, and the regret of the mixture that is best under the first, measured under the second.
+Beside them stand the same numbers of two seeds of one setting, which are chance. Tables that are
+there are read, not made anew: those of resources/observations/carry need no results/demo.
 """
 
 import argparse
@@ -37,16 +37,17 @@ ROOT = Path(__file__).parents[2]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", type=Path, help="results/demo, with tokens; paths in its tables are read from here")
-    parser.add_argument("--out", type=Path, required=True, help="the table of losses, csv")
+    parser.add_argument("--out", type=Path, required=True, help="folder of losses.csv and mixtures.csv")
     parser.add_argument("--mixtures", type=int, default=12)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--steps", type=int, default=80)
     parser.add_argument("--batch-rows", type=int, default=4)
     parser.add_argument("--shape", type=json.loads, default={"layers": 2, "width": 32, "heads": 2})
     options = parser.parse_args()
-    if not options.out.exists():
-        measure(options).write_csv(options.out)
-    compare(pl.read_csv(options.out))
+    if not (options.out / "losses.csv").exists():
+        options.out.mkdir(parents=True, exist_ok=True)
+        measure(options)
+    compare(pl.read_csv(options.out / "losses.csv"))
 
 
 def settings(steps: int) -> dict[str, dict]:
@@ -60,8 +61,8 @@ def settings(steps: int) -> dict[str, dict]:
     }
 
 
-def measure(options: argparse.Namespace) -> pl.DataFrame:
-    """Mixture, its share of each domain, setting, seed, step, domain, loss."""
+def measure(options: argparse.Namespace) -> None:
+    """Train all runs and write both tables."""
     config = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text(encoding="utf-8"))
     write_out_recipes(config)
     own = {"batch_rows": options.batch_rows, "validation_rows": 16}
@@ -89,9 +90,10 @@ def measure(options: argparse.Namespace) -> pl.DataFrame:
             if train_swarm.main([*flags, "--losses", str(losses), "--runs", str(place / "runs.parquet")]):
                 sys.exit("stopped")
             tables.append(pl.read_parquet(losses).with_columns(pl.lit(setting).alias("setting")))
-    table = pl.concat(tables).join(pl.DataFrame(shares), on=["mixture", "domain"])
-    columns = ["mixture", "setting", "seed", "step", "tokens", "domain", "proportion", "loss"]
-    return table.select(columns).sort(columns[:6]).with_columns(pl.col("proportion", "loss").round(6))
+    columns = ["setting", "mixture", "seed", "step", "tokens", "domain", "loss"]
+    losses = pl.concat(tables).select(columns).sort(columns[:-1]).with_columns(pl.col("loss").round(5))
+    pl.DataFrame(shares).with_columns(pl.col("proportion").round(6)).write_csv(options.out / "mixtures.csv")
+    losses.write_csv(options.out / "losses.csv")
 
 
 def compare(table: pl.DataFrame) -> None:
