@@ -36,13 +36,14 @@ def held_out(pair):
 
 
 @pytest.fixture
-def few_trees(monkeypatch):
-    """A tenth of the trees, where what they predict is not the question."""
+def brief_fits(monkeypatch):
+    """A tenth of the trees and few starts, where what these laws predict is not the question."""
     monkeypatch.setattr(regmix, "ITERATIONS", 100)
     monkeypatch.setattr(regmix_tuned, "ITERATIONS", 60)
+    monkeypatch.setattr(exponential, "STARTS", 2)
 
 
-@pytest.mark.usefixtures("few_trees")
+@pytest.mark.usefixtures("brief_fits")
 def test_compare_all_laws(tmp_path):
     steps = (1000, 2000, 4000, 8000)
     fitted, new = tables(tmp_path, "run", 8, 1, steps), tables(tmp_path, "new", 4, 2, steps)
@@ -145,7 +146,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(tmp_path):
     assert 0.75 <= np.mean(inside) <= 0.98
 
 
-@pytest.mark.usefixtures("few_trees")
+@pytest.mark.usefixtures("brief_fits")
 @pytest.mark.parametrize("law", ["bimix", "transfer", "exponential", "regmix"])
 def test_left_out_intervals(tmp_path, law):
     """By hand, from fits without each run: losses, averages, the gain.
