@@ -1,7 +1,6 @@
 """The documented commands of the benchmarks still run: here at a size that takes seconds."""
 
 import json
-import os
 import re
 import runpy
 import subprocess
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from functools import partialmethod
 from pathlib import Path
 
+import forked
 import pytest
 from accelerate.state import AcceleratorState
 
@@ -79,8 +79,8 @@ def test_the_documented_benchmark_of_reweighting_runs(number: int, capsys, monke
 
 
 def gpu_day(out: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A call of the GPU day at toy size."""
-    environment = os.environ | {"GPU_DAY_SIZE": "toy", "OMP_NUM_THREADS": "1", "PYTHON": sys.executable} | variables
+    """A call of the GPU day at toy size, its processes forked."""
+    environment = forked.jobs() | {"GPU_DAY_SIZE": "toy", "OMP_NUM_THREADS": "1", "PYTHON": "python"} | variables
     environment.pop("NANOGPT", None)
     command = [str(BENCHMARKS / "gpu_day.sh"), str(out), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -116,7 +116,8 @@ def test_a_gpu_day_measures_skips_what_is_done_and_tells_what_failed(tmp_path: P
     (broken / "accelerate.py").write_text("raise RuntimeError('a broken installation')\n")
     for file in ("attention/math.json", "reweighting/280M.json"):
         (tmp_path / file).unlink()
-    again = gpu_day(tmp_path, "environment", "attention", PYTHONPATH=str(broken))
+    # not forked: those processes have imported accelerate before
+    again = gpu_day(tmp_path, "environment", "attention", PYTHON=sys.executable, PYTHONPATH=str(broken))
     assert again.returncode == 1
     assert again.stderr.splitlines() == ["attention: math"]  # the others are done
     kind, why = rows_of_table(tmp_path, "attention")[1][2::2]

@@ -3,10 +3,10 @@ ends in one sentence.
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import polars as pl
 import pytest
 
@@ -71,7 +71,8 @@ def test_the_logs_of_the_examples_are_those_that_the_script_writes(tmp_path: Pat
     (tmp_path / "logs").mkdir()
     script = tmp_path / "logs" / "write_logs.py"
     script.write_bytes((LOGS / "write_logs.py").read_bytes())
-    subprocess.run([sys.executable, str(script)], check=True)
+    done = forked.run([sys.executable, str(script)])
+    assert done.returncode == 0, done.stderr
     for path in (path for path in LOGS.rglob("*.*") if path.suffix in (".csv", ".json")):
         assert (tmp_path / "logs" / path.relative_to(LOGS)).read_bytes() == path.read_bytes(), path.name
     written, committed = tmp_path / "logs" / "tensorboard", LOGS / "tensorboard"

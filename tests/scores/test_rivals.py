@@ -19,7 +19,7 @@ from bimix import laws
 from bimix.errors import InputError
 from bimix.observed.observations import Observations, observations
 from bimix.optimum.intervals import Bootstrap, _drawn_residuals, intervals, left_out, resampled
-from bimix.rivals import exponential
+from bimix.rivals import exponential, regmix, regmix_tuned
 from bimix.tables import read_table
 
 DOMAINS = ["code", "law", "web"]
@@ -35,6 +35,15 @@ def held_out(pair):
     return ["--held-out-losses", pair[1], "--held-out-mixtures", pair[3]]
 
 
+@pytest.fixture
+def brief_fits(monkeypatch):
+    """A tenth of the trees and few starts, where what these laws predict is not the question."""
+    monkeypatch.setattr(regmix, "ITERATIONS", 100)
+    monkeypatch.setattr(regmix_tuned, "ITERATIONS", 60)
+    monkeypatch.setattr(exponential, "STARTS", 2)
+
+
+@pytest.mark.usefixtures("brief_fits")
 def test_compare_all_laws(tmp_path):
     steps = (1000, 2000, 4000, 8000)
     fitted, new = tables(tmp_path, "run", 8, 1, steps), tables(tmp_path, "new", 4, 2, steps)
@@ -137,6 +146,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(tmp_path):
     assert 0.75 <= np.mean(inside) <= 0.98
 
 
+@pytest.mark.usefixtures("brief_fits")
 @pytest.mark.parametrize("law", ["bimix", "transfer", "exponential", "regmix"])
 def test_left_out_intervals(tmp_path, law):
     """By hand, from fits without each run: losses, averages, the gain.

@@ -38,12 +38,13 @@ def own_compiler() -> Iterator[None]:
         torch.compiler.reset()
 
 
-def counted(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Compile a model as a training does, but by autograd's tracer alone.
+def counted(model: Transformer, monkeypatch: pytest.MonkeyPatch, tracer: str = "aot_eager") -> list[int]:
+    """Compile a model as a training does, but by autograd's tracer alone, or not even by that
+    (`eager`).
 
     The list grows with each graph forward.
     """
-    graphs, backend = [], torch._dynamo.lookup_backend("aot_eager")
+    graphs, backend = [], torch._dynamo.lookup_backend(tracer)
 
     def counting(graph: torch.fx.GraphModule, inputs: list) -> Callable:
         graphs.append(len(graph.graph.nodes))
@@ -111,10 +112,10 @@ def test_shares_of_domains_are_one_graph_whatever_the_rows_are_of(monkeypatch: p
 
 def test_more_sizes_than_torch_would_compile_stay_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Transformer(SMALL)
-    graphs = counted(plain, monkeypatch)
-    for size in range(1, 13):  # past torch's own limit of 8
+    graphs = counted(plain, monkeypatch, "eager")  # of how the gradients are found torch's limit knows nothing
+    for size in range(1, 11):  # past torch's own limit of 8
         plain(torch.zeros(size, 5, dtype=torch.int32))
-    assert len(graphs) == 12
+    assert len(graphs) == 10
 
 
 PROCESSES = [sys.executable, shutil.which("accelerate"), "launch", "--multi_gpu", "--num_processes", "2"]

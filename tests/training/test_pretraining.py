@@ -103,7 +103,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(corpus: Path, tmp_path: Path, un
 
 @pytest.mark.slow
 def test_two_processes_killed_resume_to_the_bytes_of_two_undisturbed(corpus: Path, tmp_path: Path) -> None:
-    execute_anew(command(corpus, tmp_path / "whole", processes=2))
+    execute(command(corpus, tmp_path / "whole", processes=2))
     assert kill_at_line(command(corpus, tmp_path / "killed", processes=2), 3, signal.SIGKILL)
     kill_at_line(command(corpus, tmp_path / "killed", processes=2), 2, signal.SIGTERM)
     execute(command(corpus, tmp_path / "killed", processes=2))
@@ -232,7 +232,7 @@ def test_two_launches_of_one_run_are_kept_apart(corpus: Path, tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_a_second_attempt_takes_over_from_one_that_was_left_behind(corpus: Path, tmp_path: Path) -> None:
-    arguments = command(corpus, tmp_path, steps=1000, evaluate_every=500)
+    arguments = command(corpus, tmp_path, steps=400, evaluate_every=200)
     arguments[arguments.index("--lock-seconds") + 1] = "60"
     left = forked.Process(arguments, env=forked.jobs(OMP_NUM_THREADS="1"))
     left.stderr.readline()
@@ -246,7 +246,7 @@ def test_a_second_attempt_takes_over_from_one_that_was_left_behind(corpus: Path,
     assert [line["process"] for line in lines if line["event"] in ("begun", "stopped", "finished")] == (
         [left.pid] * 2 + [second.pid] * 2
     )
-    execute(command(corpus, tmp_path / "whole", steps=1000, evaluate_every=500))
+    execute(command(corpus, tmp_path / "whole", steps=400, evaluate_every=200))
     assert same_results(tmp_path, tmp_path / "whole")
     assert not (tmp_path / "state/stop").exists()
 

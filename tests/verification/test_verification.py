@@ -7,11 +7,11 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import forked
 import numpy as np
 import polars as pl
 import pytest
@@ -360,12 +360,7 @@ def test_restoring_finds_weights_that_do_not_give_the_recorded_losses(
 
 
 def test_what_is_no_folder_of_results_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "workflow/scripts/verify_results.py"), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = forked.run([sys.executable, str(ROOT / "workflow/scripts/verify_results.py"), str(tmp_path)])
     assert done.returncode == 1 and "is neither a dataset's folder of results nor that of a finished run" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -101,6 +101,9 @@ def test_six_lines_are_planned_to_the_summary_and_choose_their_models(own_text: 
 
 @pytest.mark.slow
 def test_six_lines_lead_to_a_mixture_and_are_done_once(own_text: Path) -> None:
+    with (own_text / "resources/examples/own_text/own_text.yaml").open("a") as config:
+        # of the models that it chooses by default, with fewer tokens and refits
+        config.write("ladder: {hours: {cpu: 0.001}}\nlaws: {intervals: {resamples: 20}}\n")
     run_own_text(own_text)
     results = own_text / "results" / "own_text"
     mixture = json.loads((results / "mixtures" / "bimix.json").read_text())

@@ -6,7 +6,6 @@ or on the line before a block. `<!-- file: name -->` before a block says that it
 which the commands then find.
 """
 
-import os
 import re
 import shlex
 import shutil
@@ -247,7 +246,7 @@ def test_snakemake_plans_the_command(workplace: Path, command: str) -> None:
     assert re.search(r"^total +[1-9]", done.stdout + done.stderr, re.MULTILINE), "no job is planned"
 
 
-def test_the_commands_of_the_package_run_in_the_order_of_the_page(workplace: Path) -> None:
+def test_the_commands_of_the_package_run_in_the_order_of_the_page(workplace: Path, tmp_path: Path) -> None:
     """`bimix` as pip would install it, in a shell: with the page's tables and the logs of the
     examples.
     """
@@ -255,14 +254,15 @@ def test_the_commands_of_the_package_run_in_the_order_of_the_page(workplace: Pat
     ran = [block for block in blocks(page) if "<!-- not run:" not in block.comments]
     lines = [line for block in ran for line in block_commands(block) if line.startswith("bimix ")]
     assert {line.split()[1] for line in lines} >= {"import", "fit", "predict", "optimise", "intervals", "propose"}
-    python = f"{shlex.quote(sys.executable)} -c 'import sys; from bimix.command import main; sys.exit(main())'"
+    (tmp_path / "called.py").write_text("import sys\nfrom bimix.command import main\nsys.exit(main())\n")
+    python = f"python {shlex.quote(str(tmp_path / 'called.py'))}"
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", "\n".join([f'bimix() {{ {python} "$@"; }}', *lines])],
         cwd=workplace,
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "workflow" / "scripts")},
+        env=forked.jobs(OMP_NUM_THREADS="1", PYTHONPATH=str(ROOT / "workflow" / "scripts")),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("10 mixtures of 4 domains, losses of 4 at") == 4
