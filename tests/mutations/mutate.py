@@ -77,7 +77,7 @@ TESTS = {
     "entropy/vectors": ["entropy"],
     "laws/bimix": ["laws", "law_scripts"],
     "laws/sized": ["asked_runs", "laws/size", "repetition"],
-    "laws/transfer": ["transfer", "signed", "laws/size"],
+    "laws/transfer": ["transfer", "signed", "laws/size", "prior"],
     "model/cross_entropy": ["cross_entropy", "doremi"],
     "model/export": ["exported_names", "export"],
     "model/generation": ["continuations", "generation"],

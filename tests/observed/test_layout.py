@@ -31,6 +31,10 @@ def test_tokens_per_step_are_one_number_or_none() -> None:
     assert observations(losses(*rows, further=("tokens",)), MIXTURES).tokens_per_step == 4
     rows[2] = ("two", 30, "a", 3.0, 121)
     assert observations(losses(*rows, further=("tokens",)), MIXTURES).tokens_per_step is None
+    for off, known in ((5e-7, True), (2e-6, False)):  # counts that were rounded
+        rows[2] = ("two", 30, "a", 3.0, 120 * (1 + off))
+        found = observations(losses(*[(*row[:4], float(row[4])) for row in rows], further=("tokens",)), MIXTURES)
+        assert (found.tokens_per_step == pytest.approx(4)) if known else found.tokens_per_step is None
     rows = [(*row[:4], 0) for row in rows]
     found = observations(losses(*rows, further=("tokens",)), MIXTURES)
     assert found.tokens_per_step is None and found.tokens is None

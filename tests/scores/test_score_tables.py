@@ -289,6 +289,8 @@ def test_laws_side_by_side_have_a_row_a_domain_and_their_mean(monkeypatch: pytes
     few = compare(["exponential"], runs.take(range(3)), None)
     assert set(few.filter(pl.col("domain").is_null())["note"]) == {"needs 4 runs", "not defined"}
     assert "generalization_mre" not in set(few["score"])
+    enough = compare(["exponential"], runs.take(range(4)), None)
+    assert set(enough.filter(pl.col("domain").is_null())["note"]) == {None, "not defined"}
 
 
 def test_a_law_that_refuses_has_its_reason_for_a_score() -> None:

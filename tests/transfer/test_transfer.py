@@ -298,3 +298,12 @@ def test_rank_correlation_on_the_public_runs_of_regmix(runs, wanted):
         predicted = laws.predict(fitted, test.proportions, [1000])[:, 0]
         correlations.append(rank_correlation(test.losses[:, 0], predicted).mean())
     assert np.mean(correlations) >= wanted
+
+
+@pytest.mark.parametrize("m", [3, 4])
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_size_of_the_law_is_what_fits_have(m, count):
+    observed = observe(with_transfer(1, m), mixtures(1, 6, m), STEPS[:count], 0.003)
+    law, fitted = laws.LAWS["transfer"], laws.fit("transfer", observed)
+    numbers = law.size.one_step(m) if count == 1 else law.size.steps(m, count)
+    assert law.count(fitted["coefficients"]) == m * numbers
