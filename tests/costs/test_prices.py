@@ -105,9 +105,9 @@ def test_costs_of_runs_made_elsewhere_come_from_a_table(folder: Path) -> None:
     assert table["average_loss"].to_list() == pytest.approx([3.5, 3.3, 3.3])
 
 
-def test_without_a_table_nothing_is_known_to_be_spent(folder: Path) -> None:
+def test_without_a_table_it_is_not_known_what_was_spent(folder: Path) -> None:
     table = elsewhere(folder, None)
-    assert table["search_runs"].to_list() == [0, 0, 0] and table["search_percent"].null_count() == 3
+    assert table["search_runs"].null_count() == 3 and table["search_percent"].null_count() == 3
     assert "predicted_gain_percent" not in table.columns
 
 

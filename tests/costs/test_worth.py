@@ -236,6 +236,13 @@ def said_of(losses: dict, predicted: dict) -> str:
     return paragraph(table, proposals(tidy(losses), {}), "baseline", {"baseline", "uniform"})
 
 
+def test_where_all_was_searched_no_rule_is_behind() -> None:
+    losses = {"law": [3.5, 3.52, 3.49], "other": [4.0, 4.02, 3.99]}
+    table = verdict(tidy(losses), prices(losses), "other", {})
+    said = paragraph(table, proposals(tidy(losses), {}), "other", set())
+    assert said.startswith("law ends lowest of 2 mixtures") and "rule" not in said and "  " not in said
+
+
 def test_the_paragraph_spares_nobody() -> None:
     said = said_of(LOSSES, {"law": 9.0})
     assert "uniform cannot be told from it" in said and "a search paid for nothing" in said

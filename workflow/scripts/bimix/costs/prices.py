@@ -46,13 +46,13 @@ def priced(comparison: pl.DataFrame, costs: pl.DataFrame | None) -> pl.DataFrame
 
     `costs`: mixture, search_runs, search_flops, large_flops (of one large run, the same in all
     rows), optionally search_gpu_hours, search_device_hours and predicted_gain_percent, which is
-    passed on. A mixture without a row, and all without a table, took no search; what is not known
-    is null.
+    passed on. A mixture without a row took no search. What is not known is null, and without a
+    table that is all.
 
     Errors: a column is missing or no numbers; two rows of a mixture; several `large_flops`.
     """
     if costs is None:
-        return _beside(comparison, {}, None)
+        return _beside(comparison, dict.fromkeys(comparison["mixture"], dict.fromkeys(SPENT)), None)
     missing = [column for column in NEEDED if column not in costs.columns]
     if missing:
         raise InputError(f"the table of costs has no column {missing[0]!r}: it needs {', '.join(NEEDED)}.")

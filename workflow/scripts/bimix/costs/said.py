@@ -16,7 +16,7 @@ def paragraph(table: pl.DataFrame, proposals: pl.DataFrame, reference: str, simp
     if ties:
         parts.append(f"{listed(ties)} cannot be told from it.")
     parts += [
-        worth_of_search(rows, best, ties, simple),
+        *worth_of_search(rows, best, ties, simple),
         *against(rows, reference, simple),
         *of_proposals(proposals),
         *by_bytes(table, best),
@@ -33,16 +33,19 @@ def twins(rows: dict[str, dict]) -> list[list[str]]:
     return list(groups.values())
 
 
-def worth_of_search(rows: dict[str, dict], best: str, ties: list[str], simple: set[str]) -> str:
-    """Whether any search earned its cost."""
+def worth_of_search(rows: dict[str, dict], best: str, ties: list[str], simple: set[str]) -> list[str]:
+    """Whether any search earned its cost; nothing where all that is compared was searched."""
     if best in simple:
-        return "It took no search: no method earned its cost here."
+        return ["It took no search: no method earned its cost here."]
     without = [name for name in ties if name in simple]
     if without:
         gives = verb(without, "does", "do")
-        return f"So a search paid for nothing here that {listed(without)} {gives} not give without one."
-    rival = min((name for name in rows if name in simple), key=lambda name: rows[name]["regret_percent"])
-    return f"The best rule without a search, {rival}, is {rows[rival]['regret_percent']:.2f} % behind."
+        return [f"So a search paid for nothing here that {listed(without)} {gives} not give without one."]
+    others = [name for name in rows if name in simple]
+    if not others:
+        return []
+    rival = min(others, key=lambda name: rows[name]["regret_percent"])
+    return [f"The best rule without a search, {rival}, is {rows[rival]['regret_percent']:.2f} % behind."]
 
 
 def against(rows: dict[str, dict], reference: str, simple: set[str]) -> list[str]:
