@@ -22,8 +22,8 @@ VOCABULARY = 40
 ROW_TOKENS = 16
 TRAIN_ROWS = {"bees": 50, "cats": 30, "dogs": 20}
 VALIDATION_ROWS = 5
-# Files that take more than a hundredth of all computing, the longest first: begun last, one would be
-# waited for alone. Names of several folders are each of their files.
+# Files that take more than a hundredth of all computing, the longest first: begun last, one would
+# be waited for alone. A name that several folders have is that of each.
 LONGEST = [
     *("slurm", "examples", "small_run", "pretraining", "crashes", "reweighting", "transfer", "workflow"),
     *("score_answers", "state", "train_swarm", "compiled", "prior", "trainer_runs", "elsewhere", "pages"),

@@ -29,9 +29,9 @@ PACKAGES = [
     *("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"),
 ]
 ASKING = 20  # seconds that a request may take
-# Threads of imports that a forked process does without: of allocators (pyarrow's and polars'), which
-# give memory back, and by its name the one that cleans up what polars has put out of memory. Those
-# that polars computes with start with its first use, in the forked process.
+# Threads of imports that a forked process does without: of allocators (pyarrow's and polars'),
+# which give memory back, and by its name the one that cleans up what polars has put out of memory.
+# Those that polars computes with start with its first use, in the forked process.
 THREADS = {"jemalloc_bg_thd", "polars-ooc-clea"}
 
 
