@@ -28,9 +28,16 @@ PACKAGES = [
     *("accelerate", "accelerate.commands.accelerate_cli", "torch.distributed.run"),
     *("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"),
 ]
+<<<<<<< HEAD
 # Threads of imports that a forked process does without: of allocators (pyarrow's and polars'),
 # which give memory back, and the one that deletes what polars has put onto the disk for want of
 # memory. Those that polars computes with start with its first use, in the forked process.
+=======
+ASKING = 20  # seconds that a request may take
+# Threads of imports that a forked process does without: of allocators (pyarrow's and polars'),
+# which give memory back, and by its name the one that cleans up what polars has put out of memory.
+# Those that polars computes with start with its first use, in the forked process.
+>>>>>>> suite
 THREADS = {"jemalloc_bg_thd", "polars-ooc-clea"}
 
 
@@ -54,9 +61,11 @@ def serve(python: str, listening: socket.socket) -> list[str]:
                 sys.exit()
             if key.fileobj is listening:
                 asking = listening.accept()[0]
-                _, ends, _, _ = socket.recv_fds(asking, 1, 3)
-                with asking.makefile(encoding="utf-8") as lines:
-                    request = json.loads(lines.readline())
+                asked = hear(asking)
+                if asked is None:
+                    asking.close()
+                    continue
+                request, ends = asked
                 number = os.fork()
                 if not number:
                     waiting.close()
@@ -86,6 +95,25 @@ def serve(python: str, listening: socket.socket) -> list[str]:
                 found = os.waitid(os.P_PID, key.data, os.WEXITED | os.WNOWAIT)
                 tell(asking, found.si_status if found.si_code == os.CLD_EXITED else -found.si_status)
                 waiting.unregister(end)
+
+
+def hear(asking: socket.socket) -> tuple[dict, list[int]] | None:
+    """A request and the three descriptors that come with it; None of who was killed while it asked,
+    or stopped: nobody else is to wait for that one.
+    """
+    asking.settimeout(ASKING)
+    try:
+        _, ends, _, _ = socket.recv_fds(asking, 1, 3)
+        with asking.makefile(encoding="utf-8") as lines:
+            line = lines.readline()
+    except OSError:
+        return None
+    asking.settimeout(None)
+    if line.endswith("\n"):
+        return json.loads(line), ends
+    for end in ends:
+        os.close(end)
+    return None
 
 
 def tell(asking: socket.socket, number: int) -> None:

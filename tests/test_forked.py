@@ -5,6 +5,7 @@ and signals.
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,14 @@ for _ in range(3):
     sums = pl.scan_parquet(sys.argv[2]).group_by("key").agg(pl.sum("value")).collect(engine="streaming")
 table.join(sums, on="key", how="left").write_csv(sys.argv[3])
 """
+
+
+def test_who_is_killed_while_it_asks_ends_no_one_else(script: Path) -> None:
+    for said in (b"", b" ", b' {"command"'):
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(f"{forked.folder()}/socket")
+            asking.sendall(said)
+    assert forked.run([sys.executable, str(script), "3"]).returncode == 3
 
 
 def test_polars_computes_in_a_forked_process(tmp_path: Path) -> None:
