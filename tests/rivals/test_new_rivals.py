@@ -119,6 +119,8 @@ def test_scheffe_finds_the_terms_of_a_polynomial() -> None:
     pairs = fitted["coefficients"]["loss0"]["steps"][str(STEP)]["pairs"]
     largest = max(pairs, key=lambda pair: abs(pair[2]))
     assert largest[:2] == ["d1", "d3"] and largest[2] == pytest.approx(2, rel=0.05)
+    steps = {"100": {"linear": {"a": 0.0, "b": 1.0, "c": 0.0}, "pairs": [["a", "b", 2.0], ["a", "c", 0.1]]}}
+    assert laws.LAWS["scheffe"].count({"x": {"steps": steps}, "y": {"steps": steps}}) == 2 * (1 + 1 + 2)
 
 
 def test_the_gaussian_process_is_that_of_scikit_learn() -> None:
