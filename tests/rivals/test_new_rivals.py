@@ -17,7 +17,7 @@ from bimix.optimum.bounds import run_bounds
 from bimix.optimum.optimum import optimum
 from bimix.plan.laws import LAWS
 from bimix.rivals import gaussian_process, mariner, regmix_tuned, scheffe
-from bimix.solvers.search import searched, within
+from bimix.solvers.search import descent, searched, within
 
 DOMAINS = ("code", "law", "web")
 STEP = 100
@@ -214,6 +214,16 @@ def test_the_search_finds_the_better_of_two_valleys() -> None:
     assert searched(objective, flat, np.zeros(3), np.ones(3)) == pytest.approx(deep, abs=1e-3)
     held = searched(objective, flat, np.zeros(3), np.array([0.5, 1.0, 1.0]))
     assert held[0] <= 0.5 + 1e-12 and held.sum() == pytest.approx(1)
+
+
+def test_a_descent_does_not_depend_on_the_unit_of_the_objective() -> None:
+    goal = np.array([0.6, 0.3, 0.1])
+    for unit in (1e-12, 1.0, 1e6):
+
+        def objective(r, unit=unit):
+            return unit * (1 + ((r - goal) ** 2).sum()), unit * 2 * (r - goal)
+
+        assert descent(objective, np.full(3, 1 / 3), np.zeros(3), np.ones(3)) == pytest.approx(goal, abs=1e-5)
 
 
 def test_shares_are_put_within_bounds_and_sum_to_one() -> None:
