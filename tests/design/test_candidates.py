@@ -49,3 +49,10 @@ def test_a_mixture_within_the_bounds_stays() -> None:
 def test_bounds_that_leave_one_mixture_are_refused(lower: list, upper: list) -> None:
     with pytest.raises(InputError, match="leave one mixture only"):
         candidates(np.full(3, 1 / 3), np.array(lower, dtype=float), np.array(upper, dtype=float), 0)
+
+
+def test_candidates_are_many_near_the_middle_of_the_runs() -> None:
+    """Half way between the centre and equal shares: the mean of those that are drawn."""
+    centre, m = np.array([0.7, 0.2, 0.1]), 3
+    drawn = candidates(centre, np.zeros(m), np.ones(m), 0)[2 * m :]
+    assert drawn.mean(axis=0) == pytest.approx(0.5 * (centre + 1 / m), abs=0.02)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from objectives.fitted_laws import KINDS, fitted_law
 
+from bimix.errors import InputError
 from bimix.laws import predict_defined
-from bimix.objectives.pareto import front
+from bimix.objectives.pareto import as_table, front
 
 
 @pytest.mark.parametrize("law", KINDS)
@@ -36,3 +37,23 @@ def test_the_front_has_no_hole():
     _, values = front(fitted, 100, {"d00": 1.0}, {"d04": 1.0}, np.zeros(5), np.ones(5), points=11)
     span = np.ptp(values, axis=0)
     assert (np.linalg.norm(np.diff(values, axis=0), axis=1) < np.linalg.norm(span) / 3).all()
+
+
+def test_two_points_are_the_ends_and_fewer_are_refused():
+    fitted = fitted_law("transfer", 3, 4)
+    ends = {"first": {"d00": 1.0}, "second": {"d03": 1.0}, "lower": np.zeros(4), "upper": np.ones(4)}
+    shares, values = front(fitted, 100, points=2, **ends)
+    whole, _ = front(fitted, 100, points=5, **ends)
+    assert np.allclose(shares, whole[[0, -1]], atol=1e-6) and values.shape == (2, 2)
+    with pytest.raises(InputError, match="--points is 1: a front has two ends at least"):
+        front(fitted, 100, points=1, **ends)
+
+
+def test_the_table_has_a_row_for_each_point():
+    shares, values = np.array([[0.25, 0.75], [0.5, 0.5]]), np.array([[1.0, 4.0], [2.0, 3.0]])
+    table = as_table("transfer", 100, ("web", "the average"), ["web", "code"], shares, values)
+    assert table.columns[:7] == ["law", "step", "point", "first", "first_loss", "second", "second_loss"]
+    assert table.rows() == [
+        ("transfer", 100, 1, "web", 1.0, "the average", 4.0, 0.25, 0.75),
+        ("transfer", 100, 2, "web", 2.0, "the average", 3.0, 0.5, 0.5),
+    ]

@@ -80,6 +80,22 @@ def test_a_start_near_the_minimum_or_at_a_bound_ends_at_the_same() -> None:
         assert again.shares == pytest.approx(best.shares, abs=1e-9) and again.gap < 1e-9
 
 
+def test_an_earlier_optimum_that_rounding_put_beyond_a_constraint_is_a_start() -> None:
+    for epigraph in (True, False):
+        problems = [Problem(seed, epigraph) for seed in range(6)]
+        found = [solve(problem.program, problem.lower, problem.upper) for problem in problems]
+        room = [
+            (problem.lines @ one.shares + problem.heights)[-1] for problem, one in zip(problems, found, strict=True)
+        ]
+        problem, best = problems[int(np.argmax(room))], found[int(np.argmax(room))]
+        inner = (best.shares > problem.lower + 1e-3) & (best.shares < problem.upper - 1e-3)
+        outward = np.where(inner, problem.lines[-1] - problem.lines[-1][inner].mean(), 0.0)
+        start = best.shares + 1e-9 * outward
+        assert (problem.lines @ start + problem.heights)[-1] > 1e-10
+        again = solve(problem.program, problem.lower, problem.upper, start)
+        assert again.value == pytest.approx(best.value, abs=1e-9) and again.gap < 1e-9 and again.violation < 1e-12
+
+
 def test_a_fixed_share_stays_and_bounds_of_one_mixture_are_it() -> None:
     problem = Problem(2, epigraph=False)
     lower, upper = problem.lower.copy(), problem.upper.copy()

@@ -144,7 +144,7 @@ def test_residuals_that_are_drawn_are_whole_runs_of_those_observed() -> None:
     curves = losses(FITTED)[:, None]
     own = np.log(runs.losses / curves) * np.sqrt(2)
     own[2, 0, 1] = 0.0  # what was not observed has no residual to give
-    ratios = []
+    ratios, drawn = [], set()
     for sample, weights in module._drawn_residuals(FITTED, runs, 200, np.random.default_rng(1)):
         assert weights is None and np.array_equal(np.isnan(sample.losses), np.isnan(runs.losses))
         moved = np.log(sample.losses / curves)
@@ -153,6 +153,8 @@ def test_residuals_that_are_drawn_are_whole_runs_of_those_observed() -> None:
             alike = np.isclose(factors[:, 0], factors[:, 1])
             assert alike.any() or np.isclose(moved[n, 0, 1], 0)
             ratios += factors[alike, 0].tolist()
+            drawn |= set(np.flatnonzero(alike).tolist())
+    assert drawn == {0, 1, 2}
     assert np.mean(ratios) == pytest.approx(0, abs=0.15) and np.std(ratios) == pytest.approx(1, abs=0.1)
 
 

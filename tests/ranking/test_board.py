@@ -115,3 +115,13 @@ def test_a_repeated_pool_is_read_with_its_epochs(tmp_path) -> None:
     own = found.domains.index("wikipedia")
     epochs = found.proportions[:, own] * found.tokens / found.pools[:, own]
     assert epochs == pytest.approx([1.5, 2.0]) and np.isfinite(found.pools).all()
+
+
+def test_the_regret_is_what_the_law_s_best_run_loses_on_the_best(monkeypatch) -> None:
+    asked = runs(20, 1)
+    average = asked.losses[:, -1].mean(axis=1)
+    guess = np.tile(np.arange(20.0, 0, -1)[:, None, None], (1, 1, 4))  # the last run is said to be the best
+    monkeypatch.setattr("bimix.ranking.board.predict_observed", lambda *_: guess)
+    rows = judged(Case("made", runs(12), asked, (12,)), ["transfer"], None, 1, 0, 0)
+    assert rows["regret_percent"][0] == pytest.approx(100 * (average[-1] / average.min() - 1))
+    assert rows["error_percent"][0] == pytest.approx(100 * np.abs(guess[:, 0] / asked.losses[:, -1] - 1).mean())

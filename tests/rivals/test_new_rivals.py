@@ -18,7 +18,7 @@ from bimix.optimum.bounds import run_bounds
 from bimix.optimum.optimum import optimum
 from bimix.plan.laws import LAWS
 from bimix.rivals import gaussian_process, mariner, regmix_tuned, scheffe
-from bimix.solvers.search import searched, within
+from bimix.solvers.search import descent, searched, within
 
 DOMAINS = ("code", "law", "web")
 STEP = 100
@@ -120,6 +120,8 @@ def test_scheffe_finds_the_terms_of_a_polynomial() -> None:
     pairs = fitted["coefficients"]["loss0"]["steps"][str(STEP)]["pairs"]
     largest = max(pairs, key=lambda pair: abs(pair[2]))
     assert largest[:2] == ["d1", "d3"] and largest[2] == pytest.approx(2, rel=0.05)
+    steps = {"100": {"linear": {"a": 0.0, "b": 1.0, "c": 0.0}, "pairs": [["a", "b", 2.0], ["a", "c", 0.1]]}}
+    assert laws.LAWS["scheffe"].count({"x": {"steps": steps}, "y": {"steps": steps}}) == 2 * (1 + 1 + 2)
 
 
 def test_the_gaussian_process_is_that_of_scikit_learn() -> None:
@@ -213,6 +215,16 @@ def test_the_search_finds_the_better_of_two_valleys() -> None:
     assert searched(objective, flat, np.zeros(3), np.ones(3)) == pytest.approx(deep, abs=1e-3)
     held = searched(objective, flat, np.zeros(3), np.array([0.5, 1.0, 1.0]))
     assert held[0] <= 0.5 + 1e-12 and held.sum() == pytest.approx(1)
+
+
+def test_a_descent_does_not_depend_on_the_unit_of_the_objective() -> None:
+    goal = np.array([0.6, 0.3, 0.1])
+    for unit in (1e-12, 1.0, 1e6):
+
+        def objective(r, unit=unit):
+            return unit * (1 + ((r - goal) ** 2).sum()), unit * 2 * (r - goal)
+
+        assert descent(objective, np.full(3, 1 / 3), np.zeros(3), np.ones(3)) == pytest.approx(goal, abs=1e-5)
 
 
 def test_shares_are_put_within_bounds_and_sum_to_one() -> None:
