@@ -23,11 +23,7 @@ ROW_TOKENS = 16
 TRAIN_ROWS = {"bees": 50, "cats": 30, "dogs": 20}
 VALIDATION_ROWS = 5
 # Files that take more than a hundredth of all computing, the longest first: begun last, one would
-<<<<<<< HEAD
-# be waited for alone. Names of several folders are each of their files.
-=======
 # be waited for alone. A name that several folders have is that of each.
->>>>>>> suite
 LONGEST = [
     *("slurm", "examples", "small_run", "pretraining", "crashes", "reweighting", "transfer", "workflow"),
     *("score_answers", "state", "train_swarm", "compiled", "prior", "trainer_runs", "elsewhere", "pages"),

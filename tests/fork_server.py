@@ -28,16 +28,10 @@ PACKAGES = [
     *("accelerate", "accelerate.commands.accelerate_cli", "torch.distributed.run"),
     *("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"),
 ]
-<<<<<<< HEAD
-# Threads of imports that a forked process does without: of allocators (pyarrow's and polars'),
-# which give memory back, and the one that deletes what polars has put onto the disk for want of
-# memory. Those that polars computes with start with its first use, in the forked process.
-=======
 ASKING = 20  # seconds that a request may take
 # Threads of imports that a forked process does without: of allocators (pyarrow's and polars'),
 # which give memory back, and by its name the one that cleans up what polars has put out of memory.
 # Those that polars computes with start with its first use, in the forked process.
->>>>>>> suite
 THREADS = {"jemalloc_bg_thd", "polars-ooc-clea"}
 
 
