@@ -66,7 +66,8 @@ def test_a_program_ends_at_its_minimum(epigraph: bool) -> None:
         assert (found.shares >= problem.lower).all() and (found.shares <= problem.upper).all()
         bitten += (problem.lines @ found.shares + problem.heights)[-1] > -1e-9
     assert bitten
-    # today 396 and 342: a wrong sign or factor in a step, which the search for its length would mend, costs more
+    # today 396 and 342: a wrong sign or factor in a step, which the search for its length would
+    # mend, costs more
     assert calls <= (405 if epigraph else 350)
 
 
@@ -108,7 +109,9 @@ def test_a_fixed_share_stays_and_bounds_of_one_mixture_are_it() -> None:
 
 
 def test_the_gap_is_that_of_linear_programs() -> None:
-    """At a share of nothing the slope is infinite: the bound comes from points towards the centre."""
+    """At a share of nothing the slope is infinite: the bound comes from points towards the
+    centre.
+    """
     weights, lines = np.array([1.0, 2, 3, 1, 2]), np.array([[1.0, -1, 0.5, 0, 2], [0.3, 0, 0, -1, 1]])
     lower, upper = np.array([0.0, 0.1, 0.02, 0, 0.05]), np.array([0.5, 0.9, 0.6, 0.7, 0.8])
 
