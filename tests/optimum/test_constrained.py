@@ -109,13 +109,9 @@ def test_a_fixed_share_stays_and_bounds_of_one_mixture_are_it() -> None:
 
 
 def test_the_gap_is_that_of_linear_programs() -> None:
-<<<<<<< HEAD
-    """At a share of nothing the slope is infinite: the bound comes from points inside."""
-=======
     """At a share of nothing the slope is infinite: the bound comes from points towards the
     centre.
     """
->>>>>>> mutants
     weights, lines = np.array([1.0, 2, 3, 1, 2]), np.array([[1.0, -1, 0.5, 0, 2], [0.3, 0, 0, -1, 1]])
     lower, upper = np.array([0.0, 0.1, 0.02, 0, 0.05]), np.array([0.5, 0.9, 0.6, 0.7, 0.8])
 
