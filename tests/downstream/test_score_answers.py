@@ -349,6 +349,12 @@ class Hub(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+def of_hub(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """A process that is not forked: the address of the hub is read when its package is imported."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run([sys.executable, SCRIPT, *arguments], env=environment, capture_output=True, text=True)
+
+
 @pytest.mark.slow
 def test_a_data_set_of_the_hub_by_name(taught: Path, answered: Path, tmp_path: Path, monkeypatch) -> None:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Hub, directory=str(taught)))
@@ -357,7 +363,7 @@ def test_a_data_set_of_the_hub_by_name(taught: Path, answered: Path, tmp_path: P
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     items = {"hub": "lab/words", "file": "data/right.jsonl"}
-    done = execute(
+    done = of_hub(
         flags(taught, tmp_path, tasks=json.dumps({"right": {"kind": "question", "items": items, "shots": items}}))
     )
     assert done.returncode == 0, done.stderr
@@ -368,11 +374,11 @@ def test_a_data_set_of_the_hub_by_name(taught: Path, answered: Path, tmp_path: P
     assert said["items"] == items | {"revision": None, "commit": "a" * 40, "digest": digest}
     items["revision"] = "v1"
     asked_of_v1 = json.dumps({"right": {"kind": "question", "items": items, "shots": None}})
-    assert execute(flags(taught, tmp_path, tasks=asked_of_v1)).returncode == 0
+    assert of_hub(flags(taught, tmp_path, tasks=asked_of_v1)).returncode == 0
     said = json.loads((tmp_path / "report.json").read_text())["tasks"]["right"]["sources"]
     assert said == {"items": items | {"commit": "b" * 40, "digest": digest}, "shots": None}
     items["file"] = "data/left.jsonl"
-    done = execute(
+    done = of_hub(
         flags(taught, tmp_path, tasks=json.dumps({"left": {"kind": "question", "items": items, "shots": items}}))
     )
     assert done.returncode == 1
