@@ -50,6 +50,10 @@ def test_a_centre_stands_for_the_shares_of_tokens(fitted):
     near_centre, said = optimise(folder, *trust, "--centre", str(folder / "centre.json"))
     assert [near_centre[name] for name in domains] == pytest.approx(REFERENCE, abs=1e-4)
     assert said["kl_from_token_shares"] == pytest.approx(0, abs=1e-6)
+    law = ["--coefficients", str(folder / "coefficients.json"), "--step", str(STEP)]
+    trace_optimum.main([*law, *trust, "--centre", str(folder / "centre.json"), "--out", str(folder / "path.csv")])
+    path = pl.read_csv(folder / "path.csv").filter(pl.col("step") == STEP)
+    assert dict(path.select("domain", "proportion").iter_rows()) == pytest.approx(near_centre, abs=1e-4)
 
 
 def test_minimax_and_its_report(fitted, capsys):

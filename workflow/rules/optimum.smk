@@ -133,6 +133,7 @@ rule trace_pareto:
             "results/{{dataset}}/laws/{model}/{law}/{group}/coefficients.json", law=planned(resampled_laws)
         ),
         tokens=planned(pools.epoch_tokens),
+        centre=planned(optimum.centre),
         reference=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         code=script("trace_pareto", "objectives/pareto", "drawing/pareto", "drawing/figures"),
     output:
@@ -162,6 +163,7 @@ rule trace_pareto:
             --max-epochs {params.max_epochs:q} \
             --tokens {input.tokens:q} \
             --pool-share {params.pool_share} \
+            --centre {input.centre:q} \
             --reference {input.reference:q} \
             --out {output.table:q} \
             --figure {output.figure:q}

@@ -23,7 +23,7 @@ from bimix.objectives.intervals import objective_rows
 from bimix.objectives.report import add_objective, asked_objective
 from bimix.observed.observations import proportions_of, read_observations
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import add_bounds, add_parameters, add_run_tokens, run_tokens_of
+from bimix.optimum.flags import add_bounds, add_centre, add_parameters, add_run_tokens, centre_of, run_tokens_of
 from bimix.optimum.intervals import BOOTSTRAPS, RESAMPLES, Bootstrap, intervals, left_out, resampled
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_numbers, read_table, read_tokens
@@ -55,6 +55,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     add_bounds(parser)
     add_objective(parser)
+    add_centre(parser)
     add_run_tokens(parser)
     add_parameters(parser)
     parser.add_argument("--out", type=Path, required=True, help="intervals, csv or parquet")
@@ -85,7 +86,7 @@ def main(argv: list[str] | None = None) -> None:
     if options.baseline is not None and options.baseline not in mixtures:
         raise InputError(f"--baseline {options.baseline!r} is not among the mixtures predicted: {', '.join(mixtures)}.")
     tokens = options.tokens and read_tokens(options.tokens)
-    centre = read_numbers(options.centre) if options.centre else tokens
+    centre = centre_of(options, tokens)
     run_tokens = run_tokens_of(fitted, options.run_tokens, None if "rows" in fitted else options.step)
     fitted = at_run(fitted, options.parameters, run_tokens, tokens, options.step)
     lower, upper = run_bounds(

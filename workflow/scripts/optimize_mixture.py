@@ -17,7 +17,15 @@ from bimix.laws.sized import far_apart, size_read
 from bimix.objectives.best import APART, proposals
 from bimix.objectives.report import add_objective, asked_objective, fitted_support, report, sentences
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import add_bounds, add_parameters, add_run_tokens, note_unlimited, run_tokens_of
+from bimix.optimum.flags import (
+    add_bounds,
+    add_centre,
+    add_parameters,
+    add_run_tokens,
+    centre_of,
+    note_unlimited,
+    run_tokens_of,
+)
 from bimix.optimum.optimum import average, target_weights, weighed
 from bimix.outputs import write_json
 from bimix.plan.laws import proposal_of
@@ -34,6 +42,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     add_bounds(parser)
     add_objective(parser)
+    add_centre(parser)
     add_run_tokens(parser)
     add_parameters(parser)
     parser.add_argument("--mixtures", type=Path, help="those it was fitted to: says how far the optimum lies from them")
@@ -71,7 +80,7 @@ def main(argv: list[str] | None = None) -> None:
         run_tokens,
         weights,
     )
-    centre = read_numbers(options.centre) if options.centre else tokens
+    centre = centre_of(options, tokens)
     place = proposal_of(options.name)[1]
     *before, found = proposals(fitted, step, objective, lower, upper, centre, place)
     shares = found.shares

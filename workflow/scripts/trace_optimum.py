@@ -16,7 +16,7 @@ from bimix.laws import at_run, predict_defined
 from bimix.objectives.best import best_shares
 from bimix.objectives.report import add_objective, asked_objective
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import add_bounds, add_pool_share, run_tokens_of, shared_pools
+from bimix.optimum.flags import add_bounds, add_centre, add_pool_share, centre_of, run_tokens_of, shared_pools
 from bimix.optimum.optimum import average
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_numbers
@@ -30,6 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     add_bounds(parser)
     add_pool_share(parser)
     add_objective(parser)
+    add_centre(parser)
     parser.add_argument("--out", type=Path, required=True, help="csv or parquet")
     options = parser.parse_args(argv)
 
@@ -37,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
     lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
     objective = asked_objective(options)
     tokens = shared_pools(options)
-    centre = read_numbers(options.centre) if options.centre else tokens
+    centre = centre_of(options, tokens)
     target, weights = objective.target(fitted), objective.domain_weights()
     frames = []
     for step in sorted({*(options.steps or fitted["steps"]), options.step}):

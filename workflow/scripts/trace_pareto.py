@@ -15,7 +15,7 @@ from bimix.laws import at_run
 from bimix.objectives.families import written
 from bimix.objectives.pareto import as_table, front, name_of, weights_of
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import add_limits, add_pool_share, run_tokens_of, shared_pools
+from bimix.optimum.flags import add_centre, add_limits, add_pool_share, centre_of, run_tokens_of, shared_pools
 from bimix.outputs import replacing, write_table
 from bimix.tables import read_json, read_numbers
 
@@ -34,6 +34,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--families", default="", help="family=domain,domain;family=domain")
     parser.add_argument("--points", type=int, default=11, help="of each law's front, at most (default 11)")
     add_limits(parser)
+    add_centre(parser)
     add_pool_share(parser)
     parser.add_argument("--reference", help="a mixture to show beside the fronts: mixture.json, or the JSON itself")
     parser.add_argument("--out", type=Path, required=True, help="csv or parquet")
@@ -54,7 +55,7 @@ def main(argv: list[str] | None = None) -> None:
         first, second = (weights_of(text, families, fitted) for text in options.between)
         both = dict.fromkeys((*first, *second), 1.0)
         bounds = run_bounds(fitted, step, lower, upper, options.max_epochs, tokens, weights=both)
-        shares, values = front(fitted, step, first, second, *bounds, options.points, tokens)
+        shares, values = front(fitted, step, first, second, *bounds, options.points, centre_of(options, tokens))
         laws.append((fitted, first, second))
         frames.append(as_table(fitted["law"], step, names, fitted["domains"], shares, values))
     table = pl.concat(frames)

@@ -17,7 +17,7 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).parents[3] / "workflow" / "scripts"))
 
 from bimix.outputs import write_table
-from bimix.plan.laws import LAWS
+from bimix.plan.laws import is_optimum, proposal_of
 from bimix.tables import read_json, read_table
 
 OF_LAW = "by_"  # before a law's name: in a dataset of losses the bare name is an optimum to be found
@@ -62,7 +62,7 @@ def main() -> None:
 
 def named(mixture: str) -> str:
     """The mixture's name in the tables."""
-    return OF_LAW + mixture if mixture.removesuffix("_swarm") in LAWS else mixture
+    return OF_LAW + mixture if is_optimum(proposal_of(mixture)[0]) else mixture
 
 
 def finished(results: Path) -> tuple[list[dict], dict[tuple, pl.DataFrame]]:

@@ -82,7 +82,7 @@ def _beside(comparison: pl.DataFrame, spent: dict[str, dict], large_flops: float
                 **{key: own.get(key) for key in SPENT},
                 "search_percent": None if large_flops is None or flops is None else 100 * flops / large_flops,
                 **{key: row[key] for key in WORTH},
-                **({"predicted_gain_percent": own[PREDICTED]} if own.get(PREDICTED) is not None else {}),
+                **({PREDICTED: own[PREDICTED]} if own.get(PREDICTED) is not None else {}),
             }
         )
     numbers = (*SPENT[1:], "search_percent", "steps_to_reference", "steps_ratio", "deviation_percent")

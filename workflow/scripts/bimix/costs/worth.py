@@ -59,13 +59,13 @@ def verdict(
     """One row for each mixture, the best first, in the columns of VERDICT.
 
     `losses` (mixture, seed, step, domain, loss) of the compared runs, without seeds where each was
-    made once; `prices` as of
-    `costs.prices.price`; `predicted` {mixture: gain in percent over the reference that its own law
-    predicts}; `factors` {domain: bits per byte of a nat per token}. Regret is the loss over that of
-    the best of all. Gain is what a mixture is below the reference, with its 95 % interval. Optimism
-    is predicted less measured gain. A mixture ties where it ends behind the best by no more than
-    the best of so many may by chance; see `costs.pairs`. One seed tells no spread: deviation,
-    intervals and ties are then null; bits per byte are where the bytes of a domain are not known.
+    made once; `prices` as of `costs.prices.price`; `predicted` {mixture: gain in percent over the
+    reference that its own law predicts}; `factors` {domain: bits per byte of a nat per token}.
+    Regret is the loss over that of the best of all. Gain is what a mixture is below the reference,
+    with its 95 % interval. Optimism is predicted less measured gain. A mixture ties where it ends
+    behind the best by no more than the best of so many may by chance; see `costs.pairs`. One seed
+    tells no spread: deviation, intervals and ties are then null; bits per byte are where the bytes
+    of a domain are not known.
 
     Errors: mixtures of which seeds differ; no losses of the reference.
     """

@@ -40,9 +40,6 @@ def add_objective(parser: argparse.ArgumentParser) -> None:
         "--kl-penalty", type=float, help="times KL(mixture || shares of --tokens), added to what is minimised"
     )
     parser.add_argument("--most-kl", type=float, help="the largest KL(mixture || shares of --tokens)")
-    parser.add_argument(
-        "--centre", nargs="?", help="mixture.json that stands for those shares, in penalties and simulated mixtures"
-    )
 
 
 def asked_objective(options: argparse.Namespace) -> Objective:

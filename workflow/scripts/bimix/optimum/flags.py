@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from bimix.tables import read_tokens
+from bimix.tables import read_numbers, read_tokens
 
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +23,22 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
         "--max-epochs", type=float, help="no domain is repeated more often than this (inf: any number); needs --tokens"
     )
     add_tokens(parser)
+
+
+def add_centre(parser: argparse.ArgumentParser) -> None:
+    """Add the mixture in the place of token shares, to be read by `centre_of`."""
+    parser.add_argument(
+        "--centre",
+        nargs="?",
+        help="mixture.json that stands for the shares of --tokens, in penalties and simulated mixtures",
+    )
+
+
+def centre_of(options: argparse.Namespace, tokens: dict[str, float] | None) -> dict[str, float] | None:
+    """What penalties and simulated mixtures are around: the mixture of --centre, else the shares of
+    the tokens.
+    """
+    return read_numbers(options.centre) if options.centre else tokens
 
 
 def add_run_tokens(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,52 @@
+"""The tables that are kept of the proof's runs, from a small folder of results."""
+
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "resources" / "observations" / "proof" / "collect_runs.py"
+COST = {"parameters": 9, "tokens": 64, "flops": 5, "seconds": 1.0, "device": "cpu", "commit": "c", "seed": 1}
+
+
+def losses(value: float) -> pl.DataFrame:
+    return pl.DataFrame({"step": [2], "tokens": [64], "domain": ["web"], "loss": [value]})
+
+
+def test_runs_of_laws_are_renamed_and_parts_of_the_swarm_are_joined(tmp_path: Path, monkeypatch) -> None:
+    results, out = tmp_path / "results", tmp_path / "out"
+    for run, value in {"ce": 3.0, "transfer~2@4": 2.5}.items():
+        folder = results / "runs" / "larger" / run
+        folder.mkdir(parents=True)
+        losses(value).write_parquet(folder / "losses.parquet")
+        (folder / "run.json").write_text(json.dumps(COST | {"seed": 4 if "@" in run else 1}))
+    (results / "mixtures" / "groups").mkdir(parents=True)
+    for name in ("ce", "transfer~2"):
+        (results / "mixtures" / f"{name}.json").write_text('{"web": 0.25, "code": 0.75}')
+    drawn = {"mixture": ["swarm_0001"] * 2, "domain": ["code", "web"], "proportion": [0.5, 0.5], "pool": [7, 8]}
+    pl.DataFrame(drawn).write_parquet(results / "mixtures" / "groups" / "swarm.parquet")
+    part = results / "swarm" / "tiny" / "1"
+    part.mkdir(parents=True)
+    pl.DataFrame([COST | {"mixture": "swarm_0001"}]).write_parquet(part / "runs.parquet")
+    losses(4.0).with_columns(mixture=pl.lit("swarm_0001")).write_parquet(part / "losses.parquet")
+    out.mkdir()
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(results), "--out", str(out)])
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+    larger = {row["mixture"]: row for row in pl.read_csv(out / "larger.csv").to_dicts()}
+    assert (larger["ce"]["loss"], larger["ce"]["seed"]) == (3.0, 1)
+    assert (larger["by_transfer~2"]["loss"], larger["by_transfer~2"]["seed"]) == (2.5, 4)
+    assert pl.read_csv(out / "tiny.csv").row(0) == ("swarm_0001", 1, 2, 64, "web", 4.0)
+    mixtures = pl.read_csv(out / "mixtures.csv")
+    assert set(mixtures["mixture"]) == {"ce", "by_transfer~2", "swarm_0001"}
+    assert dict(mixtures.select("domain", "pool").unique().iter_rows()) == {"code": 7.0, "web": 8.0}
+    assert not (out / "costs.csv").exists()
+
+
+def test_a_folder_without_runs_is_refused(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(tmp_path), "--out", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+    assert "has no finished run" in capsys.readouterr().err
