@@ -12,7 +12,7 @@ from bimix.laws import fit
 from bimix.mixtures import draws
 from bimix.observed.observations import Observations
 from bimix.optimum import simulation
-from bimix.optimum.optimum import optimum
+from bimix.optimum.optimum import optimum, simulation_strengths
 from bimix.optimum.simulation import best_simulated, simulate
 
 SHARES = np.array([0.5, 0.3, 0.1, 0.08, 0.02])
@@ -25,9 +25,36 @@ def test_draws_have_the_moments_of_their_dirichlets():
     assert np.allclose(centre, np.sqrt(LOOSE) / np.sqrt(LOOSE).sum())
     # E w = p; Var w = p (1 - p) / (strength + 1), averaged over the strengths: all
     # draws have the same mean
-    spread = centre * (1 - centre) * np.mean(1 / (draws.STRENGTHS + 1))
+    spread = centre * (1 - centre) * np.mean(1 / (draws.strengths(draws.STRENGTHS) + 1))
     assert np.allclose(drawn.mean(axis=0), centre, atol=4 * np.sqrt(spread.max() / len(drawn)))
     assert np.allclose(drawn.var(axis=0), spread, rtol=0.02)
+
+
+def test_strong_draws_lie_near_the_centre_one_by_one_and_simulated():
+    between, centre = (50, 500), draws.prior(LOOSE)
+    spread = centre * (1 - centre) * np.mean(1 / (draws.strengths(between) + 1))
+    together = simulate(LOOSE, np.zeros(5), np.ones(5), between)
+    one_by_one = np.array([draws.mixture(LOOSE, 3, number, between) for number in range(1, 2001)])
+    assert np.allclose(together.var(axis=0), spread, rtol=0.02)
+    assert np.allclose(one_by_one.var(axis=0), spread, rtol=0.15)
+
+
+def test_the_simulated_optimum_keeps_to_the_strengths_that_are_asked_for():
+    fitted = {"law": "regmix", "domains": list("abcde"), "loss_domains": ["a"], "steps": [1], "coefficients": {}}
+    near = simulation_strengths(fitted | {"strengths": (1e4, 1e5)})
+    found = best_simulated(lambda mixtures: -mixtures[:, 0], LOOSE, np.zeros(5), np.ones(5), near)
+    wide = best_simulated(
+        lambda mixtures: -mixtures[:, 0], LOOSE, np.zeros(5), np.ones(5), simulation_strengths(fitted)
+    )
+    assert np.allclose(found, draws.prior(LOOSE), atol=0.02) and wide[0] > 0.99
+
+
+@pytest.mark.parametrize("given", [["5", "0.1"], ["1"], ["0", "1"]])
+def test_strengths_that_are_no_range_are_refused(given, tmp_path):
+    (tmp_path / "shares.json").write_text(json.dumps({"a": 0.5, "b": 0.5}))
+    flags = ["--baseline", str(tmp_path / "shares.json"), "--names", "one", "two", "--seed", "1", "--strengths", *given]
+    with pytest.raises(InputError, match=r"--strengths is .* the least and the greatest"):
+        sample_mixtures.main([*flags, "--out", str(tmp_path / "drawn.parquet")])
 
 
 def test_mixtures_one_by_one_are_drawn_as_the_simulated_ones():

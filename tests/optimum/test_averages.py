@@ -66,8 +66,8 @@ def test_a_simulated_law_is_asked_for_what_weighs_around_the_shares_of_tokens(mo
     """
     seen = {}
 
-    def drawn(value, shares, lower, upper):
-        seen.update(value=value, shares=shares, lower=lower, upper=upper)
+    def drawn(value, shares, lower, upper, between):
+        seen.update(value=value, shares=shares, lower=lower, upper=upper, between=between)
         return lower
 
     monkeypatch.setattr(module, "best_simulated", drawn)
@@ -76,6 +76,7 @@ def test_a_simulated_law_is_asked_for_what_weighs_around_the_shares_of_tokens(mo
     lower, upper, target = np.zeros(3), np.full(3, 0.9), np.array([0.0, 2.0])
     module.simulated_optimum(fitted, 5, target, lower, upper, {"a": 10, "b": 20, "c": 70})
     assert seen["shares"] == pytest.approx([0.1, 0.2, 0.7]) and seen["lower"] is lower and seen["upper"] is upper
+    assert seen["between"] == (0.1, 5.0)
     shares = np.array([[0.2, 0.3, 0.5], [1.0, 0, 0]])
     assert np.allclose(seen["value"](shares), 2 * (1 + np.exp(shares @ [4, -1, 0.5])))
     module.simulated_optimum(fitted, 5, np.ones(2), lower, upper)

@@ -150,6 +150,7 @@ rule trace_pareto:
         lower=bound("lower"),
         upper=bound("upper"),
         max_epochs=setting("optimum/max_epochs", default="inf"),
+        strengths=setting("strengths", default=()),
         pool_share=planned(runs.optimum_pool_share),
     shell:
         command(r"""
@@ -164,6 +165,7 @@ rule trace_pareto:
             --tokens {input.tokens:q} \
             --pool-share {params.pool_share} \
             --centre {input.centre:q} \
+            --strengths {params.strengths} \
             --reference {input.reference:q} \
             --out {output.table:q} \
             --figure {output.figure:q}

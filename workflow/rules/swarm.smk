@@ -24,6 +24,7 @@ rule sample_mixtures:
     params:
         names=setting("groups/swarm"),
         seed=setting("swarm/seed"),
+        strengths=setting("strengths", default=()),
         pool_share=lambda wildcards: runs.pool_share(config, wildcards.dataset, "swarm"),
     shell:
         command(r"""
@@ -31,6 +32,7 @@ rule sample_mixtures:
             --baseline {input.baseline:q} \
             --names {params.names:q} \
             --seed {params.seed} \
+            --strengths {params.strengths} \
             --tokens {input.tokens:q} \
             --pool-share {params.pool_share} \
             --out {output.table:q}

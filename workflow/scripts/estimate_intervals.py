@@ -23,7 +23,15 @@ from bimix.objectives.intervals import objective_rows
 from bimix.objectives.report import add_objective, asked_objective
 from bimix.observed.observations import proportions_of, read_observations
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import add_bounds, add_centre, add_parameters, add_run_tokens, centre_of, run_tokens_of
+from bimix.optimum.flags import (
+    add_bounds,
+    add_centre,
+    add_parameters,
+    add_run_tokens,
+    centre_of,
+    run_tokens_of,
+    simulating,
+)
 from bimix.optimum.intervals import BOOTSTRAPS, RESAMPLES, Bootstrap, intervals, left_out, resampled
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_numbers, read_table, read_tokens
@@ -67,7 +75,7 @@ def main(argv: list[str] | None = None) -> None:
     if not 0 < options.level < 1:
         raise InputError(f"--level is {options.level:g}: it must be between 0 and 1, such as 0.9.")
     objective = asked_objective(options)
-    fitted = read_json(options.coefficients)
+    fitted = simulating(read_json(options.coefficients), options)
     objective.target(fitted)
     weights = objective.domain_weights()
     observed = read_observations(options.losses, options.mixtures)

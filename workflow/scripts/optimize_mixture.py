@@ -25,6 +25,7 @@ from bimix.optimum.flags import (
     centre_of,
     note_unlimited,
     run_tokens_of,
+    simulating,
 )
 from bimix.optimum.optimum import average, target_weights, weighed
 from bimix.outputs import write_json
@@ -53,7 +54,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--report", type=Path, help="JSON of what is said of the mixture")
     options = parser.parse_args(argv)
 
-    fitted = read_json(options.coefficients)
+    fitted = simulating(read_json(options.coefficients), options)
     if options.step is None and "rows" not in fitted and len(fitted["steps"]) > 1:
         raise InputError("--step is missing: the steps of the run to be made good, as the law was fitted over steps.")
     step = fitted["steps"][-1] if options.step is None else options.step

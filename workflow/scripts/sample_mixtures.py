@@ -14,6 +14,7 @@ import polars as pl
 from bimix.errors import run
 from bimix.mixtures import draws
 from bimix.mixtures.pools import add_pools, with_pools
+from bimix.optimum.flags import add_strengths, strengths_of
 from bimix.outputs import write_table
 from bimix.tables import read_numbers
 
@@ -23,6 +24,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--baseline", type=Path, required=True, help="{domain: share of the tokens}, JSON")
     parser.add_argument("--names", nargs="+", required=True, help="of the mixtures; the first is number 1")
     parser.add_argument("--seed", type=int, required=True)
+    add_strengths(parser)
     add_pools(parser)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
@@ -30,7 +32,10 @@ def main(argv: list[str] | None = None) -> None:
     shares = read_numbers(options.baseline)
     domains = sorted(shares)
     tokens = np.array([shares[domain] for domain in domains])
-    drawn = np.array([draws.mixture(tokens, options.seed, number) for number in range(1, len(options.names) + 1)])
+    between = strengths_of(options)
+    drawn = np.array(
+        [draws.mixture(tokens, options.seed, number, between) for number in range(1, len(options.names) + 1)]
+    )
     draws.check_drawn(options.names, domains, drawn)
     columns = {
         "mixture": np.repeat(options.names, len(domains)),

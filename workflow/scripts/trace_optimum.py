@@ -16,7 +16,15 @@ from bimix.laws import at_run, predict_defined
 from bimix.objectives.best import best_shares
 from bimix.objectives.report import add_objective, asked_objective
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import add_bounds, add_centre, add_pool_share, centre_of, run_tokens_of, shared_pools
+from bimix.optimum.flags import (
+    add_bounds,
+    add_centre,
+    add_pool_share,
+    centre_of,
+    run_tokens_of,
+    shared_pools,
+    simulating,
+)
 from bimix.optimum.optimum import average
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_numbers
@@ -34,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="csv or parquet")
     options = parser.parse_args(argv)
 
-    fitted = read_json(options.coefficients)
+    fitted = simulating(read_json(options.coefficients), options)
     lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
     objective = asked_objective(options)
     tokens = shared_pools(options)

@@ -15,7 +15,15 @@ from bimix.laws import at_run
 from bimix.objectives.families import written
 from bimix.objectives.pareto import as_table, front, name_of, weights_of
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import add_centre, add_limits, add_pool_share, centre_of, run_tokens_of, shared_pools
+from bimix.optimum.flags import (
+    add_centre,
+    add_limits,
+    add_pool_share,
+    centre_of,
+    run_tokens_of,
+    shared_pools,
+    simulating,
+)
 from bimix.outputs import replacing, write_table
 from bimix.tables import read_json, read_numbers
 
@@ -49,7 +57,7 @@ def main(argv: list[str] | None = None) -> None:
     families = written(options.families)
     laws, frames = [], []
     for path in options.coefficients:
-        fitted = read_json(path)
+        fitted = simulating(read_json(path), options)
         step = options.step
         fitted = at_run(fitted, tokens=run_tokens_of(fitted, None, step), pools=tokens, step=step)
         first, second = (weights_of(text, families, fitted) for text in options.between)

@@ -26,6 +26,8 @@ def check(dataset: BlockChecker, answering: Sequence[str] | None) -> None:
         _objective(dataset, answering)
     if dataset.sound("centre"):
         _centre(dataset)
+    if dataset.sound("strengths") and (between := dataset.block["strengths"])[0] > between[1]:
+        dataset.fault("strengths", sentence=f"{between[0]:g} is above {between[1]:g}: the least strength comes first.")
     if dataset.sound("optimum/pareto"):
         _pareto(dataset, families, answering)
 

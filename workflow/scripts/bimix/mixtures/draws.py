@@ -8,11 +8,13 @@ the rest is scaled to a sum of one. (The code then rounds to multiples of 2e-4, 
 sums would no longer be one.)
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bimix.errors import InputError
 
-STRENGTHS = np.geomspace(0.1, 5, 15)
+STRENGTHS = (0.1, 5.0)  # least and greatest
 TEMPERATURE = 0.5
 MOST_REPEATED = 15  # times its token share: how far a domain may be repeated, were all tokens read once
 LEAST = 2e-4  # about a hundred rows of 2,048 tokens in a run of a billion
@@ -31,7 +33,12 @@ def most(token_shares: np.ndarray) -> np.ndarray:
     return np.minimum(MOST_REPEATED * shares / shares.sum(), 1.0)
 
 
-def mixture(token_shares: np.ndarray, seed: int, number: int) -> np.ndarray:
+def strengths(between: Sequence[float]) -> np.ndarray:
+    """The 15 strengths from the least to the greatest: the stronger, the nearer to the centre."""
+    return np.geomspace(*between, 15)
+
+
+def mixture(token_shares: np.ndarray, seed: int, number: int, between: Sequence[float] = STRENGTHS) -> np.ndarray:
     """Mixture `number` (m,) of the swarm of `seed`: the same however many others are drawn.
 
     Errors: no draw of 100,000 stays below the largest proportions.
@@ -39,7 +46,7 @@ def mixture(token_shares: np.ndarray, seed: int, number: int) -> np.ndarray:
     centre, upper = prior(token_shares), most(token_shares)
     draw = np.random.default_rng([seed, number])
     for _ in range(ATTEMPTS):
-        drawn = draw.dirichlet(draw.choice(STRENGTHS) * centre)
+        drawn = draw.dirichlet(draw.choice(strengths(between)) * centre)
         if (drawn <= upper).all():
             return trimmed(drawn)
     raise InputError(
@@ -48,14 +55,15 @@ def mixture(token_shares: np.ndarray, seed: int, number: int) -> np.ndarray:
     )
 
 
-def simulated(token_shares: np.ndarray, count: int, seed: int) -> np.ndarray:
+def simulated(token_shares: np.ndarray, count: int, seed: int, between: Sequence[float] = STRENGTHS) -> np.ndarray:
     """About `count` draws (n, m), before any is thrown away.
 
     Strengths by turns, so that all are there equally often.
     """
     centre, draw = prior(token_shares), np.random.default_rng(seed)
-    each = -(-count // len(STRENGTHS))
-    return np.concatenate([draw.dirichlet(strength * centre, each) for strength in STRENGTHS])
+    taken = strengths(between)
+    each = -(-count // len(taken))
+    return np.concatenate([draw.dirichlet(strength * centre, each) for strength in taken])
 
 
 def trimmed(shares: np.ndarray) -> np.ndarray:

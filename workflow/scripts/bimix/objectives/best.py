@@ -12,7 +12,7 @@ from bimix.laws import LAWS
 from bimix.objectives.goal import HELD, Goal
 from bimix.objectives.losses import divergence
 from bimix.objectives.objective import Objective
-from bimix.optimum.optimum import enough_runs, optimum, simulation_centre, trust_centre
+from bimix.optimum.optimum import enough_runs, optimum, simulation_centre, simulation_strengths, trust_centre
 from bimix.optimum.simulation import AVERAGED, simulate
 from bimix.solvers.apart import next_best
 from bimix.solvers.interior import Solved, certified, solve
@@ -181,7 +181,7 @@ def _searched(goal: Goal, lower: np.ndarray, upper: np.ndarray, tokens: Mapping[
 
 def _allowed(goal: Goal, lower: np.ndarray, upper: np.ndarray, tokens: Mapping[str, float] | None) -> np.ndarray:
     """Simulated mixtures (n, m) that hold the constraints, the best first. Errors: none does."""
-    drawn = simulate(simulation_centre(goal.fitted, tokens), lower, upper)
+    drawn = simulate(simulation_centre(goal.fitted, tokens), lower, upper, simulation_strengths(goal.fitted))
     excess = goal.excess(drawn)
     if excess.shape[1]:
         holds = (excess <= 0).all(axis=1)

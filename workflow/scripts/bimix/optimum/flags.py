@@ -2,7 +2,10 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 
+from bimix.errors import InputError
+from bimix.mixtures.draws import STRENGTHS
 from bimix.tables import read_numbers, read_tokens
 
 
@@ -32,6 +35,34 @@ def add_centre(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="mixture.json that stands for the shares of --tokens, in penalties and simulated mixtures",
     )
+    add_strengths(parser)
+
+
+def add_strengths(parser: argparse.ArgumentParser) -> None:
+    """Add how near draws are to their centre, for `simulating` or for `draws.mixture`."""
+    parser.add_argument(
+        "--strengths",
+        nargs="*",
+        type=float,
+        default=(),
+        metavar="STRENGTH",
+        help="the least and the greatest of Dirichlet draws: the stronger, the nearer to the centre (without: RegMix's, 0.1 5)",
+    )
+
+
+def strengths_of(options: argparse.Namespace) -> Sequence[float]:
+    """Both strengths. Errors: not two, not above 0, or not in order."""
+    between = options.strengths or STRENGTHS
+    if len(between) != 2 or not 0 < between[0] <= between[1]:
+        raise InputError(
+            f"--strengths is {' '.join(f'{one:g}' for one in between)}: it must be the least and the greatest, both above 0."
+        )
+    return between
+
+
+def simulating(fitted: dict, options: argparse.Namespace) -> dict:
+    """The fitted law, whose simulated mixtures have the strengths of --strengths."""
+    return fitted | {"strengths": strengths_of(options)}
 
 
 def centre_of(options: argparse.Namespace, tokens: dict[str, float] | None) -> dict[str, float] | None:

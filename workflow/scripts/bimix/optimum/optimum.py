@@ -2,13 +2,13 @@
 6.3).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from bimix.errors import InputError
 from bimix.laws import LAWS
-from bimix.mixtures.draws import TEMPERATURE
+from bimix.mixtures.draws import STRENGTHS, TEMPERATURE
 from bimix.optimum.simulation import best_simulated
 from bimix.solvers.convex import minimum
 from bimix.solvers.power_sum import power_sum_optimum
@@ -162,7 +162,7 @@ def simulated_optimum(
         losses = predict(wanted, domains, fitted["steps"], proportions, np.array([step]))
         return losses[:, 0] @ np.array(weights)
 
-    return best_simulated(value, shares, lower, upper)
+    return best_simulated(value, shares, lower, upper, simulation_strengths(fitted))
 
 
 def simulation_centre(fitted: dict, tokens: dict[str, float] | None) -> np.ndarray:
@@ -170,3 +170,8 @@ def simulation_centre(fitted: dict, tokens: dict[str, float] | None) -> np.ndarr
     if tokens is None:
         return mean_seen(fitted) ** (1 / TEMPERATURE)
     return token_shares(fitted, tokens)
+
+
+def simulation_strengths(fitted: dict) -> Sequence[float]:
+    """The least and the greatest strength of simulated mixtures: as asked for, else RegMix's."""
+    return fitted.get("strengths", STRENGTHS)

@@ -7,7 +7,7 @@ strengths, temperature or rejections. On RegMix's own 512 runs the optimum has P
 here, its released mixture at 0.870.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -19,26 +19,32 @@ ROUNDS = 20  # of as many draws each, where bounds or the largest proportions th
 
 
 def best_simulated(
-    value: Callable[[np.ndarray], np.ndarray], token_shares: np.ndarray, lower: np.ndarray, upper: np.ndarray
+    value: Callable[[np.ndarray], np.ndarray],
+    token_shares: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    between: Sequence[float] = draws.STRENGTHS,
 ) -> np.ndarray:
     """Mean (m,) of the 128 of 100,000 mixtures with the least value; `value` of proportions (n, m)
     is (n,).
 
-    `token_shares` (m,) are the centre of the draws. Bounds are kept by throwing draws away: what
+    `token_shares` (m,) are the centre of the draws, whose strengths lie `between` two. Bounds are kept by throwing draws away: what
     lies within bounds, its mean does too. Errors: of 2,000,000 draws fewer than 128 are left.
     """
-    drawn = simulate(token_shares, lower, upper)
+    drawn = simulate(token_shares, lower, upper, between)
     best = np.argsort(value(drawn), kind="stable")[:AVERAGED]
     return drawn[best].mean(axis=0)
 
 
-def simulate(token_shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def simulate(
+    token_shares: np.ndarray, lower: np.ndarray, upper: np.ndarray, between: Sequence[float] = draws.STRENGTHS
+) -> np.ndarray:
     """Mixtures (n, m) as `draws.mixture` draws them, within bounds; n is 100,000, or less where the
     bounds leave few.
     """
     kept, found = [], 0
     for turn in range(ROUNDS):
-        drawn = draws.simulated(token_shares, SIMULATED, turn)
+        drawn = draws.simulated(token_shares, SIMULATED, turn, between)
         drawn = draws.trimmed(drawn[(drawn <= draws.most(token_shares)).all(axis=1)])
         drawn = drawn[((drawn >= lower) & (drawn <= upper)).all(axis=1)]
         kept.append(

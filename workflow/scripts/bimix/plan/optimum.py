@@ -9,9 +9,9 @@ from bimix.plan.runs import schedule_tokens
 from bimix.plan.sources import Fit, from_swarm, source_of
 
 # Flags of every script that searches an optimum, in the order of its command.
-FLAGS = {key: f"{{params.{key}:q}}" for key in ("weights", "objective", "lower", "upper", "max_epochs")} | {
-    key: f"{{input.{key}:q}}" for key in ("tokens", "centre", "reference")
-}
+FLAGS = {
+    key: f"{{params.{key}:q}}" for key in ("weights", "objective", "lower", "upper", "max_epochs", "strengths")
+} | {key: f"{{input.{key}:q}}" for key in ("tokens", "centre", "reference")}
 
 
 def seeking_command(text: str) -> str:
