@@ -7,6 +7,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from scipy import stats
 
 import judge_methods
@@ -61,6 +62,28 @@ def standard_error(losses: dict[str, list[float]]) -> float:
     logs = [np.log(one) for one in losses.values()]
     pairs = [(a - b).var(ddof=1) for n, a in enumerate(logs) for b in logs[:n]]
     return float(np.sqrt(np.mean(pairs) / len(logs[0])))
+
+
+def test_weights_judge_as_if_the_other_domains_were_not_there() -> None:
+    """`law` is best on average and worst on the web, which alone weighs."""
+    losses = tidy(LOSSES).with_columns(
+        pl.when((pl.col("mixture") == "law") & (pl.col("domain") == "web"))
+        .then(pl.col("loss") + 0.3)
+        .when(pl.col("mixture") == "law")
+        .then(pl.col("loss") - 0.31)
+        .otherwise(pl.col("loss"))
+    )
+    told = (prices(LOSSES), "baseline", {"law": 4.0}, {"web": 0.7, "code": None})
+    assert verdict(losses, *told)["mixture"][0] == "law"
+    weighed = verdict(losses, *told, {"web": 2.0, "code": 0.0})
+    assert weighed["mixture"][-1] == "law" and weighed["bits_per_byte"].null_count() == 0
+    assert_frame_equal(weighed, verdict(losses.filter(pl.col("domain") == "web"), *told))
+    both = {"web": 3.0, "code": 1.0}
+    ends_by_hand = [np.average([v + 0.2, v - 0.2], weights=[3, 1]) for v in LOSSES["uniform"]]
+    names, values = ends(losses, weights=both)
+    assert values[names.index("uniform")] == pytest.approx(ends_by_hand)
+    with pytest.raises(InputError, match="weights name 'wab'"):
+        verdict(losses, *told, {"wab": 1.0})
 
 
 def test_numbers_are_those_of_pairs_by_seed() -> None:

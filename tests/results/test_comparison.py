@@ -102,3 +102,31 @@ def test_bits_per_byte_are_the_mean_of_losses_times_their_factors(tmp_path):
         compare_mixtures.main([*flags, *given])
         written = pl.read_csv(tmp_path / "runs.csv").columns
         assert written == (columns or [name for name in runs.columns if name != "bits_per_byte"])
+
+
+def test_averages_weigh_domains_as_the_objective_does(tmp_path):
+    curve = 8 * STEPS**-0.3
+    losses = table({"one": {"a": curve, "b": curve}, "two": {"a": 0.9 * curve, "b": 1.3 * curve}})
+    plain, weighed = compare(losses, "one"), compare(losses, "one", {"a": 1.0, "b": 0.5}, {"a": 3, "b": 1})
+    assert plain["difference_percent"][1] == pytest.approx(10)
+    assert weighed["average_loss"][1] == pytest.approx(np.average([0.9, 1.3], weights=[3, 1]) * curve[-1])
+    assert weighed["difference_percent"][1] == pytest.approx(0, abs=1e-9)
+    assert weighed["bits_per_byte"][1] == pytest.approx((3 * 0.9 + 1.3 * 0.5) / 4 * curve[-1])
+    alone = compare(losses, "one", {"a": 1.0, "b": None}, {"a": 2.0, "b": 0.0})
+    assert alone["average_loss"][1] == alone["bits_per_byte"][1] == pytest.approx(0.9 * curve[-1])
+    assert alone["steps_to_reference"][1] == pytest.approx(steps_to_reach(STEPS, 0.9 * curve, curve[-1]))
+    assert alone["worst_domain"][1] == "b"
+    losses.write_parquet(tmp_path / "losses.parquet")
+    flags = ["--losses", str(tmp_path / "losses.parquet"), "--reference", "one", "--out", str(tmp_path / "out.csv")]
+    compare_mixtures.main([*flags, "--weights", '{"a": 1}'])
+    assert pl.read_csv(tmp_path / "out.csv")["average_loss"][1] == pytest.approx(0.9 * curve[-1])
+    with pytest.raises(InputError, match="weights name 'c', which has no losses: a, b have"):
+        average_losses(losses, {"c": 1})
+    with pytest.raises(InputError, match="all weights are 0"):
+        average_losses(losses, {"a": 0})
+
+
+def test_a_loss_that_weighs_nothing_may_be_infinite():
+    curve = 8 * STEPS**-0.3
+    losses = table({"one": {"a": curve, "b": np.inf * curve}})
+    assert average_losses(losses, {"a": 1})["loss"].to_list() == pytest.approx(list(curve))

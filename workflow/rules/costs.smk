@@ -65,6 +65,7 @@ rule price_methods:
     params:
         reference=setting("methods/0"),
         searches=as_json(planned(costs.search_reports)),
+        weights=weighing,
     shell:
         command(r"""
         price_methods.py \
@@ -73,6 +74,7 @@ rule price_methods:
             --large {input.large:q} \
             --searches {params.searches:q} \
             --costs {input.costs:q} \
+            --weights {params.weights:q} \
             --out {output.table:q}
         """)
 
@@ -101,6 +103,7 @@ rule judge_methods:
         reference=setting("methods/0"),
         laws=as_json(planned(optimum.proposed_by)),
         run_tokens=planned(sources.compared_tokens),
+        weights=weighing,
     shell:
         command(r"""
         judge_methods.py \
@@ -112,6 +115,7 @@ rule judge_methods:
             --tokens {input.tokens:q} \
             --run-tokens {params.run_tokens} \
             --bytes {input.bytes:q} \
+            --weights {params.weights:q} \
             --out {output.table:q} \
             --proposals {output.proposals:q} \
             --page {output.page:q}

@@ -149,12 +149,14 @@ rule compare_mixtures:
         "../../envs/analysis.yaml"
     params:
         reference=setting("compare/mixtures/0"),
+        weights=weighing,
     shell:
         command(r"""
         compare_mixtures.py \
             --losses {input.losses:q} \
             --bytes {input.bytes:q} \
             --reference {params.reference:q} \
+            --weights {params.weights:q} \
             --out {output.table:q}
         """)
 
@@ -180,10 +182,12 @@ rule plot_perplexity:
         "../../envs/analysis.yaml"
     params:
         reference=setting("compare/mixtures/0"),
+        weights=weighing,
     shell:
         command(r"""
         plot_perplexity.py \
             --losses {input.losses:q} {input.held_out:q} \
             --reference {params.reference:q} \
+            --weights {params.weights:q} \
             --out {output.figure:q}
         """)

@@ -18,6 +18,7 @@ from bimix.costs.said import paragraph
 from bimix.costs.worth import proposals, verdict
 from bimix.errors import run
 from bimix.laws import at_run, predict_defined
+from bimix.observed.averages import add_weights
 from bimix.optimum.flags import number_or_none
 from bimix.optimum.optimum import average, target_weights
 from bimix.outputs import replacing, write_table
@@ -39,6 +40,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--tokens", type=Path, nargs="*", help="tokens there are of each domain: none or one table")
     parser.add_argument("--run-tokens", type=number_or_none, required=True, help="of a compared run, or none")
     parser.add_argument("--bytes", type=Path, nargs="?", help="domain and bits_per_nat, csv; none: no bits per byte")
+    add_weights(parser)
     parser.add_argument("--out", type=Path, required=True, help="csv")
     parser.add_argument("--proposals", type=Path, required=True, help="of each method with several, csv")
     parser.add_argument("--page", type=Path, required=True, help="what it says, txt")
@@ -57,6 +59,7 @@ def main(argv: list[str] | None = None) -> None:
             shares[name],
             tokens,
             options.run_tokens,
+            options.weights,
         )
         for name, law in options.laws.items()
     }
@@ -67,8 +70,8 @@ def main(argv: list[str] | None = None) -> None:
         known = dict(told.iter_rows()) | known
     losses = read_table(options.losses)
     factors = dict(read_table(options.bytes).select("domain", "bits_per_nat").iter_rows()) if options.bytes else None
-    found = verdict(losses, prices, options.reference, known, factors)
-    several = proposals(losses, known)
+    found = verdict(losses, prices, options.reference, known, factors, options.weights)
+    several = proposals(losses, known, options.weights)
     said = paragraph(found, several, options.reference, set(prices.filter(pl.col("search_runs") == 0)["mixture"]))
     print(said)
     write_table(found, options.out)
@@ -78,14 +81,20 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def gain(
-    fitted: dict, step: int, reference: dict, mixture: dict, tokens: dict | None, run_tokens: float | None
+    fitted: dict,
+    step: int,
+    reference: dict,
+    mixture: dict,
+    tokens: dict | None,
+    run_tokens: float | None,
+    weights: dict,
 ) -> float | None:
-    """The gain of a mixture over the reference in the plain average loss that a law predicts, in
-    percent; None where the law does not define a loss.
+    """The gain of a mixture over the reference in the average loss that a law predicts, in percent;
+    None where the law does not define a loss.
     """
     fitted = at_run(fitted, tokens=run_tokens, pools=tokens, step=step)
     rows = np.array([[one.get(domain, 0.0) for domain in fitted["domains"]] for one in (reference, mixture)])
-    before, after = average(predict_defined(fitted, rows, np.array([step]))[:, 0], target_weights(fitted, None))
+    before, after = average(predict_defined(fitted, rows, np.array([step]))[:, 0], target_weights(fitted, weights))
     return float(100 * (1 - after / before)) if np.isfinite(before + after) else None
 
 

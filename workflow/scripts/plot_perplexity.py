@@ -6,6 +6,7 @@ losses (mixture, step, domain, loss) -> svg
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from matplotlib.figure import Figure
 
 from bimix.drawing import figures
 from bimix.errors import run
+from bimix.observed.averages import add_weights, average_loss
 from bimix.observed.metrics import losses_only
 from bimix.observed.observations import mean_over_seeds
 from bimix.outputs import replacing
@@ -29,28 +31,30 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--losses", type=Path, nargs="+", required=True, help="tidy losses, parquet or csv")
     parser.add_argument("--reference", required=True, help="the mixture to measure from, if it is among them")
+    add_weights(parser)
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
 
-    figure = draw([losses_only(read_table(path)) for path in options.losses], options.reference)
+    figure = draw([losses_only(read_table(path)) for path in options.losses], options.reference, options.weights)
     with replacing(options.out) as temporary:
         figures.save(figure, temporary)
 
 
-def draw(losses: list[pl.DataFrame], reference: str) -> Figure:
-    """The average loss of each mixture, and beside it the difference to the reference's, where
-    there is one.
+def draw(losses: list[pl.DataFrame], reference: str, weights: Mapping[str, float] | None = None) -> Figure:
+    """The average loss of each mixture by `weights`, and beside it the difference to the
+    reference's, where there is one.
 
     Mixtures with the very same losses share a line and its name. Where a mixture was trained on
     several seeds, an upright bar spans them beside those of the others.
     """
-    averages = average_losses(pl.concat(map(mean_over_seeds, losses), how="diagonal").unique(maintain_order=True))
+    together = pl.concat(map(mean_over_seeds, losses), how="diagonal").unique(maintain_order=True)
+    averages = average_losses(together, weights)
     last = averages.group_by("mixture", maintain_order=True).last().sort("loss")
     order = last["mixture"].to_list()
     curves = {name: averages.filter(pl.col("mixture") == name) for name in order}
     shared = figures.twins({name: list(curve["loss"]) for name, curve in curves.items()})
     level = averages.filter(pl.col("mixture") == reference).select("step", pl.col("loss").alias("level"))
-    spread = spreads(losses)
+    spread = spreads(losses, weights)
     figure, axes = figures.grid(2 if level.height else 1)
     steps = averages["step"].unique().sort().to_numpy()
     closest = np.log(steps[1:] / steps[:-1]).min(initial=np.inf)
@@ -58,7 +62,7 @@ def draw(losses: list[pl.DataFrame], reference: str) -> Figure:
     for rank, name in enumerate(reversed(shared)):  # the best on top
         beside = np.exp(figures.dodged(rank, len(shared), apart))
         draw_curve(axes, name, curves[name], level, spread, beside)
-    axes[0].set_title("average over domains")
+    axes[0].set_title("weighted average over domains" if weights else "average over domains")
     axes[0].set_ylabel("validation loss (nats per token, log)")
     figures.log_axis(axes[0], "y", averages["loss"].to_numpy())
     if level.height:
@@ -91,14 +95,14 @@ def note(has_reference: bool, has_seeds: bool) -> str:
     return "; ".join(parts) + "."
 
 
-def spreads(losses: list[pl.DataFrame]) -> pl.DataFrame:
+def spreads(losses: list[pl.DataFrame], weights: Mapping[str, float] | None = None) -> pl.DataFrame:
     """mixture, step, low, high of the average loss over domains, of mixtures that were trained on
     several seeds.
     """
     seeded = [table.select("mixture", "seed", "step", "domain", "loss") for table in losses if "seed" in table.columns]
     if not seeded:
         return pl.DataFrame(schema={"mixture": pl.String, "step": pl.Int64, "low": pl.Float64, "high": pl.Float64})
-    means = pl.concat(seeded).unique().group_by("mixture", "seed", "step").agg(pl.col("loss").mean())
+    means = pl.concat(seeded).unique().group_by("mixture", "seed", "step").agg(average_loss(weights))
     ranges = means.group_by("mixture", "step").agg(
         low=pl.col("loss").min(), high=pl.col("loss").max(), seeds=pl.col("seed").n_unique()
     )

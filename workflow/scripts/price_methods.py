@@ -14,6 +14,7 @@ import polars as pl
 
 from bimix.costs.prices import price, priced, read_cost
 from bimix.errors import run
+from bimix.observed.averages import add_weights
 from bimix.outputs import write_table
 from bimix.results.comparison import compare
 from bimix.tables import read_json, read_table
@@ -36,10 +37,11 @@ def main(argv: list[str] | None = None) -> None:
         nargs="?",
         help="of runs trained elsewhere, in the place of these two: mixture, search_runs, search_flops, large_flops",
     )
+    add_weights(parser)
     parser.add_argument("--out", type=Path, required=True, help="csv")
     options = parser.parse_args(argv)
 
-    comparison = compare(read_table(options.losses), options.reference)
+    comparison = compare(read_table(options.losses), options.reference, weights=options.weights)
     if options.large is None:
         write_table(priced(comparison, options.costs and read_table(options.costs)), options.out)
         return

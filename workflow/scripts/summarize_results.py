@@ -123,7 +123,7 @@ def first_page(options: argparse.Namespace, found: Found) -> list[str]:
     own, runs = found.verdict.own, found.runs
     law = found.laws[own]
     folder = options.reference_mixture.parent
-    at_hand = options.compared_model == options.asked_model and runs["step"][0] == options.step and not found.weights
+    at_hand = options.compared_model == options.asked_model and runs["step"][0] == options.step
     model, has_runs = options.compared_model, options.compared_model != "observed"
     lines = [headline.title(options.dataset, found.verdict), "=" * WIDTH]
     lines += headline.headline(
@@ -137,6 +137,7 @@ def first_page(options: argparse.Namespace, found: Found) -> list[str]:
         found.same,
         headline.next_steps(options.dataset, found.verdict, model, has_runs, runs, found.spread),
         sizes.asked(law, options.fitted_model, options.asked_model),
+        weighed(law, found.weights),
     )
     lines += ["", f"The mixture of the law {law['law']}, for step {options.step:,} of {options.asked_model}", ""]
     names = (options.reference, found.before, own, found.mixtures[own])

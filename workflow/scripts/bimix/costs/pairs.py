@@ -5,6 +5,7 @@ so that a seed moves all mixtures alike. What is left of the log losses once eve
 seed has its own mean is the noise of a run; its variance is taken to be the same for all mixtures.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2, norm, t
 
 from bimix.errors import InputError
+from bimix.observed.averages import average_loss, check_weights
 
 LEVEL = 0.95
 
@@ -46,20 +48,25 @@ class Noise:
         return quantile * self.deviation * (2 / self.seeds) ** 0.5
 
 
-def ends(losses: pl.DataFrame, factors: dict[str, float] | None = None) -> tuple[list[str], np.ndarray]:
-    """Mixtures (n), and what the run of each with each seed ended with (n, seeds): the mean of its
-    last losses over domains, in nats per token; with `factors` {domain: bits per byte of a nat per
-    token} in bits per byte.
+def ends(
+    losses: pl.DataFrame, factors: dict[str, float] | None = None, weights: Mapping[str, float] | None = None
+) -> tuple[list[str], np.ndarray]:
+    """Mixtures (n), and what the run of each with each seed ended with (n, seeds): the average of
+    its last losses over domains by `weights`, in nats per token; with `factors` {domain: bits per
+    byte of a nat per token} in bits per byte.
 
     `losses`: mixture, seed, step, domain, loss, without seeds where each run was made once. Errors:
-    mixtures of which seeds differ.
+    mixtures of which seeds differ; a weight of a domain without losses.
     """
+    check_weights(weights, losses)
     if "seed" not in losses.columns:
         losses = losses.with_columns(pl.lit(1).alias("seed"))
     last = losses.filter(pl.col("step") == pl.col("step").max().over("mixture"))
     if factors is not None:
-        last = last.with_columns(pl.col("loss") * pl.col("domain").replace_strict(factors, return_dtype=pl.Float64))
-    averages = last.group_by("mixture", "seed", maintain_order=True).agg(pl.col("loss").mean())
+        last = last.with_columns(
+            pl.col("loss") * pl.col("domain").replace_strict(factors, default=None, return_dtype=pl.Float64)
+        )
+    averages = last.group_by("mixture", "seed", maintain_order=True).agg(average_loss(weights))
     wide = averages.pivot(on="seed", index="mixture", values="loss", maintain_order=True)
     lacking = wide.filter(pl.any_horizontal(pl.exclude("mixture").is_null()))
     if lacking.height:

@@ -55,12 +55,14 @@ def verdict(
     reference: str,
     predicted: Mapping[str, float],
     factors: Mapping[str, float | None] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> pl.DataFrame:
     """One row for each mixture, the best first, in the columns of VERDICT.
 
     `losses` (mixture, seed, step, domain, loss) of the compared runs, without seeds where each was
     made once; `prices` as of `costs.prices.price`; `predicted` {mixture: gain in percent over the
-    reference that its own law predicts}; `factors` {domain: bits per byte of a nat per token}.
+    reference that its own law predicts}; `factors` {domain: bits per byte of a nat per token};
+    `weights` of the domains in the averages, all alike without them.
     Regret is the loss over that of the best of all. Gain is what a mixture is below the reference,
     with its 95 % interval. Optimism is predicted less measured gain. A mixture ties where it ends
     behind the best by no more than the best of so many may by chance; see `costs.pairs`. One seed
@@ -69,14 +71,15 @@ def verdict(
 
     Errors: mixtures of which seeds differ; no losses of the reference.
     """
-    names, values = ends(losses)
+    names, values = ends(losses, weights=weights)
     if reference not in names:
         raise InputError(
             f"{reference!r}, which the others are measured against, has no losses: {', '.join(names)} have."
         )
     own, from_chance = _measured(names, values, reference), noise(values)
-    known = factors is not None and all(factors.get(name) is not None for name in losses["domain"].unique())
-    bits = _measured(*ends(losses, dict(factors)), reference) if known else None
+    weighing = [name for name in losses["domain"].unique() if not weights or weights.get(name)]
+    known = factors is not None and all(factors.get(name) is not None for name in weighing)
+    bits = _measured(*ends(losses, dict(factors), weights), reference) if known else None
     costs = {row["mixture"]: row for row in prices.iter_rows(named=True)}
     rows = []
     for n in np.argsort(own["level"], kind="stable"):
@@ -123,7 +126,9 @@ def _measured(names: list[str], values: np.ndarray, reference: str) -> dict:
     return {"level": np.exp(logs), "regret": regret, "gain": logs[names.index(reference)] - logs, "ties": ties}
 
 
-def proposals(losses: pl.DataFrame, predicted: Mapping[str, float]) -> pl.DataFrame:
+def proposals(
+    losses: pl.DataFrame, predicted: Mapping[str, float], weights: Mapping[str, float] | None = None
+) -> pl.DataFrame:
     """One row for each method of which several proposals were trained, in the columns of PROPOSALS.
 
     `first_behind_percent`: by how much the first ends above the best of them; `spread_percent`: the
@@ -131,7 +136,7 @@ def proposals(losses: pl.DataFrame, predicted: Mapping[str, float]) -> pl.DataFr
     law predicts, as `predicted` of `verdict` has them; of the `pairs` of proposals those that the
     seeds tell apart, and of these the ones of which the law's better is the better.
     """
-    names, values = ends(losses)
+    names, values = ends(losses, weights=weights)
     logs, from_chance = dict(zip(names, np.log(values).mean(axis=1), strict=True)), noise(values)
     methods: dict[str, list[str]] = {}
     for name in names:

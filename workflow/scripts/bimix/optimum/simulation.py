@@ -28,8 +28,9 @@ def best_simulated(
     """Mean (m,) of the 128 of 100,000 mixtures with the least value; `value` of proportions (n, m)
     is (n,).
 
-    `token_shares` (m,) are the centre of the draws, whose strengths lie `between` two. Bounds are kept by throwing draws away: what
-    lies within bounds, its mean does too. Errors: of 2,000,000 draws fewer than 128 are left.
+    `token_shares` (m,) are the centre of the draws, whose strengths lie `between` two. Bounds are
+    kept by throwing draws away: what lies within bounds, its mean does too. Errors: of 2,000,000 draws
+    fewer than 128 are left.
     """
     drawn = simulate(token_shares, lower, upper, between)
     best = np.argsort(value(drawn), kind="stable")[:AVERAGED]

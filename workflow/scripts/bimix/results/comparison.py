@@ -2,23 +2,27 @@
 where another ends.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
+from bimix.observed.averages import average_loss, check_weights
 from bimix.observed.metrics import losses_only
 from bimix.observed.observations import mean_over_seeds
 
 
-def average_losses(losses: pl.DataFrame) -> pl.DataFrame:
-    """mixture, step, loss: the plain mean over domains, mixtures in order, steps increasing.
+def average_losses(losses: pl.DataFrame, weights: Mapping[str, float] | None = None) -> pl.DataFrame:
+    """mixture, step, loss: the average over domains, mixtures in order, steps increasing.
 
-    `losses`: mixture, step, domain, loss. Errors: an evaluation that lacks a domain which others
-    have.
+    `losses`: mixture, step, domain, loss; `weights` of domains, without which all weigh the same.
+    Errors: an evaluation that lacks a domain which others have; a weight of none.
     """
+    check_weights(weights, losses)
     domains = losses["domain"].n_unique()
     table = losses.group_by("mixture", "step", maintain_order=True).agg(
-        pl.col("loss").mean(), pl.col("domain").n_unique().alias("domains")
+        average_loss(weights), pl.col("domain").n_unique().alias("domains")
     )
     partial = table.filter(pl.col("domains") < domains)
     if partial.height:
@@ -63,23 +67,28 @@ def scatter(steps: np.ndarray, losses: np.ndarray) -> float | None:
     return float(100 * np.sqrt((rest**2).sum() / (half - 2)))
 
 
-def compare(losses: pl.DataFrame, reference: str, factors: dict[str, float | None] | None = None) -> pl.DataFrame:
+def compare(
+    losses: pl.DataFrame,
+    reference: str,
+    factors: dict[str, float | None] | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> pl.DataFrame:
     """One row per mixture, in order: how it ends, and when it gets to the final average loss of
     `reference`.
 
-    mixture, step (the last), average_loss (nats per token), difference_percent (to the
-    reference's), domains_better (in which it ends below the reference), domains, worst_domain,
-    worst_loss (nats per token), steps_to_reference (null: never), steps_ratio (to the steps of the
-    reference), runs (seeds that were averaged), deviation_percent (standard deviation of the
+    mixture, step (the last), average_loss (nats per token, by `weights` of domains),
+    difference_percent (to the reference's), domains_better (in which it ends below the reference),
+    domains, worst_domain, worst_loss (nats per token), steps_to_reference (null: never),
+    steps_ratio (to the steps of the reference), runs (seeds that were averaged), deviation_percent (standard deviation of the
     average loss between those runs, null where there is one), scatter_percent (of its last
     evaluations, null where they are few); with `factors` {domain: bits per byte of a nat per token}
     also bits_per_byte, the mean over domains, null where a factor is not known. Errors: the
     reference has no losses, runs that end at different steps.
     """
     losses = losses_only(losses)
-    runs = deviations(losses)
+    runs = deviations(losses, weights)
     losses = mean_over_seeds(losses)
-    averages = average_losses(losses)
+    averages = average_losses(losses, weights)
     names = averages["mixture"].unique(maintain_order=True).to_list()
     if reference not in names:
         raise InputError(
@@ -123,26 +132,31 @@ def compare(losses: pl.DataFrame, reference: str, factors: dict[str, float | Non
     table = pl.DataFrame(rows, schema_overrides=empty)
     if factors is None:
         return table
-    bits = [bits_per_byte(final[name], factors) for name in names]
+    bits = [bits_per_byte(final[name], factors, weights) for name in names]
     return table.insert_column(3, pl.Series("bits_per_byte", bits, dtype=pl.Float64))
 
 
-def bits_per_byte(losses: dict[str, float], factors: dict[str, float | None]) -> float | None:
-    """The mean over domains of losses in nats per token times their factors; None where one is not
-    known.
+def bits_per_byte(
+    losses: dict[str, float], factors: dict[str, float | None], weights: Mapping[str, float] | None = None
+) -> float | None:
+    """The average over domains of losses in nats per token times their factors; None where one is
+    not known.
     """
-    if any(factors.get(domain) is None for domain in losses):
+    weighing = {domain: (weights or {}).get(domain, 0.0 if weights else 1.0) for domain in losses}
+    weighing = {domain: weight for domain, weight in weighing.items() if weight > 0}
+    if any(factors.get(domain) is None for domain in weighing):
         return None
-    return float(np.mean([loss * factors[domain] for domain, loss in losses.items()]))
+    bits = [losses[domain] * factors[domain] for domain in weighing]
+    return float(np.average(bits, weights=list(weighing.values())))
 
 
-def deviations(losses: pl.DataFrame) -> dict[str, tuple[int, float | None]]:
+def deviations(losses: pl.DataFrame, weights: Mapping[str, float] | None = None) -> dict[str, tuple[int, float | None]]:
     """Of each mixture the number of its runs (column `seed`) and how far their last average losses
     spread, in percent.
     """
     if "seed" not in losses.columns:
         return dict.fromkeys(losses["mixture"].unique().to_list(), (1, None))
     last = losses.filter(pl.col("step") == pl.col("step").max().over("mixture"))
-    ends = last.group_by("mixture", "seed").agg(pl.col("loss").mean())
+    ends = last.group_by("mixture", "seed").agg(average_loss(weights))
     spread = ends.group_by("mixture").agg(pl.len(), 100 * pl.col("loss").std() / pl.col("loss").mean())
     return {name: (count, deviation) for name, count, deviation in spread.iter_rows()}

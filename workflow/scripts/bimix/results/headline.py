@@ -89,17 +89,20 @@ def headline(
     same: Mapping[str, str],
     following: list[tuple[str, str]],
     over_sizes: str = "",
+    weighed: str = "",
 ) -> list[str]:
     """The lines under the title.
 
     `runs` as `comparison.compare` gives them, of `model`; `prediction` is that of the law of
     `verdict.own`. `places` has the file of each mixture, `same` the laws that found what another
-    had found, `following` labels and what to do, `over_sizes` what a law over sizes was fitted on.
+    had found, `following` labels and what to do, `over_sizes` what a law over sizes was fitted on,
+    `weighed` the domains that weigh in averages, where not all weigh the same.
     """
     lines = _line("Mixture", f"{verdict.best}: {places[verdict.best]}")
     if verdict.outcome != "untested":
         rows = {row["mixture"]: row for row in runs.iter_rows(named=True)}
         lines += _line("Measured", measured(verdict, rows, spread, reference, model))
+        lines += _line("Weights", f"in all averages {weighed}, and nothing else") if weighed else []
         if verdict.best != reference:
             lines += _line("Steps", saved(rows[verdict.best], reference))
     if prediction is not None:

@@ -1,0 +1,43 @@
+"""The average of losses over domains, as the objective of the optimum weighs them."""
+
+import argparse
+import json
+from collections.abc import Mapping
+
+import polars as pl
+
+from bimix.errors import InputError
+
+
+def add_weights(parser: argparse.ArgumentParser) -> None:
+    """Add the weights of the average, for `average_loss`."""
+    parser.add_argument(
+        "--weights",
+        type=json.loads,
+        default={},
+        help="{loss domain: weight}, JSON: the average of losses; one left out weighs 0; without it all weigh the same",
+    )
+
+
+def average_loss(weights: Mapping[str, float] | None = None) -> pl.Expr:
+    """The average of the column `loss` over the rows of a group, whose `domain` weighs what
+    `weights` say; a plain mean without them.
+    """
+    if not weights:
+        return pl.col("loss").mean()
+    weight = pl.col("domain").replace_strict(weights, default=0.0, return_dtype=pl.Float64)
+    # an infinite loss of a domain that weighs nothing stays out
+    weighed = pl.when(weight > 0).then(pl.col("loss") * weight).otherwise(0.0)
+    return (weighed.sum() / weight.sum()).alias("loss")
+
+
+def check_weights(weights: Mapping[str, float] | None, losses: pl.DataFrame) -> None:
+    """Errors: a weight of a domain that has no losses, nothing above 0."""
+    if not weights:
+        return
+    known = losses["domain"].unique(maintain_order=True).to_list()
+    strange = [name for name in weights if name not in known]
+    if strange:
+        raise InputError(f"the weights name {strange[0]!r}, which has no losses: {', '.join(known)} have.")
+    if not any(weights.values()):
+        raise InputError("all weights are 0: give at least one domain a weight above 0.")
