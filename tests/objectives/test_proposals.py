@@ -114,3 +114,21 @@ def test_a_box_whose_best_is_near_one_taken_is_cut_and_not_lost() -> None:
     assert shares[1] == pytest.approx(0.65, abs=1e-3)
     assert np.abs(shares[2:, None] - hollows).min(axis=1) == pytest.approx([0.1] * 3, abs=1e-3)
     assert np.diff(np.sort(shares)).min() >= 0.1 * (1 - 1e-5)
+
+
+def test_nothing_further_is_looked_for_than_asked() -> None:
+    """Each box takes an optimum: after the last proposal none is cut, and with one none at all."""
+    first, calls = np.array([0.5, 0.3, 0.2]), []
+
+    def solve(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, float]:
+        calls.append(low)
+        free = np.clip(first, low, high)
+        return free + (1 - free.sum()) * (high - free if free.sum() < 1 else free - low) / (
+            (high - free).sum() if free.sum() < 1 else (free - low).sum()
+        ), float(np.abs(free - first).sum())
+
+    assert next_best(first, solve, *FREE, 0, APART) == [] and not calls
+    assert len(next_best(first, solve, *FREE, 1, APART)) == 1 and len(calls) == 6
+    fitted = fitted_law("transfer", 0, 3)
+    alone = proposals(fitted, 100, Objective(), *FREE, None, 1)
+    assert [one.value for one in alone] == [best(fitted, 100, Objective(), *FREE).value]

@@ -72,3 +72,13 @@ def test_a_searched_optimum_is_certified_by_nothing() -> None:
     with pytest.raises(InputError, match=r"gaussian_process is not convex.* for the objective weighted with a trust"):
         best(fitted, STEP, Objective(kl_penalty=0.1), np.zeros(3), np.ones(3), TOKENS)
     assert np.abs(found[0].shares - found[1].shares).max() >= APART * (1 - 1e-5)
+
+
+def test_one_proposal_of_trees_needs_no_draws_beside_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many domains the boxes around the best hold draws too few to average."""
+    rows = mixtures(0, 12, 10)
+    fitted = fit("regmix", observe(with_transfer(0, 10), rows, [STEP]))
+    monkeypatch.setattr("bimix.optimum.simulation.SIMULATED", 2000)
+    tokens = {name: 0.4**n for n, name in enumerate(fitted["domains"])}
+    found = proposals(fitted, STEP, Objective(), np.zeros(10), np.ones(10), tokens, 1)
+    assert len(found) == 1 and found[0].shares.sum() == pytest.approx(1)

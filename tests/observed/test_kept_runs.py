@@ -2,6 +2,7 @@
 
 import json
 import runpy
+import shutil
 import sys
 from pathlib import Path
 
@@ -43,6 +44,25 @@ def test_runs_of_laws_are_renamed_and_parts_of_the_swarm_are_joined(tmp_path: Pa
     assert set(mixtures["mixture"]) == {"ce", "by_transfer~2", "swarm_0001"}
     assert dict(mixtures.select("domain", "pool").unique().iter_rows()) == {"code": 7.0, "web": 8.0}
     assert not (out / "costs.csv").exists()
+
+
+def test_runs_that_are_gone_stay_in_the_tables_and_those_made_again_are_replaced(tmp_path: Path, monkeypatch) -> None:
+    results, out = tmp_path / "results", tmp_path / "out"
+    out.mkdir()
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(results), "--out", str(out)])
+    (results / "mixtures").mkdir(parents=True)
+    for name, value in (("ce", 3.0), ("je", 5.0), ("ce", 2.0)):
+        folder = results / "runs" / "tiny" / name
+        folder.mkdir(parents=True)
+        losses(value).write_parquet(folder / "losses.parquet")
+        (folder / "run.json").write_text(json.dumps(COST))
+        (results / "mixtures" / f"{name}.json").write_text(json.dumps({"web": value / 10, "code": 1 - value / 10}))
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+        shutil.rmtree(folder)
+    assert dict(pl.read_csv(out / "tiny.csv").select("mixture", "loss").iter_rows()) == {"ce": 2.0, "je": 5.0}
+    mixtures = pl.read_csv(out / "mixtures.csv").filter(pl.col("domain") == "web")
+    assert dict(mixtures.select("mixture", "proportion").iter_rows()) == {"ce": 0.2, "je": 0.5}
+    assert pl.read_csv(out / "runs.csv")["mixture"].to_list() == ["ce", "je"]
 
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path, monkeypatch, capsys) -> None:

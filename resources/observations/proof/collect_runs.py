@@ -1,5 +1,5 @@
 """Write the finished runs of the proof as tables, as docs/proof.md says. Call it again when more
-runs have finished.
+runs have finished: rows of runs that are not among the results stay as they are.
 
 python resources/observations/proof/collect_runs.py results/proof --out resources/observations/proof
 
@@ -35,7 +35,7 @@ def main() -> None:
         parser.error(f"{options.results} has no finished run")
     for model in sorted({run["model"] for run in runs}):
         table = pl.concat([table for (of, *_), table in losses.items() if of == model])
-        write_table(table.with_columns(pl.col("loss").round(6)), options.out / f"{model}.csv")
+        write_joined(table.with_columns(pl.col("loss").round(6)), options.out / f"{model}.csv", "mixture", "seed")
     names = dict.fromkeys((run["mixture"], named(run["mixture"])) for run in runs)
     pools = pooled(options.results)
     rows = [
@@ -44,9 +44,10 @@ def main() -> None:
         for domain, share in sorted(proportions(options.results, mixture).items())
     ]
     schema = {"mixture": pl.String, "domain": pl.String, "proportion": pl.Float64, "pool": pl.Float64}
-    write_table(pl.DataFrame(rows, schema=schema, orient="row"), options.out / "mixtures.csv")
+    write_joined(pl.DataFrame(rows, schema=schema, orient="row"), options.out / "mixtures.csv", "mixture")
     told = [run | {"mixture": named(run["mixture"])} for run in runs]
-    write_table(pl.DataFrame(told, infer_schema_length=None), options.out / "runs.csv")
+    costs = pl.DataFrame(told, infer_schema_length=None)
+    write_joined(costs, options.out / "runs.csv", "model", "mixture", "seed")
     verdict = options.results / "tables" / "verdict.csv"
     if verdict.is_file():
         large = max(run["flops"] for run in runs)
@@ -58,6 +59,14 @@ def main() -> None:
             "predicted_gain_percent",
         )
         write_table(costs, options.out / "costs.csv")
+
+
+def write_joined(table: pl.DataFrame, path: Path, *key: str) -> None:
+    """Write the table with the earlier rows of the file whose key is not in it."""
+    if path.is_file():
+        earlier = pl.read_csv(path, schema=table.schema)
+        table = pl.concat([table, earlier.join(table.select(key).unique(), on=key, how="anti", maintain_order="left")])
+    write_table(table.sort(key, maintain_order=True), path)
 
 
 def named(mixture: str) -> str:

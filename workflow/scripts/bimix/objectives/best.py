@@ -105,8 +105,10 @@ def proposals(
     certifies the further ones. Errors: those of `best`; the bounds hold too few.
     """
     first = best(fitted, step, objective, lower, upper, tokens)
+    if count == 1:
+        return [first]
     goal = Goal(fitted, step, objective, tokens)
-    draws = None if goal.convex or count == 1 else _allowed(goal, lower, upper, tokens)
+    draws = None if goal.convex else _allowed(goal, lower, upper, tokens)
     trust = LAWS[fitted["law"]].plan.trust if objective.plain else 0.0
     centre = trust_centre(fitted, tokens) if trust else None
 

@@ -32,12 +32,15 @@ def next_best(
             if (found := solve(*bounds)) is not None:
                 heappush(boxes, (found[1], next(order), found[0], bounds))
 
-    cut(first, lower, upper)
+    if more:
+        cut(first, lower, upper)
     while boxes and len(taken) <= more:
         _, _, shares, bounds = heappop(boxes)
         near = next((one for one in taken if np.abs(shares - one).max() < distance * (1 - TOUCH)), None)
         if near is None:
             taken.append(shares)
+        if len(taken) > more:
+            break
         cut(shares if near is None else near, *bounds)
     return taken[1:]
 
