@@ -10,7 +10,16 @@ import polars as pl
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "resources" / "observations" / "proof" / "collect_runs.py"
-COST = {"parameters": 9, "tokens": 64, "flops": 5, "seconds": 1.0, "device": "cpu", "commit": "c", "seed": 1}
+COST = {
+    "parameters": 9,
+    "tokens": 64,
+    "flops": 5,
+    "seconds": 1.0,
+    "device": "cpu",
+    "commit": "c",
+    "seed": 1,
+    "recipe": {"pool_share": 0.5},
+}
 
 
 def losses(value: float) -> pl.DataFrame:
@@ -27,11 +36,26 @@ def test_runs_of_laws_are_renamed_and_parts_of_the_swarm_are_joined(tmp_path: Pa
     (results / "mixtures" / "groups").mkdir(parents=True)
     for name in ("ce", "transfer~2"):
         (results / "mixtures" / f"{name}.json").write_text('{"web": 0.25, "code": 0.75}')
-    drawn = {"mixture": ["swarm_0001"] * 2, "domain": ["code", "web"], "proportion": [0.5, 0.5], "pool": [7, 8]}
+    (results / "tokens").mkdir()
+    rows = pl.DataFrame({"domain": ["code", "web"], "rows": [14, 16], "tokens": [140, 160]})
+    rows.write_parquet(results / "tokens" / "train.parquet")
+    drawn = {
+        "mixture": ["swarm_0001"] * 2 + ["swarm_0002"],
+        "domain": ["code", "web", "web"],
+        "proportion": [0.5, 0.5, 1],
+    }
     pl.DataFrame(drawn).write_parquet(results / "mixtures" / "groups" / "swarm.parquet")
     part = results / "swarm" / "tiny" / "1"
     part.mkdir(parents=True)
     pl.DataFrame([COST | {"mixture": "swarm_0001"}]).write_parquet(part / "runs.parquet")
+    own = results / "swarm" / "tiny" / "state" / "swarm_0001" / "digest"
+    own.mkdir(parents=True)
+    (own / "run.json").write_text(json.dumps(COST))
+    losses(9.0).write_parquet(own / "losses.parquet")  # the part's row goes before
+    under_way = results / "swarm" / "tiny" / "state" / "swarm_0002" / "digest"
+    under_way.mkdir(parents=True)
+    (under_way / "run.json").write_text(json.dumps(COST))
+    losses(5.0).write_parquet(under_way / "losses.parquet")
     losses(4.0).with_columns(mixture=pl.lit("swarm_0001")).write_parquet(part / "losses.parquet")
     out.mkdir()
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(results), "--out", str(out)])
@@ -39,10 +63,13 @@ def test_runs_of_laws_are_renamed_and_parts_of_the_swarm_are_joined(tmp_path: Pa
     larger = {row["mixture"]: row for row in pl.read_csv(out / "larger.csv").to_dicts()}
     assert (larger["ce"]["loss"], larger["ce"]["seed"]) == (3.0, 1)
     assert (larger["by_transfer~2"]["loss"], larger["by_transfer~2"]["seed"]) == (2.5, 4)
-    assert pl.read_csv(out / "tiny.csv").row(0) == ("swarm_0001", 1, 2, 64, "web", 4.0)
-    mixtures = pl.read_csv(out / "mixtures.csv")
-    assert set(mixtures["mixture"]) == {"ce", "by_transfer~2", "swarm_0001"}
-    assert dict(mixtures.select("domain", "pool").unique().iter_rows()) == {"code": 7.0, "web": 8.0}
+    tiny = pl.read_csv(out / "tiny.csv").rows()
+    assert tiny == [("swarm_0001", 1, 2, 64, "web", 4.0), ("swarm_0002", 1, 2, 64, "web", 5.0)]
+    names = {model: pl.read_csv(out / f"{model}_mixtures.csv") for model in ("tiny", "larger")}
+    assert set(names["larger"]["mixture"]) == {"ce", "by_transfer~2"}
+    assert set(names["tiny"]["mixture"]) == {"swarm_0001", "swarm_0002"}
+    for table in names.values():
+        assert dict(table.select("domain", "pool").unique().iter_rows()) == {"code": 70.0, "web": 80.0}
     assert not (out / "costs.csv").exists()
 
 
@@ -60,7 +87,7 @@ def test_runs_that_are_gone_stay_in_the_tables_and_those_made_again_are_replaced
         runpy.run_path(str(SCRIPT), run_name="__main__")
         shutil.rmtree(folder)
     assert dict(pl.read_csv(out / "tiny.csv").select("mixture", "loss").iter_rows()) == {"ce": 2.0, "je": 5.0}
-    mixtures = pl.read_csv(out / "mixtures.csv").filter(pl.col("domain") == "web")
+    mixtures = pl.read_csv(out / "tiny_mixtures.csv").filter(pl.col("domain") == "web")
     assert dict(mixtures.select("mixture", "proportion").iter_rows()) == {"ce": 0.2, "je": 0.5}
     assert pl.read_csv(out / "runs.csv")["mixture"].to_list() == ["ce", "je"]
 

@@ -4,8 +4,8 @@ runs have finished: rows of runs that are not among the results stay as they are
 python resources/observations/proof/collect_runs.py results/proof --out resources/observations/proof
 
 runs/{model}/*/, swarm/{model}/, tables/verdict.csv, mixtures/ -> {model}.csv (mixture, seed, step,
-tokens, domain, loss), mixtures.csv (mixture, domain, proportion, pool of the proxies), runs.csv
-(what each run cost), costs.csv (what each search cost, once tables/verdict.csv is there)
+tokens, domain, loss), {model}_mixtures.csv (mixture, domain, proportion, pool), runs.csv (what
+each run cost), costs.csv (what each search cost, once tables/verdict.csv is there)
 """
 
 import argparse
@@ -16,12 +16,12 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "workflow" / "scripts"))
 
+from bimix.mixtures.pools import pools as pools_of
 from bimix.outputs import write_table
 from bimix.plan.laws import is_optimum, proposal_of
 from bimix.tables import read_json, read_table
 
 OF_LAW = "by_"  # before a law's name: in a dataset of losses the bare name is an optimum to be found
-PROXY = "tiny"
 RUN = ("parameters", "tokens", "flops", "seconds", "device", "commit")
 
 
@@ -36,15 +36,17 @@ def main() -> None:
     for model in sorted({run["model"] for run in runs}):
         table = pl.concat([table for (of, *_), table in losses.items() if of == model])
         write_joined(table.with_columns(pl.col("loss").round(6)), options.out / f"{model}.csv", "mixture", "seed")
-    names = dict.fromkeys((run["mixture"], named(run["mixture"])) for run in runs)
-    pools = pooled(options.results)
-    rows = [
-        (name, domain, share, pools.get(domain))
-        for mixture, name in names
-        for domain, share in sorted(proportions(options.results, mixture).items())
-    ]
-    schema = {"mixture": pl.String, "domain": pl.String, "proportion": pl.Float64, "pool": pl.Float64}
-    write_joined(pl.DataFrame(rows, schema=schema, orient="row"), options.out / "mixtures.csv", "mixture")
+    for model in sorted({run["model"] for run in runs}):
+        pools = pooled(options.results, model)
+        names = dict.fromkeys((run["mixture"], named(run["mixture"])) for run in runs if run["model"] == model)
+        rows = [
+            (name, domain, share, pools.get(domain))
+            for mixture, name in names
+            for domain, share in sorted(proportions(options.results, mixture).items())
+        ]
+        schema = {"mixture": pl.String, "domain": pl.String, "proportion": pl.Float64, "pool": pl.Float64}
+        mixtures = pl.DataFrame(rows, schema=schema, orient="row")
+        write_joined(mixtures, options.out / f"{model}_mixtures.csv", "mixture")
     told = [run | {"mixture": named(run["mixture"])} for run in runs]
     costs = pl.DataFrame(told, infer_schema_length=None)
     write_joined(costs, options.out / "runs.csv", "model", "mixture", "seed")
@@ -89,6 +91,14 @@ def finished(results: Path) -> tuple[list[dict], dict[tuple, pl.DataFrame]]:
             own = {"model": model, "mixture": mixture, "seed": seed}
             runs.append(own | {key: report.get(key) for key in RUN})
             losses[model, mixture, seed] = tidy(table.filter(pl.col("mixture") == mixture), mixture, seed)
+    for path in sorted(results.glob("swarm/*/state/*/*/run.json")):  # those of parts that are under way
+        report, model, mixture = read_json(path), path.parts[-5], path.parts[-3]
+        if (model, mixture, report["seed"]) not in losses:
+            runs.append(
+                {"model": model, "mixture": mixture, "seed": report["seed"]} | {key: report[key] for key in RUN}
+            )
+            table = read_table(path.parent / "losses.parquet")
+            losses[model, mixture, report["seed"]] = tidy(table, mixture, report["seed"])
     return runs, losses
 
 
@@ -106,13 +116,13 @@ def proportions(results: Path, mixture: str) -> dict[str, float]:
     return dict(drawn.select("domain", "proportion").iter_rows())
 
 
-def pooled(results: Path) -> dict[str, float]:
-    """{domain: unique tokens that the proxies had}, as the table of a group of theirs says."""
-    for path in sorted((results / "mixtures" / "groups").glob("*.parquet")):
-        table = read_table(path)
-        if "pool" in table.columns:
-            return dict(table.select("domain", "pool").unique().iter_rows())
-    return {}
+def pooled(results: Path, model: str) -> dict[str, float]:
+    """{domain: unique tokens} of the runs of a model; empty where the tokens are gone."""
+    index = results / "tokens" / "train.parquet"
+    reports = [*results.glob(f"runs/{model}/*/run.json"), *results.glob(f"swarm/{model}/state/*/*/run.json")]
+    if not index.is_file() or not reports:
+        return {}
+    return pools_of(index, read_json(reports[0])["recipe"].get("pool_share", 1.0))
 
 
 if __name__ == "__main__":
