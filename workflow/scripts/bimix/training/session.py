@@ -21,6 +21,7 @@ from torch import nn
 
 from bimix.errors import InputError
 from bimix.model.memory import largest_micro_batch
+from bimix.model.stacked import StackedTransformer, models_in
 from bimix.model.transformer import Shape, Transformer
 from bimix.runs import checkpoints
 from bimix.training.recipe import Recipe
@@ -84,12 +85,13 @@ class Session:
         """Whether this process has been asked to stop, or its time is up."""
         return bool(self.signals) or (self.deadline is not None and time.monotonic() > self.deadline)
 
-    def circumstances(self) -> dict:
-        """What decides, for one run, how many rows fit into memory at once."""
+    def circumstances(self, models: int = 1) -> dict:
+        """What decides, for one run or for stacked ones, how many rows fit into memory at once."""
         on_gpu = self.accelerator.device.type == "cuda"
         device = torch.cuda.get_device_name(self.accelerator.device) if on_gpu else self.accelerator.device.type
         where = {"device": device, "processes": self.accelerator.num_processes}
-        return where | {"loss_chunk": self.loss_chunk, "compiled": self.compiled}
+        where |= {"loss_chunk": self.loss_chunk, "compiled": self.compiled}
+        return where if models == 1 else where | {"models": models}
 
     def say(self, sentence: str) -> None:
         """Print a sentence once, on standard error."""
@@ -171,20 +173,24 @@ def resume(session: Session, folder: Path) -> dict | None:
 
 @dataclass
 class Learner:
-    """What a run trains: the `plain` model as written here, `model` and `optimizer` as
-    Accelerate prepared them.
+    """What a run trains, or several at once: the `plain` model as written here, `model` and
+    `optimizer` as Accelerate prepared them.
     """
 
     session: Session
-    plain: Transformer
+    plain: Transformer | StackedTransformer
     model: nn.Module
     optimizer: torch.optim.Optimizer
     micro_batch: int
 
 
-def prepare(session: Session, plain: Transformer, state: dict) -> Learner:
-    """The learner of a run from its model and `state`, whose entry `optimizer` is taken out."""
+def prepare(session: Session, plain: Transformer | StackedTransformer, state: dict) -> Learner:
+    """The learner of a run, or of stacked ones, from its model and `state`, whose entry `optimizer`
+    is taken out.
+    """
     before = session.learner
+    if before is not None and models_in(before.plain) != models_in(plain):
+        before = None
     if before is not None:
         before.plain.load_state_dict(plain.state_dict())
         plain = before.plain
@@ -210,7 +216,7 @@ def fit(session: Session, model: nn.Module, state: dict, known: int | None = Non
     """Rows at once, at most this process's: as many as `state` says for the same
     circumstances, else as are `known` to fit, else as fit now.
     """
-    found, alike = state.get("fitted", {}), session.circumstances()
+    found, alike = state.get("fitted", {}), session.circumstances(models_in(model))
     if found.get("circumstances") != alike:
         rows = known
         if rows is None:
