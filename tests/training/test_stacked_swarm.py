@@ -18,6 +18,7 @@ from tiny_run import RECIPE, SHAPE
 import train_swarm
 from bimix.errors import InputError
 from bimix.model.stacked import StackedTransformer
+from bimix.runs import checkpoints
 from bimix.training.attempt import STOPPED
 from bimix.training.loop import Run
 
@@ -179,6 +180,26 @@ def test_a_run_that_is_not_finite_is_named_and_the_others_keep_their_checkpoints
     assert [len(part.checkpoints(name)) for name in MIXTURES] == [2, 2, 2]
     part(2, "one", "three")
     assert part.losses("one", "three") == pytest.approx(alone.losses("one", "three"), rel=1e-4)
+
+
+def test_every_run_of_a_group_is_held_by_itself(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = []
+
+    def look(run: Run) -> bool:
+        """Try the lock of each run, and have the second's asked for."""
+        for name in MIXTURES:
+            with pytest.raises(InputError, match="Another process is training"):
+                checkpoints.lock(part.out / "state" / name, 0)
+            held.append(name)
+        (part.out / "state/two/stop").touch()
+        return asked(run)
+
+    asked = Run.wants_to_stop
+    monkeypatch.setattr(Run, "wants_to_stop", look)
+    said = part(3)
+    assert held == list(MIXTURES) and part.status == STOPPED
+    assert "Stopped at step 1 with the state saved" in said
+    assert [len(part.checkpoints(name)) for name in MIXTURES] == [1, 1, 1]
 
 
 def test_what_cannot_be_trained_at_once_is_refused_in_one_sentence(part: Part) -> None:
