@@ -85,13 +85,12 @@ class Session:
         """Whether this process has been asked to stop, or its time is up."""
         return bool(self.signals) or (self.deadline is not None and time.monotonic() > self.deadline)
 
-    def circumstances(self, models: int = 1) -> dict:
-        """What decides, for one run or for stacked ones, how many rows fit into memory at once."""
+    def circumstances(self) -> dict:
+        """What decides, for one run, how many rows fit into memory at once."""
         on_gpu = self.accelerator.device.type == "cuda"
         device = torch.cuda.get_device_name(self.accelerator.device) if on_gpu else self.accelerator.device.type
         where = {"device": device, "processes": self.accelerator.num_processes}
-        where |= {"loss_chunk": self.loss_chunk, "compiled": self.compiled}
-        return where if models == 1 else where | {"models": models}
+        return where | {"loss_chunk": self.loss_chunk, "compiled": self.compiled}
 
     def say(self, sentence: str) -> None:
         """Print a sentence once, on standard error."""
@@ -216,7 +215,9 @@ def fit(session: Session, model: nn.Module, state: dict, known: int | None = Non
     """Rows at once, at most this process's: as many as `state` says for the same
     circumstances, else as are `known` to fit, else as fit now.
     """
-    found, alike = state.get("fitted", {}), session.circumstances(models_in(model))
+    found, alike, models = state.get("fitted", {}), session.circumstances(), models_in(model)
+    if models > 1:
+        alike |= {"models": models}
     if found.get("circumstances") != alike:
         rows = known
         if rows is None:
