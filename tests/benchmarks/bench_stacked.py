@@ -25,11 +25,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 import torch
-import torch.nn.functional as F
 from bench_training import synchronize
 from torch import Tensor
 
-from bimix.model.transformer import NORM_EPSILON, Shape, Transformer, rotary_tables, rotate
+from bimix.model.stacked import StackedTransformer
+from bimix.model.transformer import Shape, Transformer
 
 TOLERANCE = 1e-3  # of losses after three updates, fp32 on both sides
 WARM_UP = 3  # updates that a graph has behind it when it is recorded
@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--count", type=int, required=True, help="models")
     parser.add_argument("--rows", type=int, required=True, help="rows of an update of one model")
     parser.add_argument("--length", type=int, default=128, help="tokens of a row")
-    parser.add_argument("--vocabulary", type=int, default=2048, help="token ids, a multiple of 128")
+    parser.add_argument("--vocabulary", type=int, default=2048, help="token ids")
     parser.add_argument("--compile", action="store_true", help="compile both forward passes")
     parser.add_argument("--cpu", action="store_true", help="run on the CPU even where there is a GPU")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each way; medians are printed")
@@ -49,8 +49,6 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     device = torch.device("cpu" if options.cpu else "cuda")
     shape = Shape(layers=2, width=64, heads=2, vocabulary=options.vocabulary)
-    if shape.padded_vocabulary != options.vocabulary:
-        parser.error("the stacked loss knows no padded ids: let --vocabulary be a multiple of 128.")
     torch.manual_seed(0)
     models = [Transformer(shape).to(device) for _ in range(options.count)]
     rows = torch.randint(0, shape.vocabulary, (options.count, options.rows, options.length), device=device)
@@ -145,56 +143,20 @@ def step_of(model: Transformer, rows: Tensor, compiled: bool, capturable: bool) 
 
 def at_once(models: list[Transformer], rows: Tensor, compiled: bool) -> Callable[[], Tensor]:
     """The same with the weights of all models stacked, (models, ...)."""
-    states = [model.state_dict() for model in models]
-    weights = {name: torch.stack([state[name] for state in states]).requires_grad_() for name in states[0]}
-    optimizer = torch.optim.AdamW(weights.values(), lr=1e-3, fused=True)
-    shape = models[0].shape
-    forward = torch.compile(stacked_losses, dynamic=False) if compiled else stacked_losses
+    stacked = StackedTransformer(models)
+    optimizer = torch.optim.AdamW(stacked.parameters(), lr=1e-3, fused=True)
+    if compiled:
+        stacked.compile(dynamic=False)
 
     def step() -> Tensor:
-        losses = forward(weights, rows, shape)
+        losses = stacked(rows)
         losses.sum().backward()
-        norms = torch.stack([weight.grad.flatten(1).norm(dim=1) for weight in weights.values()]).norm(dim=0)
-        factors = (MAX_NORM / (norms + 1e-6)).clamp(max=1)
-        for weight in weights.values():
-            weight.grad.mul_(factors.view(-1, *[1] * (weight.dim() - 1)))
+        stacked.clip(MAX_NORM)
         optimizer.step()
         optimizer.zero_grad(set_to_none=False)
         return losses.detach()
 
     return step
-
-
-def stacked_losses(weights: dict[str, Tensor], rows: Tensor, shape: Shape) -> Tensor:
-    """The mean loss (models,) of each model on its own `rows` (models, rows, length)."""
-    count, batch, length = rows.shape
-    length -= 1
-    ids, targets = rows[:, :, :-1].flatten(1), rows[:, :, 1:].flatten()
-
-    def norm(name: str, states: Tensor) -> Tensor:
-        plain = F.layer_norm(states, (shape.width,), eps=NORM_EPSILON)
-        return plain * weights[f"{name}.weight"][:, None] + weights[f"{name}.bias"][:, None]
-
-    def linear(name: str, states: Tensor) -> Tensor:
-        return torch.baddbmm(weights[f"{name}.bias"][:, None], states, weights[f"{name}.weight"].transpose(1, 2))
-
-    embedding = weights["embedding.weight"]
-    offsets = torch.arange(count, device=rows.device)[:, None] * shape.padded_vocabulary
-    hidden = F.embedding(ids + offsets, embedding.flatten(0, 1))
-    cosines, sines = rotary_tables(length, shape.rotary_width, rows.device)
-    for layer in range(shape.layers):
-        block = f"blocks.{layer}"
-        projected = linear(f"{block}.attention.query_key_value", norm(f"{block}.attention_norm", hidden))
-        heads = projected.view(count * batch, length, 3, shape.heads, shape.head_width).permute(2, 0, 3, 1, 4)
-        query, key, value = heads
-        query, key = rotate(query, cosines, sines), rotate(key, cosines, sines)
-        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        merged = mixed.transpose(1, 2).reshape(count, batch * length, shape.width)
-        hidden = hidden + linear(f"{block}.attention.out", merged)
-        inner = F.gelu(linear(f"{block}.mlp_in", norm(f"{block}.mlp_norm", hidden)), approximate="tanh")
-        hidden = hidden + linear(f"{block}.mlp_out", inner)
-    scores = norm("final_norm", hidden) @ embedding.transpose(1, 2)
-    return F.cross_entropy(scores.flatten(0, 1), targets, reduction="none").view(count, -1).mean(1)
 
 
 if __name__ == "__main__":

@@ -78,6 +78,12 @@ def command(config: dict, schedule: str) -> None:
         demo(config).pop(block)
 
 
+def stacked(config: dict, count: object) -> None:
+    """The demo's swarm with Muon, trained so many runs at once."""
+    config["models"]["tiny"]["launch"]["stacked"] = count
+    demo(config)["swarm"]["training"]["optimizer"] = "muon"
+
+
 def fewer(config: dict, mixture: str, runs: int) -> None:
     demo(config)["compare"]["mixtures"].append(mixture)
     demo(config)["swarm"]["runs"] = runs
@@ -335,6 +341,11 @@ def test_a_recipe_like_none_is_one_fault(like: object, sentence: str) -> None:
         ),
         (lambda c: demo(c)["swarm"].update(training=ANNEALED), "swarm/training/horizons: 40 is not measured"),
         (lambda c: command(c, "wsds"), "training/tiny/schedule: tiny is trained by a command, which has its own"),
+        (lambda c: stacked(c, 0), "models/tiny/launch/stacked: 0 is given; allowed: a whole number, 1 or more"),
+        (
+            lambda c: stacked(c, 16),
+            "swarm/training/optimizer: models/tiny/launch/stacked trains runs at once with adamw alone",
+        ),
         (lambda c: fewer(c, "exponential", 9), "needs a swarm of 10 runs at least for 8 domains; `swarm` has 9"),
         (lambda c: fewer(c, "regmix_swarm", 6), "'regmix_swarm' needs a swarm of 10 runs at least"),
         (lambda c: fewer(c, "swarm_0007", 6), "the dataset knows: baseline"),

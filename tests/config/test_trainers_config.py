@@ -77,6 +77,7 @@ def checked(model: dict, block: dict | None = None) -> dict:
             "losses/file: it must begin with",
         ),
         ({"launch": MODEL["launch"] | {"compile": "yes"}}, "launch/compile: a command does not hear of it"),
+        ({"launch": MODEL["launch"] | {"stacked": 4}}, "launch/stacked: a command does not hear of it"),
         ({"launch": {"nodes": 1, "gpus": 0}}, "launch/threads: the key is missing"),
     ],
 )

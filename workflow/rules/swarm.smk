@@ -69,6 +69,7 @@ rule train_swarm:
     threads: planned(runs.swarm_threads)
     resources:
         **LAUNCH,
+        stacked=entry("models/{model}/launch/stacked", 1),
         gpu=planned(runs.swarm_gpu),
     params:
         names=planned(runs.swarm_part),
@@ -83,6 +84,7 @@ rule train_swarm:
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             --compile {resources.compile} \
+            --stacked {resources.stacked} \
             --verify-shards {resources.verify_shards} \
             --train {input.train:q} \
             --validation {input.validation:q} \

@@ -11,6 +11,7 @@
     runs         what stays of a run: checkpoints, outputs with digests, provenance, claimed GPUs
     training     a session of runs, the loop, one update, order and rows, the command line
     reweighting  DoReMi, DoGE, the trace of their weights
+    stacking     several runs of a swarm trained at once: their states joined and parted
     transfer     the parts of the law transfer: mixing factor, signed term, prior, curve, choice
     scale        that law over sizes of models, with repeated text, at the run that is asked for
     observed     losses that were observed, tables made tidy, the record that a law is
@@ -37,8 +38,8 @@
 
 At the top, for all: errors, addresses, digests, outputs, tables; and the command `bimix`.
 
-Only `model`, `runs`, `training`, `reweighting`, `downstream/tasks`, `downstream/calls` and
-`verification/runs` import torch or Accelerate.
+Only `model`, `runs`, `training`, `reweighting`, `stacking/runs`, `downstream/tasks`,
+`downstream/calls` and `verification/runs` import torch or Accelerate.
 Files are opened in `command`, `outputs`, `tables`, `digests`, `data/sources`, `tokens/shard`,
 `tokens/stream`, `imports/tables`, `files/contents`, `files/raw`, `plan/corpora`, `plan/runs`,
 `progress/readings`, `config/blocks`, `config/complete`, `config/corpora`, `faults/files`,

@@ -147,7 +147,7 @@ def largest_micro_batch(
         trial = torch.zeros(size, row_length, dtype=torch.int32, device=accelerator.device)
         for _ in range(2):
             with accelerator.no_sync(model):
-                accelerator.backward(model(trial))
+                accelerator.backward(model(trial).sum())
 
     def attempt(size: int) -> int | None:
         """The peak with `size` rows, None where memory was short."""

@@ -16,15 +16,20 @@ ATTENTION = ".query_key_value."  # in the name of a matrix that is three, one be
 
 
 def adamw(
-    weights: Iterator[Tensor], rate: float, betas: tuple[float, float], epsilon: float, decay: float
+    weights: Iterator[Tensor],
+    rate: float,
+    betas: tuple[float, float],
+    epsilon: float,
+    decay: float,
+    stacked: bool = False,
 ) -> torch.optim.AdamW:
-    """AdamW whose weight decay spares biases and norms.
+    """AdamW whose weight decay spares biases and norms, of one model or of `stacked` ones.
 
     Fused: one kernel per update.
     """
-    weights = list(weights)
-    decayed = [weight for weight in weights if weight.dim() >= 2]
-    spared = [weight for weight in weights if weight.dim() < 2]
+    weights, matrix = list(weights), 3 if stacked else 2  # dimensions
+    decayed = [weight for weight in weights if weight.dim() >= matrix]
+    spared = [weight for weight in weights if weight.dim() < matrix]
     groups = [{"params": decayed, "weight_decay": decay}, {"params": spared, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=epsilon, fused=True)
 

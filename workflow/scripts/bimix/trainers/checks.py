@@ -29,7 +29,7 @@ def of_model(model: Mapping) -> Iterator[Fault]:
             if key not in model["launch"]:
                 yield ("launch", key), "the key is missing; a model with a `shape` needs it."
         return
-    for key in (*OWN, "verify_shards"):
+    for key in (*OWN, "verify_shards", "stacked"):
         if key in model["launch"]:
             yield ("launch", key), "a command does not hear of it: take it away."
     complaint = template.fault(model["command"])

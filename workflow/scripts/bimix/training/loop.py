@@ -5,7 +5,7 @@ of checkpoints, held by a lock.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from bimix.errors import InputError
+from bimix.model.stacked import models_in
 from bimix.model.transformer import Transformer
 from bimix.runs import checkpoints, provenance
 from bimix.training.order import Schedule, as_schedule
@@ -88,7 +89,7 @@ class Finished:
 
 
 class Run:
-    """A run under way in the `folder` of its configuration, and what is
+    """A run under way in the folder of its configuration, the only one of `folders`, and what is
     said, noted and saved of it.
 
     `state` is what a checkpoint holds beside the model, the optimizer and the method: the updates
@@ -97,9 +98,9 @@ class Run:
     `fitted` into memory. This attempt has `begun` at that time.monotonic().
     """
 
-    def __init__(self, learner: Learner, method: Method, folder: Path, state: dict, begun: float) -> None:
+    def __init__(self, learner: Learner, method: Method, folders: list[Path], state: dict, begun: float) -> None:
         self.learner, self.method = learner, method
-        self.folder, self.state, self.begun = folder, state, begun
+        self.folders, self.state, self.begun = folders, state, begun
         self.session = learner.session
         self.recipe, self.accelerator = self.session.recipe, self.session.accelerator
         self.watch = Watch(self.accelerator)
@@ -118,20 +119,26 @@ class Run:
 
     def feed(self, schedule: Schedule) -> Iterable[Batch]:
         """The batches of all updates that are left; on a GPU they are made ahead."""
-        on_cpu = self.accelerator.device.type == "cpu"
-        made = batches(
+        pinned = self.accelerator.device.type == "cuda"
+        made = self.batches(schedule, self.state["taken"], self.state["before"], pinned)
+        return made if self.accelerator.device.type == "cpu" else ahead(made)
+
+    def batches(self, schedule: Schedule, taken: list[int], before: list[int], pinned: bool) -> Iterator[Batch]:
+        """The batches after those that have `taken` so many rows (m,) of the domains, `before` (m,)
+        of them until their stage began.
+        """
+        return batches(
             self.session.train,
             schedule,
             self.recipe,
-            np.array(self.state["taken"], dtype=np.int64),
+            np.array(taken, dtype=np.int64),
             self.recipe.steps - self.step,
             self.method.own,
-            pinned=self.accelerator.device.type == "cuda",
+            pinned=pinned,
             backwards=self.method.backwards,
             made=self.step,
-            before=np.array(self.state["before"], dtype=np.int64),
+            before=np.array(before, dtype=np.int64),
         )
-        return made if on_cpu else ahead(made)
 
     def count(self, batch: Batch, loss: Tensor, norm: Tensor) -> None:
         """Take an update as made: `loss` is this process's share of the batch's,
@@ -161,7 +168,8 @@ class Run:
         """
         if self.session.wants_to_stop():
             return True
-        return self.accelerator.is_main_process and checkpoints.must_stop(self.folder.parent)
+        asked = (checkpoints.must_stop(folder.parent) for folder in self.folders)
+        return self.accelerator.is_main_process and any(asked)
 
     def say(self, loss: Tensor, norm: Tensor) -> None:
         """Tell how far the run has come: on standard error every few seconds, in
@@ -169,15 +177,19 @@ class Run:
         """
         step, now = self.step, time.monotonic()
         speed = (step - self.first_step) / (now - self.first_at)
-        tokens_per_second = speed * self.session.step_tokens
-        own_loss = float(loss) * self.accelerator.num_processes
+        tokens_per_second = speed * self.session.step_tokens * models_in(self.learner.plain)
+        own_loss = float(loss.mean()) * self.accelerator.num_processes
         if now - self.said_at > PROGRESS_SECONDS:
             self.said_at = now
             left = (self.recipe.steps - step) / speed
             progress = f"loss {own_loss:.4f}, {tokens_per_second:,.0f} tokens/s, {left:,.0f} s left"
             self.session.say(f"step {step}/{self.recipe.steps}, {progress}")
         if step % LOG_EVERY == 0:
-            curves = {"loss": own_loss, "learning_rate": self.recipe.rate(step - 1), "gradient_norm": float(norm)}
+            curves = {
+                "loss": own_loss,
+                "learning_rate": self.recipe.rate(step - 1),
+                "gradient_norm": float(norm.mean()),
+            }
             curves["tokens_per_second"] = tokens_per_second
             self.accelerator.log({f"training/{name}": value for name, value in curves.items()}, step=step)
 
@@ -199,13 +211,13 @@ class Run:
             optimizer = self.learner.optimizer.optimizer
             parts = {"model": self.learner.plain.state_dict(), "optimizer": optimizer.state_dict()}
             parts |= {"method": self.method.state_dict(), "seconds": self.seconds}
-            checkpoints.save(self.folder, self.state | parts)
+            checkpoints.save(self.folders[0], self.state | parts)
         self.note("saved")
 
     def note(self, event: str, **more: object) -> None:
         """Add a line to the run's attempts, on the main process."""
-        if self.accelerator.is_main_process:
-            checkpoints.note(self.folder, event, self.step, **more)
+        for folder in self.folders if self.accelerator.is_main_process else ():
+            checkpoints.note(folder, event, self.step, **more)
 
 
 def train(
@@ -225,10 +237,20 @@ def train(
     """
     schedule = as_schedule(proportions).scaled()
     run = begin(session, folder, schedule, method)
+    if not follow(run, run.feed(schedule), evaluated):
+        return None
+    return Finished(run.learner.plain, run.state["history"], run.seconds, run.method.state_dict())
+
+
+def follow(run: Run, feed: Iterable[Batch], evaluated: Callable[[int, Transformer], None] | None = None) -> bool:
+    """Bring a run to its end by the batches of all updates that are left; False: stopped on
+    request, the state saved.
+    """
+    session = run.session
     run.note("begun", **session.origin)
-    for warning in provenance.mixed(checkpoints.attempts(folder)):
+    for warning in dict.fromkeys(one for own in run.folders for one in provenance.mixed(checkpoints.attempts(own))):
         session.say(warning)
-    for batch in run.feed(schedule):
+    for batch in feed:
         loss, norm = run.method.update(batch, run.step)
         run.count(batch, loss, norm)
         if not run.is_due():
@@ -243,18 +265,28 @@ def train(
         if stop and run.step < session.recipe.steps:
             session.say(f"Stopped at step {run.step} with the state saved; start again to go on.")
             run.note("stopped")
-            return None
+            return False
     run.note("finished")
-    return Finished(run.learner.plain, run.state["history"], run.seconds, run.method.state_dict())
+    return True
 
 
 def begin(session: Session, folder: Path, schedule: Schedule, method: Callable[[Learner], Method]) -> Run:
-    """The run in `folder` as its last checkpoint has it, or a new one.
+    """The run in `folder` as its last checkpoint has it, or a new one."""
+    begun = time.monotonic()
+    plain, state = open_run(session, folder, schedule)
+    learner = prepare(session, plain, state)
+    advance = method(learner)
+    advance.load_state_dict(state.pop("method", {}))
+    announce(learner, state["step"])
+    return Run(learner, advance, [folder], state, begun)
+
+
+def open_run(session: Session, folder: Path, schedule: Schedule) -> tuple[Transformer, dict]:
+    """The model of the run in `folder`, and the rest of its state, by its last checkpoint or new.
 
     The shards that it will read are checked.
     """
-    accelerator, recipe = session.accelerator, session.recipe
-    begun = time.monotonic()
+    recipe = session.recipe
     torch.manual_seed(recipe.seed)
     plain = Transformer(session.shape, loss_chunk=session.loss_chunk)
     state = resume(session, folder)
@@ -268,11 +300,14 @@ def begin(session: Session, folder: Path, schedule: Schedule, method: Callable[[
         read = [name for name, read in zip(session.domains, schedule.read(), strict=True) if read]
         session.check_shards(session.indices["train"].filter(pl.col("domain").is_in(read)))
         session.check_shards(session.indices["validation"].filter(pl.col("domain").is_in(session.evaluated)))
-    learner = prepare(session, plain, state)
-    advance = method(learner)
-    advance.load_state_dict(state.pop("method", {}))
+    return plain, state
+
+
+def announce(learner: Learner, step: int) -> None:
+    """Say what is trained, where, and from which update on."""
+    session, models = learner.session, models_in(learner.plain)
+    accelerator, together = session.accelerator, f"{models} runs at once, " if models > 1 else ""
     session.say(
         f"{session.shape.parameters:,} parameters on {accelerator.num_processes} x {accelerator.device.type},"
-        f" {learner.micro_batch} of {session.own_rows} rows at once, update {state['step']} of {recipe.steps}"
+        f" {together}{learner.micro_batch} of {session.own_rows} rows at once, update {step} of {session.recipe.steps}"
     )
-    return Run(learner, advance, folder, state, begun)

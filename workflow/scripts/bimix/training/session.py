@@ -21,6 +21,7 @@ from torch import nn
 
 from bimix.errors import InputError
 from bimix.model.memory import largest_micro_batch
+from bimix.model.stacked import StackedTransformer, models_in
 from bimix.model.transformer import Shape, Transformer
 from bimix.runs import checkpoints
 from bimix.training.recipe import Recipe
@@ -171,20 +172,24 @@ def resume(session: Session, folder: Path) -> dict | None:
 
 @dataclass
 class Learner:
-    """What a run trains: the `plain` model as written here, `model` and `optimizer` as
-    Accelerate prepared them.
+    """What a run trains, or several at once: the `plain` model as written here, `model` and
+    `optimizer` as Accelerate prepared them.
     """
 
     session: Session
-    plain: Transformer
+    plain: Transformer | StackedTransformer
     model: nn.Module
     optimizer: torch.optim.Optimizer
     micro_batch: int
 
 
-def prepare(session: Session, plain: Transformer, state: dict) -> Learner:
-    """The learner of a run from its model and `state`, whose entry `optimizer` is taken out."""
+def prepare(session: Session, plain: Transformer | StackedTransformer, state: dict) -> Learner:
+    """The learner of a run, or of stacked ones, from its model and `state`, whose entry `optimizer`
+    is taken out.
+    """
     before = session.learner
+    if before is not None and models_in(before.plain) != models_in(plain):
+        before = None
     if before is not None:
         before.plain.load_state_dict(plain.state_dict())
         plain = before.plain
@@ -210,7 +215,9 @@ def fit(session: Session, model: nn.Module, state: dict, known: int | None = Non
     """Rows at once, at most this process's: as many as `state` says for the same
     circumstances, else as are `known` to fit, else as fit now.
     """
-    found, alike = state.get("fitted", {}), session.circumstances()
+    found, alike, models = state.get("fitted", {}), session.circumstances(), models_in(model)
+    if models > 1:
+        alike |= {"models": models}
     if found.get("circumstances") != alike:
         rows = known
         if rows is None:

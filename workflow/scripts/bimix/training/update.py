@@ -17,6 +17,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from bimix.model.optimizers import MuonAndAdamW, adamw
+from bimix.model.stacked import StackedTransformer
 from bimix.model.transformer import Transformer
 from bimix.training.order import Schedule, as_schedule, next_rows
 from bimix.training.recipe import Recipe
@@ -30,7 +31,7 @@ def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     settings = recipe.learning_rate, (recipe.beta1, recipe.beta2), recipe.epsilon, recipe.weight_decay
     if recipe.optimizer == "muon":
         return MuonAndAdamW(model, *settings)
-    return adamw(model.parameters(), *settings)
+    return adamw(model.parameters(), *settings, stacked=isinstance(model, StackedTransformer))
 
 
 def compile_whole(model: nn.Module) -> None:
@@ -159,9 +160,10 @@ def update(
     step: int,
     micro_batch: int,
 ) -> tuple[Tensor, Tensor]:
-    """One update from this process's `rows`.
+    """One update from this process's `rows` (own rows, length), of stacked models (models, own
+    rows, length).
 
-    Returns its share of the batch's mean loss and the gradient norm.
+    Returns its share of the batch's mean loss and the gradient norm, of stacked models (models,).
 
     Every micro-batch is weighted by its rows and the sum scaled to the global batch, so that
     neither the micro-batch nor the number of processes changes the gradient
@@ -169,20 +171,22 @@ def update(
     """
     set_rate(optimizer, recipe.rate(step))
     total = torch.zeros((), device=accelerator.device)
-    starts = range(0, len(rows), micro_batch)
+    starts = range(0, rows.shape[-2], micro_batch)
     for start in starts:
-        part = rows[start : start + micro_batch].to(accelerator.device, non_blocking=True)
+        part = rows[..., start : start + micro_batch, :].to(accelerator.device, non_blocking=True)
         with nullcontext() if start == starts[-1] else accelerator.no_sync(model):
-            loss = model(part) * (len(part) / recipe.batch_rows)
-            accelerator.backward(loss * accelerator.num_processes)
-        total += loss.detach()
-    norm = accelerator.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm)
+            loss = model(part) * (part.shape[-2] / recipe.batch_rows)
+            accelerator.backward(loss.sum() * accelerator.num_processes)
+        total = total + loss.detach()
+    if isinstance(model, StackedTransformer):
+        norm = model.clip(recipe.max_gradient_norm)
+    else:
+        norm = accelerator.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     return total, norm
 
 
-@torch.no_grad()
 def evaluate(
     accelerator: Accelerator, plain: Transformer, validation: list[np.ndarray], micro_batch: int
 ) -> list[float]:
@@ -190,24 +194,54 @@ def evaluate(
     fp64 over all processes.
 
     Of the `plain` model, not of its wrapper, whose forward pass may wait for processes that have no
-    row. The last part is filled up: a compiled model is compiled for every number of rows.
+    row.
     """
-    rows, domains = np.concatenate(validation), len(validation)
-    owners = np.repeat(np.arange(domains), [len(own) for own in validation])
+
+    def by_token(rows: Tensor) -> Tensor:
+        nobody = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
+        return plain(rows, nobody, 1, (len(rows),))[1]
+
+    return by_domain(row_losses(accelerator, by_token, np.concatenate(validation), micro_batch), validation)
+
+
+def evaluate_stacked(
+    accelerator: Accelerator, stacked: StackedTransformer, validation: list[np.ndarray], micro_batch: int
+) -> list[list[float]]:
+    """The same of each of stacked models."""
+    rows = np.concatenate(validation)
+    losses = row_losses(accelerator, lambda part: stacked(part, by_token=True), rows, micro_batch)
+    return [by_domain(own, validation) for own in losses]
+
+
+def by_domain(losses: np.ndarray, validation: list[np.ndarray]) -> list[float]:
+    """The mean of the `losses` (n,) of each domain's `validation` rows, n together."""
+    owners = np.repeat(np.arange(len(validation)), [len(own) for own in validation])
+    return (np.bincount(owners, losses, len(validation)) / np.bincount(owners)).tolist()
+
+
+@torch.no_grad()
+def row_losses(
+    accelerator: Accelerator, by_token: Callable[[Tensor], Tensor], rows: np.ndarray, micro_batch: int
+) -> np.ndarray:
+    """Mean losses (..., n) in fp64 of `rows` (n, length), of which each process takes its part;
+    `by_token` gives those of all tokens (..., rows, length - 1).
+
+    The last part is filled up: a compiled model is compiled for every number of rows.
+    """
     size = min(micro_batch, -(-len(rows) // accelerator.num_processes))
     own = own_slice(len(rows), accelerator.process_index, accelerator.num_processes)
-    nobody, sums = torch.zeros(size, dtype=torch.int64, device=accelerator.device), []
+    sums = []
     for start in range(own.start, own.stop, size):
         part = rows[start : min(start + size, own.stop)]
         filled = np.zeros((size, rows.shape[1]), dtype=rows.dtype)
         filled[: len(part)] = part
-        _, losses = plain(torch.from_numpy(filled).to(accelerator.device), nobody, 1, (size,))
-        sums.append(losses[: len(part)].double().sum(1))
-    whole = torch.zeros(len(rows), dtype=torch.float64, device=accelerator.device)
+        losses = by_token(torch.from_numpy(filled).to(accelerator.device))
+        sums.append(losses[..., : len(part), :].double().sum(-1))
+    lead = sums[0].shape[:-1] if sums else ()
+    whole = torch.zeros(*lead, len(rows), dtype=torch.float64, device=accelerator.device)
     if sums:
-        whole[own] = torch.cat(sums)
-    whole = accelerator.reduce(whole, reduction="sum").cpu().numpy() / (rows.shape[1] - 1)
-    return (np.bincount(owners, whole, domains) / np.bincount(owners)).tolist()
+        whole[..., own] = torch.cat(sums, dim=-1)
+    return accelerator.reduce(whole, reduction="sum").cpu().numpy() / (rows.shape[1] - 1)
 
 
 @dataclass
