@@ -29,8 +29,8 @@ def best_simulated(
     is (n,).
 
     `token_shares` (m,) are the centre of the draws, whose strengths lie `between` two. Bounds are
-    kept by throwing draws away: what lies within bounds, its mean does too. Errors: of 2,000,000 draws
-    fewer than 128 are left.
+    kept by throwing draws away: what lies within bounds, its mean does too. Errors: of 2,000,000
+    draws fewer than 128 are left.
     """
     drawn = simulate(token_shares, lower, upper, between)
     best = np.argsort(value(drawn), kind="stable")[:AVERAGED]

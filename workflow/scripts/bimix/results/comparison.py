@@ -79,11 +79,11 @@ def compare(
     mixture, step (the last), average_loss (nats per token, by `weights` of domains),
     difference_percent (to the reference's), domains_better (in which it ends below the reference),
     domains, worst_domain, worst_loss (nats per token), steps_to_reference (null: never),
-    steps_ratio (to the steps of the reference), runs (seeds that were averaged), deviation_percent (standard deviation of the
-    average loss between those runs, null where there is one), scatter_percent (of its last
-    evaluations, null where they are few); with `factors` {domain: bits per byte of a nat per token}
-    also bits_per_byte, the mean over domains, null where a factor is not known. Errors: the
-    reference has no losses, runs that end at different steps.
+    steps_ratio (to the steps of the reference), runs (seeds that were averaged), deviation_percent
+    (standard deviation of the average loss between those runs, null where there is one),
+    scatter_percent (of its last evaluations, null where they are few); with `factors` {domain: bits
+    per byte of a nat per token} also bits_per_byte, the average over domains, null where a factor
+    is not known. Errors: the reference has no losses, runs that end at different steps.
     """
     losses = losses_only(losses)
     runs = deviations(losses, weights)
