@@ -342,6 +342,14 @@ def test_further_proposals_are_drawn_with_the_mark_of_their_law() -> None:
     assert sum(line.get_markerfacecolor() == "white" for line in marks) == 2
 
 
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_the_figure_says_whether_there_are_intervals(seeds: int) -> None:
+    losses = {name: values[:seeds] for name, values in LOSSES.items()}
+    (legend,) = plot_verdict.draw(verdict(tidy(losses), prices(losses), "baseline", {})).legends
+    said = legend.get_title().get_text().replace("\n", " ")
+    assert ("with 95 % intervals" in said) == (seeds > 1) and ("one run of each" in said) == (seeds == 1)
+
+
 def test_mixtures_of_one_cost_stand_side_by_side() -> None:
     places = [plot_verdict.beside([0.0, 0.0, 20.0, 20.0], place) for place in range(4)]
     assert len(set(places)) == 4 and places[0] == 0 and places[2] == 20 and places[3] < 30

@@ -70,7 +70,6 @@ def test_runs_of_laws_are_renamed_and_parts_of_the_swarm_are_joined(tmp_path: Pa
     assert set(names["tiny"]["mixture"]) == {"swarm_0001", "swarm_0002"}
     for table in names.values():
         assert dict(table.select("domain", "pool").unique().iter_rows()) == {"code": 70.0, "web": 80.0}
-    assert not (out / "costs.csv").exists()
 
 
 def test_runs_that_are_gone_stay_in_the_tables_and_those_made_again_are_replaced(tmp_path: Path, monkeypatch) -> None:

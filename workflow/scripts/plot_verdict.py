@@ -60,7 +60,8 @@ def draw(table: pl.DataFrame) -> Figure:
     axis.set_xlabel("price of the search, % of the FLOPs of a large run (log); those of one price side by side")
     axis.set_ylabel("gain in average loss, %")
     rows = [[figures.swatch(name, *styles[name]) for name in methods]]
-    note = "Filled: measured, with 95 % intervals; hollow: predicted by the method's own law."
+    told = "with 95 % intervals" if table["gain_low"].count() else "one run of each"
+    note = f"Filled: measured, {told}; hollow: predicted by the method's own law."
     note += " Methods of one price stand side by side."
     note += " 2: its second proposal." if table["proposal"].max() > 1 else ""
     figures.key(figure, rows, note)

@@ -3,9 +3,9 @@ runs have finished: rows of runs that are not among the results stay as they are
 
 python resources/observations/proof/collect_runs.py results/proof --out resources/observations/proof
 
-runs/{model}/*/, swarm/{model}/, tables/verdict.csv, mixtures/ -> {model}.csv (mixture, seed, step,
+runs/{model}/*/, swarm/{model}/, mixtures/ -> {model}.csv (mixture, seed, step,
 tokens, domain, loss), {model}_mixtures.csv (mixture, domain, proportion, pool), runs.csv (what
-each run cost), costs.csv (what each search cost, once tables/verdict.csv is there)
+each run cost)
 """
 
 import argparse
@@ -50,17 +50,6 @@ def main() -> None:
     told = [run | {"mixture": named(run["mixture"])} for run in runs]
     costs = pl.DataFrame(told, infer_schema_length=None)
     write_joined(costs, options.out / "runs.csv", "model", "mixture", "seed")
-    verdict = options.results / "tables" / "verdict.csv"
-    if verdict.is_file():
-        large = max(run["flops"] for run in runs)
-        costs = read_table(verdict).select(
-            pl.col("mixture").map_elements(named, return_dtype=pl.String),
-            "search_runs",
-            "search_flops",
-            pl.lit(large).alias("large_flops"),
-            "predicted_gain_percent",
-        )
-        write_table(costs, options.out / "costs.csv")
 
 
 def write_joined(table: pl.DataFrame, path: Path, *key: str) -> None:
