@@ -126,6 +126,16 @@ def test_averages_weigh_domains_as_the_objective_does(tmp_path):
         average_losses(losses, {"a": 0})
 
 
+def test_weights_of_metrics_are_no_weights_of_losses():
+    curve = 8 * STEPS**-0.3
+    losses = table({"one": {"a": curve, "b": 2 * curve, "arc": 0 * curve + 0.5}})
+    losses = losses.with_columns(metric=pl.col("domain") == "arc")
+    assert compare(losses, "one", weights={"arc": 1.0})["average_loss"][0] == pytest.approx(1.5 * curve[-1])
+    assert compare(losses, "one", weights={"arc": 1.0, "b": 2.0})["average_loss"][0] == pytest.approx(2 * curve[-1])
+    with pytest.raises(InputError, match="weights name 'ark'"):
+        compare(losses, "one", weights={"ark": 1.0})
+
+
 def test_a_loss_that_weighs_nothing_may_be_infinite():
     curve = 8 * STEPS**-0.3
     losses = table({"one": {"a": curve, "b": np.inf * curve}})

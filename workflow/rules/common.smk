@@ -9,7 +9,6 @@ from pathlib import Path
 from bimix.defaults.record import keep
 from bimix.errors import InputError
 from bimix.files import contents, exports, pools, rounds, tasks
-from bimix.objectives.families import by_domain
 from bimix.plan import corpora, costs, optimum, runs, settings, sources, trainings
 from bimix.plan.laws import LAWS, PLACE
 from bimix.plan.settings import one_of
@@ -89,13 +88,6 @@ def as_json(find, default=None, sort_keys=True):
 def bound(key):
     """A function of the wildcards: weights or bounds of the optimum, in the order of the config."""
     return as_json(f"datasets/{{dataset}}/optimum/{key}", default={}, sort_keys=False)
-
-
-def weighing(wildcards):
-    """JSON of the weights of loss domains in averages, as the optimum has them; {}: all alike."""
-    block = config["datasets"][wildcards.dataset].get("optimum", {})
-    objective = block.get("objective", {})
-    return json.dumps(by_domain(objective.get("weights", block.get("weights", {})), objective.get("families", {})))
 
 
 # What an optimum is asked for besides its step.

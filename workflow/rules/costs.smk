@@ -65,7 +65,7 @@ rule price_methods:
     params:
         reference=setting("methods/0"),
         searches=as_json(planned(costs.search_reports)),
-        weights=weighing,
+        weights=bound("weights"),
     shell:
         command(r"""
         price_methods.py \
@@ -103,7 +103,7 @@ rule judge_methods:
         reference=setting("methods/0"),
         laws=as_json(planned(optimum.proposed_by)),
         run_tokens=planned(sources.compared_tokens),
-        weights=weighing,
+        weights=bound("weights"),
     shell:
         command(r"""
         judge_methods.py \

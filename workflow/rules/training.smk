@@ -149,7 +149,7 @@ rule compare_mixtures:
         "../../envs/analysis.yaml"
     params:
         reference=setting("compare/mixtures/0"),
-        weights=weighing,
+        weights=bound("weights"),
     shell:
         command(r"""
         compare_mixtures.py \
@@ -182,7 +182,7 @@ rule plot_perplexity:
         "../../envs/analysis.yaml"
     params:
         reference=setting("compare/mixtures/0"),
-        weights=weighing,
+        weights=bound("weights"),
     shell:
         command(r"""
         plot_perplexity.py \

@@ -18,7 +18,8 @@ from bimix.costs.said import paragraph
 from bimix.costs.worth import proposals, verdict
 from bimix.errors import run
 from bimix.laws import at_run, predict_defined
-from bimix.observed.averages import add_weights
+from bimix.observed.averages import add_weights, of_losses
+from bimix.observed.metrics import losses_only
 from bimix.optimum.flags import number_or_none
 from bimix.optimum.optimum import average, target_weights
 from bimix.outputs import replacing, write_table
@@ -68,10 +69,11 @@ def main(argv: list[str] | None = None) -> None:
     if PREDICTED in prices.columns:
         told = prices.drop_nulls(PREDICTED).select("mixture", PREDICTED)
         known = dict(told.iter_rows()) | known
-    losses = read_table(options.losses)
+    table = read_table(options.losses)
+    weights, losses = of_losses(options.weights, table), losses_only(table)
     factors = dict(read_table(options.bytes).select("domain", "bits_per_nat").iter_rows()) if options.bytes else None
-    found = verdict(losses, prices, options.reference, known, factors, options.weights)
-    several = proposals(losses, known, options.weights)
+    found = verdict(losses, prices, options.reference, known, factors, weights)
+    several = proposals(losses, known, weights)
     said = paragraph(found, several, options.reference, set(prices.filter(pl.col("search_runs") == 0)["mixture"]))
     print(said)
     write_table(found, options.out)

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from bimix.drawing import figures
 from bimix.errors import run
-from bimix.observed.averages import add_weights, average_loss
+from bimix.observed.averages import add_weights, average_loss, of_losses
 from bimix.observed.metrics import losses_only
 from bimix.observed.observations import mean_over_seeds
 from bimix.outputs import replacing
@@ -35,7 +35,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
 
-    figure = draw([losses_only(read_table(path)) for path in options.losses], options.reference, options.weights)
+    tables = [read_table(path) for path in options.losses]
+    weights = of_losses(options.weights, pl.concat(tables, how="diagonal"))
+    figure = draw([losses_only(table) for table in tables], options.reference, weights)
     with replacing(options.out) as temporary:
         figures.save(figure, temporary)
 

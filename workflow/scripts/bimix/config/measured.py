@@ -74,7 +74,8 @@ def check_schedules(checker: BlockChecker) -> None:
 def _stacked(checker: BlockChecker, key: Key, recipe: dict) -> None:
     """An optimizer that does not go with the runs of a swarm trained at once."""
     model = checker.block["swarm"]["model"]
-    own = checker.config["models"].get(model)
+    models = checker.config["models"]
+    own = models.get(model) if isinstance(models, dict) else None
     launch = own.get("launch") if isinstance(own, dict) else None
     if isinstance(launch, dict) and launch.get("stacked", 1) != 1 and recipe.get("optimizer", "adamw") != "adamw":
         sentence = f"models/{model}/launch/stacked trains runs at once with adamw alone: set it to 1, or this to adamw."

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from bimix.errors import InputError
+from bimix.observed.metrics import losses_only
 
 
 def add_weights(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +30,18 @@ def average_loss(weights: Mapping[str, float] | None = None) -> pl.Expr:
     # an infinite loss of a domain that weighs nothing stays out
     weighed = pl.when(weight > 0).then(pl.col("loss") * weight).otherwise(0.0)
     return (weighed.sum() / weight.sum()).alias("loss")
+
+
+def of_losses(weights: Mapping[str, float] | None, table: pl.DataFrame) -> dict[str, float]:
+    """The weights of the domains of a tidy table that have losses; those of metrics are left out,
+    since averages over units say nothing, and where nothing is left all losses weigh the same.
+
+    Errors: those of `check_weights`.
+    """
+    check_weights(weights, table)
+    domains = set(losses_only(table)["domain"].unique())
+    kept = {name: weight for name, weight in (weights or {}).items() if name in domains}
+    return kept if any(kept.values()) else {}
 
 
 def check_weights(weights: Mapping[str, float] | None, losses: pl.DataFrame) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.observed.averages import average_loss, check_weights
+from bimix.observed.averages import average_loss, check_weights, of_losses
 from bimix.observed.metrics import losses_only
 from bimix.observed.observations import mean_over_seeds
 
@@ -85,7 +85,7 @@ def compare(
     per byte of a nat per token} also bits_per_byte, the average over domains, null where a factor
     is not known. Errors: the reference has no losses, runs that end at different steps.
     """
-    losses = losses_only(losses)
+    weights, losses = of_losses(weights, losses), losses_only(losses)
     runs = deviations(losses, weights)
     losses = mean_over_seeds(losses)
     averages = average_losses(losses, weights)
