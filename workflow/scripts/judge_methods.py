@@ -46,6 +46,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--proposals", type=Path, required=True, help="of each method with several, csv")
     parser.add_argument("--page", type=Path, required=True, help="what it says, txt")
     options = parser.parse_args(argv)
+    measured = read_table(options.losses)
+    weights, losses = of_losses(options.weights, measured), losses_only(measured)
     table = read_table(options.mixtures)
     shares = {
         name: dict(rows.select("domain", "proportion").iter_rows())
@@ -60,7 +62,7 @@ def main(argv: list[str] | None = None) -> None:
             shares[name],
             tokens,
             options.run_tokens,
-            options.weights,
+            weights,
         )
         for name, law in options.laws.items()
     }
@@ -69,8 +71,6 @@ def main(argv: list[str] | None = None) -> None:
     if PREDICTED in prices.columns:
         told = prices.drop_nulls(PREDICTED).select("mixture", PREDICTED)
         known = dict(told.iter_rows()) | known
-    table = read_table(options.losses)
-    weights, losses = of_losses(options.weights, table), losses_only(table)
     factors = dict(read_table(options.bytes).select("domain", "bits_per_nat").iter_rows()) if options.bytes else None
     found = verdict(losses, prices, options.reference, known, factors, weights)
     several = proposals(losses, known, weights)
