@@ -727,6 +727,17 @@ def test_steps_beyond_the_losses_and_wide_tables_are_remarked(tmp_path: Path, mo
     assert "observations: mixtures.csv: column 'run' holds no numbers" in line
 
 
+def test_losses_of_several_sizes_have_no_curve_and_one_law(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = observed(tmp_path)
+    rows = [f"{m},{s},{100 * s},{d},3,{9 * s}" for m, s in ((0, 10), (1, 20)) for d in ("web", "code")]
+    (tmp_path / "losses.csv").write_text("\n".join(["mixture,step,tokens,domain,loss,parameters", *rows]))
+    for laws, faults in (["transfer"], 0), (["transfer", "bimix"], 1):
+        lines = said(config | {"laws": config["laws"] | {"optimise": laws}}, wanted=["mine"])
+        assert len(lines) == faults, lines
+    assert "optimum/group: its losses are of models of several sizes, and bimix (in" in lines[0]
+
+
 def test_what_the_command_line_has_set_is_told_as_its_own(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("run: [demo]\nlaws: {seed: -1}\n")
     files = [ROOT / "config.yaml", tmp_path / "mine.yaml"]

@@ -28,8 +28,8 @@ from bimix.optimum.flags import (
     add_centre,
     add_parameters,
     add_run_tokens,
+    asked_tokens,
     centre_of,
-    run_tokens_of,
     simulating,
 )
 from bimix.optimum.intervals import BOOTSTRAPS, RESAMPLES, Bootstrap, intervals, left_out, resampled
@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(f"--baseline {options.baseline!r} is not among the mixtures predicted: {', '.join(mixtures)}.")
     tokens = options.tokens and read_tokens(options.tokens)
     centre = centre_of(options, tokens)
-    run_tokens = run_tokens_of(fitted, options.run_tokens, None if "rows" in fitted else options.step)
+    run_tokens = asked_tokens(fitted, options.run_tokens, options.step, options.parameters)
     fitted = at_run(fitted, options.parameters, run_tokens, tokens, options.step)
     lower, upper = run_bounds(
         fitted,

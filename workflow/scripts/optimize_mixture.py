@@ -22,9 +22,9 @@ from bimix.optimum.flags import (
     add_centre,
     add_parameters,
     add_run_tokens,
+    asked_tokens,
     centre_of,
     note_unlimited,
-    run_tokens_of,
     simulating,
 )
 from bimix.optimum.optimum import average, target_weights, weighed
@@ -64,10 +64,7 @@ def main(argv: list[str] | None = None) -> None:
     objective = asked_objective(options)
     objective.target(fitted)  # names that are not known are refused before anything is read at the run
     weights = objective.domain_weights()
-    # Of a law over sizes the tokens belong to the size that is asked for, not to steps of the
-    # fitted runs.
-    sized = "rows" in fitted
-    run_tokens = run_tokens_of(fitted, options.run_tokens, None if sized else step)
+    run_tokens = asked_tokens(fitted, options.run_tokens, step, options.parameters)
     note_unlimited(fitted, tokens, run_tokens)
     fitted = at_run(fitted, options.parameters, run_tokens, tokens, step)
     parameters = size_read(fitted)

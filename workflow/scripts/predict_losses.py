@@ -22,7 +22,7 @@ from bimix.errors import run
 from bimix.laws import at_run, predict_defined, undefined
 from bimix.laws.sized import far_apart
 from bimix.observed.observations import pools_of, proportions_of
-from bimix.optimum.flags import add_parameters, add_run_tokens, add_tokens, note_unlimited, run_tokens_of
+from bimix.optimum.flags import add_parameters, add_run_tokens, add_tokens, asked_tokens, note_unlimited
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_table, read_tokens
 
@@ -42,12 +42,11 @@ def main(argv: list[str] | None = None) -> None:
     sized = "rows" in fitted
     steps = options.steps or (fitted["steps"][-1:] if sized else fitted["steps"])
     tokens = read_tokens(options.tokens) if options.tokens else None
-    run_tokens = run_tokens_of(fitted, options.run_tokens, None if sized else steps[-1])
+    run_tokens = asked_tokens(fitted, options.run_tokens, steps[-1], options.parameters)
     note_unlimited(fitted, tokens, run_tokens)
     fitted = at_run(fitted, options.parameters, run_tokens, tokens)
     if sized:
         fitted |= {"steps": steps}
-        run_tokens = run_tokens or next(iter(fitted["coefficients"].values()))["run"]["tokens"]
     if note := far_apart(fitted["coefficients"], options.parameters):
         print(f"warning: {note}", file=sys.stderr)
     frames = []

@@ -4,8 +4,10 @@ runs have finished: rows of runs that are not among the results stay as they are
 python resources/observations/proof/collect_runs.py results/proof --out resources/observations/proof
 
 runs/{model}/*/, swarm/{model}/, mixtures/ -> {model}.csv (mixture, seed, step,
-tokens, domain, loss), {model}_mixtures.csv (mixture, domain, proportion, pool), runs.csv (what
-each run cost)
+tokens, domain, loss), {model}_mixtures.csv (mixture, domain, proportion, pool), {model}_pools.csv
+(domain, tokens), runs.csv (what each run cost); of several models also sizes.csv and
+sizes_mixtures.csv, the ends of all runs with the parameters of their model: a larger model's runs are
+{model}_{mixture} there, since each model has pools of its own
 """
 
 import argparse
@@ -50,6 +52,24 @@ def main() -> None:
     told = [run | {"mixture": named(run["mixture"])} for run in runs]
     costs = pl.DataFrame(told, infer_schema_length=None)
     write_joined(costs, options.out / "runs.csv", "model", "mixture", "seed")
+    write_sizes(options.out)
+
+
+def write_sizes(out: Path) -> None:
+    """The ends of all models' runs in one table, and their mixtures."""
+    told = pl.read_csv(out / "runs.csv")
+    models = told.group_by("model").agg(pl.col("parameters").max()).sort("parameters").rows()
+    losses, mixtures = [], []
+    for k, (model, parameters) in enumerate(models):
+        name = pl.concat_str(pl.lit(f"{model}_" if k else ""), "mixture").alias("mixture")
+        table = pl.read_csv(out / f"{model}.csv").with_columns(name, parameters=pl.lit(parameters))
+        losses.append(table.filter(pl.col("step") == pl.col("step").max().over("mixture", "seed")))
+        mixtures.append(pl.read_csv(out / f"{model}_mixtures.csv").with_columns(name))
+        pools = mixtures[-1].select("domain", tokens="pool").drop_nulls().unique().sort("domain")
+        write_table(pools, out / f"{model}_pools.csv")
+    if len(models) > 1:
+        write_table(pl.concat(losses), out / "sizes.csv")
+        write_table(pl.concat(mixtures), out / "sizes_mixtures.csv")
 
 
 def write_joined(table: pl.DataFrame, path: Path, *key: str) -> None:

@@ -12,7 +12,7 @@ from bimix.config.complete import (
     swarm_names,
 )
 from bimix.config.corpora import check_published, check_sources
-from bimix.config.fits import check_enough, check_fitted, check_steps
+from bimix.config.fits import check_enough, check_fitted, check_sizes, check_steps
 from bimix.config.measured import check_measured, check_schedules
 from bimix.config.stages import check_stages
 from bimix.errors import InputError
@@ -241,9 +241,11 @@ class DatasetChecker(BlockChecker):
         if self.sound("optimum/step", "optimum/group", "groups") and losses.table["step"].dtype.is_integer():
             group = self.block["groups"].get(self.block["optimum"]["group"], [])
             own = names if group == "all" else [name for name in names if name in group]
-            of_group = losses.table["mixture"].cast(str).is_in(own)
-            measured = losses.table.filter(of_group)["step"].drop_nulls().unique().sort().to_list()
-            if measured:
+            fitted = losses.table.filter(losses.table["mixture"].cast(str).is_in(own))
+            measured = fitted["step"].drop_nulls().unique().sort().to_list()
+            if "parameters" in fitted.columns and fitted["parameters"].drop_nulls().n_unique() > 1:
+                check_sizes(self)
+            elif measured:
                 check_fitted(self, measured)
             if group == "all" or (group and set(group) <= set(names)):
                 check_enough(self, len(own), len(mixtures.names("domain")))

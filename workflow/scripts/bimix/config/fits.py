@@ -65,6 +65,20 @@ def check_fitted(checker: BlockChecker, measured: list[int]) -> None:
         checker.remark("optimum", "step", sentence=sentence)
 
 
+def check_sizes(checker: BlockChecker) -> None:
+    """Refuse laws of one size where the losses that they are fitted to are of models of several. A
+    law over sizes reads the end of each run, so there are no steps to look at.
+    """
+    laws = checker.config["laws"]["optimise"] if checker.sound_elsewhere("laws/optimise") else []
+    single = [law for law in laws if law in LAWS and not LAWS[law].over_sizes]
+    if single and checker.dataset in checker.checker.wanted:
+        checker.fault(
+            *("optimum", "group"),
+            sentence=f"its losses are of models of several sizes, and {named(single)} (in laws/optimise) is fitted to one:"
+            " name transfer alone there, or the runs of one model here.",
+        )
+
+
 def check_enough(checker: BlockChecker, runs: int, domains: int) -> None:
     """Refuse laws that need more runs than the group under `optimum` has."""
     if checker.dataset not in checker.checker.wanted:

@@ -135,6 +135,17 @@ def run_tokens_of(fitted: dict, run_tokens: float | None, step: int | None) -> f
     return step * fitted["tokens_per_step"]
 
 
+def asked_tokens(fitted: dict, run_tokens: float | None, step: int | None, parameters: float | None) -> float | None:
+    """Tokens of the run that a law is asked for. A law over sizes has no tokens of a step: without
+    others, and without other `parameters`, they are those of the run that it is read at.
+    """
+    if "rows" not in fitted:
+        return run_tokens_of(fitted, run_tokens, step)
+    if run_tokens is None and parameters is None:
+        return next(iter(fitted["coefficients"].values()))["run"]["tokens"]
+    return run_tokens
+
+
 def number_or_none(text: str) -> float | None:
     """A number, or None for the word none."""
     return None if text == "none" else float(text)
