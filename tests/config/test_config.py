@@ -691,6 +691,10 @@ def observed(folder: Path, **block: object) -> dict:
             "max_epochs: name a table of domain and tokens",
         ),
         ({"observations": {"losses": "l.csv", "mixtures": "mixtures.csv"}}, 'losses: "l.csv" cannot be found'),
+        (
+            {"observations": {"losses": "losses.csv", "mixtures": "mixtures.csv", "cross_entropy": "who.csv"}},
+            'cross_entropy: "who.csv" cannot be found',
+        ),
         ({"observations": {"losses": "l.txt", "mixtures": "mixtures.csv"}}, "allowed: the path of a .csv or .parquet"),
     ],
 )

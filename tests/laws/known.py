@@ -36,12 +36,12 @@ def with_transfer(seed: int, m: int = 7, mean_log_k: float | None = -3.0) -> Tru
     return lambda shares, steps: ((shares @ k.T) ** -a)[:, None, :] * (b / np.asarray(steps)[:, None] ** beta + c)
 
 
-def who_speak_alike(seed: int, m: int = 7) -> tuple[Truth, np.ndarray]:
+def who_speak_alike(seed: int, m: int = 7, worth: float = -2.5) -> tuple[Truth, np.ndarray]:
     """The law `transfer` of m domains that help each other the more the nearer they speak, and the
     cross-entropies (m, m) of their texts.
 
     Cross-entropies are 2 nats and the distance of two points on a plane, of standard deviation
-    0.85; log k is off their gaps by 0.6.
+    0.85; log k is `worth` less their gaps, and off it by 0.6.
     """
     draw = np.random.default_rng(2000 + seed)
     others = ~np.eye(m, dtype=bool)
@@ -50,7 +50,7 @@ def who_speak_alike(seed: int, m: int = 7) -> tuple[Truth, np.ndarray]:
     gaps *= 0.85 / gaps[others].std()
     a = draw.uniform(0.05, 0.3, m)
     centred = gaps - gaps.sum(axis=1, keepdims=True) / (m - 1)
-    k = np.exp(-2.5 + draw.normal(0, 0.5, (m, 1)) - centred + 0.6 * draw.standard_normal((m, m)))
+    k = np.exp(worth + draw.normal(0, 0.5, (m, 1)) - centred + 0.6 * draw.standard_normal((m, m)))
     np.fill_diagonal(k, 1)
     b, beta, c = draw.uniform(5, 50, m), draw.uniform(0.2, 0.7, m), draw.uniform(1, 3, m)
     truth = lambda shares, steps: ((shares @ k.T) ** -a)[:, None, :] * (b / np.asarray(steps)[:, None] ** beta + c)  # noqa: E731

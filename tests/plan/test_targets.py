@@ -4,6 +4,7 @@ import copy
 
 import pytest
 
+from bimix.plan.runs import prior_of, prior_table
 from bimix.plan.targets import all_targets, targets, wanted_datasets
 
 PAGES = ["extrapolation", "generalization", "comparison", "laws", "complexity", "downstream"]
@@ -66,6 +67,16 @@ def test_what_cannot_be_made_is_left_out(config: dict, change, left_out: list[st
     whole = figures(config)
     change(config["datasets"]["own"])
     assert whole - figures(config) == set(left_out)
+
+
+def test_observations_may_bring_a_prior() -> None:
+    tables = {"losses": "losses.csv", "mixtures": "mixtures.csv"}
+    told, bare = {"observations": tables | {"cross_entropy": "who.csv"}}, {"observations": tables}
+    config = {"laws": {"prior": True}, "datasets": {"told": told, "bare": bare}}
+    assert prior_table(config, "told") == prior_of(config, "told", "transfer") == ["who.csv"]
+    assert prior_table(config, "bare") == prior_of(config, "told", "bimix") == []
+    config["laws"]["prior"] = False
+    assert prior_table(config, "told") == []
 
 
 def test_a_config_without_a_prior_makes_no_figure_of_it(config: dict) -> None:

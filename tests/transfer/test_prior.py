@@ -4,10 +4,12 @@ it is wrong.
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 from laws.known import STEPS, mixtures, observe, who_speak_alike, write_prior, write_tables
 
 import compare_laws
@@ -17,11 +19,13 @@ import trace_learning
 from bimix import laws
 from bimix.errors import InputError
 from bimix.laws import transfer
+from bimix.observed.observations import read_observations
 from bimix.transfer import mixing
 from bimix.transfer.choice import choose
 from bimix.transfer.prior import offsets, read_gaps, recorded
 from bimix.verification.results import verify
 
+ROOT = Path(__file__).parents[2]
 SEED = 3  # of a known law of which five runs hear the prior
 NAMES = tuple(f"d{j:02d}" for j in range(7))
 
@@ -173,3 +177,20 @@ def test_losses_that_the_prior_does_not_know_are_said(tmp_path, capsys):
     prior = write_prior(entropies, NAMES[:3], tmp_path / "p.csv")
     fit_law.main(["--law", "transfer", *tables, "--prior", prior, "--out", str(tmp_path / "c.json")])
     assert "warning: the prior says nothing of metric" in capsys.readouterr().err
+
+
+def test_the_prior_is_heard_on_real_runs_whose_domains_stand_apart(tmp_path: Path) -> None:
+    """Of the proof: 26 runs on 22 domains of real text."""
+    folder = ROOT / "resources" / "observations" / "proof"
+    config = yaml.safe_load((ROOT / "resources" / "examples" / "proof" / "wanted.yaml").read_text())
+    found = config["datasets"]["wanted26"]["groups"]["found"]
+    for name in ("tiny", "tiny_mixtures"):
+        table = pl.read_csv(folder / f"{name}.csv").filter(pl.col("mixture").is_in(found))
+        table.filter(pl.col("step") == 1500 if "step" in table.columns else True).write_csv(tmp_path / f"{name}.csv")
+    observed = read_observations(tmp_path / "tiny.csv", tmp_path / "tiny_mixtures.csv", folder / "cross_entropy.csv")
+    assert len(observed.mixtures) == 26
+    choice = laws.fit("transfer", observed)["choice"]
+    assert choice["prior"] and choice["apart"]
+    walked = [one for one in choice["cross_validated"] if one["apart"] and "ridges" not in one]
+    with_it, without = (min(one["error"] for one in walked if one["prior"] is prior) for prior in (True, False))
+    assert with_it < 0.97 * without

@@ -219,7 +219,7 @@ rule plot_entropy_curves:
 rule plot_cross_entropy:
     """Who speaks like whom."""
     input:
-        cross_entropy="results/{dataset}/cross_entropy.csv",
+        cross_entropy=planned(runs.prior_table),
         code=script("plot_cross_entropy", "drawing/figures"),
     output:
         figure=figure("cross_entropy", "3 Law", "Who speaks like whom"),

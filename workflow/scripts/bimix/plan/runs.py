@@ -254,11 +254,16 @@ def large_runs(config: dict, dataset: str) -> bool:
 
 
 def prior_table(config: dict, dataset: str) -> list[str]:
-    """Who speaks like whom, the prior of the law transfer: where text was counted, and the config
-    does not turn it off.
+    """Who speaks like whom, the prior of the law transfer: where text was counted or observations
+    name a table, and the config does not turn it off.
     """
-    counted = "corpus" in config["datasets"][dataset] and config["laws"].get("prior", True)
-    return [f"results/{dataset}/cross_entropy.csv"] if counted else []
+    block = config["datasets"][dataset]
+    if not config["laws"].get("prior", True):
+        return []
+    if "corpus" in block:
+        return [f"results/{dataset}/cross_entropy.csv"]
+    brought = block.get("observations", {})
+    return [brought["cross_entropy"]] if "cross_entropy" in brought else []
 
 
 def prior_of(config: dict, dataset: str, law: str) -> list[str]:

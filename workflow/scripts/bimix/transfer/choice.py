@@ -44,7 +44,8 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None):
     folds[used] = np.random.default_rng(0).permutation(np.arange(len(used)) % most)
     count = 1 + folds.max()
     rows = np.array([*[np.where(folds == fold, 0.0, base) for fold in range(count)], base])
-    earned = EARNED_BY_FEW if len(used) < FEW_RUNS else EARNED
+    few = len(used) < FEW_RUNS
+    earned = EARNED_BY_FEW if few else EARNED
     alike = len(used) < FEW_RUNS_BY_DOMAIN
     ridges = RIDGES if alike else (WIDEST, *RIDGES)
     tried = []
@@ -59,6 +60,7 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None):
     ways = [(False, False)]
     if not plenty:
         ways += [(True, False)] * (gaps is not None) + [(False, True)]
+        ways += [(True, True)] * (gaps is not None and not few)
     best, waited, live, mixed = {}, dict.fromkeys(ways, 0), ways, None
     errors = {way: [] for way in ways}
     for ridge in ridges:
@@ -88,15 +90,18 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None):
         mixed = mixed.take((np.array(kept)[:, None] * len(rows) + np.arange(len(rows))).ravel())
         live = [live[number] for number in kept]
 
-    chosen = best[False, False]
-    if (True, False) in ways:
-        walked = min(len(errors[True, False]), len(errors[False, False]))
-        told, untold = (np.log(np.maximum(errors[prior, False][:walked], 1e-300)) for prior in (True, False))
-        ratio = np.exp((told - untold).mean())
-        if ratio < PRIOR_EARNED and best[True, False][0]["error"] < chosen[0]["error"]:
-            chosen = best[True, False]
-    if not plenty and best[False, True][0]["error"] < earned * chosen[0]["error"]:
-        chosen = best[False, True]
+    def heard(apart):
+        """The best without the prior, or with it where it earns its place."""
+        without, told = best[False, apart], best.get((True, apart))
+        if told is None or told[0]["error"] >= without[0]["error"]:
+            return without
+        walked = min(len(errors[prior, apart]) for prior in (True, False))
+        with_it, plain = (np.log(np.maximum(errors[prior, apart][:walked], 1e-300)) for prior in (True, False))
+        return told if np.exp((with_it - plain).mean()) < PRIOR_EARNED else without
+
+    chosen = heard(False)
+    if not plenty and (other := heard(True))[0]["error"] < earned * chosen[0]["error"]:
+        chosen = other
     if not alike:
         way = {name: chosen[0][name] for name in ("prior", "apart")}
         plain = np.array([each for choice, _, each in tried if way.items() <= choice.items()])
