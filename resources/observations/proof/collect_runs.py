@@ -21,9 +21,10 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "workflow" / "scripts"))
 from bimix.mixtures.pools import pools as pools_of
 from bimix.outputs import write_table
 from bimix.plan.laws import is_optimum, proposal_of
+from bimix.plan.sources import REWEIGHTING
 from bimix.tables import read_json, read_table
 
-OF_LAW = "by_"  # before a law's name: in a dataset of losses the bare name is an optimum to be found
+FOUND = "by_"  # before a method's name: in a dataset of losses the bare name is a mixture to be found
 RUN = ("parameters", "tokens", "flops", "seconds", "device", "commit")
 
 
@@ -82,7 +83,8 @@ def write_joined(table: pl.DataFrame, path: Path, *key: str) -> None:
 
 def named(mixture: str) -> str:
     """The mixture's name in the tables."""
-    return OF_LAW + mixture if is_optimum(proposal_of(mixture)[0]) else mixture
+    method = proposal_of(mixture)[0]
+    return FOUND + mixture if is_optimum(method) or method in REWEIGHTING else mixture
 
 
 def finished(results: Path) -> tuple[list[dict], dict[tuple, pl.DataFrame]]:
