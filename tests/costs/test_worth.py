@@ -342,6 +342,20 @@ def test_further_proposals_are_drawn_with_the_mark_of_their_law() -> None:
     assert sum(line.get_markerfacecolor() == "white" for line in marks) == 2
 
 
+def test_what_loses_by_far_stands_at_the_edge_with_its_number() -> None:
+    losses = {f"m{number}": [3.0 - 0.01 * number] for number in range(8)} | {"bad": [4.2]}
+    figure = plot_verdict.draw(verdict(tidy(losses), prices(losses), "m0", {}))
+    (axis,) = figure.axes
+    assert [text.get_text() for text in axis.texts] == ["-40 %"]
+    low, high = axis.get_ylim()
+    assert -2 < low and high < 5
+    marks = [line for line in axis.lines if line.get_linestyle() == "None"]
+    assert len(marks) == len(losses)
+    left, right = axis.get_xlim()
+    assert all(left < line.get_xdata()[0] < right for line in marks), "a mark is outside"
+    assert "far below" in figure.legends[0].get_title().get_text().replace("\n", " ")
+
+
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_the_figure_says_whether_there_are_intervals(seeds: int) -> None:
     losses = {name: values[:seeds] for name, values in LOSSES.items()}

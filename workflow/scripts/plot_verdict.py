@@ -7,6 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
@@ -18,6 +19,7 @@ from bimix.tables import read_table
 
 LINEAR = 1.0  # percent of a large run, below which the axis of the costs is linear: rules cost nothing
 STEP = 0.09  # of a decade, between mixtures that cost the same
+FAR_OUT = 3.0  # quartile ranges below the first quartile (Tukey): drawn at the edge, with its number
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -39,10 +41,18 @@ def draw(table: pl.DataFrame) -> Figure:
     methods = list(dict.fromkeys(table["method"]))
     styles = figures.styles(methods)
     costs = table["search_percent"].to_list()
+    far = far_out(table["gain_percent"].to_numpy())
+    near = table.filter(~far)["gain_percent"]
+    edge = near.min() - 0.15 * (near.max() - near.min())
     for number, row in enumerate(table.iter_rows(named=True)):
         colour, marker = styles[row["method"]]
         at = beside(costs, number)
         mark = {"marker": marker, "color": colour, "markersize": figures.size(marker, 4.5), "linestyle": "none"}
+        if far[number]:
+            axis.plot(at, edge, **mark)
+            where = {"xytext": (-4, 0), "textcoords": "offset points", "va": "center", "ha": "right", "color": colour}
+            axis.annotate(f"{row['gain_percent']:.0f} %", (at, edge), **where, fontsize=figures.SMALL)
+            continue
         if row["gain_low"] is not None:
             axis.plot([at] * 2, [row["gain_low"], row["gain_high"]], color=colour, linewidth=0.8)
         axis.plot(at, row["gain_percent"], **mark)
@@ -56,7 +66,8 @@ def draw(table: pl.DataFrame) -> Figure:
     ticks = [tick for tick in (0, 1, 10, 100, 1000, 10000) if tick <= max(10, *costs)]
     axis.set_xticks(ticks, [figures.plain(tick) if tick else "0" for tick in ticks])
     axis.xaxis.set_minor_locator(NullLocator())
-    axis.set_xlim(-0.12, max(10, 3 * max(costs)))
+    last = max(beside(costs, number) for number in range(len(costs)))
+    axis.set_xlim(-0.12, max(10, 3 * max(costs), 1.2 * last))
     axis.set_xlabel("price of the search, % of the FLOPs of a large run (log); those of one price side by side")
     axis.set_ylabel("gain in average loss, %")
     rows = [[figures.swatch(name, *styles[name]) for name in methods]]
@@ -64,8 +75,15 @@ def draw(table: pl.DataFrame) -> Figure:
     note = f"Filled: measured, {told}; hollow: predicted by the method's own law."
     note += " Methods of one price stand side by side."
     note += " 2: its second proposal." if table["proposal"].max() > 1 else ""
+    note += " A number at the edge: its gain lies far below." if far.any() else ""
     figures.key(figure, rows, note)
     return figure
+
+
+def far_out(gains: np.ndarray) -> np.ndarray:
+    """Which gains (n,) lie so far below the others that these could not be told apart."""
+    low, high = np.quantile(gains, [0.25, 0.75])
+    return gains < low - FAR_OUT * (high - low)
 
 
 def beside(costs: list[float], place: int) -> float:
