@@ -348,7 +348,7 @@ def test_what_loses_by_far_stands_at_the_edge_with_its_number() -> None:
     (axis,) = figure.axes
     assert [text.get_text() for text in axis.texts] == ["-40 %"]
     low, high = axis.get_ylim()
-    assert -2 < low and high < 5
+    assert low > -2 and high < 5
     marks = [line for line in axis.lines if line.get_linestyle() == "None"]
     assert len(marks) == len(losses)
     left, right = axis.get_xlim()
