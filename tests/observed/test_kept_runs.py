@@ -57,9 +57,18 @@ def test_runs_of_laws_are_renamed_and_parts_of_the_swarm_are_joined(tmp_path: Pa
     (under_way / "run.json").write_text(json.dumps(COST))
     losses(5.0).write_parquet(under_way / "losses.parquet")
     losses(4.0).with_columns(mixture=pl.lit("swarm_0001")).write_parquet(part / "losses.parquet")
+    asked = {"task": ["words"] * 2, "step": [2] * 2, "normalised": [True, False], "gold_bits": [8.0, 6.0]}
+    (results / "downstream" / "larger").mkdir(parents=True)
+    for run in ("ce", "doge@3"):
+        table = pl.DataFrame(asked).with_columns(gold_bytes=pl.Series([2, 3]))
+        table.write_parquet(results / "downstream" / "larger" / f"{run}.parquet")
     out.mkdir()
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(results), "--out", str(out)])
     runpy.run_path(str(SCRIPT), run_name="__main__")
+    answers = pl.read_csv(out / "answers.csv").rows()
+    assert answers == [
+        ("larger", name, seed, "words", 2, 2, 0.5, 3.0, 1.0) for name, seed in (("by_doge", 3), ("ce", 1))
+    ]
     larger = {row["mixture"]: row for row in pl.read_csv(out / "larger.csv").to_dicts()}
     assert (larger["ce"]["loss"], larger["ce"]["seed"]) == (3.0, 1)
     assert (larger["by_transfer~2"]["loss"], larger["by_transfer~2"]["seed"]) == (2.5, 4)

@@ -8,6 +8,9 @@ tokens, domain, loss), {model}_mixtures.csv (mixture, domain, proportion, pool),
 (domain, tokens), runs.csv (what each run cost); of several models also sizes.csv and
 sizes_mixtures.csv, the ends of all runs with the parameters of their model: a larger model's runs are
 {model}_{mixture} there, since each model has pools of its own
+
+downstream/{model}/ -> answers.csv (model, mixture, seed, task, step, items, right, bits_per_byte,
+error)
 """
 
 import argparse
@@ -54,6 +57,26 @@ def main() -> None:
     costs = pl.DataFrame(told, infer_schema_length=None)
     write_joined(costs, options.out / "runs.csv", "model", "mixture", "seed")
     write_sizes(options.out)
+    write_answers(options.results, options.out)
+
+
+def write_answers(results: Path, out: Path) -> None:
+    """How likely the models find the right answers, where they were asked: mean and its error."""
+    tables = []
+    for path in sorted(results.glob("downstream/*/*.parquet")):
+        mixture, _, seed = path.stem.partition("@")
+        own = {"model": path.parent.name, "mixture": named(mixture), "seed": int(seed or 1)}
+        bits = pl.col("gold_bits") / pl.col("gold_bytes")
+        told = {
+            "items": pl.len(),
+            "right": pl.col("normalised").mean(),
+            "bits_per_byte": bits.mean().round(4),
+            "error": (bits.std() / pl.len().sqrt()).round(4),
+        }
+        answers = read_table(path).group_by("task", "step").agg(**told)
+        tables.append(answers.select(*(pl.lit(value).alias(key) for key, value in own.items()), pl.all()))
+    if tables:
+        write_joined(pl.concat(tables), out / "answers.csv", "model", "mixture", "seed", "task", "step")
 
 
 def write_sizes(out: Path) -> None:
