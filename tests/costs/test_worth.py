@@ -356,6 +356,13 @@ def test_what_loses_by_far_stands_at_the_edge_with_its_number() -> None:
     assert "far below" in figure.legends[0].get_title().get_text().replace("\n", " ")
 
 
+def test_the_reference_stands_in_its_place_however_near_the_others_are_to_each_other() -> None:
+    losses = {"reference": [4.0]} | {f"m{number}": [3.5 - 0.001 * number] for number in range(8)}
+    (axis,) = plot_verdict.draw(verdict(tidy(losses), prices(losses), "reference", {})).axes
+    marks = [line for line in axis.lines if line.get_linestyle() == "None"]
+    assert min(line.get_ydata()[0] for line in marks) == pytest.approx(0) and not axis.texts
+
+
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_the_figure_says_whether_there_are_intervals(seeds: int) -> None:
     losses = {name: values[:seeds] for name, values in LOSSES.items()}

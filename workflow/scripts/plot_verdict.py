@@ -81,9 +81,11 @@ def draw(table: pl.DataFrame) -> Figure:
 
 
 def far_out(gains: np.ndarray) -> np.ndarray:
-    """Which gains (n,) lie so far below the others that these could not be told apart."""
+    """Which gains (n,) lie so far below the others that these could not be told apart: they lose
+    more than the best gains, so the reference, at 0, never does.
+    """
     low, high = np.quantile(gains, [0.25, 0.75])
-    return gains < low - FAR_OUT * (high - low)
+    return gains < min(low - FAR_OUT * (high - low), -max(gains.max(), 0.0))
 
 
 def beside(costs: list[float], place: int) -> float:
