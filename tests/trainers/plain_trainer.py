@@ -1,5 +1,6 @@
 """A trainer of somebody else's, without a library: it writes a loss a domain that falls with the
-steps, goes on from its checkpoint, and saves on SIGTERM.
+steps, goes on from its checkpoint, and saves on SIGTERM. With "wait" a run that begins afresh
+waits after its first step until it is asked to stop.
 
     plain_trainer.py MIXTURE STEPS EVERY FOLDER SEED [SECONDS OF A STEP] [FAULT]
 """
@@ -29,6 +30,8 @@ for step in range(first + 1, int(steps) + 1):
             losses = {f"eval/{domain}/loss": 2 + 1 / step - share for domain, share in shares.items()}
             log.write(json.dumps({"step": step} | losses) + "\n")
     state.write_text(str(step))
+    while fault == "wait" and not first and not asked:
+        time.sleep(0.01)
     if asked:
         print(f"saved at {step}")
         sys.exit(0)
