@@ -14,7 +14,7 @@ import judge_methods
 import mix_best
 import plot_verdict
 from bimix import laws
-from bimix.costs.pairs import best_quantile, ends, noise
+from bimix.costs.pairs import best_quantile, ends, levels
 from bimix.costs.said import paragraph
 from bimix.costs.worth import PROPOSALS, VERDICT, proposals, verdict
 from bimix.errors import InputError
@@ -156,7 +156,10 @@ def test_the_quantile_of_the_best_is_dunnetts() -> None:
 
 def test_the_same_runs_under_two_names_count_once() -> None:
     twice = LOSSES | {"again": [value * (1 + 1e-9) for value in LOSSES["law"]]}
-    assert noise(ends(tidy(twice))[1]) == noise(ends(tidy(LOSSES))[1])
+    (_, again), (_, once) = (levels(ends(tidy(losses))[1]) for losses in (twice, LOSSES))
+    assert (again.freedom, again.mixtures) == (once.freedom, once.mixtures)
+    assert again.deviation == pytest.approx(once.deviation, rel=1e-6)
+    assert again.errors[:3, :3] == pytest.approx(once.errors) and again.errors[1, 3] == 0
 
 
 def test_bits_per_byte_may_have_another_winner() -> None:
@@ -248,10 +251,56 @@ def test_one_seed_tells_no_tie() -> None:
     assert "no verdict" in paragraph(table, proposals(tidy(losses), {}), "baseline", {"baseline"})
 
 
-def test_mixtures_with_other_seeds_are_refused() -> None:
-    losses = tidy(LOSSES).filter((pl.col("mixture") != "law") | (pl.col("seed") != 2))
-    with pytest.raises(InputError, match="'law' lacks a seed"):
-        verdict(losses, prices(LOSSES), "baseline", {})
+def test_a_mixture_may_lack_seeds_that_others_have() -> None:
+    """Two runs of two mixtures and one of a third: what the second seed did to the first two is
+    taken off, and all differences have their errors from the one degree of freedom that is left.
+    """
+    two = {"baseline": [4.0, 4.4], "law": [3.9, 4.3], "uniform": [3.91]}
+    table = verdict(tidy(two), prices(two), "baseline", {})
+    rows, logs = by_name(table), {name: np.log(one) for name, one in two.items()}
+    seed = np.mean([logs[name][1] - logs[name][0] for name in ("baseline", "law")])
+    level = {name: one.mean() for name, one in logs.items()} | {"uniform": logs["uniform"][0] + seed / 2}
+    for name, row in rows.items():
+        assert row["average_loss"] == pytest.approx(np.exp(level[name]))
+        assert row["gain_percent"] == pytest.approx(100 * (1 - np.exp(level[name] - level["baseline"])))
+    deviation = abs((logs["baseline"] - logs["law"]) @ [1, -1]) / 2
+    # uniform less baseline is u1 - (b1 - b2 + l2 - l1) / 4 - (b1 + b2) / 2
+    error = {"law": 1.0, "uniform": np.linalg.norm([1, -3 / 4, -1 / 4, 1 / 4, -1 / 4])}
+    for name, one in error.items():
+        width = stats.t.ppf(0.975, 1) * deviation * one
+        lead = level["baseline"] - level[name]
+        assert rows[name]["gain_low"] == pytest.approx(100 * (1 - np.exp(width - lead)))
+    assert [rows[name]["runs"] for name in two] == [2, 2, 1] and rows["uniform"]["deviation_percent"] is None
+    said = paragraph(table, proposals(tidy(two), {}), "baseline", {"baseline"})
+    assert "trained with 1 to 2 seeds each: what a seed does to all is taken off." in said
+    twice = two | {"again": two["uniform"]}
+    table = verdict(tidy(twice), prices(twice), "baseline", {})
+    assert_frame_equal(table.filter(pl.col("mixture") != "again"), verdict(tidy(two), prices(two), "baseline", {}))
+    assert "again are one mixture" in paragraph(table, proposals(tidy(twice), {}), "baseline", {"baseline"})
+    assert plot_verdict.draw(table).axes
+
+
+def test_where_chance_alone_moves_runs_an_interval_that_lacks_seeds_holds_at_its_level() -> None:
+    draw, inside = np.random.default_rng(1), []
+    for _ in range(2000):
+        values = np.exp(1 + draw.normal(size=3) + 0.01 * draw.normal(size=(4, 3)))  # no mixture is better
+        values[1, 1:] = values[2, 2] = np.nan
+        logs, from_chance = levels(values)
+        inside.append(abs(logs[0] - logs[1]) < from_chance.between(0, 1))
+    assert 0.92 < np.mean(inside) < 0.98
+
+
+def test_mixtures_that_no_seed_connects_are_refused() -> None:
+    losses = tidy(LOSSES)
+    chain = losses.filter(
+        (pl.col("mixture") == "baseline") & (pl.col("seed") == 0)
+        | (pl.col("mixture") == "law") & (pl.col("seed") < 2)
+        | (pl.col("mixture") == "uniform") & (pl.col("seed") == 1)
+    )
+    assert verdict(chain, prices(LOSSES), "baseline", {}).height == 3
+    apart = chain.filter((pl.col("mixture") != "law") | (pl.col("seed") == 0))
+    with pytest.raises(InputError, match="'uniform' shares no seed with 'baseline'"):
+        verdict(apart, prices(LOSSES), "baseline", {})
 
 
 def said_of(losses: dict, predicted: dict) -> str:

@@ -6,8 +6,8 @@ python resources/observations/proof/collect_runs.py results/proof --out resource
 runs/{model}/*/, swarm/{model}/, mixtures/ -> {model}.csv (mixture, seed, step,
 tokens, domain, loss), {model}_mixtures.csv (mixture, domain, proportion, pool), {model}_pools.csv
 (domain, tokens), runs.csv (what each run cost); of several models also sizes.csv and
-sizes_mixtures.csv, the ends of all runs with the parameters of their model: a larger model's runs are
-{model}_{mixture} there, since each model has pools of its own
+sizes_mixtures.csv, the ends of each mixture's first seed with the parameters of its model: a larger
+model's runs are {model}_{mixture} there, since each model has pools of its own
 
 downstream/{model}/ -> answers.csv (model, mixture, seed, task, step, items, right, bits_per_byte,
 error)
@@ -80,14 +80,15 @@ def write_answers(results: Path, out: Path) -> None:
 
 
 def write_sizes(out: Path) -> None:
-    """The ends of all models' runs in one table, and their mixtures."""
+    """The ends of all models' runs in one table, one seed of each, and their mixtures."""
     told = pl.read_csv(out / "runs.csv")
     models = told.group_by("model").agg(pl.col("parameters").max()).sort("parameters").rows()
     losses, mixtures = [], []
     for k, (model, parameters) in enumerate(models):
         name = pl.concat_str(pl.lit(f"{model}_" if k else ""), "mixture").alias("mixture")
         table = pl.read_csv(out / f"{model}.csv").with_columns(name, parameters=pl.lit(parameters))
-        losses.append(table.filter(pl.col("step") == pl.col("step").max().over("mixture", "seed")))
+        first = table.filter(pl.col("seed") == pl.col("seed").min().over("mixture"))
+        losses.append(first.filter(pl.col("step") == pl.col("step").max().over("mixture")))
         mixtures.append(pl.read_csv(out / f"{model}_mixtures.csv").with_columns(name))
         pools = mixtures[-1].select("domain", tokens="pool").drop_nulls().unique().sort("domain")
         write_table(pools, out / f"{model}_pools.csv")

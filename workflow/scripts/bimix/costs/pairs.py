@@ -2,7 +2,9 @@
 
 Runs of one seed have the same weights at the start and read each domain's rows in the same order,
 so that a seed moves all mixtures alike. What is left of the log losses once every mixture and every
-seed has its own mean is the noise of a run; its variance is taken to be the same for all mixtures.
+seed has its own effect (least squares) is the noise of a run; its variance is taken to be the same
+for all mixtures. So a mixture may lack seeds that others have: what its seeds did to the others is
+taken off, and its intervals are the wider.
 """
 
 from collections.abc import Mapping
@@ -22,41 +24,39 @@ LEVEL = 0.95
 @dataclass(frozen=True)
 class Noise:
     """The standard deviation of a run's log loss without what its mixture and its seed do, from so
-    many degrees of freedom; of `mixtures` that differ, each with `seeds` runs.
+    many degrees of freedom; of `mixtures` that differ. `errors` (n, n) are the standard errors of
+    differences between two of all n, in such deviations: sqrt(2 / seeds) where all have all seeds.
     """
 
     deviation: float
     freedom: int
     mixtures: int
-    seeds: int
+    errors: np.ndarray
 
-    @property
-    def between_two(self) -> float:
+    def between(self, one: int, other: int) -> float:
         """Half the width of the interval of a difference between two mixtures that were named
         beforehand.
         """
-        return self._of_means(float(t.ppf((1 + LEVEL) / 2, self.freedom)))
+        return float(t.ppf((1 + LEVEL) / 2, self.freedom)) * self.deviation * float(self.errors[one, other])
 
-    @property
-    def behind_best(self) -> float:
+    def behind_best(self, one: int, best: int) -> float:
         """How far a mixture may end behind the lowest of all and still be the best: the one that is
-        lies among those within it, with LEVEL.
+        lies among those within it, with LEVEL. Where seeds are lacking it is approximate: the
+        quantile is that of mixtures that all have the same.
         """
-        return self._of_means(best_quantile(self.mixtures - 1, self.freedom))
-
-    def _of_means(self, quantile: float) -> float:
-        return quantile * self.deviation * (2 / self.seeds) ** 0.5
+        quantile = best_quantile(self.mixtures - 1, self.freedom)
+        return quantile * self.deviation * float(self.errors[one, best])
 
 
 def ends(
     losses: pl.DataFrame, factors: dict[str, float] | None = None, weights: Mapping[str, float] | None = None
 ) -> tuple[list[str], np.ndarray]:
-    """Mixtures (n), and what the run of each with each seed ended with (n, seeds): the average of
-    its last losses over domains by `weights`, in nats per token; with `factors` {domain: bits per
-    byte of a nat per token} in bits per byte.
+    """Mixtures (n), and what the run of each with each seed ended with (n, seeds), NaN without such
+    a run: the average of its last losses over domains by `weights`, in nats per token; with
+    `factors` {domain: bits per byte of a nat per token} in bits per byte.
 
     `losses`: mixture, seed, step, domain, loss, without seeds where each run was made once. Errors:
-    mixtures of which seeds differ; a weight of a domain without losses.
+    mixtures that no seeds connect; a weight of a domain without losses.
     """
     check_weights(weights, losses)
     if "seed" not in losses.columns:
@@ -68,25 +68,43 @@ def ends(
         )
     averages = last.group_by("mixture", "seed", maintain_order=True).agg(average_loss(weights))
     wide = averages.pivot(on="seed", index="mixture", values="loss", maintain_order=True)
-    lacking = wide.filter(pl.any_horizontal(pl.exclude("mixture").is_null()))
-    if lacking.height:
-        name = lacking["mixture"][0]
-        raise InputError(f"{name!r} lacks a seed that others have: methods are compared by pairs of runs.")
-    return wide["mixture"].to_list(), wide.drop("mixture").to_numpy()
+    names, values = wide["mixture"].to_list(), wide.drop("mixture").cast(pl.Float64).fill_null(np.nan).to_numpy()
+    apart = _apart(np.isfinite(values))
+    if apart is not None:
+        raise InputError(f"{names[apart]!r} shares no seed with {names[0]!r}: methods are compared by pairs of runs.")
+    return names, values
 
 
-def noise(values: np.ndarray) -> Noise | None:
-    """The noise of runs that ended with values (n, seeds); None where one seed or one mixture tells
-    none. The same runs under two names, alike to a millionth, count once.
+def _apart(run: np.ndarray) -> int | None:
+    """The first mixture that no chain of shared seeds leads to from the first one."""
+    reached = np.arange(len(run)) == 0
+    for _ in run:
+        reached = run[:, run[reached].any(axis=0)].any(axis=1)
+    return None if reached.all() else int(np.argmin(reached))
+
+
+def levels(values: np.ndarray) -> tuple[np.ndarray, Noise | None]:
+    """Log losses of mixtures (n,) as if each had run with all seeds, and the noise of runs that
+    ended with values (n, seeds); no noise where one seed or one mixture tells none. The same runs
+    under two names, alike to a millionth, count once.
     """
     logs = np.log(values)
-    logs = logs[np.unique(logs.round(6), axis=0, return_index=True)[1]]
+    known = np.nan_to_num(logs.round(6), nan=np.inf)
+    _, first, alike = np.unique(known, axis=0, return_index=True, return_inverse=True)
+    logs, alike = logs[first], alike.ravel()
     mixtures, seeds = logs.shape
-    freedom = (mixtures - 1) * (seeds - 1)
+    own, of = np.nonzero(np.isfinite(logs))
+    # seeds' effects sum to nothing, so that a mixture's is its mean over all of them
+    design = np.hstack([np.eye(mixtures)[own], np.vstack([np.eye(seeds - 1), -np.ones(seeds - 1)])[of]])
+    told = logs[own, of]
+    effects = np.linalg.lstsq(design, told, rcond=None)[0]
+    freedom = len(told) - mixtures - seeds + 1
     if not freedom:
-        return None
-    rest = logs - logs.mean(axis=1, keepdims=True) - logs.mean(axis=0) + logs.mean()
-    return Noise(float(np.sqrt((rest**2).sum() / freedom)), freedom, mixtures, seeds)
+        return effects[alike], None
+    deviation = float(np.sqrt(((told - design @ effects) ** 2).sum() / freedom))
+    spread = np.linalg.inv(design.T @ design)[:mixtures, :mixtures]
+    errors = np.sqrt(np.maximum(spread.diagonal()[:, None] + spread.diagonal() - 2 * spread, 0))
+    return effects[alike], Noise(deviation, freedom, mixtures, errors[np.ix_(alike, alike)])
 
 
 def best_quantile(rivals: int, freedom: int) -> float:

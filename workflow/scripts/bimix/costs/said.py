@@ -10,7 +10,7 @@ def paragraph(table: pl.DataFrame, proposals: pl.DataFrame, reference: str, simp
     if table["ties_with_best"].null_count():
         return f"{best} ends lowest, with one run of each mixture: that is no verdict. Set further seeds."
     same = [names for names in twins(rows) if len(names) > 1]
-    parts = [f"{best} ends lowest of {len(twins(rows))} mixtures, each trained with {rows[best]['runs']} seeds."]
+    parts = [f"{best} ends lowest of {len(twins(rows))} mixtures, {trained(table['runs'].to_list())}."]
     parts += [f"{listed(names)} are one mixture, and their runs the same." for names in same]
     ties = [name for name, row in rows.items() if row["ties_with_best"] and name != best]
     if ties:
@@ -29,8 +29,17 @@ def twins(rows: dict[str, dict]) -> list[list[str]]:
     """Names by the runs that are behind them: mixtures that are the same have the same runs."""
     groups: dict[tuple, list[str]] = {}
     for name, row in rows.items():
-        groups.setdefault((round(row["average_loss"], 6), round(row["deviation_percent"], 4)), []).append(name)
+        scatter = row["deviation_percent"]
+        key = (round(row["average_loss"], 6), row["runs"], None if scatter is None else round(scatter, 4))
+        groups.setdefault(key, []).append(name)
     return list(groups.values())
+
+
+def trained(runs: list[int]) -> str:
+    """With how many seeds each was trained; where they differ, what that means."""
+    if min(runs) == max(runs):
+        return f"each trained with {runs[0]} seeds"
+    return f"trained with {min(runs)} to {max(runs)} seeds each: what a seed does to all is taken off"
 
 
 def worth_of_search(rows: dict[str, dict], best: str, ties: list[str], simple: set[str]) -> list[str]:

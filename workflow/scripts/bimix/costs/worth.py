@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from bimix.costs.pairs import ends, noise
+from bimix.costs.pairs import ends, levels
 from bimix.errors import InputError
 from bimix.plan.laws import proposal_of
 
@@ -60,8 +60,9 @@ def verdict(
     """One row for each mixture, the best first, in the columns of VERDICT.
 
     `losses` (mixture, seed, step, domain, loss) of the compared runs, without seeds where each was
-    made once; `prices` as of `costs.prices.price`; `predicted` {mixture: gain in percent over the
-    reference that its own law predicts}; `factors` {domain: bits per byte of a nat per token};
+    made once; not all need all seeds. `prices` as of `costs.prices.price`; `predicted` {mixture:
+    gain in percent over the reference that its own law predicts}; `factors` {domain: bits per byte
+    of a nat per token};
     `weights` of the domains in the averages, all alike without them.
     Regret is the loss over that of the best of all. Gain is what a mixture is below the reference,
     with its 95 % interval. Optimism is predicted less measured gain. A mixture ties where it ends
@@ -69,14 +70,15 @@ def verdict(
     tells no spread: deviation, intervals and ties are then null; bits per byte are where the bytes
     of a domain are not known.
 
-    Errors: mixtures of which seeds differ; no losses of the reference.
+    Errors: mixtures that no seeds connect; no losses of the reference.
     """
     names, values = ends(losses, weights=weights)
     if reference not in names:
         raise InputError(
             f"{reference!r}, which the others are measured against, has no losses: {', '.join(names)} have."
         )
-    own, from_chance = _measured(names, values, reference), noise(values)
+    own, (_, from_chance) = _measured(names, values, reference), levels(values)
+    base = names.index(reference)
     weighing = [name for name in losses["domain"].unique() if not weights or weights.get(name)]
     known = factors is not None and all(factors.get(name) is not None for name in weighing)
     bits = _measured(*ends(losses, dict(factors), weights), reference) if known else None
@@ -86,17 +88,16 @@ def verdict(
         name, cost = names[n], costs[names[n]]
         method, place = proposal_of(name)
         told, gain = predicted.get(name), own["gain"][n]
-        width = None if from_chance is None or name == reference else from_chance.between_two
+        width = None if from_chance is None or name == reference else from_chance.between(n, base)
+        runs = values[n][np.isfinite(values[n])]
         rows.append(
             {
                 "mixture": name,
                 "method": method,
                 "proposal": place,
                 "average_loss": float(own["level"][n]),
-                "deviation_percent": None
-                if values.shape[1] < 2
-                else float(100 * values[n].std(ddof=1) / values[n].mean()),
-                "runs": values.shape[1],
+                "deviation_percent": None if len(runs) < 2 else float(100 * runs.std(ddof=1) / runs.mean()),
+                "runs": len(runs),
                 "regret_percent": _percent(own["regret"][n]),
                 "ties_with_best": own["ties"][n],
                 "gain_percent": -_percent(-gain),
@@ -119,10 +120,12 @@ def verdict(
 
 def _measured(names: list[str], values: np.ndarray, reference: str) -> dict:
     """Of what runs ended with (n, seeds): geometric means, log regrets and gains (n,), ties."""
-    logs = np.log(values).mean(axis=1)
-    regret = logs - logs.min()
-    from_chance = noise(values)
-    ties = [None if from_chance is None else bool(one <= from_chance.behind_best) for one in regret]
+    logs, from_chance = levels(values)
+    regret, best = logs - logs.min(), int(logs.argmin())
+    ties = [
+        None if from_chance is None else bool(behind <= from_chance.behind_best(n, best))
+        for n, behind in enumerate(regret)
+    ]
     return {"level": np.exp(logs), "regret": regret, "gain": logs[names.index(reference)] - logs, "ties": ties}
 
 
@@ -137,7 +140,7 @@ def proposals(
     seeds tell apart, and of these the ones of which the law's better is the better.
     """
     names, values = ends(losses, weights=weights)
-    logs, from_chance = dict(zip(names, np.log(values).mean(axis=1), strict=True)), noise(values)
+    logs, from_chance = levels(values)
     methods: dict[str, list[str]] = {}
     for name in names:
         methods.setdefault(proposal_of(name)[0], []).append(name)
@@ -146,19 +149,22 @@ def proposals(
         own.sort(key=lambda name: proposal_of(name)[1])
         if len(own) < 2:
             continue
-        levels, gains = np.array([logs[name] for name in own]), [predicted[name] for name in own if name in predicted]
+        places = np.array([names.index(name) for name in own])
+        level, gains = logs[places], [predicted[name] for name in own if name in predicted]
         better, worse = np.triu_indices(len(own), k=1)
-        leads = levels[worse] - levels[better]
-        told = None if from_chance is None else leads[np.abs(leads) > from_chance.between_two]
+        leads, told = level[worse] - level[better], None
+        if from_chance is not None:
+            widths = [from_chance.between(*places[[j, k]]) for j, k in zip(better, worse, strict=True)]
+            told = leads[np.abs(leads) > widths]
         rows.append(
             {
                 "method": method,
                 "proposals": len(own),
-                "first_loss": float(np.exp(levels[0])),
-                "best_proposal": own[int(levels.argmin())],
-                "best_loss": float(np.exp(levels.min())),
-                "first_behind_percent": _percent(levels[0] - levels.min()),
-                "spread_percent": _percent(levels.max() - levels.min()),
+                "first_loss": float(np.exp(level[0])),
+                "best_proposal": own[int(level.argmin())],
+                "best_loss": float(np.exp(level.min())),
+                "first_behind_percent": _percent(level[0] - level.min()),
+                "spread_percent": _percent(level.max() - level.min()),
                 "predicted_spread_percent": max(gains) - min(gains) if len(gains) == len(own) else None,
                 "pairs": len(leads),
                 "pairs_told": None if told is None else len(told),
