@@ -422,7 +422,10 @@ def test_the_figure_says_whether_there_are_intervals(seeds: int) -> None:
 
 def test_mixtures_of_one_cost_stand_side_by_side() -> None:
     places = [plot_verdict.beside([0.0, 0.0, 20.0, 20.0], place) for place in range(4)]
-    assert len(set(places)) == 4 and places[0] == 0 and places[2] == 20 and places[3] < 30
+    assert len(set(places)) == 4 and places[0] == 0 and 18 < places[2] < 20 < places[3] < 23
+    assert places[2] * places[3] == pytest.approx(400)
+    many = [plot_verdict.beside([217.0] * 9 + [500.0], place) for place in range(10)]
+    assert sorted(many) == many and len(set(many)) == 10 and many[4] == 217 and many[8] < 330 and many[9] == 500
 
 
 def test_the_best_of_a_search_is_the_run_with_the_least_loss(tmp_path) -> None:

@@ -174,6 +174,24 @@ def test_a_name_keeps_its_colour_whatever_stands_beside_it():
     assert len(set(many.values())) == 20
 
 
+def test_what_a_method_found_has_its_colour():
+    names = [
+        "by_transfer_8_prior",
+        "by_transfer_sizes",
+        "by_mariner_16",
+        "by_mariner_26",
+        "by_mine",
+        "by_mine_4",
+        "mine",
+    ]
+    looks = figures.styles(names)
+    assert len(set(looks.values())) == len(names)
+    assert {looks[name][0] for name in names[:2]} == {figures.STYLES["transfer"][0]}
+    assert looks["by_mariner_16"][0] == looks["by_mariner_26"][0]
+    assert looks["by_mine"][0] == looks["by_mine_4"][0]
+    assert len(figures.styles([f"by_transfer_{k}" for k in range(12)])) == 12
+
+
 def luminance(colour: str) -> float:
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
     return float(np.dot([0.2126, 0.7152, 0.0722], linear))

@@ -19,6 +19,8 @@ from bimix.tables import read_table
 
 LINEAR = 1.0  # percent of a large run, below which the axis of the costs is linear: rules cost nothing
 STEP = 0.09  # of a decade, between mixtures that cost the same
+SPREAD = 0.36  # of a decade, from the first of them to the last
+LINES = 3  # of a legend that leaves the axis its height; further ones make the figure taller
 FAR_OUT = 3.0  # quartile ranges below the first quartile (Tukey): drawn at the edge, with its number
 
 
@@ -36,9 +38,10 @@ def draw(table: pl.DataFrame) -> Figure:
     """Measured gains with their intervals, and the predicted ones, hollow, at the same cost;
     further proposals of a law have its mark with their place beside it.
     """
-    figure = Figure(figsize=(figures.WIDTH, 2.7), layout="constrained")
-    axis = figure.subplots()
     methods = list(dict.fromkeys(table["method"]))
+    height = 2.7 + 0.13 * max(0, -(-len(methods) // 3) - LINES)
+    figure = Figure(figsize=(figures.WIDTH, height), layout="constrained")
+    axis = figure.subplots()
     styles = figures.styles(methods)
     costs = table["search_percent"].to_list()
     far = far_out(table["gain_percent"].to_numpy())
@@ -89,10 +92,14 @@ def far_out(gains: np.ndarray) -> np.ndarray:
 
 
 def beside(costs: list[float], place: int) -> float:
-    """Where a mixture stands on the axis of costs: those of one cost side by side."""
+    """Where a mixture stands on the axis of costs: those of one cost side by side, about it on the
+    logarithmic part.
+    """
     same = [n for n, cost in enumerate(costs) if abs(cost - costs[place]) < 1e-9]
-    step = same.index(place) * STEP
-    return costs[place] + step if costs[place] < LINEAR else costs[place] * 10**step
+    step = min(STEP, SPREAD / max(len(same) - 1, 1))
+    if costs[place] < LINEAR:
+        return costs[place] + same.index(place) * step
+    return costs[place] * 10 ** ((same.index(place) - (len(same) - 1) / 2) * step)
 
 
 if __name__ == "__main__":

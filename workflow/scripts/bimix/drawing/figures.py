@@ -8,6 +8,7 @@ font that Matplotlib brings along.
 """
 
 import math
+import re
 import textwrap
 import zlib
 from collections.abc import Iterable
@@ -41,12 +42,14 @@ STYLES = {
     "exponential": ("#661100", "X"),
     "transfer": ("#6A3D9A", "H"),
     "bimix": ("#D55E00", "*"),
+    "gaussian_process": ("#00695C", "d"),
 }
 # Kinds of lines: whole, dashed, dotted and mixed.
 DASHES = ["-", (0, (5, 1.3)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)), (0, (3, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2))]
 DOMAINS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#882255"]
 DOMAIN_MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h"]
 PUBLISHED = "published_"  # the colour of the mixture it is a published version of, and a diamond
+FOUND = "by_"  # what a method found: all of one method have its colour
 OTHERS = ["#332288", "#117733", "#AA4499", "#44AA99", "#B8860B", "#7A5195", "#A0522D", "#4682B4"]
 OTHER_MARKERS = ["D", "s", "^", "P", "v", "o", "X", "p"]
 
@@ -93,7 +96,7 @@ def styles(names: list[str]) -> dict[str, tuple[str, str]]:
     """{name: (colour, marker)}, the same in every figure.
 
     A name that has no style of its own takes the one that a hash of it points to, or the next that
-    is free.
+    is free; `by_transfer_8` and all others by transfer have its colour.
     """
     chosen = {name: STYLES[name] for name in names if name in STYLES}
     free = [(colour, marker) for marker in OTHER_MARKERS for colour in OTHERS]
@@ -102,10 +105,23 @@ def styles(names: list[str]) -> dict[str, tuple[str, str]]:
         if bare != name and bare in STYLES:
             chosen[name] = (STYLES[bare][0], "D")
             continue
-        first = zlib.crc32(name.encode()) % len(free)
-        turns = [free[(first + turn) % len(free)] for turn in range(len(free))]
+        own = free
+        if name.startswith(FOUND):
+            own = [(colour_of(name.removeprefix(FOUND)), marker) for marker in OTHER_MARKERS]
+        first = zlib.crc32(name.encode()) % len(own)
+        turns = [own[(first + turn) % len(own)] for turn in range(len(own))]
         chosen[name] = next((style for style in turns if style not in chosen.values()), turns[0])
     return {name: chosen[name] for name in names}
+
+
+def colour_of(found: str) -> str:
+    """The colour of the method of `transfer_8_prior`: its own, or one by a hash of what stands
+    before the first number.
+    """
+    known = [method for method in STYLES if f"{found}_".startswith(f"{method}_")]
+    if known:
+        return STYLES[max(known, key=len)][0]
+    return OTHERS[zlib.crc32(re.split(r"_\d", found)[0].encode()) % len(OTHERS)]
 
 
 def dashes(names: Iterable[str]) -> dict[str, str | tuple]:
