@@ -319,6 +319,8 @@ def test_the_paragraph_spares_nobody() -> None:
     said = said_of(LOSSES, {"law": 9.0})
     assert "uniform cannot be told from it" in said and "a search paid for nothing" in said
     assert "law is furthest off" in said and "too much" in said
+    width = stats.t.ppf(0.975, 4) * standard_error(LOSSES)
+    assert f"Its gain is known to within {100 * width * 3.903 / 4.003:.2f} points." in said
     said = said_of({"uniform": [3.5, 3.6, 3.5], "baseline": [4.0, 4.02, 3.99], "law": [3.9, 3.93, 3.88]}, {})
     assert "no method earned its cost" in said
     said = said_of({"law": [3.5, 3.52, 3.49], "baseline": [4.0, 4.02, 3.99], "uniform": [3.9, 3.92, 3.89]}, {})

@@ -15,6 +15,7 @@ def paragraph(table: pl.DataFrame, proposals: pl.DataFrame, reference: str, simp
     ties = [name for name, row in rows.items() if row["ties_with_best"] and name != best]
     if ties:
         parts.append(f"{listed(ties)} cannot be told from it.")
+        parts += known_to(rows[best])
     parts += [
         *worth_of_search(rows, best, ties, simple),
         *against(rows, reference, simple),
@@ -40,6 +41,14 @@ def trained(runs: list[int]) -> str:
     if min(runs) == max(runs):
         return f"each trained with {runs[0]} seeds"
     return f"trained with {min(runs)} to {max(runs)} seeds each: what a seed does to all is taken off"
+
+
+def known_to(best: dict) -> list[str]:
+    """How well the seeds know the gain of the best: what cannot be told may only lack seeds."""
+    if best["gain_low"] is None:
+        return []
+    half = (best["gain_high"] - best["gain_low"]) / 2
+    return [f"Its gain is known to within {half:.2f} points."]
 
 
 def worth_of_search(rows: dict[str, dict], best: str, ties: list[str], simple: set[str]) -> list[str]:
