@@ -3,12 +3,16 @@ refused where it should be.
 """
 
 import json
+import os
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partialmethod
 from pathlib import Path
 from types import SimpleNamespace
 
+import forked
 import polars as pl
 import pytest
 import torch
@@ -22,6 +26,7 @@ from bimix.runs import checkpoints
 from bimix.training.attempt import STOPPED
 from bimix.training.loop import Run
 
+SCRIPTS = Path(__file__).parents[2] / "workflow/scripts"
 MIXTURES = {"one": (0.7, 0.3, 0.0), "two": (0.1, 0.2, 0.7), "three": (1 / 3, 1 / 3, 1 / 3)}
 # An epsilon beside which biases of keys stay, whose gradient is rounding alone
 CHANGES = {"steps": 12, "evaluate_every": 6, "epsilon": 1e-5}
@@ -50,8 +55,8 @@ class Part:
         table = pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row")
         table.write_parquet(out / "swarm.parquet")
 
-    def __call__(self, stacked: int, *names: str, flags: tuple[str, ...] = (), **changes: object) -> str:
-        """What is said; `status` and `losses` are kept."""
+    def words(self, stacked: int, *names: str, flags: tuple[str, ...] = (), **changes: object) -> list[str]:
+        """What follows `train_swarm.py` on a command line."""
         words = ["--cpu", "--lock-seconds", "2", "--processes", "1", "--micro-batch", "4", "--loss-chunk", "all"]
         for name in ("train", "validation"):
             words += [f"--{name}", str(self.corpus / f"{name}.parquet")]
@@ -59,7 +64,11 @@ class Part:
         words += ["--recipe", json.dumps(RECIPE | CHANGES | changes), "--names", *(names or MIXTURES)]
         places = {"mixtures": "swarm.parquet", "losses": "losses.parquet", "runs": "runs.parquet", "state": "state"}
         words += [word for flag, name in places.items() for word in (f"--{flag}", str(self.out / name))]
-        self.status = train_swarm.main([*words, "--stacked", str(stacked), *flags])
+        return [*words, "--stacked", str(stacked), *flags]
+
+    def __call__(self, *names: object, **settings: object) -> str:
+        """What is said, of `words`; `status` and `losses` are kept."""
+        self.status = train_swarm.main(self.words(*names, **settings))
         return self.capsys.readouterr().err
 
     @property
@@ -210,3 +219,38 @@ def test_what_cannot_be_trained_at_once_is_refused_in_one_sentence(part: Part) -
     with pytest.raises(InputError, match="launch, stacked: several processes"):
         train_swarm.check_stacked(session, 2)
     train_swarm.check_stacked(session, 1)
+
+
+DIES_IN_A_CHECKPOINT = f"""
+import os, signal, sys, torch
+write, calls = torch.save, []
+def dying(state, path):
+    calls.append(path)
+    write(state, path)
+    if len(calls) == 5:
+        os.truncate(path, os.path.getsize(path) // 2)
+        os.kill(os.getpid(), signal.SIGKILL)
+torch.save = dying
+sys.path.insert(0, {str(SCRIPTS)!r})
+import train_swarm
+train_swarm.main(sys.argv[1:])
+"""
+
+
+@pytest.mark.slow
+def test_a_kill_between_the_checkpoints_of_a_group_loses_nothing_before(
+    corpus: Path, part: Part, tmp_path: Path
+) -> None:
+    """The fifth checkpoint is that of the second run at the second evaluation."""
+    (tmp_path / "dies.py").write_text(DIES_IN_A_CHECKPOINT)
+    words = part.words(3, steps=18)
+    killed = forked.run([sys.executable, str(tmp_path / "dies.py"), *words], env=os.environ | {"OMP_NUM_THREADS": "1"})
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert [part.checkpoints(name)[-1].name[-6:-3] for name in MIXTURES] == ["012", "006", "006"]
+    said = part(3, steps=18)
+    assert said.index("one:") < said.index("update 12 of 18") < said.index("two, three:")
+    assert said.index("two, three:") < said.index("update 6 of 18")
+    whole = Part(corpus, part.out.with_name("alone"), part.capsys)
+    whole(1, steps=18)
+    assert part.status == 0
+    assert part.losses(*MIXTURES) == pytest.approx(whole.losses(*MIXTURES), rel=1e-4)
