@@ -82,6 +82,7 @@ def test_runs_of_laws_are_renamed_and_parts_of_the_swarm_are_joined(tmp_path: Pa
     assert dict(ends.select("mixture", "parameters").iter_rows()) == sizes
     assert ends.filter(pl.col("mixture") == "larger_ce")["loss"].to_list() == [3.0]  # a law reads one seed
     assert set(pl.read_csv(out / "sizes_mixtures.csv")["mixture"]) == set(sizes)
+    assert pl.read_csv(out / "blind_mixtures.csv").equals(names["tiny"].drop("pool"))
     for table in names.values():
         assert dict(table.select("domain", "pool").unique().iter_rows()) == {"code": 70.0, "web": 80.0}
 

@@ -7,7 +7,8 @@ runs/{model}/*/, swarm/{model}/, mixtures/ -> {model}.csv (mixture, seed, step,
 tokens, domain, loss), {model}_mixtures.csv (mixture, domain, proportion, pool), {model}_pools.csv
 (domain, tokens), runs.csv (what each run cost); of several models also sizes.csv and
 sizes_mixtures.csv, the ends of each mixture's first seed with the parameters of its model: a larger
-model's runs are {model}_{mixture} there, since each model has pools of its own
+model's runs are {model}_{mixture} there, since each model has pools of its own; blind_mixtures.csv
+has the smallest model's without pools, for a law that knows of no repetition
 
 downstream/{model}/ -> answers.csv (model, mixture, seed, task, step, items, right, bits_per_byte,
 error)
@@ -92,6 +93,7 @@ def write_sizes(out: Path) -> None:
         mixtures.append(pl.read_csv(out / f"{model}_mixtures.csv").with_columns(name))
         pools = mixtures[-1].select("domain", tokens="pool").drop_nulls().unique().sort("domain")
         write_table(pools, out / f"{model}_pools.csv")
+    write_table(mixtures[0].drop("pool"), out / "blind_mixtures.csv")
     if len(models) > 1:
         write_table(pl.concat(losses), out / "sizes.csv")
         write_table(pl.concat(mixtures), out / "sizes_mixtures.csv")
