@@ -18,7 +18,7 @@ REFERENCE = "published_baseline"
 
 
 def rows(page: str, heading: str) -> dict[str, list[str]]:
-    """{mixture: the other cells} of the first table under a heading, whose first cells are names."""
+    """{mixture: the other cells} of the first table under a heading."""
     text = (ROOT / page).read_text(encoding="utf-8").split(f"\n{heading}\n")[1]
     table = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)[0].splitlines()[2:]
     cells = [[cell.strip().replace("**", "") for cell in line.strip("|").split("|")] for line in table]

@@ -114,6 +114,12 @@ def test_the_size_of_observations_is_counted_in_their_table(tmp_path: Path, endi
     assert runs.fitted_size(config, "seen") == (3, 2)
     block["optimum"]["group"] = "some"
     assert runs.fitted_size(config, "seen") == (2, 2)
+    assert not runs.observes_sizes(config, "seen")
+    for number, (sizes, several) in enumerate((([5, 5, 5, 5], False), ([5, 5, 7, 5], False), ([5, 5, 5, 7], True))):
+        sized = table.with_columns(parameters=pl.Series(sizes))
+        sized.write_csv(path) if ending == "csv" else sized.write_parquet(path)
+        os.utime(path, ns=(0, 10**9 * number))
+        assert runs.observes_sizes(config, "seen") == several
     path.write_text("no table")
     os.utime(path, ns=(0, 10**18))
     assert runs.fitted_size(config, "seen") == (0, 0)

@@ -248,6 +248,34 @@ def test_what_there_are_too_few_runs_or_steps_for_is_left_out(workplace: Path) -
 
 
 @pytest.mark.slow
+def test_all_of_runs_of_two_sizes(workplace: Path) -> None:
+    """Scores of laws are of one size: everything else is made."""
+    write_tables(workplace, 5, STEPS[-1:])
+    small = pl.read_csv(workplace / "losses.csv").with_columns(parameters=pl.lit(10**6), tokens=pl.lit(8e6))
+    of_large = pl.col("mixture").is_in(["m0", "m1", "m4"])
+    large = small.filter(of_large).with_columns(
+        mixture="large_" + pl.col("mixture"), loss=0.8 * pl.col("loss"), parameters=10**7, tokens=pl.lit(8e7)
+    )
+    pl.concat([small, large], how="vertical_relaxed").write_csv(workplace / "losses.csv")
+    mixtures = pl.read_csv(workplace / "mixtures.csv")
+    copies = mixtures.filter(of_large).with_columns(mixture="large_" + pl.col("mixture"))
+    pl.concat([mixtures, copies]).write_csv(workplace / "mixtures.csv")
+    config = yaml.safe_load((workplace / "own.yaml").read_text())
+    config["laws"] |= {"compare": ["transfer", "bimix"], "optimise": ["transfer"]}
+    config["datasets"]["own"] |= {
+        "groups": {"fitted": ["m0", "m1", "m2", "m3", "m4", "large_m0", "large_m1"], "held_out": ["large_m4"]},
+        "compare": {"mixtures": ["large_m0", "large_m1", "large_m4"]},
+    }
+    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    done = call(workplace)
+    assert not done.returncode, done.stdout + done.stderr
+    told = (workplace / "results/own/summary.txt").read_text()
+    assert re.search(r"1M \(5 runs\), 10M \(2 runs\)", told)
+    tables = {path.name for path in (workplace / "results/own/tables").glob("*.csv")}
+    assert {"comparison.csv", "generalization.csv"} <= tables and not {"laws.csv", "complexity.csv"} & tables
+
+
+@pytest.mark.slow
 def test_an_objective_and_a_front_from_the_config(workplace: Path) -> None:
     """The mixture, its report, intervals and path keep to the objective; the front is drawn."""
     config = yaml.safe_load((workplace / "own.yaml").read_text())

@@ -162,18 +162,31 @@ def fitted_size(config: dict, dataset: str) -> tuple[int, int]:
     model, group = block["optimum"]["model"], block["optimum"]["group"]
     names = block["groups"][group]
     if "observations" in block:
-        path = block["observations"]["losses"]
-        stamp = os.stat(path).st_mtime_ns if os.path.exists(path) else None
-        return _observed_size(path, tuple(names), stamp)
+        return _observed(block)[:2]
     if JOINS in model:
         return len(names), 1
     settings = swarm_recipe(config, dataset, model) if group == "swarm" else block["training"][model]
     return len(names), len(evaluations(settings))
 
 
+def observes_sizes(config: dict, dataset: str) -> bool:
+    """Whether the losses that laws are fitted to are observations of models of several sizes."""
+    block = config["datasets"][dataset]
+    return "observations" in block and _observed(block)[2] > 1
+
+
+def _observed(block: dict) -> tuple[int, int, int]:
+    """Mixtures, steps and sizes of models of the fitted group in a table of losses."""
+    path, names = block["observations"]["losses"], block["groups"][block["optimum"]["group"]]
+    stamp = os.stat(path).st_mtime_ns if os.path.exists(path) else None
+    return _counted(path, tuple(names), stamp)
+
+
 @functools.cache
-def _observed_size(path: str, names: tuple[str, ...], stamp: int | None) -> tuple[int, int]:
-    """Distinct mixtures among `names` (none: all) and distinct steps in a table of losses."""
+def _counted(path: str, names: tuple[str, ...], stamp: int | None) -> tuple[int, int, int]:
+    """Distinct mixtures among `names` (none: all), distinct steps and parameters in a table of
+    losses; one that cannot be read has none.
+    """
     import polars as pl  # here only: it costs each call of Snakemake a quarter of a second
 
     text = {"mixture": pl.String}
@@ -183,11 +196,13 @@ def _observed_size(path: str, names: tuple[str, ...], stamp: int | None) -> tupl
             if path.endswith(".csv")
             else pl.read_parquet(path, glob=False)
         )
-        wanted = table.select("step", pl.col("mixture").cast(pl.String))
+        told = [name for name in ("step", "parameters") if name == "step" or name in table.columns]
+        wanted = table.select(*told, pl.col("mixture").cast(pl.String))
     except (pl.exceptions.PolarsError, OSError):
-        return 0, 0
+        return 0, 0, 0
     wanted = wanted.filter(pl.col("mixture").is_in(names)) if names else wanted
-    return wanted["mixture"].n_unique(), wanted["step"].n_unique()
+    sizes = wanted["parameters"].drop_nulls().n_unique() if "parameters" in wanted.columns else 1
+    return wanted["mixture"].n_unique(), wanted["step"].n_unique(), sizes
 
 
 def has_intervals(config: dict, dataset: str) -> bool:

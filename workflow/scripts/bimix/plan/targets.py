@@ -7,7 +7,7 @@ folder of `results`.
 from collections.abc import Iterable
 
 from bimix.plan.laws import optimised_laws
-from bimix.plan.runs import fitted_size, has_intervals, large_runs, prior_table
+from bimix.plan.runs import fitted_size, has_intervals, large_runs, observes_sizes, prior_table
 
 LEARNING_LEFT = 3  # mixtures that a learning curve leaves to be predicted, at least
 
@@ -40,12 +40,14 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
     runs, steps = fitted_size(config, dataset)
     several = block["optimum"].get("models", [])
     resampled = resampled_laws(config, dataset) if has_intervals(config, dataset) else []
-    learning = not several and runs >= min(config["laws"]["learning"]["counts"]) + LEARNING_LEFT
+    compared = not several and not observes_sizes(config, dataset)  # scores of laws are of one size
+    learning = compared and runs >= min(config["laws"]["learning"]["counts"]) + LEARNING_LEFT
     entropy = ["figures/entropy.svg", "figures/entropy_curves.svg"] if "corpus" in block else []
     prior = [f"{folder}/figures/cross_entropy.svg"] if prior_table(config, dataset) else []
     answers = "downstream" in block
     pareto = bool("pareto" in block["optimum"] and resampled_laws(config, dataset))
-    tables = ["comparison"] if several else ["extrapolation", "generalization", "comparison", "laws", "complexity"]
+    tables = ["comparison"] if several else ["extrapolation", "generalization", "comparison"]
+    tables += ["laws", "complexity"] if compared else []
     tables += ["downstream"] if answers else []
     tables += ["pareto"] if pareto else []
     large = laws if large_runs(config, dataset) else []
@@ -81,7 +83,7 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
             *figures("sizes", large),
             *figures("path", resampled_laws(config, dataset) if steps > 1 else []),
             *([f"{folder}/figures/pareto.svg"] if pareto else []),
-            *([f"{folder}/figures/laws_{model}_{group}.svg"] if not several else []),
+            *([f"{folder}/figures/laws_{model}_{group}.svg"] if compared else []),
             *([f"{folder}/figures/learning_{model}_{group}.svg"] if learning else []),
             *(f"{folder}/figures/perplexity_{name}_{group}.svg" for name in fitted),
             f"{folder}/figures/perplexity_{block['compare']['model']}_compare.svg",
