@@ -73,6 +73,7 @@ def test_runs_of_laws_are_renamed_and_parts_of_the_swarm_are_joined(tmp_path: Pa
     assert larger == [("by_doge", 1, 2.7), ("by_transfer~2", 4, 2.5), ("ce", 1, 3.0), ("ce", 4, 3.5)]
     tiny = pl.read_csv(out / "tiny.csv").rows()
     assert tiny == [("swarm_0001", 1, 2, 64, "web", 4.0), ("swarm_0002", 1, 2, 64, "web", 5.0)]
+    assert pl.read_csv(out / "tiny_first.csv").rows() == tiny
     names = {model: pl.read_csv(out / f"{model}_mixtures.csv") for model in ("tiny", "larger")}
     assert set(names["larger"]["mixture"]) == {"ce", "by_transfer~2", "by_doge"}
     assert set(names["tiny"]["mixture"]) == {"swarm_0001", "swarm_0002"}

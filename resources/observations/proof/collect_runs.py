@@ -7,8 +7,9 @@ runs/{model}/*/, swarm/{model}/, mixtures/ -> {model}.csv (mixture, seed, step,
 tokens, domain, loss), {model}_mixtures.csv (mixture, domain, proportion, pool), {model}_pools.csv
 (domain, tokens), runs.csv (what each run cost); of several models also sizes.csv and
 sizes_mixtures.csv, the ends of each mixture's first seed with the parameters of its model: a larger
-model's runs are {model}_{mixture} there, since each model has pools of its own; blind_mixtures.csv
-has the smallest model's without pools, for a law that knows of no repetition
+model's runs are {model}_{mixture} there, since each model has pools of its own. Of the smallest
+model also {model}_first.csv, the first seed of each mixture, which laws are fitted to, and
+blind_mixtures.csv, the mixtures without pools, for a law that knows of no repetition
 
 downstream/{model}/ -> answers.csv (model, mixture, seed, task, step, items, right, bits_per_byte,
 error)
@@ -89,6 +90,8 @@ def write_sizes(out: Path) -> None:
         name = pl.concat_str(pl.lit(f"{model}_" if k else ""), "mixture").alias("mixture")
         table = pl.read_csv(out / f"{model}.csv").with_columns(name, parameters=pl.lit(parameters))
         first = table.filter(pl.col("seed") == pl.col("seed").min().over("mixture"))
+        if not k:
+            write_table(first.select(pl.exclude("parameters")), out / f"{model}_first.csv")
         losses.append(first.filter(pl.col("step") == pl.col("step").max().over("mixture")))
         mixtures.append(pl.read_csv(out / f"{model}_mixtures.csv").with_columns(name))
         pools = mixtures[-1].select("domain", tokens="pool").drop_nulls().unique().sort("domain")

@@ -52,6 +52,7 @@ PUBLISHED = "published_"  # the colour of the mixture it is a published version 
 FOUND = "by_"  # what a method found: all of one method have its colour
 OTHERS = ["#332288", "#117733", "#AA4499", "#44AA99", "#B8860B", "#7A5195", "#A0522D", "#4682B4"]
 OTHER_MARKERS = ["D", "s", "^", "P", "v", "o", "X", "p"]
+FOUND_MARKERS = [*OTHER_MARKERS, "<", ">"]
 
 MOST = 40  # entries of the legend in one group
 LETTER = 0.06  # inches that a letter takes at most, on average; a bold one a fifth more
@@ -107,7 +108,7 @@ def styles(names: list[str]) -> dict[str, tuple[str, str]]:
             continue
         own = free
         if name.startswith(FOUND):
-            own = [(colour_of(name.removeprefix(FOUND)), marker) for marker in OTHER_MARKERS]
+            own = [(colour_of(name.removeprefix(FOUND)), marker) for marker in FOUND_MARKERS]
         first = zlib.crc32(name.encode()) % len(own)
         turns = [own[(first + turn) % len(own)] for turn in range(len(own))]
         chosen[name] = next((style for style in turns if style not in chosen.values()), turns[0])
