@@ -248,7 +248,16 @@ def test_one_seed_tells_no_tie() -> None:
     losses = {"baseline": [4.0], "law": [3.9]}
     table = verdict(tidy(losses), prices(losses), "baseline", {})
     assert table["ties_with_best"].null_count() == 2 and table["gain_low"].null_count() == 2
-    assert "no verdict" in paragraph(table, proposals(tidy(losses), {}), "baseline", {"baseline"})
+    said = paragraph(table, proposals(tidy(losses), {}), "baseline", {"baseline"})
+    assert "law ends lowest, with one run of each mixture: that is no verdict" in said
+
+
+def test_a_second_seed_of_one_mixture_tells_no_tie() -> None:
+    losses = {"baseline": [4.0], "law": [3.9, 3.8]}
+    table = verdict(tidy(losses), prices(losses), "baseline", {})
+    assert table["ties_with_best"].null_count() == 2 and table["gain_low"].null_count() == 2
+    said = paragraph(table, proposals(tidy(losses), {}), "baseline", {"baseline"})
+    assert "law ends lowest, and no two share two seeds: that is no verdict" in said
 
 
 def test_a_mixture_may_lack_seeds_that_others_have() -> None:

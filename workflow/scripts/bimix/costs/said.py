@@ -8,7 +8,8 @@ def paragraph(table: pl.DataFrame, proposals: pl.DataFrame, reference: str, simp
     rows = {row["mixture"]: row for row in table.iter_rows(named=True)}
     best = table["mixture"][0]
     if table["ties_with_best"].null_count():
-        return f"{best} ends lowest, with one run of each mixture: that is no verdict. Set further seeds."
+        unpaired = "with one run of each mixture" if table["runs"].max() == 1 else "and no two share two seeds"
+        return f"{best} ends lowest, {unpaired}: that is no verdict. Set further seeds."
     same = [names for names in twins(rows) if len(names) > 1]
     parts = [f"{best} ends lowest of {len(twins(rows))} mixtures, {trained(table['runs'].to_list())}."]
     parts += [f"{listed(names)} are one mixture, and their runs the same." for names in same]
