@@ -74,8 +74,9 @@ def draw(table: pl.DataFrame) -> Figure:
     axis.set_xlabel("price of the search, % of the FLOPs of a large run (log); those of one price side by side")
     axis.set_ylabel("gain in average loss, %")
     rows = [[figures.swatch(name, *styles[name]) for name in methods]]
-    unpaired = "one run of each" if table["runs"].max() == 1 else "no two by the same two seeds"
-    told = "with 95 % intervals" if table["gain_low"].count() else unpaired
+    told = "with 95 % intervals"
+    if not table["gain_low"].count():
+        told = "one run of each" if table["runs"].max() == 1 else "no two by the same two seeds"
     note = f"Filled: measured, {told}; hollow: predicted by the method's own law."
     note += " Methods of one price stand side by side."
     note += " 2: its second proposal." if table["proposal"].max() > 1 else ""
