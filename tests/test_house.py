@@ -19,8 +19,6 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 ROOT = PACKAGE.parents[2]
 SOURCES = [path for folder in ("workflow", "tests") for path in sorted((ROOT / folder).rglob("*.*"))]
 PROSE_COLUMNS = 100  # of docstrings and comments; the formatter keeps code at 120
-# Where prose is still wider: what is rewrapped leaves the list.
-RULE_LINES = 280
 OPENING = {"open", "read_text", "write_text", "read_bytes", "write_bytes"}
 
 
@@ -61,11 +59,6 @@ def promised(sentence: str) -> set[str]:
 
 def test_the_map_names_every_room_once_and_no_other() -> None:
     assert sorted(MAPPED) == ROOMS
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_holds_two_to_nine_files(room: str) -> None:
-    assert 2 <= len([path for path in (PACKAGE / room).glob("*.py") if path.name != "__init__.py"]) <= 9
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -138,9 +131,8 @@ def test_prose_is_no_wider_than_a_page() -> None:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "workflow/rules").glob("*.smk")), ids=lambda path: path.stem)
-def test_a_rule_file_is_short_and_has_no_functions_but_those_that_all_share(path: Path) -> None:
+def test_a_rule_file_has_no_functions_but_those_that_all_share(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= RULE_LINES
     assert path.stem == "common" or not [line for line in lines if re.match("def |class |import |from ", line)]
 
 
