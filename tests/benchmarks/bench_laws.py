@@ -109,6 +109,11 @@ def regmix(folder, learning=None):
     )
     print("law          runs   1m     60m    1B     error on 1m (%)  CPU seconds a fit")
     lines = []
+    own = {}
+    for model, test in tests.items():
+        shares = -test.proportions[:, [test.domains.index(domain) for domain in test.loss_domains]]
+        own[model] = rank_correlation(test.losses[:, 0], shares).mean()
+    print("own share       0  " + "  ".join(f"{100 * rank:5.2f}" for rank in own.values()) + "  (no law)", flush=True)
     for law in ("transfer", "regmix", "exponential"):
         for runs in RUNS:
             ranks, errors, begin = [], [], time.process_time()
