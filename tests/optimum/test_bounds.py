@@ -30,6 +30,7 @@ def test_the_tokens_of_a_run_are_a_number_or_none(parser: argparse.ArgumentParse
 def test_a_table_of_tokens_may_be_left_out(parser: argparse.ArgumentParser) -> None:
     given = parser.parse_args(["--max-epochs", "inf", "--tokens", "--lower", '{"web": 0.1}'])
     assert given.tokens is None and given.max_epochs == float("inf") and given.lower == '{"web": 0.1}'
+    assert parser.parse_args(["--max-epochs", "none"]).max_epochs is None
 
 
 def test_domains_without_a_count_are_named_where_counts_are_used(capsys: pytest.CaptureFixture) -> None:

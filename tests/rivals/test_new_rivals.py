@@ -111,6 +111,33 @@ def test_olmix_reads_no_domain_more_than_four_times_unless_another_number_is_set
     assert upper.tolist() == [1.0, 1.0, 1.0]
 
 
+def test_the_four_epochs_of_olmix_are_lifted_by_inf_and_named_where_they_leave_no_mixture() -> None:
+    shares = drawn(40)
+    fitted = laws.fit("olmix", observed(shares, exponential(shares)))
+    tokens = {"code": 5_000.0, "law": 5_000.0, "web": 9_000.0}  # 100 steps of 1,000 tokens read them 5.3 times
+    with pytest.raises(InputError, match=r"sum to 0.76 \(with max_epochs 4, the law olmix's own, .*--max-epochs inf"):
+        run_bounds(fitted, STEP, tokens=tokens)
+    assert run_bounds(fitted, STEP, tokens=tokens, max_epochs=float("inf"))[1].tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(InputError, match=r"sum to 0.57 \(with max_epochs 3 of a run"):
+        run_bounds(fitted, STEP, tokens=tokens, max_epochs=3.0)
+
+
+@pytest.mark.parametrize("law", list(laws.LAWS))
+def test_a_law_fitted_without_pools_says_the_same_of_a_run_whose_pools_are_known(law: str) -> None:
+    shares = 0.9 * drawn(40) + 1 / 30
+    made = replace(observed(shares, exponential(shares)), loss_domains=DOMAINS)
+    fitted = laws.fit(law, made)
+    new = 0.9 * drawn(5, seed=1) + 1 / 30
+    ample = {"code": 2e5, "law": 5e5, "web": 9e5}  # a run of 1e5 tokens reads none of it twice
+    asked = laws.at_run(fitted, tokens=1e5, pools=ample, step=STEP)
+    assert np.array_equal(predicted(asked, new), predicted(fitted, new))
+    repeated = laws.at_run(fitted, tokens=1e5, pools={"code": 2e3, "law": 5e5, "web": 9e5}, step=STEP)
+    if law == "transfer":  # what is read again counts less, by the published R
+        assert (predicted(repeated, new)[:, 0] > predicted(fitted, new)[:, 0]).all()
+    else:
+        assert np.array_equal(predicted(repeated, new), predicted(fitted, new))
+
+
 def test_scheffe_finds_the_terms_of_a_polynomial() -> None:
     shares = drawn(80, m=5)
     losses = 3 - shares[:, [0]] + 2 * shares[:, [1]] * shares[:, [3]]

@@ -92,7 +92,7 @@ def bound(key):
 
 # What an optimum is asked for besides its step.
 SOUGHT = {key: bound(key) for key in ("weights", "objective", "lower", "upper")}
-SOUGHT["max_epochs"] = setting("optimum/max_epochs", default="inf")
+SOUGHT["max_epochs"] = setting("optimum/max_epochs", default="none")
 SOUGHT["strengths"] = setting("strengths", default=())
 
 

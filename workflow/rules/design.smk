@@ -29,7 +29,7 @@ rule propose_runs:
         weights=bound("weights"),
         lower=bound("lower"),
         upper=bound("upper"),
-        max_epochs=setting("optimum/max_epochs", default="inf"),
+        max_epochs=setting("optimum/max_epochs", default="none"),
     shell:
         command(r"""
         propose_runs.py \

@@ -149,7 +149,7 @@ rule trace_pareto:
         families=as_json("datasets/{dataset}/optimum/objective/families", default={}),
         lower=bound("lower"),
         upper=bound("upper"),
-        max_epochs=setting("optimum/max_epochs", default="inf"),
+        max_epochs=setting("optimum/max_epochs", default="none"),
         strengths=setting("strengths", default=()),
         pool_share=planned(runs.optimum_pool_share),
     shell:

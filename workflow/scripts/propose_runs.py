@@ -149,8 +149,8 @@ def _told(options, tokens):
 
 
 def _bounds(options, domains, tokens, run_tokens):
-    epochs = None if options.max_epochs == np.inf else options.max_epochs
-    if epochs is not None and (tokens is None or run_tokens is None):
+    epochs = options.max_epochs
+    if epochs not in (None, np.inf) and (tokens is None or run_tokens is None):
         raise InputError(
             "--max-epochs needs --tokens, and the tokens of the large run: --run-tokens, --large, or losses with tokens."
         )

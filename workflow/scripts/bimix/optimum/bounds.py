@@ -21,9 +21,10 @@ def feasible_bounds(
     max_epochs: float | None = None,
     tokens: Numbers | None = None,
     run_tokens: float | None = None,
+    whose: str = "",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bounds (m,), (m,) in the order of `domains` from dicts per domain; max_epochs gives r_i *
-    run_tokens <= max_epochs * tokens_i.
+    run_tokens <= max_epochs * tokens_i. `whose` says in errors where that number comes from.
 
     Errors (InputError with the numbers): an unknown domain, a lower bound above its upper, lower
     bounds that sum above 1, upper bounds that sum below 1, a domain without a token count where
@@ -38,14 +39,14 @@ def feasible_bounds(
                 )
             array[domains.index(domain)] = min(value, 1.0) if what == "upper" else value
     reason = ""
-    if max_epochs is not None:
+    if max_epochs not in (None, float("inf")):
         missing = [domain for domain in domains if domain not in tokens]
         if missing:
             raise InputError(
                 f"the token counts do not name {missing[0]!r}: max_epochs needs the tokens of every domain."
             )
         high = np.minimum(high, [max_epochs * tokens[domain] / run_tokens for domain in domains])
-        reason = f" (with max_epochs {max_epochs:g} of a run of {run_tokens:g} tokens)"
+        reason = f" (with max_epochs {max_epochs:g}{whose} of a run of {run_tokens:g} tokens)"
     crossed = np.nonzero(low > high)[0]
     if len(crossed):
         j = crossed[0]
@@ -73,8 +74,8 @@ def run_bounds(
     run_tokens: float | None = None,
     weights: Numbers | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The bounds of `feasible_bounds` for a run of `step` steps; max_epochs None or infinite: any
-    number of epochs, but for a law with a number of its own (Olmix: 4), which holds where the
+    """The bounds of `feasible_bounds` for a run of `step` steps; max_epochs infinite: any number of
+    epochs; None: likewise, but for a law with a number of its own (Olmix: 4), which holds where the
     tokens are known.
 
     A domain whose loss did not respond (`unanswered`) keeps the least proportion that was seen,
@@ -88,15 +89,10 @@ def run_bounds(
     target = dict(zip(fitted["loss_domains"], target_weights(fitted, weights), strict=True))
     floors = {domain: seen[domain]["min"] for domain in unanswered(fitted) if domain in seen and target[domain] > 0}
     lower = {domain: min(floor, (upper or {}).get(domain, 1)) for domain, floor in floors.items()} | (lower or {})
-    own = LAWS[fitted["law"]].most_epochs
-    if (
-        max_epochs in (None, float("inf"))
-        and own < float("inf")
-        and tokens
-        and (run_tokens or fitted["tokens_per_step"])
-    ):
-        max_epochs = own
-    if max_epochs is None or max_epochs == float("inf"):
+    own, whose = LAWS[fitted["law"]].most_epochs, ""
+    if max_epochs is None and own < float("inf") and tokens and (run_tokens or fitted["tokens_per_step"]):
+        max_epochs, whose = own, f", the law {fitted['law']}'s own, which --max-epochs inf lifts,"
+    if max_epochs in (None, float("inf")):
         return feasible_bounds(fitted["domains"], lower, upper)
     if not tokens:
         raise InputError("--max-epochs needs --tokens: the number of tokens there are of each domain.")
@@ -107,7 +103,7 @@ def run_bounds(
                 f"how many tokens a run of {step} steps trains on."
             )
         run_tokens = step * fitted["tokens_per_step"]
-    return feasible_bounds(fitted["domains"], lower, upper, max_epochs, tokens, run_tokens)
+    return feasible_bounds(fitted["domains"], lower, upper, max_epochs, tokens, run_tokens, whose)
 
 
 def unanswered(fitted: dict) -> list[str]:

@@ -23,7 +23,10 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lower", help="{domain: least proportion}, a JSON file or the JSON itself")
     parser.add_argument("--upper", help="{domain: largest proportion}, likewise")
     parser.add_argument(
-        "--max-epochs", type=float, help="no domain is repeated more often than this (inf: any number); needs --tokens"
+        "--max-epochs",
+        type=number_or_none,
+        help="no domain is repeated more often than this; needs --tokens. inf: any number; none, or without it: any number too,"
+        " or what the law itself allows (olmix: 4)",
     )
     add_tokens(parser)
 

@@ -8,7 +8,8 @@ softplus(log(1 + e) - threshold)^2. Floor = anchor - depth (anchor - least loss)
 b and d are solved for by non-negative least squares with a ridge. Rate, power and threshold are one
 of 168, chosen for each loss by cross-validation; then ridge and depth are. What its source leaves
 open was chosen here. The anchor is the mean loss, the folds are five, the shape is chosen at a
-ridge of 0.1 and a depth of 2. Where no pools are known, e_j is the proportion itself.
+ridge of 0.1 and a depth of 2. Where the fitted runs have no pools, e_j is the proportion itself,
+at every run that the law is asked for.
 """
 
 from collections.abc import Callable
@@ -33,7 +34,8 @@ SHAPE = ("rate", "power", "threshold", "ridge", "depth")
 
 def fit(observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> tuple[dict, dict]:
     """{domain: {"steps": {step: {floor, c, benefit {domain: b}, harm {domain: d}, rate, power,
-    threshold, ridge, depth}}, "epochs_of_share" {domain: T / U}}}, and no notes.
+    threshold, ridge, depth}}, "epochs_of_share" {domain: T / U; null: fitted to proportions}}}, and
+    no notes.
 
     Errors: sizes; a domain that is trained on and has no pool where others have one.
     """
@@ -48,16 +50,16 @@ def fit(observed: Observations, weights: np.ndarray | None = None, start: dict |
         shown = dict(zip(SHAPE, map(float, shape), strict=True))
         return {"floor": floor, "c": c, "benefit": named[0], "harm": named[1], **shown}
 
-    epochs = observed.proportions * per_share
+    epochs = observed.proportions if per_share is None else observed.proportions * per_share
     coefficients = fit_steps(fit_named, observed, weights, start, epochs)
-    mean = dict(zip(observed.domains, per_share.mean(axis=0).tolist(), strict=True))
+    mean = None if per_share is None else dict(zip(observed.domains, per_share.mean(axis=0).tolist(), strict=True))
     return {name: {**values, "epochs_of_share": mean} for name, values in coefficients.items()}, {}
 
 
-def _per_share(observed: Observations) -> np.ndarray:
-    """Epochs of a whole run on one domain, T / U (n, m); 1 where no pools are known."""
+def _per_share(observed: Observations) -> np.ndarray | None:
+    """Epochs of a whole run on one domain, T / U (n, m); None where no pools are known."""
     if observed.pools is None or observed.tokens is None:
-        return np.ones_like(observed.proportions)
+        return None
     endless = np.isinf(observed.pools) & (observed.proportions > 0)
     if endless.any():
         run, domain = np.argwhere(endless)[0]
@@ -156,10 +158,13 @@ def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
 
 
 def at_run(coefficients: dict, domains: list[str], parameters: float | None, tokens: float, pools: dict) -> dict:
-    """The coefficients at a run on so many tokens, with pools {domain: unique tokens}.
+    """The coefficients at a run on so many tokens, with pools {domain: unique tokens}; as they are
+    where the fit was to proportions, which are no epochs.
 
     Errors: a domain without a pool.
     """
+    if next(iter(coefficients.values()))["epochs_of_share"] is None:
+        return coefficients
     missing = [name for name in domains if not pools.get(name)]
     if missing:
         raise InputError(f"the pool of {missing[0]!r} is missing: the law mariner reads epochs of every domain.")
@@ -177,7 +182,7 @@ def count(coefficients: dict) -> int:
 
 def _epochs_of_share(coefficients: dict, domains: list[str]) -> np.ndarray:
     named = next(iter(coefficients.values()))["epochs_of_share"]
-    return np.array([named[name] for name in domains])
+    return np.ones(len(domains)) if named is None else np.array([named[name] for name in domains])
 
 
 def _by_domain(numbers: dict, domains: list[str]) -> tuple[np.ndarray, np.ndarray]:
