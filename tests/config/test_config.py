@@ -465,6 +465,12 @@ def test_only_what_has_no_default_is_missing_and_defaults_are_never_blamed(
         assert line.startswith(f"{tmp_path}/mine.yaml:{sentence}"), line
 
 
+# Ten lines whose aliases repeat 10^10 values.
+BOMB = "x-0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]\n" + "".join(
+    f"x-{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -481,7 +487,15 @@ def test_only_what_has_no_default_is_missing_and_defaults_are_never_blamed(
             ":1: __use_yte__: a config that runs code is",
         ),
         ("__use_yte__: true\nx: 1\n", ":1: __use_yte__: a config that runs code is refused"),
+        ("<<: &y {__use_yte__: true}\nx-y: *y\n", ":1: __use_yte__: a config that runs code is refused"),
+        ("x-y: &y {__use_yte__: true}\n<<: *y\n", ":1: __use_yte__: a config that runs code is refused"),
         ("x: !!python/name:os.system\n", ":1: x: the tag tag:yaml.org,2002:python/name:os.system is not allowed"),
+        (BOMB, ":6: the file has more than 200,000 keys and values, with all that aliases (*name) repeat."),
+        (f"x: {'[' * 900}{']' * 900}\n", ":1: blocks and lists lie more than 60 deep in one another."),
+        ('{"x": ' + "[" * 9000 + "]" * 9000 + "}", ":1: blocks and lists lie more than 60 deep in one another."),
+        ("laws: &a\n  compare: [*a]\n", ":2: *a stands within the block &a itself"),
+        (f"run: [demo]\nlaws: {{seed: {'9' * 5000}}}\n", ':2: laws/seed: "999999'),
+        ("x-day: 2026-02-31\n", ':1: x-day: "2026-02-31" cannot be read as YAML\'s timestamp; quote what is text.'),
     ],
 )
 def test_a_file_that_is_no_config_is_refused_before_it_is_read(tmp_path: Path, text: str, sentence: str) -> None:

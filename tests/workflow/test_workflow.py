@@ -204,8 +204,22 @@ def test_a_config_that_runs_code_is_refused_before_it_does(workplace: Path) -> N
         == "config: config.yaml:1: __use_yte__: a config that runs code is refused; write out what it would make."
     )
     assert not (workplace / "pwn").exists()
+    merge = f'<<: &y {{__use_yte__: true}}\nx-y: *y\nx: ?__import__("os").system("touch pwn")\n{config}'
+    (workplace / "config.yaml").write_text(merge)
+    assert "config.yaml:1: __use_yte__: a config that runs code is refused" in last_line(call(workplace, "-n"))
+    assert not (workplace / "pwn").exists()
     (workplace / "config.yaml").write_text(f"laws:\n\tcompare: [bimix]\n{config}")
     assert "the line is indented with a tab; YAML takes spaces only." in last_line(call(workplace, "-n"))
+
+
+def test_code_in_a_configfile_has_run_and_the_sentence_says_so_and_the_check_runs_none(workplace: Path) -> None:
+    (workplace / "theirs.yaml").write_text('__use_yte__: true\nx: ?open("ran", "w").name\n')
+    checked = forked.run([sys.executable, str(ROOT / "workflow/scripts/check_config.py"), "theirs.yaml"], cwd=workplace)
+    assert "theirs.yaml:1: __use_yte__: a config that runs code is refused" in checked.stderr
+    assert checked.returncode == 1 and not (workplace / "ran").exists() and "HAS RUN" not in checked.stderr
+    done = call(workplace, "-n", "--configfile", "theirs.yaml")
+    assert done.returncode == 1 and "so THE CODE HAS RUN" in last_line(done) and "check_config.py" in last_line(done)
+    assert (workplace / "ran").exists()  # if Snakemake no longer runs it, the sentence is to go
 
 
 def test_files_that_are_not_there_are_told_before_the_first_job(workplace: Path) -> None:

@@ -82,8 +82,9 @@ def check_files():
     """Stop on files that are no config before Snakemake reads config.yaml: it would run code in
     there.
     """
+    files = config_files() if workflow.is_main_process and not in_module() else []
     try:
-        checks.check_files(config_files() if workflow.is_main_process and not in_module() else [])
+        checks.check_files(files, files[len(files) - len(workflow.overwrite_configfiles) :])
     except InputError as error:
         end_planning(error)
 

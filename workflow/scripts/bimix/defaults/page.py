@@ -18,6 +18,10 @@ says if it is stale. Your file holds only what differs:
   then `--config`. Blocks are merged key by key; a list replaces a list.
 - `python workflow/scripts/check_config.py mine.yaml` says what is wrong with a file, all at once, with
   file, line and key.
+- A stranger's config is a program: Snakemake runs the code that a file may hold under `__use_yte__`.
+  `config.yaml` is checked before that. Files given with `--configfile` are read first, so their code
+  has run when the workflow refuses them. Call `check_config.py` on such a file before: it runs
+  nothing.
 - Keys that begin with `x-` are for anchors of YAML; nothing reads them.
 - `-` as a default: the key may be left out, and then nothing is done of its kind.
 """

@@ -15,7 +15,7 @@ MOST_NAMES = 20  # that a sentence lists
 class Fault:
     """One thing to mend: the path of its key, and a sentence; file and line where they are known.
 
-    `code`: what the file holds there could be run by who reads it.
+    `code`: what the file holds there could be run by who reads it, or end him with a traceback.
     """
 
     key: tuple[str | int, ...]

@@ -6,14 +6,16 @@ line.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bimix.faults.fault import Fault
+from bimix.faults.fault import Fault, shown
 
 YTE = "__use_yte__"
+DEEPEST = 60  # blocks and lists in one another; a config has about ten
+MOST_NODES = 200_000  # keys, values, lists and blocks, with all that aliases repeat
 NO_TEXT = "YAML does not read the key as"
 # What YAML makes of bare words and numbers; any other tag asks for Python objects or is nobody's.
 PLAIN_TAGS = {
@@ -52,12 +54,15 @@ def read_config_file(path: Path | str) -> tuple[ConfigFile, list[Fault]]:
     try:
         json.loads(text)
         is_json = True
-    except ValueError:
+    except (ValueError, RecursionError):
         is_json = False
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = text.expandtabs() if is_json else text  # JSON may be indented with tabs, which YAML refuses
     try:
-        # JSON may be indented with tabs, which YAML refuses
-        root = yaml.compose(text.expandtabs() if is_json else text, Loader=loader)
+        oversize = _oversize(yaml.parse(text, Loader=loader))
+        if oversize:
+            return broken(*oversize)
+        root = yaml.compose(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 0
@@ -80,18 +85,70 @@ def read_config_file(path: Path | str) -> tuple[ConfigFile, list[Fault]]:
     return ConfigFile(name, root), list(_faults_of_form(root, name))
 
 
+def _oversize(events: Iterable[Any]) -> tuple[str, int] | None:
+    """A sentence and its line where the events of a YAML file make more than a config can hold.
+
+    Nothing is built of them, so that aliases of aliases, lists in lists and a block that holds
+    itself end here, in less than a second.
+    """
+    import yaml
+
+    total, depth, opened, sizes = 0, 0, [], {}  # opened: (anchor, nodes before it) of each block around
+    for event in events:
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            if any(anchor == event.anchor for anchor, _ in opened):
+                return f"*{event.anchor} stands within the block &{event.anchor} itself; write out what is meant.", line
+            total += sizes.get(event.anchor, 1)
+        elif isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+            total += 1
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                opened.append((event.anchor, total - 1))
+            elif event.anchor:
+                sizes[event.anchor] = 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+            anchor, before = opened.pop()
+            if anchor:
+                sizes[anchor] = total - before
+        if depth > DEEPEST:
+            return f"blocks and lists lie more than {DEEPEST} deep in one another.", line
+        if total > MOST_NODES:
+            return f"the file has more than {MOST_NODES:,} keys and values, with all that aliases (*name) repeat.", line
+    return None
+
+
+def _unreadable(node: Any) -> bool:
+    """Whether YAML takes a value for a number or a date and cannot make one of it."""
+    import yaml
+
+    try:
+        yaml.constructor.SafeConstructor.yaml_constructors[node.tag](yaml.constructor.SafeConstructor(), node)
+    except (ValueError, KeyError, IndexError, AttributeError, OverflowError):
+        return True
+    return False
+
+
 def _faults_of_form(root: Any, name: str) -> Iterator[Fault]:
-    """Keys that are there twice, code of yte, tags, keys that YAML does not read as text."""
+    """Keys that are there twice, code of yte, tags, keys that YAML does not read as text, numbers
+    that are none.
+    """
     import yaml
 
     waiting, seen = [((), root)], set()
     while waiting:
         path, node = waiting.pop()
-        if id(node) in seen:  # an anchor, from another place
+        # an anchor, from another place; at the top of the file, by a merge, its keys mean more
+        if (id(node), not path) in seen:
             continue
-        seen.add(id(node))
+        seen.add((id(node), not path))
         if node.tag not in PLAIN_TAGS:
             sentence = f"the tag {node.tag} is not allowed; write plain keys and values."
+            yield Fault(path, sentence, name, _line(node), code=True)
+        elif isinstance(node, yaml.ScalarNode) and _unreadable(node):
+            kind = node.tag.rpartition(":")[2]
+            sentence = f"{shown(node.value)} cannot be read as YAML's {kind}; quote what is text."
             yield Fault(path, sentence, name, _line(node), code=True)
         if isinstance(node, yaml.SequenceNode):
             waiting += [((*path, number), entry) for number, entry in enumerate(node.value)]

@@ -7,6 +7,7 @@ those of published tables to the `code` folder. Imported when needed only: yaml,
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,6 +21,12 @@ from bimix.faults.files import NO_TEXT, YTE, ConfigFile, line_of, place, read_co
 from bimix.faults.wording import schema_faults
 from bimix.start.home import over
 from bimix.trainers import checks as trainers
+
+# Of code in a file of --configfile.
+RAN = (
+    "Snakemake reads --configfile before this check, so THE CODE HAS RUN. A stranger's config is a program: call"
+    " `python workflow/scripts/check_config.py theirs.yaml` first, which runs nothing."
+)
 
 
 def check(
@@ -81,16 +88,28 @@ def check_results(folder: Path) -> None:
     raise InputError(f"{folder} is {what}: it must be a folder, or be made anew.")
 
 
-def check_files(files: Sequence[Path | str]) -> None:
+def check_files(files: Sequence[Path | str], read_before: Sequence[Path | str] = ()) -> None:
     """Refuse files that are no config, or hold code, before Snakemake reads them: it would run that
     code. Refuse a Python that does not read names of files as UTF-8 (InputError).
+
+    Of the files that --configfile names, `read_before`, it has run already: Snakemake reads these
+    before it reads a Snakefile.
     """
     encoding = sys.getfilesystemencoding()
     if encoding != "utf-8":
         raise InputError(f"Python reads names of files as {encoding} here, and they are UTF-8: set PYTHONUTF8=1.")
     read = [read_config_file(path) for path in files]
     if any(file.root is None or any(fault.code for fault in faults) for file, faults in read):
-        raise InputError(listed(fault for _, faults in read for fault in faults))
+        early = {str(path) for path in read_before}
+        faults = [fault for _, own in read for fault in own]
+        raise InputError(
+            listed(
+                replace(fault, sentence=f"{fault.sentence} {RAN}")
+                if fault.key == (YTE,) and fault.file in early
+                else fault
+                for fault in faults
+            )
+        )
 
 
 def shipped(path: Path) -> dict:
