@@ -119,12 +119,26 @@ def test_snakemake_makes_each_mixture_as_the_list_of_sources_says(workplace: Pat
         (workplace / "table.csv").write_text("\n".join(table) + "\n")
         config["mixtures"]["published"]["own"] = "table.csv"
         demo.update(mixture_files={"mine": "own.json"}, published="own")
+        demo["optimum"]["weights"] = {"python": 1}
         demo["stages"] = {"late": [{"share": 0.9, "mixture": "uniform"}, {"share": 0.1, "mixture": "bimix"}]}
 
     changed(workplace, own)
     config = yaml.safe_load((workplace / "workflow/defaults.yaml").read_text())
     config["datasets"]["demo"]["groups"]["swarm"] = ["swarm_0007"]
-    names = ["baseline", "uniform", "vne", "mine", "late", "published_doge", "swarm_0007", "doge", "doremi_round2"]
+    config["datasets"]["demo"]["optimum"]["weights"] = {"python": 1}
+    names = [
+        "baseline",
+        "uniform",
+        "wanted_8",
+        "wanted_3_kin",
+        "vne",
+        "mine",
+        "late",
+        "published_doge",
+        "swarm_0007",
+        "doge",
+        "doremi_round2",
+    ]
     targets = {
         f"results/demo/mixtures/{name}.json": name
         for name in [*names, "bimix", "bimix~2", "regmix", "transfer_swarm", "transfer_swarm~3"]

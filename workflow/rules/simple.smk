@@ -1,6 +1,7 @@
 # Mixtures that any search must beat: by the tokens there are, by one proxy, and the best that was
 # tried.
 #   tokens/train.parquet -> mixtures/temperature.json, mixtures/unimax.json
+#   tokens/train.parquet, the reference or cross_entropy.csv -> mixtures/wanted_8.json and the like
 #   runs/{proxy}/uniform/ -> embeddings.json -> mixtures/chameleon.json
 #   losses of a search -> mixtures/best.json
 
@@ -30,6 +31,42 @@ rule mix_tokens:
             --exponent {params.exponent} \
             --most-epochs {params.most_epochs} \
             --run-tokens {params.run_tokens} \
+            --out {output.mixture:q}
+        """)
+
+
+rule mix_wanted:
+    """Rules by hand: so many epochs of the wanted domains, the rest as the name says."""
+    input:
+        tokens="results/{dataset}/tokens/train.parquet",
+        reference=planned(sources.hand_reference),
+        cross_entropy=planned(sources.kin_table),
+    output:
+        mixture="results/{dataset}/mixtures/{wanted}.json",
+    log:
+        "results/{dataset}/logs/mix_wanted/{wanted}.log",
+    wildcard_constraints:
+        dataset=datasets_with("corpus"),
+        wanted=sources.WANTED.pattern,
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        **{key: SOUGHT[key] for key in ("weights", "lower", "upper", "max_epochs")},
+        softness=config["mixtures"]["wanted"]["softness"],
+        run_tokens=planned(sources.compared_tokens),
+    shell:
+        command(r"""
+        mix_wanted.py \
+            --name {wildcards.wanted:q} \
+            --tokens {input.tokens:q} \
+            --reference {input.reference:q} \
+            --cross-entropy {input.cross_entropy:q} \
+            --softness {params.softness} \
+            --run-tokens {params.run_tokens} \
+            --weights {params.weights:q} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
             --out {output.mixture:q}
         """)
 

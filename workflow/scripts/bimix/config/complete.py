@@ -10,7 +10,7 @@ from bimix.faults.fault import Fault, named, unknown
 from bimix.objectives.families import by_domain
 from bimix.plan.laws import JOINS, LAWS, PLACE, SWARM_LAWS, is_optimum
 from bimix.plan.settings import evaluations
-from bimix.plan.sources import MEASURES, REWEIGHTING, SIMPLE
+from bimix.plan.sources import MEASURES, REWEIGHTING, SIMPLE, wanted_names, wanted_rivals
 
 # Groups that are named by other blocks than `groups`.
 GROUPS = ("compare", "methods", "swarm")
@@ -61,6 +61,7 @@ def known_mixtures(config: dict, dataset: str, code: Path) -> list[str]:
         "baseline",
         "uniform",
         *SIMPLE,
+        *wanted_names(config, dataset),
         *MEASURES,
         *published_names(config, dataset, code),
         *own,
@@ -162,13 +163,20 @@ def match_epochs(block: dict) -> None:
         recipe["pool_share"] = min(1.0, _rows_read(recipe) / large)
 
 
-def unsearched(methods: list[str]) -> list[str]:
+def unsearched(methods: list[str], by_hand: list[str]) -> list[str]:
     """What methods are always judged beside and is not among them: the rules that anyone would
-    try, and the best mixtures of the searches themselves.
+    try, those `by_hand` for wanted domains, and the best mixtures of the searches themselves.
     """
     swarm = any(name in SWARM_LAWS or name.endswith("_swarm") for name in methods)
     group = any(name in LAWS and name not in SWARM_LAWS for name in methods)
-    beside = ["baseline", "uniform", "unimax", *(["best"] if group else []), *(["best_swarm"] if swarm else [])]
+    beside = [
+        "baseline",
+        "uniform",
+        "unimax",
+        *by_hand,
+        *(["best"] if group else []),
+        *(["best_swarm"] if swarm else []),
+    ]
     return [name for name in beside if name not in methods]
 
 
@@ -205,7 +213,7 @@ def complete(config: dict) -> None:
         block["training"] = {model: merged_recipe(config, own) for model, own in block["training"].items()}
         block["groups"]["compare"] = block["compare"]["mixtures"]
         if "methods" in block:
-            methods = block["methods"] + unsearched(block["methods"])
+            methods = block["methods"] + unsearched(block["methods"], wanted_rivals(config, dataset))
             block["methods"] = all_proposals(methods, block.get("proposals", 1))
         block["groups"]["methods"] = block.get("methods", [])
         optimum = block["optimum"]

@@ -5,11 +5,11 @@ centre, and the corners.
 import numpy as np
 
 from bimix.errors import InputError
+from bimix.mixtures.by_hand import within
 
 CANDIDATES = 2000
 # Of the Dirichlet draws, in units of the number of domains: from single domains to the centre.
 STRENGTHS = np.geomspace(0.3, 10, 8)
-HALVINGS = 200  # of the logarithm of a scale between 1e-20 and 1e20: far below rounding
 LEAST_ROOM = 1e-6
 
 
@@ -33,18 +33,3 @@ def candidates(centre: np.ndarray, lower: np.ndarray, upper: np.ndarray, seed: i
     most, none = 1e6 * eye + middle, middle * (1 - eye)
     drawn = [draw.dirichlet(m * strength * around, CANDIDATES // len(STRENGTHS)) for strength in STRENGTHS]
     return within(np.concatenate([most, none, *drawn]), lower, upper)
-
-
-def within(shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Mixtures (n, m) within bounds: lower + min(scale x share, upper - lower), with the scale at
-    which they sum to 1.
-    """
-    shares, room, wanted = np.maximum(shares, 1e-12), upper - lower, 1 - lower.sum()
-    low, high = np.full((len(shares), 1), -20.0), np.full((len(shares), 1), 20.0)
-    for _ in range(HALVINGS):
-        scale = 0.5 * (low + high)
-        short = np.minimum(10**scale * shares, room).sum(axis=1, keepdims=True) < wanted
-        low, high = np.where(short, scale, low), np.where(short, high, scale)
-    filled = np.minimum(10**high * shares, room)
-    # The last digits: what is above 1 leaves those that have something above their lower bound.
-    return lower + filled * (wanted / filled.sum(axis=1, keepdims=True))

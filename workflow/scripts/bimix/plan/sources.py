@@ -20,6 +20,69 @@ SIMPLE = (*BY_TOKENS, "chameleon")
 BEST = ("best", "best_swarm")
 
 
+# Rules by hand for wanted domains: the epochs of these, and how the rest is mixed.
+WANTED = re.compile(r"wanted_([1-9]\d*)(?:_(uniform|kin))?")
+
+
+def wanted_rule(mixture: str) -> tuple[int, str] | None:
+    """Epochs of the wanted domains, and the rule of the rest: reference, uniform or kin; None of
+    another name.
+    """
+    found = WANTED.fullmatch(mixture)
+    return (int(found[1]), found[2] or "reference") if found else None
+
+
+def wanted_names(config: dict, dataset: str) -> list[str]:
+    """The rules by hand that a dataset knows: none where its objective wants no domain more than
+    others.
+    """
+    if not has_wanted(config["datasets"][dataset]):
+        return []
+    epochs = config["mixtures"]["wanted"]["epochs"]
+    return [f"wanted_{one}{rest}" for rest in ("", "_uniform", "_kin") for one in epochs]
+
+
+def wanted_rivals(config: dict, dataset: str) -> list[str]:
+    """Those of them that every verdict has: with `epochs` of `mixtures/wanted/rivals`, the rest in
+    the reference's shares. Beyond `max_epochs` two would be one.
+    """
+    if not has_wanted(config["datasets"][dataset]):
+        return []
+    most = config["datasets"][dataset]["optimum"].get("max_epochs", float("inf"))
+    epochs = config["mixtures"]["wanted"]["rivals"]
+    return [f"wanted_{one}" for one in epochs if one <= most] or [f"wanted_{min(epochs)}"]
+
+
+def has_wanted(block: dict) -> bool:
+    """Whether the objective of a dataset's block wants some of its training domains more than other
+    losses. The block may be unchecked.
+    """
+    weights = loss_weights(block)
+    domains = block.get("domains")
+    named = [name for name in (domains if isinstance(domains, list) else ()) if weights.get(str(name), 0) > 0]
+    return bool(named) and (len(named) < len(domains) or len(set(weights.values())) > 1)
+
+
+def loss_weights(block: dict) -> dict[str, float]:
+    """{loss domain: weight} of a dataset's objective; empty where all weigh the same. What is no
+    number is left out, as the block may be unchecked.
+    """
+    optimum = block.get("optimum")
+    objective = optimum.get("objective") if isinstance(optimum, dict) else None
+    parts = [one for one in (objective, optimum) if isinstance(one, dict)]
+    weights = next((one["weights"] for one in parts if isinstance(one.get("weights"), dict)), {})
+    families = next((one["families"] for one in parts if isinstance(one.get("families"), dict)), {})
+    families = {name: members for name, members in families.items() if isinstance(members, list) and members}
+    if families and not weights:
+        weights = dict.fromkeys(families, 1.0)
+    sound = {name: one for name, one in weights.items() if type(one) in (int, float)}
+    return {
+        str(domain): one / len(families.get(name, [name]))
+        for name, one in sound.items()
+        for domain in families.get(name, [name])
+    }
+
+
 @dataclass(frozen=True)
 class Fit:
     """A law fitted to a group of a model's runs, and the step that its optimum is for."""
@@ -54,6 +117,8 @@ def source_of(config: dict, dataset: str, mixture: str) -> Source:
         return Source("mix_uniform")
     if mixture in SIMPLE:
         return Source("mix_tokens" if mixture in BY_TOKENS else "mix_chameleon")
+    if wanted_rule(mixture) is not None and has_wanted(block):
+        return Source("mix_wanted")
     if mixture in BEST:
         searched_runs(config, dataset, mixture)
         return Source("mix_best")
@@ -140,6 +205,22 @@ def searched_mixtures(config: dict, dataset: str, best: str) -> str:
 def searched_step(config: dict, dataset: str, best: str) -> int:
     """The step at which they are compared."""
     return searched_runs(config, dataset, best)[2]
+
+
+def hand_reference(config: dict, dataset: str, wanted: str) -> list[str]:
+    """The mixture whose shares the rest of a rule by hand has: the reference under `compare`, or
+    token shares where that is itself found or made by hand; none of other rules.
+    """
+    first = config["datasets"][dataset]["compare"]["mixtures"][0]
+    if wanted_rule(wanted)[1] != "reference":
+        return []
+    needs = is_optimum(first) or wanted_rule(first) or first in (*BEST, *REWEIGHTING)
+    return [f"results/{dataset}/mixtures/{'baseline' if needs else first}.json"]
+
+
+def kin_table(dataset: str, wanted: str) -> list[str]:
+    """What a rule by hand weighs the rest by: how well their text predicts the wanted one's."""
+    return [f"results/{dataset}/cross_entropy.csv"] if wanted_rule(wanted)[1] == "kin" else []
 
 
 def staged_names(config: dict, dataset: str, staged: str) -> list[str]:

@@ -9,12 +9,14 @@ cross_entropy.csv: domain (i), under (j), nats (H(i|j), per token), as measure_c
 makes it.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
+from bimix.mixtures.by_hand import kin
 from bimix.tables import read_table
 
 COLUMNS = {"domain": pl.String, "under": pl.String, "nats": pl.Float64}
@@ -27,6 +29,40 @@ def read_gaps(path: Path, domains: tuple[str, ...], loss_domains: tuple[str, ...
     Errors, each naming the file: a column, a training domain or a pair that is missing, a pair
     twice, a number that is not finite.
     """
+    pairs = _read_pairs(path, domains)
+    known = {domain for domain, _ in pairs}
+    entropies = np.full((len(loss_domains), len(domains)), np.nan)
+    for i, name in enumerate(loss_domains):
+        if name not in known:
+            continue
+        for j, under in enumerate(domains):
+            if under != name and (name, under) not in pairs:
+                raise _no_row(path, name, under)
+            entropies[i, j] = pairs.get((name, under), 0.0)
+    return centred(entropies, [domains.index(name) if name in domains else -1 for name in loss_domains])
+
+
+def kin_weights(path: Path, domains: Sequence[str], wanted: Sequence[str], softness: float) -> np.ndarray:
+    """`by_hand.kin` (m,) of the domains for the wanted ones, from a table of cross-entropies.
+
+    Errors: those of `read_gaps`; a wanted domain that has no row, or none under itself.
+    """
+    pairs = _read_pairs(path, domains)
+    for name in wanted:
+        for under in domains:
+            if (name, under) not in pairs:
+                raise _no_row(path, name, under)
+    table = np.array([[pairs[name, under] for under in domains] for name in wanted])
+    own = np.array([list(domains).index(name) if name in domains else -1 for name in wanted])
+    return kin(table, own, softness)
+
+
+def _no_row(path: Path, name: str, under: str) -> InputError:
+    return InputError(f"{path} has no row of {name!r} under {under!r}: make it again with all domains.")
+
+
+def _read_pairs(path: Path, domains: Sequence[str]) -> dict[tuple[str, str], float]:
+    """{(domain, under): nats} of a table of cross-entropies that has a model of every domain."""
     table = read_table(path)
     absent = [column for column in COLUMNS if column not in table.columns]
     if absent:
@@ -47,16 +83,7 @@ def read_gaps(path: Path, domains: tuple[str, ...], loss_domains: tuple[str, ...
                 f"{path} has no domain {name!r} under `under`, which mixtures train on "
                 f"(it has {', '.join(sorted(models))}): name both alike, or leave the prior out."
             )
-    known = {domain for domain, _ in pairs}
-    entropies = np.full((len(loss_domains), len(domains)), np.nan)
-    for i, name in enumerate(loss_domains):
-        if name not in known:
-            continue
-        for j, under in enumerate(domains):
-            if under != name and (name, under) not in pairs:
-                raise InputError(f"{path} has no row of {name!r} under {under!r}: make it again with all domains.")
-            entropies[i, j] = pairs.get((name, under), 0.0)
-    return centred(entropies, [domains.index(name) if name in domains else -1 for name in loss_domains])
+    return pairs
 
 
 def centred(entropies: np.ndarray, own: list[int]) -> np.ndarray:

@@ -1,0 +1,143 @@
+"""Rules by hand for wanted domains: their arithmetic, their bounds, and who knows their names."""
+
+import copy
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import mix_wanted
+from bimix.config.complete import unsearched
+from bimix.errors import InputError
+from bimix.mixtures.by_hand import kin, wanted, wanted_domains
+from bimix.plan.sources import hand_reference, has_wanted, source_of, wanted_names, wanted_rivals
+
+TOKENS = np.array([10.0, 20.0, 300.0, 670.0])
+OWN = np.array([True, True, False, False])
+CONFIG = {
+    "mixtures": {"wanted": {"epochs": [2, 4, 8], "rivals": [4, 8], "softness": 0.5}},
+    "datasets": {
+        "d": {
+            "corpus": {},
+            "domains": ["law", "patents", "web"],
+            "groups": {},
+            "compare": {"model": "large", "mixtures": ["uniform"]},
+            "optimum": {"weights": {"law": 1}},
+        }
+    },
+}
+
+
+def test_wanted_domains_are_read_so_often_and_the_rest_keeps_its_shares() -> None:
+    shares = wanted(TOKENS, 1000, OWN, 4, TOKENS)
+    assert shares == pytest.approx([0.04, 0.08, 0.88 * 300 / 970, 0.88 * 670 / 970])
+    assert wanted(TOKENS, 1000, OWN, 4, np.ones(4))[2:] == pytest.approx([0.44, 0.44])
+
+
+def test_the_others_are_read_no_more_often_than_the_wanted_ones_where_that_is_possible() -> None:
+    shares = wanted(TOKENS, 1800, OWN, 2, np.ones(4))
+    assert shares == pytest.approx([20 / 1800, 40 / 1800, 600 / 1800, 1140 / 1800])
+    # the run is longer than two epochs of all: the rest reads what is left
+    assert wanted(TOKENS, 4000, OWN, 2, np.ones(4))[2:] == pytest.approx([0.4925, 0.4925])
+
+
+def test_wanted_domains_have_four_fifths_of_a_run_at_most() -> None:
+    shares = wanted(TOKENS, 100, OWN, 16, TOKENS)
+    assert shares[:2] == pytest.approx([0.8 / 3, 1.6 / 3]) and shares.sum() == pytest.approx(1)
+
+
+def test_bounds_hold_for_the_wanted_and_for_the_rest() -> None:
+    lower, upper = np.array([0, 0, 0.5, 0]), np.array([0.02, 1, 1, 0.25])
+    shares = wanted(TOKENS, 1000, OWN, 4, TOKENS, lower, upper)
+    assert shares == pytest.approx([0.02, 0.08, 0.65, 0.25])
+    # the others cannot take the rest, so that the wanted domains are read more often
+    assert wanted(TOKENS, 1000, OWN, 4, TOKENS, upper=np.array([1, 1, 0.3, 0.3]))[:2].sum() == pytest.approx(0.4)
+    with pytest.raises(InputError, match="reads the wanted domains 4 times within the bounds"):
+        wanted(TOKENS, 1000, OWN, 4, TOKENS, upper=np.full(4, 0.2))
+
+
+def test_kin_have_more_the_better_their_text_predicts_the_wanted() -> None:
+    nats = np.array([[3.0, 3.5, 4.0]])
+    assert kin(nats, np.array([0]), 0.5) == pytest.approx(np.exp([0, -1, -2]))
+    # of a wanted loss that nothing trains on, the gap is to the best
+    assert kin(nats[:, 1:], np.array([-1]), 0.5) == pytest.approx(np.exp([0, -1]))
+    two = kin(np.array([[3.0, 3.5, 4.0], [4.0, 3.0, 3.5]]), np.array([0, 1]), 0.5)
+    assert two == pytest.approx((np.exp([0, -1, -2]) + np.exp([-2, 0, -1])) / 2)
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        ({}, []),
+        ({"a": 1, "b": 1, "c": 1}, []),
+        ({"a": 1}, ["a"]),
+        ({"a": 3, "b": 1}, ["a", "b"]),
+        ({"a": 3, "b": 1, "c": 1}, ["a"]),
+        ({"task": 1}, []),
+    ],
+)
+def test_an_objective_wants_what_weighs_more_than_others(weights: dict, expected: list[str]) -> None:
+    domains = ["a", "b", "c"]
+    found = wanted_domains(weights, domains, sorted({*domains, *weights}))
+    assert [name for name, one in zip(domains, found, strict=True) if one] == expected
+    assert has_wanted({"domains": domains, "optimum": {"weights": weights}}) == bool(expected)
+
+
+def test_families_want_their_members() -> None:
+    objective = {"families": {"code": ["a"], "text": ["b", "c"]}}
+    assert has_wanted({"domains": ["a", "b", "c"], "optimum": {"objective": objective}})
+    assert not has_wanted({"domains": ["a", "b", "c"], "optimum": {"weights": [1]}})
+
+
+def test_the_script_writes_each_of_the_three_rules(tmp_path) -> None:
+    index, kin_file, reference = (tmp_path / name for name in ("train.parquet", "cross_entropy.csv", "uniform.json"))
+    pl.DataFrame({"domain": ["b", "a", "c", "b"], "tokens": [100, 50, 700, 150]}).write_parquet(index)
+    reference.write_text(json.dumps({"a": 0.2, "b": 0.2, "c": 0.6}))
+    nats = [("a", "a", 3.0), ("a", "b", 3.5), ("a", "c", 3.5 + 0.5 * np.log(3))]
+    rows = nats + [(name, under, 4.0) for name in "bc" for under in "abc"]
+    pl.DataFrame(rows, schema=["domain", "under", "nats"], orient="row").write_csv(kin_file)
+    common = ["--tokens", str(index), "--run-tokens", "1000", "--weights", '{"a": 1}', "--softness", "0.5"]
+
+    def made(name: str, *more: str) -> dict:
+        out = tmp_path / "out.json"
+        mix_wanted.main([*common, "--name", name, *more, "--out", str(out)])
+        return json.loads(out.read_text())
+
+    assert made("wanted_8", "--reference", str(reference)) == pytest.approx({"a": 0.4, "b": 0.15, "c": 0.45})
+    assert made("wanted_8_uniform") == pytest.approx({"a": 0.4, "b": 0.3, "c": 0.3})
+    assert made("wanted_8_kin", "--cross-entropy", str(kin_file)) == pytest.approx({"a": 0.4, "b": 0.45, "c": 0.15})
+    assert made("wanted_8_uniform", "--max-epochs", "2") == pytest.approx({"a": 0.1, "b": 0.45, "c": 0.45})
+    for name, more, sentence in (
+        ("wanted_8_kin", [], "needs --cross-entropy"),
+        ("wanted_8", [], "needs --reference"),
+        ("wanted_0", [], "wanted_{epochs}"),
+        ("wanted_8_uniform", ["--weights", '{"a": 1, "b": 1, "c": 1}'], "has no meaning"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            made(name, *more)
+
+
+def test_names_are_known_where_the_objective_wants_domains_and_stand_in_every_verdict() -> None:
+    config = copy.deepcopy(CONFIG)
+    block = config["datasets"]["d"]
+    assert wanted_names(config, "d")[:4] == ["wanted_2", "wanted_4", "wanted_8", "wanted_2_uniform"]
+    assert source_of(config, "d", "wanted_8_kin").rule == "mix_wanted"
+    rivals = wanted_rivals(config, "d")
+    assert unsearched(["baseline", "wanted_8"], rivals) == ["uniform", "unimax", "wanted_4"]
+    block["optimum"]["max_epochs"] = 5
+    assert wanted_rivals(config, "d") == ["wanted_4"]
+    del block["optimum"]["weights"]
+    assert wanted_names(config, "d") == wanted_rivals(config, "d") == []
+    with pytest.raises(InputError, match="no mixture 'wanted_8'"):
+        source_of(config, "d", "wanted_8")
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"), [("uniform", "uniform"), ("transfer", "baseline"), ("wanted_4", "baseline")]
+)
+def test_the_rest_is_in_the_shares_of_a_reference_that_needs_no_search(first: str, expected: str) -> None:
+    config = copy.deepcopy(CONFIG)
+    config["datasets"]["d"]["compare"]["mixtures"] = [first]
+    assert hand_reference(config, "d", "wanted_8") == [f"results/d/mixtures/{expected}.json"]
+    assert hand_reference(config, "d", "wanted_8_uniform") == []

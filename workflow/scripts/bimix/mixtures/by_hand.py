@@ -1,0 +1,93 @@
+"""Rules by hand for wanted domains: read these a number of epochs, and mix the rest by a rule.
+
+The share of a wanted domain is epochs x tokens / tokens of the run. The rest are in the shares of
+the reference, alike (`uniform`), or by how well their text predicts the wanted ones (`kin`). No run
+is needed, so these are the rules that a search has to beat.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bimix.errors import InputError
+
+# Of the run, for the wanted domains together: the others are read, too.
+MOST_WANTED = 0.8
+HALVINGS = 200  # of the logarithm of a scale between 1e-20 and 1e20: far below rounding
+
+
+def wanted_domains(weights: Mapping[str, float], domains: Sequence[str], losses: Sequence[str]) -> np.ndarray:
+    """Which of the training domains (m,) an objective wants: those whose loss weighs; where all
+    losses weigh, those above the mean.
+
+    `losses`: the names of all loss domains. No weights, or equal ones, want none.
+    """
+    weight = np.array([float(weights.get(name, 0.0)) for name in losses])
+    above = weight.mean() * (1 + 1e-9) if weight.size and weight.min() > 0 else 0.0
+    return np.array([float(weights.get(name, 0.0)) > above for name in domains], dtype=bool)
+
+
+def wanted(
+    tokens: np.ndarray,
+    run_tokens: float,
+    own: np.ndarray,
+    epochs: float,
+    rest: np.ndarray,
+    lower: np.ndarray | None = None,
+    upper: np.ndarray | None = None,
+) -> np.ndarray:
+    """Shares (m,) of a run: `epochs` of the wanted domains (a mask (m,)), the others by `rest`
+    (m,), in any unit.
+
+    Bounds (m,) hold for all. The wanted domains have 80 % of the run together at most, each cut
+    alike. No other domain is read more often than the wanted ones, unless the run is too long for
+    that. Errors: the bounds, or a rest of nothing, leave no mixture.
+    """
+    m = len(tokens)
+    lower = np.zeros(m) if lower is None else np.asarray(lower, dtype=float)
+    upper = np.ones(m) if upper is None else np.minimum(np.asarray(upper, dtype=float), 1.0)
+    often = epochs * np.asarray(tokens, dtype=float) / run_tokens
+    most = max(MOST_WANTED - lower[~own].sum(), 0.0) if (~own).any() else 1.0
+    share = np.where(own, often, 0.0)
+    share = np.clip(share * min(1.0, most / share.sum()), lower, upper)
+    if not own.any() or not np.asarray(rest, dtype=float)[~own].sum() > 0:
+        raise InputError("a rule by hand needs a wanted domain, and another one with a share above 0.")
+    low, high = np.where(own, share, lower), np.where(own, share, np.clip(often, lower, upper))
+    if high.sum() < 1:
+        high = np.where(own, share, upper)
+    if high.sum() < 1:  # the others cannot take the rest: the wanted ones do
+        high = upper
+    if high.sum() < 1 - 1e-9 or low.sum() > 1 + 1e-9:
+        raise InputError(
+            f"no mixture reads the wanted domains {epochs:g} times within the bounds, which sum to {lower.sum():.4g} and"
+            f" {upper.sum():.4g}: widen them, or allow more epochs (max_epochs)."
+        )
+    return within(np.where(own, share, np.asarray(rest, dtype=float))[None], low, high)[0]
+
+
+def kin(cross_entropies: np.ndarray, own: np.ndarray, softness: float) -> np.ndarray:
+    """Weights (m,) of domains by how well their text predicts wanted text: the mean over the wanted
+    of exp(-gap / softness).
+
+    `cross_entropies` (d, m) nats per token of wanted loss domain i under a model of domain j;
+    `own` (d,) the column of the domain itself, -1 where nothing trains on it: then the gap is to
+    the best of all.
+    """
+    base = np.where(own >= 0, cross_entropies[np.arange(len(own)), own], cross_entropies.min(axis=1))
+    return np.exp(-(cross_entropies - base[:, None]) / softness).mean(axis=0)
+
+
+def within(shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Mixtures (n, m) within bounds: lower + min(scale x share, upper - lower), with the scale at
+    which they sum to 1.
+    """
+    shares, room, left = np.maximum(shares, 1e-12), upper - lower, 1 - lower.sum()
+    low, high = np.full((len(shares), 1), -20.0), np.full((len(shares), 1), 20.0)
+    for _ in range(HALVINGS):
+        scale = 0.5 * (low + high)
+        short = np.minimum(10**scale * shares, room).sum(axis=1, keepdims=True) < left
+        low, high = np.where(short, scale, low), np.where(short, high, scale)
+    filled = np.minimum(10**high * shares, room)
+    # The last digits: what is above 1 leaves those that have something above their lower bound.
+    total = filled.sum(axis=1, keepdims=True)
+    return lower + filled * np.divide(left, total, out=np.ones_like(total), where=total > 0)
