@@ -1,6 +1,7 @@
 """Metrics of runs as loss domains: read, refused, fitted by every law but bimix."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,10 @@ import import_losses
 import optimize_mixture
 import take_observations
 from bimix.errors import InputError
-from bimix.laws import fit, predict_defined
+from bimix.laws import LAWS, fit, predict_defined
 from bimix.observed.metrics import losses_only, with_metrics
-from bimix.observed.observations import read_observations
+from bimix.observed.observations import observations, read_observations
+from bimix.optimum.intervals import left_out
 from bimix.tables import read_json, read_table
 
 STEPS = np.array([1000, 2000, 4000, 8000])
@@ -162,3 +164,62 @@ def test_metrics_that_are_refused(metrics: dict, words: str) -> None:
 @pytest.mark.parametrize("name", ["accept_bpb", "macc", "arc error", "perplexity", "embedding_loss", "scoreless"])
 def test_names_that_only_look_like_an_accuracy_are_taken(name: str) -> None:
     assert len(with_metrics(LOSSES, pl.DataFrame({"mixture": ["a"], name: [0.3]}), "m.csv")) == 4
+
+
+@pytest.mark.parametrize("law", [law for law in LAWS if law != "bimix"])
+def test_metrics_move_no_loss_by_a_bit(law: str) -> None:
+    """Twelve metrics of noise beside the losses, over steps where the law has them."""
+    steps = STEPS if LAWS[law].plan.over_steps else STEPS[-1:]
+    losses = observe(with_transfer(0, 3), mixtures(0, RUNS, 3), steps, noise=0.002)
+    if law == "transfer":  # pools that repeat: how repetition counts is read off the losses too
+        tokens, pools = np.full(RUNS, 8e6), np.tile([2e6, 8e6, 9e6], (RUNS, 1))
+        losses = replace(losses, tokens=tokens, pools=pools, gaps=np.log(mixtures(1, 3, 3)))
+    noise = np.exp(0.05 * np.random.default_rng(1).standard_normal((RUNS, len(steps), 12)))
+    noise[:, :-1] = np.nan
+    names = tuple(f"a{i:02d}" for i in range(12))  # before the losses by name
+    beside = replace(
+        losses,
+        loss_domains=names + losses.loss_domains,
+        losses=np.concatenate([noise, losses.losses], axis=2),
+        gaps=None if losses.gaps is None else np.concatenate([np.full((12, 3), np.nan), losses.gaps]),
+        metrics=names,
+    )
+    alone, together = fit(law, losses), fit(law, beside)
+    assert together["metrics"] == list(names) and list(together["coefficients"]) == list(beside.loss_domains)
+    of_losses = {name: together["coefficients"][name] for name in losses.loss_domains}
+    assert of_losses == alone["coefficients"] and together.get("choice") == alone.get("choice")
+    if law == "transfer":
+        assert together["choice_of_metrics"] != together["choice"]
+        both = left_out(alone, losses, 8000), left_out(together, beside, 8000)
+        assert np.array_equal(both[0].spread()[0], both[1].spread()[0][12:])
+        assert fit(law, beside, start=together)["choice_of_metrics"] == together["choice_of_metrics"]
+        del together["choice_of_metrics"]
+        with pytest.raises(InputError, match="earlier version"):
+            fit(law, beside, start=together)
+
+
+def test_a_table_of_losses_says_which_are_metrics_and_the_noise_is_of_losses(tables: list[str], tmp_path: Path) -> None:
+    observed = read_observations(*map(Path, joined(tables, tmp_path)))
+    assert observed.metrics == ("arc error", "mmlu_bpb")
+    assert [one.loss_domains for one in observed.groups()] == [("d00", "d01", "d02"), ("arc error", "mmlu_bpb")]
+    seeds = pl.DataFrame({"mixture": "a", "step": 1, "seed": [0, 1] * 2, "domain": ["web"] * 2 + ["error"] * 2})
+    rows = seeds.with_columns(loss=pl.Series([2.0, 2.1, 0.2, 0.9]), metric=pl.Series([False] * 2 + [True] * 2))
+    mixed = pl.DataFrame({"mixture": ["a"], "domain": ["web"], "proportion": [1.0]})
+    assert observations(rows, mixed).noise == observations(rows.filter(~pl.col("metric")), mixed).noise
+
+
+def test_metrics_with_fewer_terms_than_losses_are_predicted_with_their_own() -> None:
+    shares = mixtures(0, 60, 3)
+    made = observe(with_transfer(0, 3), shares, STEPS[-1:], noise=0.002)
+    fitted = fit("transfer", replace(made, metrics=("d02",)))
+    one = {**fitted["coefficients"]["d02"]}
+    one["terms"] = one["terms"][:1]
+    alone = fitted | {"loss_domains": ["d02"], "coefficients": {"d02": one}}
+    two = {**one, "terms": one["terms"] * 2}
+    both = fitted | {"loss_domains": ["x", "d02"], "coefficients": {"x": two, "d02": one}}
+    of_both, of_one = (predict_defined(law, shares, STEPS[-1:])[:, :, -1] for law in (both, alone))
+    assert np.allclose(of_both, of_one, rtol=1e-12, atol=0)
+    value = LAWS["transfer"].objective
+    at = np.full(3, 1 / 3)
+    for one, other in zip(value(both, 8000, np.array([0.0, 1.0]))(at), value(alone, 8000, np.ones(1))(at), strict=True):
+        assert np.allclose(one, other, rtol=1e-12, atol=0)

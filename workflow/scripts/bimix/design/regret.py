@@ -18,7 +18,7 @@ from bimix.laws import predict_defined
 from bimix.laws.transfer import own_domains
 from bimix.observed.observations import Observations
 from bimix.observed.wide import tidy_losses
-from bimix.optimum.intervals import BORROWED, left_out
+from bimix.optimum.intervals import BORROWED, drawn_together, left_out
 from bimix.optimum.optimum import average, optimum, target_weights
 
 LEAST_RUNS = 3
@@ -45,9 +45,9 @@ def drawn_laws(fitted: dict, observed: Observations, counted: np.ndarray, step: 
     errors = np.log(left.observed / left.predicted)
     # Beyond their ridge the numbers are not known worse than within about 1 of what they are drawn
     # to, in logarithms: cross-validation may take a ridge of all but 0.
-    held = np.maximum(_pooled(errors**2) / at.ridge, 1.0)
+    held = np.maximum(drawn_together(errors**2, fitted) / at.ridge, 1.0)
     before = held[:, None, None] * known_before(at)
-    spread = np.sqrt(_pooled(errors**2 / (1 + _left_open(before, by_number))))
+    spread = np.sqrt(drawn_together(errors**2 / (1 + _left_open(before, by_number)), fitted))
     together = np.linalg.cholesky(_correlation(errors))
     generator = np.random.default_rng(seed)
     # A precision L L' has draws L^-T z.
@@ -78,13 +78,6 @@ def _left_open(before: np.ndarray, by_number: np.ndarray) -> np.ndarray:
         others = before + outer(np.delete(by_number, n, axis=0))
         opened[n] = np.einsum("di,dij,dj->d", own, np.linalg.inv(others), own)
     return opened
-
-
-def _pooled(squares: np.ndarray) -> np.ndarray:
-    """Means (d,) of squares (n, d) of errors, each drawn to the mean over domains."""
-    seen = np.isfinite(squares)
-    runs, sums = seen.sum(axis=0), np.where(seen, squares, 0.0).sum(axis=0)
-    return (sums + BORROWED * sums.sum() / max(runs.sum(), 1)) / (runs + BORROWED)
 
 
 def _with_numbers(fitted: dict, before: Numbers, after: Numbers) -> dict:

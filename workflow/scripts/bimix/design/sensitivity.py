@@ -60,8 +60,9 @@ def fitted_numbers(fitted: dict, own: np.ndarray) -> Numbers:
     """The numbers of a fitted law `transfer`, with the ridge that it was fitted at: of loss domains
     with ridges of their own the geometric mean.
     """
-    read, choice = factor.read(fitted["coefficients"], fitted["domains"]), fitted["choice"]
-    ridge = float(np.exp(np.log(choice.get("ridges", [choice["ridge"]])).mean()))
+    read = factor.read(fitted["coefficients"], fitted["domains"])
+    chosen = [fitted[name] for name in ("choice", "choice_of_metrics") if name in fitted]
+    ridge = float(np.exp(np.log(np.concatenate([one.get("ridges", [one["ridge"]]) for one in chosen])).mean()))
     return Numbers(read.c, read.a, read.g, read.k, own, ridge, read.t if read.t.any() else None)
 
 

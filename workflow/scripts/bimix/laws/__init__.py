@@ -55,6 +55,7 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None, sta
         "loss_domains": list(observed.loss_domains),
         "steps": [int(step) for step in observed.steps],
         "mixtures": list(observed.mixtures),
+        **({"metrics": list(observed.metrics)} if observed.metrics else {}),
         "noise_between_runs": observed.noise,
         "tokens_per_step": observed.tokens_per_step,
         "proportions_seen": {

@@ -46,29 +46,46 @@ CURVE = ("B", "beta", "C")
 LITTLE = 1 / 16
 
 
+# Of the notes of a fit, what each group chose.
+CHOICES = ("choice", "choice_of_metrics")
+
+
 def fit(observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> tuple[dict, dict]:
     """Coefficients of every loss domain, and notes: the chosen ridge and number of terms with the
-    cross-validated errors.
+    cross-validated errors, of metrics under `choice_of_metrics` where losses stand beside them.
 
     `start` is a law fitted earlier, whose ridge and number of terms are kept.
     """
-    own = own_domains(observed)
     if start is not None:
-        kept = {name: start[name] for name in ("choice", "prior") if name in start}
+        kept = {name: start[name] for name in (*CHOICES, "prior") if name in start}
         return next(refit([(observed, weights)], start)), kept
-    gaps = offsets(observed.gaps)
+    groups = observed.groups()
     weights = sized.by_horizon(observed, weights)
-    form = sized.repeated(observed, own, weights)
+    # How repetition counts is read off the losses alone, and holds for metrics too.
+    form = sized.repeated(groups[0], own_domains(groups[0]), weights)
+    fits = [_fit_group(group, weights, form) for group in groups]
+    notes = {name: one["choice"] for name, (_, one) in zip(CHOICES, fits, strict=False)}
+    return _in_order([one for one, _ in fits], observed), fits[0][1] | notes | _prior(observed)
+
+
+def _in_order(groups: list[dict], observed: Observations) -> dict:
+    """The coefficients of all groups, in the order of the loss domains."""
+    together = {domain: values for one in groups for domain, values in one.items()}
+    return {domain: together[domain] for domain in observed.loss_domains}
+
+
+def _fit_group(observed, weights, form) -> tuple[dict, dict]:
+    """Coefficients and notes of loss domains that share means and, with few runs, a ridge."""
+    own, gaps = own_domains(observed), offsets(observed.gaps)
     seen = observed if form is None else sized.as_counted(observed, own, form)
     if sized.by_runs(observed):
         found = sized.fit(seen, observed.proportions, own, weights, partial(factor, gaps=gaps))
         rows = "last" if (np.isfinite(observed.losses).any(axis=2).sum(axis=1) > 1).any() else "all"
-        notes = {"choice": found.choice, "rows": rows} | _prior(observed)
-        return sized.coefficients_of(observed, found, form), notes
+        return sized.coefficients_of(observed, found, form), {"choice": found.choice, "rows": rows}
     straight = None if form is None else observed.proportions
     choice, parts = choose(seen.proportions, run_levels(seen), own, weights, gaps, straight)
-    notes = {"choice": choice} | _prior(observed)
-    return sized.at_reference(_coefficients(seen, observed.proportions, weights, parts), observed, form), notes
+    coefficients = _coefficients(seen, observed.proportions, weights, parts)
+    return sized.at_reference(coefficients, observed, form), {"choice": choice}
 
 
 def _prior(observed: Observations) -> dict:
@@ -82,11 +99,23 @@ def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -
     """Coefficients for each (observed, weights (n,) or None) of the same mixtures, with the ridge
     and terms of a fitted law.
     """
+    groups = {id(observed): observed.groups() for observed, _ in samples}
+    parts = []
+    for number, like in enumerate(next(iter(groups.values()))):
+        if "apart" not in fitted.get(CHOICES[number], ()):
+            raise InputError("the law transfer was fitted by an earlier version of this project: fit it again.")
+        of_group = [(groups[id(observed)][number], weights) for observed, weights in samples]
+        own = {domain: fitted["coefficients"][domain] for domain in like.loss_domains}
+        parts.append(_refit_group(of_group, fitted | {"coefficients": own, "choice": fitted[CHOICES[number]]}))
+    for (observed, _), *found in zip(samples, *parts, strict=True):
+        yield _in_order(found, observed)
+
+
+def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
+    """`refit` of the loss domains of one group."""
     first = samples[0][0]
     own, choice, form = own_domains(first), fitted["choice"], sized.form_of(fitted["coefficients"])
     seen = [observed if form is None else sized.as_counted(observed, own, form) for observed, _ in samples]
-    if "apart" not in choice:
-        raise InputError("the law transfer was fitted by an earlier version of this project: fit it again.")
     gaps = offsets(recorded(fitted, first.domains, first.loss_domains)) if choice.get("prior") else None
     if sized.by_runs(first):
         again = partial(factor, gaps=gaps)

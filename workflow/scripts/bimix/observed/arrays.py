@@ -13,7 +13,7 @@ def averaged(losses: pl.DataFrame) -> tuple[pl.DataFrame, dict[tuple, int], floa
     seeds of each; their pooled noise.
 
     The noise is the root mean square, over all rows that were repeated, of the standard deviation
-    of log losses.
+    of log losses; metrics do not count.
     """
     run = [name for name in RUN if name in losses.columns]
     if "seed" not in losses.columns:
@@ -23,10 +23,11 @@ def averaged(losses: pl.DataFrame) -> tuple[pl.DataFrame, dict[tuple, int], floa
         return losses, seeds, None
     logs = pl.col("loss").log()
     spread = logs.var().alias("variance")
-    kept = [pl.col(name).first() for name in ("row", "tokens") if name in losses.columns]
+    kept = [pl.col(name).first() for name in ("row", "tokens", "metric") if name in losses.columns]
     key = [*run, "step", "domain"]
     means = losses.group_by(key, maintain_order=True).agg(*kept, logs.mean().exp().alias("loss"), spread)
-    variance = means["variance"].drop_nulls().mean()
+    of_losses = means.filter(~pl.col("metric")) if "metric" in means.columns else means
+    variance = of_losses["variance"].drop_nulls().mean()
     return means, seeds, None if variance is None else float(np.sqrt(variance))
 
 

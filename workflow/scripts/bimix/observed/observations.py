@@ -7,6 +7,8 @@ losses:   mixture, step, domain, loss   loss in nats per token; further columns 
           tokens (optional)             of the run's schedule. Where they grow with the steps, those
                                         trained on until then: either way those of a run's last row
                                         are its schedule's
+          metric (optional)             true where it came by `metrics` (metrics.py): laws fit
+                                        metrics and losses as two groups
 mixtures: mixture, domain, proportion   a pair that is not listed has proportion 0
           pool (optional)               unique tokens of the domain there were for the runs of the
                                         mixture
@@ -48,6 +50,7 @@ class Observations:
     parameters: np.ndarray | None = None  # (n,) of each run's model; None: one size, or not known
     tokens: np.ndarray | None = None  # (n,) of each run's schedule; None: not known
     pools: np.ndarray | None = None  # (n, m) unique tokens there were, inf where not limited; None: not known
+    metrics: tuple[str, ...] = ()  # those of the loss domains that are metrics
 
     def take(self, rows: np.ndarray | list[int]) -> "Observations":
         """The observations of some mixtures, by index."""
@@ -58,6 +61,23 @@ class Observations:
             for field in ("runs", "parameters", "tokens", "pools")
         }
         return replace(self, mixtures=names, proportions=self.proportions[rows], losses=self.losses[rows], **each)
+
+    def groups(self) -> list["Observations"]:
+        """The losses, and the metrics where there are some: what is shared across loss domains is
+        shared within a group, as a noisy metric says nothing of a loss.
+        """
+        of_metrics = np.isin(self.loss_domains, self.metrics)
+        if of_metrics.all() or not of_metrics.any():
+            return [self]
+        return [self.of_domains(np.flatnonzero(kind)) for kind in (~of_metrics, of_metrics)]
+
+    def of_domains(self, rows: np.ndarray) -> "Observations":
+        """The observations of some loss domains, by index."""
+        names = tuple(self.loss_domains[row] for row in rows)
+        metrics = tuple(name for name in self.metrics if name in names)
+        gaps = None if self.gaps is None else self.gaps[rows]
+        losses = np.ascontiguousarray(self.losses[:, :, rows])  # sums depend on the order in memory, by a last bit
+        return replace(self, loss_domains=names, losses=losses, gaps=gaps, metrics=metrics)
 
     def last(self) -> np.ndarray:
         """Losses (n, d) of each run's last row, NaN where not observed there."""
@@ -80,7 +100,7 @@ def observations(
     losses = tidy_losses(
         losses, names[0], mixtures["domain"].cast(pl.String).unique(maintain_order=True).to_list()
     ).table
-    losses = typed(losses, names[0], ["mixture", "step", "domain", "loss"], ["tokens", "seed", "parameters"])
+    losses = typed(losses, names[0], ["mixture", "step", "domain", "loss"], ["tokens", "seed", "parameters", "metric"])
     shares = checked_proportions(typed(mixtures, names[1], ["mixture", "domain", "proportion"], ["pool"]), names[1])
     check_amounts(losses, "parameters", names[0])
     check_amounts(shares, "pool", names[1])
@@ -108,6 +128,7 @@ def observations(
     domains = sorted(shares["domain"].unique().to_list())
     steps = np.sort(losses["step"].unique().to_numpy())
     loss_domains = sorted(losses["domain"].unique().to_list())
+    metrics = losses.filter("metric")["domain"].unique().to_list() if "metric" in losses.columns else []
     array = np.full((len(used), len(steps), len(loss_domains)), np.nan)
     run_index, domain_index = index(used), index(loss_domains)
     row = np.array([run_index[one] for one in losses.select(run).iter_rows()])
@@ -135,6 +156,7 @@ def observations(
         parameters=np.array([one[run.index("parameters")] for one in used]) if sizes > 1 else None,
         tokens=tokens,
         pools=pools,
+        metrics=tuple(sorted(metrics)),
     )
 
 

@@ -131,13 +131,11 @@ class LeftOut:
         """Standard deviation (d,) of log(observed / predicted), and its degrees of freedom.
 
         s_i^2 = (n rms_i^2 + 4 mean rms^2) / (n + 4): a domain's own few errors are drawn to the
-        mean over domains.
+        mean over losses, or over metrics.
         """
         errors = np.log(self.observed / self.predicted)
         runs = np.isfinite(errors).sum(axis=0)
-        squares = np.nansum(errors**2, axis=0)
-        mean = np.mean(squares[runs > 0] / runs[runs > 0])
-        return np.sqrt((squares + BORROWED * mean) / (runs + BORROWED)), runs + BORROWED - 1
+        return np.sqrt(drawn_together(errors**2, self.fitted)), runs + BORROWED - 1
 
     def spread_of_average(self, target: np.ndarray) -> tuple[float, int]:
         """Likewise of the average by weights (d,), over the runs in which every loss that weighs
@@ -181,6 +179,21 @@ class LeftOut:
         nats = np.sqrt(np.sum((self.width(pair, step, target, level) * guess) ** 2))
         gain = guess[0] - guess[1]
         return gain - nats, gain + nats
+
+
+def drawn_together(squares: np.ndarray, fitted: dict) -> np.ndarray:
+    """Means (d,) of squares (n, d) of errors, each drawn to the mean over the domains of its kind:
+    losses, or metrics.
+    """
+    seen = np.isfinite(squares)
+    runs, sums = seen.sum(axis=0), np.where(seen, squares, 0.0).sum(axis=0)
+    means = np.divide(sums, runs, out=np.full(len(runs), np.nan), where=runs > 0)
+    of_metrics = np.isin(fitted["loss_domains"], fitted.get("metrics", []))
+    pooled = np.empty(len(runs))
+    for kind in (of_metrics, ~of_metrics):
+        if kind.any():
+            pooled[kind] = (sums[kind] + BORROWED * np.nanmean(means[kind])) / (runs[kind] + BORROWED)
+    return pooled
 
 
 def left_out(fitted: dict, observed: Observations, step: int) -> LeftOut:

@@ -54,14 +54,21 @@ class Factor(NamedTuple):
 
 
 def read(coefficients: dict, domains: list[str]) -> Factor:
-    """The factor of a fitted law's coefficients."""
+    """The factor of a fitted law's coefficients; a loss domain with fewer terms than another, as
+    metrics beside losses may have, has terms of height 0 in their place.
+    """
     table = list(coefficients.values())
     none = dict.fromkeys(domains, 0.0)
+    most = max(len(values["terms"]) for values in table)
+    absent = {"A": 0.0, "alpha": 0.0, "transfer": dict.fromkeys(domains, 1.0)}
+    terms = [values["terms"] + [absent] * (most - len(values["terms"])) for values in table]
+    with np.errstate(divide="ignore"):
+        c = np.log([[term["A"] for term in own] for own in terms])
     return Factor(
-        c=np.log([[term["A"] for term in values["terms"]] for values in table]),
-        a=np.array([[term["alpha"] for term in values["terms"]] for values in table]),
+        c=c,
+        a=np.array([[term["alpha"] for term in own] for own in terms]),
         g=np.array([values["gamma"] for values in table]),
-        k=np.array([[[term["transfer"][name] for name in domains] for term in values["terms"]] for values in table]),
+        k=np.array([[[term["transfer"][name] for name in domains] for term in own] for own in terms]),
         t=np.array([[values.get("t", none)[name] for name in domains] for values in table]),
     )
 
