@@ -95,7 +95,8 @@ class Chain:
                 *("--train", train, "--validation", f"{folder}/validation.parquet"),
             ]
         )
-        files = {name: [f"{folder}/{domain}.{name}" for domain in domains] for name in ("unigrams", "bigrams", "npz")}
+        endings = {"unigrams": "unigrams.parquet", "bigrams": "bigrams.parquet", "npz": "npz"}
+        files = {name: [f"{folder}/{domain}.{ending}" for domain in domains] for name, ending in endings.items()}
         model = f"{folder}/model.bin"
         train_vectors.main(
             [
@@ -148,8 +149,14 @@ def test_entropies_of_known_sources(tmp_path):
     counts = [f"{tmp_path}/{domain}" for domain in domains]
     measure_entropy.main(
         [
-            *("--domains", *domains, "--unigrams", *(f"{name}.unigrams" for name in counts)),
-            *("--bigrams", *(f"{name}.bigrams" for name in counts), "--moments", "--out", f"{tmp_path}/counted.csv"),
+            *("--domains", *domains, "--unigrams", *(f"{name}.unigrams.parquet" for name in counts)),
+            *(
+                "--bigrams",
+                *(f"{name}.bigrams.parquet" for name in counts),
+                "--moments",
+                "--out",
+                f"{tmp_path}/counted.csv",
+            ),
         ]
     )
     counted = table.filter(pl.col("measure") != "VNE")

@@ -30,7 +30,7 @@ import pretrain_model
 import train_swarm
 import verify_results
 from bimix.digests import digest_file
-from bimix.outputs import write_json
+from bimix.outputs import replacing, write_json, write_table
 from bimix.results import provenance as results_provenance
 from bimix.runs import provenance
 
@@ -194,11 +194,11 @@ def change_json(path: Path, *keys: str, value: object) -> None:
 
 
 def change_table(path: Path, column: str) -> None:
-    """Another number in the last row."""
+    """Another number in the last row, of a table whose digest is right."""
     table = pl.read_parquet(path)
     last = pl.int_range(pl.len()) == pl.len() - 1
     value = pl.col(column) * 2 if table[column].dtype.is_numeric() else pl.lit("other")
-    table.with_columns(pl.when(last).then(value).otherwise(column).alias(column)).write_parquet(path)
+    write_table(table.with_columns(pl.when(last).then(value).otherwise(column).alias(column)), path)
 
 
 def change_state(run: Path, change: Callable[[dict], None]) -> None:
@@ -223,11 +223,16 @@ def swap_state(run: Path) -> None:
     os.replace(own, own.with_name("0" * 16))
 
 
+def forge(path: Path, text: str) -> None:
+    """Other content, whose digest is right."""
+    with replacing(path) as temporary:
+        temporary.write_text(text)
+
+
 def add_index_line(path: Path) -> None:
     table = pl.read_parquet(path)
-    pl.concat([table, table.tail(1).with_columns(path=pl.lit("results/small/shards/train/lost/x.bin"))]).write_parquet(
-        path
-    )
+    more = table.tail(1).with_columns(path=pl.lit("results/small/shards/train/lost/x.bin"))
+    write_table(pl.concat([table, more]), path)
 
 
 def other_text(path: Path) -> None:
@@ -274,7 +279,7 @@ DAMAGE = {
         lambda at: flip(next((at / "swarm/tiny/state/s1").glob("*/losses.parquet"))),
         "losses.parquet is not as it was written",
     ),
-    "run.json is no JSON": (lambda at: (at / RUN / "run.json").write_text("{"), "run.json is not valid JSON"),
+    "run.json is no JSON": (lambda at: forge(at / RUN / "run.json", "{"), "run.json is not valid JSON"),
     "run.json says another rate": (
         lambda at: change_json(at / RUN / "run.json", "recipe", "learning_rate", value=0.5),
         "training.learning_rate is 0.01, but 0.5",

@@ -14,6 +14,7 @@ import polars as pl
 
 from bimix.errors import run
 from bimix.outputs import write_table
+from bimix.tables import read_table
 from bimix.tokens.lengths import byte_lengths
 from bimix.training.rows import RowStore, open_rows
 
@@ -35,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="csv")
     options = parser.parse_args(argv)
 
-    index = pl.read_parquet(options.index, glob=False)
+    index = read_table(options.index)
     store = RowStore(index, sorted(index["domain"].unique().to_list()), open_rows)
     lengths = byte_lengths(options.tokenizer.read_text(encoding="utf-8"), options.end_of_text)
     if lengths is None:

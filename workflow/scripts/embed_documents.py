@@ -15,9 +15,11 @@ import numpy as np
 import polars as pl
 
 from bimix.data.samples import merge_samples, sample_size
+from bimix.digests import check
 from bimix.entropy.vectors import SecondMoment, as_line
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
+from bimix.tables import read_table
 
 BATCH = 1024  # document vectors multiplied at once
 
@@ -35,10 +37,10 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     try:
-        model = fasttext.load_model(str(options.model))
+        model = fasttext.load_model(str(check(options.model)))
     except ValueError as error:
         raise InputError(f"{options.model} is no FastText model ({error}); name a .bin that FastText wrote.") from error
-    index = pl.read_parquet(options.index, glob=False)
+    index = read_table(options.index)
     texts = merge_samples(open_samples(index, options.domain), sample_size(index, options.domains, options.documents))
     moment = SecondMoment(model.get_dimension())
     for start in range(0, len(texts), BATCH):
@@ -52,7 +54,7 @@ def main(argv: list[str] | None = None) -> None:
 def open_samples(index: pl.DataFrame, domain: str) -> Iterator[BinaryIO]:
     """The sample of each shard of a domain, open one at a time."""
     for path in index.filter(pl.col("domain") == domain)["path"]:
-        with open(f"{path.removesuffix('.bin')}.sample.jsonl", "rb") as lines:
+        with check(f"{path.removesuffix('.bin')}.sample.jsonl").open("rb") as lines:
             yield lines
 
 

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import torch
 
 from bimix.errors import run
 from bimix.model.transformer import Transformer
 from bimix.outputs import write_json
 from bimix.runs.checkpoints import read_weights
+from bimix.tables import read_table
 from bimix.training.rows import RowStore, open_rows
 
 BATCH = 32
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> None:
     weights, shape = read_weights(options.weights, "pt")
     model = Transformer(shape).eval()
     model.load_state_dict(weights)
-    store = RowStore(pl.read_parquet(options.index, glob=False), options.domains, open_rows)
+    store = RowStore(read_table(options.index), options.domains, open_rows)
     found = {}
     for number, domain in enumerate(options.domains):
         rows = torch.from_numpy(store.sample(number, options.rows)).long()

@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from bimix.data.shards import read_shards
+from bimix.digests import check
 from bimix.errors import InputError, run
 from bimix.outputs import write_table
 
@@ -56,7 +57,7 @@ def read_reports(folder: Path, shards: Iterable[str]) -> pl.DataFrame:
     """Index of one split, sorted by domain and path."""
     entries = []
     for shard in shards:
-        report = json.loads((folder / shard / "report.json").read_text(encoding="utf-8"))
+        report = json.loads(check(folder / shard / "report.json").read_text(encoding="utf-8"))
         for domain, found in report["domains"].items():
             entry = {"domain": domain, "path": str(folder / shard / f"{domain}.bin"), "tokens": found["tokens_in_rows"]}
             entries.append(entry | {name: found[name] for name in ("rows", "documents", "dtype", "digest")})

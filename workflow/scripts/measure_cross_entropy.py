@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from bimix.digests import check
 from bimix.entropy.counts import encode_keys, merge_counts
 from bimix.entropy.ngram_model import Pairs, cross_entropies, thin
 from bimix.errors import InputError, run
 from bimix.outputs import write_table
+from bimix.tables import read_table
 
 KEYS = ["first", "second"]
 
@@ -55,10 +57,10 @@ def main(argv: list[str] | None = None) -> None:
 
 def read_held_out(index: Path) -> dict[str, Pairs]:
     """Counts of pairs by domain, summed over the shards of the validation split. Errors: no row."""
-    table = pl.read_parquet(index, glob=False).filter(pl.col("rows") > 0).sort("domain", "path")
+    table = read_table(index).filter(pl.col("rows") > 0).sort("domain", "path")
     counted = {}
     for domain, path in table.select("domain", "path").iter_rows():
-        pairs = read_pairs(Path(path.removesuffix(".bin") + ".bigrams.parquet"))
+        pairs = read_pairs(check(path.removesuffix(".bin") + ".bigrams.parquet"))
         counted[domain] = merge_counts(counted[domain], pairs) if domain in counted else pairs
     if not counted:
         raise InputError(f"{index}: the validation split has no row: there is no held-out text to measure.")
@@ -72,7 +74,7 @@ def read_pairs(path: Path) -> Pairs:
 
 def measure_size(path: Path) -> tuple[int, int]:
     """All pairs of a table, and the largest second id."""
-    total, last = pl.scan_parquet(path, glob=False).select(pl.sum("n"), pl.max("second")).collect().row(0)
+    total, last = pl.scan_parquet(check(path), glob=False).select(pl.sum("n"), pl.max("second")).collect().row(0)
     return total or 0, last or 0
 
 

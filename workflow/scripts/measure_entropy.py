@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from bimix.digests import check
 from bimix.entropy.counts import count_runs
 from bimix.entropy.estimators import ESTIMATORS, measure_counts, von_neumann
 from bimix.errors import run
 from bimix.outputs import write_table
+from bimix.tables import read_table
 
 SCHEMA = {
     "domain": pl.String,
@@ -43,11 +45,11 @@ def main(argv: list[str] | None = None) -> None:
     for domain, unigrams, bigrams, moment in zip(
         options.domains, options.unigrams, options.bigrams, moments, strict=True
     ):
-        tokens, pairs = pl.read_parquet(unigrams, glob=False), pl.read_parquet(bigrams, glob=False)
+        tokens, pairs = read_table(unigrams), read_table(bigrams)
         _, first = count_runs(pairs["first"].to_numpy(), pairs["n"].to_numpy())
         measured = measure_counts(tokens["n"].to_numpy(), first, pairs["n"].to_numpy())
         if moment is not None:
-            with np.load(moment) as sums:
+            with np.load(check(moment)) as sums:
                 documents, zeros = int(sums["documents"]), int(sums["zeros"])
                 nats = von_neumann(sums["gram"], documents)
             measured.append({"measure": "VNE", "nats": nats, "documents": documents, "zeros": zeros})

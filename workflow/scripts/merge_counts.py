@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from bimix.digests import check
 from bimix.entropy.counts import add_up, decode_keys, encode_keys, merge_counts, push
 from bimix.errors import InputError, run
 from bimix.outputs import write_pieces
+from bimix.tables import read_table
 
 MOST_SUMS = 2**23  # distinct keys in memory, some 100 bytes each
 
@@ -28,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--unigrams", type=Path, required=True, help="table to write")
     options = parser.parse_args(argv)
 
-    index = pl.read_parquet(options.index, glob=False).filter(pl.col("domain") == options.domain, pl.col("rows") > 0)
+    index = read_table(options.index).filter(pl.col("domain") == options.domain, pl.col("rows") > 0)
     stems = [path.removesuffix(".bin") for path in index["path"]]
     if not stems:
         raise InputError("No shard has a row of this domain; see index_tokens.")
@@ -51,7 +53,7 @@ def add_files(paths: list[str], keys: list[str], folder: Path) -> Iterator[pl.Da
     sums: list[tuple[np.ndarray, np.ndarray]] = []
     aside: list[pl.LazyFrame] = []
     for number, path in enumerate(paths, start=1):
-        push(sums, encode_keys(pl.scan_parquet(path, glob=False), keys))
+        push(sums, encode_keys(pl.scan_parquet(check(path), glob=False), keys))
         if sum(len(codes) for codes, _ in sums) > MOST_SUMS or (aside and number == len(paths)):
             put_aside = folder / f"{number}.parquet"
             decode_keys(*merge_counts(*sums), keys).write_parquet(put_aside)

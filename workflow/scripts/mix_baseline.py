@@ -12,6 +12,7 @@ import polars as pl
 from bimix.errors import run
 from bimix.mixtures.mixture import as_mixture
 from bimix.outputs import write_json
+from bimix.tables import read_table
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -19,7 +20,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--index", type=Path, required=True, help="token index of the training split, parquet")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
-    tokens = pl.read_parquet(options.index, glob=False).group_by("domain").agg(pl.col("tokens").sum()).sort("domain")
+    tokens = read_table(options.index).group_by("domain").agg(pl.col("tokens").sum()).sort("domain")
     write_json(options.out, as_mixture(tokens["domain"].to_list(), tokens["tokens"].to_numpy()))
 
 

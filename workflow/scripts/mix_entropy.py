@@ -13,6 +13,7 @@ from bimix.entropy.estimators import ESTIMATORS
 from bimix.errors import InputError, run
 from bimix.mixtures.mixture import as_mixture, softmax
 from bimix.outputs import write_json
+from bimix.tables import read_table
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -26,10 +27,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     measure = options.measure.upper()
-    rows = pl.read_csv(options.entropy, glob=False).filter(pl.col("measure") == measure).sort("domain")
+    rows = read_table(options.entropy).filter(pl.col("measure") == measure).sort("domain")
     if measure != "VNE":  # which takes equally many documents of all domains, and has no other estimate
         for path in options.curves:
-            rows = pl.read_csv(path, glob=False).filter(pl.col("measure") == measure, pl.col("equal")).sort("domain")
+            rows = read_table(path).filter(pl.col("measure") == measure, pl.col("equal")).sort("domain")
     if rows.is_empty():
         raise InputError(f"{options.entropy} has no row of the measure {options.measure.upper()}.")
     write_json(

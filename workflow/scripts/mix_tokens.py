@@ -13,6 +13,7 @@ from bimix.errors import run
 from bimix.mixtures.mixture import as_mixture
 from bimix.mixtures.simple import temperature, unimax
 from bimix.outputs import write_json
+from bimix.tables import read_table
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -24,7 +25,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--most-epochs", type=float, required=True, help="of any domain; of unimax")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
-    table = pl.read_parquet(options.index, glob=False).group_by("domain").agg(pl.col("tokens").sum()).sort("domain")
+    table = read_table(options.index).group_by("domain").agg(pl.col("tokens").sum()).sort("domain")
     tokens = table["tokens"].to_numpy()
     if options.rule == "temperature":
         shares = temperature(tokens, options.exponent)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bimix.digests import digest_file
+from bimix.digests import check, digest_file
 from bimix.errors import run
 from bimix.mixtures.stages import as_stages
 from bimix.model.transformer import Transformer
@@ -27,7 +27,7 @@ from bimix.training.reports import describe, fingerprint_run, write_weights
 def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     session = open_session(options)
-    mixture = json.loads(options.mixture.read_text(encoding="utf-8"))
+    mixture = json.loads(check(options.mixture).read_text(encoding="utf-8"))
     stages = as_stages(mixture, session.domains, options.mixture)
     starts = first_updates([share for share, _ in stages], session.recipe.steps, str(options.mixture))
     defined_by = fingerprint_run(session.shape, session.recipe, mixture, session.indices)

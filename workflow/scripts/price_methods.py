@@ -10,8 +10,6 @@ import json
 import sys
 from pathlib import Path
 
-import polars as pl
-
 from bimix.costs.prices import price, priced, read_cost
 from bimix.errors import run
 from bimix.observed.averages import add_weights
@@ -56,7 +54,7 @@ def costs(path: Path) -> list[dict[str, float]]:
     """Of each run that a report is of, what it cost."""
     if path.suffix == ".json":
         return [read_cost(read_json(path), str(path))]
-    return [read_cost(row, str(path)) for row in pl.read_parquet(path, glob=False).iter_rows(named=True)]
+    return [read_cost(row, str(path)) for row in read_table(path).iter_rows(named=True)]
 
 
 if __name__ == "__main__":

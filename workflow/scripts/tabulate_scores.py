@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
+from bimix.digests import check
 from bimix.errors import run
 from bimix.outputs import write_table
 from bimix.scores.scores import EXTRAPOLATION, GENERALIZATION, extrapolation_table, generalization_table
@@ -24,8 +25,12 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--generalization-table", type=Path, required=True, help="csv")
     options = parser.parse_args(argv)
 
-    extrapolated = pl.concat([pl.read_csv(path, schema=EXTRAPOLATION, glob=False) for path in options.extrapolation])
-    generalized = pl.concat([pl.read_csv(path, schema=GENERALIZATION, glob=False) for path in options.generalization])
+    extrapolated = pl.concat(
+        [pl.read_csv(check(path), schema=EXTRAPOLATION, glob=False) for path in options.extrapolation]
+    )
+    generalized = pl.concat(
+        [pl.read_csv(check(path), schema=GENERALIZATION, glob=False) for path in options.generalization]
+    )
     write_table(extrapolation_table(extrapolated), options.extrapolation_table)
     write_table(generalization_table(generalized), options.generalization_table)
 

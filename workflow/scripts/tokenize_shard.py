@@ -42,7 +42,10 @@ def main(argv: list[str] | None = None) -> None:
     encoder = Encoder(options.backend, definition, special)
 
     with ExitStack() as stack:
-        folders = {split: stack.enter_context(replacing_folder(getattr(options, split))) for split in SPLITS}
+        known = {split: {} for split in SPLITS}
+        folders = {
+            split: stack.enter_context(replacing_folder(getattr(options, split), known[split])) for split in SPLITS
+        }
         # beside the reading, of which it brings the bytes into memory; hashing does not hold the
         # lock
         hashing = stack.enter_context(ThreadPoolExecutor(max_workers=1)).submit(describe_raw, shard.files)
@@ -65,6 +68,8 @@ def main(argv: list[str] | None = None) -> None:
             "vocabulary": vocabulary,
         }
         for split in SPLITS:
+            # hashed while they were written; the folder's record takes them over
+            known[split] |= {f"{domain}.bin": own["digest"] for domain, own in streams.reports(split).items()}
             write_json(folders[split] / "report.json", account | {"domains": streams.reports(split)})
 
 

@@ -15,6 +15,7 @@ from bimix.entropy.counts import NgramCounter, count_runs
 from bimix.entropy.estimators import ESTIMATORS, measure_counts
 from bimix.errors import run
 from bimix.outputs import write_table
+from bimix.tables import read_table
 from bimix.training.order import permute
 from bimix.training.rows import RowStore, open_rows
 
@@ -30,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="csv")
     options = parser.parse_args(argv)
 
-    store = RowStore(pl.read_parquet(options.index, glob=False), options.domains, open_rows)
+    store = RowStore(read_table(options.index), options.domains, open_rows)
     most = np.minimum(store.sizes, max(1, options.tokens // store.row_length))
     equal = int(most.min())
     entries = []

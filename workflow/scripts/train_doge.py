@@ -18,6 +18,7 @@ from bimix.mixtures.mixture import as_mixture
 from bimix.outputs import write_json, write_table
 from bimix.reweighting.doge import Doge, Goal, extra_flops, held_mix, reserve, target_rows
 from bimix.reweighting.trace import average, path_table
+from bimix.tables import read_table
 from bimix.training.attempt import bring_to_end
 from bimix.training.launch import open_session, training_parser
 from bimix.training.loop import Finished, train
@@ -32,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     uniform = np.full(len(session.domains), 1 / len(session.domains))
     indices, goal, named = session.indices, None, options.target
     if options.targets:
-        index = pl.read_parquet(options.targets[0], glob=False).filter(pl.col("domain").is_in(options.target_domains))
+        index = read_table(options.targets[0]).filter(pl.col("domain").is_in(options.target_domains))
         goal, named = open_targets(options, session, index), "domains"
         indices = indices | {"target": index}
     elif options.target == "mix":

@@ -18,9 +18,11 @@ from gensim.models.fasttext import save_facebook_model
 from gensim.models.word2vec import LineSentence
 
 from bimix.data.samples import merge_samples, sample_size
+from bimix.digests import check
 from bimix.entropy.vectors import as_line
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
+from bimix.tables import read_table
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -32,7 +34,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="model to write")
     options = parser.parse_args(argv)
 
-    index = pl.read_parquet(options.index, glob=False)
+    index = read_table(options.index)
     size = sample_size(index, options.domains, options.documents)
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "text.txt"
@@ -53,7 +55,7 @@ def main(argv: list[str] | None = None) -> None:
 def open_samples(index: pl.DataFrame, domain: str) -> Iterator[BinaryIO]:
     """The sample of each shard of a domain, open one at a time."""
     for path in index.filter(pl.col("domain") == domain)["path"]:
-        with open(f"{path.removesuffix('.bin')}.sample.jsonl", "rb") as lines:
+        with check(f"{path.removesuffix('.bin')}.sample.jsonl").open("rb") as lines:
             yield lines
 
 

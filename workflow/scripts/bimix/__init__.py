@@ -44,6 +44,6 @@ Files are opened in `command`, `outputs`, `tables`, `digests`, `data/sources`, `
 `tokens/stream`, `imports/tables`, `files/contents`, `files/raw`, `plan/corpora`, `plan/runs`,
 `progress/readings`, `config/blocks`, `config/complete`, `config/corpora`, `faults/files`,
 `start/checks`, `defaults/record`, `runs/artefacts`, `runs/checkpoints`, `runs/devices`,
-`trainers/losses`, `trainers/process`, `training/launch`, `training/rows`, `downstream/calls`,
-`downstream/questions`, `verification/results`.
+`trainers/losses`, `trainers/process`, `training/rows`, `downstream/calls`, `downstream/questions`,
+`verification/results`.
 """

@@ -1,9 +1,20 @@
 """What stands for the bytes of a file: a digest of all of them, or a stamp that every change of
 them alters.
+
+A dataset's folder keeps a record of each output in .digests/, at the output's own path: a JSON
+object with the digest of the file, or of each file of a folder. Writers note it (`outputs`),
+readers `check` it, and `verify` walks it. One record for each output, replaced whole: jobs that run
+at once never write to the same file, which appending to a common one on NFS would not survive.
 """
 
 import hashlib
+import json
+import os
 from pathlib import Path
+
+from bimix.errors import InputError
+
+RECORDS = ".digests"
 
 
 def digest_file(path: Path) -> str:
@@ -20,3 +31,74 @@ def stamp_file(path: Path) -> list[int]:
     """
     found = path.stat()
     return [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+
+
+def home_of(path: Path | str) -> Path | None:
+    """The folder of the dataset that a file lies in: the nearest one with records, or
+    results/{dataset}; None elsewhere.
+    """
+    named = None
+    for folder in Path(os.path.abspath(path)).parents:
+        if (folder / RECORDS).is_dir():
+            return folder
+        if named is None and folder.parent.name == "results":
+            named = folder
+    return named
+
+
+def record_of(path: Path | str) -> Path | None:
+    """Where the digest of an output, file or folder, is noted; None outside a dataset's folder."""
+    home = home_of(path)
+    return home and home / RECORDS / f"{os.path.relpath(path, home)}.json"
+
+
+def read_record(record: Path) -> dict[str, str]:
+    """{path inside the output: digest} of an output. Errors: the record is damaged."""
+    try:
+        noted = json.loads(record.read_text(encoding="utf-8"))
+        if not isinstance(noted, dict) or not all(isinstance(digest, str) for digest in noted.values()):
+            raise ValueError("no object of digests")
+    except ValueError as error:
+        raise InputError(
+            f"{record} is damaged ({error}); delete the file it is about, to have both made again."
+        ) from error
+    return noted
+
+
+def noted_digest(path: Path) -> tuple[str, Path] | None:
+    """The digest that was noted of a file when it was written, and the record that holds it; None
+    where nobody noted any.
+    """
+    home = home_of(path)
+    if home is None:
+        return None
+    inside = Path(os.path.relpath(path, home))
+    for output in (inside, *inside.parents[:-1]):
+        record = home / RECORDS / f"{output}.json"
+        if record.is_file():
+            digest = read_record(record).get(inside.name if output == inside else str(inside.relative_to(output)))
+            return digest and (digest, record)
+    return None
+
+
+def check(path: Path | str) -> Path:
+    """`path`, a file, after its bytes were compared with the digest that its writer noted.
+
+    A file that nobody vouches for, such as a table of the user's own, is passed on. Errors: the
+    digests differ.
+    """
+    path = Path(path)
+    for _ in range(2):
+        noted = noted_digest(path) if path.is_file() else None
+        if noted is None:
+            return path
+        expected, record = noted
+        found = digest_file(path)
+        if found == expected:
+            return path
+        for folder in (record.parent, path.parent):  # on NFS this asks the server for names that may have moved
+            os.listdir(folder)
+    raise InputError(
+        f"{path} is not as it was written: its digest is {found}, {expected} in {record}; delete it to have it made"
+        f" again, or that record where the change is your own."
+    )

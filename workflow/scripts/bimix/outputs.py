@@ -1,5 +1,5 @@
 """Outputs that are whole or absent: each is written under a temporary name,
-flushed to disk and renamed.
+flushed to disk and renamed. Before that its digest is noted in the dataset's folder.
 """
 
 import json
@@ -13,6 +13,8 @@ from pathlib import Path
 
 import polars as pl
 
+from bimix.digests import digest_file, record_of
+
 
 def sync(path: Path) -> None:
     """Ask the system to have the file or folder `path` on disk before going on."""
@@ -24,10 +26,11 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def replacing(path: Path | str) -> Iterator[Path]:
+def replacing(path: Path | str, vouched: bool = True) -> Iterator[Path]:
     """Yield a temporary path in the folder of `path`.
 
-    When the block ends well it takes the place of `path`.
+    When the block ends well it takes the place of `path`. Its digest is noted unless something else
+    vouches for it.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,17 +39,32 @@ def replacing(path: Path | str) -> Iterator[Path]:
         yield temporary
         temporary.chmod(0o666 & ~_umask())  # safetensors, for one, writes for the owner alone
         sync(temporary)
+        if vouched:
+            note_digests(path, {path.name: digest_file(temporary)})
         os.replace(temporary, path)
         sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
+def note_digests(path: Path, digests: dict[str, str]) -> None:
+    """Note the digests of an output that is about to be renamed to `path`.
+
+    A kill between the two leaves a record of other bytes, which the next reader reports, and never
+    an output without a record.
+    """
+    record = record_of(path)
+    if record is not None:
+        with replacing(record, vouched=False) as temporary:
+            temporary.write_text(json.dumps(digests, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 @contextmanager
-def replacing_folder(path: Path | str) -> Iterator[Path]:
+def replacing_folder(path: Path | str, digests: dict[str, str] | None = None) -> Iterator[Path]:
     """Yield a new temporary folder beside `path`.
 
-    When the block ends well it takes the place of `path`.
+    When the block ends well it takes the place of `path`. `digests`: {name: digest} of files in it
+    that are known by then, such as those hashed while they were written.
 
     Temporary folders that killed processes left there for the same `path` are removed first.
     """
@@ -59,8 +77,13 @@ def replacing_folder(path: Path | str) -> Iterator[Path]:
     temporary.chmod(0o777 & ~_umask())
     try:
         yield temporary
-        for written in temporary.rglob("*"):
+        found = {}
+        for written in sorted(temporary.rglob("*")):
             sync(written)
+            if written.is_file():
+                name = str(written.relative_to(temporary))
+                found[name] = (digests or {}).get(name) or digest_file(written)
+        note_digests(path, found)
         if path.exists():
             shutil.rmtree(path)
         os.replace(temporary, path)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from bimix.digests import check
 from bimix.errors import InputError
 
 # Columns of names: text also where all of them are numbers, as the row numbers
@@ -18,7 +19,7 @@ NAMES = ("mixture", "domain", "worst_domain")
 def read_table(path: Path | str) -> pl.DataFrame:
     """The table in `path`, csv or parquet by its ending.
 
-    Errors: no such file, another ending, not a table of that kind.
+    Errors: no such file, another ending, not as it was written, not a table of that kind.
     """
     path = Path(path)
     readers = {".csv": pl.read_csv, ".parquet": pl.read_parquet}
@@ -26,6 +27,7 @@ def read_table(path: Path | str) -> pl.DataFrame:
         raise InputError(f"{path} ends in neither .csv nor .parquet: tables are read in these two forms only.")
     if not path.is_file():
         raise InputError(f"{path} does not exist: name a table of losses or mixtures that is there.")
+    check(path)
     try:
         if path.suffix == ".csv":
             names = dict.fromkeys(NAMES, pl.String)
@@ -37,12 +39,17 @@ def read_table(path: Path | str) -> pl.DataFrame:
 
 
 def read_json(path: Path | str) -> dict:
-    """The JSON object in `path`. Errors: no such file, not JSON, not an object, a key twice."""
+    """The JSON object in `path`.
+
+    Errors: no such file, not as it was written, not JSON, not an object, a key twice.
+    """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path} does not exist: name a JSON file that is there.")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=lambda pairs: _unique(pairs, path))
+        content = json.loads(
+            check(path).read_text(encoding="utf-8"), object_pairs_hook=lambda pairs: _unique(pairs, path)
+        )
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not valid JSON: {error}") from error
     if not isinstance(content, dict):

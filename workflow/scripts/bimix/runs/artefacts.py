@@ -3,7 +3,8 @@ when it is read.
 
 A run keeps its outputs in the folder of its configuration. It lends them to the places that the
 workflow declares, by hard link: what the workflow deletes is not lost. The file run.json is written
-last; it says that all is there, and the digest of each of the other files.
+last; it says that all is there, and the digest of each of the other files. Its own digest is noted
+like that of any output (`digests`).
 """
 
 import errno
@@ -12,6 +13,7 @@ import os
 import sys
 from pathlib import Path
 
+from bimix import digests
 from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.outputs import replacing, write_json
@@ -37,10 +39,10 @@ def restore(folder: Path, places: dict[str, Path]) -> tuple[list[Path], str | No
     either: the files go to damaged/ and a sentence is returned beside an empty list.
     """
     try:
-        files = json.loads((folder / REPORT).read_text(encoding="utf-8"))["files"]
+        files = json.loads(digests.check(folder / REPORT).read_text(encoding="utf-8"))["files"]
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):  # an InputError of `check` is a ValueError
         return [], set_aside(folder, [REPORT], REPORT)
     stored = [name for name in places if name != REPORT]
     bad = [
@@ -77,7 +79,7 @@ def deliver(folder: Path, places: dict[str, Path]) -> list[Path]:
         source = folder / name
         if place.exists() and (place.samefile(source) or digest_file(place) == digest_file(source)):
             continue
-        with replacing(place) as temporary:
+        with replacing(place, vouched=name == REPORT) as temporary:
             try:
                 os.link(source, temporary)
             except OSError as error:
@@ -105,9 +107,11 @@ def check(path: Path) -> Path:
     """
     report = path.with_name(REPORT)
     try:
-        expected = json.loads(report.read_text(encoding="utf-8")).get("files", {}).get(path.name)
+        expected = json.loads(digests.check(report).read_text(encoding="utf-8")).get("files", {}).get(path.name)
     except FileNotFoundError:
         expected = None
+    except InputError:
+        raise
     except (ValueError, AttributeError) as error:
         raise InputError(
             f"{report} is damaged ({error}); delete it to have it put back from the run's state."

@@ -190,7 +190,7 @@ def show_curves(folder: Path, own: Path) -> None:
     if not shown.exists() and (own / CURVES).is_dir():
         os.replace(own / CURVES, shown)
     if not mark.exists():
-        with replacing(mark) as temporary:
+        with replacing(mark, vouched=False) as temporary:
             temporary.write_text(own.name, encoding="utf-8")
 
 
@@ -209,7 +209,7 @@ def save(folder: Path, state: dict) -> None:
     """
     path = folder / f"step-{state['step']:09d}.pt"
     try:
-        with replacing(path) as temporary:
+        with replacing(path, vouched=False) as temporary:  # the archive has checksums of its own
             torch.save(state, temporary)
     except (OSError, RuntimeError) as error:  # torch's own writer turns a full disk into a RuntimeError
         raise InputError(

@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 from bimix.data.documents import Reader, hash_text, is_within
 from bimix.data.encoders import Encoder
 from bimix.data.reading import Reading
+from bimix.digests import check
 from bimix.errors import InputError
 from bimix.tokens.stream import Stream, pack
 
@@ -30,7 +31,7 @@ def load_tokenizer(path: Path, end_of_text: str) -> tuple[str, int, int, list[st
     """The tokenizer's definition, the id of its end of text, the number of its
     ids and its special tokens.
     """
-    definition = json.loads(path.read_text(encoding="utf-8"))
+    definition = json.loads(check(path).read_text(encoding="utf-8"))
     for token in definition.get("added_tokens", []):
         # some files list the end of text as an ordinary added token, which a
         # document could then write

@@ -9,7 +9,6 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-import polars as pl
 import torch
 from accelerate import Accelerator
 from accelerate.utils import DistributedDataParallelKwargs, DistributedType, InitProcessGroupKwargs
@@ -19,6 +18,7 @@ from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.model.transformer import Shape
 from bimix.runs import provenance
+from bimix.tables import read_table
 from bimix.training.recipe import Recipe, schedule_fault
 from bimix.training.rows import RowStore, open_rows, pool
 from bimix.training.session import Session
@@ -74,7 +74,7 @@ def open_session(options: argparse.Namespace) -> Session:
     wrong = schedule_fault(options.recipe)
     if wrong is not None and recipe.schedule == "wsds":  # horizons of a model on it are nothing to others
         raise InputError(f"recipe, {wrong[0]}: {wrong[1]}")
-    indices = {split: pl.read_parquet(getattr(options, split), glob=False) for split in ("train", "validation")}
+    indices = {split: read_table(getattr(options, split)) for split in ("train", "validation")}
     evaluated = sorted(indices["validation"]["domain"].unique().to_list())
     trained = set(indices["train"]["domain"])
     domains = [domain for domain in evaluated if domain in trained]
