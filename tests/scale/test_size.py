@@ -19,6 +19,8 @@ import plot_sizes
 import predict_losses
 from bimix import laws
 from bimix.errors import InputError
+from bimix.objectives.best import best
+from bimix.objectives.objective import Objective
 from bimix.observed.observations import observations, read_observations
 from bimix.optimum.intervals import left_out
 from bimix.scale import size
@@ -125,6 +127,31 @@ def test_exponents_far_from_one_are_shrunk_by_the_noise_and_not_by_themselves():
     noise = 2 + truth * factor + 0.2 * rng.standard_normal((8, 12))
     assert np.abs(size.slopes(factor, noise, np.ones(8)) - 1).max() < 0.35
     assert (size.slopes(factor[:1], y[:1], np.ones(1)) == 1).all()
+
+
+def test_runs_that_reverse_the_order_have_next_to_no_effect_and_a_warning(tmp_path):
+    """The truth of the largest size has the exponent -0.5, which no convex loss has."""
+    rng = np.random.default_rng(0)
+    factor = 0.05 * rng.standard_normal((12, 3))
+    y = 2 - 0.5 * factor + 0.001 * rng.standard_normal((12, 3))
+    assert (size.slopes(factor, y, np.ones(12)) == size.LEAST_NU).all()
+
+    truth, shares = of_sizes(3), mixtures(1, 12, 4)
+    small, large = runs_of(truth, shares, "m", SMALL), runs_of(truth, shares, "m", MIDDLE, seed=1)
+    fitted, observed = fitted_to(tmp_path, small + large)
+    assert not any("other way round" in sentence for sentence in fitted["warnings"])
+    losses, big = observed.losses.copy(), observed.parameters == MIDDLE[0]
+    logs = np.log(losses[big])
+    losses[big] = np.exp(1.5 * np.nanmean(logs, axis=0) - 0.5 * logs)
+    fitted = laws.fit("transfer", replace(observed, losses=losses))
+    assert any("rank the mixtures the other way round" in sentence for sentence in fitted["warnings"])
+    assert min(values["run"]["nu"] for values in fitted["coefficients"].values()) == size.LEAST_NU
+    even = np.zeros(4), np.ones(4)
+    assert best(fitted, 1, Objective(), *even).gap < 1e-6
+    for values in fitted["coefficients"].values():  # as a file of before had it
+        values["run"] = values["run"] | {"nu": -0.5}
+    with pytest.raises(InputError, match="not convex, so nothing certifies an optimum"):
+        best(fitted, 1, Objective(), *even)
 
 
 def test_a_run_counts_with_its_last_row_at_steps_of_its_own():

@@ -11,7 +11,7 @@ from importlib import import_module
 import numpy as np
 
 from bimix.errors import InputError
-from bimix.laws.sized import by_runs, far_apart
+from bimix.laws.sized import by_runs, far_apart, reversed_order
 from bimix.observed.observations import Observations
 from bimix.observed.record import Law
 from bimix.plan.laws import LAWS as PLANNED
@@ -189,6 +189,11 @@ def warnings(fitted: dict) -> list[str]:
     sentences = []
     if fitted.get("rows") == "last":
         sentences.append("of each run its last row counts: earlier checkpoints of a schedule have not decayed.")
+    if turned := reversed_order(fitted["coefficients"]):
+        sentences.append(
+            f"the largest models rank the mixtures the other way round than smaller ones in {', '.join(turned)}: "
+            "of these losses the mixture is taken to change next to nothing at that size; add runs of it."
+        )
     if "prior" in fitted:
         silent = [name for name in fitted["loss_domains"] if name not in fitted["prior"]["gaps"]]
         if silent:

@@ -254,6 +254,15 @@ def size_read(fitted: dict) -> float | None:
     return first["run"]["parameters"] if several else None
 
 
+def reversed_order(coefficients: dict) -> list[str]:
+    """The loss domains whose runs of the largest size reverse the order of smaller ones."""
+    return [
+        domain
+        for domain, values in coefficients.items()
+        if "size" in values and min(one["nu"] for one in values["size"]["sizes"]) <= size.LEAST_NU
+    ]
+
+
 def far_apart(coefficients: dict, parameters: float | None) -> str:
     """A sentence where a model is so much larger than those fitted that the law is a guess; else
     nothing.

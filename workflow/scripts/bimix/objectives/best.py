@@ -46,7 +46,8 @@ def best(
     """The mixture within the bounds that the objective is least at.
 
     A plain weighted average goes the way of `optimum`. Errors: those of `optimum`; a constraint
-    that no mixture holds, with the domain; another objective of a law that is searched.
+    that no mixture holds, with the domain; another objective of a law that is searched; a size at
+    which losses are not convex.
     """
     enough_runs(fitted)
     plan = LAWS[fitted["law"]].plan
@@ -56,6 +57,12 @@ def best(
             f" convex law or regmix for the objective {objective.kind}{' with a trust region' if objective.trusted else ''}."
         )
     goal = Goal(fitted, step, objective, tokens)
+    turned = [name for name in goal.names if fitted["coefficients"][name].get("run", {}).get("nu", 1.0) <= 0]
+    if turned:
+        raise InputError(
+            f"at the size asked the law has the effect of a mixture on {', '.join(turned)} the other way round (nu is 0 or"
+            " below): such losses are not convex, so nothing certifies an optimum; fit the law again."
+        )
     if not goal.convex:
         return _searched(goal, lower, upper, tokens)
     if objective.plain:

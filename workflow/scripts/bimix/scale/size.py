@@ -41,6 +41,8 @@ TOKENS_A_PARAMETER = 20  # where the tokens are not known
 ROUGHNESS = 0.0075
 # Standard deviation of nu about its mean over the loss domains, and of that mean about 1.
 NU_SPREAD, NU_MEAN_SPREAD = 0.25, 0.25
+# Below it nothing is left of the mixing factor, and below 0 the loss would not be convex.
+LEAST_NU = 0.05
 # What the mixing factor misses of a run of that size, and how many runs' worth that is believed.
 NOISE, NOISE_RUNS = 0.01, 4.0
 # A size within this factor of one that was fitted is that one.
@@ -191,7 +193,8 @@ def slopes(factor: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray
 
     Each loss domain's slope through the means of both, shrunk towards a mean over the domains and
     that towards 1. The noise is that of the residuals about these slopes, in turns. At slope 1 it
-    would hold what the slopes explain, and shrink them the more the further they are from 1.
+    would hold what the slopes explain, and shrink them the more the further they are from 1. Where
+    the runs reverse the order of smaller ones the slope is LEAST_NU.
     """
     d = y.shape[1]
     sums = np.zeros((d, 3))  # squares of the factor, its products with what is missing at slope 1, squares of that
@@ -224,4 +227,4 @@ def slopes(factor: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray
         known = square / (square + 1 / NU_SPREAD**2)
         if np.abs(nu - before).max() < SETTLED:
             break
-    return nu
+    return np.maximum(nu, LEAST_NU)
