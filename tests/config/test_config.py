@@ -709,7 +709,10 @@ def observed(folder: Path, **block: object) -> dict:
             {"observations": {"losses": "losses.csv", "mixtures": "mixtures.csv", "cross_entropy": "who.csv"}},
             'cross_entropy: "who.csv" cannot be found',
         ),
-        ({"observations": {"losses": "l.txt", "mixtures": "mixtures.csv"}}, "allowed: the path of a .csv or .parquet"),
+        (
+            {"observations": {"losses": "l.txt", "mixtures": "mixtures.csv"}},
+            "allowed: the path of a .csv, .tsv or .parquet",
+        ),
     ],
 )
 def test_names_of_observed_losses_are_looked_up_in_their_tables(

@@ -174,7 +174,7 @@ def test_bad_files_are_refused_and_nothing_is_written(tmp_path):
     arguments = ["--law", "bimix", "--mixtures", mixtures, "--out", str(out), "--losses"]
     with pytest.raises(InputError, match="does not exist"):
         fit_law.main([*arguments, str(tmp_path / "nothing.csv")])
-    with pytest.raises(InputError, match=r"neither \.csv nor \.parquet"):
+    with pytest.raises(InputError, match=r"none of \.csv, \.tsv and \.parquet"):
         fit_law.main([*arguments, str(tmp_path / "losses.txt")])
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(InputError, match="cannot be read"):

@@ -152,7 +152,7 @@ def test_without_a_step_a_metric_is_of_each_runs_last() -> None:
         ({"mixture": ["a"], "web": [0.3]}, "'web' has losses in losses already"),
         ({"mixture": ["c"], "error": [0.3]}, "mixture 'c' has a metric and no losses in losses"),
         ({"mixture": ["a"], "step": [3], "error": [0.3]}, "mixture 'a' has a metric and no losses at step 3"),
-        ({"run": ["a"], "error": [0.3]}, "has no column 'mixture'"),
+        ({"who": ["a"], "error": [0.3]}, "has no column 'mixture'"),
         ({"mixture": ["a"], "step": [1]}, "has no metric"),
     ],
 )

@@ -12,6 +12,7 @@ import take_observations
 from bimix.errors import InputError
 from bimix.observed.observations import observations
 from bimix.observed.wide import read_losses, read_mixtures, tidy_losses, tidy_mixtures
+from bimix.tables import MOST_ROWS
 
 MIXTURES = pl.DataFrame(
     {
@@ -52,6 +53,47 @@ def test_wide_tables_are_those_that_tidy_ones_say(tmp_path, mixtures, losses):
     assert wide.take(order).proportions.tolist() == tidy.proportions.tolist()
 
 
+@pytest.mark.parametrize("called", ["run", "Name", "experiment", "index", " Model "])
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_tables_of_other_tools_are_read(tmp_path, called, mark):
+    """Another name of the first column, capitals, another separator, decimal commas."""
+    mixtures = WIDE_MIXTURES.replace("mixture", called).replace("7,", "07,").replace(",", mark)
+    losses = f"{called},Step,Domain,LOSS\n07,10,web,3.5\n07,10,code,2\ntwo,10,web,2.5\ntwo,10,code,4\n"
+    losses = losses.replace(",", mark)
+    if mark == ";":
+        losses = losses.replace(".", ",")
+    shares = read_mixtures(write(tmp_path / "m.csv", mixtures))
+    taken = read_losses(write(tmp_path / ("l.tsv" if mark == "\t" else "l.csv"), losses), ["web", "code"])
+    observed = observations(taken.table, shares.table)
+    assert observed.mixtures == ("07", "two") and observed.domains == ("code", "web")
+    assert observed.losses[:, 0].tolist() == [[2, 3.5], [4, 2.5]]
+    assert observed.proportions.tolist() == [[0.75, 0.25], [0, 1]]
+
+
+def test_mixtures_across_may_have_the_names_of_columns(tmp_path):
+    shares = read_mixtures(write(tmp_path / "m.csv", "domain,run,Model\nweb,0.25,1\ncode,0.75,0\n"))
+    assert shares.names("mixture") == ["run", "Model"]
+    shares = read_mixtures(write(tmp_path / "m.csv", "mixture,name,index\na,0.25,0.75\n"))
+    assert shares.names("domain") == ["name", "index"]
+
+
+def test_a_line_that_is_not_utf_8_is_named(tmp_path):
+    (tmp_path / "m.csv").write_bytes("mixture,domain,proportion\na,web,0.5\na,caf\xe9,0.5\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"m\.csv, line 3 is not UTF-8 \(near 'a,café,0\.5'\)"):
+        read_mixtures(tmp_path / "m.csv")
+
+
+def test_a_parquet_file_is_not_read_before_its_rows_are_counted(tmp_path):
+    """Some kB that say of themselves that they are gigabytes."""
+    path = tmp_path / "m.parquet"
+    pl.select(mixture=pl.repeat(1, MOST_ROWS + 1, dtype=pl.Int8)).write_parquet(path, statistics=False)
+    assert path.stat().st_size < 2**20
+    with pytest.raises(
+        InputError, match=r"m\.parquet has 20,000,001 rows: a table of losses or mixtures has 20,000,000"
+    ):
+        read_mixtures(path)
+
+
 def test_tidy_tables_stay_as_they_are():
     assert not tidy_losses(LOSSES, "l", ["web"]).remark and not tidy_mixtures(MIXTURES, "m").remark
     assert tidy_mixtures(MIXTURES, "m").table.select(MIXTURES.columns).equals(MIXTURES)
@@ -66,8 +108,21 @@ def test_tidy_tables_stay_as_they_are():
             "l.csv: column 'lr' is no domain of the mixtures, which are web, code: take it out, or write one row for one"
             " loss: mixture,step,domain,loss as in m1,1000,web,3.21.",
         ),
-        ("run,web,code\n7,3,2\n", WIDE_MIXTURES, "l.csv has no column 'mixture' but run, web, code: it needs one row"),
-        (WIDE_LOSSES, "run,web,code\n7,0.25,0.75\n", "m.csv has the columns run, web, code: it needs one row for one"),
+        ("who,web,code\n7,3,2\n", WIDE_MIXTURES, "l.csv has no column 'mixture' but who, web, code: it needs one row"),
+        (WIDE_LOSSES, "who,web,code\n7,0.25,0.75\n", "m.csv has the columns who, web, code: it needs one row for one"),
+        (WIDE_LOSSES, "who,web,code\n7,1,0\n", "tabs. None is called mixture, run, name, experiment, index or model."),
+        (WIDE_LOSSES, "who|web|code\n7|1|0\n", "columns are separated by commas, semicolons or tabs."),
+        (
+            "name,run,step,web\n7,a,10,3\n",
+            WIDE_MIXTURES,
+            "l.csv has no column 'mixture' but name and run: call the one",
+        ),
+        (
+            "mixture,step,Web,code\n7,10,3,2\n",
+            WIDE_MIXTURES,
+            "column 'Web' is no domain of the mixtures, which are web",
+        ),
+        ("mixture,step,Web,code\n7,10,3,2\n", WIDE_MIXTURES, "code: did you mean web? take it out, or write"),
         (WIDE_LOSSES, "mixture,web,date\n7,0.25,May\n", "m.csv: column 'date' holds no numbers: take it out, or write"),
         # the line of the file, also where a table was wide or lines are blank
         (WIDE_LOSSES, "mixture,web,code\n7,0.25,0.75\n\ntwo,1,1\n", "m.csv, line 4 and on: the proportions of mixture"),

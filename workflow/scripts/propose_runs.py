@@ -25,6 +25,7 @@ from bimix.laws import at_run, fit
 from bimix.laws.sized import form_of
 from bimix.laws.transfer import own_domains
 from bimix.observed.observations import proportions_of, read_observations
+from bimix.observed.wide import read_mixtures
 from bimix.optimum.bounds import feasible_bounds
 from bimix.optimum.flags import add_bounds, add_run_tokens, run_tokens_of
 from bimix.optimum.optimum import target_weights
@@ -141,10 +142,7 @@ def _told(options, tokens):
     if options.mixtures is None:
         domains = tuple(sorted(tokens))
         return domains, domains, None, None
-    table = read_table(options.mixtures)
-    if "domain" not in table.columns:
-        raise InputError(f"{options.mixtures} has no column 'domain': it needs mixture, domain, proportion.")
-    domains = tuple(sorted(table["domain"].unique().to_list()))
+    domains = tuple(sorted(read_mixtures(options.mixtures).names("domain")))
     return domains, domains, None, None
 
 

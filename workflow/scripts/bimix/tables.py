@@ -1,9 +1,13 @@
-"""What a person hands to the law scripts: tables as csv or parquet, and small
+"""What a person hands to the law scripts: tables as csv, tsv or parquet, and small
 JSON files keyed by domain.
 """
 
+import csv
+import itertools
 import json
 import math
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -11,31 +15,88 @@ import polars as pl
 from bimix.digests import check
 from bimix.errors import InputError
 
-# Columns of names: text also where all of them are numbers, as the row numbers
-# of published tables are.
+# Columns of names: text also where all of them are numbers, as the row numbers of published tables
+# are.
 NAMES = ("mixture", "domain", "worst_domain")
+# What other tools call the column of the mixture.
+CALLED = ("run", "name", "experiment", "index", "model")
+SEPARATORS = (",", ";", "\t")
+TEXTS = (".csv", ".tsv")
+# A parquet file of some kB may say that it has any number of rows.
+MOST_ROWS = 20_000_000
 
 
 def read_table(path: Path | str) -> pl.DataFrame:
-    """The table in `path`, csv or parquet by its ending.
+    """The table in `path`, csv, tsv or parquet by its ending; columns of text are separated by
+    commas, semicolons or tabs, whichever the header has.
 
-    Errors: no such file, another ending, not as it was written, not a table of that kind.
+    Errors: no such file, another ending, not as it was written, not a table of that kind, a line
+    that is not UTF-8, more than MOST_ROWS rows of parquet.
     """
     path = Path(path)
-    readers = {".csv": pl.read_csv, ".parquet": pl.read_parquet}
-    if path.suffix not in readers:
-        raise InputError(f"{path} ends in neither .csv nor .parquet: tables are read in these two forms only.")
+    if path.suffix not in (*TEXTS, ".parquet"):
+        raise InputError(f"{path} ends in none of .csv, .tsv and .parquet: tables are read in these forms only.")
     if not path.is_file():
         raise InputError(f"{path} does not exist: name a table of losses or mixtures that is there.")
     check(path)
     try:
-        if path.suffix == ".csv":
-            names = dict.fromkeys(NAMES, pl.String)
-            return pl.read_csv(path, infer_schema_length=None, schema_overrides=names, glob=False)
+        if path.suffix in TEXTS:
+            return pl.read_csv(path, infer_schema_length=None, glob=False, **_form(path))
+        rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
+        if rows > MOST_ROWS:
+            raise InputError(f"{path} has {rows:,} rows: a table of losses or mixtures has {MOST_ROWS:,} at most.")
         table = pl.read_parquet(path, glob=False)
-        return table.with_columns(pl.col(name).cast(pl.String) for name in NAMES if name in table.columns)
+        return table.with_columns(
+            pl.col(name).cast(pl.String) for name in table.columns if name.strip().lower() in NAMES
+        )
     except (pl.exceptions.PolarsError, OSError) as error:
+        check_utf8(path)
         raise InputError(f"{path} cannot be read as a {path.suffix[1:]} table: {error}") from error
+
+
+def is_text(name: str) -> bool:
+    """Whether a table's rows are lines of a file."""
+    return name.endswith(TEXTS)
+
+
+def check_utf8(path: Path) -> None:
+    """Errors: a line of a text file is not UTF-8."""
+    if path.suffix not in TEXTS:
+        return
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                shown = line[max(error.start - 20, 0) : error.start + 20].decode("latin-1").strip()
+                raise InputError(
+                    f"{path}, line {number} is not UTF-8 (near {shown!r}): save the table as UTF-8; it may be latin-1."
+                ) from error
+
+
+def called(columns: Sequence[str]) -> list[str]:
+    """The columns, of a table without `mixture`, that may name the mixture; a table of domain and
+    one column for each mixture has none, as its mixtures may have these names.
+    """
+    there = {column.strip().lower() for column in columns}
+    if "mixture" in there or ("domain" in there and not {"loss", "proportion"} & there):
+        return []
+    return [column for column in columns if column.strip().lower() in CALLED]
+
+
+def _form(path: Path) -> dict:
+    """How polars is to read a file of text: its separator, decimal commas, and columns of names."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+        first = [line for line in itertools.islice(lines, 50) if line.strip()]
+    header = first[0] if first else ""
+    separator = max(SEPARATORS, key=header.count)
+    names = next(csv.reader([header], delimiter=separator), [])
+    # with semicolons numbers may have commas, as spreadsheets of half of Europe write them
+    commas = separator == ";" and any(re.search(r"(^|;)\s*-?\d+,\d+\s*(;|$)", line.strip()) for line in first[1:])
+    texts = {name: pl.String for name in names if name.strip().lower() in NAMES} | dict.fromkeys(
+        called(names), pl.String
+    )
+    return {"separator": separator, "decimal_comma": commas, "schema_overrides": texts}
 
 
 def read_json(path: Path | str) -> dict:
@@ -47,23 +108,41 @@ def read_json(path: Path | str) -> dict:
     if not path.is_file():
         raise InputError(f"{path} does not exist: name a JSON file that is there.")
     try:
-        content = json.loads(
-            check(path).read_text(encoding="utf-8"), object_pairs_hook=lambda pairs: _unique(pairs, path)
-        )
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        return parsed_json(check(path).read_text(encoding="utf-8"), str(path))
+    except UnicodeDecodeError as error:
         raise InputError(f"{path} is not valid JSON: {error}") from error
+
+
+def parsed_json(text: str, name: str) -> dict:
+    """The JSON object that a text is; `name` is what errors call it.
+
+    Errors: not JSON, not an object, a key twice, lists in lists without end.
+    """
+    try:
+        # Python makes no whole number of thousands of digits; as an infinite one it is refused by key
+        content = json.loads(
+            text,
+            object_pairs_hook=lambda pairs: _unique(pairs, name),
+            parse_int=lambda digits: int(digits) if len(digits) < 300 else math.inf,
+        )
+    except InputError:
+        raise
+    except RecursionError as error:
+        raise InputError(f"{name} is not valid JSON: its lists or objects lie too deep in one another.") from error
+    except ValueError as error:
+        raise InputError(f"{name} is not valid JSON: {error}") from error
     if not isinstance(content, dict):
-        raise InputError(f"{path} holds a {type(content).__name__}: a JSON object is needed.")
+        raise InputError(f"{name} holds a {type(content).__name__}: a JSON object is needed.")
     return content
 
 
-def _unique(pairs: list[tuple[str, object]], path: Path) -> dict:
+def _unique(pairs: list[tuple[str, object]], name: str) -> dict:
     """An object of JSON, of whose keys the reader would take the last without a word."""
     content = dict(pairs)
     if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"{path}: the key {twice!r} stands there twice in one object: keep one of the two.")
+        names = [key for key, _ in pairs]
+        twice = next(key for key in names if names.count(key) > 1)
+        raise InputError(f"{name}: the key {twice!r} stands there twice in one object: keep one of the two.")
     return content
 
 
@@ -72,10 +151,7 @@ def read_numbers(path: Path | str) -> dict[str, float]:
     the object itself as text.
     """
     if str(path).lstrip().startswith("{"):
-        try:
-            numbers, path = json.loads(str(path)), "the JSON given"
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path} is not valid JSON: {error}") from error
+        numbers, path = parsed_json(str(path), "the JSON given"), "the JSON given"
     else:
         numbers = read_json(path)
     if isinstance(numbers.get("stages"), list):

@@ -2,7 +2,6 @@
 planning imports it.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 
 from bimix.errors import InputError
@@ -16,10 +15,9 @@ def written(text: str) -> dict[str, list[str]]:
     Errors: a part without `=`, a name that is empty, a family twice; what is no JSON of lists.
     """
     if text.lstrip().startswith("{"):
-        try:
-            given = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InputError(f"--families is not valid JSON: {error}") from error
+        from bimix.tables import parsed_json  # here only: planning reads no tables
+
+        given = parsed_json(text, "--families")
         for name, members in given.items():
             if not isinstance(members, list) or not all(isinstance(one, str) for one in members):
                 raise InputError(f"--families has {name!r}: {members!r}, which is no list of domains.")

@@ -1,6 +1,5 @@
 """What a mixture is to be best at: the objective, its reference, its trust region."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.objectives.families import by_domain, checked
 from bimix.optimum.optimum import target_weights
-from bimix.tables import read_json, read_numbers
+from bimix.tables import parsed_json, read_json, read_numbers
 
 KINDS = ("weighted", "minimax", "no_worse_than")
 KEYS = ("kind", "weights", "families", "reference", "margin", "trust", "pareto")
@@ -141,10 +140,7 @@ def objective_of(
 def _block(text: str) -> dict:
     """A kind, the JSON of a block, or a file of it."""
     if text.lstrip().startswith("{"):
-        try:
-            block = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InputError(f"--objective is not valid JSON: {error}") from error
+        block = parsed_json(text, "--objective")
     elif text.endswith(".json"):
         block = read_json(text)
     else:

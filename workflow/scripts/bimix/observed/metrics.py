@@ -13,8 +13,8 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.observed.wide import ROW, Tidy, numbered, read_losses
-from bimix.tables import read_table
+from bimix.observed.wide import ROW, Tidy, numbered, read_losses, renamed
+from bimix.tables import is_text, read_table
 
 ERROR_RATE = (
     "the laws fit logarithms of what is the better the lower: write an accuracy as an error rate above 0, such as"
@@ -42,7 +42,7 @@ def with_metrics(losses: pl.DataFrame, metrics: pl.DataFrame, name: str, losses_
     losses, or as what is the better the higher; a value that is no number above 0; a run without
     losses.
     """
-    tidy = _tidy(numbered(metrics, name), name)
+    tidy = _tidy(numbered(renamed(metrics, name), name), name)
     known = set(losses["domain"].cast(pl.String).unique())
     for metric in tidy["domain"].unique(maintain_order=True):
         if metric in known:
@@ -115,4 +115,4 @@ def _tidy(table: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _at(name: str, row: dict) -> str:
-    return f"{name}, {'line' if name.endswith('.csv') else 'row'} {row[ROW]}"
+    return f"{name}, {'line' if is_text(name) else 'row'} {row[ROW]}"

@@ -4,6 +4,7 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.observed.wide import ROW
+from bimix.tables import is_text
 
 # Published proportions are rounded (RegMix's rows sum to 1 within 0.4 %): they are rescaled. A
 # larger gap is a mistake.
@@ -34,7 +35,7 @@ def typed(table: pl.DataFrame, name: str, columns: list[str], optional: list[str
 
 def place(name: str, row: dict) -> str:
     """Where a row stands: `losses.csv, line 7`; a table that is no csv has rows only."""
-    return f"{name}, {'line' if name.endswith('.csv') else 'row'} {row['row']}"
+    return f"{name}, {'line' if is_text(name) else 'row'} {row['row']}"
 
 
 def check_losses(losses: pl.DataFrame, name: str) -> None:

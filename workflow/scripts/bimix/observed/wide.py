@@ -9,10 +9,14 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.tables import read_table
+from bimix.faults.fault import meant
+from bimix.tables import CALLED, called, is_text, read_table
 
 LOSSES = "one row for one loss: mixture,step,domain,loss as in m1,1000,web,3.21"
 MIXTURES = "one row for one proportion: mixture,domain,proportion as in m1,web,0.7"
+SEPARATED = "columns are separated by commas, semicolons or tabs"
+# Columns that mean something, in small letters.
+WORDS = ("mixture", "step", "domain", "loss", "proportion", "seed", "tokens", "parameters", "pool", "metric", "value")
 # Of a row before its table was made tidy: its line in a csv file, or its row, from 1.
 ROW = "row of the file"
 
@@ -28,13 +32,29 @@ class Tidy:
         return self.table[column].cast(pl.String).unique(maintain_order=True).drop_nulls().to_list()
 
 
+def renamed(table: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The table with its columns called as in this workflow: `Step` is step, and where none is
+    called mixture, the one of CALLED that is there is the mixture.
+
+    Errors: two of CALLED are there, of which either may be meant.
+    """
+    small = {column: low for column in table.columns if (low := column.strip().lower()) in WORDS}
+    table = table.rename({column: low for column, low in small.items() if [*small.values()].count(low) == 1})
+    found = called(table.columns)
+    if len(found) > 1:
+        raise InputError(
+            f"{name} has no column 'mixture' but {' and '.join(found)}: call the one that names the mixture 'mixture'."
+        )
+    return table.rename({found[0]: "mixture"}) if found else table
+
+
 def tidy_mixtures(table: pl.DataFrame, name: str) -> Tidy:
     """mixture, domain, proportion from these columns, from mixture and one column a domain, or from
     domain and one a mixture.
 
     Errors: columns that are neither.
     """
-    table = numbered(table, name)
+    table = numbered(renamed(table, name), name)
     columns = [column for column in table.columns if column != ROW]
     if {"mixture", "domain", "proportion"} <= set(columns):
         return Tidy(table)
@@ -47,7 +67,8 @@ def tidy_mixtures(table: pl.DataFrame, name: str) -> Tidy:
             tidy = table.unpivot(others, index=[index, ROW], variable_name=across, value_name="proportion")
             remark = f"{name} is read as a table of {index} and one column for each {across}: {_few(others)}."
             return Tidy(tidy.drop_nulls("proportion").sort(ROW, maintain_order=True), remark)
-    raise InputError(f"{name} has the columns {_few(columns)}: it needs {MIXTURES}.")
+    lacking = "" if "mixture" in columns else f" None is called mixture, {', '.join(CALLED[:-1])} or {CALLED[-1]}."
+    raise InputError(f"{name} has the columns {_few(columns)}: it needs {MIXTURES}; {SEPARATED}.{lacking}")
 
 
 def tidy_losses(table: pl.DataFrame, name: str, domains: Sequence[str]) -> Tidy:
@@ -57,12 +78,14 @@ def tidy_losses(table: pl.DataFrame, name: str, domains: Sequence[str]) -> Tidy:
     The columns may have something around the domain, each of them the same: eval/web/loss. Errors:
     columns that are neither.
     """
-    table = numbered(table, name)
+    table = numbered(renamed(table, name), name)
     columns = [column for column in table.columns if column != ROW]
     if {"domain", "loss"} & set(columns) or not {"mixture", "step"} <= set(columns):
         lacking = [column for column in ("mixture", "step", "domain", "loss") if column not in columns]
         if lacking:
-            raise InputError(f"{name} has no column {lacking[0]!r} but {_few(columns)}: it needs {LOSSES}.")
+            raise InputError(
+                f"{name} has no column {lacking[0]!r} but {_few(columns)}: it needs {LOSSES}; {SEPARATED}."
+            )
         return Tidy(table)
     index = [column for column in ("mixture", "step", "seed", "tokens", "parameters") if column in columns]
     others = [column for column in columns if column not in index]
@@ -70,8 +93,8 @@ def tidy_losses(table: pl.DataFrame, name: str, domains: Sequence[str]) -> Tidy:
     if found is None or _not_numbers(table, others):
         strange = _not_numbers(table, others) or [column for column in others if column not in domains] or ["domain"]
         raise InputError(
-            f"{name}: column {strange[0]!r} is no domain of the mixtures, which are {_few(domains)}: take it out, or write"
-            f" {LOSSES}."
+            f"{name}: column {strange[0]!r} is no domain of the mixtures, which are {_few(domains)}:"
+            f" {meant(strange[0], domains)}take it out, or write {LOSSES}."
         )
     tidy = table.rename(found).unpivot(
         list(found.values()), index=[*index, ROW], variable_name="domain", value_name="loss"
@@ -86,10 +109,10 @@ def numbered(table: pl.DataFrame, name: str) -> pl.DataFrame:
     """
     if ROW in table.columns:
         return table
-    csv = name.endswith(".csv")
-    rows = table.with_row_index(ROW, offset=2 if csv else 1)
-    # a blank line of a csv file is a row of nulls
-    return rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null())) if csv and table.columns else rows
+    lines = is_text(name)
+    rows = table.with_row_index(ROW, offset=2 if lines else 1)
+    # a blank line of a file of text is a row of nulls
+    return rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null())) if lines and table.columns else rows
 
 
 def read_mixtures(path: Path | str) -> Tidy:

@@ -189,16 +189,14 @@ def _counted(path: str, names: tuple[str, ...], stamp: int | None) -> tuple[int,
     """
     import polars as pl  # here only: it costs each call of Snakemake a quarter of a second
 
-    text = {"mixture": pl.String}
+    from bimix.observed.wide import renamed
+    from bimix.tables import read_table
+
     try:
-        table = (
-            pl.read_csv(path, infer_schema_length=None, schema_overrides=text, glob=False)
-            if path.endswith(".csv")
-            else pl.read_parquet(path, glob=False)
-        )
+        table = renamed(read_table(path), path)
         told = [name for name in ("step", "parameters") if name == "step" or name in table.columns]
         wanted = table.select(*told, pl.col("mixture").cast(pl.String))
-    except (pl.exceptions.PolarsError, OSError):
+    except (InputError, pl.exceptions.PolarsError):
         return 0, 0, 0
     wanted = wanted.filter(pl.col("mixture").is_in(names)) if names else wanted
     sizes = wanted["parameters"].drop_nulls().n_unique() if "parameters" in wanted.columns else 1
