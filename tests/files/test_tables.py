@@ -1,4 +1,4 @@
-"""Small JSON that users write, in a file or as a flag: what cannot be meant is refused in a sentence."""
+"""Small JSON that users write, in a file or as a flag: what cannot be meant is refused."""
 
 import json
 

@@ -36,12 +36,12 @@
     start        a call's config: its files found, merged over the workflow's own and checked
     defaults     what a dataset's block leaves out: keys that fit its text, models by a size ladder
 
-At the top, for all: errors, addresses, digests, outputs, tables; and the command `bimix`.
+At the top, for all: errors, addresses, names, digests, outputs, tables; and the command `bimix`.
 
 Only `model`, `runs`, `training`, `reweighting`, `stacking/runs`, `downstream/tasks`,
 `downstream/calls` and `verification/runs` import torch or Accelerate.
 Files are opened in `command`, `outputs`, `tables`, `digests`, `data/sources`, `tokens/shard`,
-`tokens/stream`, `imports/tables`, `files/contents`, `files/raw`, `plan/corpora`, `plan/runs`,
+`tokens/stream`, `imports/tables`, `files/contents`, `files/raw`, `plan/corpora`,
 `progress/readings`, `config/blocks`, `config/complete`, `config/corpora`, `faults/files`,
 `start/checks`, `defaults/record`, `runs/artefacts`, `runs/checkpoints`, `runs/devices`,
 `trainers/losses`, `trainers/process`, `training/rows`, `downstream/calls`, `downstream/questions`,

@@ -20,6 +20,8 @@ from bimix.errors import InputError
 NAMES = ("mixture", "domain", "worst_domain")
 # What other tools call the column of the mixture.
 CALLED = ("run", "name", "experiment", "index", "model")
+# Columns that mean something, in small letters.
+WORDS = ("mixture", "step", "domain", "loss", "proportion", "seed", "tokens", "parameters", "pool", "metric", "value")
 SEPARATORS = (",", ";", "\t")
 TEXTS = (".csv", ".tsv")
 # A parquet file of some kB may say that it has any number of rows.
@@ -84,8 +86,24 @@ def called(columns: Sequence[str]) -> list[str]:
     return [column for column in columns if column.strip().lower() in CALLED]
 
 
+def renamed(table: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The table with its columns called as in this workflow: `Step` is step, and where none is
+    called mixture, the one of CALLED that is there is the mixture.
+
+    Errors: two of CALLED are there, of which either may be meant.
+    """
+    small = {column: low for column in table.columns if (low := column.strip().lower()) in WORDS}
+    table = table.rename({column: low for column, low in small.items() if [*small.values()].count(low) == 1})
+    found = called(table.columns)
+    if len(found) > 1:
+        raise InputError(
+            f"{name} has no column 'mixture' but {' and '.join(found)}: call the one that names the mixture 'mixture'."
+        )
+    return table.rename({found[0]: "mixture"}) if found else table
+
+
 def _form(path: Path) -> dict:
-    """How polars is to read a file of text: its separator, decimal commas, and columns of names."""
+    """How polars is to read a file of text: its separator, decimal commas, columns of names."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
         first = [line for line in itertools.islice(lines, 50) if line.strip()]
     header = first[0] if first else ""
@@ -119,7 +137,7 @@ def parsed_json(text: str, name: str) -> dict:
     Errors: not JSON, not an object, a key twice, lists in lists without end.
     """
     try:
-        # Python makes no whole number of thousands of digits; as an infinite one it is refused by key
+        # Python makes no number of thousands of digits; as an infinite one it is refused by its key
         content = json.loads(
             text,
             object_pairs_hook=lambda pairs: _unique(pairs, name),

@@ -5,7 +5,8 @@ the user's file.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
+
+from bimix.names import meant
 
 LONGEST = 60  # characters of a value that a sentence shows
 MOST_NAMES = 20  # that a sentence lists
@@ -59,13 +60,6 @@ def named(names: Iterable[object]) -> str:
     names = [str(name) for name in names]
     more = [f"and {len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
     return ", ".join(names[:MOST_NAMES] + more) or "none"
-
-
-def meant(name: object, names: Iterable[object]) -> str:
-    """`did you mean x? ` where one of the names is much like this one, else nothing."""
-    names = {str(other).lower(): str(other) for other in names}
-    close = get_close_matches(str(name).lower(), names, 1, 0.6)
-    return f"did you mean {names[close[0]]}? " if close else ""
 
 
 def unknown(what: str, name: object, names: Iterable[object], there: str = "there are") -> str:

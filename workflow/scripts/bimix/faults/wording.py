@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from bimix.faults.fault import Fault, meant, named, shown
+from bimix.faults.fault import Fault, named, shown
+from bimix.names import meant
 
 BYTES = 200  # of a domain's name as UTF-8: file systems take 255, endings and temporary names need the rest
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.observed.wide import ROW, Tidy, numbered, read_losses, renamed
-from bimix.tables import is_text, read_table
+from bimix.observed.wide import ROW, Tidy, numbered, read_losses
+from bimix.tables import is_text, read_table, renamed
 
 ERROR_RATE = (
     "the laws fit logarithms of what is the better the lower: write an accuracy as an error rate above 0, such as"

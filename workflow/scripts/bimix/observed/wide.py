@@ -9,14 +9,12 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.faults.fault import meant
-from bimix.tables import CALLED, called, is_text, read_table
+from bimix.names import meant
+from bimix.tables import CALLED, is_text, read_table, renamed
 
 LOSSES = "one row for one loss: mixture,step,domain,loss as in m1,1000,web,3.21"
 MIXTURES = "one row for one proportion: mixture,domain,proportion as in m1,web,0.7"
 SEPARATED = "columns are separated by commas, semicolons or tabs"
-# Columns that mean something, in small letters.
-WORDS = ("mixture", "step", "domain", "loss", "proportion", "seed", "tokens", "parameters", "pool", "metric", "value")
 # Of a row before its table was made tidy: its line in a csv file, or its row, from 1.
 ROW = "row of the file"
 
@@ -30,22 +28,6 @@ class Tidy:
 
     def names(self, column: str) -> list[str]:
         return self.table[column].cast(pl.String).unique(maintain_order=True).drop_nulls().to_list()
-
-
-def renamed(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The table with its columns called as in this workflow: `Step` is step, and where none is
-    called mixture, the one of CALLED that is there is the mixture.
-
-    Errors: two of CALLED are there, of which either may be meant.
-    """
-    small = {column: low for column in table.columns if (low := column.strip().lower()) in WORDS}
-    table = table.rename({column: low for column, low in small.items() if [*small.values()].count(low) == 1})
-    found = called(table.columns)
-    if len(found) > 1:
-        raise InputError(
-            f"{name} has no column 'mixture' but {' and '.join(found)}: call the one that names the mixture 'mixture'."
-        )
-    return table.rename({found[0]: "mixture"}) if found else table
 
 
 def tidy_mixtures(table: pl.DataFrame, name: str) -> Tidy:

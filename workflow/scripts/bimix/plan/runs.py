@@ -189,8 +189,7 @@ def _counted(path: str, names: tuple[str, ...], stamp: int | None) -> tuple[int,
     """
     import polars as pl  # here only: it costs each call of Snakemake a quarter of a second
 
-    from bimix.observed.wide import renamed
-    from bimix.tables import read_table
+    from bimix.tables import read_table, renamed
 
     try:
         table = renamed(read_table(path), path)
