@@ -82,5 +82,5 @@ onsuccess:
 
 
 onerror:
-    # What failed once more, where it was told long ago.
-    logger.error(call_progress.failures())
+    # Repeat the list of failed jobs at the end.
+    logger.error("\n".join(call_lines.failed.values()))

@@ -14,7 +14,6 @@ from bimix.errors import InputError
 from bimix.exports.formats import FORMATS
 from bimix.plan.runs import byte_counts, large_runs
 from bimix.plan.trainings import own_models, trainer, trainer_data, trainer_models, trainer_tokens
-from bimix.progress.work import work
 from bimix.start import checks
 from bimix.start.home import over
 from bimix.trainers.losses import read
@@ -139,11 +138,6 @@ def test_what_is_planned_for_a_command() -> None:
     assert trainer_data(config, "mini", "slim") == ["results/mini/export/rows.json"]
     assert trainer_tokens(config, "mini", "slim") == ["results/mini/tokens/train.parquet"]
     assert byte_counts(config, "mini") == []
-    assert work(config, "run_trainer", {"dataset": "mini", "model": "slim", "run": "plain"}) == (
-        1,
-        6 * 4 * 16,
-        6.0 * 1000 * 6 * 4 * 16,
-    )
     plain = checked({})
     complete(plain)
     assert trainer_data(plain, "mini", "slim") == trainer_tokens(plain, "mini", "slim") == []

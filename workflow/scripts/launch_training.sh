@@ -21,6 +21,7 @@ kept=$logs/$attempt.log
 touch "$kept"
 ln -f "$kept" "$log" 2>/dev/null || ln -sfr "$kept" "$log" 2>/dev/null || kept=$log # a file system may refuse links
 exec 2>>"$kept"
+export TRAINING_LOG=$kept # progress.json names it
 echo "Attempt $attempt, $(date '+%Y-%m-%d %H:%M:%S %z'), $(uname -n), job ${SLURM_JOB_ID:-none}, process $$" >&2
 # What Accelerate would read of the caller's environment: settings left over from other work would reach the gradient
 for name in ${!ACCELERATE_@} ${!DEEPSPEED_@} ${!FP8_@} ${!FSDP_@} ${!MEGATRON_LM_@} ${!PARALLELISM_CONFIG_@} ${!PMI_@} \

@@ -12,8 +12,7 @@ import time
 from pathlib import Path
 
 from bimix.errors import InputError, run
-from bimix.progress.readings import runs_in
-from bimix.progress.table import table
+from bimix.results.watch import runs_in, table
 
 CLEAR = "\x1b[H\x1b[2J"  # the cursor to the upper left, and all that is shown away
 FEW_ROWS = 40  # where nobody looks at a terminal

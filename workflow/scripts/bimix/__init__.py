@@ -5,7 +5,6 @@
     tokens       the pass over a shard: from documents to rows of token ids, counts and a sample
     files        files of a dataset's block: raw ones, contents, tasks, pools, exports, rounds
     plan         which files and runs there are, who makes which mixture, what it costs
-    progress     how far trainings have come, what the terminal says of a call
     mixtures     what a mixture is, its stages, draws of a swarm, pools, simple rules
     model        the transformer, its loss, optimizers, its memory, generation, export
     runs         what stays of a run: checkpoints, outputs with digests, provenance, claimed GPUs
@@ -29,7 +28,7 @@
     costs        what trainings will cost and have cost, and what their mixtures are worth
     verification whether runs and results agree with themselves: digests, losses, a state restored
     drawing      the look of all figures
-    results      comparisons, figures, pages of tables, the summary, where it all comes from
+    results      comparisons, figures, pages of tables, the summary, provenance, progress of runs
     faults       one fault of a config in words, with file, line and what the schema allows
     trainers     models that a command trains: its words, its process, the losses that it leaves
     config       what a config must hold: blocks, datasets, recipes, names
@@ -41,8 +40,8 @@ At the top, for all: errors, addresses, names, digests, outputs, tables; and the
 Only `model`, `runs`, `training`, `reweighting`, `stacking/runs`, `downstream/tasks`,
 `downstream/calls` and `verification/runs` import torch or Accelerate.
 Files are opened in `command`, `outputs`, `tables`, `digests`, `data/sources`, `tokens/shard`,
-`tokens/stream`, `imports/tables`, `files/contents`, `files/raw`, `plan/corpora`,
-`progress/readings`, `config/blocks`, `config/complete`, `config/corpora`, `faults/files`,
+`tokens/stream`, `imports/tables`, `files/contents`, `files/raw`, `plan/corpora`, `results/watch`,
+`config/blocks`, `config/complete`, `config/corpora`, `faults/files`,
 `start/checks`, `defaults/record`, `runs/artefacts`, `runs/checkpoints`, `runs/devices`,
 `trainers/losses`, `trainers/process`, `training/rows`, `downstream/calls`, `downstream/questions`,
 `verification/results`.

@@ -103,6 +103,22 @@ def note(folder: Path, event: str, step: int, **more: object) -> None:
         lines.write(("\n" if cut else "") + json.dumps(line) + "\n")
 
 
+def progress_file(folder: Path) -> Path:
+    """Where a run with its checkpoints in `folder`, that of one configuration, says how far it is:
+    beside its outputs; of a run of a swarm, in its folder of the swarm's state.
+    """
+    own = folder.parent
+    return (own.parent if own.name == "state" else own) / "progress.json"
+
+
+def show_progress(folder: Path, content: dict) -> None:
+    """Write a run's progress.json, whole or not at all; it need not reach the disk."""
+    path = progress_file(folder)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    os.replace(temporary, path)
+
+
 def attempts(folder: Path) -> list[dict]:
     """The lines of attempts.jsonl; one that a kill has cut short is left out."""
     try:

@@ -4,6 +4,7 @@ What updates a model is a method: plain pretraining here, others in `reweighting
 of checkpoints, held by a lock.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -184,6 +185,7 @@ class Run:
             left = (self.recipe.steps - step) / speed
             progress = f"loss {own_loss:.4f}, {tokens_per_second:,.0f} tokens/s, {left:,.0f} s left"
             self.session.say(f"step {step}/{self.recipe.steps}, {progress}")
+            self.show("running", loss=own_loss, tokens_per_second=tokens_per_second, seconds_left=left)
         if step % LOG_EVERY == 0:
             curves = {
                 "loss": own_loss,
@@ -203,6 +205,21 @@ class Run:
         self.session.say(f"step {step}: average validation loss {sum(losses) / len(losses):.4f}")
         if evaluated is not None and self.accelerator.is_main_process:
             evaluated(step, plain)
+
+    def show(self, state: str, **more: float) -> None:
+        """Write progress.json, on the main process: `state` is running, stopped or finished.
+
+        `more`: the loss of the last batch, tokens_per_second, seconds_left; None until known.
+        """
+        history = self.state["history"]
+        content = {"state": state, "step": self.step, "steps": self.recipe.steps}
+        content |= dict.fromkeys(("loss", "tokens_per_second", "seconds_left")) | more
+        # stacked runs have a history each, and share this content
+        single = bool(history) and len(self.folders) == 1
+        content["validation_loss"] = sum(history[-1][1]) / len(history[-1][1]) if single else None
+        content["log"] = os.environ.get("TRAINING_LOG")
+        for folder in self.folders if self.accelerator.is_main_process else ():
+            checkpoints.show_progress(folder, content)
 
     def save(self) -> None:
         """Write a checkpoint, on the main process."""
@@ -248,6 +265,7 @@ def follow(run: Run, feed: Iterable[Batch], evaluated: Callable[[int, Transforme
     """
     session = run.session
     run.note("begun", **session.origin)
+    run.show("running")
     for warning in dict.fromkeys(one for own in run.folders for one in provenance.mixed(checkpoints.attempts(own))):
         session.say(warning)
     for batch in feed:
@@ -265,8 +283,10 @@ def follow(run: Run, feed: Iterable[Batch], evaluated: Callable[[int, Transforme
         if stop and run.step < session.recipe.steps:
             session.say(f"Stopped at step {run.step} with the state saved; start again to go on.")
             run.note("stopped")
+            run.show("stopped")
             return False
     run.note("finished")
+    run.show("finished")
     return True
 
 

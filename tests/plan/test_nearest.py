@@ -1,12 +1,8 @@
 """What is said of a file that no rule makes."""
 
-import logging
-
 import pytest
 
-from bimix.progress.nearest import nearest
-from bimix.progress.terminal import STREAM, Progress, install
-from bimix.progress.work import Work
+from bimix.plan.nearest import nearest
 
 BLOCK = {
     "corpus": {},
@@ -43,15 +39,3 @@ CONFIG = {
 def test_what_was_meant_is_named(path: str, said: str) -> None:
     sentence = nearest(CONFIG, path)
     assert sentence.startswith(f"No rule to produce {path}: ") and said in sentence
-
-
-def test_the_terminal_says_it_in_the_place_of_the_exception() -> None:
-    lines, logger, handler = [], logging.Logger("snakemake"), logging.Handler()
-    handler.name = STREAM
-    handler.emit = lambda record: lines.append(handler.format(record))
-    logger.addHandler(handler)
-    progress = Progress(list, lambda rule, wildcards: Work(0, 0, 0.0), near=lambda path: f"near {path}")
-    assert install(logger, progress)
-    message = "MissingRuleException:\nNo rule to produce results/a b.json (if you use input functions make sure ...)."
-    logger.error(message, extra={"event": "error", "exception": "MissingRuleException"})
-    assert lines == ["near results/a b.json"]

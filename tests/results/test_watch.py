@@ -1,0 +1,104 @@
+"""The table of all trainings of a dataset, from folders as trainings leave them in each state."""
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+import watch_runs
+from bimix.results.watch import SILENT, runs_in
+
+LOG = "Attempt 1, 2026-11-22 00:03:40 +0000, vm, job none, process 1\nwords\n"
+FIGURES = {"loss": 5.3, "tokens_per_second": 5356.0, "seconds_left": 54.0, "validation_loss": 5.2444}
+
+
+def write_run(
+    folder: Path, progress: dict | None, silent: float = 0.0, process: int | None = None, host: str | None = None
+) -> None:
+    """A run's folder in which a process of a host wrote its last word `silent` seconds ago."""
+    (folder / "state/logs").mkdir(parents=True)
+    if progress is None:
+        return
+    where = {"host": host or socket.gethostname(), "process": process or os.getpid(), "job": None}
+    (folder / "state/lock").write_text(json.dumps(where))
+    log = folder / "state/logs/1.log"
+    log.write_text(progress.pop("said", LOG))
+    (folder / "progress.json").write_text(json.dumps(FIGURES | {"log": str(log)} | progress))
+    for path in (log, folder / "progress.json"):
+        os.utime(path, (time.time() - silent,) * 2)
+
+
+def at(step: int, state: str = "running", **more: object) -> dict:
+    return {"state": state, "step": step, "steps": 600} | more
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    folder = tmp_path / "results/mine"
+    runs = folder / "runs/larger"
+    write_run(runs / "running", at(350))
+    write_run(runs / "evaluating", at(350), silent=300)
+    write_run(runs / "killed", at(350), silent=300, process=2**22 + 1)
+    write_run(runs / "elsewhere", at(350), silent=SILENT / 2, host="node7", process=2**22 + 1)
+    write_run(runs / "lost", at(350), silent=2 * SILENT, host="node7")
+    write_run(runs / "stopped", at(350, "stopped"))
+    write_run(runs / "failed", at(350, said=LOG + "pretrain_model.py: error: the disk is full.\n"))
+    write_run(runs / "waiting", None)
+    write_run(runs / "finished", at(600, "finished"), silent=1e5)
+    (runs / "finished/run.json").write_text("{}")
+    write_run(folder / "reweighting/tiny/doremi/1", at(80))
+    write_run(folder / "swarm/tiny/state/swarm_0007", at(0))
+    return folder
+
+
+def test_the_states_differ(results: Path) -> None:
+    found = {run.name.removeprefix("larger/"): run for run in runs_in(results)}
+    states = {name: run.state for name, run in found.items()}
+    assert {name: state for name, state in states.items() if name == state} == {
+        name: name for name in ("running", "killed", "stopped", "failed", "waiting", "finished")
+    }
+    assert states["evaluating"] == states["elsewhere"] == "running" and states["lost"] == "killed"
+    assert (found["tiny/doremi 1"].state, found["tiny/doremi 1"].progress["step"]) == ("running", 80)
+    assert found["tiny/swarm_0007"].state == "running"
+    assert found["running"].share == pytest.approx(350 / 600)
+
+
+def test_the_table_shows_each_and_changes_nothing(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
+    watch_runs.main([str(results), "--once"])
+    text = capsys.readouterr().out
+    assert text.startswith("1 failed, 5 running, 1 stopped, 2 killed, 1 waiting, 1 finished\n")
+    rows = {line.split()[0]: line for line in text.splitlines() if line.startswith("larger/")}
+    bar = "#" * 11 + "." * 9
+    assert rows["larger/running"].split()[1:] == ["running", "350/600", bar, "5,356", "54", "s", "5.2444"]
+    assert rows["larger/killed"].split()[1:] == ["killed", "350/600", bar, "5.2444"]
+    assert f"larger/failed: {results}/runs/larger/failed/state/logs/1.log\n  pretrain_model.py: error: the disk" in text
+    assert {path: path.stat().st_mtime_ns for path in results.rglob("*")} == before
+
+
+def test_of_many_runs_the_finished_are_only_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(60):
+        write_run(tmp_path / f"runs/tiny/{number}", at(600, "finished"), silent=1e5)
+    write_run(tmp_path / "runs/tiny/now", at(0))
+    watch_runs.main([str(tmp_path)])  # no terminal: once
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "1 running, 60 finished"
+    assert [line.split()[0] for line in lines if line.startswith("tiny/")] == ["tiny/now"]
+
+
+def test_an_empty_folder_and_none_are_each_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    watch_runs.main([str(tmp_path), "--once"])
+    assert capsys.readouterr().out == "No training has begun here.\n"
+    with pytest.raises(watch_runs.InputError, match="is no folder: name that of a dataset"):
+        watch_runs.main([str(tmp_path / "none")])
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{"])
+def test_a_progress_file_that_cannot_be_read_is_no_progress(tmp_path: Path, content: str) -> None:
+    write_run(tmp_path / "runs/tiny/a", at(3))
+    (tmp_path / "runs/tiny/a/progress.json").write_text(content)
+    (run,) = runs_in(tmp_path)
+    assert (run.state, run.progress, run.share) == ("running", {}, 0.0)
