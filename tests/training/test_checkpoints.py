@@ -142,6 +142,47 @@ def test_a_run_is_held_by_one_at_a_time(tmp_path: Path, monkeypatch: pytest.Monk
     second.close()
 
 
+def test_of_attempts_that_wait_the_newest_goes_on_and_the_run_changes_hands_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second attempt waits for the first when the third begins, which waits for it too."""
+    run, calls = tmp_path / "run", []
+    monkeypatch.setattr(checkpoints, "SETTLING", 0)
+    first = checkpoints.lock(run, 0)
+
+    def meanwhile(seconds: float) -> None:
+        calls.append(seconds)
+        if len(calls) == 1:
+            calls.append(checkpoints.lock(run, 600))
+        elif len(calls) == 2:
+            assert checkpoints.must_stop(run)
+            first.close()
+
+    monkeypatch.setattr(checkpoints.time, "sleep", meanwhile)
+    with pytest.raises(InputError, match=r"A later attempt goes on with the training in .*/run, so this one ends"):
+        checkpoints.lock(run, 600)
+    third = next(call for call in calls if not isinstance(call, int | float))
+    assert not third.closed and not checkpoints.must_stop(run), "nobody asks the newest to stop"
+    third.close()
+
+
+def test_an_attempt_that_gets_the_lock_before_a_newer_one_that_waits_leaves_it_to_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = checkpoints.lock(tmp_path, 0)
+
+    def meanwhile(_: float) -> None:
+        (tmp_path / "stop").write_text("a newer attempt")
+        first.close()
+
+    monkeypatch.setattr(checkpoints.time, "sleep", meanwhile)
+    with pytest.raises(InputError, match="A later attempt goes on"):
+        checkpoints.lock(tmp_path, 600)
+    assert (tmp_path / "stop").exists()
+    checkpoints.lock(tmp_path, 0).close()
+    assert not (tmp_path / "stop").exists()
+
+
 def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(checkpoints.errno.ENOLCK, "No locks available")

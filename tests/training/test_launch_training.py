@@ -88,6 +88,30 @@ def test_what_a_training_says_is_the_last_word(tmp_path: Path, gpus: int, how: s
     assert "Traceback" not in said and "exitcode" not in said
 
 
+def test_attempts_that_begin_at_once_have_a_log_each(tmp_path: Path) -> None:
+    (tmp_path / "training.py").write_text("import sys; print('mine alone', sys.argv[1], file=sys.stderr)")
+    command = ["bash", "workflow/scripts/launch_training.sh", "0", "1", "1", "0"]
+    command += [str(tmp_path / "said"), str(tmp_path / "history"), str(tmp_path / "training.py")]
+    begun = [subprocess.Popen([*command, str(number)], cwd=ROOT, stderr=subprocess.PIPE) for number in range(6)]
+    assert [(one.communicate()[1], one.returncode) for one in begun] == [(b"", 0)] * 6
+    logs = [(tmp_path / f"history/{number}.log").read_text().splitlines() for number in range(1, 7)]
+    assert [log[0].split(",")[0] for log in logs] == [f"Attempt {number}" for number in range(1, 7)]
+    assert sorted(line for log in logs for line in log[1:]) == [f"mine alone {number}" for number in range(6)]
+    assert all(len(log) == 2 for log in logs)
+    assert any((tmp_path / "said").samefile(tmp_path / f"history/{number}.log") for number in range(1, 7))
+    assert {path.name for path in tmp_path.iterdir()} == {"training.py", "said", "history"}
+
+
+def test_logs_that_cannot_be_written_are_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "history").mkdir()
+    (tmp_path / "history/1.log").symlink_to("/nowhere/at/all")  # neither there nor to be made, by root either
+    command = ["bash", "workflow/scripts/launch_training.sh", "0", "1", "1", "0"]
+    command += [str(tmp_path / "said"), str(tmp_path / "history"), "true"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == f"launch_training.sh: error: {tmp_path}/history cannot be written to\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("gpus", "number", "seconds"),

@@ -15,11 +15,15 @@ shift 6
 scripts=$(dirname "$0")
 
 mkdir -p "$(dirname "$log")" "$logs"
+# Created only where it is not there: of attempts that begin at once each has a log of its own
 attempt=1
-while [ -e "$logs/$attempt.log" ]; do attempt=$((attempt + 1)); done
-kept=$logs/$attempt.log
-touch "$kept"
-ln -f "$kept" "$log" 2>/dev/null || ln -sfr "$kept" "$log" 2>/dev/null || kept=$log # a file system may refuse links
+while ! (set -o noclobber && : >"$logs/$attempt.log") 2>/dev/null; do
+    [ -e "$logs/$attempt.log" ] || { echo "launch_training.sh: error: $logs cannot be written to" >&2 && exit 1; }
+    attempt=$((attempt + 1))
+done
+kept=$logs/$attempt.log linked=$log.$attempt.partial
+# renamed, so that LOG is always a whole link; a file system may refuse links
+{ ln -f "$kept" "$linked" || ln -sfr "$kept" "$linked"; } 2>/dev/null && mv -f "$linked" "$log" || echo "See $kept" >"$log"
 exec 2>>"$kept"
 export TRAINING_LOG=$kept # progress.json names it
 echo "Attempt $attempt, $(date '+%Y-%m-%d %H:%M:%S %z'), $(uname -n), job ${SLURM_JOB_ID:-none}, process $$" >&2

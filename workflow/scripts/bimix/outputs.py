@@ -15,6 +15,9 @@ import polars as pl
 
 from bimix.digests import digest_file, record_of
 
+UMASK = os.umask(0o077)  # it can only be read by setting it: once, before there are threads that write
+os.umask(UMASK)
+
 
 def sync(path: Path) -> None:
     """Ask the system to have the file or folder `path` on disk before going on."""
@@ -37,7 +40,7 @@ def replacing(path: Path | str, vouched: bool = True) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())  # safetensors, for one, writes for the owner alone
+        temporary.chmod(0o666 & ~UMASK)  # safetensors, for one, writes for the owner alone
         sync(temporary)
         if vouched:
             note_digests(path, {path.name: digest_file(temporary)})
@@ -74,7 +77,7 @@ def replacing_folder(path: Path | str, digests: dict[str, str] | None = None) ->
         if re.fullmatch(rf"\.{re.escape(path.name)}\.\w{{8}}\.partial", other.name):
             shutil.rmtree(other, ignore_errors=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
-    temporary.chmod(0o777 & ~_umask())
+    temporary.chmod(0o777 & ~UMASK)
     try:
         yield temporary
         found = {}
@@ -90,12 +93,6 @@ def replacing_folder(path: Path | str, digests: dict[str, str] | None = None) ->
         sync(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_json(path: Path | str, content: object) -> None:

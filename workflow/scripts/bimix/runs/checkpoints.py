@@ -13,12 +13,14 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
 import socket
 import time
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TextIO
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -33,42 +35,68 @@ SETTLING = 5  # seconds
 PATIENCE = 60  # seconds that a process waits for a checkpoint which the first one sees; directories of NFS lag
 
 
-def lock(folder: Path, patience: float, work: str = "training") -> object:
+def lock(folder: Path, patience: float, work: str = "training") -> TextIO:
     """Hold the run for this process until the returned file is closed or the process ends, however
     it ends.
 
     Whoever holds it is left over from an attempt before this one: the Snakemake that started it was
     killed, or its node was given up too early. It is asked to save its state and stop, and waited
-    for `patience` seconds. On NFS the kernel keeps the lock on the server, so that it holds between
-    nodes.
+    for `patience` seconds. The newest attempt is the one that is wanted: of several that wait, the
+    others end at once, so that the run changes hands once and not with every one of them. On NFS
+    the kernel keeps the lock on the server, so that it holds between nodes.
+
+    The file `stop` names the attempt that came last; the one that holds the lock removes it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     handle = open(folder / "lock", "a")  # noqa: SIM115 (held open on purpose)
-    until, waited = time.monotonic() + patience, False
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except OSError as error:
-            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                raise InputError(
-                    f"{folder} cannot be locked ({error.strerror}); use a file system with locks."
-                ) from error
-            if time.monotonic() > until:
-                raise InputError(
-                    f"Another process is {work} in {folder} and did not stop within {patience:.0f} s; wait for it or"
-                    f" stop it. {holder(folder)}"
-                ) from None
-        (folder / "stop").touch()
-        waited = True
+    until, request = time.monotonic() + patience, None
+    while not held_now(handle, folder):
+        if time.monotonic() > until:
+            raise InputError(
+                f"Another process is {work} in {folder} and did not stop within {patience:.0f} s; wait for it or"
+                f" stop it. {holder(folder)}"
+            )
+        if request is None:
+            request = json.dumps(whereabouts() | {"request": secrets.token_hex(8)})
+            with replacing(folder / "stop", vouched=False) as temporary:
+                temporary.write_text(request, encoding="utf-8")
         time.sleep(0.5)
+        check_newest(folder, request, work)
+    if request is not None:
+        check_newest(folder, request, work)
     (folder / "stop").unlink(missing_ok=True)
     handle.truncate(0)
     handle.write(json.dumps(whereabouts()) + "\n")
     handle.flush()
-    if waited:
+    if request is not None:
         time.sleep(SETTLING)  # the Snakemake of the attempt before removes that one's outputs, which are ours too
     return handle
+
+
+def held_now(handle: TextIO, folder: Path) -> bool:
+    """Try to lock the open file of a run's `folder`; whether it worked."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            raise InputError(f"{folder} cannot be locked ({error.strerror}); use a file system with locks.") from error
+        return False
+    return True
+
+
+def check_newest(folder: Path, request: str, work: str) -> None:
+    """Refuse to wait any longer with a `request` that is not the last one: a newer attempt has made
+    its own, or holds the run.
+    """
+    try:
+        newest = (folder / "stop").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        newest = None
+    if newest != request:
+        raise InputError(
+            f"A later attempt goes on with the {work} in {folder}, so this one ends before it begins; only one Snakemake"
+            f" should run in this folder."
+        )
 
 
 def must_stop(folder: Path) -> bool:
