@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.laws import at_run
+from bimix.laws import LAWS, at_run, far_ahead
 from bimix.objectives.best import best_shares
 from bimix.objectives.intervals import objective_rows
 from bimix.objectives.report import add_objective, asked_objective
@@ -77,6 +77,8 @@ def main(argv: list[str] | None = None) -> None:
     objective = asked_objective(options)
     fitted = simulating(read_json(options.coefficients), options)
     objective.target(fitted)
+    if note := far_ahead(fitted, options.step):
+        print(f"warning: {note}", file=sys.stderr)
     weights = objective.domain_weights()
     observed = read_observations(options.losses, options.mixtures)
     if list(observed.mixtures) != fitted["mixtures"] or list(observed.loss_domains) != fitted["loss_domains"]:
@@ -112,6 +114,8 @@ def main(argv: list[str] | None = None) -> None:
         for kind in sorted(kinds)
     }
     of_losses = drawn[options.resample] if options.resample in drawn else left_out(fitted, observed, options.step)
+    if note := _not_wider(fitted, observed, options.step, of_losses):
+        print(f"warning: {note}", file=sys.stderr)
     of_fit = drawn.get(options.bootstrap or options.resample)
     if of_fit is None:
         print("coefficients and proportions of the optimum are left out: they need --bootstrap.", file=sys.stderr)
@@ -136,6 +140,15 @@ def main(argv: list[str] | None = None) -> None:
             "averages have no interval: fewer than two runs have all losses that they are taken over.", file=sys.stderr
         )
     write_table(table, options.out)
+
+
+def _not_wider(fitted, observed, step, of_losses) -> str:
+    """A sentence where intervals do not know how far ahead the step is."""
+    over_steps = LAWS[fitted["law"]].plan.over_steps and "rows" not in fitted and len(fitted["steps"]) > 1
+    if not over_steps or step <= observed.steps[-1] or getattr(of_losses, "shortened", ()):
+        return ""
+    why = "bootstraps do not know it" if of_losses.kind in BOOTSTRAPS else "that takes four evaluations of the runs"
+    return f"step {step} is beyond the last that was observed, {observed.steps[-1]}, and intervals are no wider for it: {why}."
 
 
 if __name__ == "__main__":

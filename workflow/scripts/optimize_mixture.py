@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bimix.errors import InputError, run
-from bimix.laws import at_run, predict_defined, undefined
+from bimix.laws import at_run, far_ahead, predict_defined, undefined
 from bimix.laws.sized import far_apart, size_read
 from bimix.objectives.best import APART, proposals
 from bimix.objectives.report import add_objective, asked_objective, fitted_support, report, sentences
@@ -60,6 +60,7 @@ def main(argv: list[str] | None = None) -> None:
     step = fitted["steps"][-1] if options.step is None else options.step
     if step <= 0:
         raise InputError(f"--step is {step}: it must be above 0.")
+    ahead = far_ahead(fitted, step)
     tokens = read_tokens(options.tokens) if options.tokens else None
     objective = asked_objective(options)
     objective.target(fitted)  # names that are not known are refused before anything is read at the run
@@ -118,7 +119,7 @@ def main(argv: list[str] | None = None) -> None:
         print(f"  {domain}: {share:.4f}" + (f"  ({'; '.join(notes)})" if notes else ""))
     if where and where.sentence():
         print(f"warning: {where.sentence()}", file=sys.stderr)
-    if note := far_apart(fitted["coefficients"], parameters):
+    for note in filter(None, (far_apart(fitted["coefficients"], parameters), ahead)):
         print(f"warning: {note}", file=sys.stderr)
 
 

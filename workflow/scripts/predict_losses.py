@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import run
-from bimix.laws import at_run, predict_defined, undefined
+from bimix.laws import at_run, far_ahead, predict_defined, undefined
 from bimix.laws.sized import far_apart
 from bimix.observed.observations import pools_of, proportions_of
 from bimix.optimum.flags import add_parameters, add_run_tokens, add_tokens, asked_tokens, note_unlimited
@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
     fitted = at_run(fitted, options.parameters, run_tokens, tokens)
     if sized:
         fitted |= {"steps": steps}
-    if note := far_apart(fitted["coefficients"], options.parameters):
+    for note in filter(None, (far_apart(fitted["coefficients"], options.parameters), far_ahead(fitted, max(steps)))):
         print(f"warning: {note}", file=sys.stderr)
     frames = []
     for path in options.mixtures:

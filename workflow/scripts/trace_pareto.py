@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.laws import at_run
+from bimix.laws import at_run, far_ahead
 from bimix.objectives.families import written
 from bimix.objectives.pareto import as_table, front, name_of, weights_of
 from bimix.optimum.bounds import run_bounds
@@ -59,6 +59,8 @@ def main(argv: list[str] | None = None) -> None:
     for path in options.coefficients:
         fitted = simulating(read_json(path), options)
         step = options.step
+        if note := far_ahead(fitted, step):
+            print(f"warning: {note}", file=sys.stderr)
         fitted = at_run(fitted, tokens=run_tokens_of(fitted, None, step), pools=tokens, step=step)
         first, second = (weights_of(text, families, fitted) for text in options.between)
         both = dict.fromkeys((*first, *second), 1.0)

@@ -17,6 +17,8 @@ from bimix.observed.record import Law
 from bimix.plan.laws import LAWS as PLANNED
 
 # A law's module has its name, and its record there is `LAW`.
+# Beyond so many times the last step fitted a curve over steps is a guess, and then nothing at all.
+FAR_AHEAD, TOO_FAR = 10, 100
 LAWS: dict[str, Law] = {name: import_module(f"bimix.{law.room}.{name}").LAW for name, law in PLANNED.items()}
 
 
@@ -174,6 +176,28 @@ def predict_runs(fitted: dict, observed: Observations, steps: np.ndarray | None 
         own = law.at_run(fitted["coefficients"], fitted["domains"], size, tokens, pools)
         losses[n] = law.predict(own, fitted["domains"], seen, shares[None], np.asarray(steps, dtype=float))[0]
     return losses
+
+
+def far_ahead(fitted: dict, step: float) -> str:
+    """A sentence where a step is so far beyond those fitted that the curve over steps is a guess;
+    else nothing. A law over sizes has no steps, and a law at single steps refuses others itself.
+
+    Errors: it is beyond TOO_FAR times the last step fitted.
+    """
+    if not LAWS[fitted["law"]].plan.over_steps or "rows" in fitted or len(fitted["steps"]) < 2:
+        return ""
+    last = fitted["steps"][-1]
+    if step > TOO_FAR * last:
+        raise InputError(
+            f"step {step:g} is {step / last:.3g} times the last step that the law was fitted to, {last}: beyond {TOO_FAR} times"
+            " the runs say nothing of it; ask for an earlier step, or fit longer runs."
+        )
+    if step > FAR_AHEAD * last:
+        return (
+            f"step {step:g} is {step / last:.3g} times the last step that the law was fitted to, {last}: so far ahead"
+            " the curve over steps is a guess; trust ranks more than losses, or fit longer runs."
+        )
+    return ""
 
 
 def undefined(fitted: dict, losses: np.ndarray) -> list[str]:

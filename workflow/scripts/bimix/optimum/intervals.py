@@ -1,6 +1,10 @@
 """How far a fit can be trusted: left-out errors for predictions, bootstrap over runs for
 coefficients and the optimum.
 
+Beyond the last step of the runs the curve over steps errs too. The law is refitted without the last
+evaluations of all runs as well; by how much that moves what it says of their last step, for a unit of
+log(steps), is what `left_out` is wider by.
+
 Noise is shared along a run, so whole runs are left out or drawn, never points. Three ways:
 
 left_out   of predicted losses, averages and gains: the law is refitted without each run (or without
@@ -32,6 +36,7 @@ from bimix.optimum.optimum import average, optimum, target_weights
 BOOTSTRAPS = ("residuals", "mixtures")
 RESAMPLES = ("left_out", *BOOTSTRAPS)
 BORROWED = 4  # runs' worth of the mean over domains in each domain's spread
+LEAST_STEPS = 3  # that a curve over steps needs
 INTERVALS = {
     "law": pl.String,
     "quantity": pl.String,
@@ -116,6 +121,22 @@ def _drawn_residuals(fitted, observed, count, draw):
 
 
 @dataclass(frozen=True)
+class Shortened:
+    """What a law says of the runs' last step where it knows their evaluations up to an earlier one
+    only: `distance` is log(last step / that one), losses are (n, d).
+    """
+
+    distance: float
+    losses: np.ndarray
+    of_all: np.ndarray  # by the law that knows all evaluations
+
+    def rate(self, target: np.ndarray | None) -> np.ndarray:
+        """By how much the log loss of each run is moved for a unit of log(steps), (n, d) or (n,)."""
+        moved = np.log(picked(self.losses, target) / picked(self.of_all, target)) / self.distance
+        return np.where(np.isfinite(moved), moved, 0.0)
+
+
+@dataclass(frozen=True)
 class LeftOut:
     """A law's errors on the runs that it was refitted without: n runs, d loss domains."""
 
@@ -126,6 +147,7 @@ class LeftOut:
     predicted: np.ndarray  # (n, d), each run by the refit without it
     proportions: np.ndarray  # (n, m) of the runs
     kind: str = "left_out"
+    shortened: tuple[Shortened, ...] = ()  # none where the runs have no evaluations to leave out
 
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
         """Standard deviation (d,) of log(observed / predicted), and its degrees of freedom.
@@ -160,12 +182,33 @@ class LeftOut:
         variance = (len(logs) - 1) * logs.var(axis=0)
         return np.maximum(variance[: len(shares)] - variance[len(shares) :].mean(axis=0), 0.0)
 
-    def width(self, shares: np.ndarray, step: int, target: np.ndarray | None, level: float) -> np.ndarray:
+    def ahead(self, step: int, target: np.ndarray | None, level: float, between: bool = False) -> np.ndarray:
+        """Half the width of the t-interval of what the curve over steps misses of a log loss beyond
+        the last step fitted; `between` mixtures what all runs share cancels.
+
+        The rate of each shortened fit is the root mean square over runs, or the standard deviation
+        `between` them. Few fits tell a domain's rate: as in `spread` it is drawn to the mean over
+        domains.
+        """
+        distance = np.log(step / self.fitted["steps"][-1])
+        if distance <= 0 or not self.shortened:
+            return np.zeros(()) if target is not None else np.zeros(len(self.fitted["loss_domains"]))
+        mean_square = np.var if between else lambda rates, axis: np.mean(rates**2, axis=axis)
+        squares = np.array([mean_square(one.rate(None), axis=0) for one in self.shortened])
+        own = squares if target is None else np.array([mean_square(one.rate(target), axis=0) for one in self.shortened])
+        count = len(own)
+        rate = np.sqrt((own.sum(axis=0) + BORROWED * squares.mean()) / (count + BORROWED))
+        return stdtrit(count + BORROWED - 1, (1 + level) / 2) * rate * distance
+
+    def width(
+        self, shares: np.ndarray, step: int, target: np.ndarray | None, level: float, between: bool = False
+    ) -> np.ndarray:
         """Half the width of the t-interval of a log loss at mixtures (k, m), of each loss domain or
-        of their average.
+        of their average; `between` mixtures without what the curve over steps misses of all alike.
         """
         deviation, freedom = self.spread() if target is None else self.spread_of_average(target)
-        return stdtrit(freedom, (1 + level) / 2) * np.sqrt(deviation**2 + self.excess(shares, step, target))
+        of_runs = stdtrit(freedom, (1 + level) / 2) * np.sqrt(deviation**2 + self.excess(shares, step, target))
+        return np.hypot(of_runs, self.ahead(step, target, level, between))
 
     def ends(self, guess: np.ndarray, shares: np.ndarray, step: int, target: np.ndarray | None, level: float):
         """Low and high of what is `picked` at mixtures (k, m), where the law guesses `guess`."""
@@ -176,7 +219,7 @@ class LeftOut:
         """Low and high of the average loss at the first of two mixtures (2, m) minus that at the
         second.
         """
-        nats = np.sqrt(np.sum((self.width(pair, step, target, level) * guess) ** 2))
+        nats = np.sqrt(np.sum((self.width(pair, step, target, level, between=True) * guess) ** 2))
         gain = guess[0] - guess[1]
         return gain - nats, gain + nats
 
@@ -224,7 +267,31 @@ def left_out(fitted: dict, observed: Observations, step: int) -> LeftOut:
     for group, one in enumerate(refitted):
         rows = np.nonzero(groups == group)[0]
         predicted[rows] = predict_runs(one, observed.take(rows))[:, at]
-    return LeftOut(fitted, refitted, int(observed.steps[at]), truth, predicted, observed.proportions)
+    shortened = shortened_fits(fitted, observed, base) if step > observed.steps[-1] else ()
+    return LeftOut(
+        fitted, refitted, int(observed.steps[at]), truth, predicted, observed.proportions, shortened=shortened
+    )
+
+
+def shortened_fits(fitted: dict, observed: Observations, weights: np.ndarray) -> tuple[Shortened, ...]:
+    """The law fitted without the last quarter, half and three quarters of all evaluations, three
+    being left; none of a law without a curve over steps.
+
+    A loss that no earlier step has, as a metric of the last, is kept.
+    """
+    steps, law = observed.steps, LAWS[fitted["law"]]
+    if not law.plan.over_steps or "rows" in fitted or len(steps) <= LEAST_STEPS:
+        return ()
+    last, found = steps[-1:], []
+    of_all = predict_runs(fitted, observed, last)[:, 0]
+    for kept in sorted({max(LEAST_STEPS, quarters * len(steps) // 4) for quarters in (1, 2, 3)}):
+        before = np.isfinite(observed.losses[:, :kept]).any(axis=(0, 1))
+        losses = observed.losses.copy()
+        losses[:, kept:, before] = np.nan
+        coefficients = next(law.refit([(replace(observed, losses=losses), weights)], fitted))
+        shorter = predict_runs(fitted | {"coefficients": coefficients}, observed, last)[:, 0]
+        found.append(Shortened(float(np.log(last[0] / steps[kept - 1])), shorter, of_all))
+    return tuple(found)
 
 
 def _enough(n: int) -> None:
