@@ -1,4 +1,5 @@
-"""Measure how often intervals of steps beyond those fitted hold the truth (no test: run it by hand).
+"""Measure how often intervals of steps beyond those fitted hold the truth (no test: run it by
+hand).
 
 python tests/benchmarks/bench_horizon.py [--draws 14] -> a table on standard output. Eight runs of a
 made curve that is not quite of any law's form, fitted to four steps, noise 0.4 %; 90 % intervals of
@@ -23,14 +24,18 @@ TIMES = (1, 4, 10, 100)
 
 
 def truth(shares: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Losses (n, k, d) at shares (n, d): floor and fall answer to a share by exponents of their own."""
+    """Losses (n, k, d) at shares (n, d): floor and fall answer to a share by exponents of their
+    own.
+    """
     near = shares[:, None] + 0.05
     floor = (1.5 + 0.3 * np.arange(shares.shape[1])) * near**-0.05
     return floor + 1.2 * near**-0.15 * (np.asarray(steps, dtype=float)[:, None] / 100) ** -0.3
 
 
 def held(law: str, seed: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """{times: whether the interval of each loss (d,) holds the truth, and half its width in logs}."""
+    """{times: whether the interval of each loss (d,) holds the truth, and half its width in
+    logs}.
+    """
     draw = np.random.default_rng(seed)
     shares = 0.9 * draw.dirichlet(np.full(len(NAMES), 2.0), RUNS + 1) + 0.1 / len(NAMES)
     losses = truth(shares[:RUNS], STEPS)

@@ -1,9 +1,9 @@
 """How far a fit can be trusted: left-out errors for predictions, bootstrap over runs for
 coefficients and the optimum.
 
-Beyond the last step of the runs the curve over steps errs too. The law is refitted without the last
-evaluations of all runs as well; by how much that moves what it says of their last step, for a unit of
-log(steps), is what `left_out` is wider by.
+Beyond the last step of the runs the curve over steps errs too. The law is refitted without the
+last evaluations of all runs as well; by how much that moves what it says of their last step, for a
+unit of log(steps), is what `left_out` is wider by.
 
 Noise is shared along a run, so whole runs are left out or drawn, never points. Three ways:
 
@@ -131,7 +131,9 @@ class Shortened:
     of_all: np.ndarray  # by the law that knows all evaluations
 
     def rate(self, target: np.ndarray | None) -> np.ndarray:
-        """By how much the log loss of each run is moved for a unit of log(steps), (n, d) or (n,)."""
+        """By how much the log loss of each run is moved for a unit of log(steps), (n, d) or
+        (n,).
+        """
         moved = np.log(picked(self.losses, target) / picked(self.of_all, target)) / self.distance
         return np.where(np.isfinite(moved), moved, 0.0)
 
