@@ -43,6 +43,7 @@ def train(folder: Path, records: list[dict], **changes: str) -> Path:
     shards = list_shard(folder, [write_records(folder / "raw.jsonl", records)], "hash", None)
     out = folder / "tokenizer.json"
     settings = {"shards": str(shards), "reading": reading(), "validation-share": "0", "share": "1", "threads": "1"}
+    settings |= {"held-out-characters": "20000"}
     settings |= {"vocabulary": "300", "end-of-text": END, "out": str(out)} | changes
     flags = [part for name, value in settings.items() for part in (f"--{name}", value)]
     train_tokenizer.main([*flags, "--held-out"])
@@ -74,6 +75,7 @@ def flags(
         "domains": list(LABELS),
         "labels": json.dumps({"Gutenberg (PG-19)": "Gutenberg_(PG-19)"}),
         "validation-share": "0.3",
+        "held-out-characters": "20000",
         "held-out": [],
         "sample-documents": "5",
         "threads": "1",

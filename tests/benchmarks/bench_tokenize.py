@@ -210,6 +210,8 @@ def time_script(
         *(
             "--validation-share",
             "0",
+            "--held-out-characters",
+            "20000",
             "--held-out",
         ),
         *("--sample-documents", "10000", "--threads", str(cores)),

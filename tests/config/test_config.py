@@ -259,6 +259,22 @@ def test_a_recipe_like_none_is_one_fault(like: object, sentence: str) -> None:
             'corpus/train/cppp: no domain "cppp"; did you mean cpp?',
         ),
         (lambda c: mapped(c, "validation", {"web": "x"}), "corpus/validation: no files for cpp, descriptions,"),
+        (
+            lambda c: demo(c)["corpus"].update(held_out_characters={"cpp": 9, "webb": 9}),
+            'corpus/held_out_characters/webb: no domain "webb"; did you mean web?',
+        ),
+        (
+            lambda c: demo(c)["corpus"].update(held_out_characters={"cpp": 9}),
+            "corpus/held_out_characters: no number for descriptions,",
+        ),
+        (
+            lambda c: mapped(c, "train", "x.jsonl", held_out_characters={"web": 9}),
+            "corpus/held_out_characters: a number for each domain needs files for each domain",
+        ),
+        (
+            lambda c: demo(c)["corpus"].update(held_out_characters=0),
+            "corpus/held_out_characters: 0 is given; allowed: a",
+        ),
         (lambda c: mapped(c, "train", "x.jsonl", domain_field=None), "corpus/train: files without a domain: name the"),
         (
             lambda c: mapped(c, "train", "x", labels={"web": "w", "cpp": "w"}),

@@ -118,19 +118,19 @@ def test_hash_of_the_text_alone_decides():
 
 
 def test_first_fault_stops_with_file_and_line():
-    reader = Reader("text", None, {"": "A"}, None, 0.0)
+    reader = Reader("text", None, {"": "A"}, 0.0)
     with pytest.raises(InputError, match=r"^corpus\.jsonl:3: the line is not JSON .*\. Mend"):
         (read(reader, b'{"text": "x"}\n\n{"text": \n', "corpus.jsonl"))
 
 
 def test_share_of_rejects():
     raw = b'{"text": "x"}\n' * 98 + b"no\n" + b'{"text": 1}\n' + b'{"text": ""}\n' * 50
-    reader = Reader("text", None, {"": "A"}, None, 0.02)
+    reader = Reader("text", None, {"": "A"}, 0.02)
     assert len(read(reader, raw, "f")) == 98
     assert reader.rejected == {"invalid JSON": 1, "text is no string": 1, EMPTY: 50}
     assert reader.records == 150 == reader.kept + reader.rejected.total()
     reader.check()
-    reader = Reader("text", None, {"": "A"}, None, 0.01)
+    reader = Reader("text", None, {"": "A"}, 0.01)
     (read(reader, raw, "f"))
     with pytest.raises(InputError, match=r"2 of 150 records were rejected, more than the share 0.01 .*first is f:99:"):
         reader.check()

@@ -31,7 +31,16 @@ def draw(
                 "--labels",
                 "{}",
             ),
-            *("--tokens", str(tokens), "--share", str(share), "--out", str(folder / "held_out")),
+            *(
+                "--tokens",
+                str(tokens),
+                "--share",
+                str(share),
+                "--held-out-characters",
+                "20000",
+                "--out",
+                str(folder / "held_out"),
+            ),
         ]
     )
     return {

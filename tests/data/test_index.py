@@ -28,9 +28,10 @@ def test_index_lists_the_rows(tmp_path, tokenizer):
     for split, report in reports.items():
         index = pl.read_parquet(tmp_path / f"{split}.parquet")
         assert index["domain"].to_list() == ["b.v2", "c"]
-        for domain, path, rows, tokens, documents, dtype, digest in index.iter_rows():
+        for domain, path, rows, tokens, documents, dtype, digest, *raw in index.iter_rows():
             found = report["domains"][domain]
             assert (rows, documents, digest) == (found["rows"], found["documents"], found["digest"])
+            assert raw == [found["records"], found["ends"]]
             assert np.fromfile(path, dtype).size == tokens == found["tokens_in_rows"]
 
 

@@ -73,6 +73,7 @@ def test_every_domain_gets_rows_and_nothing_is_lost(tmp_path, dataset, folder, d
         "domain-field": json.dumps(corpus["domain_field"]),
         "labels": json.dumps(corpus["labels"]),
         "validation-share": "0.3",
+        "held-out-characters": "4000",
         "sample-documents": "3",
         "threads": "1",
         "train": tmp_path / "train",
@@ -115,7 +116,7 @@ def test_genuine_records_in_every_container(tmp_path, ending):
                 file.write(b"\n".join(lines))
         field = "source" if dolma and ending != ".txt" else None
         labels = {record["source"]: "web" for record in records} if field else {"": "web"}
-        reader, found = Reader("text", field, labels, None, 0.0), []
+        reader, found = Reader("text", field, labels, 0.0), []
         for file in files:
             found += reader.read(
                 read_records(str(file), CONFIG["corpus"]["formats"], "text", field, 8 * 10**6), str(file)

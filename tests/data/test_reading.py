@@ -39,10 +39,11 @@ def test_documents_are_read_cut_and_bounded(tmp_path: Path) -> None:
     file.write_text('{"text": "some words", "set": "x"}\n{"text": "more", "set": "y"}\n')
     cut = Reading(**READING | {"cut_characters": 6})
     reader = cut.reader()
-    assert [text for text, _ in cut.documents(str(file), reader)] == ["some", " words", "more"]
+    documents = [text for text, _ in cut.documents(str(file), reader)]
+    assert [cut.pieces(text) for text in documents] == [["some", " words"], ["more"]]
     assert (reader.records, reader.kept) == (2, 2)
     named = cut.reader("set", {"x": "one", "y": "two"})
-    assert [domain for _, domain in cut.documents(str(file), named)] == ["one", "one", "two"]
+    assert [domain for _, domain in cut.documents(str(file), named)] == ["one", "two"]
     small = Reading(**READING | {"document_megabytes": 3e-5})
     with pytest.raises(InputError, match=r"raw.jsonl:1: .*longer"):
         list(small.documents(str(file), small.reader()))

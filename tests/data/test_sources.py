@@ -30,7 +30,7 @@ EXPECTED = [(record["text"], record["meta"]["set"].upper()) for record in RECORD
 def read(
     path: Path | str, text="text", domain="meta.set", domains=None, rejects=0.0, longest=10**7
 ) -> list[tuple[str, str]]:
-    reader = Reader(text, domain, domains or {"a": "A", "b": "B"}, None, rejects)
+    reader = Reader(text, domain, domains or {"a": "A", "b": "B"}, rejects)
     documents = list(reader.read(read_records(str(path), FORMATS, text, domain, longest), str(path)))
     assert reader.records == reader.kept + reader.rejected.total()
     reader.check()

@@ -23,7 +23,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 import hash_validation
 import tokenize_shard
 from bimix.data import encoders
-from bimix.data.documents import cut_text, hash_text, is_within
+from bimix.data.documents import cut_text, hash_text, split_document
 from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError
 from bimix.tokens import shard, stream
@@ -64,9 +64,10 @@ def test_nothing_is_lost(tmp_path, tokenizer, suffix, end, cut):
     streams: dict[tuple[str, str], list[str]] = {}
     names = {label: domain for domain, label in LABELS.items()}
     for record in (record for record in records[0::2] + records[1::2] if record in good and record["text"]):
-        for piece in cut_text(record["text"], cut):
-            split = "validation" if is_within(hash_text(piece)[:8], 0.3) else "train"
-            streams.setdefault((split, names[record["meta"]["set"]]), []).append(piece)
+        parts = split_document(record["text"], hash_text(record["text"]), 0.3, 20_000)
+        for split, part in zip(("train", "validation"), parts, strict=True):
+            own = streams.setdefault((split, names[record["meta"]["set"]]), [])
+            own += cut_text(part, cut) if part else []
 
     reference = Tokenizer.from_file(str(tokenizer))
     reference.encode_special_tokens = True
@@ -341,13 +342,14 @@ def test_the_raw_files_are_recorded_as_they_were_read(tmp_path, tokenizer, monke
     assert not (tmp_path / "again/train/s").exists()
 
 
-def encoded_batches(count: int) -> Iterator[tuple[list[shard.Document], list[np.ndarray]]]:
+def encoded_batches(count: int) -> Iterator[tuple[list[shard.Piece], list[np.ndarray]]]:
     """Batches of two documents of five ids: of domain a in training, of b in one split after the
     other.
     """
     for number in range(count):
         split = ("validation", "train")[number % 2]
-        documents = [(own, domain, "text", bytes([number] * 16)) for own, domain in (("train", "a"), (split, "b"))]
+        places = (("train", "a"), (split, "b"))
+        documents = [shard.Piece(own, domain, "text", bytes([number] * 16)) for own, domain in places]
         yield documents, [np.arange(1, 6, dtype=np.uint32) + number] * 2
 
 

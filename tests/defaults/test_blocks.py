@@ -56,7 +56,8 @@ def test_six_lines_are_a_whole_config() -> None:
     assert block["held_out"] == [] and "vectors" not in block
     assert block["tokenizer"] == {"train": {"vocabulary": 1024, "share": 1.0}, "end_of_text": "<|endoftext|>"}
     assert block["corpus"]["validation"] == {"share": 0.1} and block["sequence_length"] == 128
-    assert block["corpus"]["cut_characters"] == 1500
+    assert block["corpus"]["held_out_characters"] == {"web": 9000, "code": 3000}
+    assert block["corpus"]["cut_characters"] == 100_000
     proxy, larger = block["training"]
     assert (block["optimum"]["model"], block["compare"]["model"]) == (proxy, larger) == ("2x32", "2x64")
     assert block["optimum"]["step"] == block["training"][proxy]["steps"] == block["training"][larger]["steps"]

@@ -98,5 +98,8 @@ def test_vocabulary_and_validation_fit_the_text() -> None:
     assert sizes.validation_share(10**9, 60_000, (0.01, 0.1)) == 0.01
     assert sizes.validation_share(2 * 10**6, 60_000, (0.01, 0.1)) == 0.03
     assert sizes.validation_share(0, 60_000, (0.01, 0.1)) == 0.1
-    assert sizes.longest_document(10**6, 0.06, 20, (2000, 10**6)) == 3000
+    lengths = {"web": 4 * 10**6, "books": 10**6, "none": 0}
+    longest = {"web": 20_000, "books": 6000, "none": 2000}
+    assert sizes.longest_held_out(lengths, 3, 0.06, 10, (2000, 20_000)) == longest
+    assert sizes.longest_held_out({"": 8 * 10**6}, 2, 0.06, 10, (2000, 20_000)) == longest["books"]
     assert sizes.smallest({"": 800}, 2) == 100 and sizes.smallest({"a": 3, "b": 2}, 2) == 2

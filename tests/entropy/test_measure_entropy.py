@@ -81,7 +81,17 @@ class Chain:
                         "--labels",
                         "{}",
                     ),
-                    *("--validation-share", "0", "--held-out", "--sample-documents", "40", "--threads", "1"),
+                    *(
+                        "--held-out-characters",
+                        "20000",
+                        "--validation-share",
+                        "0",
+                        "--held-out",
+                        "--sample-documents",
+                        "40",
+                        "--threads",
+                        "1",
+                    ),
                     *("--train", str(self.folder / "train" / shard)),
                     *("--validation", str(self.folder / "validation" / shard)),
                 ]

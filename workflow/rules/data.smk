@@ -18,7 +18,6 @@ rule collect_text:
         packages=setting("corpus/harvest/{domain}/packages"),
         suffixes=setting("corpus/harvest/{domain}/suffixes"),
         megabytes=setting("corpus/harvest/{domain}/megabytes"),
-        characters=setting("corpus/cut_characters"),
     shell:
         command(r"""
         collect_text.py \
@@ -26,7 +25,6 @@ rule collect_text:
             --packages {params.packages:q} \
             --suffixes {params.suffixes:q} \
             --megabytes {params.megabytes:q} \
-            --characters {params.characters:q} \
             --out {output:q}
         """)
 
@@ -52,6 +50,7 @@ rule train_tokenizer:
         files=planned(corpora.training_digest),
         reading=as_json(planned(corpora.reading)),
         validation_share=setting("corpus/validation/share", 0),
+        held_out_characters=as_json("datasets/{dataset}/corpus/held_out_characters"),
         share=setting("tokenizer/train/share"),
         vocabulary=setting("tokenizer/train/vocabulary"),
         end_of_text=setting("tokenizer/end_of_text"),
@@ -61,6 +60,7 @@ rule train_tokenizer:
             --shards {params.shards:q} \
             --reading {params.reading:q} \
             --validation-share {params.validation_share:q} \
+            --held-out-characters {params.held_out_characters:q} \
             --held-out {input.held_out:q} \
             --share {params.share:q} \
             --vocabulary {params.vocabulary:q} \
@@ -115,6 +115,7 @@ rule draw_validation:
         labels=as_json("datasets/{dataset}/corpus/labels"),
         tokens=setting("corpus/validation/tokens"),
         share=setting("corpus/validation/share"),
+        held_out_characters=as_json("datasets/{dataset}/corpus/held_out_characters"),
     shell:
         command(r"""
         draw_validation.py \
@@ -126,6 +127,7 @@ rule draw_validation:
             --labels {params.labels:q} \
             --tokens {params.tokens:q} \
             --share {params.share:q} \
+            --held-out-characters {params.held_out_characters:q} \
             --out {output:q}
         """)
 
@@ -178,6 +180,7 @@ rule tokenize_shard:
         shards="results/{dataset}/shards.jsonl",
         shard=planned(corpora.shard_settings),
         validation_share=setting("corpus/validation/share", 0),
+        held_out_characters=planned(corpora.longest_held_out),
         # as many where there are no vectors yet: no corpus is tokenised again for the mixture vne
         sample_documents=setting("vectors/documents", config["usual"]["vectors"]["documents"]),
     shell:
@@ -194,6 +197,7 @@ rule tokenize_shard:
             --domains {params.domains:q} \
             --labels {params.labels:q} \
             --validation-share {params.validation_share:q} \
+            --held-out-characters {params.held_out_characters:q} \
             --held-out {input.held_out:q} \
             --sample-documents {params.sample_documents:q} \
             --threads {threads} \

@@ -1,7 +1,7 @@
 """Harvest one domain of the demo's corpus from Python packages that are installed here.
 
-files of the named packages -> JSON lines of {"text", "source"}, without duplicates, in an order
-that only the pins decide
+files of the named packages -> JSON lines of {"text", "source"}, a file a line, without duplicates,
+in an order that only the pins decide
 """
 
 import argparse
@@ -25,7 +25,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--packages", nargs="+", required=True, help="distributions, by the names that pip knows")
     parser.add_argument("--suffixes", nargs="+", required=True, help="endings of the files that are read")
     parser.add_argument("--megabytes", type=float, required=True, help="text to collect, in millions of bytes")
-    parser.add_argument("--characters", type=int, required=True, help="longest document; longer text is cut")
     parser.add_argument("--out", type=Path, required=True, help="JSON lines to write")
     options = parser.parse_args(argv)
 
@@ -33,14 +32,17 @@ def main(argv: list[str] | None = None) -> None:
     wanted, written, seen = options.megabytes * 1e6, 0, set()
     with replacing(options.out) as temporary, temporary.open("w", encoding="utf-8") as out:
         for source, content in read_sources(options.packages, set(options.suffixes), options.kind == "descriptions"):
-            for text in cut_text(extract(content), options.characters):
-                key = hash_text(text)
-                if not text.strip() or key in seen or written >= wanted:
-                    continue
-                seen.add(key)
-                written += len(text.encode("utf-8"))
-                out.write(json.dumps({"text": text, "source": source}, ensure_ascii=False) + "\n")
-            if written >= wanted:
+            text = extract(content)
+            key = hash_text(text)
+            if not text.strip() or key in seen:
+                continue
+            full = len(text.encode("utf-8")) >= wanted - written
+            if full:  # the last file ends where there is enough
+                text = cut_text(text, max(int(wanted - written), 1))[0]
+            seen.add(key)
+            written += len(text.encode("utf-8"))
+            out.write(json.dumps({"text": text, "source": source}, ensure_ascii=False) + "\n")
+            if full:
                 break
         else:
             raise InputError(

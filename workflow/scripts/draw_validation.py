@@ -1,22 +1,23 @@
 """Draw a fixed number of validation tokens of each domain from the training files.
 
-manifest of the shards, their raw files, tokenizer.json -> a folder with
-{domain}.jsonl, the drawn documents
+manifest of the shards, their raw files, tokenizer.json -> a folder with {domain}.jsonl, the drawn
+documents, and ends of long ones
 """
 
 import argparse
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from bimix.data.documents import hash_text, is_within
+from bimix.data.documents import ENDS, hash_text, split_document
 from bimix.data.reading import reading_parser
-from bimix.data.shards import Shard, read_shards
+from bimix.data.shards import Shard, longest_of, read_shards
 from bimix.data.sources import write_field
 from bimix.errors import InputError, run
 from bimix.outputs import replacing_folder
@@ -29,7 +30,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--domains", nargs="+", required=True, help="domains of the dataset")
     parser.add_argument("--labels", type=json.loads, required=True, help="{domain: value of its field}, JSON")
     parser.add_argument("--tokens", type=int, required=True, help="tokens to draw of each domain, or a little more")
-    parser.add_argument("--share", type=float, required=True, help="share of the documents that may be drawn, by hash")
+    parser.add_argument("--share", type=float, required=True, help="share of the text that may be drawn, by hash")
+    parser.add_argument(
+        "--held-out-characters", type=json.loads, required=True, help="of a longer document the end may be, JSON"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     options = parser.parse_args(argv)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one document at a time
@@ -44,12 +48,18 @@ def main(argv: list[str] | None = None) -> None:
             domain: stack.enter_context((folder / f"{domain}.jsonl").open("w", encoding="utf-8")) for domain in missing
         }
         seen: set[bytes] = set()
-        for text, domain in read_documents(options, shards, missing):
+        drawn, ends = Counter(), Counter()
+        for trains, text, domain in read_documents(options, shards, missing):
             key = hash_text(text)
-            if is_within(key[:8], options.share) and missing[domain] > 0 and key not in seen:
+            if text and missing[domain] > 0 and key not in seen:
                 seen.add(key)
-                missing[domain] -= len(tokenizer.encode(text, add_special_tokens=False)) + 1
+                drawn[domain] += 1
+                ends[domain] += bool(trains)
+                pieces = options.reading.pieces(text)
+                missing[domain] -= sum(len(tokenizer.encode(one, add_special_tokens=False)) + 1 for one in pieces)
                 print(json.dumps(write_field(options.reading.text_field, text), ensure_ascii=False), file=files[domain])
+        for domain, count in drawn.items():
+            print(f"{domain}: {count:,} texts, {ends[domain]:,} of them {ENDS}", file=sys.stderr)
         for domain, tokens in missing.items():
             if tokens > 0:
                 raise InputError(
@@ -60,10 +70,10 @@ def main(argv: list[str] | None = None) -> None:
 
 def read_documents(
     options: argparse.Namespace, shards: list[Shard], missing: dict[str, int]
-) -> Iterator[tuple[str, str]]:
-    """Documents of the files in an order drawn by hash, until no domain is missing any.
+) -> Iterator[tuple[str, str, str]]:
+    """(what trains, what may be drawn, domain) of the documents, until no domain is missing any.
 
-    Full domains' files are skipped.
+    Files come in an order drawn by hash; those of full domains are skipped.
     """
     files = [(hash_text(path), path, shard.domain) for shard in shards for path in shard.files]
     for _, path, domain in sorted(files):
@@ -72,8 +82,9 @@ def read_documents(
         field = None if domain else options.domain_field
         own = {options.labels.get(name, name): name for name in ([domain] if domain else options.domains)}
         reader = options.reading.reader(field, own)
-        for document in options.reading.documents(path, reader):
-            yield document
+        longest = longest_of(options.held_out_characters, domain)
+        for text, own_domain in options.reading.documents(path, reader):
+            yield *split_document(text, hash_text(text), options.share, longest), own_domain
             if max(missing[name] for name in own.values()) <= 0:
                 break
         reader.check()

@@ -1,6 +1,7 @@
 """Hash the documents of the validation files, so that training leaves out those that are in both.
 
-manifest of the shards, their raw files -> 16 bytes of each document, sorted, one after the other
+manifest of the shards, their raw files -> 16 bytes of each document and of each of its pieces,
+sorted, one after the other
 """
 
 import sys
@@ -22,10 +23,11 @@ def main(argv: list[str] | None = None) -> None:
         shards = [shard for shard in read_shards(lines).values() if shard.split == "validation"]
     reader = options.reading.reader()
     keys = {
-        hash_text(text)
+        hash_text(part)
         for shard in shards
         for path in shard.files
         for text, _ in options.reading.documents(path, reader)
+        for part in (text, *options.reading.pieces(text))
     }
     reader.check()
     with replacing(options.out) as temporary:

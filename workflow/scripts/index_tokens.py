@@ -2,7 +2,7 @@
 their rows in two tables.
 
 manifest of the shards, report.json of each -> an index per split (domain, path, rows, tokens,
-documents, dtype, digest), parquet
+documents, dtype, digest, records, ends), parquet
 """
 
 import argparse
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
+from bimix.data.documents import ENDS
 from bimix.data.shards import read_shards
 from bimix.digests import check
 from bimix.errors import InputError, run
@@ -26,7 +27,10 @@ SCHEMA = {
     "documents": pl.UInt64,
     "dtype": pl.String,
     "digest": pl.String,  # of the rows: the index changes whenever they do, and what depends on it runs again
+    "records": pl.UInt64,  # of the raw files, counted in the split that they begin in; documents are their pieces
+    "ends": pl.UInt64,  # of them, held-out ends of documents whose beginnings train
 }
+COPIED = ("rows", "documents", "dtype", "digest", "records", "ends")
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -46,9 +50,12 @@ def main(argv: list[str] | None = None) -> None:
     indexes = {split: read_reports(options.folder / split, shards) for split in ("train", "validation")}
     for split, index in indexes.items():
         check_rows(index, split, [*options.domains, *(sorted(only_measured) if split == "validation" else [])])
-        summary = index.group_by("domain").agg(pl.sum("rows", "tokens", "documents")).sort("domain")
-        for domain, rows, tokens, documents in summary.iter_rows():
-            print(f"{split} {domain}: {documents:,} documents, {tokens:,} tokens in {rows:,} rows", file=sys.stderr)
+        summary = index.group_by("domain").agg(pl.sum("rows", "tokens", "documents", "ends")).sort("domain")
+        for domain, rows, tokens, documents, ends in summary.iter_rows():
+            said = f", {ends:,} {ENDS}" if ends else ""
+            print(
+                f"{split} {domain}: {documents:,} documents, {tokens:,} tokens in {rows:,} rows{said}", file=sys.stderr
+            )
     for split, index in indexes.items():
         write_table(index, getattr(options, split))
 
@@ -60,7 +67,7 @@ def read_reports(folder: Path, shards: Iterable[str]) -> pl.DataFrame:
         report = json.loads(check(folder / shard / "report.json").read_text(encoding="utf-8"))
         for domain, found in report["domains"].items():
             entry = {"domain": domain, "path": str(folder / shard / f"{domain}.bin"), "tokens": found["tokens_in_rows"]}
-            entries.append(entry | {name: found[name] for name in ("rows", "documents", "dtype", "digest")})
+            entries.append(entry | {name: found[name] for name in COPIED})
     return pl.DataFrame(entries, schema=SCHEMA).sort("domain", "path")
 
 

@@ -24,7 +24,7 @@ from bimix.data.shards import Shard, read_shards
 from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError, run
 from bimix.outputs import replacing_folder, write_json
-from bimix.tokens.shard import HeldOut, Streams, batches, encode_ahead, fill, load_tokenizer, read_documents
+from bimix.tokens.shard import Division, Streams, batches, encode_ahead, fill, load_tokenizer
 
 SPLITS = ("train", "validation")
 
@@ -37,7 +37,6 @@ def main(argv: list[str] | None = None) -> None:
     # the thread pool of the tokenizers reads these once, when it is first used
     os.environ["RAYON_NUM_THREADS"] = str(options.threads)
     os.environ["TOKENIZERS_PARALLELISM"] = "true"
-    share = {"train": 0.0, "validation": 1.0, "hash": options.validation_share}[shard.split]
     definition, end, vocabulary, special = load_tokenizer(options.tokenizer, options.end_of_text)
     encoder = Encoder(options.backend, definition, special)
 
@@ -51,9 +50,10 @@ def main(argv: list[str] | None = None) -> None:
         hashing = stack.enter_context(ThreadPoolExecutor(max_workers=1)).submit(describe_raw, shard.files)
         settings = (options.sequence_length, vocabulary, options.sample_documents)
         streams = stack.enter_context(Streams(folders, *settings))
-        held_out = HeldOut(split_hashes(b"".join(path.read_bytes() for path in options.held_out)))
-        documents = held_out.leave_out(read_documents(options.reading, reader, shard.files, share))
-        fill(streams, encode_ahead(encoder, batches(documents)), end)
+        keys = split_hashes(b"".join(path.read_bytes() for path in options.held_out))
+        division = Division(shard.split, options.validation_share, options.held_out_characters, keys)
+        pieces = division.pieces(options.reading, reader, shard.files)
+        fill(streams, encode_ahead(encoder, batches(pieces)), end)
         reader.check()
         raw = hashing.result()
         check_unchanged(raw)
@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> None:
             "raw": raw,
             "records": count_records(reader),
             "encoder": encoder.account,
-            "in_validation": held_out.documents,
+            "in_validation": division.left_out,
             "sequence_length": options.sequence_length,
             "vocabulary": vocabulary,
         }
@@ -87,7 +87,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--labels", type=json.loads, required=True, help="{domain: value of its field}, where it differs"
     )
-    parser.add_argument("--validation-share", type=float, required=True, help="share held out of a shard split by hash")
+    parser.add_argument(
+        "--validation-share", type=float, required=True, help="share of the text that is held out by hash"
+    )
+    parser.add_argument(
+        "--held-out-characters", type=int, required=True, help="a longer document gives its end, not all of it"
+    )
     parser.add_argument(
         "--held-out", type=Path, nargs="*", required=True, help="hashes of documents that are left out of training"
     )

@@ -3,23 +3,27 @@
 manifest of the shards and their raw files -> tokenizer.json, in which the end of text has id 0
 """
 
+import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from bimix.data.documents import Reader, hash_text, is_within, split_hashes
-from bimix.data.reading import Reading, reading_parser
-from bimix.data.shards import read_shards
+from bimix.data.documents import is_within, split_hashes
+from bimix.data.reading import reading_parser
+from bimix.data.shards import longest_of, read_shards
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
+from bimix.tokens.shard import Division
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = reading_parser(__doc__)
     parser.add_argument("--validation-share", type=float, required=True, help="share held out by hash: not read here")
+    parser.add_argument(
+        "--held-out-characters", type=json.loads, required=True, help="of a longer document the end may be, JSON"
+    )
     parser.add_argument(
         "--held-out", type=Path, nargs="*", required=True, help="hashes of validation documents: not read either"
     )
@@ -35,7 +39,6 @@ def main(argv: list[str] | None = None) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "true"
     with options.shards.open(encoding="utf-8") as lines:
         shards = read_shards(lines).values()
-    files = [file for shard in shards if shard.split != "validation" for file in shard.files]
     reader = options.reading.reader()
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -46,13 +49,15 @@ def main(argv: list[str] | None = None) -> None:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    held_out = split_hashes(b"".join(path.read_bytes() for path in options.held_out))
+    keys = split_hashes(b"".join(path.read_bytes() for path in options.held_out))
     texts = (
-        text
-        for text, key in read_texts(options.reading, reader, files)
-        if not is_within(key[:8], options.validation_share)
-        and is_within(key[8:], options.share)
-        and key not in held_out
+        piece.text
+        for shard in shards
+        if shard.split != "validation"
+        for piece in Division(
+            "hash", options.validation_share, longest_of(options.held_out_characters, shard.domain), keys
+        ).pieces(options.reading, reader, shard.files)
+        if piece.split == "train" and is_within(piece.key[8:], options.share)
     )
     tokenizer.train_from_iterator(texts, trainer)
     reader.check()
@@ -63,13 +68,6 @@ def main(argv: list[str] | None = None) -> None:
         )
     with replacing(options.out) as temporary:
         tokenizer.save(str(temporary))
-
-
-def read_texts(reading: Reading, reader: Reader, files: list[str]) -> Iterator[tuple[str, bytes]]:
-    """Texts and their hashes."""
-    for name in files:
-        for text, _ in reading.documents(name, reader):
-            yield text, hash_text(text)
 
 
 if __name__ == "__main__":

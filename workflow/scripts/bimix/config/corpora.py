@@ -29,6 +29,7 @@ def check_sources(checker: BlockChecker) -> None:
             checker.fault(
                 "corpus", name, sentence=f"no {what} for {named(lacking)}; name some, or take it out of `domains`."
             )
+    check_lengths(checker, domains, corpus)
     if not checker.sound("corpus/domain_field", "corpus/labels"):
         return
     if corpus["domain_field"] is None:
@@ -47,6 +48,23 @@ def check_sources(checker: BlockChecker) -> None:
                 "corpus", "labels", sentence=f"{labels[label]!r} and {domain!r} have the same label {label!r}."
             )
         labels[label] = domain
+
+
+def check_lengths(checker: BlockChecker, domains: list[str], corpus: dict) -> None:
+    """The lengths above which documents of each domain give their ends to validation."""
+    lengths, files = corpus.get("held_out_characters"), corpus.get("harvest", corpus.get("train"))
+    if not checker.sound("corpus/held_out_characters") or not isinstance(lengths, dict):
+        return
+    key = ("corpus", "held_out_characters")
+    if not isinstance(files, dict):
+        sentence = "a number for each domain needs files for each domain under `train`; give one number for all."
+        checker.fault(*key, sentence=sentence)
+        return
+    for domain in sorted(lengths.keys() - files.keys() - set(domains)):
+        checker.fault(*key, domain, sentence=unknown("domain", domain, domains, "`domains` has"))
+    lacking = [domain for domain in files if domain not in lengths]
+    if lacking:
+        checker.fault(*key, sentence=f"no number for {named(lacking)}; name some, or give one number for all.")
 
 
 def check_published(checker: BlockChecker) -> None:

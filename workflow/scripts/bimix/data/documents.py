@@ -1,6 +1,6 @@
 """Documents of a corpus: records become (text, domain) or a reason why not.
 
-Hashes decide splits and samples.
+Hashes of whole documents decide which of them, or which ends of long ones, are held out.
 """
 
 import hashlib
@@ -23,6 +23,7 @@ else:
     from backports.zstd import ZstdError
 
 EMPTY = "empty text"  # the one reason that is no fault of the file: counted, never held against it
+ENDS = "ends of documents whose beginnings train"  # as logs say it
 BROKEN_STREAM = (EOFError, OSError, ZstdError, lzma.LZMAError, zlib.error, urllib3.exceptions.HTTPError)
 
 
@@ -171,19 +172,39 @@ def is_within(part: bytes, share: float) -> bool:
     return int.from_bytes(part, "big") < share * 2**64
 
 
+def split_document(text: str, key: bytes, share: float, longest: int) -> tuple[str, str]:
+    """(what trains, what is held out) of a document with the hash `key`; one of them may be "".
+
+    Up to `longest` characters a document is held out whole, with the probability `share`. Of a
+    longer one the end is, from a line end or a space on: about `longest` characters, with such a
+    probability that it is `share` of the characters in the mean, or always `share` of them where
+    that is more. So a domain of few long documents has held-out text as well. The text alone
+    decides, so all files and all lengths of pieces agree.
+    """
+    if len(text) <= longest:
+        return ("", text) if is_within(key[:8], share) else (text, "")
+    size = max(longest, int(share * len(text)))
+    if not is_within(key[:8], share * len(text) / size):
+        return text, ""
+    start = len(text) - size
+    last = start + size // 2  # a cut never takes more than half of the end away
+    after_line = text.find("\n", start - 1, last) + 1
+    before_space = text.find(" ", start, last)
+    start = after_line or (before_space if before_space >= 0 else start)
+    return text[:start], text[start:]
+
+
 @dataclass
 class Reader:
     """Reads documents and keeps account: records read = kept + rejected (by reason).
 
     `rejects` is the share of records that may be rejected; at 0 the first one raises InputError
-    with its place, otherwise `check` does, once all is read. Documents longer than
-    `cut_characters` are cut.
+    with its place, otherwise `check` does, once all is read.
     """
 
     text_field: str
     domain_field: str | None
     domains: Mapping[str, str]
-    cut_characters: int | None
     rejects: float
     records: int = 0
     kept: int = 0
@@ -202,8 +223,7 @@ class Reader:
                     self._fault(f"{name}:{number}: {rejection}")
                 continue
             self.kept += 1
-            for piece in cut_text(text, self.cut_characters):
-                yield piece, domain
+            yield text, domain
 
     def check(self) -> None:
         """Raise InputError if more records were rejected than the stated share allows."""

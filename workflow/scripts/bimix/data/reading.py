@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bimix.data.documents import Reader
+from bimix.data.documents import Reader, cut_text
 from bimix.data.sources import Records, read_records
 
 
@@ -15,8 +15,8 @@ class Reading:
     """Settings of a corpus that decide the text of its documents.
 
     `formats` gives lines, parquet or text by the ending of a file, `text_field` the dotted name of
-    the field with the text. A record of more than `document_megabytes` is rejected, a document is
-    cut into pieces of `cut_characters` (None: left whole), and `rejects` is the share of records
+    the field with the text. A record of more than `document_megabytes` is rejected, what is encoded
+    is cut into pieces of `cut_characters` (None: left whole), and `rejects` is the share of records
     that may be rejected.
     """
 
@@ -28,7 +28,7 @@ class Reading:
 
     def reader(self, domain_field: str | None = None, domains: Mapping[str, str] | None = None) -> Reader:
         """A reader that keeps account; `domains` by the value of their field, none: one domain."""
-        return Reader(self.text_field, domain_field, domains or {"": ""}, self.cut_characters, self.rejects)
+        return Reader(self.text_field, domain_field, domains or {"": ""}, self.rejects)
 
     def records(self, path: str, domain_field: str | None = None) -> Records:
         """Records of one raw file, numbered from 1. Errors: as of `sources.read_records`."""
@@ -36,8 +36,15 @@ class Reading:
         return read_records(path, self.formats, self.text_field, domain_field, longest)
 
     def documents(self, path: str, reader: Reader) -> Iterator[tuple[str, str]]:
-        """Documents (text, domain) of one raw file. Errors: as of the reader and of `records`."""
+        """Whole documents (text, domain) of one raw file.
+
+        Errors: as of the reader and of `records`.
+        """
         return reader.read(self.records(path, reader.domain_field), path)
+
+    def pieces(self, text: str) -> list[str]:
+        """A text, or the part of one that is in one split, cut to what is encoded together."""
+        return cut_text(text, self.cut_characters)
 
 
 def reading_parser(description: str) -> argparse.ArgumentParser:

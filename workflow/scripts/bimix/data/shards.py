@@ -5,7 +5,7 @@ disturbs in one place only.
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 from bimix.errors import InputError
@@ -25,6 +25,13 @@ class Shard:
     split: str
     domain: str | None
     files: tuple[str, ...]
+
+
+def longest_of(lengths: int | Mapping[str, int], domain: str | None) -> int:
+    """The longest document that is held out whole, of `corpus/held_out_characters`: one number, or
+    one for each domain that has files of its own.
+    """
+    return lengths[domain] if isinstance(lengths, Mapping) else lengths
 
 
 def ends_shard(path: str, size: int, target: int) -> bool:

@@ -188,8 +188,10 @@ class _Block:
         given = corpus["validation"]
         if isinstance(given, dict) and isinstance(given.get("share"), float) and 0 < given["share"] < 1:
             share = given["share"]
-        bounds = tuple(numbers["cut_characters"])
-        corpus.setdefault("cut_characters", sizes.longest_document(least, share, numbers["documents"], bounds))
+            bounds = tuple(numbers["held_out_characters"])
+            longest = sizes.longest_held_out(basis.sizes, self.domains(), share, numbers["documents"], bounds)
+            corpus.setdefault("held_out_characters", longest)
+        corpus.setdefault("cut_characters", numbers["cut_characters"])
         self.block.setdefault("sequence_length", numbers["sequence_length"][basis.machine.kind])
         trained = self.block["tokenizer"].get("train") if isinstance(self.block["tokenizer"], dict) else None
         if isinstance(trained, dict):

@@ -86,9 +86,17 @@ def validation_share(least: int, wanted: int, bounds: tuple[float, float]) -> fl
     return float(f"{share:.1g}")
 
 
-def longest_document(least: int, share: float, documents: int, bounds: tuple[int, int]) -> int:
-    """Characters that documents are cut to, so that the smallest domain has some in its validation.
+def longest_held_out(
+    sizes: Mapping[str, int], domains: int, share: float, documents: int, bounds: tuple[int, int]
+) -> int | dict[str, int]:
+    """Characters above which a document gives its end to validation, not all of it: so few that
+    each domain holds out so many texts in the mean.
 
-    A share is drawn by the hash of documents: of a domain of three books it may be none.
+    By domain; one number where the files do not tell domains apart. Of one digit, so that some more
+    text moves no split.
     """
-    return int(min(max(least * share / documents, bounds[0]), bounds[1]))
+    if set(sizes) == {""}:
+        sizes = {"": smallest(sizes, domains)}
+    wanted = {name: float(f"{size * share / documents:.1g}") for name, size in sizes.items()}
+    lengths = {name: int(min(max(length, bounds[0]), bounds[1])) for name, length in wanted.items()}
+    return lengths.get("", lengths)

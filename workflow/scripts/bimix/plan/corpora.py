@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from bimix.addresses import masked
-from bimix.data.shards import Shard, group_files, read_shards, write_shards
+from bimix.data.shards import Shard, group_files, longest_of, read_shards, write_shards
 from bimix.errors import InputError
 from bimix.files.contents import Versions
 from bimix.files.raw import is_remote, raw_files, shard_bytes
@@ -169,6 +169,13 @@ def shard_domains(config: dict, dataset: str, shards: Shards, shard: str) -> lis
     """Domains that the files of a shard may hold."""
     domain = shards[shard].domain
     return [domain] if domain else config["datasets"][dataset]["domains"]
+
+
+def longest_held_out(config: dict, dataset: str, shards: Shards, shard: str) -> int:
+    """The longest document of a shard that is held out whole; 1 where all of its files are."""
+    chosen = shards[shard]
+    lengths = config["datasets"][dataset]["corpus"]["held_out_characters"]
+    return 1 if chosen.split == "validation" else longest_of(lengths, chosen.domain)
 
 
 def digest(names: Iterable[str]) -> str:

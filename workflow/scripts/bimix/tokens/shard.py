@@ -1,7 +1,7 @@
-"""The pass over the documents of a shard: they are read, left out where held out, encoded,
-and taken in by streams.
+"""The pass over the documents of a shard: they are read, split, cut into pieces, encoded, and taken
+in by streams.
 
-Documents are encoded in batches while the next are read; rows are written and counted while
+Pieces are encoded in batches while the next are read; rows are written and counted while
 other batches are encoded.
 """
 
@@ -11,12 +11,14 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from bimix.data.documents import Reader, hash_text, is_within
+from bimix.data.documents import Reader, hash_text, split_document
 from bimix.data.encoders import Encoder
 from bimix.data.reading import Reading
 from bimix.digests import check
@@ -24,7 +26,21 @@ from bimix.errors import InputError
 from bimix.tokens.stream import Stream, pack
 
 BATCH_CHARACTERS = 2**20  # texts encoded together: enough for all threads, some 100 MB of encodings at most
-Document = tuple[str, str, str, bytes]  # split, domain, text, hash
+
+
+class Piece(NamedTuple):
+    """A piece of a document, which is encoded as a document of its own.
+
+    `key` is the hash of its text. `records` is 1 where a record of the raw file begins with it, and
+    `ends` where the held-out end of a document does whose beginning trains.
+    """
+
+    split: str
+    domain: str
+    text: str
+    key: bytes
+    records: int = 1
+    ends: int = 0
 
 
 def load_tokenizer(path: Path, end_of_text: str) -> tuple[str, int, int, list[str]]:
@@ -44,35 +60,56 @@ def load_tokenizer(path: Path, end_of_text: str) -> tuple[str, int, int, list[st
     return json.dumps(definition), end, max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1, special
 
 
-def read_documents(reading: Reading, reader: Reader, files: Iterable[str], share: float) -> Iterator[Document]:
-    """Split, domain, text and hash of each document of the files."""
-    for name in files:
-        for text, domain in reading.documents(name, reader):
-            key = hash_text(text)
-            yield "validation" if is_within(key[:8], share) else "train", domain, text, key
+@dataclass
+class Division:
+    """What decides the split of each document of a shard, and an account of what is left out.
+
+    `split`: train, validation, or hash, where `share` of the text is held out; a document of more
+    characters than `longest` gives its end (`documents.split_document`). `keys` are hashes of
+    held-out documents and pieces, which never train.
+    """
+
+    split: str
+    share: float
+    longest: int
+    keys: frozenset[bytes] = frozenset()
+    left_out: int = field(default=0, init=False)  # pieces of documents that are held out elsewhere
+
+    def pieces(self, reading: Reading, reader: Reader, files: Iterable[str]) -> Iterator[Piece]:
+        """Pieces of the documents of the files, in order."""
+        for name in files:
+            for text, domain in reading.documents(name, reader):
+                key, records = hash_text(text), 1
+                parts = self.parts(text, key)
+                for split, part in parts:
+                    ends = int(split == "validation" and len(parts) > 1)
+                    for piece in reading.pieces(part):
+                        own = key if piece is text else hash_text(piece)
+                        if split == "train" and (key in self.keys or own in self.keys):
+                            self.left_out += 1
+                        else:
+                            yield Piece(split, domain, piece, own, records, ends)
+                            records = ends = 0
+
+    def parts(self, text: str, key: bytes) -> list[tuple[str, str]]:
+        """(split, text) of what a document is divided into."""
+        if self.split == "validation":
+            return [("validation", text)]
+        trains, held_out = split_document(text, key, self.share, self.longest)
+        if self.split == "hash":
+            return [(split, part) for split, part in (("train", trains), ("validation", held_out)) if part]
+        if trains and held_out and hash_text(held_out) in self.keys:  # the end was drawn for validation
+            self.left_out += 1
+            return [("train", trains)]
+        return [("train", text)]
 
 
-class HeldOut:
-    """Leaves documents out of training whose hash is among `keys`, and counts them."""
-
-    def __init__(self, keys: frozenset[bytes]) -> None:
-        self.keys = keys
-        self.documents = 0
-
-    def leave_out(self, documents: Iterable[Document]) -> Iterator[Document]:
-        for split, domain, text, key in documents:
-            if split == "train" and key in self.keys:
-                self.documents += 1
-            else:
-                yield split, domain, text, key
-
-
-def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Documents in lists of BATCH_CHARACTERS characters or a little more."""
+def batches(documents: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Pieces in lists of BATCH_CHARACTERS characters or a little more."""
     batch, characters = [], 0
     for document in documents:
         batch.append(document)
-        characters += len(document[2])
+        characters += len(document.text)
         if characters >= BATCH_CHARACTERS:
             yield batch
             batch, characters = [], 0
@@ -80,17 +117,15 @@ def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
-def encode_ahead(
-    encoder: Encoder, batched: Iterable[list[Document]]
-) -> Iterator[tuple[list[Document], list[np.ndarray]]]:
+def encode_ahead(encoder: Encoder, batched: Iterable[list[Piece]]) -> Iterator[tuple[list[Piece], list[np.ndarray]]]:
     """Batches with the ids of their documents.
 
     One is encoded in a thread while the next is read.
     """
     with ThreadPoolExecutor(max_workers=1) as thread:
-        waiting: tuple[list[Document], Future[list[np.ndarray]]] | None = None
+        waiting: tuple[list[Piece], Future[list[np.ndarray]]] | None = None
         for batch in batched:
-            started = thread.submit(encoder.encode, [text for _, _, text, _ in batch])
+            started = thread.submit(encoder.encode, [piece.text for piece in batch])
             if waiting:
                 yield waiting[0], waiting[1].result()
             waiting = batch, started
@@ -123,16 +158,17 @@ class Streams:
         """Tokens taken out so far."""
         return sum(stream.tokens for stream in self.streams.values())
 
-    def add(self, batch: list[Document], encoded: list[np.ndarray], end: int) -> None:
+    def add(self, batch: list[Piece], encoded: list[np.ndarray], end: int) -> None:
         """Take in documents with their ids, `end` after each; a stream opens
         with its first document.
         """
         after = np.array([end], dtype=np.uint32)
-        for (split, domain, text, key), ids in zip(batch, encoded, strict=True):
-            if (split, domain) not in self.streams:
-                stream = Stream(self.folders[split] / domain, *self.settings)
-                self.streams[split, domain] = self.stack.enter_context(stream)
-            self.streams[split, domain].add(text, key, [ids, after])
+        for piece, ids in zip(batch, encoded, strict=True):
+            place = piece.split, piece.domain
+            if place not in self.streams:
+                stream = Stream(self.folders[piece.split] / piece.domain, *self.settings)
+                self.streams[place] = self.stack.enter_context(stream)
+            self.streams[place].add(piece.text, piece.key, [ids, after], piece.records, piece.ends)
 
     def take(self) -> list[tuple[Stream, tuple[list[np.ndarray], list[bytes]]]]:
         """What each stream has taken in since the last call, for `pack`."""
@@ -148,7 +184,7 @@ class Streams:
         return {domain: stream.report() for (own, domain), stream in sorted(self.streams.items()) if own == split}
 
 
-def fill(streams: Streams, encoded: Iterable[tuple[list[Document], list[np.ndarray]]], end: int) -> None:
+def fill(streams: Streams, encoded: Iterable[tuple[list[Piece], list[np.ndarray]]], end: int) -> None:
     """Take in batches of documents with their ids, each ended by `end`, and write their rows.
 
     One thread writes and counts, of which the sorting does not hold the lock;

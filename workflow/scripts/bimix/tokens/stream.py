@@ -60,7 +60,7 @@ class Stream:
         self.waiting: list[np.ndarray] = []
         self.chosen: list[bytes] = []
         self.aside: list[Path] = []
-        self.documents = self.tokens = self.rows = self.chosen_bytes = 0
+        self.documents = self.records = self.ends = self.tokens = self.rows = self.chosen_bytes = 0
 
     def __enter__(self) -> "Stream":
         self.bin = self._file("bin").open("wb")
@@ -71,9 +71,14 @@ class Stream:
         self.bin.close()
         self.texts.close()
 
-    def add(self, text: str, key: bytes, ids: list[np.ndarray]) -> None:
-        """Take in one document and its ids, the end of text included."""
+    def add(self, text: str, key: bytes, ids: list[np.ndarray], records: int, ends: int) -> None:
+        """Take in one document and its ids, the end of text included.
+
+        `records` and `ends` are those of a `shard.Piece`.
+        """
         self.documents += 1
+        self.records += records
+        self.ends += ends
         self.waiting += ids
         if self.smallest.wants(key):
             encoded = text.encode("utf-8")
@@ -127,7 +132,9 @@ class Stream:
     def report(self) -> dict[str, object]:
         """Account of the stream: tokens made = tokens in rows + dropped tail."""
         return {
+            "records": self.records,
             "documents": self.documents,
+            "ends": self.ends,
             "tokens": self.tokens,
             "rows": self.rows,
             "tokens_in_rows": self.rows * self.packer.length,
