@@ -11,7 +11,8 @@ import gather_mixtures
 import mix_given
 import mix_stages
 from bimix.errors import InputError
-from bimix.tables import read_numbers
+from bimix.mixtures.mixture import read_proportions
+from bimix.results.provenance import gather
 
 FIRST, EVEN, SECOND = {"ants": 0.7, "bees": 0.3}, {"ants": 0.5, "bees": 0.5}, {"ants": 0.2, "bees": 0.8}
 
@@ -52,7 +53,7 @@ def test_mixtures_are_put_one_after_the_other(folder: Path) -> None:
     [
         (("first", "even"), (0.5, 0.4), r"--shares: the shares of the stages sum to 0\.9"),
         (("first", "even"), (1.0,), "--shares has 1 numbers for 2 mixtures"),
-        (("first", "two"), (0.5, 0.5), r"two\.json has 2 stages; a stage is one mixture for the whole run"),
+        (("first", "two"), (0.5, 0.5), r"two\.json is a mixture in 2 stages; one mixture for the whole run"),
     ],
 )
 def test_what_makes_no_stages_is_refused(folder: Path, parts: tuple, shares: tuple, sentence: str) -> None:
@@ -78,9 +79,16 @@ def test_a_group_shows_each_stage_and_never_their_average(folder: Path) -> None:
 
 
 def test_what_reads_proportions_says_that_it_wants_one_mixture(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"two\.json is a mixture in stages; one mixture for the whole run is needed"):
-        read_numbers(folder / "two.json")
-    assert read_numbers('{"stages": 0.5, "bees": 0.5}')["stages"] == 0.5
+    with pytest.raises(InputError, match=r"two\.json is a mixture in 2 stages; one mixture for the whole run"):
+        read_proportions(folder / "two.json")
+
+
+def test_provenance_lists_stages_as_they_are(folder: Path) -> None:
+    (folder / "mixtures").mkdir()
+    for name in ("even", "two"):
+        (folder / f"{name}.json").rename(folder / "mixtures" / f"{name}.json")
+    stages = [{"share": 0.75, "mixture": FIRST}, {"share": 0.25, "mixture": SECOND}]
+    assert gather(folder)["mixtures"] == {"even": EVEN, "two": {"stages": stages}}
 
 
 def test_a_group_that_differs_in_a_stage_has_its_proportions(folder: Path) -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bimix.errors import InputError
-from bimix.mixtures.stages import as_document, as_stages, flat, only_stage
+from bimix.mixtures.mixture import Mixture
 from bimix.plan.runs import first_updates
 
 FIRST, SECOND = {"ants": 0.7, "bees": 0.3}, {"ants": 0.2, "bees": 0.8}
@@ -19,21 +19,23 @@ def changed(change) -> dict:
 
 
 def test_a_plain_mixture_is_one_stage_and_back() -> None:
-    assert as_stages(FIRST, ["ants", "bees"], "m.json") == [(1.0, FIRST)]
-    assert as_document([(1.0, FIRST)]) == FIRST
-    assert as_document(as_stages(STAGED, None, "m.json")) == STAGED
+    plain = Mixture.parse(FIRST, "m.json", ["ants", "bees"])
+    assert plain.stages == ((1.0, FIRST),) and plain.document() == FIRST
+    assert Mixture.parse(STAGED, "m.json").document() == STAGED
+    assert Mixture.parse(STAGED, "m.json").over(["bees", "cats"]).tolist() == [[0.3, 0.0], [0.8, 0.0]]
 
 
 def test_a_domain_may_be_called_stages() -> None:
     mixture = {"stages": 0.5, "bees": 0.5}
-    assert as_stages(mixture, ["stages", "bees"], "m.json") == [(1.0, mixture)]
-    assert flat(mixture) == mixture
+    read = Mixture.parse(mixture, "m.json", ["stages", "bees"])
+    assert read.stages == ((1.0, mixture),) and read.flat() == mixture
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
         (lambda d: d["stages"][1].update(share=0.3), "the shares of the stages sum to 1.1, not to 1"),
+        (lambda d: d["stages"][1].update(share=0.1), "the shares of the stages sum to 0.9, not to 1"),
         (lambda d: d["stages"][1].update(share=0), "stage 2: its share is 0, not a number above 0"),
         (lambda d: d["stages"][1].update(share=True), "stage 2: its share is True"),
         (lambda d: d["stages"][0]["mixture"].update(ants=0.6), "stage 1: the proportions sum to 0.9"),
@@ -47,13 +49,14 @@ def test_a_domain_may_be_called_stages() -> None:
 )
 def test_what_is_no_mixture_in_stages_is_refused(change, sentence: str) -> None:
     with pytest.raises(InputError, match=f"m.json.*{sentence}"):
-        as_stages(changed(change), ["ants", "bees"], "m.json")
+        Mixture.parse(changed(change), "m.json", ["ants", "bees"])
 
 
 def test_what_takes_one_mixture_says_so() -> None:
-    assert only_stage(FIRST, None, "m.json", "a law reads") == FIRST
-    with pytest.raises(InputError, match=r"^m.json has 2 stages; a law reads one mixture for the whole run\.$"):
-        only_stage(STAGED, None, "m.json", "a law reads")
+    assert Mixture.parse(FIRST, "m.json").only("m.json") == FIRST
+    sentence = r"^m.json is a mixture in 2 stages; one mixture for the whole run is needed here\.$"
+    with pytest.raises(InputError, match=sentence):
+        Mixture.parse(STAGED, "m.json").only("m.json")
 
 
 @pytest.mark.parametrize(
@@ -79,5 +82,15 @@ def test_a_stage_without_an_update_is_refused(shares: tuple, number: int) -> Non
 def test_what_defines_a_run_tells_stages_apart() -> None:
     other = changed(lambda d: d["stages"][0].update(share=0.7) or d["stages"][1].update(share=0.3))
     swapped = {"stages": STAGED["stages"][::-1]}
-    assert flat(STAGED)["stage_2.mixture.bees"] == 0.8 and len(flat(STAGED)) == 6
-    assert flat(STAGED) != flat(other) and flat(STAGED) != flat(swapped)
+    usual, *others = (Mixture.parse(one, "m.json").flat() for one in (STAGED, other, swapped))
+    assert usual["stage_2.mixture.bees"] == 0.8 and len(usual) == 6
+    assert usual not in others
+
+
+def test_the_mixtures_of_stages_are_rounded_and_a_single_one_is_no_stages() -> None:
+    third = {"ants": 1 / 3, "bees": 2 / 3}
+    rounded = {"ants": 0.333333, "bees": 0.666667}
+    one = Mixture.parse({"stages": [{"share": 1, "mixture": third}]}, "m.json")
+    assert one.document() == rounded
+    two = Mixture.parse(changed(lambda d: d["stages"][0].update(mixture=third)), "m.json")
+    assert two.document()["stages"][0] == {"share": 0.8, "mixture": rounded}

@@ -41,10 +41,12 @@ def plain(more: str = "") -> dict:
     return {"command": command, "parameters": 1000, "losses": LINES}
 
 
-def train(folder: Path, trainer: dict, *more: str, recipe: dict = RECIPE, share: float = 0.25) -> int:
+def train(
+    folder: Path, trainer: dict, *more: str, recipe: dict = RECIPE, share: float = 0.25, mixture: dict | None = None
+) -> int:
     """One attempt of run_trainer.py in this process."""
     folder.mkdir(exist_ok=True)
-    (folder / "mixture.json").write_text(json.dumps({"web": share, "code": 1 - share}))
+    (folder / "mixture.json").write_text(json.dumps(mixture or {"web": share, "code": 1 - share}))
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     flags = {"mixture": folder / "mixture.json", "trainer": json.dumps(trainer), "recipe": json.dumps(recipe)}
     flags |= {"sequence-length": 16, "gpus": 0, "nodes": 1, "threads": 1, "processes": 1, "lock-seconds": 1}
@@ -163,6 +165,30 @@ def test_a_mixture_comes_in_the_format_of_an_export(tmp_path: Path) -> None:
     seen = (own_folder(tmp_path / "run") / "work/seen.csv").read_text()
     assert "web" in seen
     assert "0.25" in seen
+
+
+@pytest.mark.parametrize("form", ["nanotron", None])
+def test_a_mixture_in_stages_is_handed_on_with_them(tmp_path: Path, form: str | None) -> None:
+    stages = [({"web": 0.25, "code": 0.75}, 0.5), ({"web": 0.5, "code": 0.5}, 0.5)]
+    staged = {"stages": [{"share": share, "mixture": own} for own, share in stages]}
+    data = {"domains": {name: {"train": [f"{name}.bin"], "unit": "tokens"} for name in ("web", "code")}}
+    (tmp_path / "data.json").write_text(json.dumps(data))
+    lines = [json.dumps({"step": step, "eval/web/loss": 2, "eval/code/loss": 2}) for step in (2, 4, 6)]
+    script = tmp_path / "keep.py"
+    text = (
+        f"shutil.copy(sys.argv[1], sys.argv[2]); open(sys.argv[2] + '/log.jsonl', 'w').write({chr(10).join(lines)!r})"
+    )
+    script.write_text(f"import shutil, sys; {text}")
+    command = f"{shlex.quote(sys.executable)} {shlex.quote(str(script))} {{mixture}} {{folder}}"
+    trainer = plain() | {"command": command} | ({"format": form} if form else {})
+    assert train(tmp_path / "run", trainer, "--data", str(tmp_path / "data.json"), mixture=staged) == 0
+    seen = own_folder(tmp_path / "run") / ("work/mixture.yaml" if form else "work/mixture.json")
+    if form:  # of six updates the fourth is the first of the second stage
+        read = yaml.safe_load(seen.read_text())["data_stages"]
+        assert [stage["start_training_step"] for stage in read] == [1, 4]
+    else:
+        assert json.loads(seen.read_text()) == staged
+    assert json.loads((tmp_path / "run/run.json").read_text())["mixture"] == staged
 
 
 def write_mini(folder: Path, command: str, losses: dict) -> None:

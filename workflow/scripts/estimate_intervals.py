@@ -18,6 +18,7 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws import LAWS, at_run, far_ahead
+from bimix.mixtures.mixture import read_proportions
 from bimix.objectives.best import best_shares
 from bimix.objectives.intervals import objective_rows
 from bimix.objectives.report import add_objective, asked_objective
@@ -90,7 +91,7 @@ def main(argv: list[str] | None = None) -> None:
         names, shares = proportions_of(read_table(path), tuple(fitted["domains"]), str(path))
         mixtures |= {name: share for name, share in zip(names, shares, strict=True) if name not in mixtures}
     if options.baseline is not None and options.baseline_mixture is not None and options.baseline not in mixtures:
-        one = read_numbers(options.baseline_mixture)
+        one = read_proportions(options.baseline_mixture)
         one = pl.DataFrame({"mixture": options.baseline, "domain": list(one), "proportion": list(one.values())})
         mixtures[options.baseline] = proportions_of(one, tuple(fitted["domains"]), options.baseline_mixture)[1][0]
     if options.baseline is not None and options.baseline not in mixtures:

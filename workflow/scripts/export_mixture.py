@@ -17,7 +17,7 @@ from bimix.errors import InputError, run
 from bimix.exports.data import Data, as_data
 from bimix.exports.formats import FORMATS
 from bimix.exports.weights import Export, shares_of
-from bimix.mixtures.stages import Stage, as_stages
+from bimix.mixtures.mixture import Mixture, Stage
 from bimix.outputs import replacing
 from bimix.plan.runs import first_updates
 from bimix.tables import read_json, read_tokens
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> None:
     if options.run_tokens is not None and not 1 <= options.run_tokens < float("inf"):
         raise InputError(f"--run-tokens is {options.run_tokens:g}: it must be a number of tokens.")
     data = as_data(read_json(options.data), str(options.data))
-    stages = as_stages(read_json(options.mixture), None, options.mixture)
+    stages = Mixture.read(options.mixture).stages
     exports = staged(options, data, stages)
     if len(stages) == 1:
         written = form.write(exports[0])
@@ -68,7 +68,7 @@ def main(argv: list[str] | None = None) -> None:
     print(overview(exports))
 
 
-def staged(options: argparse.Namespace, data: Data, stages: list[Stage]) -> list[Export]:
+def staged(options: argparse.Namespace, data: Data, stages: tuple[Stage, ...]) -> list[Export]:
     """An export for each stage. Errors: a domain without files; where stages begin is not known."""
     firsts, steps = (0,), 1
     if len(stages) > 1:
@@ -118,9 +118,8 @@ def remarks(export: Export, mixture: dict[str, float], form: str) -> list[str]:
     read.
     """
     said = []
-    left = [name for name in export.dropped if not FORMATS[form].zero or mixture[name]]
-    if left:
-        said.append(f"Left out, for their proportion is 0 (below 1e-9): {', '.join(left)}.")
+    if export.dropped and not FORMATS[form].zero:
+        said.append(f"Left out, for their proportion is 0: {', '.join(export.dropped)}.")
     others = [name for name in export.data.domains if name not in mixture]
     if others:
         said.append(f"The mixture does not name these domains of {export.data.name}: {', '.join(others)}.")

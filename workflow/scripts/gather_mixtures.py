@@ -16,10 +16,9 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
+from bimix.mixtures.mixture import Mixture
 from bimix.mixtures.pools import add_pools, with_pools
-from bimix.mixtures.stages import Stage, as_stages
 from bimix.outputs import write_table
-from bimix.tables import read_json
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -30,45 +29,44 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--stage", nargs="?", type=int, help="the one stage, from 1, in which the mixtures differ")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
-    stages = {
-        name: as_stages(read_json(path), None, path) for name, path in zip(options.names, options.mixtures, strict=True)
-    }
-    mixtures = of_stage(stages, options.stage) if options.stage else each_stage(stages)
-    rows = [(name, domain, float(proportion)) for name, own in mixtures.items() for domain, proportion in own.items()]
+    read = {name: Mixture.read(path) for name, path in zip(options.names, options.mixtures, strict=True)}
+    mixtures = of_stage(read, options.stage) if options.stage else each_stage(read)
+    rows = [(name, domain, proportion) for name, own in mixtures.items() for domain, proportion in own.items()]
     table = pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row")
     write_table(table if options.stage else with_pools(table, options.tokens, options.pool_share), options.out)
 
 
-def each_stage(stages: dict[str, list[Stage]]) -> dict[str, dict[str, float]]:
-    """All mixtures by name; of several stages each, with its number."""
+def each_stage(mixtures: dict[str, Mixture]) -> dict[str, dict[str, float]]:
+    """Proportions by the mixture's name; of several stages each, with its number."""
     found = {}
-    for name, own in stages.items():
-        for number, (_, mixture) in enumerate(own, start=1):
-            found[name if len(own) == 1 else f"{name} (stage {number} of {len(own)})"] = mixture
+    for name, mixture in mixtures.items():
+        count = len(mixture.stages)
+        for number, stage in enumerate(mixture.stages, start=1):
+            found[name if count == 1 else f"{name} (stage {number} of {count})"] = stage.proportions
     return found
 
 
-def of_stage(stages: dict[str, list[Stage]], number: int) -> dict[str, dict[str, float]]:
-    """The mixtures of the stage of that number, from 1.
+def of_stage(mixtures: dict[str, Mixture], number: int) -> dict[str, dict[str, float]]:
+    """Proportions of the stage of that number, from 1, by the mixture's name.
 
     Errors: a mixture has no such stage, or differs from the first in another.
     """
-    first = next(iter(stages))
-    for name, own in stages.items():
-        if not 1 <= number <= len(own):
+    first = next(iter(mixtures))
+    for name, mixture in mixtures.items():
+        if not 1 <= number <= len(mixture.stages):
             raise InputError(
-                f"{name} has {len(own)} stages: there is no stage {number}, which the group is to differ in."
+                f"{name} has {len(mixture.stages)} stages: there is no stage {number}, which the group is to differ in."
             )
         rest, usual = (
-            [(share, place == number or mixture) for place, (share, mixture) in enumerate(one, start=1)]
-            for one in (own, stages[first])
+            [(share, place == number or own) for place, (share, own) in enumerate(one.stages, start=1)]
+            for one in (mixture, mixtures[first])
         )
         if rest != usual:
             raise InputError(
                 f"{name} differs from {first} in more than the mixture of stage {number}: a law in that stage's"
                 " proportions needs runs that are alike in all else."
             )
-    return {name: own[number - 1][1] for name, own in stages.items()}
+    return {name: mixture.stages[number - 1].proportions for name, mixture in mixtures.items()}
 
 
 if __name__ == "__main__":

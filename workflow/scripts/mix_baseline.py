@@ -11,7 +11,6 @@ import polars as pl
 
 from bimix.errors import run
 from bimix.mixtures.mixture import as_mixture
-from bimix.outputs import write_json
 from bimix.tables import read_table
 
 
@@ -21,7 +20,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     tokens = read_table(options.index).group_by("domain").agg(pl.col("tokens").sum()).sort("domain")
-    write_json(options.out, as_mixture(tokens["domain"].to_list(), tokens["tokens"].to_numpy()))
+    as_mixture(tokens["domain"].to_list(), tokens["tokens"].to_numpy()).write(options.out)
 
 
 if __name__ == "__main__":

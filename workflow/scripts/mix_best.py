@@ -12,7 +12,6 @@ import polars as pl
 from bimix.errors import InputError, run
 from bimix.mixtures.mixture import as_mixture
 from bimix.observed.observations import mean_over_seeds
-from bimix.outputs import write_json
 from bimix.tables import read_numbers, read_table
 
 
@@ -33,7 +32,7 @@ def main(argv: list[str] | None = None) -> None:
     name = ends.sort("loss", maintain_order=True)["mixture"][0]
     print(f"the best of {ends.height} runs at step {options.step}: {name}")
     rows = read_table(options.mixtures).filter(pl.col("mixture") == name)
-    write_json(options.out, as_mixture(rows["domain"].to_list(), rows["proportion"].to_numpy()))
+    as_mixture(rows["domain"].to_list(), rows["proportion"].to_numpy()).write(options.out)
 
 
 if __name__ == "__main__":

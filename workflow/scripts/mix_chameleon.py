@@ -12,7 +12,6 @@ import numpy as np
 from bimix.errors import run
 from bimix.mixtures.mixture import as_mixture
 from bimix.mixtures.simple import chameleon
-from bimix.outputs import write_json
 from bimix.tables import read_json
 
 
@@ -25,7 +24,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     embeddings = read_json(options.embeddings)
     shares = chameleon(np.array(list(embeddings.values())), options.ridge, options.softness)
-    write_json(options.out, as_mixture(list(embeddings), shares))
+    as_mixture(list(embeddings), shares).write(options.out)
 
 
 if __name__ == "__main__":

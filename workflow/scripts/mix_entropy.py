@@ -12,7 +12,6 @@ import polars as pl
 from bimix.entropy.estimators import ESTIMATORS
 from bimix.errors import InputError, run
 from bimix.mixtures.mixture import as_mixture, softmax
-from bimix.outputs import write_json
 from bimix.tables import read_table
 
 
@@ -33,12 +32,8 @@ def main(argv: list[str] | None = None) -> None:
             rows = read_table(path).filter(pl.col("measure") == measure, pl.col("equal")).sort("domain")
     if rows.is_empty():
         raise InputError(f"{options.entropy} has no row of the measure {options.measure.upper()}.")
-    write_json(
-        options.out,
-        as_mixture(
-            rows["domain"].to_list(), softmax(rows["nats" if measure == "VNE" else options.estimator].to_numpy())
-        ),
-    )
+    entropies = rows["nats" if measure == "VNE" else options.estimator].to_numpy()
+    as_mixture(rows["domain"].to_list(), softmax(entropies)).write(options.out)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from bimix.errors import InputError, run
 from bimix.mixtures.mixture import as_mixture
 from bimix.observed.observations import proportions_of
 from bimix.observed.wide import read_mixtures
-from bimix.outputs import write_json
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -30,7 +29,7 @@ def main(argv: list[str] | None = None) -> None:
         )
     domains = tuple(rows["domain"].cast(pl.String).unique(maintain_order=True).to_list())
     _, shares = proportions_of(rows, domains, str(options.mixtures))
-    write_json(options.out, as_mixture(list(domains), shares[0]))
+    as_mixture(domains, shares[0]).write(options.out)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.mixtures.mixture import as_mixture, check_mixture
-from bimix.outputs import write_json
+from bimix.mixtures.mixture import Mixture
 
 ROUNDING = 1e-3  # printed columns sum to 1 to within 2.1e-5 (paper's Table 5, DoReMi); more would be a typing error
 
@@ -29,9 +28,8 @@ def main(argv: list[str] | None = None) -> None:
     shares = table[options.column].to_numpy()
     if abs(shares.sum() - 1) > ROUNDING:
         raise InputError(f"{options.table}: column {options.column!r} sums to {shares.sum():.6g}, not to 1.")
-    mixture = as_mixture(table["domain"].to_list(), shares)
-    check_mixture(mixture, options.domains, options.table)
-    write_json(options.out, mixture)
+    scaled = dict(zip(table["domain"], (shares / shares.sum()).tolist(), strict=True))
+    Mixture.parse(scaled, options.table, options.domains).write(options.out)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,8 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.mixtures.mixture import check_mixture
-from bimix.outputs import write_json
+from bimix.mixtures.mixture import Mixture
 from bimix.runs.artefacts import check
-from bimix.tables import read_json
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -20,9 +18,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--domains", nargs="+", required=True, help="domains of the dataset")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
-    mixture = read_json(check(options.mixture))
-    check_mixture(mixture, options.domains, options.mixture)
-    write_json(options.out, mixture)
+    Mixture.read(check(options.mixture), options.domains).write(options.out)
 
 
 if __name__ == "__main__":

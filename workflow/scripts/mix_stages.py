@@ -8,9 +8,7 @@ import sys
 from pathlib import Path
 
 from bimix.errors import InputError, run
-from bimix.mixtures.stages import as_document, as_stages, only_stage
-from bimix.outputs import write_json
-from bimix.tables import read_json
+from bimix.mixtures.mixture import Mixture, read_proportions
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -21,10 +19,9 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     if len(options.mixtures) != len(options.shares):
         raise InputError(f"--shares has {len(options.shares)} numbers for {len(options.mixtures)} mixtures.")
-    mixtures = [only_stage(read_json(path), None, path, "a stage is") for path in options.mixtures]
-    document = as_document(list(zip(options.shares, mixtures, strict=True)))
-    as_stages(document, None, "--shares")
-    write_json(options.out, document)
+    parts = zip(options.shares, map(read_proportions, options.mixtures), strict=True)
+    document = {"stages": [{"share": share, "mixture": proportions} for share, proportions in parts]}
+    Mixture.parse(document, "--shares").write(options.out)
 
 
 if __name__ == "__main__":

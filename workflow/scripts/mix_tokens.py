@@ -12,7 +12,6 @@ import polars as pl
 from bimix.errors import run
 from bimix.mixtures.mixture import as_mixture
 from bimix.mixtures.simple import temperature, unimax
-from bimix.outputs import write_json
 from bimix.tables import read_table
 
 
@@ -31,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
         shares = temperature(tokens, options.exponent)
     else:
         shares = unimax(tokens, options.run_tokens, options.most_epochs)
-    write_json(options.out, as_mixture(table["domain"].to_list(), shares))
+    as_mixture(table["domain"].to_list(), shares).write(options.out)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import numpy as np
 
 from bimix.errors import run
 from bimix.mixtures.mixture import as_mixture
-from bimix.outputs import write_json
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -19,7 +18,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--domains", nargs="+", required=True)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
-    write_json(options.out, as_mixture(options.domains, np.ones(len(options.domains))))
+    as_mixture(options.domains, np.ones(len(options.domains))).write(options.out)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,11 @@ import numpy as np
 
 from bimix.errors import InputError, run
 from bimix.mixtures.by_hand import wanted, wanted_domains
-from bimix.mixtures.mixture import as_mixture
-from bimix.mixtures.stages import only_stage
+from bimix.mixtures.mixture import as_mixture, read_proportions
 from bimix.optimum.bounds import feasible_bounds
 from bimix.optimum.flags import add_bounds
-from bimix.outputs import write_json
 from bimix.plan.sources import wanted_rule
-from bimix.tables import read_json, read_numbers, read_tokens
+from bimix.tables import read_numbers, read_tokens
 from bimix.transfer.prior import kin_weights
 
 
@@ -55,14 +53,14 @@ def main(argv: list[str] | None = None) -> None:
     else:
         if options.reference is None:
             raise InputError(f"{options.name} needs --reference: the mixture whose shares the rest has.")
-        given = only_stage(read_json(options.reference), domains, options.reference, options.name + " takes")
+        given = read_proportions(options.reference, domains)
         rest = np.array([given.get(name, 0.0) for name in domains])
     most = None if options.max_epochs in (None, np.inf) else options.max_epochs
     bounds = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
     lower, upper = feasible_bounds(domains, *bounds, most, tokens, options.run_tokens)
     amounts = np.array([tokens[name] for name in domains], dtype=float)
     shares = wanted(amounts, options.run_tokens, own, epochs, rest, lower, upper)
-    write_json(options.out, as_mixture(domains, shares))
+    as_mixture(domains, shares).write(options.out)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import numpy as np
 from bimix.errors import InputError, run
 from bimix.laws import at_run, far_ahead, predict_defined, undefined
 from bimix.laws.sized import far_apart, size_read
+from bimix.mixtures.mixture import as_mixture
 from bimix.objectives.best import APART, proposals
 from bimix.objectives.report import add_objective, asked_objective, fitted_support, report, sentences
 from bimix.optimum.bounds import run_bounds
@@ -85,10 +86,7 @@ def main(argv: list[str] | None = None) -> None:
     shares = found.shares
     where = fitted_support(fitted, shares, options.mixtures) if options.mixtures else None
     said = report(fitted, step, objective, found, centre, where)
-    write_json(
-        options.out, {domain: float(share) for domain, share in sorted(zip(fitted["domains"], shares, strict=True))}
-    )
-
+    as_mixture(fitted["domains"], shares).write(options.out)
     if options.report:
         write_json(options.report, said)
 

@@ -17,9 +17,10 @@ from matplotlib.figure import Figure
 
 from bimix.drawing import figures
 from bimix.errors import run
+from bimix.mixtures.mixture import read_proportions
 from bimix.outputs import replacing
 from bimix.runs.artefacts import check
-from bimix.tables import read_numbers, read_table
+from bimix.tables import read_table
 
 GREY, PALE_GREY = "#555555", "#aaaaaa"
 
@@ -34,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     rounds = [read_table(check(path)) for path in options.paths]
-    figure = draw(rounds, options.method, options.reference, read_numbers(options.reference_mixture))
+    figure = draw(rounds, options.method, options.reference, read_proportions(options.reference_mixture))
     with replacing(options.out) as temporary:
         figures.save(figure, temporary)
 

@@ -5,15 +5,12 @@ token index of both splits, mixture, shape, recipe -> losses.parquet, model.safe
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
-import numpy as np
-
-from bimix.digests import check, digest_file
+from bimix.digests import digest_file
 from bimix.errors import run
-from bimix.mixtures.stages import as_stages
+from bimix.mixtures.mixture import Mixture
 from bimix.model.transformer import Transformer
 from bimix.plan.runs import first_updates
 from bimix.runs.checkpoints import kept_weights, note
@@ -27,14 +24,12 @@ from bimix.training.reports import describe, fingerprint_run, write_weights
 def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     session = open_session(options)
-    mixture = json.loads(check(options.mixture).read_text(encoding="utf-8"))
-    stages = as_stages(mixture, session.domains, options.mixture)
-    starts = first_updates([share for share, _ in stages], session.recipe.steps, str(options.mixture))
+    mixture = Mixture.read(options.mixture, session.domains)
+    starts = first_updates([stage.share for stage in mixture.stages], session.recipe.steps, str(options.mixture))
     defined_by = fingerprint_run(session.shape, session.recipe, mixture, session.indices)
     # the losses last, since they are what the later stages wait for
     places = {"run.json": options.report, "model.safetensors": options.weights, "losses.parquet": options.losses}
-    proportions = [[own.get(domain, 0.0) for domain in session.domains] for _, own in stages]
-    schedule = Schedule(np.array(proportions), starts)
+    schedule = Schedule(mixture.over(session.domains), starts)
 
     def training(own: Path) -> Finished | None:
         def keep(step: int, model: Transformer) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 import export_mixture
 from bimix.errors import InputError, run
 from bimix.exports.formats import FORMATS
-from bimix.mixtures.mixture import check_mixture
-from bimix.outputs import write_json, write_table
+from bimix.mixtures.mixture import Mixture
+from bimix.outputs import write_table
 from bimix.plan.settings import evaluations
 from bimix.runs import artefacts, checkpoints, provenance
 from bimix.runs.devices import query
@@ -34,8 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # launch_training.sh ignores it
     options = parse(argv)
     deadline = None if options.max_seconds is None else int(time.time() + options.max_seconds)
-    mixture = read_json(options.mixture)
-    check_mixture(mixture, list(mixture), options.mixture)
+    mixture = Mixture.read(options.mixture)
     recipe = {name: options.recipe[name] for name in SETTINGS} | {"sequence_length": options.sequence_length}
     step_tokens = recipe["batch_rows"] * options.sequence_length
     trainer = options.trainer
@@ -44,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
         "command": trainer["command"],
         "format": trainer.get("format"),
         **{f"training.{key}": value for key, value in recipe.items()},
-        **{f"mixture.{domain}": share for domain, share in mixture.items()},
+        **{f"mixture.{domain}": share for domain, share in mixture.flat().items()},
     }
     places = {artefacts.REPORT: options.report, "losses.parquet": options.losses}
     with contextlib.closing(checkpoints.lock(options.state, options.lock_seconds)) as held:
@@ -56,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
         if not has_ended(own):
             (own / WORK).mkdir(exist_ok=True)
             values = recipe | {
-                "mixture": mixture_file(options, own, recipe["steps"] * step_tokens),
+                "mixture": mixture_file(options, mixture, own, recipe, recipe["steps"] * step_tokens),
                 "tokens": recipe["steps"] * step_tokens,
                 "folder": (own / WORK).resolve(),
                 "gpus": options.gpus // options.nodes,
@@ -172,15 +171,16 @@ def last_step(options: argparse.Namespace, own: Path) -> int:
         return 0
 
 
-def mixture_file(options: argparse.Namespace, own: Path, tokens: int) -> Path:
+def mixture_file(options: argparse.Namespace, mixture: Mixture, own: Path, recipe: dict, tokens: int) -> Path:
     """The mixture as the command reads it, in the folder of the run."""
     if "format" not in options.trainer:
         path = own / "mixture.json"
-        write_json(path, read_json(options.mixture))
+        mixture.write(path)
         return path.resolve()
     form = options.trainer["format"]
     path = own / f"mixture{FORMATS[form].ending}"
-    flags = ["--mixture", options.mixture, "--data", options.data, "--format", form, "--run-tokens", tokens]
+    flags = ["--mixture", options.mixture, "--data", options.data, "--format", form]
+    flags += ["--run-tokens", tokens, "--run-steps", recipe["steps"]]
     flags += ["--tokens", options.tokens] if options.tokens else []
     with contextlib.redirect_stdout(sys.stderr):
         export_mixture.main([str(flag) for flag in [*flags, "--out", path]])
@@ -192,7 +192,7 @@ def device(options: argparse.Namespace) -> str:
     return query("--query-gpu=name")[0][0] if options.gpus else f"cpu, {options.threads} threads"
 
 
-def describe(options: argparse.Namespace, mixture: dict, recipe: dict, tokens: int, own: Path) -> dict:
+def describe(options: argparse.Namespace, mixture: Mixture, recipe: dict, tokens: int, own: Path) -> dict:
     """The content of run.json; FLOPs by 6 a parameter and token (Kaplan et al. 2020, Sec. 2.1)."""
     lines, trainer = checkpoints.attempts(own), options.trainer
     seconds = sum(line.get("seconds", 0) for line in lines)
@@ -211,7 +211,7 @@ def describe(options: argparse.Namespace, mixture: dict, recipe: dict, tokens: i
         "losses": trainer["losses"],
         "shape": {},
         "recipe": recipe,
-        "mixture": mixture,
+        "mixture": mixture.document(),
         "data": {},
         "tokenizer": None,
         "versions": origin["versions"],

@@ -13,10 +13,10 @@ import polars as pl
 
 from bimix.errors import run
 from bimix.mixtures import draws
+from bimix.mixtures.mixture import as_mixture, read_proportions
 from bimix.mixtures.pools import add_pools, with_pools
 from bimix.optimum.flags import add_strengths, strengths_of
 from bimix.outputs import write_table
-from bimix.tables import read_numbers
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -29,13 +29,13 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
 
-    shares = read_numbers(options.baseline)
+    shares = read_proportions(options.baseline)
     domains = sorted(shares)
     tokens = np.array([shares[domain] for domain in domains])
     between = strengths_of(options)
-    drawn = np.array(
-        [draws.mixture(tokens, options.seed, number, between) for number in range(1, len(options.names) + 1)]
-    )
+    numbers = range(1, len(options.names) + 1)
+    drawn = [as_mixture(domains, draws.mixture(tokens, options.seed, number, between)) for number in numbers]
+    drawn = np.concatenate([mixture.over(domains) for mixture in drawn])
     draws.check_drawn(options.names, domains, drawn)
     columns = {
         "mixture": np.repeat(options.names, len(domains)),

@@ -14,6 +14,7 @@ import polars as pl
 
 from bimix.errors import run
 from bimix.laws.sized import size_read
+from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.optimum import weighed
 from bimix.outputs import replacing
@@ -98,7 +99,7 @@ class Found:
 def read(options: argparse.Namespace) -> Found:
     """The files that both texts tell of."""
     names = [path.stem for path in options.optimised]
-    mixtures = {name: read_numbers(path) for name, path in zip(names, options.optimised, strict=True)}
+    mixtures = {name: read_proportions(path) for name, path in zip(names, options.optimised, strict=True)}
     runs = read_table(options.comparison)
     runs = runs.with_columns(pl.col(column).cast(pl.Float64) for column in NUMBERS)
     spans = [read_table(path).cast(INTERVALS) for path in options.intervals] or [pl.DataFrame(schema=INTERVALS)]
@@ -108,7 +109,7 @@ def read(options: argparse.Namespace) -> Found:
     return Found(
         laws=laws,
         mixtures=mixtures,
-        before=read_numbers(options.reference_mixture),
+        before=read_proportions(options.reference_mixture),
         weights=options.weights and read_numbers(options.weights),
         runs=runs,
         spans=pl.concat(spans),

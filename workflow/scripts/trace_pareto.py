@@ -12,6 +12,7 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws import at_run, far_ahead
+from bimix.mixtures.mixture import read_proportions
 from bimix.objectives.families import written
 from bimix.objectives.pareto import as_table, front, name_of, weights_of
 from bimix.optimum.bounds import run_bounds
@@ -74,7 +75,7 @@ def main(argv: list[str] | None = None) -> None:
         from bimix.drawing import figures  # matplotlib: only what draws pays for it
         from bimix.drawing.pareto import draw
 
-        reference = read_numbers(options.reference) if options.reference else None
+        reference = read_proportions(options.reference) if options.reference else None
         with replacing(options.figure) as temporary:
             figures.save(draw(table, laws, reference), temporary)
 

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from bimix.errors import InputError, run
 from bimix.mixtures.mixture import as_mixture
-from bimix.outputs import write_json, write_table
+from bimix.outputs import write_table
 from bimix.reweighting.doge import Doge, Goal, extra_flops, held_mix, reserve, target_rows
 from bimix.reweighting.trace import average, path_table
 from bimix.tables import read_table
@@ -30,7 +30,7 @@ from bimix.training.session import Session
 def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     session = open_session(options)
-    uniform = np.full(len(session.domains), 1 / len(session.domains))
+    uniform = as_mixture(session.domains, np.ones(len(session.domains)))
     indices, goal, named = session.indices, None, options.target
     if options.targets:
         index = read_table(options.targets[0]).filter(pl.col("domain").is_in(options.target_domains))
@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
         indices = indices | {"target": index}
     elif options.target == "mix":
         goal = held_mix(session)
-    defined_by = fingerprint_run(session.shape, session.recipe, as_mixture(session.domains, uniform), indices)
+    defined_by = fingerprint_run(session.shape, session.recipe, uniform, indices)
     settings = {"regularization": options.regularization, "score_limit": options.score_limit}
     defined_by |= {f"doge.{name}": value for name, value in settings.items()} | {"doge.target": named}
     # the mixture last, since it is what the later stages wait for
@@ -49,13 +49,13 @@ def main(argv: list[str] | None = None) -> int:
         method = partial(Doge, gradients=reserve(session, goal), goal=goal, **settings)
         if options.targets:
             session.check_shards(indices["target"])
-        return train(session, own, uniform, method)
+        return train(session, own, uniform.over(session.domains)[0], method)
 
     def results(own: Path, finished: Finished) -> dict:
-        report = describe(session, finished.seconds, as_mixture(session.domains, uniform), own)
+        report = describe(session, finished.seconds, uniform, own)
         report["flops"] += extra_flops(session, goal)
         write_table(path_table(finished.method, session.recipe.steps, session.domains, "score"), own / "path.parquet")
-        write_json(own / "mixture.json", as_mixture(session.domains, average(finished.method)))
+        as_mixture(session.domains, average(finished.method)).write(own / "mixture.json")
         return report
 
     return bring_to_end(session, options.state, defined_by, places, training, results)

@@ -13,14 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from bimix.errors import InputError, run
-from bimix.mixtures.mixture import as_mixture, check_mixture
+from bimix.mixtures.mixture import as_mixture, read_proportions
 from bimix.model.transformer import Transformer
-from bimix.outputs import write_json, write_table
+from bimix.outputs import write_table
 from bimix.reweighting.doremi import Doremi
 from bimix.reweighting.trace import average, path_table
 from bimix.runs.artefacts import check
 from bimix.runs.checkpoints import read_weights
-from bimix.tables import read_numbers
 from bimix.training.attempt import bring_to_end
 from bimix.training.launch import open_session, training_parser
 from bimix.training.loop import Finished, train
@@ -33,10 +32,9 @@ def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     session = open_session(options)
     reference = read_reference(options.reference, session)
-    before = read_numbers(options.reference_mixture)
-    check_mixture(before, session.domains, options.reference_mixture)
-    uniform = np.full(len(session.domains), 1 / len(session.domains))
-    defined_by = fingerprint_run(session.shape, session.recipe, as_mixture(session.domains, uniform), session.indices)
+    before = read_proportions(options.reference_mixture, session.domains)
+    uniform = as_mixture(session.domains, np.ones(len(session.domains)))
+    defined_by = fingerprint_run(session.shape, session.recipe, uniform, session.indices)
     defined_by |= {"doremi.step_size": options.step_size, "doremi.smoothing": options.smoothing}
     defined_by["doremi.order"] = "backwards"
     defined_by["reference"] = hashlib.sha256(options.reference.read_bytes()).hexdigest()[:16]
@@ -47,17 +45,17 @@ def main(argv: list[str] | None = None) -> int:
 
     def results(own: Path, finished: Finished) -> dict:
         mixture = as_mixture(session.domains, average(finished.method))
-        report = describe(session, finished.seconds, as_mixture(session.domains, uniform), own)
+        report = describe(session, finished.seconds, uniform, own)
         # what tells whether another round is worth its cost
-        report["moved"] = max(abs(share - before.get(domain, 0.0)) for domain, share in mixture.items())
+        report["moved"] = max(abs(share - before.get(domain, 0.0)) for domain, share in mixture.document().items())
         # a forward pass is a third of a forward and a backward pass
         extra = finished.method["forwards"] * session.train.row_length
         report["flops"] += extra * session.shape.flops_per_token(session.train.row_length) // 3
         write_table(path_table(finished.method, session.recipe.steps, session.domains, "excess"), own / "path.parquet")
-        write_json(own / "mixture.json", mixture)
+        mixture.write(own / "mixture.json")
         return report
 
-    training = partial(train, session, proportions=uniform, method=method)
+    training = partial(train, session, proportions=uniform.over(session.domains)[0], method=method)
     return bring_to_end(session, options.state, defined_by, places, training, results)
 
 

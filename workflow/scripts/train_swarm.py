@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.mixtures.mixture import check_mixture
+from bimix.mixtures.mixture import Mixture
 from bimix.outputs import write_table
 from bimix.runs.artefacts import check
 from bimix.runs.checkpoints import discard
@@ -30,7 +29,7 @@ from bimix.training.reports import finish as finish_run
 from bimix.training.session import Session, resume
 
 COSTS = ["parameters", "tokens", "flops", "seconds", "gpu_hours"]  # of a run, as in run.json
-Mixtures = dict[str, dict[str, float]]  # of runs by their names
+Mixtures = dict[str, Mixture]  # of runs by their names
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -44,8 +43,8 @@ def main(argv: list[str] | None = None) -> int:
         own = table.filter(pl.col("mixture") == name)
         if own.is_empty():
             raise InputError(f"{options.mixtures} has no mixture {name!r}.")
-        mixtures[name] = dict(sorted(own.select("domain", "proportion").iter_rows()))
-        check_mixture(mixtures[name], session.domains, f"{options.mixtures}, mixture {name}")
+        shares = dict(own.select("domain", "proportion").iter_rows())
+        mixtures[name] = Mixture.parse(shares, f"{options.mixtures}, mixture {name}", session.domains)
     folders = {}
     for group in groups(session, options.state, mixtures, options.stacked):
         finished = None if session.wants_to_stop() else finish(session, options.state, group)
@@ -91,7 +90,7 @@ def groups(session: Session, state: Path, mixtures: Mixtures, stacked: int) -> I
             yield {name: mixtures[name] for name in names[first : first + stacked]}
 
 
-def hold(session: Session, state: Path, name: str, mixture: dict[str, float]) -> AbstractContextManager[Path]:
+def hold(session: Session, state: Path, name: str, mixture: Mixture) -> AbstractContextManager[Path]:
     """Hold a run; gives the folder of its configuration."""
     defined_by = fingerprint_run(session.shape, session.recipe, mixture, session.indices)
     return holding(session, state / name, defined_by)
@@ -130,7 +129,7 @@ def finish(session: Session, state: Path, group: Mixtures) -> dict[str, Path] | 
 
 def train_all(session: Session, folders: dict[str, Path], mixtures: Mixtures) -> list[tuple[list, float]] | None:
     """The history of losses of each run and the seconds that it took; None: stopped on request."""
-    shares = [np.array([mixtures[name].get(domain, 0.0) for domain in session.domains]) for name in folders]
+    shares = [mixtures[name].over(session.domains)[0] for name in folders]
     if len(folders) > 1:
         return train_together(session, folders, shares)
     finished = train(session, next(iter(folders.values())), shares[0])

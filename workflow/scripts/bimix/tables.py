@@ -164,16 +164,18 @@ def _unique(pairs: list[tuple[str, object]], name: str) -> dict:
     return content
 
 
+def read_object(path: Path | str) -> tuple[dict, str]:
+    """The JSON object in a file, or the one that a text is, and what errors call it."""
+    if str(path).lstrip().startswith("{"):
+        return parsed_json(str(path), "the JSON given"), "the JSON given"
+    return read_json(path), str(path)
+
+
 def read_numbers(path: Path | str) -> dict[str, float]:
     """A JSON object of one finite, non-negative number per domain: the name of a file, or
     the object itself as text.
     """
-    if str(path).lstrip().startswith("{"):
-        numbers, path = parsed_json(str(path), "the JSON given"), "the JSON given"
-    else:
-        numbers = read_json(path)
-    if isinstance(numbers.get("stages"), list):
-        raise InputError(f"{path} is a mixture in stages; one mixture for the whole run is needed here.")
+    numbers, path = read_object(path)
     for domain, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or number < 0:
             raise InputError(f"{path}: the value of {domain!r} is {number!r}: it must be a finite number, 0 or more.")

@@ -5,7 +5,7 @@ import math
 from bimix.config.blocks import BlockChecker
 from bimix.config.complete import known_mixtures, swarm_names
 from bimix.faults.fault import unknown
-from bimix.mixtures.stages import SUM_TOLERANCE
+from bimix.mixtures.mixture import SUM_TOLERANCE
 
 
 def check_stages(checker: BlockChecker) -> None:

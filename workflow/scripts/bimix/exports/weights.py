@@ -3,16 +3,14 @@ draws by: in its unit, of files or of domains, in decimals that sum to 1.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import TypeVar
 
 from bimix.errors import InputError
 from bimix.exports.data import Data, File
+from bimix.mixtures.mixture import decimals
 
-Key = TypeVar("Key", bound=Hashable)
-DECIMALS = 9  # of a weight; a smaller proportion than the last of them is taken for 0
+DECIMALS = 9  # of a weight
 MARGIN = 1.01  # of the epochs that a consumer is allowed: a run ends with its last whole batch
 
 
@@ -71,7 +69,7 @@ class Export:
 
     def by_domain(self, drawn: Mapping[str, float] | None = None) -> list[Part]:
         """A part for each domain; `drawn` are the weights where they are not the shares."""
-        weights = decimals(drawn or self.shares)
+        weights = decimals(drawn or self.shares, DECIMALS)
         return [Part(name, self.data.domains[name].train, weights[name], name) for name in self.shares]
 
     def by_file(self, consumer: str, drawn: Mapping[str, float] | None = None) -> list[Part]:
@@ -91,7 +89,7 @@ class Export:
             total = math.fsum(file.size or 1 for file in files)
             for number, file in enumerate(files):
                 parts[name, number] = drawn[name] * (file.size or 1) / total
-        weights, labels = decimals(parts), self._labels()
+        weights, labels = decimals(parts, DECIMALS), self._labels()
         return [
             Part(name, (self.data.domains[name].train[number],), weight, labels[name, number])
             for (name, number), weight in weights.items()
@@ -116,29 +114,9 @@ class Export:
 
 
 def shares_of(mixture: Mapping[str, float]) -> tuple[dict[str, float], tuple[str, ...]]:
-    """(the proportions above what the last decimal holds, scaled to 1; the other domains)."""
-    least = 10.0**-DECIMALS
-    kept = {name: share for name, share in sorted(mixture.items()) if share >= least}
-    total = math.fsum(kept.values())
-    shares = {name: share / total for name, share in kept.items()}
-    return shares, tuple(name for name in sorted(mixture) if name not in kept)
-
-
-def decimals(weights: Mapping[Key, float]) -> dict[Key, float]:
-    """Positive weights scaled to sum to 1 and rounded to DECIMALS, so that their decimals sum to
-    exactly 1 and none is 0: the largest remainders are rounded up.
-    """
-    units, total = 10**DECIMALS, sum(Fraction(weight) for weight in weights.values())
-    exact = {key: Fraction(weight) / total * units for key, weight in weights.items()}
-    whole = {key: max(1, math.floor(part)) for key, part in exact.items()}
-    rest = units - sum(whole.values())
-    # more below than above only where weights of less than one unit were raised to it
-    by_remainder: Sequence[Key] = sorted(exact, key=lambda key: exact[key] - whole[key], reverse=rest > 0)
-    if rest < 0:
-        by_remainder = [max(whole, key=whole.__getitem__)] * -rest
-    for key in by_remainder[: abs(rest)]:
-        whole[key] += 1 if rest > 0 else -1
-    return {key: part / units for key, part in whole.items()}
+    """(the proportions above 0; the other domains)."""
+    shares = {name: share for name, share in mixture.items() if share > 0}
+    return shares, tuple(name for name in mixture if name not in shares)
 
 
 def decimal(weight: float) -> str:

@@ -1,13 +1,164 @@
-"""Mixtures: {domain: proportion} with a sum of one, and the ways to make one without training."""
+"""Mixtures: the proportions of the domains, for the whole run or in stages of it.
+
+A mixture is a file {domain: proportion}, or {"stages": [{"share": s, "mixture": {domain:
+proportion}}, ...]}, whose shares of the run's tokens sum to one. A stage begins at a whole update:
+at the shares before it, together, times the run's updates, rounded to the nearest.
+
+Proportions are whole millionths and sum to exactly one, however a mixture was made. So digits that
+no run can use, and that differ from one processor to another, define no run.
+"""
 
 import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from bimix.errors import InputError
+from bimix.outputs import write_json
+from bimix.tables import read_object
 
 SUM_TOLERANCE = 1e-6
+DECIMALS = 6
+LEAST = 1e-7  # a smaller proportion is 0; from here on it is at least one millionth
+FINE = 1000  # parts of the last decimal that are looked at when it is rounded
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Stage(NamedTuple):
+    """A share of the run's tokens, and the {domain: proportion} that they are of."""
+
+    share: float
+    proportions: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The stages of a run in their order, one for most; to be made by `as_mixture`, `read` or
+    `parse`, which round.
+    """
+
+    stages: tuple[Stage, ...]
+
+    @classmethod
+    def read(cls, path: Path | str, domains: Sequence[str] | None = None) -> "Mixture":
+        """The mixture in a file of JSON, or in the JSON itself. Errors: there is none; as of
+        `parse`.
+        """
+        return cls.parse(*read_object(path), domains)
+
+    @classmethod
+    def parse(cls, document: object, source: Path | str, domains: Sequence[str] | None = None) -> "Mixture":
+        """The mixture of a document, which came from `source`.
+
+        Errors: it is no mixture of `domains` (None: of any), and has no stages that are; shares do
+        not sum to one.
+        """
+        if not is_staged(document):
+            return cls((Stage(1.0, _parsed(document, source, domains)),))
+        if set(document) != {"stages"} or not document["stages"]:
+            raise InputError(
+                f"{source}: a mixture in stages has the key 'stages' alone, with a list of one stage or more."
+            )
+        stages = []
+        for number, stage in enumerate(document["stages"], start=1):
+            place = f"{source}: stage {number}"
+            if not isinstance(stage, dict) or set(stage) != {"share", "mixture"}:
+                raise InputError(f"{place} must have the keys 'share' and 'mixture', and no other.")
+            share = stage["share"]
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+                raise InputError(f"{place}: its share is {share!r}, not a number above 0 and up to 1.")
+            if is_staged(stage["mixture"]):
+                raise InputError(f"{place}: its mixture has stages itself; write all stages in one list.")
+            stages.append(Stage(float(share), _parsed(stage["mixture"], place, domains)))
+        total = math.fsum(stage.share for stage in stages)
+        if abs(total - 1) > SUM_TOLERANCE:
+            raise InputError(f"{source}: the shares of the stages sum to {total:.9g}, not to 1.")
+        return cls(tuple(stages))
+
+    def write(self, path: Path | str) -> None:
+        """Write it as JSON that `read` takes."""
+        write_json(path, self.document())
+
+    def document(self) -> dict:
+        """What is written of it: of one stage, its proportions."""
+        if len(self.stages) == 1:
+            return self.stages[0].proportions
+        return {"stages": [{"share": stage.share, "mixture": stage.proportions} for stage in self.stages]}
+
+    def flat(self) -> dict[str, float]:
+        """One number for each key: {domain: proportion}; of stages with their numbers, and
+        shares.
+        """
+        if len(self.stages) == 1:
+            return self.stages[0].proportions
+        return {
+            f"stage_{number}.{key}": value
+            for number, (share, proportions) in enumerate(self.stages, start=1)
+            for key, value in [("share", share), *((f"mixture.{domain}", part) for domain, part in proportions.items())]
+        }
+
+    def only(self, source: Path | str) -> dict[str, float]:
+        """The {domain: proportion} of a mixture of one stage. Errors: it, from `source`, has
+        more.
+        """
+        if len(self.stages) > 1:
+            raise InputError(
+                f"{source} is a mixture in {len(self.stages)} stages; one mixture for the whole run is needed here."
+            )
+        return self.stages[0].proportions
+
+    def naming(self, domains: Sequence[str]) -> "Mixture":
+        """The same that names these domains too, with proportion 0."""
+        complete = ((share, dict.fromkeys(domains, 0.0) | own) for share, own in self.stages)
+        return Mixture(tuple(Stage(share, dict(sorted(own.items()))) for share, own in complete))
+
+    def over(self, domains: Sequence[str]) -> np.ndarray:
+        """Proportions (stages, m) of these domains; 0 of one that is not named."""
+        return np.array([[stage.proportions.get(domain, 0.0) for domain in domains] for stage in self.stages])
+
+
+def is_staged(document: object) -> bool:
+    """Whether a document is meant as stages; `stages` may also be the name of a domain."""
+    return isinstance(document, dict) and isinstance(document.get("stages"), list)
+
+
+def read_proportions(path: Path | str, domains: Sequence[str] | None = None) -> dict[str, float]:
+    """The {domain: proportion} in a file, of one stage. Errors: as of `Mixture.read`; it has
+    more.
+    """
+    return Mixture.read(path, domains).only(path)
+
+
+def as_mixture(domains: Sequence[str], weights: np.ndarray) -> Mixture:
+    """Weights (m,), 0 or more, as the proportions of a mixture of one stage, sorted by domain."""
+    total = math.fsum(weights)
+    shares = sorted((domain, float(weight) / total) for domain, weight in zip(domains, weights, strict=True))
+    kept = decimals({domain: share for domain, share in shares if share >= LEAST}, DECIMALS)
+    return Mixture((Stage(1.0, {domain: kept.get(domain, 0.0) for domain, _ in shares}),))
+
+
+def decimals(weights: Mapping[Key, float], digits: int) -> dict[Key, float]:
+    """Positive weights scaled to sum to 1 and rounded to so many decimals, which sum to exactly 1;
+    none becomes 0.
+
+    The largest remainders are rounded up, the first of equal ones. Remainders are equal to within a
+    thousandth of the last decimal: rounding errors in the weights decide nothing. So each comes to
+    one next to it; but where weights of less than one unit are raised to it, the largest gives what
+    the others cannot.
+    """
+    units, total = 10**digits, math.fsum(weights.values())
+    fine = {key: round(weight / total * units * FINE) for key, weight in weights.items()}
+    whole = {key: max(1, part // FINE) for key, part in fine.items()}
+    rest = units - sum(whole.values())
+    if rest < 0:
+        whole[max(whole, key=whole.__getitem__)] += rest
+    for key in sorted(fine, key=lambda key: whole[key] * FINE - fine[key])[: max(rest, 0)]:
+        whole[key] += 1
+    return {key: part / units for key, part in whole.items()}
 
 
 def softmax(entropies: np.ndarray) -> np.ndarray:
@@ -18,25 +169,20 @@ def softmax(entropies: np.ndarray) -> np.ndarray:
     return weights / weights.sum()
 
 
-def as_mixture(domains: list[str], weights: np.ndarray) -> dict[str, float]:
-    """Weights (m,) scaled to a sum of one, keyed by domain and sorted by its name."""
-    shares = np.asarray(weights, dtype=np.float64)
-    return dict(sorted(zip(domains, (shares / shares.sum()).tolist(), strict=True)))
-
-
-def check_mixture(mixture: object, domains: list[str], source: Path | str) -> None:
-    """Refuse, with the `source` it came from, what is no mixture of `domains` (those not
-    named have proportion 0).
+def _parsed(mixture: object, source: Path | str, domains: Sequence[str] | None) -> dict[str, float]:
+    """The rounded {domain: proportion} of one stage, after what is no mixture of `domains` was
+    refused (those not named have proportion 0).
     """
     if not isinstance(mixture, dict) or not mixture:
         raise InputError(f"{source}: a mixture is an object of domains and their proportions.")
-    unknown = sorted(set(mixture) - set(domains))
+    unknown = sorted(set(mixture) - set(mixture if domains is None else domains))
     if unknown:
         raise InputError(f"{source}: unknown domain {unknown[0]!r}; the dataset has {', '.join(sorted(domains))}.")
     for domain, share in mixture.items():
-        number = isinstance(share, (int, float)) and not isinstance(share, bool) and math.isfinite(share)
+        number = isinstance(share, int | float) and not isinstance(share, bool) and math.isfinite(share)
         if not number or share < 0:
             raise InputError(f"{source}: the proportion of {domain!r} is {share!r}, not a number from 0 to 1.")
     total = math.fsum(mixture.values())
     if abs(total - 1) > SUM_TOLERANCE:
         raise InputError(f"{source}: the proportions sum to {total:.9g}, not to 1.")
+    return as_mixture(list(mixture), list(mixture.values())).stages[0].proportions

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from bimix.errors import InputError
+from bimix.mixtures.mixture import read_proportions
 from bimix.objectives.families import by_domain, checked
 from bimix.optimum.optimum import target_weights
-from bimix.tables import parsed_json, read_json, read_numbers
+from bimix.tables import parsed_json, read_json
 
 KINDS = ("weighted", "minimax", "no_worse_than")
 KEYS = ("kind", "weights", "families", "reference", "margin", "trust", "pareto")
@@ -130,7 +131,7 @@ def objective_of(
         kind=kind,
         weights=block.get("weights") or weights or {},
         families=families,
-        reference=None if reference is None else read_numbers(reference),
+        reference=None if reference is None else read_proportions(reference),
         margin=margin or 0.0,
         kl_penalty=kl_penalty or 0.0,
         most_kl=most_kl,

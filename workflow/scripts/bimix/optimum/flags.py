@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from bimix.errors import InputError
 from bimix.mixtures.draws import STRENGTHS
-from bimix.tables import read_numbers, read_tokens
+from bimix.mixtures.mixture import read_proportions
+from bimix.tables import read_tokens
 
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +73,7 @@ def centre_of(options: argparse.Namespace, tokens: dict[str, float] | None) -> d
     """What penalties and simulated mixtures are around: the mixture of --centre, else the shares of
     the tokens.
     """
-    return read_numbers(options.centre) if options.centre else tokens
+    return read_proportions(options.centre) if options.centre else tokens
 
 
 def add_run_tokens(parser: argparse.ArgumentParser) -> None:

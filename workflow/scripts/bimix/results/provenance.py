@@ -10,7 +10,7 @@ computed.
                 raw files, where their tokenisation noted them
     tokenizer   digest, and where it comes from (null: trained here, or by a version that did not
                 note it)
-    mixtures    {name: {domain: proportion}}
+    mixtures    {name: {domain: proportion}, or its stages as mixtures/{name}.json has them}
     runs        {folder: what run.json says of mixture, seed, commit, versions, tokens, attempts
                 with their devices, digests}
     laws        {path: digest, and the code that fitted it (null: by a version that did not note
@@ -24,7 +24,8 @@ publisher can give, and no library for it is among the pins.
 from pathlib import Path
 
 from bimix.digests import digest_file
-from bimix.tables import read_json, read_numbers
+from bimix.mixtures.mixture import Mixture
+from bimix.tables import read_json
 from bimix.verification.results import read_manifest, run_reports
 
 SCHEMA = 1
@@ -46,7 +47,7 @@ def gather(folder: Path) -> dict:
             "digest": digest_file(tokenizer) if tokenizer.is_file() else None,
             "source": read_json(source) if source.is_file() else None,
         },
-        "mixtures": {path.stem: read_numbers(path) for path in sorted((folder / "mixtures").glob("*.json"))},
+        "mixtures": {path.stem: Mixture.read(path).document() for path in sorted((folder / "mixtures").glob("*.json"))},
         "runs": {str(path.parent.relative_to(folder)): of_run(path) for path in run_reports(folder)},
         "laws": {
             str(path.relative_to(folder)): of_law(path) for path in sorted(folder.glob("laws/*/*/*/coefficients.json"))

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from bimix.errors import InputError
-from bimix.mixtures.stages import flat
+from bimix.mixtures.mixture import Mixture
 from bimix.model.transformer import Shape, Transformer
 from bimix.outputs import replacing
 from bimix.runs import artefacts, checkpoints, provenance
@@ -21,14 +21,14 @@ from bimix.training.rows import SPREAD_KEY
 from bimix.training.session import Session
 
 
-def fingerprint_run(shape: Shape, recipe: Recipe, mixture: dict, indices: dict[str, pl.DataFrame]) -> dict:
+def fingerprint_run(shape: Shape, recipe: Recipe, mixture: Mixture, indices: dict[str, pl.DataFrame]) -> dict:
     """What defines a run's result: two runs of one fingerprint give the same losses.
 
     Flat, so that it can be compared.
     """
     settings = {f"shape.{key}": value for key, value in asdict(shape).items()}
     settings |= {f"training.{key}": value for key, value in recipe.settings().items()}
-    settings |= {f"mixture.{domain}": share for domain, share in flat(mixture).items()}
+    settings |= {f"mixture.{domain}": share for domain, share in mixture.flat().items()}
     settings["held_out.spread"] = SPREAD_KEY
     return settings | tokens_of(indices)
 
@@ -46,7 +46,7 @@ def tokens_of(indices: dict[str, pl.DataFrame]) -> dict[str, str]:
     return found
 
 
-def describe(session: Session, seconds: float, mixture: dict, folder: Path) -> dict:
+def describe(session: Session, seconds: float, mixture: Mixture, folder: Path) -> dict:
     """The content of run.json; `seconds` of all attempts that led here, of which `folder`,
     the configuration's, knows.
     """
@@ -66,7 +66,7 @@ def describe(session: Session, seconds: float, mixture: dict, folder: Path) -> d
         "seed": recipe.seed,
         "shape": asdict(shape),
         "recipe": recipe.settings(),
-        "mixture": mixture,
+        "mixture": mixture.document(),
         "data": tokens_of(session.indices),
         "tokenizer": session.tokenizer,
         "versions": session.origin["versions"],

@@ -17,7 +17,7 @@ from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.laws import fit, predict_defined
 from bimix.laws.sized import as_asked
-from bimix.mixtures.stages import as_stages, is_staged
+from bimix.mixtures.mixture import Mixture, as_mixture
 from bimix.observed.observations import observations
 from bimix.observed.rows import ROUNDING
 from bimix.tables import read_json, read_table
@@ -160,15 +160,14 @@ def read_manifest(path: Path) -> dict:
             raise InputError(f"{path} is no manifest of shards ({error}).") from error
 
 
-def check_mixtures(folder: Path, found: Findings) -> dict[str, dict[str, float]]:
+def check_mixtures(folder: Path, found: Findings) -> dict[str, Mixture]:
     """The mixtures of a dataset by name, after each was found to sum to one and to stand so in its
     groups' tables.
     """
     shares = {}
     for path in sorted((folder / "mixtures").glob("*.json")):
         with found.noting():
-            shares[path.stem] = read_json(path)
-            as_stages(shares[path.stem], None, path)
+            shares[path.stem] = Mixture.read(path)
             found.checked["mixtures"] += 1
     for path in sorted((folder / "mixtures" / "groups").glob("*.parquet")):
         with found.noting():
@@ -177,16 +176,9 @@ def check_mixtures(folder: Path, found: Findings) -> dict[str, dict[str, float]]
                 found.expect(
                     abs(total - 1) <= ROUNDING, f"{path}: the proportions of {name} sum to {total:.9g}, not to 1."
                 )
-                known = shares.get(name)
-                if is_staged(known):  # a table of one stage: the law's
-                    found.expect(
-                        mixture in [stage["mixture"] for stage in known["stages"]],
-                        f"{path}: {name} is no stage of what mixtures/{name}.json holds.",
-                    )
-                elif known is not None:
-                    same = mixture.keys() == known.keys() and np.allclose(
-                        [mixture[domain] / total for domain in known], list(known.values()), rtol=1e-9, atol=1e-12
-                    )
+                if name in shares:  # of one in stages a table may be of one of them: the law's
+                    written = as_mixture(list(mixture), list(mixture.values())).document()
+                    same = written in [stage.proportions for stage in shares[name].stages]
                     found.expect(same, f"{path}: {name} is not what mixtures/{name}.json holds.")
                 found.checked["mixtures of groups"] += 1
     return shares
@@ -202,14 +194,14 @@ def mixtures_of(path: Path) -> dict[str, dict[str, float]]:
     return found
 
 
-def check_trained(path: Path, shares: dict[str, dict[str, float]], found: Findings) -> None:
+def check_trained(path: Path, shares: dict[str, Mixture], found: Findings) -> None:
     """Hold the mixture that a run says it was trained on against the dataset's mixture of that
     name.
     """
     name = path.parent.name.partition("@")[0]
     with found.noting():
         if name in shares:
-            same = read_report(path)["mixture"] == shares[name]
+            same = Mixture.parse(read_report(path)["mixture"], path) == shares[name]
             found.expect(same, f"{path}: the run was trained on another mixture than mixtures/{name}.json holds now.")
         else:
             found.unchecked.append(f"mixtures/{name}.json is not there: the mixture of {path.parent}.")

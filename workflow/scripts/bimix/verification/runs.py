@@ -14,7 +14,7 @@ import torch
 from accelerate import Accelerator
 
 from bimix.errors import InputError
-from bimix.mixtures.stages import as_stages, flat
+from bimix.mixtures.mixture import Mixture
 from bimix.model.transformer import Shape, Transformer
 from bimix.runs import artefacts, checkpoints
 from bimix.tables import read_json, read_table
@@ -71,7 +71,7 @@ def check_run(path: Path, found: Findings, indices: dict[str, pl.DataFrame] | No
         state = folder if (folder / "fingerprint.json").exists() else folder / "state" / report["state"]
         found.checked["finished runs"] += 1
         with found.noting():
-            as_stages(report["mixture"], None, path)
+            Mixture.parse(report["mixture"], path)
         check_files(report, path, state, found)
         if indices is not None and "command" not in report:  # which reads files of its own
             same = tokens_of(indices) == report["data"]
@@ -108,7 +108,7 @@ def check_fingerprint(report: dict, path: Path, state: Path, found: Findings) ->
         key == state.name == report["state"],
         f"{state / 'fingerprint.json'} is that of {key}, but it lies in {state.name} and {path} names {report['state']}.",
     )
-    entries = report | {"mixture": flat(report["mixture"])}
+    entries = report | {"mixture": Mixture.parse(report["mixture"], path).flat()}
     said = {f"{prefix}.{key}": value for name, prefix in ENTRIES.items() for key, value in entries[name].items()}
     said |= report["data"]
     prefixes = tuple(f"{name}." for name in (*ENTRIES.values(), "train", "validation"))
