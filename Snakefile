@@ -13,7 +13,7 @@
 #   laws          losses -> fitted laws and what they predict
 #   scores        how well each law predicts, and the laws side by side
 #   optimum       fitted law -> the optimised mixture, which is trained on like any other
-#   design        fitted law -> the runs to make next, and whether to go on
+#   search        losses -> the runs to make next, by rounds or by design, and whether to go on
 #   downstream    the weights of a run at several steps -> its answers to questions
 #   exports       mixtures as configurations of other training stacks, when asked for
 #   costs         what trainings will cost; what each method has cost and what its mixture is worth
@@ -59,7 +59,7 @@ include: "workflow/rules/sizes.smk"
 include: "workflow/rules/laws.smk"
 include: "workflow/rules/scores.smk"
 include: "workflow/rules/optimum.smk"
-include: "workflow/rules/design.smk"
+include: "workflow/rules/search.smk"
 include: "workflow/rules/downstream.smk"
 include: "workflow/rules/exports.smk"
 include: "workflow/rules/costs.smk"

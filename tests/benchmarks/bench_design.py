@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 from bench_few_runs import regmix, told
 
 from bimix import laws
-from bimix.design import criterion, regret, sensitivity, sizes
 from bimix.laws.transfer import own_domains
 from bimix.scores.scores import rank_correlation
+from bimix.search import criterion, regret, sensitivity, sizes
 from bimix.transfer.prior import centred, offsets
 
 OFFERED = 256

@@ -63,12 +63,12 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS", "RAY
 # The tests of each module, `test_NAME.py` of any folder or of the one named.
 TESTS = {
     "data/documents": ["documents", "stream"],
-    "design/candidates": ["candidates"],
-    "design/criterion": ["criterion"],
-    "design/proposals": ["propose_runs"],
-    "design/regret": ["regret"],
-    "design/sensitivity": ["sensitivity"],
-    "design/sizes": ["design/sizes"],
+    "search/candidates": ["candidates"],
+    "search/criterion": ["criterion"],
+    "search/proposals": ["propose_runs"],
+    "search/regret": ["regret"],
+    "search/sensitivity": ["sensitivity"],
+    "search/sizes": ["search/sizes"],
     "downstream/accuracy": ["accuracy"],
     "downstream/answers": ["questions", "accuracy", "score_answers"],
     "entropy/counts": ["ngrams", "merge_counts", "measure_entropy"],

@@ -15,11 +15,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.design import regret
-from bimix.design.criterion import CRITERIA
-from bimix.design.proposals import Done, Setting, mixture_table, propose, run_table
-from bimix.design.sensitivity import fitted_numbers, guessed
-from bimix.design.sizes import read_budget, read_large, read_models
 from bimix.errors import InputError, run
 from bimix.laws import at_run, fit
 from bimix.laws.sized import form_of
@@ -31,6 +26,11 @@ from bimix.optimum.flags import add_bounds, add_run_tokens, run_tokens_of
 from bimix.optimum.optimum import target_weights
 from bimix.outputs import write_table
 from bimix.scale.repetition import PUBLISHED_R, counted
+from bimix.search import regret
+from bimix.search.criterion import CRITERIA
+from bimix.search.proposals import Done, Setting, mixture_table, propose, run_table
+from bimix.search.sensitivity import fitted_numbers, guessed
+from bimix.search.sizes import read_budget, read_large, read_models
 from bimix.tables import read_numbers, read_table, read_tokens
 from bimix.transfer.prior import offsets, read_gaps
 

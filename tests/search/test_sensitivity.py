@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from laws.known import mixtures
 
-from bimix.design import sensitivity
-from bimix.design.sensitivity import Numbers, guessed, known_before, moved, slopes
+from bimix.search import sensitivity
+from bimix.search.sensitivity import Numbers, guessed, known_before, moved, slopes
 from bimix.transfer import mixing
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from laws.known import mixtures
 
-from bimix.design import criterion
-from bimix.design.sensitivity import guessed, known_before, slopes
-from bimix.design.sizes import at_sizes, known_at_sizes, model, read_budget, read_large, slope_spread
+from bimix.search import criterion
+from bimix.search.sensitivity import guessed, known_before, slopes
+from bimix.search.sizes import at_sizes, known_at_sizes, model, read_budget, read_large, slope_spread
 
 OWN = np.arange(3)
 

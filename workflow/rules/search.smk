@@ -13,7 +13,7 @@ rule propose_runs:
         prior=planned(runs.prior_table),
         tokens=planned(pools.epoch_tokens),
         models=planned(costs.design_models),
-        code=script("propose_runs", "design/proposals", "design/criterion", "design/regret"),
+        code=script("propose_runs", "search/proposals", "search/criterion", "search/regret"),
     output:
         mixtures="results/{dataset}/design/mixtures.csv",
         runs="results/{dataset}/design/runs.csv",

@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from bimix.design import criterion
-from bimix.design.criterion import Aim, Offer, choose, informations, outer, repeated, wanted
+from bimix.search import criterion
+from bimix.search.criterion import Aim, Offer, choose, informations, outer, repeated, wanted
 
 WEAK = 1e-6
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from bimix.design import criterion
-from bimix.design.candidates import candidates
-from bimix.design.sensitivity import Numbers
-from bimix.design.sizes import Model, at_sizes, known_at_sizes
 from bimix.errors import InputError
 from bimix.scale.repetition import PUBLISHED_R, counted
+from bimix.search import criterion
+from bimix.search.candidates import candidates
+from bimix.search.sensitivity import Numbers
+from bimix.search.sizes import Model, at_sizes, known_at_sizes
 
 NAMED = re.compile(r"proposed_(\d+)")
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.design.sensitivity import RIDGE, Numbers, known_before, slopes
 from bimix.errors import InputError
+from bimix.search.sensitivity import RIDGE, Numbers, known_before, slopes
 from bimix.tables import read_table
 
 FLOPS = 6  # a parameter and token (Kaplan et al. 2020), where a table does not say more

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bimix.design.candidates import CANDIDATES, candidates, within
 from bimix.errors import InputError
+from bimix.search.candidates import CANDIDATES, candidates, within
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from bimix.design.criterion import outer
-from bimix.design.sensitivity import Numbers, fitted_numbers, known_before, moved, slopes
 from bimix.laws import predict_defined
 from bimix.laws.transfer import own_domains
 from bimix.observed.observations import Observations
 from bimix.observed.wide import tidy_losses
 from bimix.optimum.intervals import BORROWED, drawn_together, left_out
 from bimix.optimum.optimum import average, optimum, target_weights
+from bimix.search.criterion import outer
+from bimix.search.sensitivity import Numbers, fitted_numbers, known_before, moved, slopes
 
 LEAST_RUNS = 3
 FURTHEST = 10.0  # a drawn logarithm is moved at most so far: a hundred thousandfold either way decides nothing more

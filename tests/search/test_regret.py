@@ -6,8 +6,8 @@ import pytest
 from laws.known import mixtures, observe, of_three
 
 from bimix import laws
-from bimix.design.regret import Regret, advice, drawn_laws, expected_regret, noise_of_average
 from bimix.optimum.optimum import optimum
+from bimix.search.regret import Regret, advice, drawn_laws, expected_regret, noise_of_average
 
 BOUNDS = np.zeros(3), np.ones(3)
 
