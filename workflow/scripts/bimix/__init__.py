@@ -23,7 +23,7 @@
     ranking      laws ranked on public runs and on any others
     exports      mixtures as the configurations of training stacks, with the weights in their units
     objectives   what a mixture is to be best at: families, the worst loss, a trust region
-    search       which runs to make next: by design, by rounds; the noise of a run, when to stop
+    search       which runs to make next, by design and by rounds, and when to stop
     downstream   tasks, questions, prompts, answers, accuracies
     costs        what trainings will cost and have cost, and what their mixtures are worth
     verification whether runs and results agree with themselves: digests, losses, a state restored
