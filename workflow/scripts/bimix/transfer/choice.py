@@ -16,7 +16,7 @@ WIDEST = 1e-2
 # smaller one, since the error is then itself rough. After so many that do not, the search ends.
 EARNED, EARNED_BY_FEW, FEW_RUNS, PATIENCE = 0.99, 0.9, 12, 2
 # From so many on each loss domain has settings of its own.
-FEW_RUNS_BY_DOMAIN = 12
+FEW_RUNS_BY_DOMAIN = 24
 # A prior is heard where it cuts the error to this share on average over the ridges. At one ridge
 # alone a wrong prior seems to by chance, in one draw of ten of eight runs.
 PRIOR_EARNED = 0.95
