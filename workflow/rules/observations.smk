@@ -22,6 +22,7 @@ rule take_observations:
         "../../envs/analysis.yaml"
     params:
         names=setting("groups/{group}"),
+        allowed=setting("observations/allow_unmeasured", default=[]),
     shell:
         command(r"""
         take_observations.py \
@@ -29,6 +30,7 @@ rule take_observations:
             --mixtures {input.mixtures:q} \
             --metrics {input.metrics:q} \
             --names {params.names:q} \
+            --allow-unmeasured {params.allowed:q} \
             --group-losses {output.losses:q} \
             --group-mixtures {output.mixtures:q}
         """)

@@ -22,6 +22,7 @@ from bimix.mixtures.mixture import read_proportions
 from bimix.objectives.best import best_shares
 from bimix.objectives.intervals import objective_rows
 from bimix.objectives.report import add_objective, asked_objective
+from bimix.observed.flags import add_allowed
 from bimix.observed.observations import proportions_of, read_observations
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import (
@@ -68,6 +69,7 @@ def main(argv: list[str] | None = None) -> None:
     add_run_tokens(parser)
     add_parameters(parser)
     parser.add_argument("--out", type=Path, required=True, help="intervals, csv or parquet")
+    add_allowed(parser)
     options = parser.parse_args(argv)
 
     kinds = {options.resample, options.bootstrap} & set(BOOTSTRAPS)
@@ -81,7 +83,7 @@ def main(argv: list[str] | None = None) -> None:
     if note := far_ahead(fitted, options.step):
         print(f"warning: {note}", file=sys.stderr)
     weights = objective.domain_weights()
-    observed = read_observations(options.losses, options.mixtures)
+    observed = read_observations(options.losses, options.mixtures, allowed=options.allow_unmeasured)
     if list(observed.mixtures) != fitted["mixtures"] or list(observed.loss_domains) != fitted["loss_domains"]:
         raise InputError(
             f"{options.coefficients} was not fitted to {options.losses}: mixtures or domains differ; fit it again."

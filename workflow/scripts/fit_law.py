@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bimix.errors import run
 from bimix.laws import LAWS, asked_at, fit
+from bimix.observed.flags import add_allowed
 from bimix.observed.observations import read_observations
 from bimix.outputs import write_json
 from bimix.runs.provenance import FITTING, code
@@ -39,9 +40,10 @@ def main(argv: list[str] | None = None) -> None:
         help="run.json, or JSON with parameters and tokens, of the run that a law over several sizes is read at",
     )
     parser.add_argument("--out", type=Path, required=True, help="coefficients.json")
+    add_allowed(parser)
     options = parser.parse_args(argv)
 
-    observed = read_observations(options.losses, options.mixtures, options.prior)
+    observed = read_observations(options.losses, options.mixtures, options.prior, options.allow_unmeasured)
     fitted = fit(options.law, observed)
     if options.asked:
         fitted = asked_at(fitted, *read_size(options.asked))
@@ -50,7 +52,7 @@ def main(argv: list[str] | None = None) -> None:
         f"{options.law}: {fitted['coefficients_fitted']} coefficients from {len(observed.mixtures)} mixtures, "
         f"{len(observed.steps)} steps and {len(observed.loss_domains)} loss domains"
     )
-    for sentence in fitted["warnings"]:
+    for sentence in (*observed.remarks, *fitted["warnings"]):
         print(f"warning: {sentence}", file=sys.stderr)
 
 

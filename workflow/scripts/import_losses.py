@@ -30,6 +30,7 @@ from bimix.imports.tables import read_any, read_rows
 from bimix.imports.tensorboard import read_tensorboard
 from bimix.imports.trainer import read_trainer
 from bimix.imports.wandb import read_wandb
+from bimix.observed.flags import add_allowed
 from bimix.observed.metrics import with_metrics
 from bimix.observed.observations import observations
 from bimix.observed.wide import Tidy, read_mixtures
@@ -76,6 +77,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--repeated", choices=REPEATED, help="which of two losses at one step to take")
     parser.add_argument("--tokens-per-step", type=int, help="adds the column `tokens`, which epochs are counted by")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the two tables are written")
+    add_allowed(parser)
     options = parser.parse_args(argv)
 
     outputs = options.out / "losses.csv", options.out / "mixtures.csv"
@@ -113,10 +115,10 @@ def main(argv: list[str] | None = None) -> None:
         losses = losses.with_columns(tokens=pl.col("step") * options.tokens_per_step)
     if options.metrics is not None:
         losses = with_metrics(losses, read_table(options.metrics), str(options.metrics), "the logs")
-    observed = observations(losses, mixtures, (str(outputs[0]), str(options.mixtures)))
+    observed = observations(losses, mixtures, (str(outputs[0]), str(options.mixtures)), options.allow_unmeasured)
     write_table(losses, outputs[0])
     write_table(mixtures.select("mixture", "domain", "proportion").drop_nulls(), outputs[1])
-    for remark in (*filter(None, [tidy.remark]), *remarks):
+    for remark in (*filter(None, [tidy.remark]), *remarks, *observed.remarks):
         print(f"Remark: {remark}", file=sys.stderr)
     steps = observed.steps
     at = f"{len(steps)} steps from {steps[0]} to {steps[-1]}" if len(steps) > 1 else f"step {steps[0]}"

@@ -19,6 +19,7 @@ from bimix.errors import InputError, run
 from bimix.laws import at_run, fit
 from bimix.laws.sized import form_of
 from bimix.laws.transfer import own_domains
+from bimix.observed.flags import add_allowed
 from bimix.observed.observations import proportions_of, read_observations
 from bimix.observed.wide import read_mixtures
 from bimix.optimum.bounds import feasible_bounds
@@ -69,6 +70,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="the mixtures, csv or parquet")
     parser.add_argument("--runs", type=Path, help="the runs, csv or parquet")
+    add_allowed(parser)
     options = parser.parse_args(argv)
     _refuse(options)
 
@@ -137,7 +139,7 @@ def _told(options, tokens):
     them.
     """
     if options.losses:
-        observed = read_observations(options.losses, options.mixtures, options.prior)
+        observed = read_observations(options.losses, options.mixtures, options.prior, options.allow_unmeasured)
         return observed.domains, observed.loss_domains, observed, fit("transfer", observed)
     if options.mixtures is None:
         domains = tuple(sorted(tokens))

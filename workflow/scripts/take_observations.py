@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
+from bimix.observed.flags import add_allowed
 from bimix.observed.metrics import read_with_metrics
 from bimix.observed.observations import observations
 from bimix.observed.wide import ROW, read_mixtures
@@ -25,6 +26,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--names", nargs="*", required=True, help="mixtures to take; none: all of them")
     parser.add_argument("--group-losses", type=Path, required=True, help="parquet to write")
     parser.add_argument("--group-mixtures", type=Path, required=True, help="parquet to write")
+    add_allowed(parser)
     options = parser.parse_args(argv)
     mixtures = read_mixtures(options.mixtures)
     losses = read_with_metrics(options.losses, mixtures.names("domain"), options.metrics)
@@ -32,7 +34,10 @@ def main(argv: list[str] | None = None) -> None:
         if remark:
             print(remark, file=sys.stderr)
     losses, mixtures = losses.table, mixtures.table
-    known = observations(losses, mixtures, (str(options.losses), str(options.mixtures))).mixtures
+    observed = observations(losses, mixtures, (str(options.losses), str(options.mixtures)), options.allow_unmeasured)
+    known = observed.mixtures
+    for remark in observed.remarks:
+        print(remark, file=sys.stderr)
     for name in options.names:
         if name not in known:
             raise InputError(f"{options.losses} has no mixture {name!r}; it has {', '.join(known[:20])}.")

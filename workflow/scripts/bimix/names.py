@@ -1,7 +1,12 @@
 """Names that are much like one another, which a slip of the pen makes of one."""
 
+import re
+import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+PARTS = r"[\s_./:-]"  # what parts the words of a name
+SHORT = 4  # letters below which two words are more likely two than a slip of one
 
 
 def meant(name: object, names: Iterable[object]) -> str:
@@ -9,3 +14,39 @@ def meant(name: object, names: Iterable[object]) -> str:
     names = {str(other).lower(): str(other) for other in names}
     close = get_close_matches(str(name).lower(), names, 1, 0.6)
     return f"did you mean {names[close[0]]}? " if close else ""
+
+
+def folded(name: str) -> str:
+    """A name without what an eye does not see: case, blanks, the way accents are encoded."""
+    return "".join(unicodedata.normalize("NFC", name).casefold().split())
+
+
+def is_slip(name: str, other: str) -> bool:
+    """Whether one name is the other with one letter wrong, or two of eight and more.
+
+    Names that differ in a number or in a short word of theirs are names of a series: c4 and c5,
+    wiki_en and wiki_fr, part_a and part_b.
+    """
+    name, other = folded(name), folded(other)
+    longer = max(len(name), len(other))
+    if abs(len(name) - len(other)) > 2 or re.sub(r"\D", "", name) != re.sub(r"\D", "", other):
+        return False
+    pairs = list(zip(re.split(PARTS, name), re.split(PARTS, other), strict=False))
+    if len(re.split(PARTS, name)) == len(re.split(PARTS, other)):
+        apart = [max(len(one), len(two)) for one, two in pairs if one != two]
+        if apart and max(apart) < SHORT:
+            return False
+    return longer >= SHORT and 0 < _distance(name, other) <= (2 if longer >= 8 else 1)
+
+
+def _distance(name: str, other: str) -> int:
+    """Letters put in, left out, changed, or swapped with the next (optimal string alignment)."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(name, 1):
+        earlier, before, row = before, row, [i]
+        for j, own in enumerate(other, 1):
+            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != own)))
+            if i > 1 and j > 1 and letter == other[j - 2] and name[i - 2] == own:
+                row[-1] = min(row[-1], earlier[j - 2] + 1)
+    return row[-1]

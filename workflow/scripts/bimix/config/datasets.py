@@ -210,7 +210,11 @@ class DatasetChecker(BlockChecker):
         self.groups()
         answering = trained = None
         if self.dataset in self.checker.wanted and self.sound("observations"):
-            there = [self.file("observations", name, path=path) for name, path in self.block["observations"].items()]
+            there = [
+                self.file("observations", name, path=path)
+                for name, path in self.block["observations"].items()
+                if isinstance(path, str)
+            ]
             if all(there):
                 answering, trained = self.tables()
         self.bounds(answering, trained)
@@ -231,6 +235,7 @@ class DatasetChecker(BlockChecker):
         for key, read in (("losses", losses), ("mixtures", mixtures)):
             if read.remark:
                 self.remark("observations", key, sentence=read.remark)
+        self.rows(losses.table, mixtures.table)
         trained = set(mixtures.names("mixture"))
         names = [name for name in losses.names("mixture") if name in trained]
         for key, mixtures_named in mixture_lists(self.block):
@@ -250,3 +255,15 @@ class DatasetChecker(BlockChecker):
             if group == "all" or (group and set(group) <= set(names)):
                 check_enough(self, len(own), len(mixtures.names("domain")))
         return losses.names("domain"), mixtures.names("domain")
+
+    def rows(self, losses: object, mixtures: object) -> None:
+        """Rows of the two tables that are refused, and what is remarkable in the others."""
+        from bimix.observed.observations import observations
+
+        places = self.block["observations"]
+        names, allowed = (places["losses"], places["mixtures"]), places.get("allow_unmeasured", ())
+        try:
+            for remark in observations(losses, mixtures, names, allowed).remarks:
+                self.remark("observations", "losses", sentence=remark)
+        except InputError as error:
+            self.fault("observations", sentence=str(error))

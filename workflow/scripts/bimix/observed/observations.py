@@ -17,13 +17,16 @@ A loss domain need not be a training domain. Runs may have been evaluated at dif
 was not observed is NaN.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from bimix.digests import noted_digest
 from bimix.errors import InputError
+from bimix.observed import doubts
 from bimix.observed.arrays import as_matrix, averaged, index, last_tokens, pools_matrix, tokens_per_step, with_schedules
 from bimix.observed.rows import RUN, check_amounts, check_losses, checked_proportions, place, typed
 from bimix.observed.wide import tidy_losses, tidy_mixtures
@@ -51,6 +54,7 @@ class Observations:
     tokens: np.ndarray | None = None  # (n,) of each run's schedule; None: not known
     pools: np.ndarray | None = None  # (n, m) unique tokens there were, inf where not limited; None: not known
     metrics: tuple[str, ...] = ()  # those of the loss domains that are metrics
+    remarks: tuple[str, ...] = ()  # on rows that are missing or unlike the others (doubts.py)
 
     def take(self, rows: np.ndarray | list[int]) -> "Observations":
         """The observations of some mixtures, by index."""
@@ -86,10 +90,14 @@ class Observations:
 
 
 def observations(
-    losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str, str] = ("losses", "mixtures")
+    losses: pl.DataFrame,
+    mixtures: pl.DataFrame,
+    names: tuple[str, str] = ("losses", "mixtures"),
+    allowed: Collection[str] | None = (),
 ) -> Observations:
     """Check the two tables and lay them out as arrays; `names` are what the errors call them (file
-    names).
+    names), `allowed` the domains that are no slips of others' names (doubts.py; None: what can
+    hardly be meant was refused before).
 
     Either table may have one column for each domain instead (wide.py). Errors (InputError) name the
     line of a csv file, of other tables the row from 1. They are of losses: a missing column, a loss
@@ -122,6 +130,11 @@ def observations(
         )
     if not losses.height:
         raise InputError(f"{names[0]} has no rows: a law needs observed losses.")
+    said: tuple[str, ...] = ()
+    if allowed is not None:
+        doubts.check_names(losses, shares, names, allowed)
+        doubts.check_nats(losses, names[0])
+        said = doubts.remarks(losses, names[0])
     losses, seeds, noise = averaged(losses)
     run = [name for name in RUN if name in losses.columns]
     used = losses.select(run).unique(maintain_order=True).rows()
@@ -157,14 +170,22 @@ def observations(
         tokens=tokens,
         pools=pools,
         metrics=tuple(sorted(metrics)),
+        remarks=said,
     )
 
 
-def read_observations(losses: Path, mixtures: Path, prior: Path | None = None) -> Observations:
+def read_observations(
+    losses: Path, mixtures: Path, prior: Path | None = None, allowed: Collection[str] = ()
+) -> Observations:
     """`observations` of the tables in two files, csv or parquet, with the gaps of a prior; errors
     name the file.
+
+    Losses that the workflow has written, as their digest says, were checked when they were taken.
     """
-    found = observations(read_table(losses), read_table(mixtures), (str(losses), str(mixtures)))
+    checked = noted_digest(losses) is not None
+    found = observations(
+        read_table(losses), read_table(mixtures), (str(losses), str(mixtures)), None if checked else allowed
+    )
     return found if prior is None else replace(found, gaps=read_gaps(prior, found.domains, found.loss_domains))
 
 
