@@ -1,6 +1,7 @@
 """What a config may say of stages, and each fault in one sentence."""
 
 import copy
+import json
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,8 @@ def test_stages_and_their_optimum_are_taken() -> None:
             lambda b: b["optimum"].update(objective={"kind": "minimax", "reference": "late_se"}),
             "optimum/objective/reference: late_se has stages, and what others",
         ),
+        (lambda b: b.update(methods=["late_se", "ce"]), "methods: late_se has stages, and what others"),
+        (lambda b: b.update(centre="found"), "centre: found has stages, and what others"),
         (
             lambda b: b["optimum"].pop("stage") and b["optimum"].update(group="compare"),
             "compare/mixtures: found has stages, and a law reads one mixture of each run",
@@ -106,3 +109,39 @@ def test_a_fault_of_stages_is_one_sentence(change, sentence: str) -> None:
         change(demo(config))
 
     assert sentence in said(faulty)
+
+
+def test_a_reference_in_stages_of_ones_own_file_is_refused_when_the_config_is_read(tmp_path: Path) -> None:
+    own = tmp_path / "own.json"
+    own.write_text(
+        json.dumps({"stages": [{"share": 0.5, "mixture": {"code": 1}}, {"share": 0.5, "mixture": {"docs": 1}}]})
+    )
+
+    def change(config: dict) -> None:
+        demo(config).update(mixture_files={"own": str(own)}, methods=["own", "ce"])
+
+    assert "methods: own has stages, and what others are measured against" in said(change)
+    own.write_text(json.dumps({"code": 1}))
+    assert said(change) == ""
+
+
+HELD = "datasets/demo/compare/mixtures: found has stages, and theirs gets its mixtures in the format csv"
+
+
+@pytest.mark.parametrize(("form", "sentence"), [("csv", HELD), ("nanotron", ""), (None, "")])
+def test_a_trainer_whose_format_holds_one_mixture_trains_on_no_stages(form: str | None, sentence: str) -> None:
+    def change(config: dict) -> None:
+        with_stages(config)
+        config["models"]["theirs"] = {
+            "command": "train {mixture} {folder}",
+            "parameters": 1000,
+            "losses": {"table": "{folder}/losses.csv"},
+            "launch": {"nodes": 1, "gpus": 0, "threads": 1},
+        } | ({"format": form} if form else {})
+        block = demo(config)
+        block["training"]["theirs"] = dict(block["training"][block["compare"]["model"]])
+        block["compare"]["model"] = "theirs"
+        block.pop("downstream", None)
+
+    found = said(change)
+    assert sentence in found if sentence else found == ""

@@ -3,7 +3,8 @@
 import pytest
 
 from bimix.errors import InputError
-from bimix.plan import sources
+from bimix.files.pools import epoch_tokens
+from bimix.plan import optimum, sources
 from bimix.plan.costs import searched_with
 
 RECIPE = {"steps": 50, "batch_rows": 4, "seed": 1}
@@ -56,6 +57,19 @@ def test_the_groups_of_the_laws_are_of_one_stage_and_no_others(config: dict) -> 
     assert sources.stage_begins(config, "own", "large", "compare") == []
     del config["datasets"]["own"]["optimum"]["stage"]
     assert sources.fitted_stage(config, "own", "second") == sources.stage_begins(config, "own", "tiny", "second") == []
+
+
+def test_an_optimum_of_a_stage_counts_no_epochs_of_the_run(config: dict) -> None:
+    """The law of a stage has no pools, and a domain is read for that stage only."""
+    block = config["datasets"]["own"]
+    assert optimum.optimum_tokens(config, "own", "bimix") == epoch_tokens(config, "own") == []
+    assert optimum.centre(config, "own") == ["results/own/mixtures/baseline.json"]
+    block["swarm"] = {"model": "tiny", "runs": 20, "step": 50}
+    tokens = ["results/own/tokens/train.parquet"]
+    assert optimum.optimum_tokens(config, "own", "transfer_swarm") == tokens  # its runs have no stages
+    del block["optimum"]["stage"]
+    assert optimum.optimum_tokens(config, "own", "bimix") == epoch_tokens(config, "own") == tokens
+    assert optimum.centre(config, "own") == []
 
 
 def test_a_stage_without_an_update_is_told_before_a_run(config: dict) -> None:

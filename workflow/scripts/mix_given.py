@@ -15,7 +15,7 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.mixtures.mixture import Mixture
-from bimix.tables import read_table
+from bimix.tables import is_text, read_table
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     domains = sorted(options.domains)
-    if options.mixture.suffix == ".csv":
+    if is_text(options.mixture.name):
         mixture = Mixture.parse(of_table(options.mixture, options.name), options.mixture, domains)
     else:
         mixture = Mixture.read(options.mixture, domains)

@@ -1,25 +1,30 @@
 """The checks of `stages`, mixtures of others one after the other, and of `optimum/stage`."""
 
+import contextlib
 import math
 
 from bimix.config.blocks import BlockChecker
 from bimix.config.complete import known_mixtures, swarm_names
+from bimix.errors import InputError
+from bimix.exports.formats import FORMATS
 from bimix.faults.fault import unknown
-from bimix.mixtures.mixture import SUM_TOLERANCE
+from bimix.mixtures.mixture import SUM_TOLERANCE, is_staged
+from bimix.tables import read_json
 
 
 def check_stages(checker: BlockChecker) -> None:
     """Of a block that trains, and a config whose `mixtures` and `laws/optimise` are sound.
 
     Faults: shares that do not sum to one; a stage that nothing makes, or that has stages; a name
-    that stands under `mixture_files`, too; a reference in stages; groups that laws cannot be fitted
-    to.
+    that stands under `mixture_files`, too; a reference in stages, also in a file of the user's;
+    groups that laws cannot be fitted to; runs of a trainer whose format holds one mixture.
     """
     if checker.sound("stages"):
         for name in checker.block["stages"]:
             _check(checker, name)
-    if checker.sound("stages"):
-        _references(checker)
+    _references(checker, staged_names(checker))
+    if checker.sound("stages") and checker.sound_elsewhere("models"):
+        _formats(checker)
     if checker.sound("groups", "optimum") and ("stages" not in checker.block or checker.sound("stages")):
         _fitted(checker)
 
@@ -43,20 +48,63 @@ def _check(checker: BlockChecker, name: str) -> None:
             checker.fault(*key, sentence=sentence)
 
 
-def _references(checker: BlockChecker) -> None:
-    """Mixtures that optima and weights are measured against, whose proportions are read."""
+def staged_names(checker: BlockChecker) -> set[str]:
+    """Mixtures that have stages: under `stages`, or in a file of the user's that is there."""
+    found = set(checker.block["stages"]) if checker.sound("stages") else set()
+    for name, path in checker.block["mixture_files"].items() if checker.sound("mixture_files") else ():
+        with contextlib.suppress(InputError):  # a table; or said where it is read
+            if is_staged(read_json(path)):
+                found.add(name)
+    return found
+
+
+def _references(checker: BlockChecker, staged: set[str]) -> None:
+    """Mixtures that optima and weights are measured against, or drawn around, whose proportions are
+    read.
+    """
     block = checker.block
     named: list[tuple[tuple[str | int, ...], object]] = []
     if checker.sound("compare/mixtures"):
         named += [(("compare", "mixtures", 0), name) for name in block["compare"]["mixtures"][:1]]
+    if checker.sound("methods"):
+        named += [(("methods", 0), name) for name in block["methods"][:1]]
+    if checker.sound("centre"):
+        named.append((("centre",), block["centre"]))
     if checker.sound("optimum/objective"):
         named.append((("optimum", "objective", "reference"), block["optimum"]["objective"].get("reference")))
     if checker.sound("reweighting"):
         named.append((("reweighting", "reference"), block["reweighting"].get("reference")))
     for key, name in named:
-        if name in block["stages"]:
+        if name in staged:
             sentence = f"{name} has stages, and what others are measured against is one mixture for the whole run."
             checker.fault(*key, sentence=sentence)
+
+
+def _formats(checker: BlockChecker) -> None:
+    """Runs on stages of models that a command trains, whose format is that of one mixture."""
+    block, models = checker.block, checker.config["models"]
+    lists: list[tuple[tuple[str, ...], list[str], list[str]]] = []
+    if checker.sound("compare/model", "compare/mixtures"):
+        lists.append((("compare", "mixtures"), [block["compare"]["model"]], block["compare"]["mixtures"]))
+        lists.append((("methods",), [block["compare"]["model"]], block["methods"] if checker.sound("methods") else []))
+    if checker.sound("optimum", "groups"):
+        fitted = block["optimum"].get("models") or [block["optimum"]["model"]]
+        for group in dict.fromkeys(
+            [block["optimum"]["group"], *(block["held_out"] if checker.sound("held_out") else [])]
+        ):
+            lists.append((("groups", group), fitted, block["groups"].get(group, [])))
+    for key, trained, names in lists:
+        for number, name in enumerate(names):
+            for model in trained if name in block["stages"] else ():
+                form = models.get(model, {}).get("format")
+                if form and FORMATS[form].stages is None:
+                    able = ", ".join(one for one, other in FORMATS.items() if other.stages)
+                    checker.fault(
+                        *key,
+                        number,
+                        sentence=f"{name} has stages, and {model} gets its mixtures in the format {form}, which holds one:"
+                        f" take {able}, or no format.",
+                    )
 
 
 def _fitted(checker: BlockChecker) -> None:

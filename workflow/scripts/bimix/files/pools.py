@@ -19,6 +19,7 @@ def pool_tokens(config: dict, dataset: str) -> list[str]:
 
 def epoch_tokens(config: dict, dataset: str) -> list[str]:
     """That table for optima: `max_epochs` caps epochs, and the law transfer counts repeated text
-    less.
+    less. None where the mixture of a stage is optimised: its law was fitted without pools, and its
+    tokens are not those of the run.
     """
-    return token_table(config, dataset)
+    return [] if "stage" in config["datasets"][dataset]["optimum"] else token_table(config, dataset)

@@ -4,7 +4,6 @@ import json
 
 from bimix.errors import InputError
 from bimix.files.pools import epoch_tokens, token_table
-from bimix.plan.laws import LAWS
 from bimix.plan.runs import schedule_tokens
 from bimix.plan.sources import Fit, from_swarm, source_of
 
@@ -88,10 +87,8 @@ def law_run_tokens(config: dict, dataset: str, law: str) -> int | str:
 
 
 def optimum_tokens(config: dict, dataset: str, optimised: str) -> list[str]:
-    """That table where an optimum needs it: a law may simulate mixtures around the shares."""
-    if LAWS[optimum_fit(config, dataset, optimised).law].optimum == "simulated":
-        return token_table(config, dataset)
-    return epoch_tokens(config, dataset)
+    """The tokens there are, by which an optimum counts epochs; a swarm's runs have no stages."""
+    return token_table(config, dataset) if from_swarm(config, dataset, optimised) else epoch_tokens(config, dataset)
 
 
 def proposed_by(config: dict, dataset: str) -> dict[str, dict]:
@@ -111,6 +108,9 @@ def laws_of_methods(config: dict, dataset: str) -> list[str]:
 
 
 def centre(config: dict, dataset: str) -> list[str]:
-    """The mixture that draws are around in the place of token shares; none: those."""
+    """The mixture that draws and penalties are around in the place of the shares of the tokens
+    that an optimum is given; none: those. An optimum of a stage is given no tokens.
+    """
     block = config["datasets"][dataset]
-    return [f"results/{dataset}/mixtures/{block['centre']}.json"] if "centre" in block else []
+    name = block.get("centre", "baseline" if "stage" in block["optimum"] else None)
+    return [f"results/{dataset}/mixtures/{name}.json"] if name else []
