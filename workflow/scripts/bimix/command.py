@@ -23,6 +23,7 @@ COMMANDS = {
     "pareto": "trace_pareto.py",
     "intervals": "estimate_intervals.py",
     "propose": "propose_runs.py",
+    "next": "propose_round.py",
     "export": "export_mixture.py",
     "check": "check_config.py",
     "verify": "verify_results.py",

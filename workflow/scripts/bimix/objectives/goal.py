@@ -86,9 +86,13 @@ class Goal:
 
     def value(self, shares: np.ndarray) -> np.ndarray:
         """The objective (...) at mixtures (..., m), its trust penalty included."""
-        losses = self.predicted(shares)
-        found = (losses @ self.rows.T).max(axis=-1) if self.groups else losses @ self.weights
-        return found + self.penalty(shares)
+        return self.combined(self.predicted(shares)) + self.penalty(shares)
+
+    def combined(self, losses: np.ndarray) -> np.ndarray:
+        """The objective (...) of losses (..., d) of `names`, predicted or measured, without the
+        trust penalty.
+        """
+        return (losses @ self.rows.T).max(axis=-1) if self.groups else losses @ self.weights
 
     def penalty(self, shares: np.ndarray) -> np.ndarray:
         """What the trust region adds to the objective (...)."""

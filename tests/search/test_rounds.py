@@ -1,0 +1,179 @@
+"""Rounds of a search: kriging against its definition, and a truth that no law has the form of."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import propose_round
+from bimix import laws
+from bimix.errors import InputError
+from bimix.objectives.goal import Goal
+from bimix.objectives.objective import Objective
+from bimix.observed.observations import Observations
+from bimix.search.kriging import kriged, squares, total_variation
+from bimix.search.rounds import Search, Shares, seen_of
+
+DOMAINS = ("code", "law", "web")
+
+
+def truth(shares: np.ndarray) -> np.ndarray:
+    """Losses (n, 3): powers of what helps, with a dip that no law of the project has."""
+    helps = shares @ np.array([[1.0, 0.1, 0.3], [0.1, 1.0, 0.2], [0.4, 0.3, 1.0]]).T
+    dip = np.exp(-squares(shares, np.array([[0.2, 0.5, 0.3]]))[:, 0] / 0.05)
+    return 2 + (0.02 + helps) ** -0.4 - 0.15 * dip[:, None]
+
+
+def runs(shares: np.ndarray, noise: float = 0.0, seed: int = 0) -> Observations:
+    losses = truth(shares) * np.exp(noise * np.random.default_rng(seed).standard_normal((len(shares), 1)))
+    names = tuple(f"m{number}" for number in range(len(shares)))
+    return Observations(names, DOMAINS, np.array([100]), DOMAINS, shares, losses[:, None])
+
+
+def search_of(observed: Observations, noise: float | None = 0.001, upper=(1.0, 1.0, 1.0), **objective) -> Search:
+    fitted = laws.fit("transfer", observed)
+    goal = Goal(fitted, 100, Objective(**objective))
+    return Search(goal, fitted, observed, np.zeros(3), np.array(upper), noise)
+
+
+START = np.random.default_rng(0).dirichlet(np.ones(3), 5)
+
+
+def test_kriging_goes_through_runs_without_noise_and_is_unknown_far_away() -> None:
+    values = np.array([0.01, -0.02, 0.03, 0.0, 0.01])
+    found = kriged(START, values, 0.02, 1e-6)
+    assert found.mean(START) == pytest.approx(values, abs=1e-6)
+    assert found.spread(START).max() < 1e-4
+    far = np.array([[0.0, 0.0, 1.0]])
+    assert found.spread(far)[0] > 10 * found.spread(START).max()
+    noisy = kriged(START, values, 0.02, 0.05)
+    assert np.abs(noisy.mean(START)).max() < 0.6 * np.abs(values).max()  # a lucky run is shrunk
+
+
+def test_slopes_are_those_of_the_means() -> None:
+    search = search_of(runs(START), weights={"law": 2, "web": 1})
+    at = np.array([0.3, 0.45, 0.25])
+    for voice in (search.law, search.shares):
+        for one in np.eye(3):
+            step = 1e-6 * one
+            change = (voice.mean((at + step)[None]) - voice.mean((at - step)[None]))[0] / 2e-6
+            assert voice.slope(at) @ one == pytest.approx(change, rel=1e-4, abs=1e-6)
+
+
+def test_the_shares_rank_by_what_is_wanted_and_never_the_reverse() -> None:
+    observed = runs(START)
+    voice = Shares(search_of(observed, weights={"law": 1}).goal, observed, seen_of(search_of(observed).goal, observed))
+    assert voice.rank(np.array([[0.1, 0.9, 0.0], [0.9, 0.1, 0.0]])) == pytest.approx(np.log([0.903, 0.103]))
+    search = search_of(observed, weights={"law": 1})
+    upside = seen_of(search.goal, observed)
+    reverse = Shares(search.goal, observed, type(upside)(upside.names, upside.shares, -upside.levels, upside.broken))
+    assert reverse.line[1] == 0
+
+
+def test_a_proposal_is_within_bounds_and_away_from_all_runs() -> None:
+    search = search_of(runs(START), upper=(0.4, 0.7, 0.5), weights={"law": 1, "web": 1})
+    for turn in (0, 1):
+        found = search.next(turn).shares
+        assert found.sum() == pytest.approx(1) and (found <= np.array([0.4, 0.7, 0.5]) + 1e-9).all()
+        assert total_variation(found[None], START).min() >= 0.05 - 1e-6
+    first = search.next(0)
+    second = search.next(0, others=first.shares[None])
+    assert total_variation(first.shares[None], second.shares[None])[0, 0] >= 0.05 - 1e-6
+
+
+def test_rounds_find_what_one_shot_of_the_law_misses() -> None:
+    grid = np.array([(i, j, 60 - i - j) for i in range(61) for j in range(61 - i)]) / 60
+    best = truth(grid).mean(axis=1).min()
+    shares = START
+    for turn in range(6):
+        shares = np.concatenate([shares, search_of(runs(shares)).next(turn).shares[None]])
+    found = truth(shares).mean(axis=1).min()
+    designed = np.random.default_rng(0).dirichlet(np.ones(3), 11)
+    fitted = laws.fit("transfer", runs(designed))
+    pick = grid[laws.predict(fitted, grid, [100])[:, 0].mean(axis=1).argmin()]
+    one_shot = truth(pick[None]).mean()
+    assert found - best < 0.5 * (one_shot - best)
+
+
+def test_the_best_run_is_the_best_by_its_posterior_and_holds_the_constraints() -> None:
+    lucky = runs(np.concatenate([START, START[[2]] + [0.004, -0.002, -0.002]]))
+    lucky.losses[5] *= 0.97
+    search = search_of(lucky, noise=0.02)
+    raw, level = search.seen.levels, search.posterior(search.seen.shares)[0]
+    assert level[5] > raw[5] + 0.01
+    reference = dict(zip(DOMAINS, START[0], strict=True))
+    held = search_of(runs(START), kind="no_worse_than", reference=reference, margin=0.0)
+    assert held.seen.broken[held.best] == held.seen.broken.min()
+
+
+def test_candidates_are_chosen_that_were_not_measured() -> None:
+    search = search_of(runs(START), weights={"law": 1})
+    offered = np.concatenate([START, [[0.1, 0.85, 0.05], [0.9, 0.05, 0.05]]])
+    assert search.next(0, offered).candidate == 5
+    with pytest.raises(InputError, match="none of the 5 candidates is left"):
+        search.next(0, START)
+    with pytest.raises(InputError, match="7 lie outside the bounds"):
+        search_of(runs(START), upper=(0.34, 0.34, 0.34)).next(0, offered)
+
+
+def test_a_search_ends_where_bounds_leave_nothing_new() -> None:
+    middle = np.full((1, 3), 1 / 3)
+    search = search_of(runs(np.concatenate([START, middle])), upper=(0.35, 0.35, 0.35))
+    with pytest.raises(InputError, match="the search has ended"):
+        search.next(0)
+
+
+def tables(folder, observed: Observations, seeds: int = 1) -> list[str]:
+    rows = [
+        (name, 100, domain, observed.losses[n, 0, i] * (1 + 0.001 * seed), seed)
+        for n, name in enumerate(observed.mixtures)
+        for i, domain in enumerate(DOMAINS)
+        for seed in range(seeds)
+    ]
+    pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss", "seed"], orient="row").write_csv(
+        folder / "losses.csv"
+    )
+    written(folder / "mixtures.csv", observed.mixtures, observed.proportions)
+    return ["--losses", str(folder / "losses.csv"), "--mixtures", str(folder / "mixtures.csv")]
+
+
+def written(path, names, shares) -> None:
+    rows = [
+        (name, domain, share)
+        for name, row in zip(names, shares, strict=True)
+        for domain, share in zip(DOMAINS, row, strict=True)
+    ]
+    pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_csv(path)
+
+
+def test_the_script_proposes_names_reports_and_is_the_same_twice(tmp_path, capsys) -> None:
+    flags = [*tables(tmp_path, runs(START), seeds=2), "--weights", '{"law": 1}', "--count", "2"]
+    out, report = tmp_path / "next.csv", tmp_path / "report.json"
+    propose_round.main([*flags, "--out", str(out), "--report", str(report)])
+    first, said = out.read_text(), json.loads(report.read_text())
+    found = pl.read_csv(out)
+    assert found["mixture"].unique(maintain_order=True).to_list() == ["round1", "round2"]
+    assert found.group_by("mixture").agg(pl.col("proportion").sum())["proportion"].to_list() == pytest.approx([1, 1])
+    assert [one["voice"] for one in said["proposals"]] == ["law", "shares"]
+    assert said["noise"] == pytest.approx(0.001 / 2**0.5, rel=0.01)
+    assert "expected gain left" in capsys.readouterr().out
+    propose_round.main([*flags, "--out", str(out)])
+    assert out.read_text() == first
+    propose_round.main([*flags, "--round", "4", "--out", str(out), "--report", str(report)])
+    assert pl.read_csv(out)["mixture"][0] == "round4"
+    assert json.loads(report.read_text())["proposals"][0]["voice"] == "shares"
+
+
+def test_the_script_chooses_among_candidates(tmp_path) -> None:
+    flags = tables(tmp_path, runs(START))
+    offered = np.concatenate([START, np.random.default_rng(1).dirichlet(np.ones(3), 20)])
+    written(tmp_path / "offered.csv", [f"m{number}" for number in range(25)], offered)
+    out = tmp_path / "next.csv"
+    propose_round.main([*flags, "--candidates", str(tmp_path / "offered.csv"), "--out", str(out)])
+    found = pl.read_csv(out)
+    name = found["mixture"][0]
+    assert int(name[1:]) >= 5
+    assert found["proportion"].to_list() == pytest.approx(offered[int(name[1:])].tolist())
+    with pytest.raises(InputError, match="all of its 5 mixtures were measured"):
+        propose_round.main([*flags, "--candidates", str(tmp_path / "mixtures.csv"), "--out", str(out)])

@@ -1,0 +1,170 @@
+"""Propose the mixtures to run next in a search by rounds, best first.
+
+losses, mixtures (tidy), optional prior, objective and bounds -> next.csv (mixture, domain,
+proportion); with --candidates one of these that was not measured. Prints what is promised, and the
+gain that is expected of one more run; with --report the same as JSON
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bimix.errors import InputError, run
+from bimix.laws import LAWS, at_run, fit
+from bimix.mixtures.mixture import as_mixture
+from bimix.objectives.goal import Goal
+from bimix.objectives.report import add_objective, asked_objective
+from bimix.observed.observations import proportions_of, read_observations
+from bimix.optimum.bounds import run_bounds
+from bimix.optimum.flags import add_bounds, add_parameters, add_run_tokens, asked_tokens
+from bimix.optimum.optimum import target_weights
+from bimix.outputs import write_json, write_table
+from bimix.search.kriging import USUAL_NOISE
+from bimix.search.regret import noise_of_average
+from bimix.search.rounds import DISTANCE, Search
+from bimix.tables import read_numbers, read_table, read_tokens
+
+NAMED = re.compile(r"round(\d+)")
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--losses", type=Path, required=True, help="mixture, step, domain, loss of the runs")
+    parser.add_argument("--mixtures", type=Path, required=True, help="mixture, domain, proportion of the runs")
+    parser.add_argument("--prior", type=Path, nargs="?", help="cross_entropy.csv, for the law transfer")
+    parser.add_argument("--law", default="transfer", choices=list(LAWS), help="what is corrected (%(default)s)")
+    parser.add_argument("--step", type=int, help="of the run to be made good; without it the last of the losses")
+    add_bounds(parser)
+    add_objective(parser)
+    add_run_tokens(parser)
+    add_parameters(parser)
+    parser.add_argument("--candidates", type=Path, help="mixtures to choose among: mixture, domain, proportion")
+    parser.add_argument("--count", type=int, default=1, help="mixtures to propose (%(default)s)")
+    parser.add_argument(
+        "--round", type=int, help="from 1: odd ones begin with the law's proposal, even ones with that of the shares;"
+        " without it the number of runs"
+    )  # fmt: skip
+    parser.add_argument(
+        "--distance", type=float, default=DISTANCE, help="total variation from all runs, at least (%(default)s)"
+    )
+    parser.add_argument(
+        "--noise", type=float, help="of a run's log objective; without it that of repeated seeds, if any"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="next.csv or .parquet")
+    parser.add_argument("--report", type=Path, help="JSON of what is expected of each")
+    options = parser.parse_args(argv)
+    if options.count < 1:
+        raise InputError(f"--count is {options.count}: it must be 1 or more.")
+
+    search, noise = read_search(options)
+    names, candidates = _candidates(options, search)
+    turn = (options.round or len(set(search.seen.names))) - 1
+    found, others = [], np.zeros((0, len(search.lower)))
+    for number in range(options.count):
+        found.append(search.next(turn + number, candidates, others))
+        others = np.concatenate([others, found[-1].shares[None]])
+    known = [int(one[1]) for one in map(NAMED.fullmatch, search.seen.names) if one]
+    first = options.round or max(known, default=0) + 1
+    named = [f"round{first + number}" if names is None else names[one.candidate] for number, one in enumerate(found)]
+    write_table(_table(named, found, search.observed.domains, names is not None), options.out)
+    best = search.best
+    best_level = float(search.posterior(search.seen.shares[[best]])[0][0])
+    report = {
+        "best": search.seen.names[best],
+        "best_measured": float(np.exp(search.seen.levels[best])),
+        "best_posterior": float(np.exp(best_level)),
+        "noise": noise,
+        "left_out": search.law.left,
+        "proposals": [
+            {
+                "mixture": name,
+                "voice": one.voice,
+                "promised": float(np.exp(one.promised)),
+                "deviation": one.deviation,
+                "expected_gain": one.gain,
+            }
+            for name, one in zip(named, found, strict=True)
+        ],
+    }
+    if options.report:
+        write_json(options.report, report)
+    print("\n".join(sentences(report)))
+
+
+def read_search(options: argparse.Namespace) -> tuple[Search, float | None]:
+    """What the runs say, by the flags; and the noise of a run where it is known."""
+    observed = read_observations(options.losses, options.mixtures, options.prior)
+    fitted = fit(options.law, observed)
+    step = fitted["steps"][-1] if options.step is None else options.step
+    objective = asked_objective(options)
+    weights = objective.domain_weights()
+    objective.target(fitted)  # names that are not known are refused before anything is read at the run
+    tokens = read_tokens(options.tokens) if options.tokens else None
+    run_tokens = asked_tokens(fitted, options.run_tokens, step, options.parameters)
+    asked = at_run(fitted, options.parameters, run_tokens, tokens, step)
+    limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
+    lower, upper = run_bounds(asked, step, *limits, options.max_epochs, tokens, run_tokens, weights)
+    noise = options.noise
+    if noise is None:
+        target = dict(zip(fitted["loss_domains"], target_weights(fitted, weights).tolist(), strict=True))
+        noise = noise_of_average(read_table(options.losses), str(options.losses), list(observed.domains), target)
+    goal = Goal(asked, step, objective, tokens)
+    return Search(goal, fitted, observed, lower, upper, noise, options.distance), noise
+
+
+def _candidates(options, search) -> tuple[tuple[str, ...] | None, np.ndarray | None]:
+    """Names and shares of the candidates that were not measured. Errors: none is left."""
+    if options.candidates is None:
+        return None, None
+    names, shares = proportions_of(read_table(options.candidates), search.observed.domains, str(options.candidates))
+    rows = [row for row, name in enumerate(names) if name not in search.seen.names]
+    if not rows:
+        raise InputError(
+            f"{options.candidates}: all of its {len(names)} mixtures were measured: none is left to propose."
+        )
+    return tuple(names[row] for row in rows), shares[rows]
+
+
+def _table(names, found, domains, given: bool) -> pl.DataFrame:
+    """mixture, domain, proportion; a candidate as it was given, what was found with six
+    decimals.
+    """
+    rows = [
+        (name, domain, share)
+        for name, one in zip(names, found, strict=True)
+        for domain, share in (
+            zip(domains, one.shares.tolist(), strict=True)
+            if given
+            else as_mixture(domains, one.shares).document().items()
+        )
+    ]
+    return pl.DataFrame(
+        rows, schema={"mixture": pl.String, "domain": pl.String, "proportion": pl.Float64}, orient="row"
+    )
+
+
+def sentences(report: dict) -> list[str]:
+    """What a person reads of a round."""
+    noise = report["noise"]
+    said = [
+        f"best of the runs: {report['best']}, {report['best_measured']:.4f} measured,"
+        f" {report['best_posterior']:.4f} by the law and all runs together"
+    ]
+    for one in report["proposals"]:
+        said.append(
+            f"next: {one['mixture']}, proposed by the {one['voice']}: promised {one['promised']:.4f}"
+            f" +- {100 * one['deviation']:.2g} %, expected gain {100 * one['expected_gain']:.2g} %"
+        )
+    beside = f"{100 * noise:.2g} %" if noise is not None else f"not known, {100 * USUAL_NOISE:.2g} % is taken"
+    left = max(one["expected_gain"] for one in report["proposals"])
+    verdict = "below it: stop after two such rounds" if left < (noise or USUAL_NOISE) else "above it: go on"
+    said.append(f"expected gain left {100 * left:.2g} %; noise of a run {beside}; {verdict}")
+    return said
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
