@@ -10,7 +10,10 @@ from statistics import fmean
 import polars as pl
 import pytest
 
-from bimix.costs.worth import verdict
+from bimix.judge.comparison import compared
+from bimix.judge.criterion import Criterion
+from bimix.judge.runs import measured
+from bimix.judge.worth import verdict
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "resources" / "observations" / "proof"
@@ -67,7 +70,8 @@ def judged(model: str) -> dict[str, dict]:
     losses = pl.read_csv(KEPT / f"{model}.csv")
     columns = ("search_runs", "search_flops", "search_percent", "steps_ratio")
     prices = losses.select("mixture").unique().with_columns(pl.lit(None, pl.Float64).alias(name) for name in columns)
-    found = verdict(losses, prices, REFERENCE, {}, weights=dict.fromkeys(WANTED, 1))
+    comparison = compared(measured(losses), Criterion(REFERENCE, weights=dict.fromkeys(WANTED, 1)))
+    found = verdict(comparison, prices, {})
     return {row["mixture"]: row for row in found.iter_rows(named=True)}
 
 

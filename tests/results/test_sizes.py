@@ -6,7 +6,6 @@ import polars as pl
 
 import summarize_results
 from bimix.optimum.intervals import INTERVALS
-from bimix.results.comparison import compare
 from bimix.results.sizes import asked, by_large_runs
 
 
@@ -67,7 +66,8 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
         for domain in ("web", "code")
     ]
     losses = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
-    compare(losses, "se").write_csv("comparison.csv")
+    losses.write_csv("compare.csv")
+    pl.DataFrame({"mixture": ["se"] * 2, "domain": ["web", "code"], "proportion": [0.5, 0.5]}).write_csv("mixtures.csv")
     span = {"law": "transfer", "step": 120, "level": 0.9, "kind": "left_out"}
     spans = [
         span | {"quantity": "gain", "mixture": "se", "estimate": 0.1, "low": 0.05, "high": 0.15},
@@ -79,7 +79,7 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
     ).write_csv("sizes.csv")
     command = "--dataset mine --fitted-model tiny+small --asked-model large --compared-model large --step 120"
     command += " --coefficients law.json --optimised transfer.json --reference se --reference-mixture se.json"
-    command += " --extrapolation --generalization --laws --comparison comparison.csv --intervals intervals.csv"
+    command += " --extrapolation --generalization --laws --compared compare.csv --mixtures mixtures.csv --intervals intervals.csv"
     command += " --sizes sizes.csv --figures a.svg --out summary.txt --details details.txt --page summary.html"
     summarize_results.main(command.split())
     text, details = (" ".join((tmp_path / name).read_text().split()) for name in ("summary.txt", "details.txt"))

@@ -154,6 +154,10 @@ def script(name, *modules):
     return [code(f"workflow/scripts/{path}") for path in paths]
 
 
+# What decides how runs are compared.
+JUDGE = [f"judge/{name}" for name in ("runs", "criterion", "comparison", "noise")]
+
+
 wildcard_constraints:
     dataset=one_of(config["datasets"]),
     domain=names_under("domains"),

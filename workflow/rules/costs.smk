@@ -53,7 +53,7 @@ rule price_methods:
         large=planned(costs.large_report),
         searches=planned(costs.report_files),
         costs=setting("observations/costs", default=[]),
-        code=script("price_methods", "costs/prices"),
+        code=script("price_methods", "judge/prices", *JUDGE),
     output:
         table=table("methods", "6 Methods", "What each method costs and gains (csv)"),
     log:
@@ -66,6 +66,7 @@ rule price_methods:
         reference=setting("methods/0"),
         searches=as_json(planned(costs.search_reports)),
         weights=bound("weights"),
+        objective=bound("objective"),
     shell:
         command(r"""
         price_methods.py \
@@ -75,12 +76,13 @@ rule price_methods:
             --searches {params.searches:q} \
             --costs {input.costs:q} \
             --weights {params.weights:q} \
+            --objective {params.objective:q} \
             --out {output.table:q}
         """)
 
 
 rule judge_methods:
-    """What the methods are worth over seeds: regret, optimism, ties, and a paragraph."""
+    """What the methods are worth over seeds: regret, optimism, ties, significance."""
     input:
         losses=collect("results/{{dataset}}/losses/{model}/methods.parquet", model=setting("compare/model")),
         mixtures="results/{dataset}/mixtures/groups/methods.parquet",
@@ -88,11 +90,10 @@ rule judge_methods:
         laws=planned(optimum.laws_of_methods),
         tokens=planned(pools.epoch_tokens),
         bytes=planned(runs.byte_counts),
-        code=script("judge_methods", "costs/worth", "costs/pairs", "costs/said"),
+        code=script("judge_methods", "judge/worth", *JUDGE),
     output:
         table=table("verdict", "6 Methods", "What each method's proposal is worth over seeds (csv)"),
         proposals=table("proposals", "6 Methods", "Whether laws order their own proposals rightly (csv)"),
-        page="results/{dataset}/tables/verdict.txt",
     log:
         "results/{dataset}/logs/judge_methods.log",
     wildcard_constraints:
@@ -104,6 +105,7 @@ rule judge_methods:
         laws=as_json(planned(optimum.proposed_by)),
         run_tokens=planned(sources.compared_tokens),
         weights=bound("weights"),
+        objective=bound("objective"),
     shell:
         command(r"""
         judge_methods.py \
@@ -116,9 +118,9 @@ rule judge_methods:
             --run-tokens {params.run_tokens} \
             --bytes {input.bytes:q} \
             --weights {params.weights:q} \
+            --objective {params.objective:q} \
             --out {output.table:q} \
-            --proposals {output.proposals:q} \
-            --page {output.page:q}
+            --proposals {output.proposals:q}
         """)
 
 

@@ -118,7 +118,7 @@ rule compare_answers:
             run=planned(runs.answering_runs),
         ),
         losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("downstream/model")),
-        code=script("compare_answers", "downstream/accuracy", "results/comparison"),
+        code=script("compare_answers", "downstream/accuracy", "observed/averages"),
     output:
         table=table("downstream", "5 Downstream", "Answers of each mixture (csv)", caption="downstream_table"),
     log:

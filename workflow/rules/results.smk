@@ -15,7 +15,10 @@ rule summarize_results:
         unpack(planned(targets)),
         code=script(
             "summarize_results",
-            *(f"results/{name}" for name in ("summary", "answers", "headline", "verdict", "layout")),
+            *(f"results/{name}" for name in ("summary", "answers", "headline", "layout")),
+            *JUDGE,
+            "judge/evidence",
+            "judge/verdict",
         ),
     output:
         text="results/{dataset}/summary.txt",
@@ -31,6 +34,11 @@ rule summarize_results:
         compared_model=setting("compare/model"),
         step=setting("optimum/step"),
         weights=bound("weights"),
+        objective=bound("objective"),
+        max_epochs=setting("optimum/max_epochs", default="none"),
+        run_tokens=planned(sources.compared_tokens),
+        stage=setting("optimum/stage", default=()),
+        ranks=as_json(planned(sources.ranks)),
         reference=setting("compare/mixtures/0"),
     shell:
         command(r"""
@@ -41,14 +49,23 @@ rule summarize_results:
             --compared-model {params.compared_model:q} \
             --step {params.step:q} \
             --weights {params.weights:q} \
+            --objective {params.objective:q} \
+            --stage {params.stage} \
             --coefficients {input.coefficients:q} \
             --optimised {input.optimised:q} \
+            --compared {input.compared:q} \
+            --proxies {input.proxies:q} \
+            --mixtures {input.mixtures:q} \
+            --ranks {params.ranks:q} \
+            --tokens {input.tokens:q} \
+            --run-tokens {params.run_tokens} \
+            --max-epochs {params.max_epochs} \
             --reference {params.reference:q} \
             --reference-mixture {input.reference:q} \
             --extrapolation {input.extrapolation:q} \
             --generalization {input.generalization:q} \
-            --comparison {input.comparison:q} \
             --laws {input.laws:q} \
+            --scores {input.scores:q} \
             --intervals {input.intervals:q} \
             --sizes {input.sizes:q} \
             --figures {input.figures:q} \

@@ -140,7 +140,7 @@ rule compare_mixtures:
     input:
         losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("compare/model")),
         bytes=planned(runs.byte_counts),
-        code=script("compare_mixtures", "results/comparison"),
+        code=script("compare_mixtures", *JUDGE),
     output:
         table=table("comparison", "4 Training", "Comparison of the large runs (csv)"),
     log:
@@ -150,6 +150,7 @@ rule compare_mixtures:
     params:
         reference=setting("compare/mixtures/0"),
         weights=bound("weights"),
+        objective=bound("objective"),
     shell:
         command(r"""
         compare_mixtures.py \
@@ -157,6 +158,7 @@ rule compare_mixtures:
             --bytes {input.bytes:q} \
             --reference {params.reference:q} \
             --weights {params.weights:q} \
+            --objective {params.objective:q} \
             --out {output.table:q}
         """)
 
@@ -173,7 +175,7 @@ rule plot_perplexity:
             then=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
             otherwise=[],
         ),
-        code=script("plot_perplexity", "drawing/figures", "results/comparison"),
+        code=script("plot_perplexity", "drawing/figures", "observed/averages"),
     output:
         figure=figure("perplexity_{model}_{group}", "4 Training", "Average loss against steps: {model}, {group}"),
     log:

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.observed.averages import add_weights
+from bimix.judge.comparison import compared, table
+from bimix.judge.criterion import add_criterion, criterion_of
+from bimix.judge.runs import measured
 from bimix.outputs import write_table
-from bimix.results.comparison import compare
 from bimix.tables import read_table
 
 
@@ -20,11 +21,12 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--losses", type=Path, required=True, help="tidy losses, parquet or csv")
     parser.add_argument("--reference", required=True, help="the mixture that the others are measured against")
     parser.add_argument("--bytes", type=Path, nargs="?", help="domain and bits_per_nat, csv; none: no bits per byte")
-    add_weights(parser)
+    add_criterion(parser)
     parser.add_argument("--out", type=Path, required=True, help="csv")
     options = parser.parse_args(argv)
     factors = dict(read_table(options.bytes).select("domain", "bits_per_nat").iter_rows()) if options.bytes else None
-    write_table(compare(read_table(options.losses), options.reference, factors, options.weights), options.out)
+    comparison = compared(measured(read_table(options.losses)), criterion_of(options))
+    write_table(table(comparison, factors), options.out)
 
 
 if __name__ == "__main__":

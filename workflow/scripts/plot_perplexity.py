@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 
 from bimix.drawing import figures
 from bimix.errors import run
-from bimix.observed.averages import add_weights, average_loss, of_losses
+from bimix.judge.runs import one_size
+from bimix.observed.averages import add_weights, average_loss, average_losses, of_losses
 from bimix.observed.metrics import losses_only
 from bimix.observed.observations import mean_over_seeds
 from bimix.outputs import replacing
-from bimix.results.comparison import average_losses
 from bimix.tables import read_table
 
 FEW = 7  # lines that are named at their ends
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
 
-    tables = [read_table(path) for path in options.losses]
+    tables = [one_size(read_table(path))[0] for path in options.losses]
     weights = of_losses(options.weights, pl.concat(tables, how="diagonal"))
     figure = draw([losses_only(table) for table in tables], options.reference, weights)
     with replacing(options.out) as temporary:

@@ -10,11 +10,12 @@ import json
 import sys
 from pathlib import Path
 
-from bimix.costs.prices import price, priced, read_cost
 from bimix.errors import run
-from bimix.observed.averages import add_weights
+from bimix.judge.comparison import compared, table
+from bimix.judge.criterion import add_criterion, criterion_of
+from bimix.judge.prices import price, priced, read_cost
+from bimix.judge.runs import measured
 from bimix.outputs import write_table
-from bimix.results.comparison import compare
 from bimix.tables import read_json, read_table
 
 
@@ -35,11 +36,11 @@ def main(argv: list[str] | None = None) -> None:
         nargs="?",
         help="of runs trained elsewhere, in the place of these two: mixture, search_runs, search_flops, large_flops",
     )
-    add_weights(parser)
+    add_criterion(parser)
     parser.add_argument("--out", type=Path, required=True, help="csv")
     options = parser.parse_args(argv)
 
-    comparison = compare(read_table(options.losses), options.reference, weights=options.weights)
+    comparison = table(compared(measured(read_table(options.losses)), criterion_of(options)))
     if options.large is None:
         write_table(priced(comparison, options.costs and read_table(options.costs)), options.out)
         return

@@ -1,36 +1,43 @@
-"""Put what was found on one page of text: the mixture to take, its gain as measured and as
+"""Put what was found on one page of text: the mixture to take and why, its gain as measured and as
 predicted, what to do next.
 
-coefficients.json, intervals.csv, mixtures, the tables -> summary.txt, summary_details.txt, and both
-in summary.html
+losses of the runs compared and of the proxies, coefficients.json, intervals.csv, mixtures, the
+tables -> summary.txt, summary_details.txt, and both in summary.html
 """
 
 import argparse
+import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from bimix.errors import run
+from bimix.judge.comparison import Comparison
+from bimix.judge.criterion import add_criterion, criterion_of
+from bimix.judge.evidence import add_evidence, evidence
+from bimix.judge.verdict import Verdict, decide
 from bimix.laws.sized import size_read
 from bimix.mixtures.mixture import read_proportions
+from bimix.optimum.flags import number_or_none, run_tokens_of
 from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.optimum import weighed
 from bimix.outputs import replacing
-from bimix.results import headline, sizes, summary
-from bimix.results import verdict as verdicts
+from bimix.plan.sources import GIVEN, SEARCHED, observed_rank
+from bimix.results import sizes, summary
 from bimix.results.answers import answers
-from bimix.results.layout import WIDTH, paragraph
-from bimix.results.verdict import Spread, Verdict
+from bimix.results.headline import Headline, headline, next_steps, title
+from bimix.results.headline import at as at_run
+from bimix.results.layout import WIDTH
 from bimix.runs.provenance import FITTING, code
 from bimix.scores.laws import LAWS_TABLE
 from bimix.scores.scores import EXTRAPOLATION, GENERALIZATION
 from bimix.scores.sizes import SIZES
-from bimix.tables import read_json, read_numbers, read_table
+from bimix.tables import read_json, read_table, read_tokens
 
-DOMAINS = 12  # rows of the mixture on the page
-NUMBERS = ("steps_to_reference", "steps_ratio", "deviation_percent", "scatter_percent")
+DOMAINS = 10  # rows of the mixture on the page
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -42,26 +49,28 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--compared-model", required=True, help="name of the model the comparison was trained on")
     parser.add_argument("--step", type=int, required=True, help="the step that the mixtures were optimised for")
-    parser.add_argument("--weights", help="of the optimum, as for optimize_mixture.py")
-    parser.add_argument(
-        "--coefficients", type=Path, nargs="+", required=True, help="of each law, written by fit_law.py"
-    )
-    parser.add_argument(
-        "--optimised", type=Path, nargs="+", required=True, help="mixture of each law, in the same order"
-    )
-    parser.add_argument("--reference", required=True, help="name of the mixture that the others are measured against")
+    add_criterion(parser)
+    parser.add_argument("--stage", nargs="?", type=int, help="the stage, from 1, that the mixtures were optimised for")
+    parser.add_argument("--optimised", type=Path, nargs="+", required=True, help="mixture of each law, as coefficients")
+    parser.add_argument("--reference", required=True, help="name of the mixture that the others are compared with")
     parser.add_argument("--reference-mixture", type=Path, required=True, help="{domain: proportion}, JSON")
+    parser.add_argument("--compared", type=Path, required=True, help="tidy losses of the runs compared")
+    parser.add_argument("--mixtures", type=Path, nargs="+", required=True, help="tidy mixtures of all these runs")
+    parser.add_argument("--ranks", type=json.loads, default={}, help="{mixture: what it costs to find, 0 to 4}, JSON")
+    parser.add_argument("--tokens", type=Path, nargs="*", help="tokens there are of each domain: none or one table")
+    parser.add_argument("--run-tokens", type=number_or_none, help="of the run that epochs are counted for, or none")
+    parser.add_argument("--max-epochs", type=number_or_none, help="the bound of the optimum, or none")
     parser.add_argument("--extrapolation", type=Path, nargs="?", help="tables/extrapolation.csv, of laws over steps")
     parser.add_argument("--generalization", type=Path, nargs="?", help="tables/generalization.csv, of the same")
-    parser.add_argument("--comparison", type=Path, required=True, help="tables/comparison.csv")
     parser.add_argument("--laws", type=Path, nargs="?", help="tables/laws.csv, of laws fitted at one size")
-    parser.add_argument("--intervals", type=Path, nargs="*", default=[], help="of each law, with three runs or more")
+    parser.add_argument("--scores", type=Path, nargs="?", help="written by compare_laws.py: errors on runs left out")
     parser.add_argument("--sizes", type=Path, nargs="*", default=[], help="sizes.csv of each law over sizes")
     parser.add_argument("--answers", type=Path, nargs="*", default=[], help="tables/downstream.csv, if there is one")
     parser.add_argument("--figures", type=Path, nargs="+", required=True, help="where they lie, to be listed")
     parser.add_argument("--out", type=Path, required=True, help="summary.txt")
     parser.add_argument("--details", type=Path, required=True, help="summary_details.txt")
     parser.add_argument("--page", type=Path, required=True, help="summary.html")
+    add_evidence(parser)
     options = parser.parse_args(argv)
     if options.asked_model == "none":
         options.asked_model = options.fitted_model
@@ -77,19 +86,18 @@ def main(argv: list[str] | None = None) -> None:
 
 @dataclass(frozen=True)
 class Found:
-    """What the files say: `laws` by the mixture that each found, these `mixtures` and the
-    reference's, the tables.
+    """What the files say: `laws` by the mixture that each found; `shares` of all mixtures; the
+    verdict; `target` are the runs of the model to be made good, `searched` the mixtures of searches
+    among them.
     """
 
-    laws: dict[str, dict]
-    mixtures: dict[str, dict[str, float]]
-    before: dict[str, float]
-    weights: dict[str, float] | None
-    runs: pl.DataFrame
+    laws: Mapping[str, dict]
+    shares: Mapping[str, Mapping[str, float]]
     spans: pl.DataFrame
-    spread: Spread
+    target: Comparison
     verdict: Verdict
-    same: dict[str, str]
+    searched: tuple[str, ...]
+    same: Mapping[str, str]
 
     def of(self, name: str, table: pl.DataFrame) -> pl.DataFrame:
         """The rows of the law that found a mixture."""
@@ -97,54 +105,60 @@ class Found:
 
 
 def read(options: argparse.Namespace) -> Found:
-    """The files that both texts tell of."""
+    """The files that both texts tell of, and the verdict on them."""
     names = [path.stem for path in options.optimised]
-    mixtures = {name: read_proportions(path) for name, path in zip(names, options.optimised, strict=True)}
-    runs = read_table(options.comparison)
-    runs = runs.with_columns(pl.col(column).cast(pl.Float64) for column in NUMBERS)
-    spans = [read_table(path).cast(INTERVALS) for path in options.intervals] or [pl.DataFrame(schema=INTERVALS)]
+    optima = {name: read_proportions(path) for name, path in zip(names, options.optimised, strict=True)}
     laws = {name: read_json(place) for name, place in zip(names, options.coefficients, strict=True)}
-    counts = {law["law"]: len(law["mixtures"]) for law in laws.values()}
-    spread = verdicts.spread(runs, verdicts.left_out_percent(pl.concat(spans), counts))
-    return Found(
-        laws=laws,
-        mixtures=mixtures,
-        before=read_proportions(options.reference_mixture),
-        weights=options.weights and read_numbers(options.weights),
-        runs=runs,
-        spans=pl.concat(spans),
-        spread=spread,
-        verdict=verdicts.judge(runs, names, spread),
-        same=verdicts.found_twice(mixtures),
-    )
+    spans = [read_table(path).cast(INTERVALS) for path in options.intervals] or [pl.DataFrame(schema=INTERVALS)]
+    judging = criterion_of(options)
+    target, proxies, promises = evidence(options, judging, laws, pl.concat(spans))
+    shares = optima | {options.reference: read_proportions(options.reference_mixture)}
+    for path in options.mixtures:  # what was run counts, where an optimum of its name has moved since
+        for (name,), rows in read_table(path).group_by("mixture", maintain_order=True):
+            shares[name] = dict(rows.select("domain", "proportion").iter_rows())
+    ranks = {name: observed_rank(name, own) for name, own in shares.items()} | options.ranks
+    if ranks.get(options.reference, GIVEN) < SEARCHED:
+        ranks[options.reference] = 0  # what one has costs nothing
+    searched = tuple(name for name in target.mixtures if ranks.get(name, GIVEN) >= SEARCHED)
+    verdict = decide(target, proxies, promises, ranks)
+    return Found(laws, shares, pl.concat(spans), target, verdict, searched, summary.found_twice(optima))
 
 
 def first_page(options: argparse.Namespace, found: Found) -> list[str]:
     """The page: what decides first, then the mixture, the runs and the laws beside each other."""
-    own, runs = found.verdict.own, found.runs
+    verdict, folder = found.verdict, options.reference_mixture.parent
+    own = verdict.promise.mixture if verdict.promise else next(iter(found.laws))
     law = found.laws[own]
-    folder = options.reference_mixture.parent
-    at_hand = options.compared_model == options.asked_model and runs["step"][0] == options.step
-    model, has_runs = options.compared_model, options.compared_model != "observed"
-    lines = [headline.title(options.dataset, found.verdict), "=" * WIDTH]
-    lines += headline.headline(
-        found.verdict,
-        runs,
-        found.spread,
-        options.reference,
-        model,
-        headline.predicted(found.of(own, found.spans), options.reference, options.asked_model, at_hand),
-        {name: str(folder / f"{name}.json") for name in [*found.laws, *runs["mixture"]]},
-        found.same,
-        headline.next_steps(options.dataset, found.verdict, model, has_runs, runs, found.spread),
-        sizes.asked(law, options.fitted_model, options.asked_model),
-        weighed(law, found.weights),
+    places = {name: folder / f"{name}.json" for name in [*found.laws, *found.shares, *found.target.mixtures]}
+    reference = options.reference + (f" in stage {options.stage}" if options.stage else "")
+    page = Headline(
+        dataset=options.dataset,
+        verdict=verdict,
+        target=found.target,
+        model=options.compared_model,
+        reference=reference,
+        searched=found.searched,
+        places={name: str(place) for name, place in places.items() if place.exists()},
+        same=found.same,
+        sizes=sizes.asked(law, options.fitted_model, options.asked_model),
+        weighed=weighed(law, criterion_of(options).weights),
     )
-    lines += ["", f"The mixture of the law {law['law']}, for step {options.step:,} of {options.asked_model}", ""]
-    names = (options.reference, found.before, own, found.mixtures[own])
-    lines += summary.proportions(*names, law["proportions_seen"], rows=DOMAINS)
+    lines = [title(page), "=" * WIDTH, *headline(page), *next_steps(page), ""]
+    best = verdict.best if verdict.best in found.shares and verdict.best != options.reference else own
+    after = found.shares[best]
+    of_law = f", the optimum of the law {found.laws[best]['law']}," if best in found.laws else ""
+    stage = f", stage {options.stage}," if options.stage else ""
+    lines += [f"The mixture {best}{of_law}{stage} for step {options.step:,} of {options.asked_model}", ""]
+    tokens = read_tokens(options.tokens[0]) if options.tokens else {}
+    run_tokens = run_tokens_of(law, options.run_tokens, options.step)
+    known = {name: share for name, share in after.items() if tokens.get(name)} if run_tokens and not stage else {}
+    epochs = {name: share * run_tokens / tokens[name] for name, share in known.items()}
+    pair = (reference, found.shares[options.reference], best, after, law["proportions_seen"])
+    lines += [*summary.proportions(*pair, DOMAINS, epochs), *summary.epoch_bound(epochs, options.max_epochs)]
     lines += [] if size_read(law) else summary.beyond(options.step, law["steps"])
-    lines += ["", *summary.compared(runs, model, options.reference)]
+    judged, model = (page.judged or found.target), page.judged_model
+    unit = judged.criterion.unit(judged.runs.columns)
+    lines += ["", *summary.compared(judged, f"{at_run(judged.runs, model)}, trained on each mixture ({unit})")]
     if options.laws:
         lines += ["", "The laws on the same rows", "", *summary.laws(read_table(options.laws).cast(LAWS_TABLE))]
     for path in options.answers:
@@ -154,24 +168,22 @@ def first_page(options: argparse.Namespace, found: Found) -> list[str]:
 
 
 def behind(options: argparse.Namespace, found: Found) -> list[str]:
-    """The details: each law's optimum, its predictions and warnings, the verdict on it, and where
-    the figures are.
-    """
+    """The details: each law's optimum, its predictions and warnings, and where the figures are."""
     scored = ((options.extrapolation, EXTRAPOLATION), (options.generalization, GENERALIZATION))
     extrapolated, generalized = (read_table(path) if path else pl.DataFrame(schema=empty) for path, empty in scored)
     by_size = [read_table(path).cast(SIZES) for path in options.sizes] or [pl.DataFrame(schema=SIZES)]
+    reference, weights = options.reference, criterion_of(options).weights
     lines = [f"{options.dataset}: details of the summary", "=" * WIDTH]
-    for (name, law), place in zip(found.laws.items(), options.coefficients, strict=True):
-        title = f"Mixture optimised with the law {law['law']}, for step {options.step:,} of {options.asked_model}"
-        lines += ["", title]
+    for place, path in zip(options.coefficients, options.optimised, strict=True):
+        name, law = path.stem, found.laws[path.stem]
+        heading = f"Mixture optimised with the law {law['law']}, for step {options.step:,} of {options.asked_model}"
+        lines += ["", heading]
         if name in found.same:
             lines += ["", f"  The mixture of {found.same[name]} to four digits."]
         else:
             lines += [] if size_read(law) else summary.beyond(options.step, law["steps"])
-            pair = (options.reference, name, found.before, found.mixtures[name])
-            lines += summary.optimised(law, *pair, found.of(name, found.spans), weighed(law, found.weights))
-            others = [other for other in found.laws if other != name]
-            lines += ["", *paragraph(summary.verdict(found.runs, options.reference, name, others, found.spread))]
+            pair = (reference, name, read_proportions(options.reference_mixture), read_proportions(path))
+            lines += summary.optimised(law, *pair, found.of(name, found.spans), weighed(law, weights))
         scores = (found.of(name, extrapolated), found.of(name, generalized))
         lines += ["", "", *summary.predicts(law, options.fitted_model, *scores, str(place))]
         of_size = pl.concat(by_size).filter(pl.col("runs") == law["law"])

@@ -23,9 +23,10 @@
     ranking      laws ranked on public runs and on any others
     exports      mixtures as the configurations of training stacks, with the weights in their units
     objectives   what a mixture is to be best at: families, the worst loss, a trust region
+    judge        runs compared by the objective, noise, the mixture to take and why, worth, prices
     search       which runs to make next, by design and by rounds, and when to stop
     downstream   tasks, questions, prompts, answers, accuracies
-    costs        what trainings will cost and have cost, and what their mixtures are worth
+    costs        what trainings will cost
     verification whether runs and results agree with themselves: digests, losses, a state restored
     drawing      the look of all figures
     results      comparisons, figures, pages of tables, the summary, provenance, progress of runs

@@ -16,6 +16,7 @@ from bimix.errors import run
 
 # {word: script}, in the order in which one uses them
 COMMANDS = {
+    "solve": "solve_mixture.py",
     "import": "import_losses.py",
     "fit": "fit_law.py",
     "predict": "predict_losses.py",

@@ -106,7 +106,7 @@ def objective_of(
     Errors: an unknown kind or key, a number out of its range, no reference where one is needed, one
     where it is not read.
     """
-    block = _block(given or "weighted")
+    block = objective_block(given or "weighted")
     trust = block.get("trust", {})
     kind = block.get("kind", "weighted")
     if families is None and "families" in block:
@@ -138,7 +138,7 @@ def objective_of(
     )
 
 
-def _block(text: str) -> dict:
+def objective_block(text: str) -> dict:
     """A kind, the JSON of a block, or a file of it."""
     if text.lstrip().startswith("{"):
         block = parsed_json(text, "--objective")

@@ -54,3 +54,26 @@ def check_weights(weights: Mapping[str, float] | None, losses: pl.DataFrame) -> 
         raise InputError(f"the weights name {strange[0]!r}, which has no losses: {', '.join(known)} have.")
     if not any(weights.values()):
         raise InputError("all weights are 0: give at least one domain a weight above 0.")
+
+
+def average_losses(losses: pl.DataFrame, weights: Mapping[str, float] | None = None) -> pl.DataFrame:
+    """mixture, step, loss: the average over domains, mixtures in order, steps increasing.
+
+    `losses`: mixture, step, domain, loss; `weights` of domains, without which all weigh the same.
+    Errors: an evaluation that lacks a domain which others have; a weight of none.
+    """
+    check_weights(weights, losses)
+    domains = losses["domain"].n_unique()
+    table = losses.group_by("mixture", "step", maintain_order=True).agg(
+        average_loss(weights), pl.col("domain").n_unique().alias("domains")
+    )
+    partial = table.filter(pl.col("domains") < domains)
+    if partial.height:
+        row = partial.row(0, named=True)
+        raise InputError(
+            f"losses of mixture {row['mixture']!r} at step {row['step']}: {row['domains']} of {domains} domains are "
+            "there; averages over different domains cannot be compared, so evaluate every run on the same ones."
+        )
+    order = {name: position for position, name in enumerate(table["mixture"].unique(maintain_order=True))}
+    position = pl.col("mixture").replace_strict(order, return_dtype=pl.Int64)
+    return table.sort(position, "step").select("mixture", "step", "loss")

@@ -5,6 +5,7 @@ trains, or is the optimum of a fitted law. All functions take the checked and co
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bimix.errors import InputError
@@ -18,6 +19,25 @@ BY_TOKENS = ("temperature", "unimax")
 SIMPLE = (*BY_TOKENS, "chameleon")
 # The mixture of the best run of a search: of the group under `optimum`, of the swarm.
 BEST = ("best", "best_swarm")
+
+# What a mixture costs to find, by the kind of source that makes it: of mixtures that tie the
+# cheaper is recommended. Token shares, equal shares, what needs no run, what one or two runs of a
+# proxy find, what a search finds.
+TOKEN_SHARES, EQUAL, GIVEN, REWEIGHTED, SEARCHED = range(5)
+RANKS = {
+    "mix_baseline": TOKEN_SHARES,
+    "mix_uniform": EQUAL,
+    "mix_tokens": GIVEN,
+    "mix_entropy": GIVEN,
+    "mix_given": GIVEN,
+    "mix_published": GIVEN,
+    "mix_observed": GIVEN,
+    "mix_swarm": GIVEN,
+    "mix_chameleon": REWEIGHTED,
+    "mix_reweighted": REWEIGHTED,
+    "mix_best": SEARCHED,
+    "optimize_mixture": SEARCHED,
+}
 
 
 # Rules by hand for wanted domains: the epochs of these, and how the rest is mixed.
@@ -137,6 +157,30 @@ def source_of(config: dict, dataset: str, mixture: str) -> Source:
     if re.fullmatch(r"doge|doremi(_round[1-9]\d*)?", mixture) and "reweighting" in block:
         return Source("mix_reweighted")
     raise InputError(f"config: datasets/{dataset}: no mixture {mixture!r} can be made of this dataset.")
+
+
+def rank(config: dict, dataset: str, mixture: str) -> int:
+    """What a mixture costs to find; of stages the dearest of theirs."""
+    rule = source_of(config, dataset, mixture).rule
+    if rule == "mix_stages":
+        return max(rank(config, dataset, one) for one in staged_names(config, dataset, mixture))
+    return observed_rank(mixture) if rule == "mix_observed" else RANKS.get(rule, GIVEN)
+
+
+def observed_rank(mixture: str, shares: Mapping[str, float] | None = None) -> int:
+    """That of a mixture that was trained elsewhere, by its name and its shares."""
+    if is_optimum(proposal_of(mixture)[0]) or mixture in BEST:
+        return SEARCHED
+    if mixture == "baseline":
+        return TOKEN_SHARES
+    equal = bool(shares) and max(shares.values()) - min(shares.values()) < 1e-6
+    return EQUAL if mixture == "uniform" or equal else GIVEN
+
+
+def ranks(config: dict, dataset: str) -> dict[str, int]:
+    """That of all mixtures in the dataset's groups."""
+    names = [name for group in config["datasets"][dataset]["groups"].values() for name in group]
+    return {name: rank(config, dataset, name) for name in dict.fromkeys(names)}
 
 
 def from_swarm(config: dict, dataset: str, mixture: str) -> bool:

@@ -6,6 +6,7 @@ folder of `results`.
 
 from collections.abc import Iterable
 
+from bimix.files.pools import token_table
 from bimix.plan.laws import optimised_laws
 from bimix.plan.runs import fitted_size, has_intervals, large_runs, observes_sizes, prior_table
 
@@ -30,6 +31,7 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
     block, laws = config["datasets"][dataset], optimised_laws(config, dataset)
     folder = f"results/{dataset}"
     model, group = block["optimum"]["model"], block["optimum"]["group"]
+    groups = dict.fromkeys([group, *block["held_out"]])
 
     def fits(name: str, of: Iterable[str]) -> list[str]:
         return [f"{folder}/laws/{model}/{law}/{group}/{name}" for law in of]
@@ -39,8 +41,9 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
 
     runs, steps = fitted_size(config, dataset)
     several = block["optimum"].get("models", [])
+    sized = several or observes_sizes(config, dataset)  # steps and shares of one size are not drawn then
     resampled = resampled_laws(config, dataset) if has_intervals(config, dataset) else []
-    compared = not several and not observes_sizes(config, dataset)  # scores of laws are of one size
+    compared = not sized  # scores of laws are of one size
     learning = compared and runs >= min(config["laws"]["learning"]["counts"]) + LEARNING_LEFT
     entropy = ["figures/entropy.svg", "figures/entropy_curves.svg"] if "corpus" in block else []
     prior = [f"{folder}/figures/cross_entropy.svg"] if prior_table(config, dataset) else []
@@ -52,7 +55,7 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
     tables += ["pareto"] if pareto else []
     large = laws if large_runs(config, dataset) else []
     # a fitted group's figure has the held-out ones beside it, of which a law over sizes has no runs
-    fitted = [] if several and block["held_out"] else several or [model]
+    fitted = [] if sized and (block["held_out"] or not several) else several or [model]
 
     def listed(name: str) -> list[str]:
         return [f"{folder}/tables/{name}.csv"] if name in tables else []
@@ -65,6 +68,11 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
         "generalization": listed("generalization"),
         "comparison": listed("comparison"),
         "laws": listed("laws"),
+        "scores": [f"{folder}/laws/{model}/comparison/{group}.csv"] if compared else [],
+        "compared": [f"{folder}/losses/{block['compare']['model']}/compare.parquet"],
+        "proxies": [] if several else [f"{folder}/losses/{model}/{name}.parquet" for name in groups],
+        "mixtures": [f"{folder}/mixtures/groups/{name}.parquet" for name in ("compare", *groups)],
+        "tokens": token_table(config, dataset),
         "sizes": fits("sizes.csv", large),
         "intervals": fits("intervals.csv", resampled),
         "answers": listed("downstream"),
@@ -76,9 +84,9 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
             f"{folder}/figures/mixtures.svg",
             *(f"{folder}/{name}" for name in entropy),
             *prior,
-            *figures("steps", [] if several else laws),
-            *figures("proportions", [] if several else laws),
-            *figures("predictions", laws if block["held_out"] and not several else []),
+            *figures("steps", [] if sized else laws),
+            *figures("proportions", [] if sized else laws),
+            *figures("predictions", laws if block["held_out"] and not sized else []),
             *figures("optimum", resampled),
             *figures("sizes", large),
             *figures("path", resampled_laws(config, dataset) if steps > 1 else []),

@@ -1,213 +1,247 @@
-"""The first lines of the summary: the mixture to take, what it was measured to gain, how sure that
-is, what to do next.
-
-A difference between two mixtures counts where it is at least twice its spread, else it is a tie.
-The spread comes from several seeds of a mixture or, where there are none, from the scatter of the
-evaluations of one run.
+"""The first lines of the summary: the mixture to take and why, what it was measured and predicted
+to gain, how sure that is, what to do next.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import polars as pl
-
-from bimix.plan.laws import LAWS
-from bimix.plan.sources import REWEIGHTING
+from bimix.judge.comparison import Comparison, said_broken, steps_to_reach
+from bimix.judge.noise import MOST_SEEDS, seeds_to_add
+from bimix.judge.runs import Runs
+from bimix.judge.verdict import FEW_RUNS, SHRUNK, Promise, Verdict
 from bimix.results.layout import paragraph
-from bimix.results.verdict import Spread, Verdict
 
 LABEL = 11  # characters before the text of a line
-MANY = 50  # seeds, more than which nobody will train
+OBSERVED = "observed"  # the model of losses that were measured elsewhere
 OUTCOMES = {
-    "wins": "{own} wins",
-    "ties": "a tie of {own} and {rival}",
-    "loses": "{rival} is better than {own}",
-    "untested": "the optimum of the law {own} was not trained on",
+    "wins": "{best} wins",
+    "ties": "{best} ties with {rival}",
+    "lower": "{best} is lower than {rival}, by an unknown margin",
+    "alone": "{best} is the only mixture measured",
+    "promised": "{best} is predicted to be the best, and was not trained",
+    "broken": "no mixture holds the objective",
 }
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """What a law predicts for its optimum: average loss and gain over the reference in nats, each
-    with its interval.
+class Headline:
+    """What the lines are made of.
 
-    `level` of the intervals, whose ends are None where too few runs tell them. `same_runs`: the
-    losses were measured on the model that the law was fitted on, at the step predicted, and
-    averaged in the same way.
+    `target` are the runs under `compare`, of `model`; `reference` is how the mixture of predicted
+    gains is called. `places` has the file of each mixture, `same` the laws that found what another
+    had found, `sizes` what a law over sizes was fitted on, `weighed` the domains that weigh.
+    `searched` are the mixtures of searches.
     """
 
+    dataset: str
+    verdict: Verdict
+    target: Comparison | None
     model: str
-    step: int
-    loss: float
-    low: float | None
-    high: float | None
-    gain: float | None
-    gain_low: float | None
-    gain_high: float | None
-    level: float
-    same_runs: bool
+    reference: str
+    searched: tuple[str, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict)
+    same: Mapping[str, str] = field(default_factory=dict)
+    sizes: str = ""
+    weighed: str = ""
 
     @property
-    def percent(self) -> tuple[float, float | None, float | None] | None:
-        """The gain and its interval in percent of the reference's loss; None where the law defines
-        none.
-        """
-        if self.gain is None:
-            return None
-        reference = self.loss + self.gain
-        ends = (end if end is None else 100 * end / reference for end in (self.gain_low, self.gain_high))
-        return 100 * self.gain / reference, *ends
+    def judged(self) -> Comparison | None:
+        """The runs behind the verdict, where it recommends one of them."""
+        return None if self.verdict.outcome == "promised" else self.verdict.measured
+
+    @property
+    def judged_model(self) -> str:
+        """Of these runs."""
+        promise = self.verdict.promise
+        return self.model if self.judged is self.target or promise is None else promise.model
 
 
-def predicted(spans: pl.DataFrame, reference: str, model: str, same_runs: bool) -> Prediction | None:
-    """The prediction in the intervals of one law, in the columns of INTERVALS; None where they have
-    none.
-    """
-    best = spans.filter(pl.col("quantity") == "optimum_average_loss").to_dicts()
-    gains = spans.filter((pl.col("quantity") == "gain") & (pl.col("mixture") == reference)).to_dicts()
-    if not best:
-        return None
-    loss, gain = best[0], gains[0] if gains else dict.fromkeys(("estimate", "low", "high"))
-    ends = (loss["low"], loss["high"], gain["estimate"], gain["low"], gain["high"])
-    return Prediction(model, loss["step"], loss["estimate"], *ends, loss["level"], same_runs)
+def title(page: Headline) -> str:
+    """What came out, in a few words, and of which model."""
+    verdict = page.verdict
+    said = OUTCOMES[verdict.outcome].format(best=verdict.best, rival=verdict.rival)
+    if page.judged is None:
+        promise = verdict.promise
+        return f"{page.dataset}: {said} ({model_name(promise.model)}, step {promise.step:,})"
+    return f"{page.dataset}: {said} ({at(page.judged.runs, page.judged_model)})"
 
 
-def title(dataset: str, verdict: Verdict) -> str:
-    """What came out, in a few words."""
-    return f"{dataset}: {OUTCOMES[verdict.outcome].format(own=verdict.own, rival=verdict.rival)}"
+def model_name(model: str) -> str:
+    return "your runs" if model == OBSERVED else model
 
 
-def headline(
-    verdict: Verdict,
-    runs: pl.DataFrame,
-    spread: Spread,
-    reference: str,
-    model: str,
-    prediction: Prediction | None,
-    places: Mapping[str, str],
-    same: Mapping[str, str],
-    following: list[tuple[str, str]],
-    over_sizes: str = "",
-    weighed: str = "",
-) -> list[str]:
-    """The lines under the title.
+def at(runs: Runs, model: str) -> str:
+    """Model, size and step of runs."""
+    size = "" if runs.parameters is None else f" of {runs.parameters:.3g} parameters"
+    return f"{model_name(model)}{size}, step {runs.step:,}"
 
-    `runs` as `comparison.compare` gives them, of `model`; `prediction` is that of the law of
-    `verdict.own`. `places` has the file of each mixture, `same` the laws that found what another
-    had found, `following` labels and what to do, `over_sizes` what a law over sizes was fitted on,
-    `weighed` the domains that weigh in averages, where not all weigh the same.
-    """
-    lines = _line("Mixture", f"{verdict.best}: {places[verdict.best]}")
-    if verdict.outcome != "untested":
-        rows = {row["mixture"]: row for row in runs.iter_rows(named=True)}
-        lines += _line("Measured", measured(verdict, rows, spread, reference, model))
-        lines += _line("Weights", f"in all averages {weighed}, and nothing else") if weighed else []
-        if verdict.best != reference:
-            lines += _line("Steps", saved(rows[verdict.best], reference))
-    if prediction is not None:
-        own = runs.filter(pl.col("mixture") == verdict.own).to_dicts()
-        lines += _line("Predicted", beside(prediction, verdict.own, own[0] if own else None, reference))
-    lines += _line("Sizes", over_sizes) if over_sizes else []
-    for name, other in same.items():
+
+def headline(page: Headline) -> list[str]:
+    """The lines under the title, but for what to do next."""
+    verdict, judged = page.verdict, page.judged
+    lines = _line("Mixture", f"{verdict.best}: {page.places.get(verdict.best, 'its proportions are below')}")
+    lines += _line("Why", verdict.why + ".")
+    if judged is not None:
+        lines += _line("Measured", measured(page, judged))
+    elif page.target is not None:
+        order = page.target.ranked()
+        gaps = ", ".join(f"{name} {page.target.value(name):.4f}" for name in order[:3])
+        lines += _line(
+            "Measured", f"{at(page.target.runs, page.model)}: {gaps}; no searched mixture was trained there."
+        )
+    lines += _line("Weights", f"in all averages {page.weighed}, and nothing else") if page.weighed else []
+    if judged is not None:
+        lines += [line for text in objective(page, judged) for line in _line("Objective", text)]
+        if verdict.best != judged.criterion.reference:
+            lines += _line("Steps", saved(judged, verdict.best))
+    if verdict.promise is not None:
+        lines += _line("Predicted", predicted(page, verdict.promise))
+    lines += _line("Seen", seen(page)) if verdict.seen else []
+    lines += _line("Sizes", page.sizes) if page.sizes else []
+    for name, other in page.same.items():
         lines += _line(
             "Same", f"{name} found the mixture of {other} to four digits: all that is said of {other} holds."
         )
-    for label, text in following:
-        lines += _line(label, text)
     return lines
 
 
-def measured(verdict: Verdict, rows: Mapping[str, dict], spread: Spread, reference: str, model: str) -> str:
-    """How the mixture to take ended, beside token shares, uniform and the best of those that no law
-    optimised.
+def measured(page: Headline, judged: Comparison) -> str:
+    """How the mixture to take ended, next to the reference, uniform, the rival and the best of the
+    searched ones.
     """
-    best = rows[verdict.best]
-    seeds = f"mean of {best['runs']} seeds" if best["runs"] > 1 else "one run"
-    text = f"{model}, {best['step']:,} steps, {seeds}: average loss {best['average_loss']:.4f} nats a token, "
-    others = [name for name in dict.fromkeys((reference, "uniform", verdict.rival)) if name in rows]
-    others += [verdict.own] if verdict.outcome == "loses" else []
-    gaps = [
-        gap(best, rows[name], name, name == verdict.rival and name not in (reference, "uniform"))
-        for name in others
-        if name != verdict.best
-    ]
-    text += ", ".join(gaps) + ". "
-    known = spread.of_difference(rows[verdict.own], rows[verdict.rival])
-    if known is None:
-        return text + "How far two runs of one mixture differ is not known here."
-    text += f"The spread of such a difference is {known:.2f} % ({spread.source})"
-    if verdict.outcome == "ties":
-        apart = abs(rows[verdict.own]["average_loss"] / rows[verdict.rival]["average_loss"] - 1)
-        return f"{text}: {verdict.own} and {verdict.rival} are {100 * apart:.2f} % apart, less than twice that: a tie."
-    return text + "."
+    best, reference, runs = page.verdict.best, judged.criterion.reference, judged.runs
+    seeds = len(runs.seeds_of(best))
+    text = f"{at(runs, page.judged_model)}, {f'{seeds} seeds' if seeds > 1 else 'one run'}: {value(judged, best)}, "
+    searched = [name for name in judged.ranked() if name in page.searched]
+    others = dict.fromkeys((reference, "uniform", page.verdict.rival, *searched[:1]))
+    gaps = [gap(judged, best, name) for name in others if name in judged.mixtures and name != best]
+    text += ", ".join(gaps) + ". " if gaps else "no other was measured. "
+    if judged.noise is None:
+        return text + "How far two runs of one mixture differ is not known here: no difference is significant."
+    marked = " * significant, with 95 %." if "*" in text else " None of these is significant." if gaps else ""
+    return f"{text}Noise of a run: {100 * judged.noise.deviation:.2f} % ({judged.noise.source}).{marked}"
 
 
-def gap(own: dict, other: dict, name: str, is_best: bool) -> str:
-    """How far a run ends below or above another."""
-    percent = 100 * (own["average_loss"] / other["average_loss"] - 1)
-    side = "below" if percent < 0 else "above"
-    shares = " (token shares)" if name == "baseline" else ""
-    found = name in REWEIGHTING or name.removesuffix("_swarm") in LAWS
-    rank = f", the best {'of the others' if found else 'fixed mixture'}" if is_best else ""
-    return f"{abs(percent):.2f} % {side} {name}{shares}{rank}"
+def value(judged: Comparison, name: str) -> str:
+    """What a mixture ended with, in the unit of the objective."""
+    if judged.criterion.kind == "minimax":
+        return f"worst ratio to {judged.criterion.reference} {judged.value(name):.4f}"
+    unit = judged.criterion.unit(judged.runs.columns)
+    what = "average loss" if unit.startswith("nats") else "average"
+    return f"{what} {judged.value(name):.4f} {unit}"
 
 
-def saved(own: dict, reference: str) -> str:
-    """The steps after which a run is where the reference ends."""
-    if own["steps_to_reference"] is None:
-        return f"It never gets to the last loss of {reference}."
-    fewer = 100 * (1 - own["steps_ratio"])
+def gap(judged: Comparison, own: str, other: str) -> str:
+    """By how much a mixture ends below or above another; a star where that is significant."""
+    percent = 100 * math.expm1(-judged.lead(own, other))
+    star = "*" if judged.significant(own, other) else ""
+    shares = " (token shares)" if other == "baseline" else ""
+    return f"{abs(percent):.2f} %{star} {'below' if percent < 0 else 'above'} {other}{shares}"
+
+
+def objective(page: Headline, judged: Comparison) -> list[str]:
+    """Of `no_worse_than` who holds it: of the mixture to take and the searched ones."""
+    judging = judged.criterion
+    if judging.kind != "no_worse_than":
+        return []
+    asked = f"no loss more than {100 * judging.margin:.3g} % above {judging.reference}'s" if judging.margin else ""
+    asked = asked or f"no loss above {judging.reference}'s"
+    names = dict.fromkeys((page.verdict.best, *(name for name in judged.mixtures if name in page.searched)))
+    parts = []
+    for name in names:
+        by = judged.broken[judged.mixtures.index(name)]
+        parts.append(f"{name} broken: {said_broken(by)} above that" if by else f"{name} held")
+    return [f"{asked}: {'; '.join(parts)}."]
+
+
+def saved(judged: Comparison, name: str) -> str:
+    """The step after which a run is where the reference ends."""
+    reference, runs = judged.criterion.reference, judged.runs
+    curve = judged.criterion.values(runs)[runs.mixtures.index(name)]
+    curve = curve[~(curve != curve).all(axis=1)].mean(axis=0)
+    known = curve == curve
+    step = steps_to_reach(runs.steps[known], curve[known], judged.value(reference))
+    if step is None:
+        return f"It never gets to the end of {reference}."
+    fewer = 100 * (1 - step / runs.step)
     saving = f"{fewer:.0f} % fewer" if fewer >= 0.5 else "none saved"
-    return f"The last loss of {reference} at step {own['steps_to_reference']:,.0f} of {own['step']:,}: {saving}."
+    return f"It is where {reference} ends at step {step:,.0f} of {runs.step:,}: {saving}."
 
 
-def beside(prediction: Prediction, name: str, own: dict | None, reference: str) -> str:
-    """What was predicted, and what was measured of the same."""
-    span = f" ({100 * prediction.level:g} % interval {{low}} to {{high}})"
-    text = f"On {prediction.model} at step {prediction.step:,}, {name} at {prediction.loss:.4f}"
-    if prediction.low is not None:
-        text += span.format(low=f"{prediction.low:.4f}", high=f"{prediction.high:.4f}")
-    if own is not None and prediction.same_runs:
-        loss = own["average_loss"]
-        text += f", measured {loss:.4f}"
-        if prediction.low is not None:
-            text += ", inside" if prediction.low <= loss <= prediction.high else ", OUTSIDE"
-    if prediction.percent is None:
-        return f"{text}; of {reference} the law defines no loss."
-    gain, low, high = prediction.percent
-    text += f"; gain over {reference} {gain:+.2f} %"
+def predicted(page: Headline, promise: Promise) -> str:
+    """What the law with the least error predicted, and what was measured of the same."""
+    span = f" ({100 * promise.level:g} % interval {{low}} to {{high}})"
+    text = f"On {model_name(promise.model)} at step {promise.step:,}, {promise.mixture} at {promise.value:.4f}"
+    if promise.low is not None:
+        text += span.format(low=f"{promise.low:.4f}", high=f"{promise.high:.4f}")
+    target = page.target
+    own = target if target is not None and promise.mixture in target.mixtures else None
+    same = own is not None and page.model == promise.model and own.runs.step == promise.step
+    if same:
+        found = own.value(promise.mixture)
+        text += f", measured {found:.4f}"
+        if promise.low is not None:
+            text += ", inside" if promise.low <= found <= promise.high else ", OUTSIDE"
+    if promise.percent is None:
+        return f"{text}; of {page.reference} the law defines no loss."
+    gain, low, high = promise.percent
+    text += f"; gain over {page.reference} {gain:+.2f} %"
     if low is not None:
         text += span.format(low=f"{low:+.2f}", high=f"{high:+.2f}")
-    if own is not None and name != reference and math.isfinite(own["difference_percent"]):
-        text += f", measured {-own['difference_percent']:+.2f} %"
-        text += "" if prediction.same_runs else " on the larger runs"
+    if own is not None and promise.mixture != own.criterion.reference:
+        text += f", measured {-100 * math.expm1(-own.lead(promise.mixture, own.criterion.reference)):+.2f} %"
+        text += "" if same else f" on {model_name(page.model)}"
+    elif promise.shrunk is not None:
+        text += f"; below {FEW_RUNS} runs rather {promise.shrunk:+.2f} %, {SHRUNK} of it"
     return text + "."
 
 
-def next_steps(
-    dataset: str, verdict: Verdict, model: str, has_runs: bool, runs: pl.DataFrame, spread: Spread
-) -> list[tuple[str, str]]:
-    """Labels, and commands and changes that follow from the result; `has_runs`: the weights of the
-    `runs` that were compared are here.
-    """
-    rows = {row["mixture"]: row for row in runs.iter_rows(named=True)}
-    steps = [("Report", f"snakemake --report results/{dataset}/report.html")]
-    if has_runs and verdict.outcome != "untested":
-        steps.append(("Export", f"snakemake --cores all results/{dataset}/runs/{model}/{verdict.best}/export"))
-    if verdict.outcome == "ties":
-        told = f"`seeds: {{{model}: [2, 3]}}` or more steps in the config" if has_runs else "more seeds or steps"
-        needed = spread.runs_to_tell(rows[verdict.own], rows[verdict.rival])
-        seeds = f"; {needed} seeds of each would, if they differ by as much" if needed and needed <= MANY else ""
-        steps.append(("To tell", f"{told}: the spread is too large to tell the two apart{seeds}."))
-    if verdict.outcome == "untested" and has_runs:
-        steps.append(("To test", f"add {verdict.own} to `compare` in the config: whether it wins is not known yet."))
-    elif verdict.outcome == "untested":
-        steps.append(("To test", f"train on it, and add the losses to your tables as the mixture {verdict.own}."))
-    if verdict.outcome != "untested" and "uniform" not in rows:
-        added = "add `uniform` to `compare` in the config" if has_runs else "measure a run with equal proportions"
+def seen(page: Headline) -> str:
+    """Runs of the proxies that are below what the law promises."""
+    promise, proxies = page.verdict.promise, page.verdict.seen
+    more = f" and {len(proxies) - 1} more" if len(proxies) > 1 else ""
+    return (
+        f"{proxies[0]}{more}, run on {model_name(promise.model)}, ended below the {promise.value:.4f} that the law"
+        f" {promise.law} promises for {promise.mixture}: take that, or add runs near it."
+    )
+
+
+def next_steps(page: Headline) -> list[str]:
+    """What to do next."""
+    verdict, own = page.verdict, page.model != OBSERVED
+    steps = [("Report", f"snakemake --report results/{page.dataset}/report.html")]
+    if own and page.judged is page.target is not None:
+        steps.append(
+            ("Export", f"snakemake --cores all results/{page.dataset}/runs/{page.model}/{verdict.best}/export")
+        )
+    if verdict.outcome in ("ties", "lower") and verdict.rival:
+        steps.append(("To tell", to_tell(page)))
+    optimum = verdict.promise.mixture if verdict.promise else None
+    trained = page.target is not None and any(name in page.searched for name in page.target.mixtures)
+    if optimum and not trained:
+        text = f"add {optimum} to `compare` in the config" if own else f"train on {optimum}, and add its losses"
+        text += "" if own else f" to your tables as the mixture {optimum}"
+        steps.append(("To test", f"{text}: how it ends is not known yet."))
+    if page.target is not None and "uniform" not in page.target.mixtures:
+        added = "add `uniform` to `compare` in the config" if own else "measure a run with equal proportions"
         steps.append(("To add", f"{added}: whether it ends as low is not known."))
-    return [*steps, ("Larger", "give a larger run's data loader these proportions, or `compare` a larger model.")]
+    steps.append(("Larger", "give a larger run's data loader these proportions, or `compare` a larger model."))
+    return [line for label, text in steps for line in _line(label, text)]
+
+
+def to_tell(page: Headline) -> str:
+    """The seeds that would make the difference to the rival significant."""
+    verdict, runs = page.verdict, page.judged.runs
+    there = runs.seeds_of(verdict.best)
+    pair = f"{verdict.best} and {verdict.rival}"
+    if verdict.seeds is None and page.judged.noise is not None:
+        return f"not worth it: more than {MOST_SEEDS} seeds of each would be needed to separate {pair}."
+    needed = max(verdict.seeds or 3, len(there) + 1)
+    if page.model == OBSERVED or page.judged is not page.target:
+        return f"{needed} seeds of {pair} each, in a column `seed`, if they differ by as much as now."
+    further = ", ".join(map(str, seeds_to_add(there, needed)))
+    return f"`seeds: {{{page.model}: [{further}]}}` in the config: {needed} seeds of each, if {pair} differ by as much."
 
 
 def _line(label: str, text: str) -> list[str]:

@@ -1,19 +1,21 @@
 """What a run ends with, as text: a page of what decides, and the details behind it."""
 
+from collections.abc import Mapping
+
 import polars as pl
 
+from bimix.judge.comparison import Comparison
+from bimix.judge.comparison import table as comparison_table
+from bimix.judge.verdict import FEW_RUNS, SHRUNK
 from bimix.results.layout import cut, paragraph, table
 from bimix.results.pages import summary_page
-from bimix.results.verdict import Spread, judge
 
 BAR = 18  # characters of the longest bar
+ALIKE = 5e-5  # proportions that differ by less print the same four digits
+BEST = 5  # mixtures in the table of those measured, beside the reference
 NAME = 22  # characters of a domain's name
 WARNINGS = 4  # of a law, in full
 MIXTURES = 12  # rows of a table of scores
-# The winner's curse by tests/benchmarks/bench_few_runs.py: measured over predicted gain of the best
-# predicted of unseen runs.
-CURSED = 16  # runs from which on it was not seen
-CURSE = "on public runs 0.3 to 0.8 of it was measured with 4 runs fitted, 0.7 to 0.9 with 8, all of it with 16."
 
 
 def origin(code: dict) -> list[str]:
@@ -33,15 +35,19 @@ def proportions(
     after: dict[str, float],
     seen: dict[str, dict[str, float]],
     rows: int | None = None,
+    epochs: Mapping[str, float] | None = None,
 ) -> list[str]:
     """Two mixtures beside each other with bars, the largest `rows` of them.
 
-    `seen` {domain: {min, max}} are the proportions that the law was fitted on.
+    `seen` {domain: {min, max}} are the proportions that the law was fitted on; `epochs` how often a
+    run on `after` reads the text of each domain, where that is known.
     """
     domains = sorted(set(before) | set(after), key=lambda domain: (-after.get(domain, 0), domain))
     largest = max(*before.values(), *after.values())
-    name = min(NAME, max(map(len, domains)))
-    lines, outside = [f"  {'':<{name}}  {reference:<{8 + BAR}}  {optimised}"], False
+    name, bar = min(NAME, max(map(len, domains))), BAR - 5 if epochs else BAR
+    head = f"  {'':<{name}}  {cut(reference, 7 + bar):<{8 + bar}}  {cut(optimised, 7 + bar)}"
+    lines = [f"{head:<{name + 22 + 2 * bar}}{'epochs':>6}" if epochs else head]
+    outside = False
     for domain in domains[:rows]:
         cells = []
         for mixture in (before, after):
@@ -49,11 +55,21 @@ def proportions(
             known = seen.get(domain, {"min": 0, "max": 1})
             new = mixture is after and not known["min"] * (1 - 1e-6) <= share <= known["max"] * (1 + 1e-6)
             outside |= new
-            cells.append(f"{share:.4f}{'*' if new else ' '} {'#' * round(BAR * share / largest)}".ljust(8 + BAR))
-        lines.append(f"  {cut(domain, name):<{name}}  {cells[0]}  {cells[1]}".rstrip())
+            cells.append(f"{share:.4f}{'*' if new else ' '} {'#' * round(bar * share / largest)}".ljust(8 + bar))
+        often = f"  {epochs[domain]:>6.3g}" if epochs and domain in epochs else ""
+        lines.append(f"  {cut(domain, name):<{name}}  {cells[0]}  {cells[1]}{often}".rstrip())
     left = len(domains) - len(domains[:rows])
     lines += [f"  and {left} more domains, in the details"] if left else []
     return lines + (["  * outside the proportions that the law was fitted on"] if outside else [])
+
+
+def epoch_bound(epochs: Mapping[str, float], most: float | None) -> list[str]:
+    """Whether the bound on epochs binds, where there is one."""
+    if most in (None, float("inf")) or not epochs:
+        return []
+    at = [name for name, one in epochs.items() if one >= most * (1 - 1e-3)]
+    shown = ", ".join(at[:4]) + (f" and {len(at) - 4} more" if len(at) > 4 else "")
+    return paragraph(f"max_epochs {most:g} {f'binds for {shown}' if at else 'does not bind'}.", "  ", "  ")
 
 
 def beyond(step: int, measured: list[int]) -> list[str]:
@@ -114,10 +130,9 @@ def predicts(law: dict, model: str, extrapolated: pl.DataFrame, generalized: pl.
     return [*paragraph(title), "", *(lines or ["  (no row was left to score it on)", ""])]
 
 
-def compared(runs: pl.DataFrame, model: str, reference: str) -> list[str]:
-    """How the runs of the large model ended, best first."""
-    title = f"{model} trained on each mixture, {runs['step'][0]:,} steps (loss in nats per token)"
-    return [title, "", *comparison(runs.sort("average_loss").head(MIXTURES), reference)]
+def compared(judged: Comparison, title: str) -> list[str]:
+    """How runs ended: the best of them and the reference."""
+    return [*paragraph(title), "", *comparison(judged)]
 
 
 def page(dataset: str, text: str) -> str:
@@ -180,8 +195,9 @@ def gain(intervals: pl.DataFrame, reference: str, runs: int, weighed: str = "") 
             text += "; the intervals come from the law's errors on runs left out of its fit" if left else ""
             sure = "." if left else ", if the law is right."
             text += sure if row["low"] > 0 else ": the runs do not tell it from no gain."
-        if runs < CURSED:
-            text += f" The gain predicted for the best of many mixtures is rather too large: {CURSE}"
+        if runs < FEW_RUNS and row["estimate"] > 0:
+            text += f" The best of many mixtures is predicted too well: with fewer than {FEW_RUNS} runs expect"
+            text += f" {SHRUNK} of it, {SHRUNK * row['estimate']:.4f}."
         lines += paragraph(text, "  ", "  ")
     return lines
 
@@ -206,50 +222,34 @@ def laws(scores: pl.DataFrame) -> list[str]:
     return lines + paragraph(note, "  ", "  ")
 
 
-def comparison(runs: pl.DataFrame, reference: str) -> list[str]:
-    """The runs, best first: how each ends and when it gets to the end of the reference."""
-    rows = [
-        [
-            row["mixture"],
-            f"{row['average_loss']:.4f}",
-            "-" if row["mixture"] == reference else f"{row['difference_percent']:+.2f}",
-            f"{row['worst_loss']:.4f} {cut(row['worst_domain'], 16)}",
-            "never" if row["steps_to_reference"] is None else f"{row['steps_to_reference']:,.0f}",
-            "-" if row["steps_ratio"] is None else f"{row['steps_ratio']:.2f}",
-        ]
-        for row in runs.sort("average_loss").iter_rows(named=True)
-    ]
-    header = ["mixture", "average", f"% to {cut(reference, 12)}", "worst domain", "steps needed", "share"]
-    note = f"steps needed to get to the final average loss of {reference}, and their share"
-    return [*table(header, rows, ragged=(0, 3)), *paragraph(note, "  ", "  ")]
-
-
-def verdict(runs: pl.DataFrame, reference: str, name: str, others: list[str], spread: Spread) -> str:
-    """Whether the optimised mixture `name` wins, in a few sentences; `others` are the optima of
-    other laws.
+def comparison(judged: Comparison) -> list[str]:
+    """The best runs and the reference: how each ends and when it gets to the end of the
+    reference.
     """
-    rows = {row["mixture"]: row for row in runs.sort("average_loss").iter_rows(named=True)}
-    if name not in rows:
-        return f"{name} is not among the mixtures that were compared: whether it wins was not tested."
-    own, level = rows[name], rows[reference]
-    judged = judge(runs.filter(~pl.col("mixture").is_in(others)), [name], spread)
-    if judged.rival is None:
-        return f"{name} was compared with no mixture that was not optimised."
-    rival = rows[judged.rival]
-
-    def ends(other: dict) -> str:
-        percent = 100 * (own["average_loss"] / other["average_loss"] - 1)
-        return f"{abs(percent):.2f} % {'below' if percent < 0 else 'above'} that of {other['mixture']}"
-
-    words = {"wins": "wins", "ties": f"ends in a tie with {judged.rival}", "loses": f"is worse than {judged.rival}"}
-    text = f"{name} {words[judged.outcome]}: its average loss ends {ends(level)}"
-    text += "." if rival is level else f" and {ends(rival)}, the best that no law optimised."
-    if own["steps_to_reference"] is None:
-        text += f" It never gets to the final loss of {reference}"
-        lower = f", but ends lower in {own['domains_better']} of {own['domains']} domains."
-        return text + (lower if own["domains_better"] else ".")
-    text += f" It gets to the final loss of {reference} at step {own['steps_to_reference']:,.0f} of {own['step']:,}"
-    return text + f", and ends lower than {reference} in {own['domains_better']} of {own['domains']} domains."
+    reference, order = judged.criterion.reference, judged.ranked()
+    shown = [*order[:BEST], *([reference] if reference not in order[:BEST] else [])]
+    found = {row["mixture"]: row for row in comparison_table(judged).iter_rows(named=True)}
+    minimax = judged.criterion.kind == "minimax"
+    rows = []
+    for name in shown:
+        row = found[name]
+        star = "*" if row["significant"] else "" if name == reference or row["significant"] is not None else "?"
+        cells = [cut(name, NAME), f"{row['worst_ratio' if minimax else 'average_loss']:.4f}"]
+        cells += ["-" if name == reference else f"{row['difference_percent']:+.2f}{star}"]
+        cells += ["yes" if row["broken"] else "-"] if judged.criterion.kind == "no_worse_than" else []
+        cells += [f"{row['worst_loss']:.4f} {cut(row['worst_domain'], 16)}"]
+        cells += ["never" if row["steps_to_reference"] is None else f"{row['steps_to_reference']:,.0f}"]
+        rows.append([*cells, "-" if row["steps_ratio"] is None else f"{row['steps_ratio']:.2f}"])
+    broken = ["broken"] if judged.criterion.kind == "no_worse_than" else []
+    header = ["mixture", "worst ratio" if minimax else "average", f"% to {cut(reference, 12)}", *broken]
+    header += ["worst domain", "steps needed", "share"]
+    lines = table(header, rows, ragged=(0, 3 + len(broken)))
+    left = len(order) - len(shown)
+    note = f"and {left} more, in tables/comparison.csv or your table; " if left > 0 else ""
+    note += "* significant; " if any("*" in row[2] for row in rows) else ""
+    note += "? the noise of a run is not known; " if judged.noise is None else ""
+    note += f"steps needed to get where {reference} ends, and their share"
+    return [*lines, *paragraph(note, "  ", "  ")]
 
 
 def warnings(sentences: list[str], place: str) -> list[str]:
@@ -257,3 +257,19 @@ def warnings(sentences: list[str], place: str) -> list[str]:
     lines = [line for sentence in sentences[:WARNINGS] for line in paragraph(sentence, "  - ", "    ")]
     more = len(sentences) - WARNINGS
     return lines + ([f"  - and {more} more in {place}"] if more > 0 else [])
+
+
+def found_twice(mixtures: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
+    """{mixture: one before it with the same proportions to four digits}, of {mixture: {domain:
+    proportion}}.
+    """
+    same: dict[str, str] = {}
+    for name, shares in mixtures.items():
+        for other, theirs in mixtures.items():
+            if other == name:
+                break
+            domains = shares.keys() | theirs.keys()
+            if other not in same and all(abs(shares.get(key, 0) - theirs.get(key, 0)) < ALIKE for key in domains):
+                same[name] = other
+                break
+    return same

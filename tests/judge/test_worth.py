@@ -1,5 +1,5 @@
-"""The verdict over methods: regret, gain and its interval, ties and optimism against sums by hand,
-and what it says.
+"""The verdict over methods: regret, gain and its interval, ties and optimism against sums by
+hand.
 """
 
 import json
@@ -14,14 +14,37 @@ import judge_methods
 import mix_best
 import plot_verdict
 from bimix import laws
-from bimix.costs.pairs import best_quantile, ends, levels
-from bimix.costs.said import paragraph
-from bimix.costs.worth import PROPOSALS, VERDICT, proposals, verdict
 from bimix.errors import InputError
+from bimix.judge import worth
+from bimix.judge.comparison import Comparison, compared, in_bits
+from bimix.judge.criterion import Criterion
+from bimix.judge.noise import best_quantile, levels
+from bimix.judge.runs import measured
+from bimix.judge.worth import PROPOSALS, VERDICT
 from bimix.observed.observations import Observations
 from bimix.outputs import write_json
 
 LOSSES = {"baseline": [4.0, 4.02, 3.99], "law": [3.9, 3.93, 3.88], "uniform": [3.91, 3.92, 3.89]}
+
+
+def judged(losses: pl.DataFrame, reference: str = "baseline", weights: dict | None = None) -> Comparison:
+    return compared(measured(losses), Criterion(reference, weights=weights or {}))
+
+
+def verdict(
+    losses: pl.DataFrame,
+    prices: pl.DataFrame,
+    reference: str,
+    predicted: dict,
+    factors: dict | None = None,
+    weights: dict | None = None,
+) -> pl.DataFrame:
+    found = judged(losses, reference, weights)
+    return worth.verdict(found, prices, predicted, in_bits(found, factors) if factors else None)
+
+
+def proposals(losses: pl.DataFrame, predicted: dict) -> pl.DataFrame:
+    return worth.proposals(judged(losses, losses["mixture"][0]), predicted)
 
 
 def tidy(losses: dict[str, list[float]], evaluations: bool = True) -> pl.DataFrame:
@@ -80,7 +103,8 @@ def test_weights_judge_as_if_the_other_domains_were_not_there() -> None:
     assert_frame_equal(weighed, verdict(losses.filter(pl.col("domain") == "web"), *told))
     both = {"web": 3.0, "code": 1.0}
     ends_by_hand = [np.average([v + 0.2, v - 0.2], weights=[3, 1]) for v in LOSSES["uniform"]]
-    names, values = ends(losses, weights=both)
+    found = judged(losses, weights=both)
+    names, values = found.mixtures, found.criterion.values(found.runs)[:, :, -1]
     assert values[names.index("uniform")] == pytest.approx(ends_by_hand)
     with pytest.raises(InputError, match="weights name 'wab'"):
         verdict(losses, *told, {"wab": 1.0})
@@ -154,9 +178,14 @@ def test_the_quantile_of_the_best_is_dunnetts() -> None:
         assert best_quantile(rivals, freedom) == pytest.approx(quantile, abs=0.006)
 
 
+def ends(losses: dict[str, list[float]]) -> np.ndarray:
+    found = judged(tidy(losses))
+    return found.criterion.values(found.runs)[:, :, -1]
+
+
 def test_the_same_runs_under_two_names_count_once() -> None:
     twice = LOSSES | {"again": [value * (1 + 1e-9) for value in LOSSES["law"]]}
-    (_, again), (_, once) = (levels(ends(tidy(losses))[1]) for losses in (twice, LOSSES))
+    (_, again), (_, once) = (levels(ends(losses)) for losses in (twice, LOSSES))
     assert (again.freedom, again.mixtures) == (once.freedom, once.mixtures)
     assert again.deviation == pytest.approx(once.deviation, rel=1e-6)
     assert again.errors[:3, :3] == pytest.approx(once.errors) and again.errors[1, 3] == 0
@@ -181,12 +210,8 @@ def test_bits_per_byte_may_have_another_winner() -> None:
         own = runs.filter(pl.col("mixture") == name)["loss"].to_numpy()
         assert row["bits_per_byte"] == pytest.approx(stats.gmean(own))
     assert rows["uniform"]["bits_regret_percent"] == 0 and rows["law"]["bits_regret_percent"] > 0
-    said = paragraph(table, proposals(losses, {}), "baseline", {"baseline"})
-    assert said.startswith("law ends lowest") and "By bits per byte uniform is lowest, and law loses." in said
     unknown = verdict(losses, prices(LOSSES), "baseline", {}, factors | {"web": None})
-    assert unknown["bits_per_byte"].null_count() == 3 and "bits" not in paragraph(
-        unknown, proposals(losses, {}), "baseline", {"baseline"}
-    )
+    assert unknown["bits_per_byte"].null_count() == 3
 
 
 SEVERAL = {
@@ -212,30 +237,8 @@ def test_a_law_is_asked_whether_it_orders_its_own_proposals_rightly() -> None:
     # 1 before 3 is right, 1 before 2 is not, 2 before 3 is
     assert (transfer["pairs"], transfer["pairs_told"], transfer["pairs_right"]) == (3, 3, 2)
     assert (bimix["pairs"], bimix["pairs_told"], bimix["pairs_right"]) == (1, 0, 0)
-    judged = verdict(tidy(SEVERAL), prices(SEVERAL), "baseline", {})
-    assert (
-        by_name(judged)["bimix_swarm~2"]["method"] == "bimix_swarm"
-        and by_name(judged)["bimix_swarm~2"]["proposal"] == 2
-    )
-    said = paragraph(judged, table, "baseline", {"baseline"})
-    behind = f"{100 * (means['transfer'] / means['transfer~2'] - 1):.2f} % behind"
-    assert (
-        f"Of the 3 proposals of transfer, transfer~2 ends lowest, the first {behind} (the law has 0.50 points between them)"
-        in said
-    )
-    assert "of 3 pairs that seeds tell apart the law has 2 in the right order" in said
-    assert "bimix_swarm, the first ends lowest; seeds tell none of them apart" in said
-
-
-def test_one_pair_in_the_wrong_order_is_called_so() -> None:
-    two = {name: SEVERAL[name] for name in ("baseline", "transfer", "transfer~2")}
-    said = paragraph(
-        verdict(tidy(two), prices(two), "baseline", {}), proposals(tidy(two), {}), "baseline", {"baseline"}
-    )
-    assert "the law has them in the wrong order." in said
-    alike = proposals(tidy(two), {"transfer": 1.0, "transfer~2": 1.0})
-    said = paragraph(verdict(tidy(two), prices(two), "baseline", {}), alike, "baseline", {"baseline"})
-    assert "(the law has nothing between them), and seeds do." in said
+    rows = by_name(verdict(tidy(SEVERAL), prices(SEVERAL), "baseline", {}))
+    assert (rows["bimix_swarm~2"]["method"], rows["bimix_swarm~2"]["proposal"]) == ("bimix_swarm", 2)
 
 
 def test_one_seed_tells_no_order() -> None:
@@ -248,16 +251,6 @@ def test_one_seed_tells_no_tie() -> None:
     losses = {"baseline": [4.0], "law": [3.9]}
     table = verdict(tidy(losses), prices(losses), "baseline", {})
     assert table["ties_with_best"].null_count() == 2 and table["gain_low"].null_count() == 2
-    said = paragraph(table, proposals(tidy(losses), {}), "baseline", {"baseline"})
-    assert "law ends lowest, with one run of each mixture: that is no verdict" in said
-
-
-def test_a_second_seed_of_one_mixture_tells_no_tie() -> None:
-    losses = {"baseline": [4.0], "law": [3.9, 3.8]}
-    table = verdict(tidy(losses), prices(losses), "baseline", {})
-    assert table["ties_with_best"].null_count() == 2 and table["gain_low"].null_count() == 2
-    said = paragraph(table, proposals(tidy(losses), {}), "baseline", {"baseline"})
-    assert "law ends lowest, and no two share two seeds: that is no verdict" in said
 
 
 def test_a_mixture_may_lack_seeds_that_others_have() -> None:
@@ -280,12 +273,9 @@ def test_a_mixture_may_lack_seeds_that_others_have() -> None:
         lead = level["baseline"] - level[name]
         assert rows[name]["gain_low"] == pytest.approx(100 * (1 - np.exp(width - lead)))
     assert [rows[name]["runs"] for name in two] == [2, 2, 1] and rows["uniform"]["deviation_percent"] is None
-    said = paragraph(table, proposals(tidy(two), {}), "baseline", {"baseline"})
-    assert "trained with 1 to 2 seeds each: what a seed does to all is taken off." in said
     twice = two | {"again": two["uniform"]}
     table = verdict(tidy(twice), prices(twice), "baseline", {})
     assert_frame_equal(table.filter(pl.col("mixture") != "again"), verdict(tidy(two), prices(two), "baseline", {}))
-    assert "again are one mixture" in paragraph(table, proposals(tidy(twice), {}), "baseline", {"baseline"})
     assert plot_verdict.draw(table).axes
 
 
@@ -308,43 +298,8 @@ def test_mixtures_that_no_seed_connects_are_refused() -> None:
     )
     assert verdict(chain, prices(LOSSES), "baseline", {}).height == 3
     apart = chain.filter((pl.col("mixture") != "law") | (pl.col("seed") == 0))
-    with pytest.raises(InputError, match="'uniform' shares no seed with 'baseline'"):
+    with pytest.raises(InputError, match="effects of mixtures and seeds cannot be separated"):
         verdict(apart, prices(LOSSES), "baseline", {})
-
-
-def said_of(losses: dict, predicted: dict) -> str:
-    table = verdict(tidy(losses), prices(losses), "baseline", predicted)
-    return paragraph(table, proposals(tidy(losses), {}), "baseline", {"baseline", "uniform"})
-
-
-def test_where_all_was_searched_no_rule_is_behind() -> None:
-    losses = {"law": [3.5, 3.52, 3.49], "other": [4.0, 4.02, 3.99]}
-    table = verdict(tidy(losses), prices(losses), "other", {})
-    said = paragraph(table, proposals(tidy(losses), {}), "other", set())
-    assert said.startswith("law ends lowest of 2 mixtures") and "rule" not in said and "  " not in said
-
-
-def test_the_paragraph_spares_nobody() -> None:
-    said = said_of(LOSSES, {"law": 9.0})
-    assert "uniform cannot be told from it" in said and "a search paid for nothing" in said
-    assert "law is furthest off" in said and "too much" in said
-    width = stats.t.ppf(0.975, 4) * standard_error(LOSSES)
-    assert f"Its gain is known to within {100 * width * 3.903 / 4.003:.2f} points." in said
-    said = said_of({"uniform": [3.5, 3.6, 3.5], "baseline": [4.0, 4.02, 3.99], "law": [3.9, 3.93, 3.88]}, {})
-    assert "no method earned its cost" in said
-    said = said_of({"law": [3.5, 3.52, 3.49], "baseline": [4.0, 4.02, 3.99], "uniform": [3.9, 3.92, 3.89]}, {})
-    assert "uniform, is" in said and "% behind" in said and "worse" not in said
-    lost = {
-        "law": [4.2, 4.22, 4.19],
-        "same": [4.0, 4.021, 3.99],
-        "baseline": [4.0, 4.02, 3.99],
-        "uniform": [4.3, 4.32, 4.29],
-    }
-    twice = LOSSES | {"unimax": LOSSES["uniform"]}
-    assert "law ends lowest of 3 mixtures" in said_of(twice, {})
-    assert "uniform and unimax are one mixture, and their runs the same." in said_of(twice, {})
-    said = said_of(lost, {})
-    assert "law ends above baseline: worse than no search." in said and "same is not told from baseline." in said
 
 
 def test_the_scripts_judge_and_draw(tmp_path) -> None:
@@ -371,7 +326,6 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
         "out": "v.csv",
         "proposals": "p.csv",
         "bytes": "b.csv",
-        "page": "v.txt",
     }
     flags = [part for flag, name in files.items() for part in (f"--{flag}", str(tmp_path / name))]
     proposed = json.dumps({"law": {"coefficients": str(tmp_path / "law.json"), "step": 20}})
@@ -381,7 +335,6 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
     expected = 100 * (1 - truth[1].mean() / truth[0].mean())
     assert found["law"]["predicted_gain_percent"] == pytest.approx(expected, abs=1e-3)
     assert found["uniform"]["predicted_gain_percent"] is None
-    assert (tmp_path / "v.txt").read_text().startswith("law ends lowest")
     bits = [0.5 * (0.3 * (value - 0.2) + 0.4 * (value + 0.2)) for value in LOSSES["law"]]
     assert found["law"]["bits_per_byte"] == pytest.approx(stats.gmean(bits))
     assert pl.read_csv(tmp_path / "p.csv").columns == list(PROPOSALS)

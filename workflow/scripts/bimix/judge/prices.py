@@ -4,13 +4,17 @@ import polars as pl
 
 from bimix.errors import InputError
 
-WORTH = ["average_loss", "runs", "deviation_percent", "difference_percent", "worst_domain", "worst_loss"]
+WORTH = ["average_loss", "unit", "runs", "deviation_percent", "difference_percent", "worst_domain", "worst_loss"]
 WORTH += ["steps_to_reference", "steps_ratio"]
 COSTS = ("flops", "gpu_hours", "device_hours")
 SPENT = ("search_runs", *(f"search_{key}" for key in COSTS))
 PREDICTED = "predicted_gain_percent"
 NEEDED = ("mixture", "search_runs", "search_flops", "large_flops")
 OPTIONAL = (*SPENT[2:], PREDICTED)
+# Of columns that may be empty: as csv they are read back as text
+SCHEMA = {"search_runs": pl.Int64} | dict.fromkeys(
+    (*SPENT[1:], "search_percent", "steps_to_reference", "steps_ratio", "deviation_percent", PREDICTED), pl.Float64
+)
 
 
 def read_cost(report: dict, source: str) -> dict[str, float]:
@@ -25,7 +29,7 @@ def read_cost(report: dict, source: str) -> dict[str, float]:
 
 
 def price(comparison: pl.DataFrame, searches: dict[str, list[dict[str, float]]], large_flops: float) -> pl.DataFrame:
-    """One row per mixture of `comparison` (of `comparison.compare`), in its order: what was spent
+    """One row per mixture of `comparison` (of `comparison.table`), in its order: what was spent
     before the large run on finding it, and how the large run ended.
 
     mixture, search_runs, search_flops, search_gpu_hours, search_device_hours, search_percent (of
@@ -85,11 +89,9 @@ def _beside(comparison: pl.DataFrame, spent: dict[str, dict], large_flops: float
                 **({PREDICTED: own[PREDICTED]} if own.get(PREDICTED) is not None else {}),
             }
         )
-    numbers = (*SPENT[1:], "search_percent", "steps_to_reference", "steps_ratio", "deviation_percent")
-    schema = {"search_runs": pl.Int64} | dict.fromkeys(numbers, pl.Float64)
-    said = {PREDICTED: pl.Float64} if any(PREDICTED in row for row in rows) else {}
+    said = [PREDICTED] if any(PREDICTED in row for row in rows) else []
     return pl.DataFrame(
         [row | {name: row.get(name) for name in said} for row in rows],
-        schema_overrides=schema | said,
+        schema_overrides={name: kind for name, kind in SCHEMA.items() if name != PREDICTED or said},
         infer_schema_length=None,
     )

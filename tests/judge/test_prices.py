@@ -8,8 +8,8 @@ import pytest
 
 import plot_methods
 import price_methods
-from bimix.costs.prices import read_cost
 from bimix.errors import InputError
+from bimix.judge.prices import read_cost
 
 RUN = {"flops": 2e12, "gpu_hours": 0.5, "seconds": 1800.0, "processes": 1}
 

@@ -6,9 +6,20 @@ import pytest
 
 import compare_mixtures
 from bimix.errors import InputError
-from bimix.results.comparison import average_losses, compare, steps_to_reach
+from bimix.judge import comparison
+from bimix.judge.comparison import steps_to_reach
+from bimix.judge.criterion import Criterion
+from bimix.judge.runs import measured
+from bimix.observed.averages import average_losses
 
 STEPS = np.arange(100, 1001, 100)
+
+
+def compare(
+    losses: pl.DataFrame, reference: str, factors: dict | None = None, weights: dict | None = None, **criterion
+) -> pl.DataFrame:
+    found = comparison.compared(measured(losses), Criterion(reference, weights=weights or {}, **criterion))
+    return comparison.table(found, factors)
 
 
 def table(curves: dict[str, dict[str, np.ndarray]]) -> pl.DataFrame:
@@ -67,9 +78,17 @@ def test_the_order_of_the_rows_does_not_matter():
 
 def test_what_cannot_be_compared_is_refused():
     losses = table({"m": {"a": STEPS**-0.1, "b": STEPS**-0.2}, "n": {"a": STEPS**-0.3, "b": STEPS**-0.4}})
+    gone = (pl.col("mixture") == "n") & (pl.col("step") == 1000) & (pl.col("domain") == "b")
+    with pytest.raises(InputError, match="'n' with seed 1 has no loss of 'b' at step 1000"):
+        compare(losses.filter(~gone), "m")
+    nan = losses.with_columns(pl.when(gone).then(np.nan).otherwise(pl.col("loss")).alias("loss"))
+    with pytest.raises(InputError, match="'n' with seed 1 has no loss of 'b' at step 1000 that is a finite number"):
+        compare(nan, "m")
     with pytest.raises(InputError, match="'n' at step 500: 1 of 2 domains"):
-        compare(losses.filter(~((pl.col("mixture") == "n") & (pl.col("step") == 500) & (pl.col("domain") == "b"))), "m")
-    with pytest.raises(InputError, match="'n' ends at step 900"):
+        average_losses(
+            losses.filter(~((pl.col("mixture") == "n") & (pl.col("step") == 500) & (pl.col("domain") == "b")))
+        )
+    with pytest.raises(InputError, match="'n' with seed 1 ends at step 900, others at step 1000"):
         compare(losses.filter((pl.col("mixture") == "m") | (pl.col("step") < 1000)), "m")
     with pytest.raises(InputError, match="'baseline'"):
         compare(losses, "baseline")
@@ -94,14 +113,13 @@ def test_bits_per_byte_are_the_mean_of_losses_times_their_factors(tmp_path):
     runs = compare(losses, "one", {"a": 0.5, "b": 0.25, "other": None})
     assert runs["bits_per_byte"].to_list() == [(10 * 0.5 + 5 * 0.25) / 2, (20 * 0.5 + 2.5 * 0.25) / 2]
     assert compare(losses, "one", {"a": 0.5, "b": None})["bits_per_byte"].to_list() == [None, None]
-    assert runs.drop("bits_per_byte").equals(compare(losses, "one"))
+    assert runs.drop("bits_per_byte").equals(compare(losses, "one").drop("bits_per_byte"))
     losses.write_csv(tmp_path / "losses.csv")
     (tmp_path / "bytes.csv").write_text("domain,rows,tokens,bytes,bits_per_nat\na,1,9,9,0.5\nb,1,9,9,0.25\n")
     flags = ["--losses", str(tmp_path / "losses.csv"), "--reference", "one", "--out", str(tmp_path / "runs.csv")]
-    for given, columns in ((["--bytes", str(tmp_path / "bytes.csv")], runs.columns), (["--bytes"], None)):
+    for given, unknown in ((["--bytes", str(tmp_path / "bytes.csv")], 0), (["--bytes"], 2)):
         compare_mixtures.main([*flags, *given])
-        written = pl.read_csv(tmp_path / "runs.csv").columns
-        assert written == (columns or [name for name in runs.columns if name != "bits_per_byte"])
+        assert pl.read_csv(tmp_path / "runs.csv")["bits_per_byte"].null_count() == unknown
 
 
 def test_averages_weigh_domains_as_the_objective_does(tmp_path):
@@ -126,14 +144,67 @@ def test_averages_weigh_domains_as_the_objective_does(tmp_path):
         average_losses(losses, {"a": 0})
 
 
-def test_weights_of_metrics_are_no_weights_of_losses():
+def test_metrics_are_judged_in_their_unit_and_not_without_weights():
     curve = 8 * STEPS**-0.3
     losses = table({"one": {"a": curve, "b": 2 * curve, "arc": 0 * curve + 0.5}})
     losses = losses.with_columns(metric=pl.col("domain") == "arc")
-    assert compare(losses, "one", weights={"arc": 1.0})["average_loss"][0] == pytest.approx(1.5 * curve[-1])
-    assert compare(losses, "one", weights={"arc": 1.0, "b": 2.0})["average_loss"][0] == pytest.approx(2 * curve[-1])
+    rows = compare(losses, "one", weights={"arc": 1.0}).row(0, named=True)
+    assert (rows["average_loss"], rows["unit"], rows["worst_domain"], rows["domains"]) == (0.5, "arc", "b", 2)
+    only_losses = compare(losses, "one", weights={"b": 2.0}).row(0, named=True)
+    assert only_losses["average_loss"] == pytest.approx(2 * curve[-1]) and only_losses["unit"] == "nats per token"
+    assert compare(losses, "one", weights={"arc": 1.0, "b": 1.0})["unit"][0] == "units of several metrics"
+    with pytest.raises(InputError, match=r"losses and metrics \(arc\) have no common average"):
+        compare(losses, "one")
     with pytest.raises(InputError, match="weights name 'ark'"):
         compare(losses, "one", weights={"ark": 1.0})
+
+
+def test_minimax_is_the_worst_ratio_to_what_the_reference_ends_with():
+    curve = 8 * STEPS**-0.3
+    losses = table({"one": {"a": curve, "b": 2 * curve}, "two": {"a": 0.5 * curve, "b": 2.2 * curve}})
+    found = compare(losses, "one", kind="minimax")
+    assert found["worst_ratio"].to_list() == pytest.approx([1, 1.1]) and found["difference_percent"][1] > 9
+    assert found["average_loss"][1] < found["average_loss"][0]
+    families = compare(losses, "one", kind="minimax", families={"both": ["a", "b"]})
+    assert families["worst_ratio"][1] == pytest.approx((0.5 + 1.1) / 2)
+    alone = compare(losses, "one", kind="minimax", weights={"a": 1.0})
+    assert alone["worst_ratio"][1] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("margin", "broken"), [(0.0, "b 10 %"), (0.05, "b 4.8 %"), (0.1, ""), (0.2, "")])
+def test_no_worse_than_says_by_which_domain_it_is_broken_and_by_how_much(margin, broken):
+    losses = table(
+        {"one": {"a": STEPS / 1e3, "b": STEPS / 1e3}, "two": {"a": 0.5 * STEPS / 1e3, "b": 1.1 * STEPS / 1e3}}
+    )
+    found = compare(losses, "one", kind="no_worse_than", margin=margin)
+    assert found["broken"].to_list() == ["", broken]
+    assert compare(losses, "one")["broken"].null_count() == 2
+
+
+def test_a_seed_that_ended_early_is_said():
+    rows = [
+        (name, seed, step, "a", 4.0 + seed)
+        for name in ("one", "two")
+        for seed in (1, 2)
+        for step in ((10, 20) if (name, seed) != ("two", 2) else (10,))
+    ]
+    losses = pl.DataFrame(rows, schema=["mixture", "seed", "step", "domain", "loss"], orient="row")
+    with pytest.raises(InputError, match="'two' with seed 2 ends at step 10, others at step 20"):
+        compare(losses, "one")
+
+
+def test_sizes_are_never_mixed():
+    """At 1M `b` is better; only `a` was run at 8M, where all is lower."""
+    rows = [
+        (name, size, 10, "web", loss)
+        for name, size, loss in (("a", 1e6, 4.0), ("b", 1e6, 3.9), ("a", 8e6, 3.0), ("c", 8e6, 3.1))
+    ]
+    losses = pl.DataFrame(rows, schema=["mixture", "parameters", "step", "domain", "loss"], orient="row")
+    both = losses.filter(pl.col("mixture") != "c")
+    assert compare(both, "a")["difference_percent"][1] == pytest.approx(-2.5)
+    assert measured(both).parameters == 1e6 and measured(losses, ["a", "c"]).parameters == 8e6
+    with pytest.raises(InputError, match=r"models of 1e\+06, 8e\+06 parameters, and no size has all of them"):
+        measured(losses)
 
 
 def test_a_loss_that_weighs_nothing_may_be_infinite():

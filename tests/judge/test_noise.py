@@ -1,0 +1,85 @@
+"""The noise of a run: what seeds shared say, what single runs cannot, and how many would."""
+
+import numpy as np
+import pytest
+
+from bimix.errors import InputError
+from bimix.judge.noise import Known, levels, repeated, runs_to_tell, seeds_to_add
+
+NAN = float("nan")
+KNOWN = Known(0.01, 11, "elsewhere")
+
+
+def drawn(draw, mixtures: int, seeds: int, lead: float, noise: float = 0.003) -> np.ndarray:
+    """Values of mixtures of which the first leads by so many noise deviations; a seed moves all by
+    three.
+    """
+    logs = 1 + 3 * noise * draw.standard_normal(seeds) + noise * draw.standard_normal((mixtures, seeds))
+    logs[0] -= lead * noise
+    return np.exp(logs)
+
+
+def seen(mixtures: int, seeds: int, lead: float, draws: int) -> float:
+    """How often the first is significantly below all others."""
+    draw, found = np.random.default_rng([mixtures, seeds]), 0
+    for _ in range(draws):
+        logs, noise = levels(drawn(draw, mixtures, seeds, lead))
+        behind = noise.behind_best(1, 0)  # all have all seeds: one width
+        found += logs[0] == logs.min() and bool((logs[1:] - logs[0] > behind).all())
+    return found / draws
+
+
+def test_a_lead_of_four_deviations_is_seen_with_three_seeds_whatever_a_seed_does() -> None:
+    assert seen(5, 3, lead=4, draws=300) >= 0.9
+    assert seen(5, 3, lead=0, draws=300) <= 0.05
+
+
+def test_single_runs_take_the_noise_that_is_known_and_else_none() -> None:
+    values = np.array([[3.0], [3.1]])
+    assert levels(values)[1] is None
+    _, noise = levels(values, KNOWN)
+    assert (noise.deviation, noise.freedom, noise.source) == (0.01, 11, "elsewhere")
+    assert noise.error(0, 1) == pytest.approx(0.01 * np.sqrt(2))
+    assert levels(np.array([[3.0, 3.01], [3.1, 3.11]]), KNOWN)[1].source == "from 4 runs, paired by seed"
+
+
+def test_a_mixture_that_alone_was_repeated_tells_the_noise_with_the_seeds_in_it() -> None:
+    logs = np.array([[1.0, 1.02, 1.04], [1.5, NAN, NAN]])
+    _, noise = levels(np.exp(logs))
+    assert noise.deviation == pytest.approx(0.02) and noise.freedom == 2
+    assert "3 runs of 1 mixtures" in noise.source
+    assert repeated(np.exp(logs), "repeated proxies").source.startswith("repeated proxies: ")
+    assert repeated(np.exp(logs[:, :1]), "repeated proxies") is None
+
+
+def test_seeds_that_only_number_the_runs_pair_nothing() -> None:
+    values = np.exp(np.array([[1.0, 1.02, NAN, NAN], [NAN, NAN, 1.3, 1.34]]))
+    found, noise = levels(values)
+    assert found == pytest.approx([1.01, 1.32]) and noise.freedom == 2
+    assert noise.source == "from 4 runs, no two of one seed"
+    assert noise.deviation == pytest.approx(np.sqrt((2 * 0.01**2 + 2 * 0.02**2) / 2))
+
+
+def test_some_that_share_seeds_beside_others_that_do_not_are_refused() -> None:
+    with pytest.raises(InputError, match="cannot be separated: train one more"):
+        levels(np.array([[1.0, 1.1, NAN], [1.2, 1.3, NAN], [NAN, NAN, 1.4]]))
+
+
+def test_the_seeds_that_are_said_to_be_needed_are_enough_four_times_in_five() -> None:
+    lead, mixtures = 2.5, 4
+    seeds = runs_to_tell(lead * 0.003, 0.003, mixtures)
+    assert 3 <= seeds <= 10
+    draw, told = np.random.default_rng(0), 0
+    for _ in range(300):  # the leader of two named ones is seen; the others lie far behind
+        values = drawn(draw, mixtures, seeds, lead)
+        logs, noise = levels(values)
+        told += logs[1] - logs[0] > noise.behind_best(1, 0)
+    assert 0.72 < told / 300 < 0.9
+    assert runs_to_tell(0.1 * 0.003, 0.003, mixtures) is None and runs_to_tell(0.0, 0.003, 2) is None
+    assert runs_to_tell(100 * 0.003, 0.003, mixtures) == 2
+
+
+def test_the_seeds_to_add_are_a_list_for_the_config_that_keeps_those_there() -> None:
+    assert seeds_to_add([1], 3) == [2, 3]
+    assert seeds_to_add([7, 2], 4) == [2, 1, 3]
+    assert seeds_to_add([1, 2, 3], 3) == [2, 3]

@@ -1,0 +1,107 @@
+"""The mixture that evidence recommends: the lowest, the cheapest of those that tie, a promise only
+where nothing measured is below it.
+"""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bimix.judge.comparison import Comparison, compared
+from bimix.judge.criterion import Criterion
+from bimix.judge.noise import Known
+from bimix.judge.runs import measured
+from bimix.judge.verdict import Promise, decide
+from bimix.plan.sources import EQUAL, GIVEN, SEARCHED, TOKEN_SHARES
+
+RANKS = {"baseline": TOKEN_SHARES, "uniform": EQUAL, "unimax": GIVEN, "transfer": SEARCHED, "bimix": SEARCHED}
+WOBBLE = np.array([[1, -1, 0], [-1, 1, 0], [0, 1, -1], [0, -1, 1]]) * 0.001  # noise of 0.12 %
+
+
+def runs(known: Known | None = None, seeds: int = 3, criterion: Criterion | None = None, **ends: float) -> Comparison:
+    """Runs of up to four mixtures with these ends, and a noise that does not move their means."""
+    shares = {name: (end,) * 2 if isinstance(end, float) else end for name, end in ends.items()}
+    rows = [
+        (name, seed, 10, domain, loss * np.exp(WOBBLE[n, seed] if seeds > 1 else 0.0))
+        for n, (name, pair) in enumerate(shares.items())
+        for seed in range(seeds)
+        for domain, loss in zip("ab", pair, strict=True)
+    ]
+    table = pl.DataFrame(rows, schema=["mixture", "seed", "step", "domain", "loss"], orient="row")
+    return compared(measured(table), criterion or Criterion("baseline"), known)
+
+
+def promise(value: float, law: str = "transfer", left_out: float | None = 0.005, width: float = 0.01) -> Promise:
+    ends = (value * np.exp(-width), value * np.exp(width))
+    return Promise(law, law, "tiny", 10, value, *ends, 0.9, "left_out", 12, left_out)
+
+
+def test_the_lowest_wins_where_it_is_significantly_below_all() -> None:
+    found = decide(runs(baseline=4.0, uniform=3.9, transfer=3.8), None, [promise(3.7)], RANKS)
+    assert (found.outcome, found.best) == ("wins", "transfer")
+    found = decide(runs(baseline=4.0, uniform=3.7, transfer=3.8), None, [promise(3.7)], RANKS)
+    assert (found.outcome, found.best) == ("wins", "uniform")
+
+
+def test_of_those_that_tie_the_cheapest_is_taken() -> None:
+    near = {"unimax": 3.8002, "transfer": 3.8}
+    found = decide(runs(baseline=4.0, uniform=3.8004, **near), None, [promise(3.7)], RANKS)
+    assert (found.outcome, found.best, found.rival) == ("ties", "uniform", "transfer")
+    assert "ends 0.01 % lower, and is cheaper" in found.why and found.seeds is None
+    assert decide(runs(baseline=3.801, uniform=3.8004, **near), None, [promise(3.7)], RANKS).best == "baseline"
+    assert decide(runs(baseline=4.0, uniform=3.9, **near), None, [promise(3.7)], RANKS).best == "unimax"
+    found = decide(runs(baseline=4.0, uniform=3.8, transfer=3.809), None, [promise(3.7)], RANKS)
+    assert (found.outcome, found.best, found.rival) == ("ties", "uniform", "transfer") and found.seeds in (4, 5, 6)
+    exact = decide(runs(seeds=1, baseline=2.0, transfer=2.0), None, [promise(3.7)], RANKS)
+    assert exact.best == "baseline", "a search that gives nothing is not recommended over token shares"
+
+
+def test_nobody_wins_where_the_noise_is_not_known() -> None:
+    found = decide(runs(seeds=1, baseline=2.0, transfer=1.99), None, [promise(1.9)], RANKS)
+    assert (found.outcome, found.best, found.rival) == ("lower", "transfer", "baseline")
+    known = Known(0.001, 11, "left out")
+    assert decide(runs(known, 1, baseline=2.0, transfer=1.99), None, [promise(1.9)], RANKS).outcome == "wins"
+    assert decide(runs(known, 1, baseline=2.0, transfer=1.999), None, [promise(1.9)], RANKS).best == "baseline"
+
+
+def test_one_mixture_alone_is_called_so() -> None:
+    criterion = Criterion("transfer")
+    found = decide(runs(seeds=1, criterion=criterion, transfer=2.0), None, [promise(1.9)], RANKS)
+    assert (found.outcome, found.best) == ("alone", "transfer")
+
+
+def test_an_optimum_that_was_not_trained_is_believed_by_the_law_with_the_least_error() -> None:
+    proxies = runs(baseline=2.1, m1=2.05)
+    found = decide(proxies, proxies, [promise(1.9, "bimix", 0.02), promise(2.0, "transfer", 0.005)], RANKS)
+    assert (found.outcome, found.best) == ("promised", "transfer")
+    assert "error on runs left out is 0.50 % (bimix 2.00 %)" in found.why
+    found = decide(proxies, proxies, [promise(1.9, "bimix", None), promise(2.0, "transfer", 0.005)], RANKS)
+    assert found.best == "transfer"
+
+
+@pytest.mark.parametrize(("value", "width"), [(2.06, 0.001), (2.049, 0.1), (3.0, 0.001)])
+def test_a_promise_that_is_not_surely_below_a_proxy_is_not_recommended(value: float, width: float) -> None:
+    proxies = runs(baseline=2.1, m1=2.05)
+    found = decide(None, proxies, [promise(value, width=width)], RANKS)
+    assert found.best == "m1" and found.outcome == "wins"
+    assert found.seen[:1] == (("m1",) if value > 2.05 else ())
+    assert ("runs measured are lower" in found.why) == (value > 2.05)
+
+
+def test_a_proxy_that_the_target_has_not_run_is_seen() -> None:
+    """At the target are two mixtures by hand, no searched one."""
+    target, proxies = runs(baseline=1.5, uniform=1.45), runs(baseline=2.1, m1=2.05)
+    found = decide(target, proxies, [promise(2.07)], RANKS)
+    assert (found.best, found.seen) == ("m1", ("m1",))
+    assert decide(target, proxies, [promise(2.0)], RANKS).best == "transfer"
+    trained = runs(baseline=1.5, transfer=1.45)
+    assert decide(trained, proxies, [promise(2.07)], RANKS).best == "transfer", "it was measured itself"
+
+
+def test_who_breaks_the_objective_is_behind_all_that_hold_it() -> None:
+    criterion = Criterion("baseline", "no_worse_than", margin=0.01)
+    found = decide(
+        runs(criterion=criterion, baseline=4.0, transfer=(3.0, 4.1), uniform=3.9), None, [promise(3.7)], RANKS
+    )
+    assert found.best == "uniform" and found.outcome == "wins"
+    only = decide(runs(criterion=criterion, baseline=4.0, transfer=(3.0, 4.1)), None, [promise(3.7)], RANKS)
+    assert only.best == "baseline" and "only mixture that holds" in only.why

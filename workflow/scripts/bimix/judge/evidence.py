@@ -1,0 +1,165 @@
+"""What the files of a dataset say beside the runs compared: the promises of its laws with their
+errors, and the noise of a run where no compared mixture was repeated, from repeated proxies, else
+from the errors of laws on runs left out.
+"""
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from bimix.errors import InputError
+from bimix.judge.comparison import Comparison, compared
+from bimix.judge.criterion import Criterion
+from bimix.judge.noise import Known, repeated
+from bimix.judge.runs import Runs, measured
+from bimix.judge.verdict import Promise
+from bimix.laws.sized import size_read
+from bimix.tables import read_table
+
+QUANTITIES = {"minimax": "worst_ratio"}  # of an objective in the intervals; else the average
+
+
+def add_evidence(parser: argparse.ArgumentParser) -> None:
+    """Add what the laws predict, and the runs of their model."""
+    parser.add_argument(
+        "--proxies", type=Path, nargs="*", default=[], help="tidy losses of proxies: their repeated runs tell the noise"
+    )
+    parser.add_argument("--intervals", type=Path, nargs="*", default=[], help="of laws, from runs left out")
+    parser.add_argument("--coefficients", type=Path, nargs="+", required=True, help="of the laws")
+
+
+def known_from(proxies: pl.DataFrame | None, criterion: Criterion, promises: Iterable[Promise]) -> Known | None:
+    """The noise of repeated proxies, else the least error of a law in what is minimised on a run
+    left out, as a standard deviation of the log, which has the law's misfit in it. None where
+    neither is known.
+    """
+    if proxies is not None and (found := of_proxies(proxies, criterion)):
+        return found
+    known = [one for one in promises if one.deviation is not None and one.kind == "left_out"]
+    if not known:
+        return None
+    least = min(known, key=lambda one: one.deviation)
+    return Known(least.deviation, least.runs - 1, f"one seed: from the errors of the law {least.law} on runs left out")
+
+
+def of_proxies(table: pl.DataFrame, criterion: Criterion) -> Known | None:
+    """The noise between repeated runs of proxies by the same criterion; None where none was
+    repeated or they do not all have what it reads. Of minimax, which needs a reference among them,
+    that of the weighted average.
+    """
+    if "seed" not in table.columns:
+        return None
+    try:
+        runs = measured(table)
+        values = replace(criterion, kind="weighted").values(runs)[:, :, -1]
+        return repeated(values, "repeated proxies")
+    except InputError:
+        return None
+
+
+def evidence(
+    options: argparse.Namespace, criterion: Criterion, laws: Mapping[str, dict], spans: pl.DataFrame
+) -> tuple[Comparison, Comparison | None, list[Promise]]:
+    """The runs of the model to be made good, all runs at what the laws predict, and the promises of
+    the laws, {mixture: coefficients}; `spans` in the columns of INTERVALS.
+
+    Of `options` those of `add_evidence`, and compared, scores, step, fitted_model, asked_model,
+    compared_model. Where the runs compared are of the model and step that laws predict, the proxies
+    are among them.
+    """
+    scores = read_table(options.scores) if options.scores else None
+    promises = [promise(law, name, options.asked_model, spans, scores, criterion) for name, law in laws.items()]
+    promises = [one for one in promises if one is not None]
+    every = [read_table(path) for path in options.proxies]
+    known = known_from(joined(every), criterion, promises)
+    own = read_table(options.compared)
+    target = measured(own)
+    size = next((size_read(law) for law in laws.values()), None)
+    of_laws = options.asked_model == options.fitted_model  # else the proxies are of other models
+    tables = every if of_laws else []
+    here = options.compared_model == options.asked_model and (target.step == options.step or size is not None)
+    if here:
+        tables = [own, *tables]
+    runs = proxies_at(tables, options.step, size)
+    if runs is None:
+        return compared(target, criterion, known), None, promises
+    if here and criterion.reference in runs.mixtures:
+        every = compared(runs, criterion, known)
+        return every, every, promises
+    if criterion.reference not in runs.mixtures:
+        if criterion.kind != "weighted":
+            return compared(target, criterion, known), None, promises
+        return (
+            compared(target, criterion, known),
+            compared(runs, replace(criterion, reference=runs.mixtures[0]), known),
+            promises,
+        )
+    return compared(target, criterion, known), compared(runs, criterion, known), promises
+
+
+def joined(tables: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
+    """Tidy losses of several groups, each run once; None without any."""
+    return pl.concat(tables, how="diagonal_relaxed").unique(maintain_order=True) if tables else None
+
+
+def proxies_at(tables: Sequence[pl.DataFrame], step: int, size: float | None) -> Runs | None:
+    """The runs of tidy losses at what a law predicts: of its size, at their ends, else at the step.
+    None where there is none.
+    """
+    table = joined(tables)
+    if table is None:
+        return None
+    if size is not None and "parameters" in table.columns:
+        table = table.filter(pl.col("parameters").cast(pl.Float64) == size)
+        return measured(table) if table.height else None
+    return measured(table, step=step) if (table["step"] == step).any() else None
+
+
+def promise(
+    law: Mapping, mixture: str, model: str, spans: pl.DataFrame, scores: pl.DataFrame | None, criterion: Criterion
+) -> Promise | None:
+    """What a law promises for its optimum, from its intervals `spans` in the columns of INTERVALS;
+    None where they have no such row. `scores` as compare_laws.py writes them, with its errors.
+    """
+    spans = spans.filter(pl.col("law") == law["law"])
+    best = spans.filter(pl.col("quantity") == QUANTITIES.get(criterion.kind, "optimum_average_loss")).to_dicts()
+    if not best or best[0]["estimate"] is None:
+        return None
+    (own,) = best
+    if criterion.kind == "minimax":  # the reference's worst ratio to itself is 1
+        ends = (own["high"], own["low"])
+        gain = (1 - own["estimate"], *(None if end is None else 1 - end for end in ends))
+    else:
+        row = spans.filter((pl.col("quantity") == "gain") & (pl.col("mixture") == criterion.reference)).to_dicts()
+        gain = tuple(row[0][key] for key in ("estimate", "low", "high")) if row else (None, None, None)
+    return Promise(
+        mixture,
+        law["law"],
+        model,
+        own["step"],
+        *(own[key] for key in ("estimate", "low", "high", "level", "kind")),
+        runs=len(law["mixtures"]),
+        left_out=left_out_error(scores, law["law"], criterion),
+        reference=criterion.reference,
+        gain=gain[0],
+        gain_low=gain[1],
+        gain_high=gain[2],
+    )
+
+
+def left_out_error(scores: pl.DataFrame | None, law: str, criterion: Criterion) -> float | None:
+    """The mean relative error of a law on runs left out, over the domains by their weights; None
+    where it was not scored.
+    """
+    if scores is None:
+        return None
+    own = scores.filter(
+        (pl.col("law") == law) & (pl.col("score") == "left_out_mre") & pl.col("domain").is_not_null()
+    ).drop_nulls("value")
+    weights = [criterion.weights.get(name, 0.0) if criterion.weights else 1.0 for name in own["domain"]]
+    if not sum(weights) > 0:
+        return None
+    return float(sum(w * value for w, value in zip(weights, own["value"], strict=True)) / sum(weights))

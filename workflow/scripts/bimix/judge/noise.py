@@ -1,0 +1,184 @@
+"""How far two mixtures must end apart to differ significantly.
+
+Runs of one seed have the same weights at the start and read each domain's rows in the same order,
+so that a seed moves all mixtures alike. What is left of the log values once every mixture and every
+seed has its own effect (least squares) is the noise of a run; its variance is taken to be the same
+for all mixtures. So a mixture may lack seeds that others have: the effect of its seeds on the
+others is removed, and its intervals are wider.
+
+Where no mixture was repeated, the noise comes from elsewhere (`Known`): repeated runs of the proxy,
+or a law's errors on runs left out, which have its misfit in them as well. Where that is not known
+either, no difference is significant.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtri, stdtrit
+from scipy.stats import chi2, norm
+
+from bimix.errors import InputError
+
+LEVEL = 0.95
+POWER = 0.8  # chance of a significant difference, if it is as large as measured
+MOST_SEEDS = 10  # of a mixture: more are not worth their price
+ALIKE = 6  # decimals of log values in which the same run under two names agrees
+
+
+@dataclass(frozen=True)
+class Known:
+    """The standard deviation of a run's log value from elsewhere, and its degrees of freedom."""
+
+    deviation: float
+    freedom: int
+    source: str
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The standard deviation of a run's log value without the effects of its mixture and its seed,
+    from so many degrees of freedom; of `mixtures` that differ. `errors` (n, n) are the standard
+    errors of differences between two of all n, in such deviations: sqrt(2 / seeds) where all have
+    all seeds. `source` says where the deviation comes from.
+    """
+
+    deviation: float
+    freedom: int
+    mixtures: int
+    errors: np.ndarray
+    source: str
+
+    def between(self, one: int, other: int) -> float:
+        """Half the width of the interval of a difference between two mixtures that were named
+        beforehand.
+        """
+        return float(stdtrit(self.freedom, (1 + LEVEL) / 2)) * self.error(one, other)
+
+    def behind_best(self, one: int, best: int) -> float:
+        """How far a mixture may end behind the lowest of all and still be the best: the one that is
+        lies among those within it, with LEVEL. Where seeds are lacking it is approximate: the
+        quantile is that of mixtures that all have the same.
+        """
+        return best_quantile(self.mixtures - 1, self.freedom) * self.error(one, best)
+
+    def error(self, one: int, other: int) -> float:
+        """The standard error of a difference."""
+        return self.deviation * float(self.errors[one, other])
+
+
+def levels(values: np.ndarray, known: Known | None = None) -> tuple[np.ndarray, Noise | None]:
+    """Log values of mixtures (n,) as if each had run with all seeds, and the noise of runs that
+    ended with values (n, seeds), NaN without such a run. Without repeated runs the noise is
+    `known`; None where that is not given either. The same runs under two names count once.
+
+    Errors: some mixtures share seeds, and one shares none with the others.
+    """
+    logs = np.log(values)
+    rounded = np.nan_to_num(logs.round(ALIKE), nan=np.inf)
+    _, first, alike = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
+    logs, alike = logs[first], alike.ravel()
+    mixtures, seeds = logs.shape
+    own, of = np.nonzero(np.isfinite(logs))
+    measured, paired = logs[own, of], shares_seeds(np.isfinite(logs))
+    design = np.eye(mixtures)[own]
+    if paired:
+        # effects of seeds sum to nothing, so that a mixture's is its mean over all of them
+        design = np.hstack([design, np.vstack([np.eye(seeds - 1), -np.ones(seeds - 1)])[of]])
+    effects = np.linalg.lstsq(design, measured, rcond=None)[0]
+    freedom = len(measured) - design.shape[1]
+    spread = np.linalg.inv(design.T @ design)[:mixtures, :mixtures]
+    errors = np.sqrt(np.maximum(spread.diagonal()[:, None] + spread.diagonal() - 2 * spread, 0))
+    errors = errors[np.ix_(alike, alike)]
+    levels_of = effects[:mixtures][alike]
+    if freedom:
+        deviation = float(np.sqrt(((measured - design @ effects) ** 2).sum() / freedom))
+        how = "paired by seed" if paired else "no two of one seed"
+        return levels_of, Noise(deviation, freedom, mixtures, errors, f"from {len(measured)} runs, {how}")
+    known = known or within(logs)
+    if known is None:
+        return levels_of, None
+    return levels_of, Noise(known.deviation, known.freedom, mixtures, errors, known.source)
+
+
+def within(logs: np.ndarray) -> Known | None:
+    """The standard deviation of log values (n, seeds) within mixtures, in which the effects of
+    seeds are as well; None without a repeated run.
+    """
+    runs = np.isfinite(logs).sum(axis=1)
+    logs, freedom = logs[runs > 1], int((runs[runs > 1] - 1).sum())
+    if not freedom:
+        return None
+    squares = np.nansum((logs - np.nanmean(logs, axis=1, keepdims=True)) ** 2)
+    source = f"from {runs[runs > 1].sum()} runs of {len(logs)} mixtures, which no other shares two seeds with"
+    return Known(float(np.sqrt(squares / freedom)), freedom, source)
+
+
+def shares_seeds(run: np.ndarray) -> bool:
+    """Whether chains of shared seeds lead between all mixtures (n, seeds); False where no two share
+    any, as with numbers that count runs.
+
+    Errors: both kinds of mixtures are there.
+    """
+    if not (run.sum(axis=0) > 1).any():
+        return False
+    reached = np.arange(len(run)) == 0
+    for _ in run:
+        reached = run[:, run[reached].any(axis=0)].any(axis=1)
+    if not reached.all():
+        raise InputError(
+            "some of the mixtures share seeds and others share none with them, so that the effects of mixtures and"
+            " seeds cannot be separated: train one more of them with a seed of the others, or leave them out."
+        )
+    return True
+
+
+def repeated(values: np.ndarray, source: str) -> Known | None:
+    """The noise of other runs that ended with values (n, seeds), such as the proxies'; None where
+    none was repeated.
+    """
+    noise = levels(values)[1] if len(values) else None
+    return noise and Known(noise.deviation, noise.freedom, f"{source}: {noise.source}")
+
+
+def best_quantile(rivals: int, freedom: int) -> float:
+    """What the lowest of `rivals` equal mixtures leads another one by, at most with LEVEL, in
+    standard errors of a difference: Dunnett's one-sided quantile, as multiple comparisons with the
+    best have it (Hsu, Annals of Statistics 12, 1984).
+
+    P(max_m (z_m - z_0) <= q sqrt(2) s) over normal z and s^2 ~ chi2 / freedom.
+    """
+    points, weights = np.polynomial.hermite_e.hermegauss(60)
+    weights = weights / weights.sum()
+    shares = (np.arange(400) + 0.5) / 400
+    scales = np.sqrt(chi2.ppf(shares, freedom) / freedom)
+
+    def covered(quantile: float) -> float:
+        below = norm.cdf(points[:, None] + 2**0.5 * quantile * scales) ** rivals
+        return float((weights @ below).mean()) - LEVEL
+
+    return float(brentq(covered, 0.0, 1000.0, xtol=1e-6))
+
+
+def runs_to_tell(lead: float, deviation: float, mixtures: int) -> int | None:
+    """How many seeds of each of so many mixtures make a lead in log value significant with POWER,
+    where a run has that noise once its seed's effect is removed; None beyond MOST_SEEDS.
+    """
+    for seeds in range(2, MOST_SEEDS + 1) if mixtures > 1 and lead > 0 else ():
+        quantile = best_quantile(mixtures - 1, (mixtures - 1) * (seeds - 1))
+        if lead >= deviation * np.sqrt(2 / seeds) * (quantile + ndtri(POWER)):
+            return seeds
+    return None
+
+
+def seeds_to_add(there: Sequence[int], needed: int) -> list[int]:
+    """The seeds under `seeds` in a config, which are those beside the first of `there`, for so many
+    seeds in all: what is there stays, the smallest numbers that are free come after it.
+    """
+    seeds, free = list(there[1:]), 1
+    while len(seeds) < needed - 1:
+        if free not in (there[0], *seeds):
+            seeds.append(free)
+        free += 1
+    return seeds

@@ -1,0 +1,199 @@
+"""Which mixture the evidence recommends, and why.
+
+Among mixtures measured at the target the lowest, or the cheapest of those that tie with it. Where
+no searched mixture was trained there, the lower of the best measured proxy and the optimum promised
+by the law with the least error on runs left out, at its upper one-sided 80 % end. An optimum whose
+promise is above what a proxy was measured at is never recommended, unless it was trained itself.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from scipy.special import stdtrit
+
+from bimix.judge.comparison import Comparison, said_broken
+from bimix.judge.noise import runs_to_tell
+from bimix.plan.sources import GIVEN, SEARCHED
+
+UPPER = 0.8  # one-sided, of a promise
+FEW_RUNS = 16  # below it the predicted gain of an optimum is too large
+SHRUNK = 0.85  # what was measured of it, on public runs of 8 to 16 mixtures
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a law predicts for its optimum at the size and step it is for: the value that is
+    minimised, with the two-sided interval of `level`, its ends None where too few runs give them.
+
+    `left_out`: the law's error on runs left out, as a part of the loss; None: not known. `runs`
+    that it was fitted to. `gain` over `reference` in the unit of the value, with its interval.
+    """
+
+    mixture: str
+    law: str
+    model: str
+    step: int
+    value: float
+    low: float | None
+    high: float | None
+    level: float
+    kind: str  # of the interval: left_out, or a bootstrap
+    runs: int
+    left_out: float | None = None
+    reference: str | None = None
+    gain: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
+
+    @property
+    def deviation(self) -> float | None:
+        """Of the log value, as t-intervals of runs left out have it; None without an interval."""
+        if self.high is None or self.runs < 2:
+            return None
+        return math.log(self.high / self.value) / float(stdtrit(self.runs - 1, (1 + self.level) / 2))
+
+    @property
+    def upper(self) -> float:
+        """The upper one-sided end; infinite where no interval is known."""
+        if self.deviation is None:
+            return math.inf
+        return self.value * math.exp(self.deviation * float(stdtrit(self.runs - 1, UPPER)))
+
+    @property
+    def percent(self) -> tuple[float, float | None, float | None] | None:
+        """The gain and its interval in percent of the reference's value; None where the law defines
+        none.
+        """
+        if self.gain is None:
+            return None
+        before = self.value + self.gain
+        ends = (end if end is None else 100 * end / before for end in (self.gain_low, self.gain_high))
+        return 100 * self.gain / before, *ends
+
+    @property
+    def shrunk(self) -> float | None:
+        """The gain in percent without the part that few runs promise too much; None where it is
+        as it stands.
+        """
+        percent = self.percent
+        return SHRUNK * percent[0] if percent and percent[0] > 0 and self.runs < FEW_RUNS else None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The mixture to take, `best`, and `why` in one line.
+
+    `outcome`: wins, ties, lower (by an unknown margin), alone (no other was measured), promised
+    (not trained, predicted to be the best) or broken (every mixture breaks the objective). `rival`
+    is the one that it was compared with; `promise` that of the law that predicts best; `seen` are
+    runs below that promise, the best first; `seeds` that would make the difference to the rival
+    significant, None: not worth it.
+    """
+
+    outcome: str
+    best: str
+    why: str
+    rival: str | None = None
+    promise: Promise | None = None
+    seen: tuple[str, ...] = ()
+    seeds: int | None = None
+    measured: Comparison | None = None  # what decided, of the target or of the proxies
+
+
+def trusted(promises: Iterable[Promise]) -> Promise | None:
+    """That of the law with the least error on runs left out; the first where none is known."""
+    return min(promises, key=lambda one: math.inf if one.left_out is None else one.left_out, default=None)
+
+
+def decide(
+    target: Comparison | None,
+    proxies: Comparison | None,
+    promises: Iterable[Promise],
+    ranks: Mapping[str, int],
+) -> Verdict:
+    """The verdict. `target`: runs of the model and step to be made good; `proxies`: all runs of the
+    model and step that laws predict, which may be the same; `ranks` {mixture: what it costs to
+    find}, GIVEN where not named.
+    """
+    promises = list(promises)
+    promise = trusted(promises)
+    searched = [name for name in (target.mixtures if target else ()) if ranks.get(name, GIVEN) >= SEARCHED]
+    seen = below(promise, proxies)
+    if target is not None and (searched or promise is None):
+        return among(target, ranks, promise, seen)
+    measured = proxies or target
+    if promise is None:
+        raise ValueError("nothing was measured and nothing predicted")
+    law = _law(promise, promises)
+    if measured is None:
+        why = f"nothing was measured at its step; {law}"
+        return Verdict("promised", promise.mixture, why, promise=promise)
+    lowest = measured.ranked()[0]
+    if not seen and not (proxies and promise.upper > proxies.value(lowest)):
+        end = "" if math.isinf(promise.upper) else f", also at the upper 80 % end of its interval ({promise.upper:.4f})"
+        than = f"predicted below every run measured{end}" if proxies else "no proxy was measured at its step"
+        return Verdict("promised", promise.mixture, f"{than}; {law}", lowest, promise, measured=proxies)
+    found = among(measured, ranks, promise, seen)
+    if seen:
+        said = f"the law promises {promise.value:.4f} for {promise.mixture}, and runs measured are lower"
+    else:
+        end = "no interval" if math.isinf(promise.upper) else f"its interval to {promise.upper:.4f}"
+        said = f"{promise.mixture} is predicted at {promise.value:.4f}, not surely lower ({end})"
+    return Verdict(**(found.__dict__ | {"why": f"{found.why}; {said}"}))
+
+
+def among(measured: Comparison, ranks: Mapping[str, int], promise: Promise | None, seen: tuple[str, ...]) -> Verdict:
+    """The lowest of measured mixtures, or the cheapest of those that tie with it."""
+    order = measured.ranked()
+    lowest, others = order[0], [name for name in order[1:] if not measured.broken[measured.mixtures.index(name)]]
+    rest = {"promise": promise, "seen": seen, "measured": measured}
+    if by := measured.broken[measured.mixtures.index(lowest)]:
+        why = f"every mixture breaks the objective; the lowest of them, by {said_broken(by)}"
+        return Verdict("broken", lowest, why, **rest)
+    if len(order) == 1:
+        return Verdict("alone", lowest, "no other mixture was measured", **rest)
+    if not others:
+        return Verdict("wins", lowest, "the only mixture that holds the objective", order[1], **rest)
+    same = [name for name in others if measured.lead(lowest, name) == 0]
+    if measured.noise is None and len(same) < len(others):
+        best = min([lowest, *same], key=lambda name: ranks.get(name, GIVEN))
+        why = "it ends lowest; how far two runs of one mixture differ is not known, so nothing is significant"
+        return Verdict("lower", best, why, next(name for name in others if name not in same), **rest)
+    tied = [name for name in others if measured.ties(name)]
+    if not tied:
+        return Verdict("wins", lowest, "significantly below all others", others[0], **rest)
+    best = min([lowest, *tied], key=lambda name: ranks.get(name, GIVEN))
+    rival = tied[0] if best == lowest else lowest
+    lead = abs(measured.lead(best, rival))
+    seeds = runs_to_tell(lead, measured.noise.deviation, measured.noise.mixtures) if measured.noise else None
+    if best == lowest:
+        cheaper = [name for name in tied if ranks.get(name, GIVEN) == ranks.get(best, GIVEN)]
+        why = "it ends lowest; " + (
+            "none that ties with it is cheaper to find" if cheaper else "those that tie cost more"
+        )
+    else:
+        why = f"it ties with {lowest}, which ends {100 * math.expm1(lead):.2f} % lower, and is cheaper to find"
+    return Verdict("ties", best, why, rival, seeds=seeds, **rest)
+
+
+def below(promise: Promise | None, proxies: Comparison | None) -> tuple[str, ...]:
+    """Measured proxies that hold the objective and are below a promise, the best first."""
+    if promise is None or proxies is None:
+        return ()
+    return tuple(
+        name
+        for name in proxies.ranked()
+        if name != promise.mixture
+        and proxies.value(name) < promise.value
+        and not proxies.broken[proxies.mixtures.index(name)]
+    )
+
+
+def _law(promise: Promise, promises: list[Promise]) -> str:
+    """Why its law is believed."""
+    if promise.left_out is None:
+        return f"by the law {promise.law}, whose error on runs left out is not known"
+    said = f"by the law {promise.law}, whose error on runs left out is {100 * promise.left_out:.2f} %"
+    others = [one for one in promises if one is not promise and one.left_out is not None]
+    return said + "".join(f" ({one.law} {100 * one.left_out:.2f} %)" for one in others[:1])

@@ -1,0 +1,150 @@
+"""What methods are worth by runs on what they proposed: the comparison of these runs with prices
+and predictions, and whether a law orders its own proposals rightly.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+
+from bimix.judge.comparison import Comparison, table
+from bimix.plan.laws import proposal_of
+
+VERDICT = {
+    "mixture": pl.String,
+    "method": pl.String,
+    "proposal": pl.Int64,
+    "average_loss": pl.Float64,
+    "unit": pl.String,
+    "deviation_percent": pl.Float64,
+    "runs": pl.Int64,
+    "regret_percent": pl.Float64,
+    "ties_with_best": pl.Boolean,
+    "gain_percent": pl.Float64,
+    "gain_low": pl.Float64,
+    "gain_high": pl.Float64,
+    "significant": pl.Boolean,
+    "broken": pl.String,
+    "predicted_gain_percent": pl.Float64,
+    "optimism_percent": pl.Float64,
+    "bits_per_byte": pl.Float64,
+    "bits_regret_percent": pl.Float64,
+    "bits_ties_with_best": pl.Boolean,
+    "bits_gain_percent": pl.Float64,
+    "search_runs": pl.Int64,
+    "search_flops": pl.Float64,
+    "search_percent": pl.Float64,
+    "steps_saved_percent": pl.Float64,
+}
+PROPOSALS = {
+    "method": pl.String,
+    "proposals": pl.Int64,
+    "first_loss": pl.Float64,
+    "best_proposal": pl.String,
+    "best_loss": pl.Float64,
+    "first_behind_percent": pl.Float64,
+    "spread_percent": pl.Float64,
+    "predicted_spread_percent": pl.Float64,
+    "pairs": pl.Int64,
+    "pairs_told": pl.Int64,
+    "pairs_right": pl.Int64,
+}
+
+
+def verdict(
+    comparison: Comparison,
+    prices: pl.DataFrame,
+    predicted: Mapping[str, float],
+    in_bits: Comparison | None = None,
+) -> pl.DataFrame:
+    """One row for each mixture in the columns of VERDICT: those that hold the objective first, the
+    best first.
+
+    `prices` as of `prices.price`; `predicted` {mixture: gain in percent over the reference that its
+    own law predicts}; `in_bits` the same comparison in bits per byte, where bytes are known. Regret
+    is the loss over that of the best of all. Gain is what a mixture is below the reference, with
+    its 95 % interval, and whether it is significant. Optimism is predicted less measured gain. A
+    mixture ties where it ends behind the best by no more than the best of so many may by chance.
+    Without a known noise intervals, significance and ties are null.
+    """
+    rows = {row["mixture"]: row for row in table(comparison).iter_rows(named=True)}
+    costs = {row["mixture"]: row for row in prices.iter_rows(named=True)}
+    reference, best = comparison.criterion.reference, comparison.ranked()[0]
+    found = []
+    for name in comparison.ranked():
+        own, cost, (method, place) = rows[name], costs[name], proposal_of(name)
+        expected = predicted.get(name)
+        gain = 0.0 if name == reference else -own["difference_percent"]
+        bits = in_bits and {
+            "bits_per_byte": in_bits.value(name),
+            "bits_regret_percent": _percent(in_bits.lead(in_bits.ranked()[0], name)),
+            "bits_ties_with_best": in_bits.ties(name),
+            "bits_gain_percent": -_percent(-in_bits.lead(name, reference)),
+        }
+        found.append(
+            {
+                **{key: own[key] for key in ("average_loss", "unit", "deviation_percent", "runs", "ties_with_best")},
+                "mixture": name,
+                "method": method,
+                "proposal": place,
+                "regret_percent": _percent(comparison.lead(best, name)),
+                "gain_percent": gain,
+                "gain_low": None if own["high_percent"] is None else -own["high_percent"],
+                "gain_high": None if own["low_percent"] is None else -own["low_percent"],
+                "significant": own["significant"],
+                "broken": own["broken"],
+                "predicted_gain_percent": expected,
+                "optimism_percent": None if expected is None else expected - gain,
+                **{key: cost[key] for key in ("search_runs", "search_flops", "search_percent")},
+                "steps_saved_percent": None if cost["steps_ratio"] is None else 100 * (1 - cost["steps_ratio"]),
+                **(bits or {}),
+            }
+        )
+    return pl.DataFrame(found, schema=VERDICT)
+
+
+def proposals(comparison: Comparison, predicted: Mapping[str, float]) -> pl.DataFrame:
+    """One row for each method of which several proposals were trained, in the columns of PROPOSALS.
+
+    `first_behind_percent`: by how much the first ends above the best of them; `spread_percent`: the
+    last of them above the best; `predicted_spread_percent`: how far apart the gains are that their
+    law predicts, as `predicted` of `verdict` has them; of the `pairs` of proposals those that the
+    seeds tell apart, and of these the ones of which the law's better is the better.
+    """
+    names, logs, noise = list(comparison.mixtures), comparison.levels, comparison.noise
+    methods: dict[str, list[str]] = {}
+    for name in names:
+        methods.setdefault(proposal_of(name)[0], []).append(name)
+    rows = []
+    for method, own in methods.items():
+        own.sort(key=lambda name: proposal_of(name)[1])
+        if len(own) < 2:
+            continue
+        places = np.array([names.index(name) for name in own])
+        level, gains = logs[places], [predicted[name] for name in own if name in predicted]
+        better, worse = np.triu_indices(len(own), k=1)
+        leads, told = level[worse] - level[better], None
+        if noise is not None:
+            widths = [noise.between(*places[[j, k]]) for j, k in zip(better, worse, strict=True)]
+            told = leads[np.abs(leads) > widths]
+        rows.append(
+            {
+                "method": method,
+                "proposals": len(own),
+                "first_loss": float(np.exp(level[0])),
+                "best_proposal": own[int(level.argmin())],
+                "best_loss": float(np.exp(level.min())),
+                "first_behind_percent": _percent(level[0] - level.min()),
+                "spread_percent": _percent(level.max() - level.min()),
+                "predicted_spread_percent": max(gains) - min(gains) if len(gains) == len(own) else None,
+                "pairs": len(leads),
+                "pairs_told": None if told is None else len(told),
+                "pairs_right": None if told is None else int((told > 0).sum()),
+            }
+        )
+    return pl.DataFrame(rows, schema=PROPOSALS)
+
+
+def _percent(log: float) -> float:
+    """A difference of logs as percent."""
+    return float(100 * np.expm1(log))
