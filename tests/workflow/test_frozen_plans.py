@@ -32,7 +32,7 @@ JOB = re.compile(r"^(?:rule|checkpoint|localrule) (\w+):\n(.*?)(?=^\[|\Z)", flag
 
 
 def write_inputs(folder: Path) -> None:
-    """The files that the configs name: text and tables where planning reads them, else empty ones."""
+    """The files that the configs name: text and tables where planning reads them, else empty."""
     for name in FILES:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
