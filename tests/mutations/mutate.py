@@ -126,7 +126,7 @@ TESTS = {
     "scores/scores": ["score_tables", "scores"],
     "scores/sizes": ["scores/sizes"],
     "solvers/convex": ["interior_point", "convex"],
-    "solvers/interior": ["constrained", "best"],
+    "solvers/constrained": ["constrained", "best"],
     "solvers/power_sum": ["power_sum", "optimum"],
     "solvers/search": ["new_rivals"],
     "training/order": ["order"],

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bimix.solvers.power_sum import _close, power_sum_optimum
+from bimix.solvers.power_sum import closed, power_sum_optimum
 
 
 def test_what_domains_that_gain_nothing_must_hold_is_not_there_for_the_others() -> None:
@@ -35,7 +35,7 @@ def test_a_lower_bound_of_0_is_no_warning() -> None:
 
 def test_the_last_rounding_is_put_on_shares_that_are_free() -> None:
     lower, upper = np.array([0.2, 0.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.4])
-    closed = _close(np.array([0.2, 0.1, 0.2, 0.4]), lower, upper)
-    assert np.allclose(closed, [0.2, 0.1 * 4 / 3, 0.2 * 4 / 3, 0.4], atol=1e-15)
-    assert closed[0] == 0.2 and closed[3] == 0.4
-    assert _close(lower, lower, lower).tolist() == lower.tolist()
+    found = closed(np.array([0.2, 0.1, 0.2, 0.4]), lower, upper)
+    assert np.allclose(found, [0.2, 0.1 * 4 / 3, 0.2 * 4 / 3, 0.4], atol=1e-15)
+    assert found[0] == 0.2 and found[3] == 0.4
+    assert closed(lower, lower, lower).tolist() == lower.tolist()

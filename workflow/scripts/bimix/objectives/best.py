@@ -15,7 +15,7 @@ from bimix.objectives.objective import Objective
 from bimix.optimum.optimum import enough_runs, optimum, simulation_centre, simulation_strengths, trust_centre
 from bimix.optimum.simulation import AVERAGED, simulate
 from bimix.solvers.apart import next_best
-from bimix.solvers.interior import Solved, certified, solve
+from bimix.solvers.constrained import Solved, certified, solve
 
 UNSOLVED = 1e-5  # a gap, of the objective's value, that is no optimum
 APART = 0.1  # two proposals of a law differ by so much in the share of one domain, or by more

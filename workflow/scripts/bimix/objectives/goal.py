@@ -6,9 +6,9 @@ import numpy as np
 
 from bimix.errors import InputError
 from bimix.laws import LAWS
-from bimix.objectives.losses import Losses, divergence, divergence_bend, divergence_slope
+from bimix.objectives.losses import Losses, divergence, divergence_slope
 from bimix.objectives.objective import Objective
-from bimix.solvers.interior import Program
+from bimix.solvers.constrained import Program
 
 # By which constraints may be missed, of the reference's loss: with a margin of 0 the reference
 # itself may be all that holds, and a set without an inside has no path through it.
@@ -132,9 +132,4 @@ class Goal:
                 jacobian = np.vstack([jacobian, divergence_slope(r, self.centre)])
             return value, slope, g, jacobian
 
-        def bend(r, multipliers):
-            hessian = self.losses.bend(r, weights + multipliers[: len(rows)] @ rows)
-            extra = kl + (multipliers[-1] if most is not None else 0.0)
-            return hessian + extra * divergence_bend(r) if extra else hessian
-
-        return Program(at, bend, np.ones(len(self.constraints)) if only_feasible else self.epigraph)
+        return Program(at, np.ones(len(self.constraints)) if only_feasible else self.epigraph)

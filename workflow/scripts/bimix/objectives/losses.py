@@ -12,7 +12,7 @@ TINY = 1e-30  # stands for a share of 0, where a power of it has no slope
 
 
 class Losses:
-    """The losses of d loss domains at a step: values (d,), gradients (d, m), Hessians."""
+    """The losses of d loss domains at a step: values (d,) and gradients (d, m)."""
 
     def __init__(self, fitted: dict, step: int, names: Sequence[str]) -> None:
         self.fitted, self.step, self.names = fitted, step, list(names)
@@ -34,17 +34,9 @@ class Losses:
         found = [part(r)[:2] for part in self.parts]
         return np.array([value for value, _ in found]) + self.constants, np.array([slope for _, slope in found])
 
-    def bend(self, r: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The Hessian (m, m) of the sum of the losses by weights (d,)."""
-        total = np.zeros((len(r), len(r)))
-        for part, weight in zip(self.parts, weights, strict=True):
-            if weight > 0:
-                total += weight * part(r)[2]
-        return total
-
 
 def _part(fitted: dict, step: int, name: str) -> Callable:
-    """r -> value, gradient and Hessian of one loss domain's loss, but for a constant."""
+    """r -> value and gradient of one loss domain's loss, but for a constant; more may follow."""
     law = LAWS[fitted["law"]]
     alone = fitted | {"loss_domains": [name], "coefficients": {name: fitted["coefficients"][name]}}
     problem = law.objective(alone, step, np.ones(1))
@@ -55,8 +47,7 @@ def _part(fitted: dict, step: int, name: str) -> Callable:
     def at(r):
         r = np.maximum(r, TINY)
         value = gains * r**-exponents
-        slope = -exponents * value / r
-        return value.sum(), slope, np.diag(-(exponents + 1) * slope / r)
+        return value.sum(), -exponents * value / r
 
     return at
 
@@ -70,8 +61,3 @@ def divergence(shares: np.ndarray, centre: np.ndarray) -> np.ndarray:
 def divergence_slope(shares: np.ndarray, centre: np.ndarray) -> np.ndarray:
     """Its gradient (m,)."""
     return np.log(np.maximum(shares, TINY) / centre) + 1
-
-
-def divergence_bend(shares: np.ndarray) -> np.ndarray:
-    """Its Hessian (m, m)."""
-    return np.diag(1 / np.maximum(shares, TINY))

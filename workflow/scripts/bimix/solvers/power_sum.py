@@ -56,10 +56,10 @@ def power_sum_optimum(gains: np.ndarray, exponents: np.ndarray, lower: np.ndarra
     shares = np.exp(np.clip(shift - power * mu, low_log, high_log))
     result = lower.copy()
     result[useful] = shares
-    return _close(result, lower, upper)
+    return closed(result, lower, upper)
 
 
-def _close(shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def closed(shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Put the last rounding of the sum on the shares that are free to take it."""
     gap = 1 - shares.sum()
     free = (shares > lower) & (shares < upper)
