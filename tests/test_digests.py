@@ -58,6 +58,7 @@ def counted(place: None) -> None:
             unigrams = bigrams.group_by("first").agg(pl.sum("n")).rename({"first": "token"}).sort("token")
             with replacing_folder(HOME / f"shards/train/{domain}.{shard}") as folder:
                 bigrams.write_parquet(folder / f"{domain}.bigrams.parquet")
+                write_json(folder / "report.json", {"domain": domain})
                 unigrams.write_parquet(folder / f"{domain}.unigrams.parquet")
             lines.append((domain, str(HOME / f"shards/train/{domain}.{shard}/{domain}.bin"), 1))
     write_table(pl.DataFrame(lines, schema=["domain", "path", "rows"], orient="row"), HOME / "tokens/train.parquet")
@@ -100,7 +101,8 @@ def test_single_bits_of_counts_are_a_sentence(counted: None, name: str) -> None:
 def test_single_bits_of_a_shard_are_a_sentence_and_its_folder_has_one_record(counted: None) -> None:
     path = HOME / "shards/train/sea.two/sea.bigrams.parquet"
     record = HOME / ".digests/shards/train/sea.two.json"
-    assert set(json.loads(record.read_text())) == {"sea.bigrams.parquet", "sea.unigrams.parquet"}
+    assert set(json.loads(record.read_text())) == {"report.json", "sea.bigrams.parquet", "sea.unigrams.parquet"}
+    assert len(list(record.parent.iterdir())) == 4
     flip(path, 4000)
     with pytest.raises(InputError, match=r"sea\.two/sea\.bigrams\.parquet is not as it was written"):
         merge("sea")

@@ -26,13 +26,20 @@ import gather_losses
 import gather_mixtures
 import gather_provenance
 import index_tokens
+import measure_entropy
+import merge_counts
 import pretrain_model
 import train_swarm
 import verify_results
 from bimix.digests import digest_file
-from bimix.outputs import replacing, write_json, write_table
+from bimix.entropy.counts import NgramCounter
+from bimix.outputs import replacing, replacing_folder, write_json, write_table
 from bimix.results import provenance as results_provenance
 from bimix.runs import provenance
+from bimix.tables import read_table
+from bimix.tokens.stream import write_pairs
+from bimix.verification.findings import Findings
+from bimix.verification.written import PARSE, parse
 
 ROOT = Path(__file__).parents[2]
 RAW = b'{"text": "a bee"}\n'
@@ -55,27 +62,55 @@ def training(*more: str) -> list[str]:
 
 
 def make_tokens(corpus: Path) -> None:
-    """One shard of both splits, its reports, the manifest and the indices."""
+    """Two shards of both splits, their counts and reports, the manifest and the indices."""
     for split in ("train", "validation"):
-        shard, domains = DATASET / "shards" / split / "part", {}
-        shard.mkdir(parents=True)
-        for seed, (domain, rows) in enumerate(TRAIN_ROWS.items()):
-            count = rows if split == "train" else VALIDATION_ROWS
-            path = shard / f"{domain}.bin"
-            markov_rows(seed, count).tofile(path)
-            entry = {"documents": count, "rows": count, "tokens_in_rows": count * ROW_TOKENS, "dtype": "uint16"}
-            domains[domain] = entry | {"digest": digest_file(path)}
-        raw = {"raw.jsonl": {"bytes": len(RAW), "digest": hashlib.blake2b(RAW, digest_size=16).hexdigest()}}
-        write_json(shard / "report.json", {"raw": raw, "domains": domains})
+        for name, part in (("part", 0), ("rest", 1)):
+            domains = {}
+            with replacing_folder(DATASET / "shards" / split / name) as shard:
+                for seed, (domain, rows) in enumerate(TRAIN_ROWS.items()):
+                    count = rows // 2 if split == "train" else VALIDATION_ROWS
+                    own = markov_rows(seed + 100 * part, count)
+                    own.tofile(shard / f"{domain}.bin")
+                    write_counts(own, shard, domain)
+                    entry = {"documents": count, "rows": count, "tokens_in_rows": count * ROW_TOKENS, "dtype": "uint16"}
+                    entry |= {"records": count, "ends": 0}
+                    domains[domain] = entry | {"digest": digest_file(shard / f"{domain}.bin")}
+                digest = hashlib.blake2b(RAW, digest_size=16).hexdigest()
+                raw = {"raw.jsonl": {"bytes": len(RAW), "digest": digest}} if name == "part" else {}
+                write_json(shard / "report.json", {"raw": raw, "domains": domains})
     Path("raw.jsonl").write_bytes(RAW)
-    manifest = {"name": "part", "split": "hash", "domain": None, "files": ["raw.jsonl"]}
-    (DATASET / "shards.jsonl").write_text(json.dumps(manifest) + "\n")
+    lines = [
+        {"name": name, "split": "hash", "domain": None, "files": files}
+        for name, files in (("part", ["raw.jsonl"]), ("rest", []))
+    ]
+    (DATASET / "shards.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     shutil.copy(corpus / "tokenizer.json", DATASET / "tokenizer.json")
     (DATASET / "tokens").mkdir()
     flags = ["--folder", str(DATASET / "shards"), "--shards", str(DATASET / "shards.jsonl"), "--domains", *TRAIN_ROWS]
     for split in ("train", "validation"):
         flags += [f"--{split}", str(DATASET / f"tokens/{split}.parquet")]
     index_tokens.main(flags)
+
+
+def write_counts(rows: np.ndarray, shard: Path, domain: str) -> None:
+    """The n-gram counts of the rows of a shard."""
+    counter = NgramCounter()
+    counter.add(rows)
+    tokens, counts = counter.tokens()
+    pl.DataFrame({"token": tokens, "n": counts}).write_parquet(shard / f"{domain}.unigrams.parquet")
+    write_pairs(counter.pairs(), shard / f"{domain}.bigrams.parquet")
+
+
+def make_entropies() -> None:
+    """The counts of the domains, and their entropies."""
+    files = {"bigrams": "counts", "unigrams": "unigrams"}
+    for domain in TRAIN_ROWS:
+        flags = [word for kind, name in files.items() for word in (f"--{kind}", f"{DATASET}/{name}/{domain}.parquet")]
+        merge_counts.main(["--index", str(DATASET / "tokens/train.parquet"), "--domain", domain, *flags])
+    flags = ["--domains", *TRAIN_ROWS, "--moments"]
+    for kind, name in files.items():
+        flags += [f"--{kind}", *(f"{DATASET}/{name}/{domain}.parquet" for domain in TRAIN_ROWS)]
+    measure_entropy.main([*flags, "--out", str(DATASET / "entropy.csv")])
 
 
 def make_runs() -> None:
@@ -90,7 +125,7 @@ def make_runs() -> None:
     rows = [(name, *pair) for name in ("s1", "s2") for pair in zip(TRAIN_ROWS, (0.5, 0.25, 0.25), strict=True)]
     table = DATASET / "mixtures/groups/swarm.parquet"
     table.parent.mkdir()
-    pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_parquet(table)
+    write_table(pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row"), table)
     part, gathered = DATASET / "swarm/tiny/1", DATASET / "losses/tiny"
     gathered.mkdir(parents=True)
     flags = ["--mixtures", str(table), "--names", "s1", "s2", "--state", str(DATASET / "swarm/tiny/state")]
@@ -120,6 +155,7 @@ def made(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
         patch.setenv("OMP_NUM_THREADS", "1")
         patch.chdir(folder)
         make_tokens(corpus)
+        make_entropies()
         make_runs()
         make_laws()
     yield folder
@@ -148,8 +184,11 @@ def test_a_sound_dataset_has_no_fault_and_says_what_was_not_checked(
     page = Path("verify.txt").read_text()
     assert "Faults:\n  none" in page
     for line in (
-        "6 files of tokens against their digests",
-        "6 lines of the token index against the reports of shards",
+        "12 files of tokens against their digests",
+        "12 lines of the token index against the reports of shards",
+        "24 counts of shards against their rows",
+        "6 counts of domains against those of their shards",
+        "3 domains whose entropies were measured again",
         "1 raw files against what was tokenised",
         "6 finished runs",
         "6 fingerprints",
@@ -162,6 +201,43 @@ def test_a_sound_dataset_has_no_fault_and_says_what_was_not_checked(
         assert f"  {line}\n" in page
     assert page.count("holds no checkpoint (those of swarms are dropped)") == 2
     assert {path: path.stat().st_mtime_ns for path in place.rglob("*")} == before
+
+
+def test_files_that_nobody_vouches_for_are_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("own/b.csv", "own/a.csv", "logs/fit_law/x.log", ".shards.7.partial"):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("a,b\n")
+    (place / "unigrams/bees.parquet").unlink()
+    (place / ".digests/entropy.csv.json").unlink()
+    assert verify_results.main([str(place)]) == 0
+    page = capsys.readouterr().out.partition("Not checked:\n")[2]
+    for line in (
+        "results/small: nothing vouches for entropy.csv, tokenizer.json.",
+        "results/small/own: nothing vouches for a.csv, b.csv.",
+        "results/small/unigrams: bees.parquet is not there any more.",
+        "results/small/entropy.csv: the entropies of bees, whose counts are not there or not sound.",
+    ):
+        assert f"  {line}\n" in page
+    assert " files are logs, benchmarks, curves and progress.\n" in page
+    assert page.count("nothing vouches for") == 2 and "Faults:\n  none" in page
+
+
+def test_bytes_that_end_a_process_are_a_fault_and_the_tables_after_them_are_read(place: Path) -> None:
+    """A table of which polars allocates what its bytes say may abort; a stand-in for it is killed
+    where it comes to that table.
+    """
+    tables = [place / f"own/{name}.parquet" for name in "abc"]
+    for path in tables:
+        write_table(pl.DataFrame({"x": [1]}), path)
+    tables[2].write_bytes(b"nothing")
+    found = Findings()
+    fatal = PARSE.replace("try:", "if path.endswith('b.parquet'): os.abort()\n    try:").replace(
+        "sys\n", "os, sys\n", 1
+    )
+    parse(tables, found, fatal)
+    assert [path for path in tables if path in found.unreadable] == tables[1:]
+    assert "b.parquet cannot be read as a parquet table (its bytes end the process" in found.faults[0]
+    assert "c.parquet cannot be read as a parquet table (ComputeError" in found.faults[1]
 
 
 def test_a_run_alone_is_verified_and_what_is_gone_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,7 +271,7 @@ def change_json(path: Path, *keys: str, value: object) -> None:
 
 def change_table(path: Path, column: str) -> None:
     """Another number in the last row, of a table whose digest is right."""
-    table = pl.read_parquet(path)
+    table = read_table(path)
     last = pl.int_range(pl.len()) == pl.len() - 1
     value = pl.col(column) * 2 if table[column].dtype.is_numeric() else pl.lit("other")
     write_table(table.with_columns(pl.when(last).then(value).otherwise(column).alias(column)), path)
@@ -242,8 +318,58 @@ def other_text(path: Path) -> None:
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
+def swap(one: Path, other: Path) -> None:
+    """Two files with their times, as `cp -a` swaps them."""
+    kept = shutil.copy2(one, "kept")
+    shutil.copy2(other, one)
+    shutil.copy2(kept, other)
+
+
+def move_counts(path: Path) -> None:
+    """As many pairs, but other ones."""
+    table = pl.read_parquet(path)
+    counts = table["n"].to_list()
+    counts[0], counts[1] = counts[0] + 1, counts[1] - 1
+    write_table(table.with_columns(n=pl.Series(counts, dtype=pl.UInt64)), path)
+
+
 RUN = "runs/tiny/even"
 DAMAGE = {
+    "counts of two domains swapped": (
+        lambda at: swap(at / "counts/bees.parquet", at / "counts/cats.parquet"),
+        "counts/bees.parquet is not as it was written",
+    ),
+    "a bit of unigrams": (lambda at: flip(at / "unigrams/dogs.parquet"), "unigrams/dogs.parquet is not as it was"),
+    "a bit of a shard's counts": (
+        lambda at: flip(at / "shards/validation/rest/bees.bigrams.parquet"),
+        "shards/validation/rest/bees.bigrams.parquet is not as it was written",
+    ),
+    "a bit of the entropies": (lambda at: flip(at / "entropy.csv"), "entropy.csv is not as it was written"),
+    "a bit of a fingerprint": (
+        lambda at: flip(state_of(at / RUN) / "fingerprint.json"),
+        "fingerprint.json is not as it was written",
+    ),
+    "a record": (lambda at: (at / ".digests/entropy.csv.json").write_text("{"), "entropy.csv.json is damaged"),
+    "too many pairs": (
+        lambda at: change_table(at / "counts/bees.parquet", "n"),
+        "bigrams, but its rows hold 750",
+    ),
+    "pairs of others": (
+        lambda at: move_counts(at / "counts/cats.parquet"),
+        "counts/cats.parquet does not hold the sums of the bigrams of its 2 shards",
+    ),
+    "other entropies": (
+        lambda at: change_table(at / "entropy.csv", "nats"),
+        "entropy.csv: the entropies of dogs are not those of its counts",
+    ),
+    "an index without rows": (
+        lambda at: write_table(pl.read_parquet(at / "tokens/train.parquet").drop("rows"), at / "tokens/train.parquet"),
+        "tokens/train.parquet is no token index",
+    ),
+    "a table without a digest": (
+        lambda at: (at / "losses/tiny/own.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1"),
+        "losses/tiny/own.parquet cannot be read as a parquet table",
+    ),
     "a bit of a shard": (lambda at: flip(at / "shards/train/part/bees.bin"), "bees.bin is not as it was written"),
     "a shard is gone": (lambda at: (at / "shards/validation/part/cats.bin").unlink(), "cats.bin cannot be read"),
     "raw text under its old time": (lambda at: other_text(Path("raw.jsonl")), "raw.jsonl holds other text than was"),
@@ -379,7 +505,7 @@ def test_provenance_names_what_the_results_were_made_of(place: Path) -> None:
     index = pl.read_parquet(place / "tokens/train.parquet")
     shard = found["corpus"]["part"]
     assert {domain: own["digest"] for domain, own in shard["train"].items()} == dict(
-        index.select("domain", "digest").iter_rows()
+        index.filter(pl.col("path").str.contains("/part/")).select("domain", "digest").iter_rows()
     )
     assert found["tokenizer"] == {"digest": digest_file(place / "tokenizer.json"), "source": None}
     assert found["mixtures"] == MIXTURES

@@ -10,23 +10,9 @@ import argparse
 import sys
 from pathlib import Path
 
-import numpy as np
-import polars as pl
-
-from bimix.digests import check
-from bimix.entropy.counts import count_runs
-from bimix.entropy.estimators import ESTIMATORS, measure_counts, von_neumann
+from bimix.entropy.table import entropy_table
 from bimix.errors import run
 from bimix.outputs import write_table
-from bimix.tables import read_table
-
-SCHEMA = {
-    "domain": pl.String,
-    "measure": pl.String,
-    **dict.fromkeys(ESTIMATORS, pl.Float64),
-    **dict.fromkeys(["tokens", "pairs", "documents", "zeros", "distinct", "singletons"], pl.UInt64),
-    "coverage": pl.Float64,
-}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -40,21 +26,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="entropy.csv to write")
     options = parser.parse_args(argv)
 
-    moments = options.moments or [None] * len(options.domains)
-    entries = []
-    for domain, unigrams, bigrams, moment in zip(
-        options.domains, options.unigrams, options.bigrams, moments, strict=True
-    ):
-        tokens, pairs = read_table(unigrams), read_table(bigrams)
-        _, first = count_runs(pairs["first"].to_numpy(), pairs["n"].to_numpy())
-        measured = measure_counts(tokens["n"].to_numpy(), first, pairs["n"].to_numpy())
-        if moment is not None:
-            with np.load(check(moment)) as sums:
-                documents, zeros = int(sums["documents"]), int(sums["zeros"])
-                nats = von_neumann(sums["gram"], documents)
-            measured.append({"measure": "VNE", "nats": nats, "documents": documents, "zeros": zeros})
-        entries += [{"domain": domain} | entry for entry in measured]
-    write_table(pl.DataFrame(entries, schema=SCHEMA), options.out)
+    table = entropy_table(options.domains, options.unigrams, options.bigrams, options.moments)
+    write_table(table, options.out)
 
 
 if __name__ == "__main__":

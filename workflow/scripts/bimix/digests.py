@@ -47,9 +47,14 @@ def home_of(path: Path | str) -> Path | None:
 
 
 def record_of(path: Path | str) -> Path | None:
-    """Where the digest of an output, file or folder, is noted; None outside a dataset's folder."""
+    """Where the digest of an output, file or folder, is noted; None outside a dataset's folder, and
+    for a file in a folder that is being written, whose record is the folder's.
+    """
     home = home_of(path)
-    return home and home / RECORDS / f"{os.path.relpath(path, home)}.json"
+    inside = home and Path(os.path.relpath(path, home))
+    if home is None or any(name.endswith(".partial") for name in inside.parts):
+        return None
+    return home / RECORDS / f"{inside}.json"
 
 
 def read_record(record: Path) -> dict[str, str]:

@@ -20,11 +20,16 @@ from bimix.laws.sized import as_asked
 from bimix.mixtures.mixture import Mixture, as_mixture
 from bimix.observed.observations import observations
 from bimix.observed.rows import ROUNDING
+from bimix.runs.artefacts import check
 from bimix.tables import read_json, read_table
 from bimix.transfer.prior import recorded
+from bimix.verification.counts import check_counts
 from bimix.verification.findings import Findings
 from bimix.verification.runs import check_run, check_shards, read_report
+from bimix.verification.written import check_written, name_unvouched
 
+INDEX = dict.fromkeys(("domain", "path"), pl.String) | dict.fromkeys(("rows", "tokens", "documents"), pl.UInt64)
+INDEX |= dict.fromkeys(("dtype", "digest"), pl.String)
 LAW_TOLERANCE = 1e-5  # relative, of a refitted law's predictions: other processors round otherwise
 REPORTED = {"rows": "rows", "documents": "documents", "dtype": "dtype", "digest": "digest", "tokens": "tokens_in_rows"}
 
@@ -37,8 +42,10 @@ def verify(folder: Path, drill: bool) -> Findings:
         return found
     if not any((folder / name).is_dir() for name in ("tokens", "runs", "laws", "mixtures")):
         raise InputError(f"{folder} is neither a dataset's folder of results nor that of a finished run.")
+    check_written(folder, found)
     indices = read_indices(folder, found)
     check_tokens(folder, indices, found)
+    check_counts(folder, indices, found)
     shares = check_mixtures(folder, found)
     for path in run_reports(folder):
         # what lies in a state alone may be of another configuration, and of other tokens
@@ -48,6 +55,7 @@ def verify(folder: Path, drill: bool) -> Findings:
             check_trained(path, shares, found)
     check_gathered(folder, found)
     check_laws(folder, found)
+    name_unvouched(folder, found)
     if not drill:
         found.unchecked.append("No state was restored and evaluated (--restore does).")
     return found
@@ -66,9 +74,17 @@ def read_indices(folder: Path, found: Findings) -> dict[str, pl.DataFrame] | Non
     if absent:
         found.unchecked.append(f"{absent[0]} is not there: the tokens.")
         return None
-    with found.noting():
-        return {split: read_table(path) for split, path in paths.items()}
+    with found.noting(folder / "tokens"):
+        return {split: read_index(path, found) for split, path in paths.items()}
     return None
+
+
+def read_index(path: Path, found: Findings) -> pl.DataFrame:
+    """A token index. Errors: it lacks a column, or has one of another kind."""
+    table = found.read(path)
+    if not INDEX.items() <= dict(table.schema).items():
+        raise InputError(f"{path} is no token index: its columns are {dict(table.schema)}.")
+    return table
 
 
 def indices_near(run: Path, found: Findings) -> dict[str, pl.DataFrame] | None:
@@ -89,13 +105,14 @@ def check_tokens(folder: Path, indices: dict[str, pl.DataFrame] | None, found: F
     try:
         vocabulary = Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab_size()
     except Exception as error:  # the library raises nothing narrower
-        found.faults.append(f"{folder / 'tokenizer.json'} is no tokenizer ({error}).")
+        found.fault(f"{folder / 'tokenizer.json'} is no tokenizer ({error}).")
         return
     manifest = folder / "shards.jsonl"
     if manifest.is_file():
-        with found.noting():
+        with found.noting(manifest):
             check_index(folder, indices, found)
-        with found.noting():
+            found.vouched.add(manifest)
+        with found.noting(manifest):
             check_raw(folder, found)
     else:
         found.unchecked.append(
@@ -138,7 +155,7 @@ def check_index(folder: Path, indices: dict[str, pl.DataFrame], found: Findings)
         listed = {row["path"]: row for row in index.iter_rows(named=True)}
         for shard in read_manifest(folder / "shards.jsonl"):
             own = folder / "shards" / split / shard
-            with found.noting():
+            with found.noting(own / "report.json"):
                 for domain, report in read_json(own / "report.json").get("domains", {}).items():
                     row = listed.pop(str(own / f"{domain}.bin"), {})
                     said = {name: report.get(key) for name, key in REPORTED.items()}
@@ -148,7 +165,7 @@ def check_index(folder: Path, indices: dict[str, pl.DataFrame], found: Findings)
                     )
                     found.checked["lines of the token index against the reports of shards"] += 1
         for path in listed:
-            found.faults.append(f"tokens/{split}.parquet lists {path}, which no shard of shards.jsonl has made.")
+            found.fault(f"tokens/{split}.parquet lists {path}, which no shard of shards.jsonl has made.")
 
 
 def read_manifest(path: Path) -> dict:
@@ -166,12 +183,12 @@ def check_mixtures(folder: Path, found: Findings) -> dict[str, Mixture]:
     """
     shares = {}
     for path in sorted((folder / "mixtures").glob("*.json")):
-        with found.noting():
+        with found.noting(path):
             shares[path.stem] = Mixture.read(path)
             found.checked["mixtures"] += 1
     for path in sorted((folder / "mixtures" / "groups").glob("*.parquet")):
-        with found.noting():
-            for name, mixture in mixtures_of(path).items():
+        with found.noting(path):
+            for name, mixture in mixtures_of(path, found).items():
                 total = sum(mixture.values())
                 found.expect(
                     abs(total - 1) <= ROUNDING, f"{path}: the proportions of {name} sum to {total:.9g}, not to 1."
@@ -184,14 +201,14 @@ def check_mixtures(folder: Path, found: Findings) -> dict[str, Mixture]:
     return shares
 
 
-def mixtures_of(path: Path) -> dict[str, dict[str, float]]:
+def mixtures_of(path: Path, found: Findings) -> dict[str, dict[str, float]]:
     """The mixtures of a table by name. Errors: it is none."""
-    table, found = read_table(path), {}
+    table, mixtures = found.read(path), {}
     if not {"mixture", "domain", "proportion"} <= set(table.columns):
         raise InputError(f"{path} is no table of mixtures: it has the columns {', '.join(table.columns)}.")
     for name, domain, share in table.select("mixture", "domain", "proportion").iter_rows():
-        found.setdefault(name, {})[domain] = share
-    return found
+        mixtures.setdefault(name, {})[domain] = share
+    return mixtures
 
 
 def check_trained(path: Path, shares: dict[str, Mixture], found: Findings) -> None:
@@ -199,7 +216,7 @@ def check_trained(path: Path, shares: dict[str, Mixture], found: Findings) -> No
     name.
     """
     name = path.parent.name.partition("@")[0]
-    with found.noting():
+    with found.noting(path):
         if name in shares:
             same = Mixture.parse(read_report(path)["mixture"], path) == shares[name]
             found.expect(same, f"{path}: the run was trained on another mixture than mixtures/{name}.json holds now.")
@@ -213,19 +230,19 @@ def check_gathered(folder: Path, found: Findings) -> None:
     """
     columns = ["step", "tokens", "domain", "loss"]
     for path in sorted((folder / "losses").glob("*/*.parquet")):
-        with found.noting():
-            table = read_table(path)
+        with found.noting(path):
+            table = found.read(path)
             if not {"mixture", "seed", *columns} <= set(table.columns):
                 found.unchecked.append(f"{path} comes from no runs of this dataset: its losses.")
                 continue
             if "model" not in table.columns:  # which a table of several models has
                 table = table.with_columns(model=pl.lit(path.parent.name))
             for (model, name, seed), own in table.group_by("model", "mixture", "seed", maintain_order=True):
-                candidates = losses_of(folder, model, name, seed)
+                candidates = [read_table(check(run)) for run in losses_of(folder, model, name, seed)]
                 if not candidates:
                     found.unchecked.append(f"{path}: no finished run of {name}, seed {seed}, is there: its losses.")
                     continue
-                same = any(_ends_with(read_table(run).select(columns), own.select(columns)) for run in candidates)
+                same = any(_ends_with(losses.select(columns), own.select(columns)) for losses in candidates)
                 found.expect(same, f"{path} does not hold the losses of the run of {name}, seed {seed}.")
                 found.checked["runs in the tables of losses"] += 1
 
@@ -254,9 +271,9 @@ def check_laws(folder: Path, found: Findings) -> None:
         if absent:
             found.unchecked.append(f"{absent[0]} is not there: the law in {path}.")
             continue
-        with found.noting():
+        with found.noting(path):
             document = read_json(path)
-            observed = observations(*map(read_table, tables), tuple(map(str, tables)))
+            observed = observations(*map(found.read, tables), tuple(map(str, tables)))
             gaps = recorded(document, observed.domains, observed.loss_domains)
             refitted = fit(law, replace(observed, gaps=gaps))
             try:

@@ -44,10 +44,14 @@ def check_shards(index: pl.DataFrame, vocabulary: int, found: Findings) -> None:
             rows.check_shard(*row, vocabulary)
         except InputError as error:
             return str(error)
+        except (TypeError, ValueError, OSError) as error:
+            return f"{row[0]} cannot be read as the token index lists it ({error})."
         return None
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        found.faults += filter(None, pool.map(fault, columns))
+        for sentence in filter(None, pool.map(fault, columns)):
+            found.fault(sentence)
+    found.vouched |= {Path(path) for path, *_ in columns}
     found.checked["files of tokens against their digests"] += len(columns)
 
 
@@ -65,12 +69,12 @@ def check_run(path: Path, found: Findings, indices: dict[str, pl.DataFrame] | No
 
     `indices`: the token indices that it was trained on; with `drill` its last state is evaluated.
     """
-    with found.noting():
+    with found.noting(path):
         report = read_report(path)
         folder = path.parent
         state = folder if (folder / "fingerprint.json").exists() else folder / "state" / report["state"]
         found.checked["finished runs"] += 1
-        with found.noting():
+        with found.noting(path):
             Mixture.parse(report["mixture"], path)
         check_files(report, path, state, found)
         if indices is not None and "command" not in report:  # which reads files of its own
@@ -79,7 +83,7 @@ def check_run(path: Path, found: Findings, indices: dict[str, pl.DataFrame] | No
         if not state.is_dir():
             found.unchecked.append(f"{state} is not there: fingerprint, last state and weights of its run.")
             return
-        with found.noting():
+        with found.noting(state / "fingerprint.json"):
             check_fingerprint(report, path, state, found)
         check_state(report, folder, state, found, indices if drill else None, drill)
 
@@ -95,7 +99,8 @@ def check_files(report: dict, path: Path, state: Path, found: Findings) -> None:
             found.unchecked.append(f"{state / name} is not there.")
             continue
         for place in sorted(places):
-            with found.noting():
+            found.vouched.add(place)
+            with found.noting(place):
                 artefacts.check_digest(place, digest, path)
                 found.checked["files of runs against their digests"] += 1
 
@@ -134,10 +139,11 @@ def check_state(
     try:
         last, _ = checkpoints.read(saved[-1])
     except Exception as error:  # of bytes that are no checkpoint torch raises nothing narrower
-        found.faults.append(f"{saved[-1]} cannot be read ({error}).")
+        found.fault(f"{saved[-1]} cannot be read ({error}).")
         return
-    with found.noting():
-        losses = read_table(folder / "losses.parquet")
+    found.vouched.add(saved[-1])
+    with found.noting(saved[-1]):
+        losses = read_table(artefacts.check(folder / "losses.parquet"))
         check_history(last, losses, report, folder / "losses.parquet", saved[-1], found)
         found.checked["last states against losses"] += 1
         steps = report["recipe"]["steps"]
