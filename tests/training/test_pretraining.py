@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import forked
 import polars as pl
@@ -268,6 +269,33 @@ def test_long_ways_between_evaluations_are_saved_by_time(
     lines = [json.loads(line) for line in (own_state(tmp_path) / "attempts.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines if line["event"] == "saved"] == list(range(1, 61))
     assert same_results(tmp_path, undisturbed)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "looks", "saves"),
+    [(0.1, [1, 17, 33, 48], [48]), (2, [1, *range(3, 48, 2), 48], [13, 25, 37, 48]), (9, range(1, 49), range(3, 49, 3))],
+)
+def test_the_device_is_looked_at_every_five_seconds(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, looks: list[int], saves: list[int]
+) -> None:
+    """Updates take `seconds` of a clock that they alone move; a state is saved each 24 s."""
+    clock, seen = [0.0], []
+    update, say = loop.Plain.update, loop.Run.say
+
+    def slow(*given: object) -> tuple:
+        clock[0] += seconds
+        return update(*given)
+
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(loop, "LOOK_EVERY", {"cpu": 16})
+    monkeypatch.setattr(loop, "SAVE_SECONDS", 23)
+    monkeypatch.setattr(loop.Plain, "update", slow)
+    monkeypatch.setattr(loop.Run, "say", lambda run, *given: (seen.append(run.step), say(run, *given)))
+    pretrain_model.main(command(corpus, tmp_path, steps=48, evaluate_every=48)[2:])
+    assert seen == list(looks)
+    lines = [json.loads(line) for line in (own_state(tmp_path) / "attempts.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines if line["event"] == "saved"] == list(saves)
 
 
 @pytest.mark.slow

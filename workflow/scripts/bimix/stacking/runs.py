@@ -40,7 +40,7 @@ class StackedRun(Run):
         made = joined(parts, pinned=self.accelerator.device.type == "cuda")
         return made if self.accelerator.device.type == "cpu" else ahead(made)
 
-    def look(self) -> bool:
+    def inspect(self) -> bool:
         """Whether this process has been asked to stop.
 
         Errors: a loss or a gradient of one of the runs is not finite.

@@ -24,7 +24,8 @@ from bimix.training.order import Schedule, as_schedule
 from bimix.training.session import PROGRESS_SECONDS, Learner, Session, prepare, resume
 from bimix.training.update import Batch, Watch, ahead, batches, evaluate, not_finite, own_slice, update
 
-LOOK_EVERY = {"cpu": 1, "cuda": 16}  # updates between two looks at the device, each of which waits for it
+LOOK_SECONDS = 5  # between two looks at the device: a stop, a bad loss and a due checkpoint are seen no later
+LOOK_EVERY = {"cpu": 1, "cuda": 16}  # updates between two looks at most, as each waits for the device
 SAVE_SECONDS = 1800  # a node that dies costs so much at most, where evaluations are further apart
 LOG_EVERY = 16  # updates between two points of a curve in TensorBoard
 
@@ -106,7 +107,9 @@ class Run:
         self.recipe, self.accelerator = self.session.recipe, self.session.accelerator
         self.watch = Watch(self.accelerator)
         self.first_step = self.step
-        self.first_at = self.saved_at = self.said_at = time.monotonic()
+        self.next_look = self.step + 1
+        self.logged_step = self.went_on_step = self.step
+        self.first_at = self.saved_at = self.said_at = self.went_on_at = time.monotonic()
 
     @property
     def step(self) -> int:
@@ -151,13 +154,27 @@ class Run:
 
     def is_due(self) -> bool:
         """Whether the device is looked at after this update; it is before each evaluation."""
-        return self.step % LOOK_EVERY[self.accelerator.device.type] == 0 or self.recipe.evaluates(self.step)
+        return self.step >= self.next_look or self.recipe.evaluates(self.step)
 
     def look(self) -> bool:
-        """Whether any process has been asked to stop.
+        """Whether any process has been asked to stop; all agree on the update of the next look.
 
         Errors: a loss or a gradient since the last look is not finite.
         """
+        stop = self.inspect()
+        seconds = max(time.monotonic() - self.went_on_at, 1e-9)  # the device has done its work by now
+        updates = LOOK_SECONDS * (self.step - self.went_on_step) / seconds
+        own = int(min(max(updates, 1), LOOK_EVERY[self.accelerator.device.type]))
+        sum_of_all = self.accelerator.reduce(torch.tensor(own, device=self.accelerator.device), reduction="sum")
+        self.next_look = self.step + int(sum_of_all) // self.accelerator.num_processes
+        return stop
+
+    def go_on(self) -> None:
+        """Time updates from here: what came between was no update."""
+        self.went_on_step, self.went_on_at = self.step, time.monotonic()
+
+    def inspect(self) -> bool:
+        """What `look` gives, and its errors."""
         stop, bad = self.watch.look(self.wants_to_stop)
         if bad is not None:
             raise InputError(not_finite(*bad, self.session.domains, self.recipe))
@@ -186,7 +203,8 @@ class Run:
             progress = f"loss {own_loss:.4f}, {tokens_per_second:,.0f} tokens/s, {left:,.0f} s left"
             self.session.say(f"step {step}/{self.recipe.steps}, {progress}")
             self.show("running", loss=own_loss, tokens_per_second=tokens_per_second, seconds_left=left)
-        if step % LOG_EVERY == 0:
+        if step // LOG_EVERY > self.logged_step // LOG_EVERY:
+            self.logged_step = step
             curves = {
                 "loss": own_loss,
                 "learning_rate": self.recipe.rate(step - 1),
