@@ -273,7 +273,11 @@ def test_long_ways_between_evaluations_are_saved_by_time(
 
 @pytest.mark.parametrize(
     ("seconds", "looks", "saves"),
-    [(0.1, [1, 17, 33, 48], [48]), (2, [1, *range(3, 48, 2), 48], [13, 25, 37, 48]), (9, range(1, 49), range(3, 49, 3))],
+    [
+        (0.1, [1, 17, 33, 48], [48]),
+        (2, [1, *range(3, 48, 2), 48], [13, 25, 37, 48]),
+        (9, range(1, 49), range(3, 49, 3)),
+    ],
 )
 def test_the_device_is_looked_at_every_five_seconds(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, looks: list[int], saves: list[int]

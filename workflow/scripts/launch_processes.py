@@ -13,6 +13,10 @@ import sys
 # It lists processes that failed, and a box with their exit codes follows: both after the sentence
 # of the process itself.
 LAUNCHER = "torch.distributed.elastic.multiprocessing.api"
+HINTS = {
+    "SIGKILL": ": the machine's memory may have run out",
+    "SIGABRT": ": where NCCL speaks of a timeout above, another process of the run has ended or hangs",
+}
 
 
 def main() -> int:
@@ -55,8 +59,10 @@ def end(status: int) -> int:
     if status >= 0:
         return status
     name = signal.Signals(-status).name
-    hint = ": the machine's memory may have run out" if name == "SIGKILL" else ""
-    print(f"launch_processes.py: error: a process of the training was ended by {name}{hint}.", file=sys.stderr)
+    print(
+        f"launch_processes.py: error: a process of the training was ended by {name}{HINTS.get(name, '')}.",
+        file=sys.stderr,
+    )
     return 128 - status
 
 

@@ -62,10 +62,12 @@ launch=("${claim[@]}" python "$scripts/launch_processes.py")
 meeting=(--main_process_port 0)
 if [ "$nodes" -gt 1 ]; then
     # one launcher on each node; which nodes these are only a task of srun is told, where the executor has hidden it from us
-    launch=(srun --nodes "$nodes" --ntasks "$nodes" --ntasks-per-node 1 --cpus-per-task "$threads"
+    # a node that fails ends the others at once; where one is asked to stop, all are, and end when all have saved
+    launch=(srun --kill-on-bad-exit=1 --nodes "$nodes" --ntasks "$nodes" --ntasks-per-node 1 --cpus-per-task "$threads"
         "${claim[@]}" bash -c 'exec python "$0" --machine_rank "$SLURM_NODEID" \
             --main_process_ip "$(scontrol show hostnames "$SLURM_STEP_NODELIST" | head -n 1)" "$@"' "$scripts/launch_processes.py")
-    meeting=(--main_process_port $((20000 + SLURM_JOB_ID % 20000)))
+    # below 32768, from where the system gives ports to whoever wants one
+    meeting=(--main_process_port $((10000 + SLURM_JOB_ID % 20000)))
 fi
 cpu=()
 [ "$gpus" -gt 0 ] || cpu=(--cpu)

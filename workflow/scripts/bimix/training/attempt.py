@@ -11,7 +11,7 @@ from bimix.outputs import write_table
 from bimix.runs import artefacts, checkpoints
 from bimix.training.loop import Finished
 from bimix.training.reports import finish, loss_table
-from bimix.training.session import Session
+from bimix.training.session import Session, other_processes
 
 STOPPED = 75  # exit status, the sysexits code for "try again": the state is saved, the run is not finished
 
@@ -73,8 +73,9 @@ def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[
     )
     session.listen()
     try:
-        yield own
-        session.accelerator.wait_for_everyone()
+        with other_processes(session):
+            yield own
+            session.wait()
     finally:
         if held is not None:
             held.close()

@@ -40,7 +40,7 @@ SETTINGS_OF_ACCELERATE = (
 # which is then one compiled graph (`compile_whole`). On nodes that only Ethernet joins smaller
 # buckets, sent meanwhile, may pay.
 BUCKET_MEGABYTES = 2**20
-PATIENCE = timedelta(hours=1)  # of a process for the others: one writes tens of GB while they wait
+PATIENCE = timedelta(minutes=10)  # of a process for the others in updates; in `Session.wait` it is longer
 COMPILERS = {"cuda": ("CC", ("gcc", "clang")), "cpu": ("CXX", ("g++", "clang++"))}  # of Triton, of C++
 
 

@@ -240,7 +240,7 @@ class Run:
             checkpoints.show_progress(folder, content)
 
     def save(self) -> None:
-        """Write a checkpoint, on the main process."""
+        """Write a checkpoint, on the main process, for which the others wait."""
         self.saved_at = time.monotonic()
         if self.accelerator.is_main_process:
             optimizer = self.learner.optimizer.optimizer
@@ -248,6 +248,7 @@ class Run:
             parts |= {"method": self.method.state_dict(), "seconds": self.seconds}
             checkpoints.save(self.folders[0], self.state | parts)
         self.note("saved")
+        self.session.wait()
 
     def note(self, event: str, **more: object) -> None:
         """Add a line to the run's attempts, on the main process."""

@@ -9,7 +9,10 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +32,7 @@ from bimix.training.rows import Part, RowStore, check_shards
 from bimix.training.update import build_optimizer, compile_whole
 
 PROGRESS_SECONDS = 10
+PATIENCE = timedelta(hours=1)  # of processes that wait while one of them reads or writes tens of GB
 MANY_TOKENS = 4e9  # of shards that are held against their digests: from here on it takes seconds to minutes
 
 
@@ -62,6 +66,7 @@ class Session:
     signals: list[int] = field(default_factory=list)
     one_model: bool = False
     learner: "Learner | None" = None  # of the run before, with `one_model`
+    waiting: torch.distributed.ProcessGroup | None = None  # in which processes wait longer than in updates
 
     @property
     def step_tokens(self) -> int:
@@ -96,12 +101,25 @@ class Session:
         """Print a sentence once, on standard error."""
         self.accelerator.print(sentence, file=sys.stderr, flush=True)
 
+    def wait(self) -> None:
+        """Wait for all processes, of which one may read or write for long.
+
+        By gloo: it sees at once that a process has ended, and lets them wait longer than updates
+        do.
+        """
+        if self.accelerator.num_processes == 1:
+            return
+        if self.waiting is None:
+            self.waiting = torch.distributed.new_group(backend="gloo", timeout=PATIENCE)
+        torch.distributed.barrier(self.waiting)
+
     def settle(self, complaint: str | None) -> None:
         """Go on where no process has a complaint; else all of them end, the first one
         with the sentences of all.
         """
         if complaint is not None and self.accelerator.num_processes > 1:
             complaint = f"process {self.accelerator.process_index} on {socket.gethostname()}: {complaint}"
+        self.wait()
         complaints = [one for one in gather_object([complaint]) if one is not None]
         if complaints and not self.accelerator.is_main_process:
             raise SystemExit(1)
@@ -110,6 +128,7 @@ class Session:
 
     def told(self, thing: object) -> object:
         """What the first process has, in all of them."""
+        self.wait()
         return broadcast_object_list([thing])[0]
 
     def check_shards(self, index: pl.DataFrame) -> None:
@@ -139,6 +158,23 @@ class Session:
         size, seconds = sum(gather_object([size])), time.monotonic() - begun
         if seconds > PROGRESS_SECONDS:
             self.say(f"{size / 1e9:.1f} GB of shards are as they were written ({size / 1e9 / seconds:.2f} GB/s).")
+
+
+@contextmanager
+def other_processes(session: Session) -> Iterator[None]:
+    """A sentence where another process of the run has ended or cannot be reached."""
+    try:
+        yield
+    except RuntimeError as error:
+        words = str(error)
+        if not isinstance(error, torch.distributed.DistError) and "gloo" not in words:
+            raise
+        raise InputError(
+            f"process {session.accelerator.process_index} on {socket.gethostname()} cannot reach another process of this"
+            f" run, which has probably ended; the log of that one says why, and the run goes on from its last checkpoint"
+            f" when it is started again. Where it never begins on several nodes, GLOO_SOCKET_IFNAME and"
+            f" NCCL_SOCKET_IFNAME name the network between them. ({words.splitlines()[0]})"
+        ) from error
 
 
 def resume(session: Session, folder: Path) -> dict | None:
