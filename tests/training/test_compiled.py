@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import forked
 import numpy as np
@@ -14,15 +15,19 @@ import polars as pl
 import pytest
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from tiny_run import RECIPE, SHAPE
 
 import pretrain_model
 from bimix.errors import InputError
 from bimix.model.transformer import Shape, Transformer
+from bimix.reweighting.doremi import Doremi
 from bimix.training import launch, session
+from bimix.training import update as training_update
 from bimix.training.attempt import STOPPED
+from bimix.training.recipe import Recipe
 from bimix.training.rows import open_rows
-from bimix.training.update import compile_whole, evaluate
+from bimix.training.update import Batch, build_optimizer, compile_whole, evaluate
 
 SCRIPT = Path(__file__).parents[2] / "workflow/scripts/pretrain_model.py"
 SMALL = Shape(layers=2, width=32, heads=2, vocabulary=70)
@@ -31,18 +36,20 @@ SMALL = Shape(layers=2, width=32, heads=2, vocabulary=70)
 @pytest.fixture(autouse=True)
 def own_compiler() -> Iterator[None]:
     """Nothing compiled is left to other tests, nor the settings of torch's compiler."""
-    torchs_own = {"recompile_limit": 8, "optimize_ddp": True}
-    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True, **torchs_own):
+    torchs_own = {"recompile_limit": 8, "optimize_ddp": True, "fail_on_recompile_limit_hit": False}
+    with torch._dynamo.config.patch(**torchs_own):
         torch.compiler.reset()
         yield
         torch.compiler.reset()
 
 
-def counted(model: Transformer, monkeypatch: pytest.MonkeyPatch, tracer: str = "aot_eager") -> list[int]:
+def counted(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch, tracer: str = "aot_eager", whole_graph: bool = True
+) -> list[int]:
     """Compile a model as a training does, but by autograd's tracer alone, or not even by that
     (`eager`).
 
-    The list grows with each graph forward.
+    The list grows with each graph forward. `whole_graph`: a model that is cut is an error.
     """
     graphs, backend = [], torch._dynamo.lookup_backend(tracer)
 
@@ -52,7 +59,7 @@ def counted(model: Transformer, monkeypatch: pytest.MonkeyPatch, tracer: str = "
 
     whole = Transformer.compile
     monkeypatch.setattr(
-        Transformer, "compile", lambda own, **given: whole(own, backend=counting, fullgraph=True, **given)
+        Transformer, "compile", lambda own, **given: whole(own, backend=counting, fullgraph=whole_graph, **given)
     )
     compile_whole(model)
     return graphs
@@ -110,12 +117,59 @@ def test_shares_of_domains_are_one_graph_whatever_the_rows_are_of(monkeypatch: p
     assert len(graphs) == 1
 
 
-def test_more_sizes_than_torch_would_compile_stay_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("precision", ["no", "bf16"])
+@pytest.mark.parametrize("chunk", [None, 8])
+def test_doremi_compiles_nothing_after_its_first_update(
+    precision: str, chunk: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each batch has other numbers of rows of its domains; updates are those of models that are not
+    compiled.
+    """
+
+    def updates(compiled: bool) -> tuple[list[float], list[int]]:
+        AcceleratorState._reset_state(reset_partial_state=True)
+        accelerator = Accelerator(cpu=True, mixed_precision=precision)
+        recipe = Recipe(**RECIPE | {"batch_rows": 8, "learning_rate": 0.01})
+        domains = ["a", "b", "c", "d", "e"]
+        settings = {"accelerator": accelerator, "shape": SMALL, "recipe": recipe, "domains": domains}
+        own = SimpleNamespace(**settings, train=SimpleNamespace(row_length=9))
+        torch.manual_seed(0)
+        reference, plain = (Transformer(SMALL, loss_chunk=chunk) for _ in range(2))
+        graphs = counted(plain, monkeypatch, whole_graph=False) if compiled else []
+        model, optimizer = accelerator.prepare(plain, build_optimizer(plain, recipe))
+        doremi = Doremi(session.Learner(own, plain, model, optimizer, 8), reference.requires_grad_(False), 1.0, 1e-3)
+        draw, found = np.random.default_rng(0), []
+        for step in range(12):
+            chosen = np.sort(draw.integers(0, 5, 8))
+            counts, rows = np.bincount(chosen, minlength=5), draw.integers(0, SMALL.vocabulary, (8, 9))
+            rows = torch.from_numpy(rows.astype(np.int32))
+            found.append(doremi.update(Batch(rows, chosen, counts, counts, counts * 0), step)[0].item())
+            if step == 0:
+                first = len(graphs)
+        assert len(graphs) == first
+        return found, graphs
+
+    expected, _ = updates(compiled=False)
+    losses, graphs = updates(compiled=True)
+    assert losses == pytest.approx(expected, abs=1e-5 if precision == "no" else 1e-2)
+    assert 1 <= len(graphs) <= (1 if chunk is None else 4)
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+def test_more_sizes_than_torch_would_compile_stay_compiled_and_still_more_are_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     plain = Transformer(SMALL)
     graphs = counted(plain, monkeypatch, "eager")  # of how the gradients are found torch's limit knows nothing
     for size in range(1, 11):  # past torch's own limit of 8
         plain(torch.zeros(size, 5, dtype=torch.int32))
     assert len(graphs) == 10
+    monkeypatch.setattr(training_update, "RECOMPILATIONS", 12)
+    compile_whole(plain)
+    for size in (11, 12):
+        plain(torch.zeros(size, 5, dtype=torch.int32))
+    with pytest.raises(torch._dynamo.exc.FailOnRecompileLimitHit):
+        plain(torch.zeros(13, 5, dtype=torch.int32))
 
 
 PROCESSES = [sys.executable, shutil.which("accelerate"), "launch", "--multi_gpu", "--num_processes", "2"]

@@ -46,8 +46,8 @@ def only_on_gpu(test):
 @pytest.fixture(autouse=True)
 def as_new() -> Iterator[None]:
     """Neither Accelerate's settings nor what was compiled are left to other tests."""
-    torchs_own = {"recompile_limit": 8, "optimize_ddp": True}
-    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True, **torchs_own):
+    torchs_own = {"recompile_limit": 8, "optimize_ddp": True, "fail_on_recompile_limit_hit": False}
+    with torch._dynamo.config.patch(**torchs_own):
         AcceleratorState._reset_state(reset_partial_state=True)
         torch.compiler.reset()
         yield

@@ -1,5 +1,5 @@
-"""A run on two nodes: launchers that meet at an address and a port, as srun starts them, here both on
-this machine; and what becomes of one when the other fails.
+"""A run on two nodes: launchers that meet at an address and a port, as srun starts them, here both
+on this machine; and what becomes of one when the other fails.
 """
 
 import json

@@ -73,6 +73,16 @@ def chunked_shares(
     return torch.stack([next(present) if count else none for count in counts]), losses.view(-1, length)
 
 
+@torch.compiler.disable
+def uncompiled_shares(*given: object) -> tuple[Tensor, Tensor]:
+    """`chunked_shares` of several domains in a model that may be compiled.
+
+    Where one domain ends and the next begins is another place in nearly every batch, and would be a
+    constant of the graph: nearly every update would be compiled anew.
+    """
+    return chunked_shares(*given)
+
+
 def _chunked(
     hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int, runs: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:

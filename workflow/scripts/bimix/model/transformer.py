@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bimix.model.cross_entropy import chunked_loss, chunked_shares, whole_loss, whole_shares
+from bimix.model.cross_entropy import chunked_loss, chunked_shares, uncompiled_shares, whole_loss, whole_shares
 from bimix.model.linear import Linear
 
 ROTARY_SHARE = 0.25
@@ -217,4 +217,5 @@ class Transformer(nn.Module):
         real = self.shape.vocabulary
         if owners is None:
             return chunked_loss(hidden, weight, real, targets, self.loss_chunk)
-        return chunked_shares(hidden, weight, real, targets, self.loss_chunk, counts)
+        shares = chunked_shares if domains == 1 else uncompiled_shares
+        return shares(hidden, weight, real, targets, self.loss_chunk, counts)

@@ -41,10 +41,11 @@ def compile_whole(model: nn.Module) -> None:
     torch would cut it at the borders of DistributedDataParallel's buckets, so that gradients
     are sent while others are taken: 14 graphs of 280M and 50 of 1B, which cost more than the
     sending (0.5 and 3.6 GB beside 0.4 and 3 s on eight A100). Past its limit of graphs it would
-    go on uncompiled, silently.
+    go on uncompiled, silently: here it ends with an error.
     """
     torch._dynamo.config.optimize_ddp = False
     torch._dynamo.config.recompile_limit = RECOMPILATIONS
+    torch._dynamo.config.fail_on_recompile_limit_hit = True
     model.compile(dynamic=False)
 
 
