@@ -13,7 +13,7 @@ from bimix.defaults.blocks import fill
 from bimix.errors import InputError
 from bimix.exports.formats import FORMATS
 from bimix.plan.runs import byte_counts, large_runs
-from bimix.plan.trainings import own_models, trainer, trainer_data, trainer_models, trainer_tokens
+from bimix.plan.trainings import own_models, trainer, trainer_data, trainer_models, trainer_text, trainer_tokens
 from bimix.start import checks
 from bimix.start.home import over
 from bimix.trainers.losses import read
@@ -141,6 +141,10 @@ def test_what_is_planned_for_a_command() -> None:
     plain = checked({})
     complete(plain)
     assert trainer_data(plain, "mini", "slim") == trainer_tokens(plain, "mini", "slim") == []
+    text = [f"results/mini/tokens/{split}.parquet" for split in ("train", "validation")]
+    assert trainer_text(plain, "mini") == text  # or changed text would plan nothing
+    plain["datasets"]["mini"]["export"] = {"data": "own.json"}
+    assert trainer_text(plain, "mini") == []
     assert not large_runs(plain, "mini")
 
 

@@ -86,6 +86,15 @@ def test_what_an_attempt_repeats_after_another_takes_its_place(tmp_path: Path) -
         table_of(asked, tmp_path)
 
 
+def test_a_second_loss_in_one_attempt_of_a_table_is_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("step,domain,loss\n2,web,3\n2,web,3\n")
+    with pytest.raises(InputError, match=r"own\.csv, row 3: a second loss of 'web' at step 2, beside that of .*row 2"):
+        table_of({"table": "{folder}/own.csv"}, tmp_path)
+    (tmp_path / "own.csv").write_text("step,domain,loss\n2,web\n")
+    with pytest.raises(InputError, match=r"own\.csv, row 2: it has 2 values for 3 columns"):
+        table_of({"table": "{folder}/own.csv"}, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [

@@ -191,6 +191,85 @@ def test_a_mixture_in_stages_is_handed_on_with_them(tmp_path: Path, form: str | 
     assert json.loads((tmp_path / "run/run.json").read_text())["mixture"] == staged
 
 
+def state_of(folder: Path) -> int:
+    return len(list((folder / "state").glob("*/fingerprint.json")))
+
+
+def test_other_files_in_its_mixture_file_make_another_run(tmp_path: Path) -> None:
+    """The weights are the same; the paths beside them are not."""
+    for number, data in enumerate(("first", "second"), start=1):
+        files = {name: {"train": [f"{data}/{name}.bin"], "unit": "tokens"} for name in ("web", "code")}
+        (tmp_path / "data.json").write_text(json.dumps({"domains": files}))
+        with pytest.raises(InputError, match="has written nothing"):
+            train(
+                tmp_path / "run",
+                plain() | {"command": "true {mixture} {folder}", "format": "csv"},
+                "--data",
+                str(tmp_path / "data.json"),
+            )
+        assert state_of(tmp_path / "run") == number
+
+
+def test_other_text_makes_another_run_and_the_same_text_none(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    text = [tmp_path / f"{split}.parquet" for split in ("train", "validation")]
+    for number, key in ((1, "aa"), (1, "aa"), (2, "bb")):
+        rows = {"domain": ["web", "code"], "rows": [8, 8], "tokens": [128, 128], "digest": [key, "cc"]}
+        for path in text:
+            pl.DataFrame(rows).write_parquet(path)
+        assert train(folder, plain(), "--text", *map(str, text)) == 0
+        assert state_of(folder) == number
+    assert set(json.loads((folder / "run.json").read_text())["data"]) == {
+        "train.web",
+        "train.code",
+        "validation.web",
+        "validation.code",
+    }
+    assert not verify(folder, drill=False).faults
+
+
+def test_losses_of_other_domains_are_looked_for_and_their_order_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert train(folder, plain()) == 0
+    with pytest.raises(InputError, match="no loss of tasks at step 2"):
+        train(folder, plain(), "--domains", "web", "code", "tasks")
+    assert train(folder, plain(), "--domains", "code", "web") == 0
+    assert set(pl.read_parquet(folder / "losses.parquet")["domain"]) == {"web", "code"}
+    assert events(own_folder(folder)) == ["begun", "ended"]
+
+
+APPENDING = """
+import os, sys
+import polars as pl
+folder, ending, way = sys.argv[2:]
+path, marker = f"{folder}/losses.{ending}", f"{folder}/was"
+again = os.path.exists(marker)
+open(marker, "w").close()
+steps = (4, 6) if again else (2, 4, 6)
+rows = [(step, domain, loss) for step in steps for domain, loss in (("web", 3.0 + again), ("code", 2.0))]
+table = pl.DataFrame(rows, schema=["step", "domain", "loss"], orient="row")
+if ending == "parquet":
+    pl.concat([pl.read_parquet(path), table] if again else [table]).write_parquet(path)
+else:
+    text = table.write_csv(include_header=not again)
+    open(path, "a").write(text if again else text + ("6,co" if way == "cut" else ""))
+sys.exit(0 if again else 1)
+"""
+
+
+@pytest.mark.parametrize(("ending", "way"), [("csv", "whole"), ("csv", "cut"), ("parquet", "whole")])
+def test_a_table_that_is_appended_to_goes_on_after_a_kill(tmp_path: Path, ending: str, way: str) -> None:
+    """The second attempt begins at the checkpoint of step 2: what it repeats counts."""
+    (tmp_path / "append.py").write_text(APPENDING)
+    command = f"{shlex.quote(sys.executable)} {tmp_path / 'append.py'} {{mixture}} {{folder}} {ending} {way}"
+    trainer = plain() | {"command": command, "losses": {"table": f"{{folder}}/losses.{ending}"}}
+    with pytest.raises(InputError, match="status 1"):
+        train(tmp_path / "run", trainer)
+    assert train(tmp_path / "run", trainer) == 0
+    losses = pl.read_parquet(tmp_path / "run/losses.parquet").filter(pl.col("domain") == "web")
+    assert losses["loss"].to_list() == [3.0, 4.0, 4.0]
+
+
 def write_mini(folder: Path, command: str, losses: dict) -> None:
     config = mini_config(6, 2, slim={})
     config["models"]["slim"] = {

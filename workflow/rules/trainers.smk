@@ -9,6 +9,7 @@ rule run_trainer:
         mixture=rules.pretrain_model.input.mixture,
         data=planned(trainings.trainer_data),
         tokens=planned(trainings.trainer_tokens),
+        text=planned(trainings.trainer_text),
     output:
         losses="results/{dataset}/runs/{model}/{run}/losses.parquet",
         report="results/{dataset}/runs/{model}/{run}/run.json",
@@ -38,6 +39,7 @@ rule run_trainer:
             --mixture {input.mixture:q} \
             --data {input.data:q} \
             --tokens {input.tokens:q} \
+            --text {input.text:q} \
             --trainer {params.trainer:q} \
             --recipe {params.recipe:q} \
             --domains {params.domains:q} \

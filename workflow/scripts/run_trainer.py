@@ -8,11 +8,13 @@ import contextlib
 import json
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import export_mixture
+from bimix.digests import digest_bytes, digest_file
 from bimix.errors import InputError, run
 from bimix.exports.formats import FORMATS
 from bimix.mixtures.mixture import Mixture
@@ -20,11 +22,12 @@ from bimix.outputs import write_table
 from bimix.plan.settings import evaluations
 from bimix.runs import artefacts, checkpoints, provenance
 from bimix.runs.devices import query
-from bimix.tables import read_json
-from bimix.trainers.losses import read, source, tidy
+from bimix.tables import read_json, read_table
+from bimix.trainers.losses import content, read, source, tidy
 from bimix.trainers.process import follow
 from bimix.trainers.template import OUTPUT, fill
 from bimix.training.attempt import STOPPED
+from bimix.training.reports import tokens_of
 
 WORK = "work"  # the folder that the command has for itself, beside what is noted of its run
 SETTINGS = ("steps", "batch_rows", "evaluate_every", "seed")  # of the recipe, that a command can hear of
@@ -39,23 +42,28 @@ def main(argv: list[str] | None = None) -> int:
     step_tokens = recipe["batch_rows"] * options.sequence_length
     trainer = options.trainer
     name = f"the run {options.losses.parent}"
+    with tempfile.TemporaryDirectory() as folder:
+        written = digest_file(mixture_file(options, mixture, Path(folder), recipe, recipe["steps"] * step_tokens))
+    data = tokens_of(dict(zip(("train", "validation"), map(read_table, options.text), strict=False)))
     defined_by = {
         "command": trainer["command"],
         "format": trainer.get("format"),
+        "mixture_file": written,  # its paths and weights
         **{f"training.{key}": value for key, value in recipe.items()},
         **{f"mixture.{domain}": share for domain, share in mixture.flat().items()},
+        **data,
     }
     places = {artefacts.REPORT: options.report, "losses.parquet": options.losses}
     with contextlib.closing(checkpoints.lock(options.state, options.lock_seconds)) as held:
         checkpoints.sweep(places.values())
         own, remark = checkpoints.claim(options.state, defined_by)
         say(remark)
-        if finished(own, places, trainer["losses"]):
+        if finished(own, places, {"losses": trainer["losses"], "domains": sorted(options.domains)}):
             return 0
         if not has_ended(own):
             (own / WORK).mkdir(exist_ok=True)
             values = recipe | {
-                "mixture": mixture_file(options, mixture, own, recipe, recipe["steps"] * step_tokens),
+                "mixture": mixture_file(options, mixture, own, recipe, recipe["steps"] * step_tokens).resolve(),
                 "tokens": recipe["steps"] * step_tokens,
                 "folder": (own / WORK).resolve(),
                 "gpus": options.gpus // options.nodes,
@@ -67,7 +75,7 @@ def main(argv: list[str] | None = None) -> int:
             if status:
                 return status
         try:
-            rows = read(trainer["losses"], own / WORK, offsets(own))
+            rows = read(trainer["losses"], own / WORK, offsets(trainer["losses"], own))
             table, remarks = tidy(rows, options.domains, evaluations(recipe), step_tokens, name)
         except InputError as error:
             said = str(error) if name in str(error) else f"{name}: {error}"
@@ -77,7 +85,7 @@ def main(argv: list[str] | None = None) -> int:
         for sentence in remarks:
             say(f"Remark: {sentence}")
         write_table(table, own / "losses.parquet")
-        report = describe(options, mixture, recipe, recipe["steps"] * step_tokens, own)
+        report = describe(options, mixture, recipe, recipe["steps"] * step_tokens, own) | {"data": data}
         artefacts.finish(own, report, ["losses.parquet"], {})
         artefacts.deliver(own, places)
     return 0
@@ -85,11 +93,13 @@ def main(argv: list[str] | None = None) -> int:
 
 def finished(own: Path, places: dict[str, Path], asked: dict) -> bool:
     """Whether this configuration has come to its end before; its files are put back where they are
-    missing. Losses that were looked for elsewhere are read again.
+    missing. Losses that were looked for elsewhere, or of other domains, are read again.
     """
     report = own / artefacts.REPORT
-    if report.exists() and read_json(report).get("losses") != asked:
-        say(f"{own} holds this run; its losses are read again, for `losses` in the config has changed.")
+    known = read_json(report) if report.exists() else asked
+    changed = [name for name in asked if known.get(name) != asked[name]]
+    if changed:
+        say(f"{own} holds this run; its losses are read again, for its {' and '.join(changed)} have changed.")
         report.unlink()
     found = artefacts.restore(own, places)
     if found is None:
@@ -106,9 +116,13 @@ def has_ended(own: Path) -> bool:
     return bool(lines) and lines[-1]["event"] == "ended"
 
 
-def offsets(own: Path) -> list[int]:
-    """Bytes of the file of losses when each attempt began."""
-    return [line["bytes"] for line in checkpoints.attempts(own) if line["event"] == "begun"]
+def offsets(asked: dict, own: Path) -> list[int]:
+    """Bytes of the losses when each attempt began, of those after which they were appended to: a
+    file that is written again has what one attempt says.
+    """
+    there = content(source(asked, own / WORK))
+    begun = [line for line in checkpoints.attempts(own) if line["event"] == "begun"]
+    return [line["bytes"] for line in begun if line["seen"] == digest_bytes(there[: line["bytes"]])]
 
 
 def attempt(
@@ -129,9 +143,11 @@ def attempt(
         return bool(signals) or late or checkpoints.must_stop(own.parent)
 
     origin = provenance.code(provenance.PACKAGES) | {"device": device(options), "processes": max(options.gpus, 1)}
-    size = path.stat().st_size if path.exists() else 0
+    seen = content(path)
     first = next((line for line in checkpoints.attempts(own) if line["event"] == "begun"), {"stamp": before})
-    checkpoints.note(own, "begun", last_step(options, own), **origin, bytes=size, stamp=before)
+    checkpoints.note(
+        own, "begun", last_step(options, own), **origin, bytes=len(seen), seen=digest_bytes(seen), stamp=before
+    )
     begun = time.monotonic()
     status, asked = follow(words, own / OUTPUT, sys.stderr.fileno(), held, stop)
     spent = {"seconds": round(time.monotonic() - begun, 3), "status": status}
@@ -166,25 +182,26 @@ def stamp(path: Path) -> list[int] | None:
 def last_step(options: argparse.Namespace, own: Path) -> int:
     """The last step with a loss so far, 0 where none can be read."""
     try:
-        return max(row.step for row in read(options.trainer["losses"], own / WORK, offsets(own)))
+        asked = options.trainer["losses"]
+        return max(row.step for row in read(asked, own / WORK, offsets(asked, own)))
     except InputError:
         return 0
 
 
-def mixture_file(options: argparse.Namespace, mixture: Mixture, own: Path, recipe: dict, tokens: int) -> Path:
-    """The mixture as the command reads it, in the folder of the run."""
+def mixture_file(options: argparse.Namespace, mixture: Mixture, folder: Path, recipe: dict, tokens: int) -> Path:
+    """The mixture as the command reads it."""
     if "format" not in options.trainer:
-        path = own / "mixture.json"
+        path = folder / "mixture.json"
         mixture.write(path)
-        return path.resolve()
+        return path
     form = options.trainer["format"]
-    path = own / f"mixture{FORMATS[form].ending}"
+    path = folder / f"mixture{FORMATS[form].ending}"
     flags = ["--mixture", options.mixture, "--data", options.data, "--format", form]
     flags += ["--run-tokens", tokens, "--run-steps", recipe["steps"]]
     flags += ["--tokens", options.tokens] if options.tokens else []
     with contextlib.redirect_stdout(sys.stderr):
         export_mixture.main([str(flag) for flag in [*flags, "--out", path]])
-    return path.resolve()
+    return path
 
 
 def device(options: argparse.Namespace) -> str:
@@ -209,10 +226,10 @@ def describe(options: argparse.Namespace, mixture: Mixture, recipe: dict, tokens
         "seed": recipe["seed"],
         "command": trainer["command"],
         "losses": trainer["losses"],
+        "domains": sorted(options.domains),
         "shape": {},
         "recipe": recipe,
         "mixture": mixture.document(),
-        "data": {},
         "tokenizer": None,
         "versions": origin["versions"],
         "commit": origin["commit"],
@@ -233,6 +250,13 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--trainer", type=json.loads, required=True, help="command, format, losses, parameters; JSON")
     parser.add_argument("--data", nargs="?", help="files of each domain, JSON; where the trainer has a format")
     parser.add_argument("--tokens", nargs="?", help="unique tokens of each domain, likewise")
+    parser.add_argument(
+        "--text",
+        nargs="*",
+        type=Path,
+        default=[],
+        help="token indices of training and validation, if it reads their text",
+    )
     parser.add_argument("--recipe", type=json.loads, required=True, help="fields of training.Recipe, JSON")
     parser.add_argument("--sequence-length", type=int, required=True, help="tokens of a row")
     parser.add_argument("--domains", nargs="+", required=True, help="domains whose losses the run must leave")

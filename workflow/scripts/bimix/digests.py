@@ -17,6 +17,11 @@ from bimix.errors import InputError
 RECORDS = ".digests"
 
 
+def digest_bytes(content: bytes) -> str:
+    """blake2b of bytes, 32 hexadecimal digits."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
 def digest_file(path: Path) -> str:
     """blake2b of a file, 32 hexadecimal digits."""
     with path.open("rb") as file:

@@ -67,6 +67,15 @@ def trainer_tokens(config: dict, dataset: str, model: str) -> list[str]:
     return export_tokens(config, dataset) if "format" in config["models"][model] else []
 
 
+def trainer_text(config: dict, dataset: str) -> list[str]:
+    """The tables of the text that a command reads, so that it trains again where that has changed:
+    the dataset's, unless the config names files of its own for exports.
+    """
+    if "data" in config["datasets"][dataset].get("export", {}):
+        return []
+    return [TOKENS[split].format(dataset=dataset) for split in ("train", "validation")]
+
+
 def measured(config: dict, dataset: str) -> list[str]:
     """Domains whose losses a run leaves."""
     return [*config["datasets"][dataset]["domains"], *only_measured(config, dataset)]

@@ -5,6 +5,7 @@ What an attempt repeats of the one before it, since it went on from a checkpoint
 what one attempt says twice is a fault.
 """
 
+import csv
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from bimix.errors import InputError
 from bimix.faults.fault import named, unknown
 from bimix.imports.metrics import as_loss, as_step, pattern
 from bimix.imports.trainer import read_trainer
-from bimix.tables import read_table
+from bimix.tables import SEPARATORS, read_table
 from bimix.trainers.template import FOLDER, OUTPUT, WAYS
 
 COLUMNS = ("step", "domain", "loss")
@@ -35,12 +36,15 @@ class Row(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of a file; `cut` where an attempt began inside it, since the one before was killed."""
+    """A line of a file; `cut` where an attempt began inside it, since the one before was killed:
+    then `rest` is what that attempt wrote of it.
+    """
 
     text: str
     part: int
     cut: bool
     place: str
+    rest: str = ""
 
 
 def source(asked: Mapping, folder: Path) -> Path:
@@ -53,9 +57,21 @@ def source(asked: Mapping, folder: Path) -> Path:
     return folder / text.removeprefix(FOLDER)
 
 
+def content(path: Path) -> bytes:
+    """What a file of losses holds, of which a later attempt's begins where that of the one before
+    ends: its bytes, of a parquet table those of its rows as csv; none where there is none yet.
+    """
+    if path.suffix != ".parquet":
+        return path.read_bytes() if path.is_file() else b""
+    try:
+        return read_table(path).write_csv().encode()
+    except InputError:  # the attempt before was killed while it wrote
+        return b""
+
+
 def read(asked: Mapping, folder: Path, begun: Sequence[int]) -> list[Row]:
-    """The losses in the order in which they stand; `begun`: bytes of that file when each attempt
-    began.
+    """The losses in the order in which they stand; `begun`: bytes of the `content` of that file
+    when each attempt began.
 
     Errors: no such file, nothing of it fits, a loss or a step that is none.
     """
@@ -63,13 +79,13 @@ def read(asked: Mapping, folder: Path, begun: Sequence[int]) -> list[Row]:
     if not path.is_file():
         raise InputError(f"{path} is not there: the command has left no losses.")
     if "table" in asked:
-        rows = list(_of_table(path))
+        rows = list(_of_table(path, begun))
     elif "trainer_state" in asked:
         found = read_trainer(path, pattern(asked["loss"], "losses/loss"))
         rows = [Row(one.step, one.domain, one.loss, 0, one.place) for one in found]
     else:
         reader = _of_json if "lines" in asked else _of_text
-        rows = [row for line in _lines(path, begun) for row in reader(line, asked)]
+        rows = [row for line in _lines(content(path), path, begun) for row in reader(line, asked)]
     if not rows:
         raise InputError(f"{path} has no loss that {describe(asked)} finds.")
     return rows
@@ -82,25 +98,40 @@ def describe(asked: Mapping) -> str:
     return repr(asked["pattern"] if "pattern" in asked else asked["loss"])
 
 
-def _of_table(path: Path) -> Iterator[Row]:
-    table = read_table(path)
+def _of_table(path: Path, begun: Sequence[int]) -> Iterator[Row]:
+    if path.suffix == ".parquet":
+        read_table(path)  # one that cannot be read is refused
+    lines = [line for line in _lines(content(path), path, begun) if line.text]
+    header = lines[0].text.lower() if lines else ""
+    separator = max(SEPARATORS, key=header.count)
+    names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
     for name in COLUMNS:
-        if name not in table.columns:
+        if name not in names:
             raise InputError(f"{path} has no column {name!r}: it needs {', '.join(COLUMNS)}.")
-    for number, (step, domain, loss) in enumerate(table.select(COLUMNS).iter_rows(), 2):
-        place = f"{path}, row {number}"
+    for line in lines[1:]:
+        place = line.place.replace(", line ", ", row ")
+        text = line.rest if line.cut else line.text  # the row before was never finished
+        cells = next(csv.reader([text], delimiter=separator), [])
+        if len(cells) != len(names):
+            if line.cut and not text:
+                continue
+            raise InputError(f"{place}: it has {len(cells)} values for {len(names)} columns.")
+        step, domain, loss = (cells[names.index(name)].strip() for name in COLUMNS)
         if not domain:
             raise InputError(f"{place}: it names no domain.")
-        yield Row(as_step(step, place), domain, as_loss(loss, place), 0, place)
+        yield Row(as_step(step, place), domain, as_loss(loss, place), line.part + line.cut, place)
 
 
-def _lines(path: Path, begun: Sequence[int]) -> Iterator[Line]:
+def _lines(raw: bytes, path: Path, begun: Sequence[int]) -> Iterator[Line]:
     start = 0
-    for number, raw in enumerate(path.read_bytes().splitlines(keepends=True), 1):
-        end = start + len(raw)
+    for number, line in enumerate(raw.splitlines(keepends=True), 1):
+        end = start + len(line)
+        inside = [offset - start for offset in begun if start < offset < end]
         part = sum(offset <= start for offset in begun)
-        cut = any(start < offset < end for offset in begun)
-        yield Line(raw.decode("utf-8", errors="replace").strip(), part, cut, f"{path}, line {number}")
+        text, rest = (
+            one.decode("utf-8-sig", errors="replace").strip() for one in (line, line[max(inside, default=0) :])
+        )
+        yield Line(text, part, bool(inside), f"{path}, line {number}", rest)
         start = end
 
 

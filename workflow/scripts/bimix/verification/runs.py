@@ -77,7 +77,7 @@ def check_run(path: Path, found: Findings, indices: dict[str, pl.DataFrame] | No
         with found.noting(path):
             Mixture.parse(report["mixture"], path)
         check_files(report, path, state, found)
-        if indices is not None and "command" not in report:  # which reads files of its own
+        if indices is not None and report["data"]:  # else a command has read files of its own
             same = tokens_of(indices) == report["data"]
             found.expect(same, f"{path}: the run was trained on other tokens than the token index lists now.")
         if not state.is_dir():
