@@ -275,7 +275,6 @@ def test_the_price_list_counts_what_each_mixture_was_found_with(built: Path) -> 
         assert max(abs(first[name] - second[name]) for name in first) > 0.1 - 1e-6
     assert pl.read_csv(results / "tables/proposals.csv")["method"].to_list() == ["bimix", "regmix"]
     assert judged["bits_per_byte"].null_count() == 0
-    assert "no verdict" in (results / "tables/verdict.txt").read_text()  # one seed
     table = {row["mixture"]: row for row in pl.read_csv(built / target).iter_rows(named=True)}
     judged_beside = ["uniform", "unimax", "best", "best_swarm"]
     assert list(table) == ["baseline", "bimix", "bimix~2", "regmix", "regmix~2", "doremi", *judged_beside]
