@@ -100,8 +100,30 @@ def test_an_optimum_is_no_reference_by_default() -> None:
     fill(config, default())
     with pytest.raises(InputError, match="`reference` is missing; name one: the first mixture under `compare`, bimix"):
         checks.check(config, SCHEMA, ROOT, (), ())
-    config["datasets"]["demo"]["optimum"]["objective"]["reference"] = "uniform"
+    config["datasets"]["demo"]["optimum"]["objective"]["reference"] = "baseline"
     checks.check(config, SCHEMA, ROOT, (), ())
+    config["datasets"]["demo"]["optimum"]["objective"]["reference"] = "uniform"
+    with pytest.raises(InputError, match="reference: uniform is not under `compare/mixtures`: add it"):
+        checks.check(config, SCHEMA, ROOT, (), ())
+
+
+def test_metrics_need_weights_or_families(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("losses.csv").write_text("mixture,step,domain,loss\na,1,web,3\nb,1,web,2\n")
+    Path("mixtures.csv").write_text("mixture,web,code\na,0.5,0.5\nb,0.2,0.8\n")
+    Path("metrics.csv").write_text("mixture,err\na,0.5\nb,0.4\n")
+    config = copy.deepcopy(default())
+    observations = {"losses": "losses.csv", "mixtures": "mixtures.csv", "metrics": "metrics.csv"}
+    own = {"observations": observations, "groups": {"every": "all"}, "optimum": {"group": "every", "step": 1}}
+    config["datasets"] = {"mine": own | {"held_out": [], "compare": {"mixtures": ["a", "b"]}}}
+    config["run"], config["laws"] = ["mine"], config["laws"] | {"optimise": ["transfer"], "compare": ["transfer"]}
+    with pytest.raises(
+        InputError, match="observations/metrics: losses in nats and metrics in units of their own have no"
+    ):
+        checks.check(config, SCHEMA, ROOT, (), ())
+    for objective in ({"weights": {"err": 1}}, {"objective": {"families": {"all": ["err"]}}}):
+        config["datasets"]["mine"]["optimum"] = {"group": "every", "step": 1, **objective}
+        checks.check(config, SCHEMA, ROOT, (), ())
 
 
 def test_a_trust_region_of_observed_losses_needs_their_tokens(tmp_path, monkeypatch) -> None:

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 
+from bimix.errors import InputError
 from bimix.plan.runs import prior_of, prior_table
 from bimix.plan.targets import all_targets, targets, wanted_datasets
 
@@ -104,3 +105,20 @@ def test_files_are_wanted_of_the_datasets_of_which_everything_is_built() -> None
     assert wanted_datasets({"run": "own"}, ["--cores", "2"]) == wanted_datasets({"run": ["own"]}, []) == ["own"]
     assert wanted_datasets({"run": ["own"]}, ["results/own/entropy.csv"]) == []
     assert wanted_datasets({"run": ["own"]}, ["--unlock"]) == wanted_datasets({}, []) == []
+
+
+def test_mixtures_of_no_common_size_are_refused_before_the_first_job(config: dict, tmp_path) -> None:
+    path = tmp_path / "losses.csv"
+    path.write_text("mixture,parameters,step,domain,loss\na,1e6,9,web,3\nb,1e6,9,web,3\nb,8e6,9,web,2\nc,8e6,9,web,2\n")
+    own = config["datasets"]["own"]
+    del own["corpus"], own["downstream"]
+    own |= {"observations": {"losses": str(path)}, "groups": {"fitted": []}, "held_out": []}
+    own["compare"] = {"model": "observed", "mixtures": ["a", "b"]}
+    drawn = targets(config, "own")["figures"]
+    assert not [path for path in drawn if "steps" in path or "proportions" in path], "they are of one size"
+    own["compare"]["mixtures"] = ["a", "b", "c"]
+    with pytest.raises(InputError, match="none of them has runs of all of a, b, c: compare mixtures of one size"):
+        targets(config, "own")
+    own["compare"]["mixtures"], own["methods"] = ["a", "b"], ["a", "c"]
+    with pytest.raises(InputError, match="datasets/own/methods: the losses are of models of several sizes"):
+        targets(config, "own")

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from bimix.config.blocks import BlockChecker
-from bimix.config.complete import known_mixtures, swarm_names
+from bimix.config.complete import known_mixtures, swarm_names, unsearched
 from bimix.faults.fault import unknown
 from bimix.plan.laws import is_optimum
-from bimix.plan.sources import BEST
+from bimix.plan.sources import BEST, wanted_rivals
 
 
 def check(dataset: BlockChecker, answering: Sequence[str] | None) -> None:
@@ -33,9 +33,20 @@ def check(dataset: BlockChecker, answering: Sequence[str] | None) -> None:
 
 
 def _metrics(dataset: BlockChecker) -> None:
-    """The law bimix knows nothing of a loss that is not trained on."""
-    if not dataset.sound("observations/metrics") or dataset.dataset not in dataset.checker.wanted:
+    """The law bimix knows nothing of a loss that is not trained on; losses and metrics have no
+    common average.
+    """
+    given = isinstance(dataset.block.get("observations"), dict) and "metrics" in dataset.block["observations"]
+    if not given or not dataset.sound("observations/metrics") or dataset.dataset not in dataset.checker.wanted:
         return
+    if dataset.sound("optimum"):
+        optimum = dataset.block["optimum"]
+        if not ({"weights", "families"} & {*optimum.get("objective", {})}) and not optimum.get("weights"):
+            dataset.fault(
+                *("observations", "metrics"),
+                sentence="losses in nats and metrics in units of their own have no common average: say what the mixture is to"
+                " be best at, by `weights` under `optimum`, or by `families` of its `objective`.",
+            )
     for key in ("optimise", "compare"):
         if dataset.sound_elsewhere(f"laws/{key}") and "bimix" in dataset.config["laws"][key]:
             dataset.fault(
@@ -97,6 +108,15 @@ def _reference(dataset: BlockChecker, kind: str, name: str | None) -> None:
     known = _known(dataset)
     if known is not None and name not in known:
         dataset.fault("optimum", "objective", "reference", sentence=unknown("mixture", name, known))
+    elif kind != "weighted":
+        methods = dataset.block.get("methods") if dataset.sound("methods") else None
+        judged = methods
+        if methods and "observations" not in dataset.block:
+            judged = [*methods, *unsearched(methods, wanted_rivals(dataset.config, dataset.dataset))]
+        for key, names in (("compare/mixtures", compared), ("methods", judged)):
+            if names and name not in names:
+                sentence = f"{name} is not under `{key}`: add it, as runs are measured against its losses."
+                dataset.fault("optimum", "objective", "reference", sentence=sentence)
 
 
 def _centre(dataset: BlockChecker) -> None:

@@ -175,17 +175,41 @@ def observes_sizes(config: dict, dataset: str) -> bool:
     return "observations" in block and _observed(block)[2] > 1
 
 
+def check_compared(config: dict, dataset: str) -> None:
+    """Errors: observed mixtures under `compare` or `methods` of which no size of model has all."""
+    block = config["datasets"][dataset]
+    if "observations" not in block:
+        return
+    rows = _rows(*_stamped(block["observations"]["losses"]))
+    for key, names in (("compare/mixtures", block["compare"]["mixtures"]), ("methods", block.get("methods", []))):
+        of = {name: {size for one, _, size in rows if one == name} for name in names}
+        known = [own for own in of.values() if own]  # what has no losses is another fault
+        if known and not set.intersection(*known):
+            lacking = min((name for name in names if of[name]), key=lambda name: len(of[name]))
+            raise InputError(
+                f"config: datasets/{dataset}/{key}: the losses are of models of several sizes, and none of them has runs of"
+                f" all of {', '.join(names)}: compare mixtures of one size ({lacking} was run with the fewest)."
+            )
+
+
 def _observed(block: dict) -> tuple[int, int, int]:
-    """Mixtures, steps and sizes of models of the fitted group in a table of losses."""
-    path, names = block["observations"]["losses"], block["groups"][block["optimum"]["group"]]
-    stamp = os.stat(path).st_mtime_ns if os.path.exists(path) else None
-    return _counted(path, tuple(names), stamp)
+    """Mixtures, steps and sizes of models of the fitted group in a table of losses, in which a
+    group of no names has all; 0 of what cannot be read.
+    """
+    names = block["groups"][block["optimum"]["group"]]
+    rows = [row for row in _rows(*_stamped(block["observations"]["losses"])) if not names or row[0] in names]
+    mixtures, steps, sizes = (len({row[place] for row in rows if row[place] is not None}) for place in range(3))
+    return mixtures, steps, sizes or min(mixtures, 1)
+
+
+def _stamped(path: str) -> tuple[str, int | None]:
+    return path, os.stat(path).st_mtime_ns if os.path.exists(path) else None
 
 
 @functools.cache
-def _counted(path: str, names: tuple[str, ...], stamp: int | None) -> tuple[int, int, int]:
-    """Distinct mixtures among `names` (none: all), distinct steps and parameters in a table of
-    losses; one that cannot be read has none.
+def _rows(path: str, stamp: int | None) -> frozenset[tuple]:
+    """(mixture, step, parameters) of a table of losses, the last None without that column; none of
+    one that cannot be read.
     """
     import polars as pl  # here only: it costs each call of Snakemake a quarter of a second
 
@@ -193,13 +217,10 @@ def _counted(path: str, names: tuple[str, ...], stamp: int | None) -> tuple[int,
 
     try:
         table = renamed(read_table(path), path)
-        told = [name for name in ("step", "parameters") if name == "step" or name in table.columns]
-        wanted = table.select(*told, pl.col("mixture").cast(pl.String))
+        size = pl.col("parameters") if "parameters" in table.columns else pl.lit(None).alias("parameters")
+        return frozenset(table.select(pl.col("mixture").cast(pl.String), "step", size).unique().iter_rows())
     except (InputError, pl.exceptions.PolarsError):
-        return 0, 0, 0
-    wanted = wanted.filter(pl.col("mixture").is_in(names)) if names else wanted
-    sizes = wanted["parameters"].drop_nulls().n_unique() if "parameters" in wanted.columns else 1
-    return wanted["mixture"].n_unique(), wanted["step"].n_unique(), sizes
+        return frozenset()
 
 
 def has_intervals(config: dict, dataset: str) -> bool:

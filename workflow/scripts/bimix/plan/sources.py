@@ -28,6 +28,7 @@ RANKS = {
     "mix_baseline": TOKEN_SHARES,
     "mix_uniform": EQUAL,
     "mix_tokens": GIVEN,
+    "mix_wanted": GIVEN,
     "mix_entropy": GIVEN,
     "mix_given": GIVEN,
     "mix_published": GIVEN,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from bimix.files.pools import token_table
 from bimix.plan.laws import optimised_laws
-from bimix.plan.runs import fitted_size, has_intervals, large_runs, observes_sizes, prior_table
+from bimix.plan.runs import check_compared, fitted_size, has_intervals, large_runs, observes_sizes, prior_table
 
 LEARNING_LEFT = 3  # mixtures that a learning curve leaves to be predicted, at least
 
@@ -39,6 +39,7 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
     def figures(kind: str, of: Iterable[str]) -> list[str]:
         return [f"{folder}/figures/{kind}_{model}_{law}_{group}.svg" for law in of]
 
+    check_compared(config, dataset)
     runs, steps = fitted_size(config, dataset)
     several = block["optimum"].get("models", [])
     sized = several or observes_sizes(config, dataset)  # steps and shares of one size are not drawn then
