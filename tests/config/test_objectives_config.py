@@ -120,10 +120,10 @@ def test_metrics_need_weights_or_families(tmp_path, monkeypatch) -> None:
     with pytest.raises(
         InputError, match="observations/metrics: losses in nats and metrics in units of their own have no"
     ):
-        checks.check(config, SCHEMA, ROOT, (), ())
+        checks.check(config, SCHEMA, ROOT, (), ("mine",))
     for objective in ({"weights": {"err": 1}}, {"objective": {"families": {"all": ["err"]}}}):
         config["datasets"]["mine"]["optimum"] = {"group": "every", "step": 1, **objective}
-        checks.check(config, SCHEMA, ROOT, (), ())
+        checks.check(config, SCHEMA, ROOT, (), ("mine",))
 
 
 def test_a_trust_region_of_observed_losses_needs_their_tokens(tmp_path, monkeypatch) -> None:
