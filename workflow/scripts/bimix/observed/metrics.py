@@ -79,12 +79,12 @@ def with_metrics(losses: pl.DataFrame, metrics: pl.DataFrame, name: str, losses_
             f"{_at(name, row)}: mixture {row['mixture']!r} has a metric and no losses{at} in {losses_name}."
         )
     columns = [column for column in losses.columns if column in found.columns]
-    types = {column: losses[column].dtype for column in columns}
+    types = {column: losses[column].dtype for column in columns if column != "loss"}  # whole numbers are losses too
     both = [
         losses.with_columns(metric=pl.lit(False)),
         found.select(columns).cast(types).with_columns(metric=pl.lit(True)),
     ]
-    return pl.concat(both, how="diagonal")
+    return pl.concat(both, how="diagonal_relaxed")
 
 
 def losses_only(table: pl.DataFrame) -> pl.DataFrame:
