@@ -12,10 +12,11 @@ from bimix.laws import LAWS
 from bimix.objectives.goal import HELD, Goal
 from bimix.objectives.losses import divergence
 from bimix.objectives.objective import Objective
-from bimix.optimum.optimum import enough_runs, optimum, simulation_centre, simulation_strengths, trust_centre
+from bimix.optimum.optimum import enough_runs, optimum, simulation_centre, simulation_strengths, trust_centre, trusting
 from bimix.optimum.simulation import AVERAGED, simulate
 from bimix.solvers.apart import next_best
 from bimix.solvers.constrained import Solved, certified, solve
+from bimix.solvers.convex import minimum
 
 UNSOLVED = 1e-5  # a gap, of the objective's value, that is no optimum
 APART = 0.1  # two proposals of a law differ by so much in the share of one domain, or by more
@@ -70,6 +71,9 @@ def best(
         if plan.trust or plan.optimum == "searched":  # it minimises more than the objective, or is not convex
             return Best(shares, float(goal.value(shares)), None)
         return certificate(goal, shares, lower, upper)
+    if not goal.parts:  # a penalty alone
+        average = trusting(goal.losses.average(goal.weights), objective.kl_penalty, goal.centre)
+        return certificate(goal, minimum(average, lower, upper), lower, upper)
     start = _feasible(goal, lower, upper) if goal.constraints else None
     found = solve(goal.program(), lower, upper, start)
     if not found.gap <= UNSOLVED * abs(found.value) or found.violation > HELD:

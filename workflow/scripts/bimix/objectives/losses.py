@@ -34,9 +34,18 @@ class Losses:
         found = [part(r)[:2] for part in self.parts]
         return np.array([value for value, _ in found]) + self.constants, np.array([slope for _, slope in found])
 
+    def average(self, weights: np.ndarray) -> Callable:
+        """r -> value, gradient and Hessian of the sum of the losses by weights (d,)."""
+
+        def at(r):
+            found = [[weight * one for one in part(r)] for part, weight in zip(self.parts, weights, strict=True)]
+            return tuple(sum(ones) for ones in zip(*found, strict=True))
+
+        return at
+
 
 def _part(fitted: dict, step: int, name: str) -> Callable:
-    """r -> value and gradient of one loss domain's loss, but for a constant; more may follow."""
+    """r -> value, gradient and Hessian of one loss domain's loss, but for a constant."""
     law = LAWS[fitted["law"]]
     alone = fitted | {"loss_domains": [name], "coefficients": {name: fitted["coefficients"][name]}}
     problem = law.objective(alone, step, np.ones(1))
@@ -47,7 +56,8 @@ def _part(fitted: dict, step: int, name: str) -> Callable:
     def at(r):
         r = np.maximum(r, TINY)
         value = gains * r**-exponents
-        return value.sum(), -exponents * value / r
+        slope = -exponents * value / r
+        return value.sum(), slope, np.diag(-(exponents + 1) * slope / r)
 
     return at
 
