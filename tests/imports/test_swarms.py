@@ -108,22 +108,21 @@ def test_columns_that_are_taken_and_left_are_said_and_runs_counted_by_size(tmp_p
     assert "Runs by parameters: 1e+06: 4, 6e+07: 4, 1e+09: 4." in said
 
 
-def test_accuracies_are_said_and_refused_where_asked(tmp_path: Path, capsys) -> None:
-    text = METRICS.replace("web,code", "arc_acc,bleu score")
-    logs, ratios = both(tmp_path, metrics=text)
+def test_accuracies_are_refused_unless_less_is_said_to_be_better(tmp_path: Path) -> None:
+    logs, ratios = both(tmp_path, metrics=METRICS.replace("web,code", "arc_acc,bleu score"))
+    with pytest.raises(InputError, match=r"metrics\.csv: of 'arc_acc' more is better, by its name, and the laws fit"):
+        imported(tmp_path, "olmix", logs, ratios, "--step", "5")
+    with pytest.raises(InputError, match="of 'bleu score' more is better"):
+        imported(tmp_path, "olmix", logs, ratios, "--step", "5", "--lower-is-better", "arc_acc")
+    imported(tmp_path, "olmix", logs, ratios, "--step", "5", "--lower-is-better", "arc_acc", "bleu score")
+    logs, ratios = both(tmp_path, metrics=METRICS.replace("web,code", "mmlu_acc_error,exact_match_bpb"))
     imported(tmp_path, "olmix", logs, ratios, "--step", "5")
-    assert (
-        "Of these higher sounds better, and they are minimised all the same: arc_acc, bleu score."
-        in capsys.readouterr().err
-    )
-    with pytest.raises(InputError, match=r"metrics\.csv: column 'arc_acc' sounds as if higher were better"):
-        imported(tmp_path, "olmix", logs, ratios, "--step", "5", "--refuse-accuracies")
 
 
 @pytest.mark.parametrize("name", ["macro_bpb", "accent_loss", "emails/bpb", "f10_loss", "c4_en"])
 def test_a_name_with_such_letters_is_no_accuracy(tmp_path: Path, name: str, capsys) -> None:
     logs, ratios = both(tmp_path, metrics=METRICS.replace("web", name))
-    imported(tmp_path, "olmix", logs, ratios, "--step", "5", "--refuse-accuracies")
+    imported(tmp_path, "olmix", logs, ratios, "--step", "5")
     assert "higher" not in capsys.readouterr().err
 
 
@@ -187,8 +186,8 @@ def test_a_size_that_is_missing_or_no_number_stops_with_the_run(tmp_path: Path) 
 
 def test_flags_of_swarms_are_refused_elsewhere(tmp_path: Path) -> None:
     logs, ratios = both(tmp_path)
-    with pytest.raises(InputError, match="--ratios and --refuse-accuracies are of olmix, regmix, not of table"):
-        imported(tmp_path, "table", logs, ratios, "--pattern", "{domain}", "--refuse-accuracies")
+    with pytest.raises(InputError, match="--ratios is of olmix, regmix, not of table"):
+        imported(tmp_path, "table", logs, ratios, "--pattern", "{domain}", "--ratios", "{domain}")
 
 
 def test_a_run_of_the_trainer_has_the_parameters_of_its_name(tmp_path: Path) -> None:

@@ -85,6 +85,28 @@ def test_a_mixture_that_is_best_for_a_metric(tables: list[str], tmp_path: Path) 
     assert 0.3 < read_json(mixture)["d01"] < alone["d01"]
 
 
+def test_weights_are_demanded_where_metrics_stand_beside_losses(tables: list[str], tmp_path: Path) -> None:
+    losses, mixed = joined(tables, tmp_path)
+    out, mixture = tmp_path / "c.json", tmp_path / "mixture.json"
+    fit_law.main(["--law", "exponential", "--losses", losses, "--mixtures", mixed, "--out", str(out)])
+    flags = ["--coefficients", str(out), "--step", "8000", "--out", str(mixture)]
+    with pytest.raises(
+        InputError, match=r"of losses and of metrics \(arc error, mmlu_bpb\), whose units have no common"
+    ):
+        optimize_mixture.main(flags)
+    assert not mixture.exists()
+    optimize_mixture.main([*flags, "--objective", "weighted", "--families", "all=d00,d01,d02"])
+    assert mixture.exists()
+
+
+def test_a_name_is_meant_where_its_end_or_a_flag_says_so() -> None:
+    for metric, lower in (("mmlu_acc_error", ()), ("exact_match_bpb", ()), ("rewards/score", ("rewards/score",))):
+        table = pl.DataFrame({"mixture": ["a"], metric: [0.3]})
+        assert with_metrics(LOSSES, table, "m.csv", lower=lower)["domain"][-1] == metric
+    with pytest.raises(InputError, match=r"m\.csv: of 'rewards/score' more is better, by its name.*--lower-is-better"):
+        with_metrics(LOSSES, pl.DataFrame({"mixture": ["a"], "rewards/score": [0.3]}), "m.csv")
+
+
 def test_an_import_takes_metrics_along(tables: list[str], tmp_path: Path) -> None:
     """A table of metric and value with seeds, at a step of their own."""
     rows = [(name, seed, 8000, "arc error", 0.5 + 0.01 * seed) for name in ("a", "b") for seed in (0, 1)]

@@ -313,10 +313,11 @@ def test_metrics_of_the_last_step_are_further_losses(workplace: Path) -> None:
     mixed.select("mixture").with_columns(pl.Series("arc error", error)).write_csv(workplace / "metrics.csv")
     config = yaml.safe_load((workplace / "own.yaml").read_text())
     config["datasets"]["own"]["observations"]["metrics"] = "metrics.csv"
-    config["datasets"]["own"]["optimum"]["objective"] = {"families": {"answers": ["arc error"]}}
     (workplace / "own.yaml").write_text(yaml.safe_dump(config))
     refused = call(workplace, "-n")
     assert refused.returncode and "observations/metrics: the law bimix (in laws/optimise)" in refused.stdout
+    assert "have no common average: say what the mixture is to be best at, by `weights`" in refused.stdout
+    config["datasets"]["own"]["optimum"]["objective"] = {"families": {"answers": ["arc error"]}}
     config["laws"] |= {"compare": ["transfer"], "optimise": ["transfer"]}
     (workplace / "own.yaml").write_text(yaml.safe_dump(config))
     done = call(workplace)

@@ -23,6 +23,7 @@ rule take_observations:
     params:
         names=setting("groups/{group}"),
         allowed=setting("observations/allow_unmeasured", default=[]),
+        lower=setting("observations/lower_is_better", default=[]),
     shell:
         command(r"""
         take_observations.py \
@@ -31,6 +32,7 @@ rule take_observations:
             --metrics {input.metrics:q} \
             --names {params.names:q} \
             --allow-unmeasured {params.allowed:q} \
+            --lower-is-better {params.lower:q} \
             --group-losses {output.losses:q} \
             --group-mixtures {output.mixtures:q}
         """)

@@ -30,7 +30,7 @@ from bimix.imports.tables import read_any, read_rows
 from bimix.imports.tensorboard import read_tensorboard
 from bimix.imports.trainer import read_trainer
 from bimix.imports.wandb import read_wandb
-from bimix.observed.flags import add_allowed
+from bimix.observed.flags import add_allowed, add_lower
 from bimix.observed.metrics import with_metrics
 from bimix.observed.observations import observations
 from bimix.observed.wide import Tidy, read_mixtures
@@ -65,9 +65,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--size", help="column of the model's size: its parameters, or a name that --parameters has")
     parser.add_argument("--parameters", help="of all models, or JSON of {size, run or file: parameters}")
     parser.add_argument(
-        "--refuse-accuracies", action="store_true", help="of olmix and regmix, stop at metrics called as accuracies are"
-    )
-    parser.add_argument(
         "--runs", type=Path, help="csv of run, mixture and, of repeated runs, seed; others are left out"
     )
     parser.add_argument(
@@ -78,6 +75,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--tokens-per-step", type=int, help="adds the column `tokens`, which epochs are counted by")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the two tables are written")
     add_allowed(parser)
+    add_lower(parser)
     options = parser.parse_args(argv)
 
     outputs = options.out / "losses.csv", options.out / "mixtures.csv"
@@ -88,8 +86,8 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(f"--tokens-per-step is {options.tokens_per_step}: it must be above 0.")
     if options.format not in STEPPED and (options.step or options.run or options.size):
         raise InputError(f"--step, --run and --size are of {', '.join(STEPPED)}: {options.format} knows its own.")
-    if options.format not in SWARMS and (options.ratios or options.refuse_accuracies):
-        raise InputError(f"--ratios and --refuse-accuracies are of {', '.join(SWARMS)}, not of {options.format}.")
+    if options.format not in SWARMS and options.ratios:
+        raise InputError(f"--ratios is of {', '.join(SWARMS)}, not of {options.format}.")
     wanted = options.pattern or FORMATS[options.format]
     if wanted is None:
         raise InputError(f"--format {options.format} needs --pattern, such as eval/{{domain}}/loss.")
@@ -114,7 +112,9 @@ def main(argv: list[str] | None = None) -> None:
     if options.tokens_per_step is not None:
         losses = losses.with_columns(tokens=pl.col("step") * options.tokens_per_step)
     if options.metrics is not None:
-        losses = with_metrics(losses, read_table(options.metrics), str(options.metrics), "the logs")
+        losses = with_metrics(
+            losses, read_table(options.metrics), str(options.metrics), "the logs", options.lower_is_better
+        )
     observed = observations(losses, mixtures, (str(outputs[0]), str(options.mixtures)), options.allow_unmeasured)
     write_table(losses, outputs[0])
     write_table(mixtures.select("mixture", "domain", "proportion").drop_nulls(), outputs[1])
@@ -151,7 +151,7 @@ def read_both(
         others = {name for name in read_any(path).columns if options.ratios and ratios.domain(name)}
         step = {options.step} - {None} if not (options.step or "").isdecimal() else set()
         left = beside | step | others
-        remarks += taken(path, wanted, run, left, runs, options.refuse_accuracies)
+        remarks += taken(path, wanted, run, left, runs, options.lower_is_better)
         losses += read_swarm(path, wanted, options.step or "", run, options.size, left, runs)
     metrics = {name for name in read_any(options.mixtures).columns if options.pattern and wanted.domain(name)}
     apart = metrics if options.mixtures in options.logs else set()

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.observed.flags import add_allowed
+from bimix.observed.flags import add_allowed, add_lower
 from bimix.observed.metrics import read_with_metrics
 from bimix.observed.observations import observations
 from bimix.observed.wide import ROW, read_mixtures
@@ -27,9 +27,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--group-losses", type=Path, required=True, help="parquet to write")
     parser.add_argument("--group-mixtures", type=Path, required=True, help="parquet to write")
     add_allowed(parser)
+    add_lower(parser)
     options = parser.parse_args(argv)
     mixtures = read_mixtures(options.mixtures)
-    losses = read_with_metrics(options.losses, mixtures.names("domain"), options.metrics)
+    losses = read_with_metrics(options.losses, mixtures.names("domain"), options.metrics, options.lower_is_better)
     for remark in (losses.remark, mixtures.remark):
         if remark:
             print(remark, file=sys.stderr)

@@ -228,7 +228,9 @@ class DatasetChecker(BlockChecker):
         places = self.block["observations"]
         try:
             mixtures = wide.read_mixtures(places["mixtures"])
-            losses = metrics.read_with_metrics(places["losses"], mixtures.names("domain"), places.get("metrics"))
+            losses = metrics.read_with_metrics(
+                places["losses"], mixtures.names("domain"), places.get("metrics"), places.get("lower_is_better", ())
+            )
         except InputError as error:
             self.fault("observations", sentence=str(error))
             return None, None

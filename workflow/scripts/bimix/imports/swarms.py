@@ -5,7 +5,6 @@ Every run of one is in the other, once at each size, with all metrics. A run tha
 doubled or empty stops the import, since a fit would take what is left without a word.
 """
 
-import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from bimix.errors import InputError
 from bimix.imports.metrics import Loss, Pattern, as_loss, as_step
 from bimix.imports.runs import few
 from bimix.imports.tables import Table, named_cell, read_any
+from bimix.observed.metrics import check_lower
 from bimix.observed.wide import ROW, Tidy, numbered, tidy_mixtures
 from bimix.tables import read_table
 
@@ -36,10 +36,6 @@ SWARMS = {
     "olmix": Swarm("name", "{domain}", "{domain}", ("", "run", "name", "index")),
     "regmix": Swarm("index", "metric/{domain}_val_loss", "train_{domain}", ("index",)),
 }
-# Words in the names of metrics of which higher is better, as evaluation harnesses use them.
-HIGHER = re.compile(
-    r"(?<![a-z0-9])(acc(uracy)?|exact_match|em|f1|bleu|rouge\w*|mcc|pass(@|_at_)?\d*|win_?rate)(?![a-z0-9])"
-)
 
 
 def read_swarm(
@@ -90,24 +86,22 @@ def metrics_of(table: Table, pattern: Pattern, beside: Collection[str]) -> dict[
 
 
 def taken(
-    path: Path, pattern: Pattern, run: str, beside: Collection[str], only: Collection[str] | None, strict: bool
+    path: Path,
+    pattern: Pattern,
+    run: str,
+    beside: Collection[str],
+    only: Collection[str] | None,
+    lower: Collection[str] = (),
 ) -> list[str]:
     """Remarks on which columns are taken as losses, and which columns and runs are left.
 
-    Errors, where `strict`: one sounds as if higher were better.
+    Errors: of one more is better, by its name, and it is not in `lower`.
     """
     table = read_any(path)
     found = metrics_of(table, pattern, beside)
-    higher = [metric for metric in found if HIGHER.search(metric.lower())]
-    if higher and strict:
-        raise InputError(
-            f"{path}: column {higher[0]!r} sounds as if higher were better, and --refuse-accuracies is given: leave it out"
-            " by --pattern, or write the column as an error."
-        )
+    check_lower(found, str(path), lower)
     left = [name for name in table.columns if name not in found and name not in ("", ROW)]
     remarks = [f"Taken as losses, of which lower is better: {', '.join(found)}. Left: {', '.join(left) or 'none'}."]
-    if higher:
-        remarks.append(f"Of these higher sounds better, and they are minimised all the same: {', '.join(higher)}.")
     names = dict.fromkeys(str(row.get(run)) for _, row in table.rows())
     others = [] if only is None else [name for name in names if name not in only]
     return [*remarks, *([f"Left out, for --runs does not name them: {few(others)}."] if others else [])]

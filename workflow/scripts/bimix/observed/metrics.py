@@ -7,7 +7,7 @@ value above 0, since the laws fit logarithms.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -20,23 +20,45 @@ ERROR_RATE = (
     "the laws fit logarithms of what is the better the lower: write an accuracy as an error rate above 0, such as"
     " (n - right + 0.5) / (n + 1) of n items"
 )
-# Words in the names of metrics of which more is better.
+# Words in the names of metrics of which more is better, and ends of names of which less is.
 HIGHER = re.compile(
-    r"(^|[^a-z])(acc|accuracy|exact_?match|em|f1|bleu|rouge\w*|score|reward|win_?rate|mcc|recall|precision|pass@?\d*)([^a-z]|$)"
+    r"(?<![a-z0-9])(acc(uracy)?|exact_?match|em|f1|bleu|rouge\w*|score|reward|win_?rate|mcc|recall|precision|"
+    r"pass(@|_at_)?\d*)(?![a-z0-9])"
 )
+LOWER = re.compile(r"(error|loss|bpb)$")
 RUN = ("mixture", "seed", "parameters")  # what tells runs apart
 
 
-def read_with_metrics(losses: Path | str, domains: Sequence[str], metrics: Path | str | None = None) -> Tidy:
+def check_lower(metrics: Iterable[str], place: str, allowed: Collection[str] = ()) -> None:
+    """Errors: of a metric more is better, by its name, and it is not among those `allowed`."""
+    for metric in metrics:
+        if HIGHER.search(metric.lower()) and not LOWER.search(metric.lower()) and metric not in allowed:
+            raise InputError(
+                f"{place}: of {metric!r} more is better, by its name, and {ERROR_RATE}. A name that ends in error, loss or"
+                f" bpb says that less is better; so does --lower-is-better {metric!r} (in a config"
+                " observations/lower_is_better)."
+            )
+
+
+def read_with_metrics(
+    losses: Path | str, domains: Sequence[str], metrics: Path | str | None = None, lower: Collection[str] = ()
+) -> Tidy:
     """The losses in a file, tidy, with those of a table of metrics as further loss domains."""
     tidy = read_losses(losses, domains)
     if not metrics:
         return tidy
-    return Tidy(with_metrics(tidy.table, read_table(metrics), str(metrics), str(losses)), tidy.remark)
+    return Tidy(with_metrics(tidy.table, read_table(metrics), str(metrics), str(losses), lower), tidy.remark)
 
 
-def with_metrics(losses: pl.DataFrame, metrics: pl.DataFrame, name: str, losses_name: str = "losses") -> pl.DataFrame:
-    """Tidy losses with the metrics below them, and a column `metric` that tells them apart.
+def with_metrics(
+    losses: pl.DataFrame,
+    metrics: pl.DataFrame,
+    name: str,
+    losses_name: str = "losses",
+    lower: Collection[str] = (),
+) -> pl.DataFrame:
+    """Tidy losses with the metrics below them, and a column `metric` that tells them apart; `lower`
+    are metrics of which less is better whatever their names say.
 
     Errors, with file and line: no column mixture, no metric, one that is called as a domain with
     losses, or as what is the better the higher; a value that is no number above 0; a run without
@@ -47,8 +69,7 @@ def with_metrics(losses: pl.DataFrame, metrics: pl.DataFrame, name: str, losses_
     for metric in tidy["domain"].unique(maintain_order=True):
         if metric in known:
             raise InputError(f"{name}: {metric!r} has losses in {losses_name} already: give the metric another name.")
-        if HIGHER.search(metric.lower()):
-            raise InputError(f"{name}: of {metric!r} more is better, by its name, and {ERROR_RATE}; name it so.")
+    check_lower(tidy["domain"].unique(maintain_order=True), name, lower)
     bad = tidy.filter(pl.col("loss").is_null() | ~pl.col("loss").is_finite() | (pl.col("loss") <= 0))
     if bad.height:
         row = bad.row(0, named=True)

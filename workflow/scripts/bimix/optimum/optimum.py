@@ -63,14 +63,26 @@ def enough_runs(fitted: dict) -> None:
         )
 
 
+def check_one_unit(fitted: dict) -> None:
+    """Errors: the law is of losses and of metrics, which have no common average."""
+    metrics = fitted.get("metrics", [])
+    if metrics and len(metrics) < len(fitted["loss_domains"]):
+        raise InputError(
+            f"the law is of losses and of metrics ({', '.join(metrics[:3])}), whose units have no common average: say by"
+            " --weights, or by families with --objective, what is to be low."
+        )
+
+
 def target_weights(fitted: dict, weights: dict[str, float] | None) -> np.ndarray:
     """Weights (d,) of the loss domains: all 1 where none are given; a domain left out of those
     given weighs 0.
 
-    Errors: a weight of an unknown domain, no weight above 0.
+    Errors: a weight of an unknown domain, no weight above 0; no weights where there are metrics
+    beside losses.
     """
     names = fitted["loss_domains"]
     if not weights:
+        check_one_unit(fitted)
         return np.ones(len(names))
     strange = [name for name in weights if name not in names]
     if strange:
