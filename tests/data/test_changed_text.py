@@ -83,7 +83,7 @@ def tokenizer(words: str) -> str:
 
 
 @pytest.mark.slow
-def test_text_and_tokenizers_under_an_old_time_are_read_again_and_copies_are_not(tmp_path: Path) -> None:
+def test_changed_text_and_tokenizers_are_read_again_copies_and_domains_in_another_order_are_not(tmp_path: Path) -> None:
     for name in ("Snakefile", "workflow", "resources", "envs", "profiles", "config.yaml"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "mini.yaml").write_text(yaml.safe_dump(CONFIG))
@@ -105,6 +105,13 @@ def test_text_and_tokenizers_under_an_old_time_are_read_again_and_copies_are_not
     shutil.copy2(tmp_path / "kitchen.jsonl", tmp_path / "copy")
     (tmp_path / "copy").rename(tmp_path / "kitchen.jsonl")
     assert "Nothing to be done" in call(tmp_path)
+
+    turned = json.loads(json.dumps(CONFIG))
+    block = turned["datasets"]["mini"]
+    block["domains"] = block["domains"][::-1]
+    block["corpus"]["train"] = dict(reversed(block["corpus"]["train"].items()))
+    (tmp_path / "mini.yaml").write_text(yaml.safe_dump(turned, sort_keys=False))
+    assert "Nothing to be done" in call(tmp_path, "-n")
 
     write(tmp_path / "words.json", tokenizer("oven salt dough whisk pan tide wave gull mast"))
     assert "fetch_tokenizer" in call(tmp_path, "-n")

@@ -50,7 +50,7 @@ def filled(**block: object) -> dict:
 
 def test_six_lines_are_a_whole_config() -> None:
     block = filled()
-    assert block["domains"] == ["web", "code"]
+    assert block["domains"] == ["code", "web"]
     assert block["compare"]["mixtures"] == ["baseline", "uniform", "ce", "bimix", "transfer"]
     assert block["groups"]["candidates"] == ["se", "je", "ce", "baseline", "uniform"]
     assert block["held_out"] == [] and "vectors" not in block

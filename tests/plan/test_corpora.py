@@ -165,3 +165,14 @@ def test_without_validation_files_there_are_no_hashes(config: dict) -> None:
     shards = read(config)
     assert [corpora.shard_hashes("own", shards, name) for name in shards] == [[]] * len(shards)
     assert corpora.tokenizer_hashes(config, "own") == []
+
+
+def test_domains_in_another_order_are_the_same_shards(config: dict) -> None:
+    train = {"b": "raw/part1/*.jsonl", "a": "raw/part0/*.jsonl"}
+    only = {"d": "raw/part0/file0.jsonl", "c": "raw/part0/file2.jsonl"}
+    first = read(config, train=train, validation_only=only)
+    assert [shard.domain for shard in first.values()][-2:] == corpora.only_measured(config, "own") == ["c", "d"]
+    turned = read(config, train=dict(reversed(train.items())), validation_only=dict(reversed(only.items())))
+    assert list(turned.items()) == list(first.items())
+    for digest in (corpora.training_digest, corpora.validation_digest):
+        assert digest(turned, unchanged) == digest(first, unchanged)

@@ -208,6 +208,8 @@ def complete(config: dict) -> None:
             block["groups"]["methods"] = block.get("methods", [])
             block["optimum"]["model"] = block["compare"]["model"] = "observed"
             continue
+        # in one order, which is then no parameter of a job: another in the config moves no result
+        block["domains"] = sorted(block["domains"])
         block["corpus"] = config["corpus"] | block["corpus"]
         block["entropy"] = config["entropy"] | block.get("entropy", {})
         block["training"] = {model: merged_recipe(config, own) for model, own in block["training"].items()}

@@ -52,7 +52,7 @@ def split_patterns(config: dict, dataset: str) -> dict[str, dict[str | None, str
 
 def only_measured(config: dict, dataset: str) -> list[str]:
     """Domains whose loss is measured and on which nothing trains."""
-    return list(config["datasets"][dataset]["corpus"].get("validation_only", {}))
+    return sorted(config["datasets"][dataset]["corpus"].get("validation_only", {}))
 
 
 def count_measured(config: dict, dataset: str) -> int:
@@ -61,11 +61,14 @@ def count_measured(config: dict, dataset: str) -> int:
 
 
 def plan_shards(config: dict, dataset: str) -> dict[str, Shard]:
-    """All shards of a dataset by name. Errors: two that share a name; as of `raw_files`."""
+    """All shards of a dataset by name, in the order of their domains.
+
+    Errors: two that share a name; as of `raw_files`.
+    """
     by_hash = validation_kind(config, dataset) == "share"
     planned: dict[str, Shard] = {}
     for split, source in split_patterns(config, dataset).items():
-        for domain, patterns in source.items():
+        for domain, patterns in sorted(source.items(), key=lambda entry: entry[0] or ""):
             files = raw_files(config, dataset, split, patterns)
             for name, paths in group_files(files, shard_bytes(config, dataset)):
                 name = ".".join([*(["validation"] if split == "validation" else []), *filter(None, [domain]), name])
