@@ -27,6 +27,15 @@ from bimix.data.documents import cut_text, hash_text, split_document
 from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError
 from bimix.tokens import shard, stream
+from bimix.tokens.permutation import permute
+
+
+def in_order(path: Path | str, length: int, dtype: str = "<u2") -> np.ndarray:
+    """The ids of a file, its rows put back into the order of the text."""
+    rows = np.fromfile(path, dtype).reshape(-1, length)
+    restored = np.empty_like(rows)
+    restored[permute(np.arange(len(rows)), len(rows), stream.ROWS_KEY)] = rows
+    return restored.ravel()
 
 
 def odd_texts(generator: random.Random) -> list[str]:
@@ -80,7 +89,7 @@ def test_nothing_is_lost(tmp_path, tokenizer, suffix, end, cut):
             documents = streams[split, domain]
             expected = [token for text in documents for token in [*reference.encode(text).ids, 0]]
             stem = str(tmp_path / split / "s" / domain)
-            rows = np.fromfile(f"{stem}.bin", dtype="<u2")
+            rows = in_order(f"{stem}.bin", 16)
             assert found["documents"] == len(documents)
             assert found["tokens"] == len(expected) == found["tokens_in_rows"] + found["dropped_tail"]
             assert len(rows) == found["tokens_in_rows"] == 16 * found["rows"] and found["dropped_tail"] < 16
@@ -201,6 +210,27 @@ def test_counts_that_were_put_aside_are_the_same(tmp_path, tokenizer, monkeypatc
     }
 
 
+@pytest.mark.parametrize(("count", "together"), [(0, 64), (1, 64), (7, 64), (1000, 64), (1000, 2**24)])
+def test_rows_of_a_file_are_permuted_and_none_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, together: int
+) -> None:
+    monkeypatch.setattr(stream, "WRITTEN_TOGETHER", together)  # two rows, or all of them
+    with stream.Stream(tmp_path / "c", 16, 300, 0) as written:
+        for part in np.array_split(np.arange(16 * count, dtype=np.uint32) // 16, 5):
+            written.pack([part % 300, part[:0]], [])
+        written.finish()
+    rows = np.fromfile(tmp_path / "c.bin", "<u2")
+    assert len(rows) == 16 * written.report()["rows"] == 16 * count
+    assert written.report()["digest"] == digest_file(tmp_path / "c.bin")
+    assert np.array_equal(in_order(tmp_path / "c.bin", 16), np.arange(16 * count) // 16 % 300)
+    if count == 1000:
+        head = permute(np.arange(count), count, stream.ROWS_KEY)[:100]  # rows of the text at the file's head
+        assert np.bincount(head // 100, minlength=10).min() >= 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"c.{ending}" for ending in ("bigrams.parquet", "bin", "sample.jsonl", "unigrams.parquet")
+    ]
+
+
 def words(path: Path, size: int) -> Path:
     """A tokenizer whose words are the numbers below `size`, the end of text after them."""
     vocabulary = {str(number): number for number in range(size)} | {END: size, "?": size + 1}
@@ -217,7 +247,7 @@ def test_ids_take_four_bytes_above_65536(tmp_path, size, dtype):
     domain = {"domains": "c", "domain-field": "null", "split": "train"}
     report = tokenize(tmp_path, [file], words(tmp_path / "words.json", size), **domain)
     assert report["train"]["domains"]["c"]["dtype"] == np.dtype(dtype).name
-    rows = np.fromfile(tmp_path / "train" / "s" / "c.bin", dtype=dtype)
+    rows = in_order(tmp_path / "train" / "s" / "c.bin", 16, dtype)
     assert rows.tolist() == [*ids, size][: len(rows)] and len(rows) == 1008
 
 
@@ -246,6 +276,7 @@ def test_neox_tokenizer(tmp_path):
     rows = np.fromfile(tmp_path / "train" / "s" / "c.bin", dtype="<u2")
     assert report["vocabulary"] == 50_277
     assert set(rows.tolist()) & {0, 1} <= {0} and (rows == 0).sum() <= 1
+    rows = in_order(tmp_path / "train" / "s" / "c.bin", 2)
     assert any(50_254 <= token <= 50_276 for token in rows)
     assert Tokenizer.from_file(str(NEOX)).decode(rows[rows != 0].tolist()) in text
 
@@ -285,7 +316,7 @@ def test_a_killed_job_leaves_no_output_and_the_next_one_no_trace(tmp_path, token
     code = "import tokenize_shard; from bimix.tokens import shard; shard.BATCH_CHARACTERS = 9999; tokenize_shard.main()"
     folder = {"PYTHONPATH": str(Path(tokenize_shard.__file__).parent)}
     job = subprocess.Popen([sys.executable, "-c", code, *arguments], env=os.environ | folder)
-    while not any(path.stat().st_size for path in tmp_path.rglob("killed/*/.s.*.partial/c.bin")):
+    while not any(path.stat().st_size for path in tmp_path.rglob("killed/*/.s.*.partial/c.rows")):
         assert job.poll() is None
         time.sleep(0.01)
     job.kill()
@@ -363,7 +394,7 @@ def test_each_split_of_each_domain_has_a_stream_of_its_own(tmp_path: Path) -> No
     train, validation = (streams.reports(split) for split in folders)
     assert list(train) == ["a", "b"] and list(validation) == ["b"]
     assert [report["documents"] for report in (train["a"], train["b"], validation["b"])] == [3, 1, 2]
-    rows = np.fromfile(folders["train"] / "a.bin", dtype="<u2")
+    rows = in_order(folders["train"] / "a.bin", 4)
     assert rows.tolist() == [1, 2, 3, 4, 5, 299, 2, 3, 4, 5, 6, 299, 3, 4, 5, 6]  # two ids are left, too few for a row
     assert train["a"]["tokens"] == streams.tokens - 18 == 18 and train["a"]["dropped_tail"] == 2
 
@@ -387,4 +418,4 @@ def test_an_error_of_the_thread_that_writes_ends_the_pass(tmp_path: Path, monkey
     with pytest.raises(OSError, match="No space left"), shard.Streams(folders, 4, 300, 2) as streams:
         shard.fill(streams, batches(), end=299)
     assert len(calls) == failing and len(taken) <= failing + 1
-    assert all(stream.bin.closed for stream in streams.streams.values())
+    assert all(stream.unordered.closed for stream in streams.streams.values())

@@ -5,7 +5,8 @@ permutation, that nothing is stored.
 import numpy as np
 import pytest
 
-from bimix.training.order import Schedule, assign_domains, next_rows, permute, rows_of_domain
+from bimix.tokens.permutation import permute
+from bimix.training.order import Schedule, assign_domains, next_rows, rows_of_domain
 
 
 @pytest.mark.parametrize("domains", [2, 3, 7, 22])

@@ -16,7 +16,7 @@ from bimix.entropy.estimators import ESTIMATORS, measure_counts
 from bimix.errors import run
 from bimix.outputs import write_table
 from bimix.tables import read_table
-from bimix.training.order import permute
+from bimix.tokens.permutation import permute
 from bimix.training.rows import RowStore, open_rows
 
 BLOCK_ROWS = 1024  # rows read and counted at once

@@ -4,6 +4,7 @@ n-gram counts and a sample.
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,10 @@ import polars as pl
 from bimix.data.samples import Smallest
 from bimix.entropy.counts import NgramCounter, add_up
 from bimix.outputs import write_pieces
+from bimix.tokens.permutation import permute
 
+ROWS_KEY = 2  # names the permutation of a file's rows; not that of a run's rows (training/rows)
+WRITTEN_TOGETHER = 2**24  # bytes of permuted rows
 MOST_PAIRS = 2**23  # distinct pairs in memory, of all domains together; some 50 bytes each while they are merged
 
 
@@ -56,19 +60,19 @@ class Stream:
         self.packer = Packer(sequence_length, id_type(vocabulary))
         self.counter = NgramCounter()
         self.smallest = Smallest(sample)
-        self.digest = hashlib.blake2b(digest_size=16)
+        self.digest = ""
         self.waiting: list[np.ndarray] = []
         self.chosen: list[bytes] = []
         self.aside: list[Path] = []
         self.documents = self.records = self.ends = self.tokens = self.rows = self.chosen_bytes = 0
 
     def __enter__(self) -> "Stream":
-        self.bin = self._file("bin").open("wb")
+        self.unordered = self._file("rows").open("w+b")
         self.texts = self._file("texts").open("w+b")
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.bin.close()
+        self.unordered.close()
         self.texts.close()
 
     def add(self, text: str, key: bytes, ids: list[np.ndarray], records: int, ends: int) -> None:
@@ -100,8 +104,7 @@ class Stream:
         self.texts.writelines(chosen)
         rows = self.packer.add(np.concatenate(ids))
         self.rows += len(rows)
-        self.bin.write(rows)
-        self.digest.update(rows)
+        self.unordered.write(rows)
         self.counter.add(rows)
 
     def put_aside(self) -> None:
@@ -110,7 +113,8 @@ class Stream:
         write_pairs(self.counter.give_away(), self.aside[-1])
 
     def finish(self) -> None:
-        """Write the counts and the chosen texts."""
+        """Write the rows, the counts and the chosen texts."""
+        self.permute_rows()
         tokens, counts = self.counter.tokens()
         pl.DataFrame({"token": tokens, "n": counts}).write_parquet(self._file("unigrams.parquet"))
         if self.aside:
@@ -129,6 +133,25 @@ class Stream:
         self.texts.close()
         self._file("texts").unlink()
 
+    def permute_rows(self) -> None:
+        """Write the rows in the order of a permutation that depends on their number alone.
+
+        Text that lies together is alike, and some readers take the first rows of a file. Memory is
+        that of WRITTEN_TOGETHER bytes: the rows lie in a file of their own until then.
+        """
+        digest, width = hashlib.blake2b(digest_size=16), self.packer.length * self.packer.left.itemsize
+        together = max(WRITTEN_TOGETHER // width, 1)
+        self.unordered.flush()
+        with self._file("bin").open("wb") as permuted:
+            for start in range(0, self.rows, together):
+                numbers = permute(np.arange(start, min(start + together, self.rows)), self.rows, ROWS_KEY)
+                rows = b"".join(os.pread(self.unordered.fileno(), width, width * number) for number in numbers.tolist())
+                permuted.write(rows)
+                digest.update(rows)
+        self.digest = digest.hexdigest()
+        self.unordered.close()
+        self._file("rows").unlink()
+
     def report(self) -> dict[str, object]:
         """Account of the stream: tokens made = tokens in rows + dropped tail."""
         return {
@@ -140,7 +163,7 @@ class Stream:
             "tokens_in_rows": self.rows * self.packer.length,
             "dropped_tail": self.packer.tail,
             "dtype": self.packer.left.dtype.name,
-            "digest": self.digest.hexdigest(),
+            "digest": self.digest,
         }
 
     def _file(self, ending: str) -> Path:

@@ -14,7 +14,7 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.mixtures.pools import pool_rows
-from bimix.training.order import permute
+from bimix.tokens.permutation import permute
 
 OPEN_FILES = 512
 PIECE = 2**22  # bytes of a shard that are looked at together
