@@ -7,6 +7,7 @@ from pathlib import Path
 
 import smart_open
 from tiny_run import READING
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 import tokenize_shard
 import train_tokenizer
@@ -48,6 +49,15 @@ def train(folder: Path, records: list[dict], **changes: str) -> Path:
     flags = [part for name, value in settings.items() for part in (f"--{name}", value)]
     train_tokenizer.main([*flags, "--held-out"])
     return out
+
+
+def words(path: Path, size: int) -> Path:
+    """A tokenizer whose words are the numbers below `size`, the end of text after them."""
+    vocabulary = {str(number): number for number in range(size)} | {END: size, "?": size + 1}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.save(str(path))
+    return path
 
 
 def tokenize(

@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 import pytest
 from tiny_run import READING
-from tokenised import END, LABELS, NEOX, flags, list_shard, reading, tokenize, write_records
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenised import END, LABELS, NEOX, flags, list_shard, reading, tokenize, words, write_records
+from tokenizers import Tokenizer
 
 import hash_validation
 import tokenize_shard
@@ -229,15 +229,6 @@ def test_rows_of_a_file_are_permuted_and_none_is_lost(
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         f"c.{ending}" for ending in ("bigrams.parquet", "bin", "sample.jsonl", "unigrams.parquet")
     ]
-
-
-def words(path: Path, size: int) -> Path:
-    """A tokenizer whose words are the numbers below `size`, the end of text after them."""
-    vocabulary = {str(number): number for number in range(size)} | {END: size, "?": size + 1}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.save(str(path))
-    return path
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(65_534, "<u2"), (65_535, "<u4"), (70_000, "<u4")])

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, make_dataclass
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import yaml
 
 Weights = dict[str, float]
@@ -164,6 +165,24 @@ def olmo_builds(config: object, available: dict[str, int]) -> bool:
         >= int(config.requested_tokens * source.target_ratio)
         for source in config.source_list.sources
     )
+
+
+def olmo_rows(config: object, length: int, dtype: str) -> dict[str, np.ndarray]:
+    """The rows (n, length) of each source that OLMo-core reads, in the order of its files.
+
+    Of each file the first ones, as many as its share comes to; all of them and the first once more
+    where a source is read more often (get_paths_and_tokens_for_source, NumpyFSLDatasetMixture).
+    """
+    read = {}
+    for source in config.source_list.sources:
+        files = [np.fromfile(path, dtype) for path in source.paths]
+        left, rows = int(config.requested_tokens * source.target_ratio) / sum(map(len, files)), []
+        while left > 0:
+            kept = [math.ceil(len(ids) * min(left, 1)) // length * length for ids in files]
+            rows += [ids[:count].reshape(-1, length) for ids, count in zip(files, kept, strict=True)]
+            left -= 1
+        read[source.source_name] = np.concatenate(rows)
+    return read
 
 
 def streaming(text: str) -> Weights:

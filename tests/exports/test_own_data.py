@@ -12,26 +12,33 @@ import export_mixture
 from bimix.data.shards import Shard, write_shards
 from bimix.errors import InputError
 
+COLUMNS = ["domain", "path", "rows", "tokens", "documents", "records"]
 INDEX = {
     "train": [
-        ("web", "s/1/web.bin", 10, 160, 40),
-        ("web", "s/2/web.bin", 5, 80, 20),
-        ("code", "s/1/code.bin", 5, 80, 2),
+        ("web", "train/web.b/web.bin", 10, 160, 80, 40),
+        ("web", "train/web.d/web.bin", 5, 80, 40, 10),
+        ("code", "train/code.c/code.bin", 5, 80, 20, 2),
     ],
-    "validation": [("web", "s/v/web.bin", 1, 16, 3), ("code", "s/v/code.bin", 0, 0, 0)],
+    # a share of the text of web.b, and a file of its own
+    "validation": [
+        ("web", "validation/web.b/web.bin", 10, 160, 80, 30),
+        ("web", "validation/validation.web.v/web.bin", 100, 1600, 3, 3),
+        ("code", "validation/code.c/code.bin", 0, 0, 0, 0),
+    ],
 }
 
 
 @pytest.fixture
 def tables(tmp_path: Path) -> list[str]:
-    """Two token indices and a manifest of four raw files, one of them far away."""
+    """Two token indices and a manifest of five raw files, one of them far away."""
     for split, rows in INDEX.items():
-        table = pl.DataFrame(rows, schema=["domain", "path", "rows", "tokens", "documents"], orient="row")
+        table = pl.DataFrame(rows, schema=COLUMNS, orient="row")
         table.write_parquet(tmp_path / f"{split}.parquet")
-    for name, size in (("a.jsonl", 300), ("b.jsonl", 100), ("v.jsonl", 10)):
+    for name, size in (("a.jsonl", 200), ("b.jsonl", 100), ("d.jsonl", 100), ("v.jsonl", 10)):
         (tmp_path / name).write_bytes(b"x" * size)
     shards = [
-        Shard("web.b", "train", "web", (str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"))),
+        Shard("web.b", "hash", "web", (str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"))),
+        Shard("web.d", "train", "web", (str(tmp_path / "d.jsonl"),)),
         Shard("code.c", "train", "code", ("s3://far/c.jsonl.gz",)),
         Shard("validation.web.v", "validation", "web", (str(tmp_path / "v.jsonl"),)),
     ]
@@ -55,16 +62,16 @@ def exported(folder: Path, form: str, ending: str) -> str:
 def test_raw_files_have_bytes_and_the_tokens_of_the_index(tmp_path: Path, tables: list[str]) -> None:
     data = described(tmp_path, "raw", tables)
     sizes = {Path(file["path"]).name: file.get("size") for file in data["domains"]["web"]["train"]}
-    assert sizes == {"a.jsonl": 300, "b.jsonl": 100}
+    assert sizes == {"a.jsonl": 200, "b.jsonl": 100, "d.jsonl": 100}
     assert [file["path"] for file in data["domains"]["web"]["validation"]] == [str(tmp_path / "v.jsonl")]
     assert data["domains"]["code"]["train"] == [{"path": "s3://far/c.jsonl.gz"}]
     assert {name: block["unique_tokens"] for name, block in data["domains"].items()} == {"web": 240, "code": 80}
-    assert {name: block["tokens_per_document"] for name, block in data["domains"].items()} == {"web": 4, "code": 40}
+    assert {name: block["tokens_per_document"] for name, block in data["domains"].items()} == {"web": 5, "code": 40}
     weights = consumers.huggingface(exported(tmp_path, "huggingface", ".py"))
-    # 0.75 of the tokens in documents of 4, 0.25 in documents of 40
-    assert sorted(weights.values()) == pytest.approx([0.25 / 40 / 0.19375, 0.75 / 4 / 0.19375], abs=1e-6)
+    # 0.75 of the tokens in records of 5, 0.25 in records of 40
+    assert sorted(weights.values()) == pytest.approx([0.25 / 40 / 0.15625, 0.75 / 5 / 0.15625], abs=1e-6)
     read = consumers.table(exported(tmp_path, "csv", ".csv"))
-    assert sorted(read.values()) == pytest.approx([0.1875, 0.25, 0.5625])
+    assert sorted(read.values()) == pytest.approx([0.1875, 0.1875, 0.25, 0.375])
 
 
 def test_rows_are_exported_to_olmo_core_with_the_epochs_they_need(tmp_path: Path, tables: list[str]) -> None:
@@ -73,7 +80,7 @@ def test_rows_are_exported_to_olmo_core_with_the_epochs_they_need(tmp_path: Path
     assert data["domains"]["code"]["validation"] == []
     config = consumers.olmo_config(exported(tmp_path, "olmo-core", ".py"))
     (web, code) = sorted(config.source_list.sources, key=lambda source: -source.target_ratio)
-    assert (web.paths, code.paths) == (["s/1/web.bin", "s/2/web.bin"], ["s/1/code.bin"])
+    assert (web.paths, code.paths) == (["train/web.b/web.bin", "train/web.d/web.bin"], ["train/code.c/code.bin"])
     assert consumers.olmo_builds(config, {"web": 240, "code": 80})
     assert (web.max_repetition_ratio, code.max_repetition_ratio) == (3.03, 3.03)
 

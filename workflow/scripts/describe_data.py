@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> None:
     train, validation = map(read_table, options.index)
     if options.files == "raw":
         shards = read_shards(options.shards.read_text(encoding="utf-8").splitlines())
-        content = raw_data(shards.values(), train)
+        content = raw_data(shards, train, validation)
     else:
         content = rows_data(train, validation)
     write_json(options.out, content)

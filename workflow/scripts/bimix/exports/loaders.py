@@ -23,7 +23,7 @@ def mixture(seed: int = 42, streaming: bool = True):
 
 
 def huggingface(export: Export) -> Written:
-    """Python for Hugging Face datasets, which draws rows.
+    """Python for Hugging Face datasets, which draws rows: records, or text files.
 
     The stop "all_exhausted" never comes with a source of probability 0, so there is none.
     """
@@ -32,7 +32,10 @@ def huggingface(export: Export) -> Written:
     sources = {}
     for part in parts:
         paths = [file.path for file in part.files]
-        sources[part.domain] = {"path": _builder(export, paths), "data_files": paths}
+        builder = _builder(export, paths)
+        sources[part.domain] = {"path": builder, "data_files": paths}
+        if builder == "text":  # a row would be a line
+            sources[part.domain]["sample_by"] = "document"
     text = python(
         {"SOURCES": sources, "PROBABILITIES": {part.domain: part.weight for part in parts}},
         "from datasets import interleave_datasets, load_dataset\n\n" + HUGGINGFACE,
@@ -180,4 +183,12 @@ def olmo_core(export: Export) -> Written:
         OLMO_IMPORTS + OLMO,
         "A mixture for OLMo-core: target ratios are shares of the tokens.",
     )
-    return Written(text)
+    length = export.data.sequence_length
+    if export.data.records == "samples" and length:
+        remark = (
+            f"Rows of {length:,} tokens stand in a permuted order, for OLMo-core reads the first ones of each file: train"
+            " with that sequence_length, or a divisor of it. A longer one would join rows of different texts."
+        )
+    else:
+        remark = "OLMo-core reads the first tokens of each file, so files must not hold their text in an order."
+    return Written(text, (remark,))
