@@ -83,7 +83,7 @@ def tokenizer(words: str) -> str:
 
 
 @pytest.mark.slow
-def test_changed_text_and_tokenizers_are_read_again_copies_and_domains_in_another_order_are_not(tmp_path: Path) -> None:
+def test_text_and_tokenizers_under_an_old_time_are_read_again_and_copies_are_not(tmp_path: Path) -> None:
     for name in ("Snakefile", "workflow", "resources", "envs", "profiles", "config.yaml"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "mini.yaml").write_text(yaml.safe_dump(CONFIG))
