@@ -10,6 +10,7 @@ import yaml
 from bimix.config.complete import complete
 from bimix.defaults.blocks import fill
 from bimix.errors import InputError
+from bimix.plan.runs import weights_of
 from bimix.start import checks
 
 ROOT = Path(__file__).parents[2]
@@ -132,3 +133,14 @@ def test_losses_measured_elsewhere_have_no_models() -> None:
     fill(config, default())
     with pytest.raises(InputError, match="mine/optimum: this key has no place here"):
         checks.check(config, SCHEMA, ROOT)
+
+
+def test_models_of_several_sizes_are_ordered_by_size_whatever_their_order_in_the_config() -> None:
+    def swapped(config: dict) -> None:
+        demo(config)["optimum"]["models"] = ["small", "tiny"]  # small has a layer more
+
+    config, _ = checked(swapped)
+    complete(config)
+    assert demo(config)["optimum"]["models"] == ["tiny", "small"]
+    assert demo(config)["optimum"]["model"] == "tiny+small"
+    assert weights_of({"parameters": 5}) == 5 < weights_of({"shape": {"layers": 1, "width": 2, "heads": 1}}) == 48

@@ -410,5 +410,26 @@ def test_the_best_of_a_search_is_the_run_with_the_least_loss(tmp_path) -> None:
     ]
     mix_best.main([*flags, "--step", "20"])
     assert json.loads((tmp_path / "b.json").read_text()) == pytest.approx({"code": 0.3, "web": 0.7})  # of `law`
-    with pytest.raises(InputError, match="no losses at step 30"):
+    with pytest.raises(InputError, match="none was measured at step 30"):
         mix_best.main([*flags, "--step", "30"])
+
+
+def test_the_best_of_a_search_is_judged_by_its_objective(tmp_path) -> None:
+    """`narrow` is best on average and worse than the reference in one domain, `even` in none."""
+    ends = {"reference": (3.0, 3.0), "narrow": (2.0, 3.3), "even": (2.8, 2.9)}
+    losses = [(name, 20, domain, loss) for name, both in ends.items() for domain, loss in zip("ab", both, strict=True)]
+    shares = [
+        (name, domain, share)
+        for name, share in zip(ends, (0.5, 0.9, 0.6), strict=True)
+        for domain, share in (("a", share), ("b", 1 - share))
+    ]
+    pl.DataFrame(losses, schema=["mixture", "step", "domain", "loss"], orient="row").write_csv(tmp_path / "l.csv")
+    pl.DataFrame(shares, schema=["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "m.csv")
+    flags = ["--losses", str(tmp_path / "l.csv"), "--mixtures", str(tmp_path / "m.csv"), "--step", "20"]
+    for objective, share in (("{}", 0.9), ("minimax", 0.6), ("no_worse_than", 0.6), ("weighted", 0.9)):
+        block = objective if objective == "{}" else json.dumps({"kind": objective, "reference": "reference"})
+        mix_best.main([*flags, "--objective", block, "--out", str(tmp_path / "b.json")])
+        assert json.loads((tmp_path / "b.json").read_text())["a"] == share
+    block = json.dumps({"kind": "minimax", "reference": "other"})
+    with pytest.raises(InputError, match="'other', which the others are compared with, has no losses"):
+        mix_best.main([*flags, "--objective", block, "--out", str(tmp_path / "b.json")])

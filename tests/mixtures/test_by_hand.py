@@ -124,7 +124,8 @@ def test_names_are_known_where_the_objective_wants_domains_and_stand_in_every_ve
     assert wanted_names(config, "d")[:4] == ["wanted_2", "wanted_4", "wanted_8", "wanted_2_uniform"]
     assert source_of(config, "d", "wanted_8_kin").rule == "mix_wanted"
     rivals = wanted_rivals(config, "d")
-    assert unsearched(["baseline", "wanted_8"], rivals) == ["uniform", "unimax", "wanted_4"]
+    block["methods"] = ["baseline", "wanted_8"]
+    assert rivals == ["wanted_4", "wanted_8"] and unsearched(config, "d") == ["uniform", "unimax", "wanted_4"]
     block["optimum"]["max_epochs"] = 5
     assert wanted_rivals(config, "d") == ["wanted_4"]
     del block["optimum"]["weights"]

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 
+from bimix.config.complete import unsearched
 from bimix.errors import InputError
 from bimix.plan.corpora import vector_moments
 from bimix.plan.laws import LAWS, proposal_of
@@ -142,3 +143,40 @@ def test_vne_needs_vectors(config: dict) -> None:
 )
 def test_a_proposal_is_named_by_its_law_and_its_place(mixture: str, first: str, place: int) -> None:
     assert proposal_of(mixture) == (first, place)
+
+
+@pytest.mark.parametrize(
+    ("methods", "optimise", "swarm", "best"),
+    [
+        (["bimix"], ["bimix"], True, ["best"]),
+        (["exponential"], ["bimix"], True, ["best_swarm"]),
+        (["exponential"], ["exponential"], True, ["best"]),  # fitted to the group, and no swarm is trained for it
+        (["exponential"], ["exponential"], False, ["best"]),
+        (["exponential", "exponential_swarm"], ["exponential"], True, ["best", "best_swarm"]),
+        (["baseline", "ce"], ["bimix"], True, []),
+    ],
+)
+def test_a_verdict_has_the_best_run_of_each_search_that_its_methods_made(
+    config: dict, methods: list[str], optimise: list[str], swarm: bool, best: list[str]
+) -> None:
+    block = config["datasets"]["own"]
+    block["methods"], config["laws"]["optimise"] = methods, optimise
+    if not swarm:
+        del block["swarm"], block["groups"]["swarm"]
+    assert [name for name in unsearched(config, "own") if name.startswith("best")] == best
+    for name in best:
+        assert source_of(config, "own", name).rule == "mix_best"
+
+
+def test_the_best_of_runs_is_judged_by_the_objective_where_they_have_its_reference(config: dict) -> None:
+    block = config["datasets"]["own"]
+    block["methods"] = ["bimix"]
+    block["optimum"]["objective"] = {"kind": "minimax", "reference": "baseline"}
+    assert "best" not in unsearched(config, "own")
+    with pytest.raises(InputError, match="'best' is judged by the objective minimax, against the losses of 'baseline'"):
+        source_of(config, "own", "best")
+    block["groups"]["entropy"].append("baseline")
+    assert "best" in unsearched(config, "own") and source_of(config, "own", "best").rule == "mix_best"
+    block["optimum"]["stage"] = 2
+    with pytest.raises(InputError, match="'best' is one mixture for the whole run"):
+        source_of(config, "own", "best")

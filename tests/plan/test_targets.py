@@ -6,7 +6,7 @@ import pytest
 
 from bimix.errors import InputError
 from bimix.plan.runs import prior_of, prior_table
-from bimix.plan.targets import all_targets, targets, wanted_datasets
+from bimix.plan.targets import all_targets, resampled_laws, targets, wanted_datasets
 
 PAGES = ["extrapolation", "generalization", "comparison", "laws", "complexity", "downstream"]
 CONFIG = {
@@ -122,3 +122,8 @@ def test_mixtures_of_no_common_size_are_refused_before_the_first_job(config: dic
     own["compare"]["mixtures"], own["methods"] = ["a", "b"], ["a", "c"]
     with pytest.raises(InputError, match="datasets/own/methods: the losses are of models of several sizes"):
         targets(config, "own")
+
+
+def test_no_law_with_a_simulated_optimum_is_resampled(config: dict) -> None:
+    config["laws"]["optimise"] = ["bimix", "regmix", "regmix_tuned"]
+    assert resampled_laws(config, "own") == ["bimix"]

@@ -139,6 +139,7 @@ rule mix_best:
     params:
         step=planned(sources.searched_step),
         weights=bound("weights"),
+        objective=bound("objective"),
     shell:
         command(r"""
         mix_best.py \
@@ -146,6 +147,7 @@ rule mix_best:
             --mixtures {input.mixtures:q} \
             --step {params.step} \
             --weights {params.weights:q} \
+            --objective {params.objective:q} \
             --out {output.mixture:q} \
             >{log:q} 2>&1
         """)

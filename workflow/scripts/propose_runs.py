@@ -167,7 +167,7 @@ def _done(options, domains, observed, form) -> Done:
         return Done(observed.mixtures, shares, own, observed.parameters)
     if options.mixtures is None:
         return Done()
-    names, shares = proportions_of(read_table(options.mixtures), domains, str(options.mixtures))
+    names, shares = proportions_of(read_mixtures(options.mixtures).table, domains, str(options.mixtures))
     return Done(names, shares, shares)
 
 

@@ -8,9 +8,19 @@ from pathlib import Path
 
 from bimix.faults.fault import Fault, named, unknown
 from bimix.objectives.families import by_domain
-from bimix.plan.laws import JOINS, LAWS, PLACE, SWARM_LAWS, is_optimum
+from bimix.plan.laws import JOINS, LAWS, PLACE, SWARM_LAWS, is_optimum, proposal_of
+from bimix.plan.runs import weights_of
 from bimix.plan.settings import evaluations
-from bimix.plan.sources import MEASURES, REWEIGHTING, SIMPLE, wanted_names, wanted_rivals
+from bimix.plan.sources import (
+    BEST,
+    MEASURES,
+    REWEIGHTING,
+    SIMPLE,
+    from_swarm,
+    unjudged,
+    wanted_names,
+    wanted_rivals,
+)
 
 # Groups that are named by other blocks than `groups`.
 GROUPS = ("compare", "methods", "swarm")
@@ -163,20 +173,19 @@ def match_epochs(block: dict) -> None:
         recipe["pool_share"] = min(1.0, _rows_read(recipe) / large)
 
 
-def unsearched(methods: list[str], by_hand: list[str]) -> list[str]:
-    """What methods are always judged beside and is not among them: the rules that anyone would
-    try, those `by_hand` for wanted domains, and the best mixtures of the searches themselves.
+def unsearched(config: dict, dataset: str) -> list[str]:
+    """What a dataset's methods are always judged beside and is not among them: the rules that
+    anyone would try, those by hand for wanted domains, and the best mixtures of the searches
+    themselves, where their runs say which that is.
     """
-    swarm = any(name in SWARM_LAWS or name.endswith("_swarm") for name in methods)
-    group = any(name in LAWS and name not in SWARM_LAWS for name in methods)
-    beside = [
-        "baseline",
-        "uniform",
-        "unimax",
-        *by_hand,
-        *(["best"] if group else []),
-        *(["best_swarm"] if swarm else []),
-    ]
+    methods = config["datasets"][dataset]["methods"]
+    searched = {
+        "best_swarm" if from_swarm(config, dataset, name) else "best"
+        for name in methods
+        if is_optimum(proposal_of(name)[0])
+    }
+    beside = ["baseline", "uniform", "unimax", *wanted_rivals(config, dataset)]
+    beside += [name for name in BEST if name in searched and not unjudged(config, dataset, name)]
     return [name for name in beside if name not in methods]
 
 
@@ -215,12 +224,13 @@ def complete(config: dict) -> None:
         block["training"] = {model: merged_recipe(config, own) for model, own in block["training"].items()}
         block["groups"]["compare"] = block["compare"]["mixtures"]
         if "methods" in block:
-            methods = block["methods"] + unsearched(block["methods"], wanted_rivals(config, dataset))
+            methods = block["methods"] + unsearched(config, dataset)
             block["methods"] = all_proposals(methods, block.get("proposals", 1))
         block["groups"]["methods"] = block.get("methods", [])
         optimum = block["optimum"]
         if "models" in optimum:
-            # one name for all of them, and the end of the run that is optimised for
+            # one name for all, the smallest first, and the end of the run that is optimised for
+            optimum["models"] = sorted(optimum["models"], key=lambda model: weights_of(config["models"][model]))
             optimum["model"] = JOINS.join(optimum["models"])
             optimum["step"] = block["training"][optimum["for"]]["steps"]
         if "swarm" in block:

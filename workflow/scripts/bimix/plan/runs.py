@@ -241,6 +241,14 @@ def size_losses(dataset: str, model: str, group: str) -> list[str]:
     return [f"results/{dataset}/losses/{one}/{group}.parquet" for one in model.split(JOINS)]
 
 
+def weights_of(model: dict) -> float:
+    """By which models are ordered by size: parameters, of a shape those of its blocks (12 layers
+    width^2), as the tokenizer alone says how many its embeddings have.
+    """
+    shape = model.get("shape", {})
+    return model.get("parameters") or 12 * shape.get("layers", 0) * shape.get("width", 0) ** 2
+
+
 def size_files(dataset: str, model: str) -> list[str]:
     """What says the parameters and tokens of each of several models."""
     return [f"results/{dataset}/sizes/{one}.json" for one in model.split(JOINS)]

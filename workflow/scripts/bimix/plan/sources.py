@@ -222,9 +222,31 @@ def _fit(config: dict, dataset: str, mixture: str) -> Fit:
     return Fit(block["swarm"]["model"], law, "swarm", block["swarm"]["step"])
 
 
-def searched_runs(config: dict, dataset: str, best: str) -> tuple[str, str, int]:
-    """Model, group and step of the runs whose best mixture that is. Errors: there is no swarm."""
+def unjudged(config: dict, dataset: str, best: str) -> str | None:
+    """Why runs of a search do not say which of them is best by the objective; None: they do."""
     block = config["datasets"][dataset]
+    objective = block["optimum"].get("objective", {})
+    kind, reference = objective.get("kind", "weighted"), objective.get("reference")
+    group = "swarm" if best == "best_swarm" else block["optimum"]["group"]
+    if best == "best" and "stage" in block["optimum"]:
+        return "the runs under `optimum` differ in a stage, and 'best' is one mixture for the whole run: leave it out."
+    if kind == "weighted" or reference in block["groups"].get(group, ()):
+        return None
+    return (
+        f"{best!r} is judged by the objective {kind}, against the losses of {reference!r}, which the group {group} has not:"
+        " name it there, or leave the best of the runs out."
+    )
+
+
+def searched_runs(config: dict, dataset: str, best: str) -> tuple[str, str, int]:
+    """Model, group and step of the runs whose best mixture that is.
+
+    Errors: there is no swarm; nothing measured says which is best.
+    """
+    block = config["datasets"][dataset]
+    fault = unjudged(config, dataset, best)
+    if fault is not None:
+        raise InputError(f"config: datasets/{dataset}: {fault}")
     optimum = block["optimum"]
     if best == "best" and "models" in optimum:  # the largest says most of a larger one
         model = optimum["models"][-1]

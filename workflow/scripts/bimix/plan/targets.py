@@ -7,7 +7,7 @@ folder of `results`.
 from collections.abc import Iterable
 
 from bimix.files.pools import token_table
-from bimix.plan.laws import optimised_laws
+from bimix.plan.laws import LAWS, optimised_laws
 from bimix.plan.runs import check_compared, fitted_size, has_intervals, large_runs, observes_sizes, prior_table
 
 LEARNING_LEFT = 3  # mixtures that a learning curve leaves to be predicted, at least
@@ -16,10 +16,10 @@ LEARNING_LEFT = 3  # mixtures that a learning curve leaves to be predicted, at l
 def resampled_laws(config: dict, dataset: str) -> list[str]:
     """Laws whose optimum a bootstrap or a path follows.
 
-    Either takes hundreds of optima. Of RegMix's, each the best of 100,000 simulated mixtures, that
-    takes hours.
+    Either takes hundreds of optima. Where each is the best of 100,000 simulated mixtures, as
+    RegMix's are, that takes hours.
     """
-    return [law for law in optimised_laws(config, dataset) if law != "regmix"]
+    return [law for law in optimised_laws(config, dataset) if LAWS[law].optimum != "simulated"]
 
 
 def targets(config: dict, dataset: str) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bimix.faults.fault import named
+from bimix.plan.runs import weights_of
 from bimix.trainers import template
 from bimix.trainers.template import FOLDER, WAYS
 
@@ -63,17 +64,19 @@ def of_dataset(block: Mapping, models: Mapping) -> Iterator[Fault]:
         if name in commands and "{seed}" not in commands[name]:
             yield ("seeds", name), "its command never says {seed}: all of its seeds would be one run."
     optimum = block.get("optimum")
-    proxy = _proxy(optimum) if isinstance(optimum, Mapping) else None
+    proxy = _proxy(optimum, models) if isinstance(optimum, Mapping) else None
     if proxy in commands:
         for key, names in _lists(block):
             if "chameleon" in names:
                 yield key, f"chameleon embeds the domains by the weights of {proxy}, which a command trains."
 
 
-def _proxy(optimum: Mapping) -> object:
-    models = optimum.get("models")
-    proxy = models[0] if isinstance(models, list) and models else optimum.get("model")
-    return proxy if isinstance(proxy, str) else None
+def _proxy(optimum: Mapping, models: Mapping) -> str | None:
+    """The smallest model of an optimum's runs."""
+    several = optimum.get("models")
+    names = several if isinstance(several, list) and several else [optimum.get("model")]
+    known = [name for name in names if isinstance(name, str) and isinstance(models.get(name), Mapping)]
+    return min(known, key=lambda name: weights_of(models[name]), default=None)
 
 
 def _lists(block: Mapping) -> Iterator[tuple[tuple[str, ...], list]]:
