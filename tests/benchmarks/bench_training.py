@@ -167,7 +167,10 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
             "TFLOP/s": used / 1e12,
             "of a product": used / max(products),
             "peak GiB": memory / 2**30,
-            "eager GiB": eager_peak(shape, micro_batch, store.row_length, loss_chunk, recipe.precision) / 2**30,
+            "eager GiB": eager_peak(
+                shape, micro_batch, store.row_length, loss_chunk, recipe.precision, accelerator.num_processes > 1
+            )
+            / 2**30,
             "loading": statistics.median(loading),
             "rows at once": micro_batch,
         }

@@ -180,16 +180,28 @@ def test_a_flipped_bit_in_the_reference_is_a_sentence(corpus: Path, reference: P
         train_doremi.main(reweighting("doremi", corpus, tmp_path / "out", path))
 
 
+WITHOUT_BUCKET = """
+import os, runpy, sys, torch
+def refuse(*given, **named):
+    raise SystemExit("the model was wrapped, and has a bucket that nobody uses")
+torch.nn.parallel.DistributedDataParallel.__init__ = refuse
+sys.argv = sys.argv[1:]
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
 @pytest.mark.slow
 def test_two_processes_give_the_weights_of_one(
     undisturbed: tuple[str, Path], corpus: Path, reference: Path, tmp_path: Path
 ) -> None:
     method, out = undisturbed
+    (tmp_path / "without_bucket.py").write_text(WITHOUT_BUCKET)
     arguments = reweighting(method, corpus, tmp_path, reference, processes=2, micro_batch=2)
     launcher = [sys.executable, shutil.which("accelerate"), "launch"]
     launcher += ["--multi_gpu", "--num_processes", "2", "--num_machines", "1"]
     launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
-    command = [*launcher, str(script(method)), *arguments]
+    command = [*launcher, str(tmp_path / "without_bucket.py"), str(script(method)), *arguments]
     done = forked.run(command, env=forked.jobs())
     assert done.returncode == 0, done.stderr
     agree(tmp_path, out)

@@ -99,7 +99,9 @@ def even_part(rows: int, most: int) -> int:
     return divisor if 2 * divisor >= most else -(-rows // -(-rows // most))
 
 
-def eager_peak(shape: Shape, rows: int, row_length: int, loss_chunk: int | None, precision: str) -> int:
+def eager_peak(
+    shape: Shape, rows: int, row_length: int, loss_chunk: int | None, precision: str, several: bool = False
+) -> int:
     """Bytes that an uncompiled model, its gradients and AdamW's moments have at once at most, while
     `rows` of `row_length` tokens pass forward and backward, the gradients of earlier rows kept.
 
@@ -110,13 +112,14 @@ def eager_peak(shape: Shape, rows: int, row_length: int, loss_chunk: int | None,
     after its copy, and the MLP before and after GELU (17 b), 16 for the norms' statistics and
     4 h for attention's sums. Of each token's V scores 12 V: their logarithms, and two gradients.
     With a `loss_chunk` of c tokens 12 c V in bf16, 8 c V else, and the head's gradient, 4 V d.
-    A compiled model needs less, as it keeps less of what can be taken again.
+    A compiled model needs less, as it keeps less of what can be taken again. Of `several`
+    processes each has 4 bytes a parameter more: the bucket that gradients are sent from.
     """
     width, head, number = shape.width, shape.padded_vocabulary, 2 if precision == "bf16" else 4
     cast = 2 if precision == "bf16" else 0
     tokens = rows * (row_length - 1)
     layers = shape.layers * ((8 + 17 * number) * width + 16 + 4 * shape.heads)
-    fixed = (16 + cast) * shape.parameters
+    fixed = (16 + cast + (4 if several else 0)) * shape.parameters
     if loss_chunk is None:
         return fixed + tokens * (layers + (4 + number) * width + 20 + 12 * head)
     chunk = min(loss_chunk, tokens)

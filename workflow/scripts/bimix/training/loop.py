@@ -262,6 +262,7 @@ def train(
     proportions: np.ndarray | Schedule,
     method: Callable[[Learner], Method] = Plain,
     evaluated: Callable[[int, Transformer], None] | None = None,
+    wrapped: bool = True,
 ) -> Finished | None:
     """Train on `proportions` (m,) of the domains, or a schedule of them, checkpoints in `folder`;
     None: stopped on request, the state saved.
@@ -269,10 +270,11 @@ def train(
     `folder` is that of one configuration, as `attempt.holding` gives it.
 
     `evaluated(step, model)` is called once after each evaluation, on the main process, before the
-    checkpoint of that step: what it writes cannot be missed by a kill in between.
+    checkpoint of that step: what it writes cannot be missed by a kill in between. `wrapped`: the
+    model sums its gradients over processes, which the method does itself where it is not.
     """
     schedule = as_schedule(proportions).scaled()
-    run = begin(session, folder, schedule, method)
+    run = begin(session, folder, schedule, method, wrapped)
     if not follow(run, run.feed(schedule), evaluated):
         return None
     return Finished(run.learner.plain, run.state["history"], run.seconds, run.method.state_dict())
@@ -309,11 +311,13 @@ def follow(run: Run, feed: Iterable[Batch], evaluated: Callable[[int, Transforme
     return True
 
 
-def begin(session: Session, folder: Path, schedule: Schedule, method: Callable[[Learner], Method]) -> Run:
+def begin(
+    session: Session, folder: Path, schedule: Schedule, method: Callable[[Learner], Method], wrapped: bool = True
+) -> Run:
     """The run in `folder` as its last checkpoint has it, or a new one."""
     begun = time.monotonic()
     plain, state = open_run(session, folder, schedule)
-    learner = prepare(session, plain, state)
+    learner = prepare(session, plain, state, wrapped)
     advance = method(learner)
     advance.load_state_dict(state.pop("method", {}))
     announce(learner, state["step"])

@@ -219,9 +219,11 @@ class Learner:
     micro_batch: int
 
 
-def prepare(session: Session, plain: Transformer | StackedTransformer, state: dict) -> Learner:
+def prepare(session: Session, plain: Transformer | StackedTransformer, state: dict, wrapped: bool = True) -> Learner:
     """The learner of a run, or of stacked ones, from its model and `state`, whose entry `optimizer`
     is taken out.
+
+    A model that is not `wrapped` sums no gradients over processes, and needs no memory for that.
     """
     before = session.learner
     if before is not None and models_in(before.plain) != models_in(plain):
@@ -237,7 +239,7 @@ def prepare(session: Session, plain: Transformer | StackedTransformer, state: di
         # never serves again, but counts towards the limit past which torch goes on uncompiled
         torch.compiler.reset()
         compile_whole(plain)
-    model = session.accelerator.prepare(plain) if before is None else before.model
+    model = session.accelerator.prepare_model(plain, evaluation_mode=not wrapped) if before is None else before.model
     optimizer = session.accelerator.prepare(optimizer)
     micro_batch = session.micro_batch
     if micro_batch is None:

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from bimix.model.optimizers import MuonAndAdamW, adamw
 from bimix.model.stacked import StackedTransformer
@@ -184,7 +185,9 @@ def update(
     else:
         norm = accelerator.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm)
     optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
+    # gradients of several parts stay views of what is sent: else each update would have them twice, and copy them
+    stay = isinstance(model, DistributedDataParallel) and len(starts) > 1
+    optimizer.zero_grad(set_to_none=not stay)
     return total, norm
 
 
