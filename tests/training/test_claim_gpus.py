@@ -4,6 +4,7 @@ file that the test writes.
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -33,9 +34,14 @@ def machine(tmp_path: Path) -> Path:
     """A machine with four GPUs."""
     (tmp_path / "bin").mkdir()
     smi = tmp_path / "bin/nvidia-smi"
-    smi.write_text(f'#!/bin/sh\ncase "$1" in *compute*) cat {tmp_path}/busy;; *) cat {tmp_path}/gpus;; esac\n')
+    smi.write_text(
+        f'#!/bin/sh\ncase "$1" in *compute*) cat {tmp_path}/busy;; -L) cat {tmp_path}/list;; *) cat {tmp_path}/gpus;; esac\n'
+    )
     smi.chmod(0o755)
     (tmp_path / "gpus").write_text("".join(f"{number}, GPU-{letter}\n" for number, letter in enumerate("abcd")))
+    (tmp_path / "list").write_text(
+        "".join(f"GPU {number}: NVIDIA A100-SXM4-40GB (UUID: GPU-{letter})\n" for number, letter in enumerate("abcd"))
+    )
     (tmp_path / "busy").write_text("")
     return tmp_path
 
@@ -122,7 +128,7 @@ def test_half_a_claim_is_given_back(machine: Path) -> None:
 
 
 def test_devices_of_others_are_left_alone(machine: Path) -> None:
-    (machine / "busy").write_text("GPU-a\nGPU-a\n")
+    (machine / "busy").write_text("GPU-a, python\nGPU-a, [Insufficient Permissions]\n")
     first = train(machine, "first", 1)
     assert started(machine, "first")[2] == ["GPU-b"]
     second = train(machine, "second", 1, visible="GPU-a")
@@ -142,6 +148,52 @@ def test_devices_that_are_given_are_kept_to(machine: Path, visible: str, devices
 def test_more_than_there_are_is_refused(machine: Path) -> None:
     assert train(machine, "first", 3, visible="0,1").wait(60) == 1
     assert "3 GPUs are asked for but 2 can be seen here (GPU-a, GPU-b)" in (machine / "first.log").read_text()
+
+
+def test_the_server_of_mps_keeps_no_device_busy(machine: Path) -> None:
+    server = "".join(f"GPU-{letter}, /usr/bin/nvidia-cuda-mps-server\n" for letter in "abcd")
+    (machine / "busy").write_text(f"{server}GPU-a, /home/x/my, nvidia-cuda-mps-server/python\n")
+    first = train(machine, "first", 3)
+    assert started(machine, "first")[2] == ["GPU-b", "GPU-c", "GPU-d"]
+    end(first)
+
+
+@pytest.fixture
+def cut(machine: Path) -> Path:
+    """The machine with its first two GPUs cut into instances by MIG."""
+    (machine / "list").write_text("""\
+GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-a)
+  MIG 3g.20gb     Device  0: (UUID: MIG-a3)
+  MIG 1c.2g.10gb  Device  1: (UUID: MIG-a2)
+GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-b)
+  MIG 7g.40gb     Device  0: (UUID: MIG-GPU-b/7/0)
+GPU 2: NVIDIA A100-SXM4-40GB (UUID: GPU-c)
+GPU 3: NVIDIA A100-SXM4-40GB (UUID: GPU-d)
+""")
+    return machine
+
+
+def test_instances_of_a_gpu_are_devices_and_never_shared(cut: Path) -> None:
+    (cut / "busy").write_text("GPU-a, python\nGPU-c, python\n")  # the process of an instance is listed at its GPU
+    runs = [train(cut, f"run{number}", 1, visible="MIG-a2,MIG-a3,GPU-c") for number in range(2)]
+    assert {started(cut, f"run{number}")[2][0] for number in range(2)} == {"MIG-a2", "MIG-a3"}
+    late = train(cut, "late", 1, visible="MIG-a2,MIG-a3,GPU-c")
+    waits(cut, "late")
+    free = [train(cut, f"free{number}", 1) for number in range(2)]
+    assert {started(cut, f"free{number}")[2][0] for number in range(2)} == {"MIG-GPU-b/7/0", "GPU-d"}
+    end(*runs, late, *free)
+
+
+@pytest.mark.parametrize(
+    ("count", "visible", "sentence"),
+    [
+        (1, "0", "names the GPU 0, which MIG has cut into instances; name those .* by their ids.*(MIG-a3, MIG-a2)"),
+        (2, "MIG-a2,MIG-a3", "2 GPUs are requested, but .* a process sees one instance alone; set `gpus: 1`"),
+    ],
+)
+def test_what_cut_gpus_cannot_do_is_a_sentence(cut: Path, count: int, visible: str, sentence: str) -> None:
+    assert train(cut, "first", count, visible=visible).wait(60) == 1
+    assert re.search(sentence.replace("(", r"\(").replace(")", r"\)"), (cut / "first.log").read_text())
 
 
 @pytest.mark.parametrize(("device", "mode"), [(0o666, 0o666), (0o660, 0o660), (0o600, 0o600), (None, 0o600)])

@@ -18,6 +18,18 @@ def test_exponential_decays_by_its_factor() -> None:
         assert rate(step, 200, 1e-3, 1e-4, 0.06) == pytest.approx(1e-3 * 10 ** (-step / 200), rel=1e-12)
 
 
+def test_the_warm_exponential_rises_and_then_decays_by_the_same_factor() -> None:
+    rate = SCHEDULES["warm_exponential"]
+    steps, peak, final = 200_000, 1e-3, 1e-4
+    assert [rate(step, steps, peak, final, 0.06) for step in (0, 5999, 11_999)] == pytest.approx(
+        [1e-3 / 12_000, 5e-4, 1e-3]
+    )
+    assert [rate(step, steps, peak, final, 0.06) for step in (12_000, 106_000, steps)] == pytest.approx(
+        [1e-3, 10**-3.5, 1e-4]
+    )
+    assert rate(77, 200, peak, final, 0.0) == SCHEDULES["exponential"](77, 200, peak, final, 0.0)
+
+
 def test_doremi_warms_up_and_then_is_flat() -> None:
     steps, peak, final = 200_000, 1e-3, 1e-4
     rates = [SCHEDULES["doremi"](step, steps, peak, final, 0.06) for step in range(0, steps, 1000)]

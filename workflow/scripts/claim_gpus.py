@@ -20,6 +20,13 @@ from bimix.runs.devices import allowed_devices, busy_devices, hold_gpus
 def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     allowed = allowed_devices(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    whole = [device for device in allowed if not device.startswith("MIG-")]
+    if options.count > 1 and len(whole) < min(options.count, len(allowed)):
+        raise InputError(
+            f"{options.count} GPUs are requested, but of GPUs that MIG has cut a process sees one instance alone; set"
+            f" `gpus: 1` in the model's launch."
+        )
+    allowed = allowed if options.count == 1 else whole
     if len(allowed) < options.count:
         raise InputError(
             f"{options.count} GPUs are asked for but {len(allowed)} can be seen here ({', '.join(allowed)})."

@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
         method = partial(Doge, gradients=reserve(session, goal), goal=goal, **settings)
         if options.targets:
             session.check_shards(indices["target"])
-        return train(session, own, uniform.over(session.domains)[0], method)
+        return train(session, own, uniform.over(session.domains)[0], method, wrapped=False)
 
     def results(own: Path, finished: Finished) -> dict:
         report = describe(session, finished.seconds, uniform, own)

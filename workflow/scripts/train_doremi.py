@@ -55,7 +55,8 @@ def main(argv: list[str] | None = None) -> int:
         mixture.write(own / "mixture.json")
         return report
 
-    training = partial(train, session, proportions=uniform.over(session.domains)[0], method=method)
+    shares = uniform.over(session.domains)[0]
+    training = partial(train, session, proportions=shares, method=method, wrapped=False)
     return bring_to_end(session, options.state, defined_by, places, training, results)
 
 

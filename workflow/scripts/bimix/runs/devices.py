@@ -9,42 +9,81 @@ import csv
 import fcntl
 import hashlib
 import os
+import re
 import struct
 import subprocess
 from pathlib import Path
 
 from bimix.errors import InputError
 
+MPS_SERVER = "nvidia-cuda-mps-server"
 
-def query(what: str) -> list[list[str]]:
-    """Rows of a query of nvidia-smi."""
+
+def called(*flags: str) -> str:
+    """What nvidia-smi prints."""
     try:
-        done = subprocess.run(
-            ["nvidia-smi", what, "--format=csv,noheader"], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(["nvidia-smi", *flags], capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise InputError(
-            "GPUs are asked for but there is no nvidia-smi; install the driver or train on the CPU."
+            "GPUs are requested but there is no nvidia-smi; install the driver or train on the CPU."
         ) from None
     if done.returncode:
         raise InputError(f"nvidia-smi failed: {(done.stderr or done.stdout).strip()}")
-    return [row for row in csv.reader(done.stdout.splitlines(), skipinitialspace=True) if row]
+    return done.stdout
+
+
+def query(what: str) -> list[list[str]]:
+    """Rows of a query of nvidia-smi."""
+    printed = called(what, "--format=csv,noheader")
+    return [row for row in csv.reader(printed.splitlines(), skipinitialspace=True) if row]
+
+
+def instances() -> dict[str, list[str]]:
+    """{unique id of a GPU: those of the MIG instances that it is cut into}, as `nvidia-smi -L`
+    lists them: an instance on a line of its own below its GPU.
+    """
+    found: dict[str, list[str]] = {}
+    for line in called("-L").splitlines():
+        named = re.search(r"\(UUID: ([^)\s]+)\)", line)
+        if named and line.lstrip().startswith("GPU "):
+            found[named[1]] = own = []
+        elif named and line.lstrip().startswith("MIG "):
+            own.append(named[1])
+    return {device: parts for device, parts in found.items() if parts}
 
 
 def allowed_devices(visible: str | None) -> list[str]:
     """Unique ids of the GPUs that CUDA_VISIBLE_DEVICES allows, by number or id; of all where it is
     not set (None).
+
+    An instance of a GPU that MIG has cut is a device like a whole GPU, named by its id. Errors: a
+    cut GPU where one of its instances must be named.
     """
-    listed = query("--query-gpu=index,uuid")
+    listed, cut = query("--query-gpu=index,uuid"), instances()
+    parts = [part for own in cut.values() for part in own]
     if visible is None:
-        return [device for _, device in listed]
-    wanted = [entry.strip() for entry in visible.split(",") if entry.strip()]
-    return [device for entry in wanted for index, device in listed if index == entry or device.startswith(entry)]
+        return [part for _, device in listed for part in cut.get(device, [device])]
+    found = []
+    for entry in (entry.strip() for entry in visible.split(",") if entry.strip()):
+        found += [part for part in parts if part.startswith(entry)]
+        named = [device for index, device in listed if index == entry or device.startswith(entry)]
+        if any(device in cut for device in named):
+            raise InputError(
+                f"CUDA_VISIBLE_DEVICES names the GPU {entry}, which MIG has cut into instances; name those that may be"
+                f" used by their ids, as `nvidia-smi -L` lists them ({', '.join(cut[named[0]])})."
+            )
+        found += named
+    return found
 
 
 def busy_devices() -> set[str]:
-    """Unique ids of the GPUs on which any process computes, ours or not."""
-    return {row[0] for row in query("--query-compute-apps=gpu_uuid")}
+    """Unique ids of the GPUs on which any process computes, ours or not.
+
+    Under MPS the server holds a context on every GPU, whether or not anybody computes there. What
+    runs on a MIG instance is listed under its GPU and says nothing of the other instances.
+    """
+    listed = query("--query-compute-apps=gpu_uuid,process_name")
+    return {device for device, *name in listed if Path(",".join(name)).name != MPS_SERVER}
 
 
 def open_locks(path: Path) -> int:

@@ -22,6 +22,16 @@ def exponential(step: int, steps: int, peak: float, final: float, warmup_share: 
     return peak * (final / peak) ** (step / steps)
 
 
+def warm_exponential(step: int, steps: int, peak: float, final: float, warmup_share: float) -> float:
+    """Rate of update `step`: linear warm-up as of `doremi`, then as `exponential` over the updates
+    that are left.
+    """
+    warmup = math.ceil(warmup_share * steps)
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    return exponential(step - warmup, steps - warmup, peak, final, 0.0)
+
+
 def doremi(step: int, steps: int, peak: float, final: float, warmup_share: float) -> float:
     """Rate of update `step` in the DoReMi code: linear warm-up, then final + (peak - final) g^t.
 
@@ -104,6 +114,7 @@ def schedule_fault(recipe: dict) -> tuple[str, str] | None:
 
 SCHEDULES: dict[str, Callable[[int, int, float, float, float], float]] = {
     "exponential": exponential,
+    "warm_exponential": warm_exponential,
     "doremi": doremi,
     "cosine": cosine,
 }

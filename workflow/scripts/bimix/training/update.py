@@ -185,7 +185,7 @@ def update(
     else:
         norm = accelerator.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm)
     optimizer.step()
-    # gradients of several parts stay views of what is sent: else each update would have them twice, and copy them
+    # gradients of several parts stay views of what is sent: else each update copies them all
     stay = isinstance(model, DistributedDataParallel) and len(starts) > 1
     optimizer.zero_grad(set_to_none=not stay)
     return total, norm
