@@ -50,7 +50,7 @@ def of_dataset(block: Mapping, models: Mapping) -> Iterator[Fault]:
     }
     for stage, what in WEIGHTS.items():
         own = block.get(stage)
-        if isinstance(own, Mapping) and own.get("model") in commands:
+        if isinstance(own, Mapping) and isinstance(own.get("model"), str) and own["model"] in commands:
             yield (stage, "model"), f"{own['model']} is trained by a command; a model that {what} needs a `shape`."
     trained = block.get("training")
     trained = [name for name in trained if name in commands] if isinstance(trained, Mapping) else []
