@@ -33,6 +33,7 @@ import train_swarm
 import verify_results
 from bimix.digests import digest_file
 from bimix.entropy.counts import NgramCounter
+from bimix.laws.document import digest_law
 from bimix.outputs import replacing, replacing_folder, write_json, write_table
 from bimix.results import provenance as results_provenance
 from bimix.runs import provenance
@@ -333,7 +334,15 @@ def move_counts(path: Path) -> None:
     write_table(table.with_columns(n=pl.Series(counts, dtype=pl.UInt64)), path)
 
 
+def change_law(at: Path, *keys: str, value: object) -> None:
+    """Another law, whose digests are right."""
+    change_json(at / LAW, *keys, value=value)
+    law = json.loads((at / LAW).read_text())
+    change_json(at / LAW, "provenance", "digest", value=digest_law(law))
+
+
 RUN = "runs/tiny/even"
+LAW = "laws/tiny/bimix/all/coefficients.json"
 DAMAGE = {
     "counts of two domains swapped": (
         lambda at: swap(at / "counts/bees.parquet", at / "counts/cats.parquet"),
@@ -446,12 +455,28 @@ DAMAGE = {
         "does not hold the losses of the run of cats, seed 1",
     ),
     "the law": (
-        lambda at: change_json(at / "laws/tiny/bimix/all/coefficients.json", "coefficients", "bees", "C", value=0.1),
+        lambda at: change_law(at, "coefficients", "bees", "C", value=0.1),
         "away from those of the law fitted anew",
     ),
+    "tokens of a step in the law": (
+        lambda at: change_law(at, "tokens_per_step", value=1),
+        "json: tokens_per_step is not",
+    ),
+    "proportions seen in the law": (
+        lambda at: change_law(at, "proportions_seen", "bees", "min", value=0.9),
+        "coefficients.json: proportions_seen/bees/min is not that of the law fitted anew",
+    ),
+    "steps in the law": (lambda at: change_law(at, "steps", value=[1, 2, 3, 4]), "json: steps/0 is not that"),
+    "mixtures in the law": (lambda at: change_law(at, "mixtures", value=["x"]), "json: mixtures is not that"),
+    "warnings of the law": (lambda at: change_law(at, "warnings", value=["none"]), "json: warnings"),
+    "the law was changed": (
+        lambda at: change_json(at / LAW, "tokens_per_step", value=1),
+        "coefficients.json is not the law that was fitted",
+    ),
+    "the law is another": (lambda at: change_law(at, "law", value="../../evil"), "there is no law '../../evil'"),
     "the law lacks a domain": (
-        lambda at: change_json(at / "laws/tiny/bimix/all/coefficients.json", "coefficients", value={}),
-        "coefficients.json is no fitted law",
+        lambda at: change_law(at, "coefficients", value={}),
+        "coefficients.json: coefficients is of , but loss_domains are bees, cats, dogs",
     ),
 }
 
@@ -515,5 +540,5 @@ def test_provenance_names_what_the_results_were_made_of(place: Path) -> None:
     assert len(found["runs"]) == 6
     ((path, law),) = found["laws"].items()
     assert law["digest"] == digest_file(place / path)
-    assert set(law["provenance"]) == {"commit", "clean", "versions"}
+    assert set(law["provenance"]) == {"commit", "clean", "versions", "digest"}
     assert set(law["provenance"]["versions"]) == {"python", *provenance.FITTING}

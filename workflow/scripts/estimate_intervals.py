@@ -18,6 +18,7 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws import LAWS, at_run, far_ahead
+from bimix.laws.document import checked_law
 from bimix.mixtures.mixture import read_proportions
 from bimix.objectives.best import best_shares
 from bimix.objectives.intervals import objective_rows
@@ -36,7 +37,7 @@ from bimix.optimum.flags import (
 )
 from bimix.optimum.intervals import BOOTSTRAPS, RESAMPLES, Bootstrap, intervals, left_out, resampled
 from bimix.outputs import write_table
-from bimix.tables import read_json, read_numbers, read_table, read_tokens
+from bimix.tables import read_numbers, read_table, read_tokens
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -78,7 +79,7 @@ def main(argv: list[str] | None = None) -> None:
     if not 0 < options.level < 1:
         raise InputError(f"--level is {options.level:g}: it must be between 0 and 1, such as 0.9.")
     objective = asked_objective(options)
-    fitted = simulating(read_json(options.coefficients), options)
+    fitted = simulating(checked_law(options.coefficients), options)
     objective.target(fitted)
     if note := far_ahead(fitted, options.step):
         print(f"warning: {note}", file=sys.stderr)

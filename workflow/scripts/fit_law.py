@@ -6,7 +6,7 @@ prior from text (domain, under, nats; measure_cross_entropy.py) -> coefficients.
 Of losses of models of several sizes the law is read at the largest, or at that of the run --asked;
 other scripts may ask for another.
 
-Its key `provenance` is the code that fitted it.
+Its key `provenance` is the code that fitted it, and a digest of all else.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bimix.errors import run
 from bimix.laws import LAWS, asked_at, fit
+from bimix.laws.document import digest_law
 from bimix.observed.flags import add_allowed
 from bimix.observed.observations import read_observations
 from bimix.outputs import write_json
@@ -47,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
     fitted = fit(options.law, observed)
     if options.asked:
         fitted = asked_at(fitted, *read_size(options.asked))
-    write_json(options.out, fitted | {"provenance": code(FITTING)})
+    write_json(options.out, fitted | {"provenance": code(FITTING) | {"digest": digest_law(fitted)}})
     print(
         f"{options.law}: {fitted['coefficients_fitted']} coefficients from {len(observed.mixtures)} mixtures, "
         f"{len(observed.steps)} steps and {len(observed.loss_domains)} loss domains"

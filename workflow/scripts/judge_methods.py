@@ -18,9 +18,10 @@ from bimix.judge.prices import PREDICTED, SCHEMA
 from bimix.judge.runs import measured
 from bimix.judge.worth import proposals, verdict
 from bimix.laws import at_run, predict_defined
+from bimix.laws.document import checked_law
 from bimix.optimum.flags import number_or_none
 from bimix.outputs import write_table
-from bimix.tables import read_json, read_table, read_tokens
+from bimix.tables import read_table, read_tokens
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -52,7 +53,7 @@ def main(argv: list[str] | None = None) -> None:
     tokens = read_tokens(options.tokens[0]) if options.tokens else None
     predicted = {
         name: gain(
-            read_json(Path(law["coefficients"])),
+            checked_law(Path(law["coefficients"])),
             law["step"],
             shares[options.reference],
             shares[name],

@@ -13,6 +13,7 @@ import numpy as np
 
 from bimix.errors import InputError, run
 from bimix.laws import at_run, far_ahead, predict_defined, undefined
+from bimix.laws.document import checked_law
 from bimix.laws.sized import far_apart, size_read
 from bimix.mixtures.mixture import as_mixture
 from bimix.objectives.best import APART, proposals
@@ -31,7 +32,7 @@ from bimix.optimum.flags import (
 from bimix.optimum.optimum import average, target_weights, weighed
 from bimix.outputs import write_json
 from bimix.plan.laws import proposal_of
-from bimix.tables import read_json, read_numbers, read_tokens
+from bimix.tables import read_numbers, read_tokens
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -55,7 +56,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--report", type=Path, help="JSON of what is said of the mixture")
     options = parser.parse_args(argv)
 
-    fitted = simulating(read_json(options.coefficients), options)
+    fitted = simulating(checked_law(options.coefficients), options)
     if options.step is None and "rows" not in fitted and len(fitted["steps"]) > 1:
         raise InputError("--step is missing: the steps of the run to be made good, as the law was fitted over steps.")
     step = fitted["steps"][-1] if options.step is None else options.step

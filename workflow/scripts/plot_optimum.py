@@ -20,12 +20,13 @@ from matplotlib.figure import Figure
 from bimix.drawing import figures
 from bimix.errors import InputError, run
 from bimix.laws import predict_defined
+from bimix.laws.document import checked_law
 from bimix.mixtures.mixture import read_proportions
 from bimix.observed.observations import mean_over_seeds
 from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.optimum import average, target_weights
 from bimix.outputs import replacing
-from bimix.tables import read_json, read_numbers, read_table
+from bimix.tables import read_numbers, read_table
 
 NEAR = 1e-4
 FITTED, BASELINE = "#dcdcdc", "#000000"
@@ -62,7 +63,7 @@ def main(argv: list[str] | None = None) -> None:
     if options.compared_losses and options.compared_mixtures:
         losses = mean_over_seeds(read_table(options.compared_losses))
         runs = Runs(options.compared_model, losses, read_table(options.compared_mixtures))
-    law, before = read_json(options.coefficients), read_proportions(options.baseline_mixture)
+    law, before = checked_law(options.coefficients), read_proportions(options.baseline_mixture)
     weights = read_numbers(options.weights) if options.weights else None
     figure = draw(law, table, options.baseline, before, runs, weights)
     with replacing(options.out) as temporary:

@@ -17,10 +17,11 @@ from matplotlib.figure import Figure
 from bimix.drawing import figures
 from bimix.errors import InputError, run
 from bimix.laws import predict_defined
+from bimix.laws.document import checked_law
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.optimum import average, target_weights, weighed
 from bimix.outputs import replacing
-from bimix.tables import read_json, read_numbers, read_table
+from bimix.tables import read_numbers, read_table
 
 GREY = "#555555"
 
@@ -36,7 +37,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
 
-    law, before = read_json(options.coefficients), read_proportions(options.baseline_mixture)
+    law, before = checked_law(options.coefficients), read_proportions(options.baseline_mixture)
     path = read_table(options.path).sort("step")
     if path["step"].n_unique() < 2:
         raise InputError(f"{options.path} has one step only: there is no path to draw.")

@@ -14,10 +14,11 @@ from matplotlib.figure import Figure
 
 from bimix.drawing import figures
 from bimix.errors import InputError, run
+from bimix.laws.document import checked_law
 from bimix.observed.observations import mean_over_seeds
 from bimix.outputs import replacing
 from bimix.scores.scores import relative_error
-from bimix.tables import read_json, read_table
+from bimix.tables import read_table
 
 AVERAGE = "average over domains"
 KEYS = ["mixture", "step", "domain"]
@@ -33,7 +34,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
 
-    law = read_json(options.coefficients)
+    law = checked_law(options.coefficients)
     losses = pl.concat(mean_over_seeds(read_table(path)).select(*KEYS, "loss") for path in options.losses)
     pairs = pair(law, losses.unique(maintain_order=True), read_table(options.predictions))
     if not pairs.height:

@@ -18,9 +18,10 @@ from matplotlib.figure import Figure
 from bimix.drawing import figures
 from bimix.errors import run
 from bimix.laws import LAWS, predict_defined
+from bimix.laws.document import checked_law
 from bimix.observed.observations import Observations, mean_over_seeds, observations, proportions_of
 from bimix.outputs import replacing
-from bimix.tables import read_json, read_table
+from bimix.tables import read_table
 
 POINTS = 80  # of a smooth curve
 HEIGHTS = (1.0, 0.5)  # inches of a panel and of the misses below it
@@ -34,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
 
-    law = read_json(options.coefficients)
+    law = checked_law(options.coefficients)
     losses = pl.concat(mean_over_seeds(read_table(path)) for path in options.losses)
     mixtures = pl.concat(read_table(path).select("mixture", "domain", "proportion") for path in options.mixtures)
     mixtures = mixtures.unique(maintain_order=True)  # a mixture may be in several groups

@@ -20,11 +20,12 @@ import polars as pl
 
 from bimix.errors import run
 from bimix.laws import at_run, far_ahead, predict_defined, undefined
+from bimix.laws.document import checked_law
 from bimix.laws.sized import far_apart
 from bimix.observed.observations import pools_of, proportions_of
 from bimix.optimum.flags import add_parameters, add_run_tokens, add_tokens, asked_tokens, note_unlimited
 from bimix.outputs import write_table
-from bimix.tables import read_json, read_table, read_tokens
+from bimix.tables import read_table, read_tokens
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -38,7 +39,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="predictions, parquet or csv")
     options = parser.parse_args(argv)
 
-    fitted = read_json(options.coefficients)
+    fitted = checked_law(options.coefficients)
     sized = "rows" in fitted
     steps = options.steps or (fitted["steps"][-1:] if sized else fitted["steps"])
     tokens = read_tokens(options.tokens) if options.tokens else None

@@ -17,10 +17,11 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws import LAWS
+from bimix.laws.document import checked_law
 from bimix.observed.observations import proportions_of, read_observations
 from bimix.outputs import write_table
 from bimix.scores.scores import extrapolation, generalization
-from bimix.tables import read_json, read_table
+from bimix.tables import read_table
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -47,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
             "each group has one of both."
         )
 
-    fitted = read_json(options.coefficients)
+    fitted = checked_law(options.coefficients)
     pairs = zip([options.losses, *options.held_out_losses], [options.mixtures, *options.held_out_mixtures], strict=True)
     extrapolated, generalized = [], []
     for losses, mixtures in pairs:

@@ -13,6 +13,7 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws import at_run, predict_defined
+from bimix.laws.document import checked_law
 from bimix.objectives.best import best_shares
 from bimix.objectives.report import add_objective, asked_objective
 from bimix.optimum.bounds import run_bounds
@@ -27,7 +28,7 @@ from bimix.optimum.flags import (
 )
 from bimix.optimum.optimum import average
 from bimix.outputs import write_table
-from bimix.tables import read_json, read_numbers
+from bimix.tables import read_numbers
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -42,7 +43,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="csv or parquet")
     options = parser.parse_args(argv)
 
-    fitted = simulating(read_json(options.coefficients), options)
+    fitted = simulating(checked_law(options.coefficients), options)
     lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
     objective = asked_objective(options)
     tokens = shared_pools(options)

@@ -12,6 +12,7 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws import at_run, far_ahead
+from bimix.laws.document import checked_law
 from bimix.mixtures.mixture import read_proportions
 from bimix.objectives.families import written
 from bimix.objectives.pareto import as_table, front, name_of, weights_of
@@ -26,7 +27,7 @@ from bimix.optimum.flags import (
     simulating,
 )
 from bimix.outputs import replacing, write_table
-from bimix.tables import read_json, read_numbers
+from bimix.tables import read_numbers
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -58,7 +59,7 @@ def main(argv: list[str] | None = None) -> None:
     families = written(options.families)
     laws, frames = [], []
     for path in options.coefficients:
-        fitted = simulating(read_json(path), options)
+        fitted = simulating(checked_law(path), options)
         step = options.step
         if note := far_ahead(fitted, step):
             print(f"warning: {note}", file=sys.stderr)

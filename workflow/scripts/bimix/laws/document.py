@@ -1,0 +1,93 @@
+"""A fitted law as a file: its JSON with a digest of all that is in it, and whether a file holds
+one.
+"""
+
+import hashlib
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+
+from bimix.errors import InputError
+from bimix.laws import LAWS, predict_defined
+from bimix.tables import read_json
+
+FIXED = ("law", "domains", "loss_domains", "steps", "mixtures", "proportions_seen", "coefficients", "warnings")
+
+
+def digest_law(fitted: dict) -> str:
+    """blake2b, 32 hexadecimal digits, of a fitted law but for its provenance; the order of its
+    names counts.
+    """
+    text = json.dumps({name: value for name, value in fitted.items() if name != "provenance"}, ensure_ascii=False)
+    return hashlib.blake2b(text.encode("utf-8"), digest_size=16).hexdigest()
+
+
+def checked_law(path: Path | str) -> dict:
+    """The fitted law in a file.
+
+    Errors: the file is none, or is not as it was written; the law has no such name; its domains,
+    steps or coefficients do not fit together; it predicts no finite loss at equal proportions.
+    """
+    fitted = read_json(path)
+    noted = fitted.get("provenance", {})
+    digest = noted.get("digest") if isinstance(noted, dict) else None
+    if digest is not None and digest != digest_law(fitted):
+        raise InputError(
+            f"{path} is not the law that was fitted: its digest is {digest_law(fitted)}, {digest} in its provenance; fit"
+            f" it again, or take provenance out where the change is your own."
+        )
+    check_law(fitted, path)
+    return fitted
+
+
+def check_law(fitted: dict, path: Path | str) -> None:
+    """Refuse what is no fitted law, in one sentence that names `path`."""
+    missing = [name for name in FIXED if name not in fitted]
+    if missing:
+        raise InputError(f"{path} is no fitted law: it has no key {missing[0]!r}.")
+    law = fitted["law"]
+    if not isinstance(law, str) or law not in LAWS:
+        raise InputError(f"{path}: there is no law {law!r}; there are {', '.join(LAWS)}.")
+    for key in ("domains", "loss_domains"):
+        names = fitted[key]
+        texts = isinstance(names, list) and names and all(isinstance(name, str) for name in names)
+        if not texts or len(set(names)) < len(names):
+            raise InputError(f"{path}: {key} is {names!r}: it must be a list of different names.")
+    steps = fitted["steps"]
+    if not isinstance(steps, list) or not steps or not all(type(step) is int and step > 0 for step in steps):
+        raise InputError(f"{path}: steps is {steps!r}: it must be a list of whole numbers above 0.")
+    for key, domains in (("coefficients", "loss_domains"), ("proportions_seen", "domains")):
+        names = list(fitted[key]) if isinstance(fitted[key], dict) else []
+        if names != fitted[domains]:
+            raise InputError(f"{path}: {key} is of {', '.join(names)}, but {domains} are {', '.join(fitted[domains])}.")
+    fault = wrong_number(fitted["coefficients"])
+    if fault:
+        raise InputError(f"{path}: {fault}")
+    shares = np.full((1, len(fitted["domains"])), 1 / len(fitted["domains"]))
+    try:
+        with np.errstate(all="ignore"):
+            losses = predict_defined(fitted, shares, np.array(steps[-1:]))
+        sound = losses.shape == (1, 1, len(fitted["loss_domains"])) and np.isfinite(losses).all()
+    except InputError:
+        raise
+    except Exception as error:  # of coefficients that are none each law raises something else
+        raise InputError(f"{path} is no fitted law {law} ({type(error).__name__}: {error}).") from error
+    if not sound:
+        raise InputError(f"{path}: the law predicts no finite loss where all domains have one proportion.")
+
+
+def wrong_number(value: object, place: str = "coefficients") -> str | None:
+    """A sentence on the first number that no fit gives: not finite, or an alpha below 0."""
+    if isinstance(value, dict):
+        inner = value.items()
+    elif isinstance(value, list):
+        inner = enumerate(value)
+    else:
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"{place} is {value!r}: it must be a finite number."
+        if place.endswith("/alpha") and isinstance(value, int | float) and value < 0:
+            return f"{place} is {value!r}: it must be 0 or more, as a loss does not rise with its proportion."
+        return None
+    return next(filter(None, (wrong_number(one, f"{place}/{name}") for name, one in inner)), None)
