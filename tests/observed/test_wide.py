@@ -12,6 +12,7 @@ import take_observations
 from bimix.errors import InputError
 from bimix.observed.observations import observations
 from bimix.observed.wide import read_losses, read_mixtures, tidy_losses, tidy_mixtures
+from bimix.plan import runs
 from bimix.tables import MOST_ROWS
 
 MIXTURES = pl.DataFrame(
@@ -161,3 +162,22 @@ def test_a_group_and_a_mixture_are_taken_out_of_wide_tables(tmp_path, capsys):
     assert json.loads((tmp_path / "7.json").read_text()) == {"code": 0.75, "web": 0.25}
     with pytest.raises(InputError, match=r"m\.csv has no mixture 'three'; it has 7, two\."):
         mix_observed.main(["--mixtures", str(mixtures), "--name", "three", "--out", str(tmp_path / "3.json")])
+
+
+def test_a_run_on_what_a_law_proposed_is_in_no_group_of_all(tmp_path, capsys):
+    """Fitted, it would move the law, and another mixture would take its name."""
+    names = ("a", "b", "c", "transfer", "bimix~2", "transferred")
+    mixed = "mixture,web,code\n" + "".join(f"{name},{0.1 * n:.1f},{1 - 0.1 * n:.1f}\n" for n, name in enumerate(names))
+    mixtures = write(tmp_path / "m.csv", mixed)
+    losses = write(tmp_path / "l.csv", "mixture,step,web,code\n" + "".join(f"{name},10,3,2\n" for name in names))
+    flags = ["--losses", str(losses), "--mixtures", str(mixtures)]
+    flags += ["--group-losses", str(tmp_path / "l.parquet"), "--group-mixtures", str(tmp_path / "m.parquet"), "--names"]
+    take_observations.main(flags)
+    for name in ("l.parquet", "m.parquet"):
+        assert pl.read_parquet(tmp_path / name)["mixture"].unique().sort().to_list() == ["a", "b", "c", "transferred"]
+    assert "called as what a law proposes: transfer, bimix~2." in capsys.readouterr().err
+    block = {"groups": {"all": []}, "optimum": {"group": "all"}, "observations": {"losses": str(losses)}}
+    assert runs._observed(block)[0] == 4
+    take_observations.main([*flags, "a", "transfer"])
+    assert pl.read_parquet(tmp_path / "m.parquet").filter(mixture="transfer")["proportion"].to_list() == [0.3, 0.7]
+    assert runs._observed(block | {"groups": {"all": ["a", "transfer"]}})[0] == 2

@@ -16,6 +16,7 @@ from bimix.observed.metrics import read_with_metrics
 from bimix.observed.observations import observations
 from bimix.observed.wide import ROW, read_mixtures
 from bimix.outputs import write_table
+from bimix.plan.laws import is_proposal
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -23,7 +24,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--losses", type=Path, required=True, help="csv or parquet")
     parser.add_argument("--mixtures", type=Path, required=True, help="csv or parquet")
     parser.add_argument("--metrics", type=Path, nargs="?", help="metrics of the runs, csv or parquet; none: without")
-    parser.add_argument("--names", nargs="*", required=True, help="mixtures to take; none: all of them")
+    parser.add_argument("--names", nargs="*", required=True, help="mixtures to take; none: all but what laws proposed")
     parser.add_argument("--group-losses", type=Path, required=True, help="parquet to write")
     parser.add_argument("--group-mixtures", type=Path, required=True, help="parquet to write")
     add_allowed(parser)
@@ -42,7 +43,15 @@ def main(argv: list[str] | None = None) -> None:
     for name in options.names:
         if name not in known:
             raise InputError(f"{options.losses} has no mixture {name!r}; it has {', '.join(known[:20])}.")
-    wanted = pl.col("mixture").cast(pl.String).is_in(options.names or list(known))
+    every = [name for name in known if not is_proposal(name)]
+    if not options.names and len(every) < len(known):
+        left = dict.fromkeys(name for name in known if is_proposal(name))
+        print(f"Left out, as they are called as what a law proposes: {', '.join(left)}.", file=sys.stderr)
+    if not (options.names or every):
+        raise InputError(
+            f"{options.losses}: all of its mixtures are called as what a law proposes: name them in a group."
+        )
+    wanted = pl.col("mixture").cast(pl.String).is_in(options.names or every)
     write_table(losses.filter(wanted).drop(ROW), options.group_losses)
     write_table(mixtures.filter(wanted).drop(ROW), options.group_mixtures)
 

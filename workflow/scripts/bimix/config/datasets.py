@@ -17,6 +17,7 @@ from bimix.config.measured import check_measured, check_schedules
 from bimix.config.stages import check_stages
 from bimix.errors import InputError
 from bimix.faults.fault import unknown
+from bimix.plan.laws import is_proposal
 from bimix.plan.sources import REWEIGHTING, swarm_lack
 
 SUM_TOLERANCE = 1e-9
@@ -238,6 +239,12 @@ class DatasetChecker(BlockChecker):
             if read.remark:
                 self.remark("observations", key, sentence=read.remark)
         self.rows(losses.table, mixtures.table)
+        proposed = [name for name in losses.names("mixture") if is_proposal(name)]
+        if proposed and "all" in self.block["groups"].values():
+            sentence = (
+                f"{', '.join(proposed)}: called as what a law proposes, so the group `all` leaves it out of the fit."
+            )
+            self.remark("observations", "losses", sentence=sentence)
         trained = set(mixtures.names("mixture"))
         names = [name for name in losses.names("mixture") if name in trained]
         for key, mixtures_named in mixture_lists(self.block):
@@ -247,7 +254,7 @@ class DatasetChecker(BlockChecker):
                     self.fault(*key, number, sentence=unknown("mixture", mixture, names, there))
         if self.sound("optimum/step", "optimum/group", "groups") and losses.table["step"].dtype.is_integer():
             group = self.block["groups"].get(self.block["optimum"]["group"], [])
-            own = names if group == "all" else [name for name in names if name in group]
+            own = [name for name in names if (not is_proposal(name) if group == "all" else name in group)]
             fitted = losses.table.filter(losses.table["mixture"].cast(str).is_in(own))
             measured = fitted["step"].drop_nulls().unique().sort().to_list()
             if "parameters" in fitted.columns and fitted["parameters"].drop_nulls().n_unique() > 1:

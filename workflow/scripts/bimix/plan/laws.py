@@ -80,6 +80,14 @@ def is_optimum(mixture: str) -> bool:
     return mixture.removesuffix("_swarm") in LAWS
 
 
+def is_proposal(mixture: str) -> bool:
+    """Whether a name is that of a law's optimum, or of its proposal of another place. A run on one
+    that is added to a table of observations tests the law, and the group `all` leaves it out: the
+    law would be fitted to it, and another mixture would take its name.
+    """
+    return is_optimum(proposal_of(mixture)[0])
+
+
 def optimised_laws(config: dict, dataset: str) -> list[str]:
     """Laws that are fitted to the group under `optimum`; to models of several sizes only those over
     sizes.

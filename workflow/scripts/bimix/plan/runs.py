@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bimix.errors import InputError
-from bimix.plan.laws import JOINS
+from bimix.plan.laws import JOINS, is_proposal
 from bimix.plan.settings import evaluations
 
 INTERVAL_RUNS = 3  # a bootstrap draws among so many runs or more
@@ -194,10 +194,14 @@ def check_compared(config: dict, dataset: str) -> None:
 
 def _observed(block: dict) -> tuple[int, int, int]:
     """Mixtures, steps and sizes of models of the fitted group in a table of losses, in which a
-    group of no names has all; 0 of what cannot be read.
+    group of no names has all but what laws proposed; 0 of what cannot be read.
     """
     names = block["groups"][block["optimum"]["group"]]
-    rows = [row for row in _rows(*_stamped(block["observations"]["losses"])) if not names or row[0] in names]
+    rows = [
+        row
+        for row in _rows(*_stamped(block["observations"]["losses"]))
+        if (row[0] in names if names else not is_proposal(str(row[0])))
+    ]
     mixtures, steps, sizes = (len({row[place] for row in rows if row[place] is not None}) for place in range(3))
     return mixtures, steps, sizes or min(mixtures, 1)
 
