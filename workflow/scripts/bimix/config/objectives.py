@@ -6,7 +6,7 @@ from bimix.config.blocks import BlockChecker
 from bimix.config.complete import known_mixtures, swarm_names, unsearched
 from bimix.faults.fault import unknown
 from bimix.plan.laws import is_optimum
-from bimix.plan.sources import BEST, wanted_rivals
+from bimix.plan.sources import BEST
 
 
 def check(dataset: BlockChecker, answering: Sequence[str] | None) -> None:
@@ -112,7 +112,7 @@ def _reference(dataset: BlockChecker, kind: str, name: str | None) -> None:
         methods = dataset.block.get("methods") if dataset.sound("methods") else None
         judged = methods
         if methods and "observations" not in dataset.block:
-            judged = [*methods, *unsearched(methods, wanted_rivals(dataset.config, dataset.dataset))]
+            judged = [*methods, *unsearched(dataset.config, dataset.dataset)]
         for key, names in (("compare/mixtures", compared), ("methods", judged)):
             if names and name not in names:
                 sentence = f"{name} is not under `{key}`: add it, as runs are measured against its losses."

@@ -227,10 +227,10 @@ def unjudged(config: dict, dataset: str, best: str) -> str | None:
     block = config["datasets"][dataset]
     objective = block["optimum"].get("objective", {})
     kind, reference = objective.get("kind", "weighted"), objective.get("reference")
-    group = "swarm" if best == "best_swarm" else block["optimum"]["group"]
+    group = "swarm" if best == "best_swarm" else block["optimum"].get("group")
     if best == "best" and "stage" in block["optimum"]:
         return "the runs under `optimum` differ in a stage, and 'best' is one mixture for the whole run: leave it out."
-    if kind == "weighted" or reference in block["groups"].get(group, ()):
+    if kind == "weighted" or reference in block["groups"].get(group, []):
         return None
     return (
         f"{best!r} is judged by the objective {kind}, against the losses of {reference!r}, which the group {group} has not:"
