@@ -21,6 +21,7 @@ from bench_few_runs import regmix, told
 
 from bimix import laws
 from bimix.laws.transfer import own_domains
+from bimix.optimum.intervals import left_out
 from bimix.scores.scores import rank_correlation
 from bimix.search import criterion, regret, sensitivity, sizes
 from bimix.transfer.prior import centred, offsets
@@ -62,11 +63,15 @@ def measured(runs, new, gaps, draws):
     averages = guess.mean(axis=1), truth.mean(axis=1)
     rank = rank_correlation(averages[1][:, None], averages[0][:, None]).mean()
     pick, expected = averages[0].argmin(), []
-    for drawn in regret.drawn_laws(document, runs, runs.proportions, 1, draws, 0) if draws else ():
+    left = left_out(document, runs, 1) if draws else None
+    for drawn in regret.drawn_laws(document, runs, runs.proportions, left, draws, 0) if draws else ():
         other = laws.predict(drawn, new.proportions, [1])[:, 0].mean(axis=1)
         expected.append(other[pick] - other.min())
-    lost = averages[1][pick] - averages[1].min()
-    return error, rank_correlation(truth, guess).mean(), rank, lost, np.mean(expected) if draws else np.nan
+    lost, foretold = averages[1][pick] - averages[1].min(), np.nan
+    if draws:
+        of_runs = regret.left_out_regret(left, np.ones(truth.shape[1]), np.random.default_rng(0))
+        foretold = max(np.mean(expected), of_runs)
+    return error, rank_correlation(truth, guess).mean(), rank, lost, foretold
 
 
 def main(argv=None):

@@ -263,7 +263,7 @@ def test_unobserved_points_do_not_move_the_levels():
 
 
 def test_the_json_of_coefficients_and_their_number():
-    observed = observe(with_transfer(2, 3), mixtures(2, 12, 3), STEPS, 0.003)
+    observed = observe(with_transfer(2, 3), mixtures(2, 10, 3), STEPS, 0.003)
     fitted = laws.fit("transfer", observed)
     values = fitted["coefficients"]["d01"]
     assert values["terms"][0]["transfer"]["d01"] == 1 and set(values["terms"][0]["transfer"]) == {"d00", "d01", "d02"}

@@ -13,6 +13,8 @@ rule propose_runs:
         prior=planned(runs.prior_table),
         tokens=planned(pools.epoch_tokens),
         models=planned(costs.design_models),
+        centre=planned(optimum.centre),
+        reference=planned(optimum.objective_reference),
         code=script("propose_runs", "search/proposals", "search/criterion", "search/regret"),
     output:
         mixtures="results/{dataset}/design/mixtures.csv",
@@ -23,28 +25,20 @@ rule propose_runs:
     conda:
         "../../envs/analysis.yaml"
     params:
+        **SOUGHT,
         asked=planned(costs.design_flags),
         seed=config["laws"]["seed"],
         step=setting("optimum/step"),
-        weights=bound("weights"),
-        lower=bound("lower"),
-        upper=bound("upper"),
-        max_epochs=setting("optimum/max_epochs", default="none"),
     shell:
-        command(r"""
+        seeking(r"""
         propose_runs.py \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --prior {input.prior:q} \
-            --tokens {input.tokens:q} \
             --models {input.models:q} \
             {params.asked:q} \
             --seed {params.seed} \
             --step {params.step} \
-            --weights {params.weights:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
             --out {output.mixtures:q} \
             --runs {output.runs:q} \
             >{output.advice:q}

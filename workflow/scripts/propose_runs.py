@@ -19,11 +19,14 @@ from bimix.errors import InputError, run
 from bimix.laws import at_run, fit
 from bimix.laws.sized import form_of
 from bimix.laws.transfer import own_domains
+from bimix.objectives.best import Unattainable
+from bimix.objectives.report import add_objective, asked_objective
 from bimix.observed.flags import add_allowed
 from bimix.observed.observations import proportions_of, read_observations
 from bimix.observed.wide import read_mixtures
 from bimix.optimum.bounds import feasible_bounds
-from bimix.optimum.flags import add_bounds, add_run_tokens, run_tokens_of
+from bimix.optimum.flags import add_bounds, add_centre, add_run_tokens, centre_of, run_tokens_of
+from bimix.optimum.intervals import left_out
 from bimix.optimum.optimum import target_weights
 from bimix.outputs import write_table
 from bimix.scale.repetition import PUBLISHED_R, counted
@@ -62,6 +65,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--seed", required=True, type=int, help="of the candidates, and of the draws of the law")
     parser.add_argument("--step", type=int, help="of the run to be made good; without it the last of the losses")
     add_bounds(parser)
+    add_objective(parser)
+    add_centre(parser)
     add_run_tokens(parser)
     parser.add_argument(
         "--match-epochs",
@@ -75,7 +80,8 @@ def main(argv: list[str] | None = None) -> None:
     _refuse(options)
 
     tokens = read_tokens(options.tokens) if options.tokens else None
-    weights = options.weights and read_numbers(options.weights)
+    objective = asked_objective(options)
+    weights = objective.domain_weights()
     models = tuple(read_models(options.models, options.offered)) if options.models else ()
     large = read_large(options.large, options.models) if options.large else None
     run_tokens = options.run_tokens or (large and large.tokens)
@@ -116,7 +122,7 @@ def main(argv: list[str] | None = None) -> None:
         write_table(run_table(proposed), options.runs)
     _say(proposed, asked)
     if fitted is not None:
-        print(_advice(options, fitted, observed, done, asked, weights, tokens, noise))
+        print(_advice(options, fitted, observed, done, asked, objective, tokens, noise))
 
 
 def _step(options, fitted) -> int:
@@ -193,7 +199,7 @@ def _say(proposed, asked) -> None:
         print(f"{spent:.3g} FLOPs{of}: {parts}.")
 
 
-def _advice(options, fitted, observed, done, asked, weights, tokens, noise) -> str:
+def _advice(options, fitted, observed, done, asked, objective, tokens, noise) -> str:
     """Whether to go on, by the regret of the mixture that the law picks for the large run."""
     if len(set(observed.mixtures)) < regret.LEAST_RUNS:
         return f"Go on: {len(set(observed.mixtures))} mixtures are too few to say what a pick may lose."
@@ -201,9 +207,15 @@ def _advice(options, fitted, observed, done, asked, weights, tokens, noise) -> s
     sized = "size" in next(iter(fitted["coefficients"].values()))
     parameters = asked.large.parameters if sized and asked.large else None
     fitted = at_run(fitted, parameters, asked.run_tokens, tokens, step)
-    laws = list(regret.drawn_laws(fitted, observed, done.counted, step, DRAWS, options.seed))
-    found = regret.expected_regret(fitted, laws, step, weights, asked.lower, asked.upper)
-    return regret.advice(found, noise)
+    left = left_out(fitted, observed, step)
+    laws = list(regret.drawn_laws(fitted, observed, done.counted, left, DRAWS, options.seed))
+    centre = centre_of(options, tokens)
+    bounds = asked.lower, asked.upper
+    try:
+        found = regret.expected_regret(fitted, laws, step, objective, *bounds, left, centre, options.seed)
+    except Unattainable as refusal:
+        return f"Go on: the law picks no mixture yet: {refusal}"
+    return regret.advice(found, noise, len(observed.mixtures))
 
 
 if __name__ == "__main__":

@@ -149,6 +149,7 @@ class LeftOut:
     predicted: np.ndarray  # (n, d), each run by the refit without it
     proportions: np.ndarray  # (n, m) of the runs
     kind: str = "left_out"
+    groups: np.ndarray | None = None  # (n,) index of each run's size and schedule, which have levels of their own
     shortened: tuple[Shortened, ...] = ()  # none where the runs have no evaluations to leave out
 
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
@@ -269,9 +270,18 @@ def left_out(fitted: dict, observed: Observations, step: int) -> LeftOut:
     for group, one in enumerate(refitted):
         rows = np.nonzero(groups == group)[0]
         predicted[rows] = predict_runs(one, observed.take(rows))[:, at]
+    levels = np.stack([np.zeros(n) if one is None else one for one in (observed.parameters, observed.tokens)], axis=1)
+    of_level = np.unique(levels, axis=0, return_inverse=True)[1].ravel()
     shortened = shortened_fits(fitted, observed, base) if step > observed.steps[-1] else ()
     return LeftOut(
-        fitted, refitted, int(observed.steps[at]), truth, predicted, observed.proportions, shortened=shortened
+        fitted,
+        refitted,
+        int(observed.steps[at]),
+        truth,
+        predicted,
+        observed.proportions,
+        groups=of_level,
+        shortened=shortened,
     )
 
 

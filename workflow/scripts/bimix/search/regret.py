@@ -4,24 +4,31 @@ beside the noise of a run.
 The law's numbers are drawn from what the runs leave open of them (Laplace: a normal distribution
 about the fit, whose precision is that of the runs and of what was known before). Its scale is told
 by runs that were left out: their errors are what the law misses of a new mixture. In each draw the
-best mixture is another one, and the regret is what the present one loses to it.
+best mixture is another one, and the regret is what the present one loses to it. All draws have the
+form of the law, so what the form misses is not in them: the regret is at least that of picks among
+runs that were left out.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from bimix.laws import predict_defined
 from bimix.laws.transfer import own_domains
+from bimix.objectives.best import Unattainable, best_shares
+from bimix.objectives.goal import Goal
+from bimix.objectives.objective import Objective
 from bimix.observed.observations import Observations
 from bimix.observed.wide import tidy_losses
-from bimix.optimum.intervals import BORROWED, drawn_together, left_out
-from bimix.optimum.optimum import average, optimum, target_weights
+from bimix.optimum.intervals import BORROWED, LeftOut, drawn_together
+from bimix.optimum.optimum import average
 from bimix.search.criterion import outer
 from bimix.search.sensitivity import Numbers, fitted_numbers, known_before, moved, slopes
 
 LEAST_RUNS = 3
+STOP_RUNS = 12  # with fewer the left-out errors are too few to stop by
+DRAWS = 200  # of two thirds of the runs
 FURTHEST = 10.0  # a drawn logarithm is moved at most so far: a hundred thousandfold either way decides nothing more
 
 
@@ -34,14 +41,13 @@ class Regret:
     draws: np.ndarray  # (draws,) nats of each
 
 
-def drawn_laws(fitted: dict, observed: Observations, counted: np.ndarray, step: int, draws: int, seed: int):
+def drawn_laws(fitted: dict, observed: Observations, counted: np.ndarray, left: LeftOut, draws: int, seed: int):
     """The fitted law with numbers drawn from what the runs leave open; `counted` (n, m) are their
-    shares that count.
+    shares that count, `left` what it misses of runs that were left out.
     """
     own = own_domains(observed)
     at = fitted_numbers(fitted, own)
     by_number = slopes(at, counted)[1]
-    left = left_out(fitted, observed, step)
     errors = np.log(left.observed / left.predicted)
     # Beyond their ridge the numbers are not known worse than within about 1 of what they are drawn
     # to, in logarithms: cross-validation may take a ridge of all but 0.
@@ -101,19 +107,54 @@ def expected_regret(
     fitted: dict,
     laws: list[dict],
     step: int,
-    weights: dict[str, float] | None,
+    objective: Objective,
     lower: np.ndarray,
     upper: np.ndarray,
+    left: LeftOut,
+    centre: Mapping[str, float] | None = None,
+    seed: int = 0,
 ) -> Regret:
-    """What the optimum of a fitted law within bounds loses to the optimum of each drawn law."""
-    target = target_weights(fitted, weights)
+    """What the mixture that a fitted law picks by an objective loses to that of each drawn law, or
+    among the runs that were `left` out, whichever is more.
 
-    def loss(law, shares):
-        return float(average(predict_defined(law, shares[None], np.array([step]))[0, 0], target))
+    Draws know the scatter of the law and not its misfit, which runs that were left out show. They
+    are compared by the average of the losses that weigh, which `minimax` has no use for.
+    """
+    pick = best_shares(fitted, step, objective, lower, upper, centre)
+    gaps = []
+    for law in laws:
+        goal = Goal(law, step, objective, centre)
+        try:
+            best = best_shares(law, step, objective, lower, upper, centre)
+        except Unattainable:  # this law has no mixture that holds the constraints, so none is better
+            continue
+        gaps.append(max(float(goal.value(pick)) - float(goal.value(best)), 0.0))
+    drawn = np.array(gaps)
+    measured = 0.0
+    if objective.kind != "minimax":
+        measured = left_out_regret(left, objective.target(fitted), np.random.default_rng(seed))
+    value = float(Goal(fitted, step, objective, centre).value(pick))
+    return Regret(max(float(drawn.mean()) if len(drawn) else 0.0, measured), value, drawn)
 
-    pick = optimum(fitted, step, weights, lower, upper)
-    gaps = np.array([loss(law, pick) - loss(law, optimum(law, step, weights, lower, upper)) for law in laws])
-    return Regret(float(gaps.mean()), loss(fitted, pick), gaps)
+
+def left_out_regret(left: LeftOut, target: np.ndarray, generator: np.random.Generator) -> float:
+    """Mean loss of the run that is best by its left-out prediction to the one that was measured
+    best, among two thirds of the runs, drawn at random; 0 where fewer than LEAST_RUNS are known.
+
+    Runs of several sizes have levels of their own: those of the most frequent are compared.
+    """
+    guessed, there = average(left.predicted, target), average(left.observed, target)
+    known = np.isfinite(guessed) & np.isfinite(there)
+    if left.groups is not None:
+        known &= left.groups == np.bincount(left.groups[known]).argmax() if known.any() else known
+    rows = np.flatnonzero(known)
+    if len(rows) < LEAST_RUNS:
+        return 0.0
+    lost = []
+    for _ in range(DRAWS):
+        some = generator.permutation(rows)[: max(2, round(2 * len(rows) / 3))]
+        lost.append(there[some[guessed[some].argmin()]] - there[some].min())
+    return float(np.mean(lost))
 
 
 def noise_of_average(losses: pl.DataFrame, name: str, domains: list[str], target: dict[str, float]) -> float | None:
@@ -146,13 +187,15 @@ def noise_of_average(losses: pl.DataFrame, name: str, domains: list[str], target
     return float(np.sqrt((pooled["variance"] * freedom).sum() / freedom.sum()))
 
 
-def advice(regret: Regret, noise: float | None) -> str:
-    """One sentence: go on or stop, with both numbers."""
+def advice(regret: Regret, noise: float | None, runs: int) -> str:
+    """One sentence: go on or stop, with both numbers; never to stop below STOP_RUNS runs."""
     lost = f"the mixture that the law picks now is expected to lose {regret.nats:.4f} nats to the best"
     if noise is None:
         return f"Go on: {lost}; the noise of a run is not known, since no run was repeated."
     of_run = regret.predicted * noise
     beside = f"and two runs of one mixture differ by {of_run:.4f} nats (standard deviation)"
-    if regret.nats < of_run:
-        return f"Stop: {lost}, {beside}: more runs like these would not tell."
-    return f"Go on: {lost}, {beside}."
+    if regret.nats >= of_run:
+        return f"Go on: {lost}, {beside}."
+    if runs < STOP_RUNS:
+        return f"Go on: {lost}, {beside}; but {runs} runs are too few to stop by: {STOP_RUNS} at least."
+    return f"Stop: {lost}, {beside}: more runs like these would not tell."

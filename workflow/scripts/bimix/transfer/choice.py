@@ -15,8 +15,9 @@ WIDEST = 1e-2
 # A ridge is taken for cutting the cross-validated error to this share. With few runs it is a
 # smaller one, since the error is then itself rough. After so many that do not, the search ends.
 EARNED, EARNED_BY_FEW, FEW_RUNS, PATIENCE = 0.99, 0.9, 12, 2
-# From so many on each loss domain has settings of its own.
-FEW_RUNS_BY_DOMAIN = 24
+# From so many on each loss domain may have settings of its own. They have to earn their place like
+# a smaller ridge, with few runs up to SURE_RUNS: the best of many is the luckiest too.
+FEW_RUNS_BY_DOMAIN, SURE_RUNS = 12, 24
 # A prior is heard where it cuts the error to this share on average over the ridges. At one ridge
 # alone a wrong prior seems to by chance, in one draw of ten of eight runs.
 PRIOR_EARNED = 0.95
@@ -96,7 +97,9 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None):
         if told is None or told[0]["error"] >= without[0]["error"]:
             return without
         walked = min(len(errors[prior, apart]) for prior in (True, False))
-        with_it, plain = (np.log(np.maximum(errors[prior, apart][:walked], 1e-300)) for prior in (True, False))
+        # At the widest ridge nothing is heard but the prior's own numbers.
+        first = min(ridges.index(RIDGES[0]), walked - 1)
+        with_it, plain = (np.log(np.maximum(errors[prior, apart][first:walked], 1e-300)) for prior in (True, False))
         return told if np.exp((with_it - plain).mean()) < PRIOR_EARNED else without
 
     chosen = heard(False)
@@ -113,7 +116,7 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None):
             "harms": [by_domain.HARM if one else None for one in hurt],
         }
         entry = enter(made, descend(shares, y, own, made, gaps, straight, rows, near if plenty else None))
-        if _ratio(entry, chosen) < EARNED:
+        if _ratio(entry, chosen) < (EARNED_BY_FEW if len(used) < SURE_RUNS else EARNED):
             chosen = entry
     if plenty:
         made = {**chosen[0], "terms": 2}
