@@ -112,7 +112,7 @@ def test_the_regret_of_left_out_runs_is_what_their_pick_loses() -> None:
     draw = np.random.default_rng(0)
     losses = [2.0, 2.1, 2.2, 2.3, 2.4, 2.5]
     assert left_out_regret(left_of(losses, losses), np.ones(1), draw) == 0
-    # the worst of all looks best: whenever it is drawn, 2 of 3 times, it loses to the best of the others
+    # the worst of all looks best: where it is drawn, 2 of 3 times, it loses to the best of the rest
     fooled = left_of([*losses[:5], 1.0], losses)
     assert 0.2 < left_out_regret(fooled, np.ones(1), draw) < 0.4
     # levels of another size are no regret, runs that lack a loss no runs
