@@ -75,8 +75,8 @@ def main(argv=None):
     asked = {"tokens": float(tokens), "pools": {name: float(pool) for name, pool in pools.items()}}
     share_laws = ("bimix", "exponential", "scheffe", "gaussian_process", "mariner", "transfer")
     one_horizon = (("as it is", scarce), ("matched", matched))
-    # Laws of shares alone do not see pools. `transfer` and MARINER read the matched runs at theirs, as
-    # the workflow has them (`simulate_epochs`).
+    # Laws of shares alone do not see pools. `transfer` and MARINER read the matched runs at theirs,
+    # as the workflow has them (`simulate_epochs`).
     tries = []
     for how, rows in one_horizon:
         for law in share_laws:
