@@ -84,7 +84,7 @@ def test_what_was_predicted_stands_beside_what_was_measured_of_the_same(loss, wo
 def test_an_optimum_that_was_not_trained_is_promised_with_its_shrunk_gain():
     proxies = runs(baseline=[4.0], uniform=[3.9])
     said = first_lines(proxies, [PROMISE], proxies, model=OBSERVED)
-    assert said.startswith("mine: bimix is predicted to be the best, and was not trained (tiny, step 400)")
+    assert said.startswith("mine: bimix is predicted to be best, untested (tiny, step 400)")
     assert "gain over baseline +10.00 % (90 % interval -2.50 to +22.50); below 16 runs rather +8.50 %, 0.85" in said
     assert "To test train on bimix, and add its losses to your tables as the mixture bimix" in said
 

@@ -43,6 +43,7 @@ def test_epochs_stand_beside_the_shares_and_whether_their_bound_binds() -> None:
     assert lines[0].endswith("epochs") and lines[1].endswith("0.123") and lines[2].endswith("    4")
     assert summary.epoch_bound({"a": 4.0, "b": 0.1}, 4) == ["  max_epochs 4 binds for a."]
     assert summary.epoch_bound({"a": 3.0}, 4) == ["  max_epochs 4 does not bind."]
+    assert summary.epoch_bound({"a": 8.0}, 4) == ["  max_epochs 4 is exceeded in this run for a."]
     assert summary.epoch_bound({"a": 3.0}, None) == summary.epoch_bound({"a": 3.0}, float("inf")) == []
 
 

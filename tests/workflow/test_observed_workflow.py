@@ -149,7 +149,7 @@ def test_everything_follows_from_two_tables(workplace: Path) -> None:
     tables = {path.stem for path in (results / "tables").iterdir()}
     assert tables == {"comparison", "complexity", "extrapolation", "generalization", "laws"}
     text = (results / "summary.txt").read_text()
-    assert text.startswith("own: bimix is predicted to be the best, and was not trained (your runs, step 8,000)")
+    assert text.startswith("own: bimix is predicted to be best, untested (your runs, step 8,000)")
     assert "90 % interval" in text and "Gain" in (results / "summary_details.txt").read_text()
     assert not {"runs", "shards", "tokens"} & {path.name for path in results.iterdir()}
     assert "Nothing to be done" in call(workplace).stderr

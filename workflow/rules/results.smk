@@ -35,6 +35,8 @@ rule summarize_results:
         step=setting("optimum/step"),
         weights=bound("weights"),
         objective=bound("objective"),
+        lower=bound("lower"),
+        upper=bound("upper"),
         max_epochs=setting("optimum/max_epochs", default="none"),
         run_tokens=planned(sources.compared_tokens),
         stage=setting("optimum/stage", default=()),
@@ -59,6 +61,8 @@ rule summarize_results:
             --ranks {params.ranks:q} \
             --tokens {input.tokens:q} \
             --run-tokens {params.run_tokens} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
             --max-epochs {params.max_epochs} \
             --reference {params.reference:q} \
             --reference-mixture {input.reference:q} \

@@ -17,7 +17,7 @@ import polars as pl
 from bimix.errors import InputError, run
 from bimix.judge.comparison import compared
 from bimix.judge.criterion import add_criterion, criterion_of
-from bimix.judge.evidence import known_from, promise, proxies_at
+from bimix.judge.evidence import known_from, outside, promise, proxies_at
 from bimix.judge.verdict import decide
 from bimix.laws import LAWS, at_run, fit
 from bimix.laws.sized import size_read
@@ -105,10 +105,12 @@ def solve(
         raise InputError(f"no law could be fitted: {'; '.join(f'{law}: {why}' for law, why in refused)}")
     size = next((size_read(one) for one in found.values()), None)
     measured_at = proxies_at([losses], options.step, size)
-    runs = measured_at and compared(measured_at, judging, known_from(losses, judging, promises))
+    forbidden = outside(shares, *bounds_of(options, next(iter(found.values()))))
+    known = known_from(losses, judging, promises)
+    runs = measured_at and compared(measured_at, judging, known, forbidden)
     moved = {name: one for name, one in optima.items() if name not in shares}  # of that name one was run
     every = moved | shares
-    ranks = {name: observed_rank(name, own) for name, own in shares.items()} | {judging.reference: 0}
+    ranks = {name: observed_rank(name, own) for name, own in shares.items()}
     verdict = decide(runs, runs, promises, ranks)
     law = found[verdict.promise.law] if verdict.promise else next(iter(found.values()))
     page = Headline(
@@ -166,6 +168,14 @@ def solved(
         more=more,
     )
     return fitted, dict(zip(fitted["domains"], find(fitted).tolist(), strict=True)), errors, spans
+
+
+def bounds_of(options: argparse.Namespace, law: dict) -> tuple[dict[str, float], dict[str, float]]:
+    """The least and the largest proportions that were asked for, those of epochs among them."""
+    lower, upper = (read_numbers(given) if given else {} for given in (options.lower, options.upper))
+    for name, one in epochs_of(options, law, dict.fromkeys(law["domains"], 1.0)).items():
+        upper[name] = min(upper.get(name, 1.0), (options.max_epochs or float("inf")) / one)
+    return lower, upper
 
 
 def left_out_scores(fitted: dict, errors: LeftOut) -> pl.DataFrame:

@@ -17,7 +17,7 @@ import polars as pl
 from bimix.errors import run
 from bimix.judge.comparison import Comparison
 from bimix.judge.criterion import add_criterion, criterion_of
-from bimix.judge.evidence import add_evidence, evidence
+from bimix.judge.evidence import add_evidence, evidence, outside
 from bimix.judge.verdict import Verdict, decide
 from bimix.laws.sized import size_read
 from bimix.mixtures.mixture import read_proportions
@@ -35,7 +35,7 @@ from bimix.runs.provenance import FITTING, code
 from bimix.scores.laws import LAWS_TABLE
 from bimix.scores.scores import EXTRAPOLATION, GENERALIZATION
 from bimix.scores.sizes import SIZES
-from bimix.tables import read_json, read_table, read_tokens
+from bimix.tables import read_json, read_numbers, read_table, read_tokens
 
 DOMAINS = 10  # rows of the mixture on the page
 
@@ -59,6 +59,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--ranks", type=json.loads, default={}, help="{mixture: what it costs to find, 0 to 4}, JSON")
     parser.add_argument("--tokens", type=Path, nargs="*", help="tokens there are of each domain: none or one table")
     parser.add_argument("--run-tokens", type=number_or_none, help="of the run that epochs are counted for, or none")
+    parser.add_argument("--lower", help="{domain: least proportion} of the optimum, JSON")
+    parser.add_argument("--upper", help="{domain: largest proportion}, likewise")
     parser.add_argument("--max-epochs", type=number_or_none, help="the bound of the optimum, or none")
     parser.add_argument("--extrapolation", type=Path, nargs="?", help="tables/extrapolation.csv, of laws over steps")
     parser.add_argument("--generalization", type=Path, nargs="?", help="tables/generalization.csv, of the same")
@@ -111,14 +113,13 @@ def read(options: argparse.Namespace) -> Found:
     laws = {name: read_json(place) for name, place in zip(names, options.coefficients, strict=True)}
     spans = [read_table(path).cast(INTERVALS) for path in options.intervals] or [pl.DataFrame(schema=INTERVALS)]
     judging = criterion_of(options)
-    target, proxies, promises = evidence(options, judging, laws, pl.concat(spans))
     shares = optima | {options.reference: read_proportions(options.reference_mixture)}
     for path in options.mixtures:  # what was run counts, where an optimum of its name has moved since
         for (name,), rows in read_table(path).group_by("mixture", maintain_order=True):
             shares[name] = dict(rows.select("domain", "proportion").iter_rows())
     ranks = {name: observed_rank(name, own) for name, own in shares.items()} | options.ranks
-    if ranks.get(options.reference, GIVEN) < SEARCHED:
-        ranks[options.reference] = 0  # what one has costs nothing
+    bounds = (read_numbers(given) if given else {} for given in (options.lower, options.upper))
+    target, proxies, promises = evidence(options, judging, laws, pl.concat(spans), outside(shares, *bounds))
     searched = tuple(name for name in target.mixtures if ranks.get(name, GIVEN) >= SEARCHED)
     verdict = decide(target, proxies, promises, ranks)
     return Found(laws, shares, pl.concat(spans), target, verdict, searched, summary.found_twice(optima))

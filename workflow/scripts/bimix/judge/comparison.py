@@ -2,7 +2,7 @@
 significant, and when each gets to the end of the reference.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,6 +46,7 @@ class Comparison:
     levels: np.ndarray  # (n,) log of what is minimised
     noise: Noise | None  # None: not known
     broken: tuple[dict[str, float], ...]  # of each the columns above the margin: by how much, relative
+    outside: frozenset[str] = frozenset()  # mixtures outside the bounds of the optimum
 
     @property
     def mixtures(self) -> tuple[str, ...]:
@@ -55,10 +56,13 @@ class Comparison:
         """What is minimised."""
         return float(np.exp(self.levels[self.mixtures.index(mixture)]))
 
+    def holds(self, mixture: str) -> bool:
+        """Whether a mixture holds the objective's constraint and the bounds."""
+        return not self.broken[self.mixtures.index(mixture)] and mixture not in self.outside
+
     def ranked(self) -> list[str]:
         """Those that hold the objective first, then the best first."""
-        order = sorted(range(len(self.mixtures)), key=lambda n: (bool(self.broken[n]), self.levels[n]))
-        return [self.mixtures[n] for n in order]
+        return sorted(self.mixtures, key=lambda name: (not self.holds(name), self.value(name)))
 
     def lead(self, one: str, other: str) -> float:
         """By how much the log value of one is below that of another."""
@@ -85,8 +89,9 @@ class Comparison:
         return None if width is None else abs(self.lead(one, other)) > width
 
 
-def compared(runs: Runs, criterion: Criterion, known: Known | None = None) -> Comparison:
-    """The comparison of runs by a criterion; `known` is the noise where no run was repeated.
+def compared(runs: Runs, criterion: Criterion, known: Known | None = None, outside: Iterable[str] = ()) -> Comparison:
+    """The comparison of runs by a criterion; `known` is the noise where no run was repeated,
+    `outside` are mixtures that no one asked for, as bounds forbid them.
 
     Errors: the reference is not among them; a loss that the criterion reads is not there.
     """
@@ -98,7 +103,7 @@ def compared(runs: Runs, criterion: Criterion, known: Known | None = None) -> Co
     losses = np.array([not column.metric for column in runs.columns])
     runs.check(losses | (target > 0) if criterion.kind == "no_worse_than" else target > 0)
     found, noise = levels(criterion.values(runs)[:, :, -1], known)
-    return Comparison(runs, criterion, found, noise, _broken(runs, criterion))
+    return Comparison(runs, criterion, found, noise, _broken(runs, criterion), frozenset(outside))
 
 
 def _broken(runs: Runs, criterion: Criterion) -> tuple[dict[str, float], ...]:
@@ -175,7 +180,7 @@ def in_bits(comparison: Comparison, factors: Mapping[str, float | None]) -> Comp
         return None
     per_byte = np.array([factors.get(name) or np.nan for name in runs.names])
     plain = replace(judged, kind="weighted")
-    return compared(replace(runs, losses=runs.losses * per_byte), plain)
+    return compared(replace(runs, losses=runs.losses * per_byte), plain, outside=comparison.outside)
 
 
 def said_broken(by: Mapping[str, float]) -> str:

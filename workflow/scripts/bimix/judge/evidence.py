@@ -19,6 +19,7 @@ from bimix.judge.verdict import Promise
 from bimix.laws.sized import size_read
 from bimix.tables import read_table
 
+ROUNDED = 1e-5  # a proportion that misses its bound by less is rounded
 QUANTITIES = {"minimax": "worst_ratio"}  # of an objective in the intervals; else the average
 
 
@@ -61,10 +62,15 @@ def of_proxies(table: pl.DataFrame, criterion: Criterion) -> Known | None:
 
 
 def evidence(
-    options: argparse.Namespace, criterion: Criterion, laws: Mapping[str, dict], spans: pl.DataFrame
+    options: argparse.Namespace,
+    criterion: Criterion,
+    laws: Mapping[str, dict],
+    spans: pl.DataFrame,
+    forbidden: Iterable[str],
 ) -> tuple[Comparison, Comparison | None, list[Promise]]:
     """The runs of the model to be made good, all runs at what the laws predict, and the promises of
-    the laws, {mixture: coefficients}; `spans` in the columns of INTERVALS.
+    the laws, {mixture: coefficients}; `spans` in the columns of INTERVALS; `forbidden` are mixtures
+    outside the bounds.
 
     Of `options` those of `add_evidence`, and compared, scores, step, fitted_model, asked_model,
     compared_model. Where the runs compared are of the model and step that laws predict, the proxies
@@ -85,19 +91,31 @@ def evidence(
         tables = [own, *tables]
     runs = proxies_at(tables, options.step, size)
     if runs is None:
-        return compared(target, criterion, known), None, promises
+        return compared(target, criterion, known, forbidden), None, promises
     if here and criterion.reference in runs.mixtures:
-        every = compared(runs, criterion, known)
+        every = compared(runs, criterion, known, forbidden)
         return every, every, promises
     if criterion.reference not in runs.mixtures:
         if criterion.kind != "weighted":
-            return compared(target, criterion, known), None, promises
+            return compared(target, criterion, known, forbidden), None, promises
         return (
-            compared(target, criterion, known),
-            compared(runs, replace(criterion, reference=runs.mixtures[0]), known),
+            compared(target, criterion, known, forbidden),
+            compared(runs, replace(criterion, reference=runs.mixtures[0]), known, forbidden),
             promises,
         )
-    return compared(target, criterion, known), compared(runs, criterion, known), promises
+    return compared(target, criterion, known, forbidden), compared(runs, criterion, known, forbidden), promises
+
+
+def outside(
+    mixtures: Mapping[str, Mapping[str, float]], lower: Mapping[str, float], upper: Mapping[str, float]
+) -> list[str]:
+    """The mixtures that miss bounds {domain: proportion} by more than ROUNDED."""
+    return [
+        name
+        for name, shares in mixtures.items()
+        if any(shares.get(domain, 0.0) < low - ROUNDED for domain, low in lower.items())
+        or any(shares.get(domain, 0.0) > high + ROUNDED for domain, high in upper.items())
+    ]
 
 
 def joined(tables: Sequence[pl.DataFrame]) -> pl.DataFrame | None:

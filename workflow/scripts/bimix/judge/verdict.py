@@ -130,11 +130,11 @@ def decide(
         why = f"nothing was measured at its step; {law}"
         return Verdict("promised", promise.mixture, why, promise=promise)
     lowest = measured.ranked()[0]
-    if not seen and not (proxies and promise.upper > proxies.value(lowest)):
+    if not seen and not (proxies and proxies.holds(lowest) and promise.upper > proxies.value(lowest)):
         end = "" if math.isinf(promise.upper) else f", also at the upper 80 % end of its interval ({promise.upper:.4f})"
         than = f"predicted below every run measured{end}" if proxies else "no proxy was measured at its step"
         return Verdict("promised", promise.mixture, f"{than}; {law}", lowest, promise, measured=proxies)
-    found = among(measured, ranks, promise, seen)
+    found = among(measured, {}, promise, seen)  # the lowest: proxies are no candidates of equal price
     if seen:
         said = f"the law promises {promise.value:.4f} for {promise.mixture}, and runs measured are lower"
     else:
@@ -146,10 +146,11 @@ def decide(
 def among(measured: Comparison, ranks: Mapping[str, int], promise: Promise | None, seen: tuple[str, ...]) -> Verdict:
     """The lowest of measured mixtures, or the cheapest of those that tie with it."""
     order = measured.ranked()
-    lowest, others = order[0], [name for name in order[1:] if not measured.broken[measured.mixtures.index(name)]]
+    lowest, others = order[0], [name for name in order[1:] if measured.holds(name)]
     rest = {"promise": promise, "seen": seen, "measured": measured}
-    if by := measured.broken[measured.mixtures.index(lowest)]:
-        why = f"every mixture breaks the objective; the lowest of them, by {said_broken(by)}"
+    if not measured.holds(lowest):
+        by = measured.broken[measured.mixtures.index(lowest)]
+        why = f"the lowest of them by {said_broken(by)}" if by else "all lie outside the bounds"
         return Verdict("broken", lowest, why, **rest)
     if len(order) == 1:
         return Verdict("alone", lowest, "no other mixture was measured", **rest)
@@ -184,9 +185,7 @@ def below(promise: Promise | None, proxies: Comparison | None) -> tuple[str, ...
     return tuple(
         name
         for name in proxies.ranked()
-        if name != promise.mixture
-        and proxies.value(name) < promise.value
-        and not proxies.broken[proxies.mixtures.index(name)]
+        if name != promise.mixture and proxies.value(name) < promise.value and proxies.holds(name)
     )
 
 

@@ -19,8 +19,8 @@ OUTCOMES = {
     "ties": "{best} ties with {rival}",
     "lower": "{best} is lower than {rival}, by an unknown margin",
     "alone": "{best} is the only mixture measured",
-    "promised": "{best} is predicted to be the best, and was not trained",
-    "broken": "no mixture holds the objective",
+    "promised": "{best} is predicted to be best, untested",
+    "broken": "no mixture measured holds the objective",
 }
 
 

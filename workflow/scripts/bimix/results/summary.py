@@ -12,6 +12,7 @@ from bimix.results.pages import summary_page
 
 BAR = 18  # characters of the longest bar
 ALIKE = 5e-5  # proportions that differ by less print the same four digits
+CLOSE = 1e-3  # of a bound on epochs, within which it binds
 BEST = 5  # mixtures in the table of those measured, beside the reference
 NAME = 22  # characters of a domain's name
 WARNINGS = 4  # of a law, in full
@@ -67,9 +68,12 @@ def epoch_bound(epochs: Mapping[str, float], most: float | None) -> list[str]:
     """Whether the bound on epochs binds, where there is one."""
     if most in (None, float("inf")) or not epochs:
         return []
-    at = [name for name, one in epochs.items() if one >= most * (1 - 1e-3)]
-    shown = ", ".join(at[:4]) + (f" and {len(at) - 4} more" if len(at) > 4 else "")
-    return paragraph(f"max_epochs {most:g} {f'binds for {shown}' if at else 'does not bind'}.", "  ", "  ")
+    above = [name for name, one in epochs.items() if one > most * (1 + CLOSE)]
+    at = [name for name, one in epochs.items() if one >= most * (1 - CLOSE)]
+    names = above or at
+    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    said = f"is exceeded in this run for {shown}" if above else f"binds for {shown}" if at else "does not bind"
+    return paragraph(f"max_epochs {most:g} {said}.", "  ", "  ")
 
 
 def beyond(step: int, measured: list[int]) -> list[str]:
