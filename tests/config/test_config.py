@@ -306,6 +306,14 @@ def test_a_recipe_like_none_is_one_fault(like: object, sentence: str) -> None:
             "the lower bounds sum to 1.1: no mixture",
         ),
         (
+            lambda c: demo(c)["optimum"].update(upper={"web": 30}),
+            "optimum/upper/web: 30 is above 1, and bounds are proportions: write 0.3 for 30 per cent.",
+        ),
+        (
+            lambda c: demo(c).update(seeds=[1, 2, 3]),
+            "seeds: [1, 2, 3] is given; allowed: a block of models and lists of seeds, as {larger: [2, 3]}.",
+        ),
+        (
             lambda c: demo(c)["optimum"].update(upper=dict.fromkeys(demo(c)["domains"], 0.1)),
             "optimum/upper: the upper bounds sum to 0.8: no mixture reaches 1.",
         ),

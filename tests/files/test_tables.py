@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bimix.errors import InputError
+from bimix.errors import InputError, run
 from bimix.objectives.families import written
 from bimix.tables import read_json, read_numbers, read_size
 
@@ -45,3 +45,17 @@ def test_families_and_sizes_are_read_alike(tmp_path):
         read_json(tmp_path / "r.json")
     (tmp_path / "r.json").write_text(json.dumps({"a": 10**30}))
     assert read_json(tmp_path / "r.json") == {"a": 10**30}
+
+
+def test_a_folder_that_may_not_be_written_to_is_a_sentence(capsys):
+    def main():
+        raise PermissionError(13, "Permission denied", "results/law.json")
+
+    assert run(main) == 1
+    assert capsys.readouterr().err.endswith("error: results/law.json: Permission denied.\n")
+
+    def broken():
+        raise OSError(5, "Input/output error", "results/law.json")
+
+    with pytest.raises(OSError, match="Input/output"):
+        run(broken)

@@ -87,7 +87,7 @@ def test_pools_are_limits_of_domains_that_are_trained_on() -> None:
         {"b": 80.0, "c": np.inf, "a": 70.0},
     ]
     assert pools_of(MIXTURES, ("a", "b")) is None
-    with pytest.raises(InputError, match=r"row 1: pool is 0\.0: it must be a number above 0"):
+    with pytest.raises(InputError, match=r"row 1: pool is 0\.0: it must be a finite number above 0"):
         observations(table, MIXTURES.with_columns(pool=pl.Series([0.0, 1, 1, 1])))
     none = MIXTURES.with_columns(proportion=pl.Series([1.0, 0, 0.5, 0.5]), pool=pl.Series([50.0, 0, 70, 80]))
     assert observations(table, none).pools.tolist() == [[50, np.inf], [70, 80]]

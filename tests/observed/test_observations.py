@@ -46,7 +46,7 @@ def test_tokens_per_step_is_read_where_it_is_there():
 def test_tokens_that_are_no_numbers_matter_only_where_epochs_or_sizes_do():
     losses = LOSSES.with_columns(tokens=pl.lit("many"))
     assert observations(losses, MIXTURES).tokens is None
-    with pytest.raises(InputError, match="row 1: tokens is 'many': it must be a number above 0"):
+    with pytest.raises(InputError, match="row 1: tokens is 'many': it must be a finite number above 0"):
         observations(losses, MIXTURES.with_columns(pool=pl.lit(10.0)))
 
 
@@ -82,6 +82,12 @@ def changed(table, row, **values):
         ),
         (changed(LOSSES, 4, loss=float("inf")), MIXTURES, "row 4"),
         (changed(LOSSES, 2, loss=0.0), MIXTURES, "row 2"),
+        (changed(LOSSES, 2, loss=1e-300), MIXTURES, "the loss is 1e-300: it must be finite and above 1e-12"),
+        (
+            LOSSES.with_columns(parameters=float("inf")),
+            MIXTURES,
+            "row 1: parameters is inf: it must be a finite number",
+        ),
         (changed(LOSSES, 2, loss=-1.0), MIXTURES, "row 2"),
         (changed(LOSSES, 1, step=0), MIXTURES, "row 1"),
         (LOSSES.with_columns(step=pl.col("step") + 0.5), MIXTURES, "row 1: step is 20.5: it must be a whole number"),

@@ -144,6 +144,7 @@ def test_logs_are_imported(environment: Path, mine: Path) -> None:
         status=1,
     )
     assert said.startswith("bimix import: error: this needs tensorboard, which is not installed")
+    assert "run pip install '.[tensorboard]'." in said
 
 
 def test_help_and_faults_are_those_of_the_scripts_and_name_the_command(environment: Path, mine: Path) -> None:

@@ -30,6 +30,8 @@ COMMANDS = {
     "verify": "verify_results.py",
     "watch": "watch_runs.py",
 }
+# Extras of the package by the module that they bring; `workflow` brings all.
+EXTRAS = {"tensorboard": "tensorboard", "lightgbm": "regmix", "sklearn": "rivals"}
 PACKAGE = Path(__file__).parent
 # Where pip puts what lies beside the package in a checkout: the same tree, so that scripts find the
 # schema.
@@ -88,7 +90,7 @@ def main() -> int:
             raise
         print(
             f"bimix {word}: error: this needs {error.name}, which is not installed: in a checkout of this project"
-            " run pip install '.[workflow]'.",
+            f" run pip install '.[{EXTRAS.get(error.name.split('.')[0], 'workflow')}]'.",
             file=sys.stderr,
         )
         return 1

@@ -2,11 +2,15 @@
 a sentence, no traceback.
 """
 
+import errno
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from bimix.addresses import masked
+
+# Of files and folders that are another's to open: no fault of the program.
+NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class InputError(ValueError):
@@ -26,4 +30,10 @@ def run(main: Callable[[], int | None]) -> int:
         return main() or 0
     except InputError as error:
         print(f"{Path(sys.argv[0]).name}: error: {masked(str(error))}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.errno not in NOT_ALLOWED:
+            raise
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"{Path(sys.argv[0]).name}: error: {masked(f'{place}{error.strerror}.')}", file=sys.stderr)
         return 1

@@ -191,6 +191,10 @@ class DatasetChecker(BlockChecker):
             if lower[domain] > upper[domain]:
                 sentence = f"{lower[domain]:g} is above the upper bound of {domain!r}, {upper[domain]:g}."
                 self.fault("optimum", "lower", domain, sentence=sentence)
+        for domain, bound in upper.items():
+            if bound > 1:
+                sentence = f"{bound:g} is above 1, and bounds are proportions: write 0.3 for 30 per cent."
+                self.fault("optimum", "upper", domain, sentence=sentence)
         if math.fsum(lower.values()) > 1 + SUM_TOLERANCE:
             total = math.fsum(lower.values())
             self.fault("optimum", "lower", sentence=f"the lower bounds sum to {total:g}: no mixture holds more than 1.")

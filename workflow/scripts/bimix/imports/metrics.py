@@ -42,7 +42,7 @@ class Pattern:
 
     def domains(self, metrics: Iterable[str], path: object) -> dict[str, str]:
         """{metric: domain} of those metrics that are losses. Errors: none is."""
-        metrics = list(metrics)
+        metrics = list(dict.fromkeys(metrics))  # a panel has one for each run
         found = {metric: domain for metric in metrics if (domain := self.domain(metric))}
         if not found:
             near = difflib.get_close_matches(str(self), metrics, 6, 0)

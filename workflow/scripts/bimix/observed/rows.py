@@ -9,6 +9,8 @@ from bimix.tables import is_text
 # Published proportions are rounded (RegMix's rows sum to 1 within 0.4 %): they are rescaled. A
 # larger gap is a mistake.
 ROUNDING = 0.005
+# Less is no loss or rate of errors that was measured, and its logarithm is out of all bounds.
+LEAST_LOSS = 1e-12
 # What tells runs apart, beside seeds: a schedule where a mixture of one size has several.
 RUN = ("mixture", "parameters", "schedule")
 TYPES = {"mixture": pl.String, "step": pl.Int64, "domain": pl.String, "loss": pl.Float64, "proportion": pl.Float64}
@@ -40,13 +42,13 @@ def place(name: str, row: dict) -> str:
 
 def check_losses(losses: pl.DataFrame, name: str) -> None:
     """Errors: a loss that is not finite and above 0, a step below 1, a row twice."""
-    bad = losses.filter(~pl.col("loss").is_finite() | (pl.col("loss") <= 0) | (pl.col("step") <= 0))
+    bad = losses.filter(~pl.col("loss").is_finite() | (pl.col("loss") < LEAST_LOSS) | (pl.col("step") <= 0))
     if bad.height:
         row = bad.row(0, named=True)
         what = "loss" if row["step"] > 0 else "step"
         raise InputError(
             f"{place(name, row)} (mixture {row['mixture']!r}, step {row['step']}, domain {row['domain']!r}): "
-            f"the {what} is {row[what]}: it must be finite and above 0."
+            f"the {what} is {row[what]}: it must be finite and above {LEAST_LOSS if what == 'loss' else 0:g}."
         )
     further = [column for column in (*RUN[1:], "seed") if column in losses.columns]
     check_once(losses, ["mixture", "step", "domain", *further], name)
@@ -88,11 +90,11 @@ def check_amounts(table: pl.DataFrame, column: str, name: str) -> None:
     """
     if column in table.columns:
         amounts = table[column].cast(pl.Float64, strict=False)
-        bad = amounts.is_null() | amounts.is_nan() | (amounts <= 0)
+        bad = amounts.is_null() | ~amounts.is_finite() | (amounts <= 0)
         if column == "pool":
             bad = (amounts.is_nan() | (amounts <= 0)).fill_null(False) & (table["proportion"] > 0)
             bad |= amounts.is_null() & table[column].is_not_null()
         wrong = table.filter(bad)
         if wrong.height:
             row = wrong.row(0, named=True)
-            raise InputError(f"{place(name, row)}: {column} is {row[column]!r}: it must be a number above 0.")
+            raise InputError(f"{place(name, row)}: {column} is {row[column]!r}: it must be a finite number above 0.")
