@@ -44,7 +44,7 @@ def train(folder: Path, records: list[dict], **changes: str) -> Path:
     shards = list_shard(folder, [write_records(folder / "raw.jsonl", records)], "hash", None)
     out = folder / "tokenizer.json"
     settings = {"shards": str(shards), "reading": reading(), "validation-share": "0", "share": "1", "threads": "1"}
-    settings |= {"held-out-characters": "20000"}
+    settings |= {"held-out-characters": "20000", "fewer": "false"}
     settings |= {"vocabulary": "300", "end-of-text": END, "out": str(out)} | changes
     flags = [part for name, value in settings.items() for part in (f"--{name}", value)]
     train_tokenizer.main([*flags, "--held-out"])

@@ -11,13 +11,13 @@ from tokenised import write_records
 from tokenizers import Tokenizer
 
 import draw_validation
-from bimix.data.documents import hash_text, is_within
+from bimix.data.documents import hash_text, is_within, split_document
 from bimix.data.shards import Shard, write_shards
 from bimix.errors import InputError
 
 
 def draw(
-    folder: Path, shards: Path, tokenizer: Path, tokens: int, share: float, domain_field: str
+    folder: Path, shards: Path, tokenizer: Path, tokens: int, share: float, domain_field: str, longest: str = "20000"
 ) -> dict[str, set[str]]:
     draw_validation.main(
         [
@@ -37,7 +37,7 @@ def draw(
                 "--share",
                 str(share),
                 "--held-out-characters",
-                "20000",
+                longest,
                 "--out",
                 str(folder / "held_out"),
             ),
@@ -68,3 +68,18 @@ def test_so_many_validation_tokens_are_drawn(tmp_path, tokenizer, mixed):
         assert 300 <= sum(lengths) < 300 + max(lengths)
     with pytest.raises(InputError, match=r"The share 0.01 of domain 'b' holds \d+ tokens, fewer than 300; set"):
         draw(tmp_path, tmp_path / "manifest", tokenizer, 300, 0.01, field)
+
+
+def test_of_long_documents_the_ends_are_drawn(tmp_path, tokenizer, capsys):
+    texts = {name: [f"{number} of {name} " * 300 for number in range(9)] for name in "bc"}
+    files = {
+        name: write_records(tmp_path / f"{name}.jsonl", [{"text": text} for text in own]) for name, own in texts.items()
+    }
+    shards = [Shard(name, "train", name, (str(file),)) for name, file in files.items()]
+    (tmp_path / "manifest").write_text(write_shards(shards))
+    drawn = draw(tmp_path, tmp_path / "manifest", tokenizer, 500, 0.3, "null", '{"b": 400, "c": 20000}')
+    ends = {split_document(text, hash_text(text), 0.3, 400)[1] for text in texts["b"]}
+    assert drawn["b"] and drawn["b"] <= ends and drawn["c"] <= set(texts["c"])
+    said = capsys.readouterr().err
+    assert f"b: {len(drawn['b'])} texts, {len(drawn['b'])} of them ends of documents whose beginnings train" in said
+    assert f"c: {len(drawn['c'])} texts, 0 of them" in said

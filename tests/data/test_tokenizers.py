@@ -8,7 +8,7 @@ from tokenised import END
 from tokenizers import Tokenizer
 
 import fetch_tokenizer
-from bimix.data.documents import hash_text, is_within
+from bimix.data.documents import hash_text, is_within, split_document
 from bimix.digests import digest_file
 from bimix.errors import InputError
 
@@ -44,6 +44,27 @@ def test_too_little_text_is_told(tmp_path):
     with pytest.raises(InputError, match="fewer than the vocabulary of 5000; train on a larger share"):
         train(tmp_path, ["a few words"], vocabulary="5000")
     assert not (tmp_path / "tokenizer.json").exists()
+
+
+def test_a_vocabulary_that_the_ladder_chose_may_be_fewer_ids(tmp_path, capsys):
+    texts = [f"{one} row of {two}" for one in ("some", "many") for two in ("words", "marks")] * 20
+    out = train(tmp_path, texts, **{"vocabulary": "5000", "fewer": "true", "validation-share": "0"})
+    tokenizer = Tokenizer.from_file(str(out))
+    assert 257 < tokenizer.get_vocab_size() < 400
+    assert tokenizer.decode(tokenizer.encode(texts[0]).ids) == texts[0]
+    said = (
+        f"The text yields {tokenizer.get_vocab_size()} tokens, fewer than the vocabulary of 5000, which the size ladder"
+    )
+    assert said in capsys.readouterr().err
+
+
+def test_ends_that_are_held_out_are_not_read(tmp_path):
+    texts = [f"{number} " + " ".join(f"w{number}x{place}" for place in range(500)) for number in range(30)]
+    parts = [split_document(text, hash_text(text), 0.5, 1000) for text in texts]
+    assert all(trains and rest for trains, rest in parts)
+    (tmp_path / "kept").mkdir()
+    kept = tokenised.train(tmp_path / "kept", [{"text": trains} for trains, _ in parts])
+    assert train(tmp_path, texts, **{"held-out-characters": "1000"}).read_bytes() == kept.read_bytes()
 
 
 def fetch(source, out, end=END):

@@ -54,7 +54,10 @@ def test_six_lines_are_a_whole_config() -> None:
     assert block["compare"]["mixtures"] == ["baseline", "uniform", "ce", "bimix", "transfer"]
     assert block["groups"]["candidates"] == ["se", "je", "ce", "baseline", "uniform"]
     assert block["held_out"] == [] and "vectors" not in block
-    assert block["tokenizer"] == {"train": {"vocabulary": 1024, "share": 1.0}, "end_of_text": "<|endoftext|>"}
+    assert block["tokenizer"] == {
+        "train": {"vocabulary": 1024, "fewer": True, "share": 1.0},
+        "end_of_text": "<|endoftext|>",
+    }
     assert block["corpus"]["validation"] == {"share": 0.1} and block["sequence_length"] == 128
     assert block["corpus"]["held_out_characters"] == {"web": 9000, "code": 3000}
     assert block["corpus"]["cut_characters"] == 100_000

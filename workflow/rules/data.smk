@@ -53,6 +53,7 @@ rule train_tokenizer:
         held_out_characters=as_json("datasets/{dataset}/corpus/held_out_characters"),
         share=setting("tokenizer/train/share"),
         vocabulary=setting("tokenizer/train/vocabulary"),
+        fewer=as_json("datasets/{dataset}/tokenizer/train/fewer", False),
         end_of_text=setting("tokenizer/end_of_text"),
     shell:
         command(r"""
@@ -64,6 +65,7 @@ rule train_tokenizer:
             --held-out {input.held_out:q} \
             --share {params.share:q} \
             --vocabulary {params.vocabulary:q} \
+            --fewer {params.fewer:q} \
             --end-of-text {params.end_of_text:q} \
             --threads {threads} \
             --out {output:q}

@@ -29,6 +29,9 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--share", type=float, required=True, help="share of the other documents to train on, by hash")
     parser.add_argument("--vocabulary", type=int, required=True, help="number of tokens")
+    parser.add_argument(
+        "--fewer", type=json.loads, required=True, help="JSON: whether fewer are taken where the text yields no more"
+    )
     parser.add_argument("--end-of-text", required=True, help="token that is put after each document")
     parser.add_argument("--threads", type=int, required=True, help="threads of the trainer")
     parser.add_argument("--out", type=Path, required=True, help="tokenizer.json to write")
@@ -61,11 +64,12 @@ def main(argv: list[str] | None = None) -> None:
     )
     tokenizer.train_from_iterator(texts, trainer)
     reader.check()
-    if tokenizer.get_vocab_size() < options.vocabulary:
-        raise InputError(
-            f"The text yields {tokenizer.get_vocab_size()} tokens, fewer than the vocabulary of {options.vocabulary}; "
-            f"train on a larger share or set a smaller vocabulary."
-        )
+    yielded = tokenizer.get_vocab_size()
+    if yielded < options.vocabulary:
+        said = f"The text yields {yielded} tokens, fewer than the vocabulary of {options.vocabulary}"
+        if not options.fewer:
+            raise InputError(f"{said}; train on a larger share or set a smaller vocabulary.")
+        print(f"Remark: {said}, which the size ladder chose; these are taken.", file=sys.stderr)
     with replacing(options.out) as temporary:
         tokenizer.save(str(temporary))
 

@@ -197,7 +197,9 @@ class _Block:
         if isinstance(trained, dict):
             text = sum(basis.sizes.values())
             most = numbers["vocabulary"][basis.machine.kind]
-            trained.setdefault("vocabulary", sizes.vocabulary_size(text, numbers["vocabulary"]["least"], most))
+            if "vocabulary" not in trained:
+                trained["vocabulary"] = sizes.vocabulary_size(text, numbers["vocabulary"]["least"], most)
+                trained.setdefault("fewer", True)  # an estimate by bytes: text of few words yields less
             trained.setdefault("share", float(f"{min(numbers['tokenizer_bytes'] / max(text, 1), 1):.1g}"))
 
     def domains(self) -> int:
