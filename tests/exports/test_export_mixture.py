@@ -177,6 +177,18 @@ def test_olmo_core_may_repeat_as_often_as_the_run_needs(tmp_path: Path) -> None:
     assert not consumers.olmo_builds(config, {"web": 9 * 10**9, "wiki": int(3e8 * 0.98)})
 
 
+@pytest.mark.parametrize("pool", [2.9e8, 3.1e8, 4.7e8, 7.77e8])
+def test_olmo_core_is_allowed_no_fewer_epochs_than_a_hundredth_more_than_the_run_reads(
+    tmp_path: Path, pool: float
+) -> None:
+    """Rounded down to two decimals the margin would be less, by up to 0.01 epochs."""
+    domains = {"web": {"train": ["/w.npy"], "unique_tokens": 9e9}, "wiki": {"train": ["/i.npy"], "unique_tokens": pool}}
+    config = consumers.olmo_config(exported(tmp_path, "olmo-core", {"web": 0.7, "wiki": 0.3}, domains, 1e10)[0])
+    (ratio,) = (one.max_repetition_ratio for one in config.source_list.sources if one.source_name == "wiki")
+    needed = 1.01 * 3e9 / pool
+    assert needed <= ratio < needed + 0.01 and ratio == round(ratio, 2)
+
+
 @pytest.mark.parametrize("rarest", [0.5, 0.01, 0.0007, 0.00004])
 def test_levanter_draws_the_rarest_domain_as_often_as_asked(tmp_path: Path, rarest: float) -> None:
     domains = {name: {"train": [f"/{name}"]} for name in ("web", "wiki")}

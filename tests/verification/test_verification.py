@@ -454,6 +454,10 @@ DAMAGE = {
         lambda at: change_table(at / "losses/tiny/all.parquet", "loss"),
         "does not hold the losses of the run of cats, seed 1",
     ),
+    "the table of losses lacks a row": (  # of the first step: as many rows from the end would agree
+        lambda at: write_table(read_table(at / "losses/tiny/all.parquet")[1:], at / "losses/tiny/all.parquet"),
+        "does not hold the losses of the run of even, seed 1",
+    ),
     "the law": (
         lambda at: change_law(at, "coefficients", "bees", "C", value=0.1),
         "away from those of the law fitted anew",
