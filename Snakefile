@@ -76,6 +76,11 @@ rule all:
         planned(all_targets),
 
 
+onstart:
+    # Before the first job; the manifest of shards, which planning writes, is held earlier.
+    hold_planned_results()
+
+
 onsuccess:
     # Prints the summaries that this call has made, and no old ones.
     shell("find results -maxdepth 2 -name summary.txt -newermt @{started} -exec cat {{}} +")

@@ -15,14 +15,39 @@ from bimix.plan.settings import one_of
 from bimix.plan.sources import MEASURES
 from bimix.plan.targets import all_targets, resampled_laws, targets
 from bimix.plan.trainings import TOKENS, training_command
+from bimix.start import lock
 
 names_under = functools.partial(settings.names_under, config)
 datasets_with = functools.partial(settings.datasets_with, config)
 
 
 @functools.cache
+def hold_results(dataset):
+    """Keep the calls of other checkouts off a dataset's results until this one ends; the cache
+    keeps the lock open.
+    """
+    # Jobs of this call run under its lock.
+    if not (workflow.is_main_process and runs_jobs() and workflow.execution_settings.lock):
+        return None
+    try:
+        held, remark = lock.hold(dataset)
+    except InputError as error:
+        end_planning(error)
+    if remark:
+        logger.warning(f"Remark: {remark}")
+    return held
+
+
+def hold_planned_results():
+    """Hold the results of all datasets that this call has jobs for."""
+    for dataset in sorted({job.wildcards_dict.get("dataset") for job in workflow.dag.needrun_jobs()} - {None}):
+        hold_results(dataset)
+
+
+@functools.cache
 def shards(dataset):
     """The shards of a dataset by name; the call that plans writes their manifest."""
+    hold_results(dataset)
     if dataset in filled and runs_jobs() and workflow.is_main_process:
         keep(dataset, filled[dataset].basis, filled[dataset].choice)
     return corpora.open_shards(config, dataset, workflow.is_main_process, runs_jobs())

@@ -42,8 +42,8 @@ Only `model`, `runs`, `training`, `reweighting`, `stacking/runs`, `downstream/ta
 `downstream/calls` and `verification/runs` import torch or Accelerate.
 Files are opened in `command`, `outputs`, `tables`, `digests`, `data/sources`, `tokens/shard`,
 `tokens/stream`, `imports/tables`, `files/contents`, `files/raw`, `plan/corpora`, `results/watch`,
-`config/blocks`, `config/complete`, `config/corpora`, `faults/files`, `start/checks`,
+`config/blocks`, `config/complete`, `config/corpora`, `faults/files`, `start/checks`, `start/lock`,
 `defaults/record`, `runs/artefacts`, `runs/checkpoints`, `runs/devices`, `trainers/losses`,
-`trainers/process`, `training/rows`, `downstream/calls`, `downstream/questions`,
-`entropy/table`, `verification/counts`, `verification/results`.
+`trainers/process`, `training/rows`, `downstream/calls`, `downstream/questions`, `entropy/table`,
+`verification/counts`, `verification/results`.
 """

@@ -14,7 +14,7 @@ from bimix.errors import InputError
 from bimix.verification.findings import Findings
 
 # Folders and files of what a call says on its way: nothing reads it for a result.
-SAID = {"logs", "benchmarks", "tensorboard", "progress.json"}
+SAID = {"logs", "benchmarks", "tensorboard", "progress.json", ".lock"}
 ROWS = ".bin"  # of tokens: the token index has their digests, and they are read once
 # Parses tables, a path a line, and names each that it has come through. Bytes that nobody vouches
 # for can end a process: polars allocates what they say.

@@ -1,0 +1,66 @@
+"""A dataset's results are for one call of Snakemake at a time: a lock in their own folder.
+
+Snakemake's lock lies in the checkout, so that two checkouts on one folder of results do not see
+each other's.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import TextIO
+
+from bimix.errors import InputError
+
+LOCK = ".lock"
+
+
+def hold(dataset: str) -> tuple[TextIO | None, str | None]:
+    """Hold results/{dataset} until the returned file is closed or this process ends, however it
+    ends; a sentence where the file system has no locks.
+
+    The kernel keeps the lock, on NFS the server: what a dead process held is free. A call in the
+    same folder is let in, since Snakemake itself keeps those apart that write the same files.
+    Errors: a call in another folder holds it.
+    """
+    folder = Path("results", dataset)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / LOCK
+    handle = path.open("a+", encoding="utf-8")
+    own = {"host": socket.gethostname(), "process": os.getpid(), "folder": os.getcwd()}
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        handle.seek(0)
+        holder = read_holder(handle.read())
+        handle.close()
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            return None, (
+                f"{path} cannot be locked ({error.strerror}): see to it that no other call works in {folder} meanwhile."
+            )
+        if all(holder.get(name) == own[name] for name in ("host", "folder")):
+            return None, None
+        where = "It does not say which."
+        if holder:
+            where = "It is process {process} on {host}, in {folder}, since {since}.".format(**holder)
+        raise InputError(
+            f"{folder} is held by another call of Snakemake: two at once would delete each other's files. {where} Wait"
+            f" for it or stop it."
+        ) from None
+    handle.truncate(0)
+    handle.write(json.dumps(own | {"since": time.strftime("%Y-%m-%d %H:%M:%S %z")}) + "\n")
+    handle.flush()
+    return handle, None
+
+
+def read_holder(text: str) -> dict[str, object]:
+    """Who has written a lock: host, process, folder, since; empty where it does not say."""
+    try:
+        holder = json.loads(text)
+    except ValueError:
+        return {}
+    known = isinstance(holder, dict) and {"host", "process", "folder", "since"} <= holder.keys()
+    return holder if known else {}
