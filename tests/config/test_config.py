@@ -49,6 +49,9 @@ def said(config: dict, files=(), wanted=()) -> list[str]:
     return []
 
 
+SEARCH = {"start": ["ce", "se"], "rounds": 2, "of": 1, "law": "transfer"}
+
+
 def demo(config: dict) -> dict:
     return config["datasets"]["demo"]
 
@@ -327,6 +330,16 @@ def test_a_recipe_like_none_is_one_fault(like: object, sentence: str) -> None:
         ),
         (lambda c: demo(c).update(design={"large": "larger"}), "datasets/demo/design: this key has no place here."),
         (lambda c: c["design"].update(criterion="A"), "design/criterion"),
+        (
+            lambda c: demo(c).update(search=SEARCH | {"start": ["ce", "bimix"]}),
+            "search/start: 'bimix' is found by runs",
+        ),
+        (lambda c: demo(c).update(search=SEARCH | {"start": ["ce", "se", "cx"]}), "search/start: no mixture"),
+        (lambda c: demo(c).update(search=SEARCH | {"budget": 2}), "search/budget: 2 runs in all are spent by the 2"),
+        (lambda c: demo(c).update(search=SEARCH | {"of": 3}), "search/of"),
+        (lambda c: demo(c)["groups"].update(search_1=["ce"]) or demo(c).update(search=SEARCH), "groups/search_1"),
+        (lambda c: demo(c)["groups"].update(entropy=["se", "round1"]), "groups/entropy: no mixture"),
+        (lambda c: demo(c)["groups"].update(entropy=["se", "wanted_8"]), "groups/entropy: no mixture"),
         (lambda c: demo(c).update(published="piles"), 'published: no table "piles"; did you mean pile?'),
         (lambda c: demo(c).update(published="pile"), 'resources/mixtures/pile.csv has a domain "ArXiv", which'),
         (eight_processes, "batch_rows: 8 rows cannot be shared by the 16 processes of tiny"),

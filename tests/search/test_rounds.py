@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from made_search import DOMAINS, START, runs, tables, truth, written
 
 import propose_round
 from bimix import laws
@@ -12,32 +13,14 @@ from bimix.errors import InputError
 from bimix.objectives.goal import Goal
 from bimix.objectives.objective import Objective
 from bimix.observed.observations import Observations
-from bimix.search.kriging import kriged, squares, total_variation
+from bimix.search.kriging import kriged, total_variation
 from bimix.search.rounds import Search, Shares, seen_of
-
-DOMAINS = ("code", "law", "web")
-
-
-def truth(shares: np.ndarray) -> np.ndarray:
-    """Losses (n, 3): powers of what helps, with a dip that no law of the project has."""
-    helps = shares @ np.array([[1.0, 0.1, 0.3], [0.1, 1.0, 0.2], [0.4, 0.3, 1.0]]).T
-    dip = np.exp(-squares(shares, np.array([[0.2, 0.5, 0.3]]))[:, 0] / 0.05)
-    return 2 + (0.02 + helps) ** -0.4 - 0.15 * dip[:, None]
-
-
-def runs(shares: np.ndarray, noise: float = 0.0, seed: int = 0) -> Observations:
-    losses = truth(shares) * np.exp(noise * np.random.default_rng(seed).standard_normal((len(shares), 1)))
-    names = tuple(f"m{number}" for number in range(len(shares)))
-    return Observations(names, DOMAINS, np.array([100]), DOMAINS, shares, losses[:, None])
 
 
 def search_of(observed: Observations, noise: float | None = 0.001, upper=(1.0, 1.0, 1.0), **objective) -> Search:
     fitted = laws.fit("transfer", observed)
     goal = Goal(fitted, 100, Objective(**objective))
     return Search(goal, fitted, observed, np.zeros(3), np.array(upper), noise)
-
-
-START = np.random.default_rng(0).dirichlet(np.ones(3), 5)
 
 
 def test_kriging_goes_through_runs_without_noise_and_is_unknown_far_away() -> None:
@@ -122,29 +105,6 @@ def test_a_search_ends_where_bounds_leave_nothing_new() -> None:
     search = search_of(runs(np.concatenate([START, middle])), upper=(0.35, 0.35, 0.35))
     with pytest.raises(InputError, match="the search has ended"):
         search.next(0)
-
-
-def tables(folder, observed: Observations, seeds: int = 1) -> list[str]:
-    rows = [
-        (name, 100, domain, observed.losses[n, 0, i] * (1 + 0.001 * seed), seed)
-        for n, name in enumerate(observed.mixtures)
-        for i, domain in enumerate(DOMAINS)
-        for seed in range(seeds)
-    ]
-    pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss", "seed"], orient="row").write_csv(
-        folder / "losses.csv"
-    )
-    written(folder / "mixtures.csv", observed.mixtures, observed.proportions)
-    return ["--losses", str(folder / "losses.csv"), "--mixtures", str(folder / "mixtures.csv")]
-
-
-def written(path, names, shares) -> None:
-    rows = [
-        (name, domain, share)
-        for name, row in zip(names, shares, strict=True)
-        for domain, share in zip(DOMAINS, row, strict=True)
-    ]
-    pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_csv(path)
 
 
 def test_the_script_proposes_names_reports_and_is_the_same_twice(tmp_path, capsys) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from bimix.defaults.record import keep
 from bimix.errors import InputError
 from bimix.files import contents, exports, pools, rounds, tasks
-from bimix.plan import corpora, costs, optimum, runs, settings, sources, trainings
+from bimix.plan import corpora, costs, optimum, runs, search, settings, sources, trainings
 from bimix.plan.laws import LAWS, PLACE
 from bimix.plan.settings import one_of
 from bimix.plan.sources import MEASURES
@@ -126,6 +126,19 @@ def seeking(text):
     input.
     """
     return command(optimum.seeking_command(text))
+
+
+# What a search is asked for, with losses, mixtures, prior, tokens and reference in its input.
+SEARCHED = {key: SOUGHT[key] for key in ("weights", "objective", "lower", "upper", "max_epochs")} | {
+    "law": setting("search/law"),
+    "step": setting("optimum/step"),
+    "run_tokens": planned(optimum.search_run_tokens),
+}
+
+
+def searching(text):
+    """The command of a rule with SEARCHED in its params."""
+    return command(optimum.searching_command(text))
 
 
 def fitted(pattern, **more):

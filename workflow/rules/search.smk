@@ -1,8 +1,137 @@
-# Design: which runs to make next, and whether to go on. Nothing of this is made unless it is asked
-# for.
+# Search: mixtures that are run one after the other, each proposed by all runs before it; and which
+# runs tell most, and whether to go on.
+#   losses/{model}/search_{n}.parquet, mixtures/groups/search_{n}.parquet, cross_entropy.csv
+#       -> search/{model}/{n + 1}/next.csv -> mixtures/round{n + 1}.json, trained on like any other
+#   losses/{model}/search.parquet, search/{model}/{n}/report.json
+#       -> search/{model}/found.json -> mixtures/found.json; rounds.csv, answer.txt
+#       -> figures/rounds.svg
 #   losses/{model}/{group}.parquet, mixtures/groups/{group}.parquet, cross_entropy.csv, plan.csv
 #       -> design/mixtures.csv, design/runs.csv, design/advice.txt
-# What is proposed is trained on once you name a copy of design/mixtures.csv under `mixture_files`.
+# Rounds are planned at once. A round after the end is the one before again: its run is there. As on
+# the way to any training, scripts are no inputs of a round. What propose_runs proposes is made only
+# when asked for, and trained on once you name a copy of design/mixtures.csv under `mixture_files`.
+
+
+rule propose_round:
+    """The mixtures of the next round, by a law that all runs before it correct."""
+    input:
+        losses=planned(search.losses_before),
+        mixtures=planned(search.mixtures_tabled_before),
+        prior=planned(runs.prior_table),
+        tokens=planned(pools.epoch_tokens),
+        reference=planned(optimum.objective_reference),
+        reports=planned(search.reports_before),
+    output:
+        table="results/{dataset}/search/{model}/{round}/next.csv",
+        report="results/{dataset}/search/{model}/{round}/report.json",
+    log:
+        "results/{dataset}/logs/propose_round/{model}/{round}.log",
+    wildcard_constraints:
+        dataset=datasets_with("search"),
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        **SEARCHED,
+        of=setting("search/of"),
+    shell:
+        searching(r"""
+        propose_round.py \
+            --count {params.of} \
+            --round {wildcards.round} \
+            --reports {input.reports:q} \
+            --out {output.table:q} \
+            --report {output.report:q} \
+            >{log:q} 2>&1
+        """)
+
+
+rule mix_round:
+    """A mixture that a round proposed, trained on like any other."""
+    input:
+        mixture=planned(search.proposals_with),
+    output:
+        mixture="results/{dataset}/mixtures/{proposed}.json",
+    log:
+        "results/{dataset}/logs/mix_round/{proposed}.log",
+    wildcard_constraints:
+        dataset=datasets_with("search"),
+        proposed=search.ROUND.pattern,
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        domains=setting("domains"),
+    shell:
+        command(r"""
+        mix_given.py \
+            --mixture {input.mixture:q} \
+            --name {wildcards.proposed:q} \
+            --domains {params.domains:q} \
+            --out {output.mixture:q}
+        """)
+
+
+rule judge_search:
+    """The answer of a search: the best measured mixture, beside the best rule by hand."""
+    input:
+        losses="results/{dataset}/losses/{model}/search.parquet",
+        mixtures="results/{dataset}/mixtures/groups/search.parquet",
+        prior=planned(runs.prior_table),
+        tokens=planned(pools.epoch_tokens),
+        reference=planned(optimum.objective_reference),
+        reports=planned(search.all_reports),
+    output:
+        mixture="results/{dataset}/search/{model}/found.json",
+        rounds="results/{dataset}/search/{model}/rounds.csv",
+        answer="results/{dataset}/search/{model}/answer.txt",
+    log:
+        "results/{dataset}/logs/judge_search/{model}.log",
+    wildcard_constraints:
+        dataset=datasets_with("search"),
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        **SEARCHED,
+        by_hand=planned(sources.rules_without_runs),
+    shell:
+        searching(r"""
+        judge_search.py \
+            --reports {input.reports:q} \
+            --by-hand {params.by_hand:q} \
+            --out {output.mixture:q} \
+            --rounds {output.rounds:q} \
+            --answer {output.answer:q} \
+            >{log:q} 2>&1
+        """)
+
+
+use rule mix_given as mix_found with:
+    # the answer of a search
+    input:
+        mixture=collect("results/{{dataset}}/search/{model}/found.json", model=setting("optimum/model")),
+    output:
+        mixture="results/{dataset}/mixtures/{own}.json",
+    log:
+        "results/{dataset}/logs/mix_found/{own}.log",
+    wildcard_constraints:
+        dataset=datasets_with("search"),
+        own=search.FOUND,
+
+
+rule plot_rounds:
+    """What each round promised and measured, and the gain that was left."""
+    input:
+        rounds=collect("results/{{dataset}}/search/{model}/rounds.csv", model=setting("optimum/model")),
+        code=script("plot_rounds", "drawing/figures"),
+    output:
+        figure=figure("rounds", "3 Law", "Search by rounds"),
+    log:
+        "results/{dataset}/logs/plot_rounds.log",
+    wildcard_constraints:
+        dataset=datasets_with("search"),
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        command("plot_rounds.py --rounds {input.rounds:q} --out {output.figure:q}")
 
 
 rule propose_runs:

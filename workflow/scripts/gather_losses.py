@@ -1,7 +1,7 @@
 """Put the losses of several runs into one tidy table.
 
 runs/{model}/{mixture}/losses.parquet ... -> losses/{model}/{group}.parquet (mixture, seed,
-step, tokens, domain, loss)
+step, tokens, domain, loss). A round of a search that was not needed is left out.
 """
 
 import argparse
@@ -10,8 +10,10 @@ from pathlib import Path
 
 import polars as pl
 
+from bimix.digests import digest_file
 from bimix.errors import run
 from bimix.outputs import write_table
+from bimix.plan.search import round_of
 from bimix.runs.artefacts import check
 
 
@@ -23,12 +25,16 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--after", nargs="?", type=int, default=0, help="leave out the losses up to this step")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
-    tables = [
-        pl.read_parquet(check(path), glob=False)
-        .select(pl.lit(name).alias("mixture"), pl.lit(seed).alias("seed"), pl.all())
-        .filter(pl.col("step") > (options.after or 0))
-        for name, seed, path in zip(options.names, options.seeds, options.losses, strict=True)
-    ]
+    tables, known = [], set()
+    for name, seed, path in zip(options.names, options.seeds, options.losses, strict=True):
+        digest = digest_file(check(path))
+        if round_of(name) is not None and digest in known:
+            print(f"{name}, seed {seed}, is a run before it again: the search had ended.")
+            continue
+        known.add(digest)
+        table = pl.read_parquet(path, glob=False)
+        table = table.select(pl.lit(name).alias("mixture"), pl.lit(seed).alias("seed"), pl.all())
+        tables.append(table.filter(pl.col("step") > (options.after or 0)))
     write_table(pl.concat(tables), options.out)
 
 

@@ -18,21 +18,100 @@ from bimix.laws import LAWS, at_run, fit
 from bimix.mixtures.mixture import as_mixture
 from bimix.objectives.goal import Goal
 from bimix.objectives.report import add_objective, asked_objective
-from bimix.observed.observations import proportions_of, read_observations
+from bimix.observed.observations import Observations, proportions_of, read_observations
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import add_bounds, add_parameters, add_run_tokens, asked_tokens
 from bimix.optimum.optimum import target_weights
 from bimix.outputs import write_json, write_table
 from bimix.search.kriging import USUAL_NOISE
 from bimix.search.regret import noise_of_average
-from bimix.search.rounds import DISTANCE, Search
-from bimix.tables import read_numbers, read_table, read_tokens
+from bimix.search.rounds import DISTANCE, Ended, Search
+from bimix.tables import read_json, read_numbers, read_table, read_tokens
 
 NAMED = re.compile(r"round(\d+)")
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_search(parser)
+    parser.add_argument("--candidates", type=Path, help="mixtures to choose among: mixture, domain, proportion")
+    parser.add_argument("--count", type=int, default=1, help="mixtures to propose (%(default)s)")
+    parser.add_argument(
+        "--round", type=int, help="from 1: in odd ones the law proposes first, in even ones the shares; without it the"
+        " number of runs says it"
+    )  # fmt: skip
+    parser.add_argument(
+        "--reports",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="of the rounds before: where the search has ended, the last round's mixtures are proposed again",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="next.csv or .parquet")
+    parser.add_argument("--report", type=Path, help="JSON of what is expected of each")
+    options = parser.parse_args(argv)
+    if options.count < 1:
+        raise InputError(f"--count is {options.count}: it must be 1 or more.")
+    if options.reports and options.round != len(options.reports) + 1:
+        raise InputError(f"--reports are of {len(options.reports)} rounds: --round must be the next one.")
+
+    search, noise = read_search(options)
+    before = [read_json(path) for path in options.reports]
+    names, candidates = _candidates(options, search)
+    turn = (options.round or len(set(search.seen.names))) - 1
+    found, others, ended = [], np.zeros((0, len(search.lower))), None
+    try:
+        for number in range(options.count):
+            found.append(search.next(turn + number, candidates, others))
+            others = np.concatenate([others, found[-1].shares[None]])
+    except Ended as error:
+        if not before:
+            raise
+        ended = str(error)
+    known = [int(one[1]) for one in map(NAMED.fullmatch, search.seen.names) if one]
+    first = options.round or max(known, default=0) + 1
+    if names is not None:
+        named = [names[one.candidate] for one in found]
+    elif options.round:
+        named = [f"round{first}" + (f"_{place}" if place > 1 else "") for place in range(1, options.count + 1)]
+    else:
+        named = [f"round{first + number}" for number in range(options.count)]
+    best = search.best
+    report = {
+        "best": search.seen.names[best],
+        "best_measured": float(np.exp(search.seen.levels[best])),
+        "best_posterior": float(np.exp(search.posterior(search.seen.shares[[best]])[0][0])),
+        "noise": noise,
+        "left_out": search.law.left,
+        "expected_gain": max((one.gain for one in found), default=0.0),
+        "proposals": [
+            {
+                "mixture": name,
+                "voice": one.voice,
+                "promised": float(np.exp(one.promised)),
+                "deviation": one.deviation,
+                "expected_gain": one.gain,
+            }
+            for name, one in zip(named, found, strict=False)
+        ],
+    }
+    report["stopped"] = stopped([*before, report], ended)
+    if report["stopped"]:
+        again = [f"round{first - 1}{name.removeprefix(f'round{first}')}" for name in named]
+        listed, table = proportions_of(read_table(options.mixtures), search.observed.domains, str(options.mixtures))
+        shares = table[[listed.index(name) for name in again]]
+        report["proposals"] = []
+    else:
+        shares = others
+    given = names is not None
+    write_table(mixture_table(named, shares, search.observed.domains, given), options.out)
+    if options.report:
+        write_json(options.report, report)
+    print("\n".join(sentences(report)))
+
+
+def add_search(parser: argparse.ArgumentParser) -> None:
+    """Add what says what was measured and what is sought, to be read by `read_search`."""
     parser.add_argument("--losses", type=Path, required=True, help="mixture, step, domain, loss of the runs")
     parser.add_argument("--mixtures", type=Path, required=True, help="mixture, domain, proportion of the runs")
     parser.add_argument("--prior", type=Path, nargs="?", help="cross_entropy.csv, for the law transfer")
@@ -42,62 +121,35 @@ def main(argv: list[str] | None = None) -> None:
     add_objective(parser)
     add_run_tokens(parser)
     add_parameters(parser)
-    parser.add_argument("--candidates", type=Path, help="mixtures to choose among: mixture, domain, proportion")
-    parser.add_argument("--count", type=int, default=1, help="mixtures to propose (%(default)s)")
-    parser.add_argument(
-        "--round", type=int, help="from 1: odd ones begin with the law's proposal, even ones with that of the shares;"
-        " without it the number of runs"
-    )  # fmt: skip
     parser.add_argument(
         "--distance", type=float, default=DISTANCE, help="total variation from all runs, at least (%(default)s)"
     )
     parser.add_argument(
         "--noise", type=float, help="of a run's log objective; without it that of repeated seeds, if any"
     )
-    parser.add_argument("--out", type=Path, required=True, help="next.csv or .parquet")
-    parser.add_argument("--report", type=Path, help="JSON of what is expected of each")
-    options = parser.parse_args(argv)
-    if options.count < 1:
-        raise InputError(f"--count is {options.count}: it must be 1 or more.")
 
-    search, noise = read_search(options)
-    names, candidates = _candidates(options, search)
-    turn = (options.round or len(set(search.seen.names))) - 1
-    found, others = [], np.zeros((0, len(search.lower)))
-    for number in range(options.count):
-        found.append(search.next(turn + number, candidates, others))
-        others = np.concatenate([others, found[-1].shares[None]])
-    known = [int(one[1]) for one in map(NAMED.fullmatch, search.seen.names) if one]
-    first = options.round or max(known, default=0) + 1
-    named = [f"round{first + number}" if names is None else names[one.candidate] for number, one in enumerate(found)]
-    write_table(_table(named, found, search.observed.domains, names is not None), options.out)
-    best = search.best
-    best_level = float(search.posterior(search.seen.shares[[best]])[0][0])
-    report = {
-        "best": search.seen.names[best],
-        "best_measured": float(np.exp(search.seen.levels[best])),
-        "best_posterior": float(np.exp(best_level)),
-        "noise": noise,
-        "left_out": search.law.left,
-        "proposals": [
-            {
-                "mixture": name,
-                "voice": one.voice,
-                "promised": float(np.exp(one.promised)),
-                "deviation": one.deviation,
-                "expected_gain": one.gain,
-            }
-            for name, one in zip(named, found, strict=True)
-        ],
-    }
-    if options.report:
-        write_json(options.report, report)
-    print("\n".join(sentences(report)))
+
+def stopped(reports: list[dict], ended: str | None) -> str | None:
+    """Why the search has ended before the round of the last report; None: it has not."""
+    *before, now = reports
+    for one in before:
+        if one["stopped"]:
+            return one["stopped"]
+    if ended:
+        return ended
+    noise = now["noise"] or USUAL_NOISE
+    gains = [one["expected_gain"] for one in reports[-2:]]
+    if before and max(gains) < noise:
+        return (
+            f"two rounds expected gains of {100 * gains[0]:.2g} and {100 * gains[1]:.2g} %, less than the noise of a run,"
+            f" {100 * noise:.2g} %."
+        )
+    return None
 
 
 def read_search(options: argparse.Namespace) -> tuple[Search, float | None]:
     """What the runs say, by the flags; and the noise of a run where it is known."""
-    observed = read_observations(options.losses, options.mixtures, options.prior)
+    observed = once(read_observations(options.losses, options.mixtures, options.prior))
     fitted = fit(options.law, observed)
     step = fitted["steps"][-1] if options.step is None else options.step
     objective = asked_objective(options)
@@ -116,6 +168,14 @@ def read_search(options: argparse.Namespace) -> tuple[Search, float | None]:
     return Search(goal, fitted, observed, lower, upper, noise, options.distance), noise
 
 
+def once(observed: Observations) -> Observations:
+    """The runs without those that are another again: two names of one mixture are one training."""
+    keys = [
+        (row.tobytes(), losses.tobytes()) for row, losses in zip(observed.proportions, observed.losses, strict=True)
+    ]
+    return observed.take([row for row, key in enumerate(keys) if keys.index(key) == row])
+
+
 def _candidates(options, search) -> tuple[tuple[str, ...] | None, np.ndarray | None]:
     """Names and shares of the candidates that were not measured. Errors: none is left."""
     if options.candidates is None:
@@ -129,17 +189,15 @@ def _candidates(options, search) -> tuple[tuple[str, ...] | None, np.ndarray | N
     return tuple(names[row] for row in rows), shares[rows]
 
 
-def _table(names, found, domains, given: bool) -> pl.DataFrame:
+def mixture_table(names, shares: np.ndarray, domains, given: bool) -> pl.DataFrame:
     """mixture, domain, proportion; a candidate as it was given, what was found with six
     decimals.
     """
     rows = [
         (name, domain, share)
-        for name, one in zip(names, found, strict=True)
+        for name, one in zip(names, shares, strict=True)
         for domain, share in (
-            zip(domains, one.shares.tolist(), strict=True)
-            if given
-            else as_mixture(domains, one.shares).document().items()
+            zip(domains, one.tolist(), strict=True) if given else as_mixture(domains, one).document().items()
         )
     ]
     return pl.DataFrame(
@@ -160,10 +218,10 @@ def sentences(report: dict) -> list[str]:
             f" +- {100 * one['deviation']:.2g} %, expected gain {100 * one['expected_gain']:.2g} %"
         )
     beside = f"{100 * noise:.2g} %" if noise is not None else f"not known, {100 * USUAL_NOISE:.2g} % is taken"
-    left = max(one["expected_gain"] for one in report["proposals"])
+    left = report["expected_gain"]
     verdict = "below it: stop after two such rounds" if left < (noise or USUAL_NOISE) else "above it: go on"
     said.append(f"expected gain left {100 * left:.2g} %; noise of a run {beside}; {verdict}")
-    return said
+    return [*said, f"The search has ended: {report['stopped']}"] if report["stopped"] else said
 
 
 if __name__ == "__main__":

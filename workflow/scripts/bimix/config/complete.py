@@ -10,6 +10,7 @@ from bimix.faults.fault import Fault, named, unknown
 from bimix.objectives.families import by_domain
 from bimix.plan.laws import JOINS, LAWS, PLACE, SWARM_LAWS, is_optimum, proposal_of
 from bimix.plan.runs import weights_of
+from bimix.plan.search import GROUP, groups_of, search_names
 from bimix.plan.settings import evaluations
 from bimix.plan.sources import (
     BEST,
@@ -23,7 +24,7 @@ from bimix.plan.sources import (
 )
 
 # Groups that are named by other blocks than `groups`.
-GROUPS = ("compare", "methods", "swarm")
+GROUPS = ("compare", "methods", "swarm", GROUP)
 Key = tuple[str | int, ...]
 
 
@@ -40,6 +41,9 @@ def mixture_lists(block: object) -> Iterator[tuple[Key, list]]:
         yield ("compare", "mixtures"), compare["mixtures"]
     if isinstance(block.get("methods"), list):
         yield ("methods",), block["methods"]
+    search = block.get("search")
+    if isinstance(search, dict) and isinstance(search.get("start"), list):
+        yield ("search", "start"), search["start"]
 
 
 def published_names(config: dict, dataset: str, code: Path) -> list[str]:
@@ -72,6 +76,7 @@ def known_mixtures(config: dict, dataset: str, code: Path) -> list[str]:
         "uniform",
         *SIMPLE,
         *wanted_names(config, dataset),
+        *search_names(block),
         *MEASURES,
         *published_names(config, dataset, code),
         *own,
@@ -227,6 +232,7 @@ def complete(config: dict) -> None:
             methods = block["methods"] + unsearched(config, dataset)
             block["methods"] = all_proposals(methods, block.get("proposals", 1))
         block["groups"]["methods"] = block.get("methods", [])
+        block["groups"] |= groups_of(block)
         optimum = block["optimum"]
         if "models" in optimum:
             # one name for all, the smallest first, and the end of the run that is optimised for

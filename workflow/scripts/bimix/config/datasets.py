@@ -17,8 +17,9 @@ from bimix.config.measured import check_measured, check_schedules
 from bimix.config.stages import check_stages
 from bimix.errors import InputError
 from bimix.faults.fault import unknown
-from bimix.plan.laws import is_proposal
-from bimix.plan.sources import REWEIGHTING, swarm_lack
+from bimix.plan.laws import is_optimum, is_proposal
+from bimix.plan.search import search_names
+from bimix.plan.sources import BEST, REWEIGHTING, swarm_lack
 
 SUM_TOLERANCE = 1e-9
 # Blocks that name a model.
@@ -53,6 +54,8 @@ class DatasetChecker(BlockChecker):
             check_stages(self)
             if self.sound("reweighting") and self.sound_elsewhere("training"):
                 self.reweighting()
+        if self.sound("search"):
+            self.search()
         self.groups()
         self.bounds(*((check_measured(self), block["domains"]) if self.sound("domains") else (None, None)))
         check_steps(self)
@@ -109,13 +112,30 @@ class DatasetChecker(BlockChecker):
                 elif counted and (lack := swarm_lack(self.config, self.dataset, mixture)) is not None:
                     self.fault(*key, number, sentence=lack)
 
+    def search(self) -> None:
+        """What a search starts from must be there before it."""
+        search = self.block["search"]
+        for number, name in enumerate(search["start"]):
+            if is_optimum(name) or name in (*BEST, *search_names(self.block)):
+                self.fault(
+                    "search", "start", number, sentence=f"{name!r} is found by runs: a search starts before them."
+                )
+        if search.get("budget", len(search["start"]) + 1) <= len(search["start"]):
+            self.fault(
+                *("search", "budget"),
+                sentence=f"{search['budget']} runs in all are spent by the {len(search['start'])} of `start`: allow more.",
+            )
+        for group in self.block["groups"] if self.sound("groups") else ():
+            if group == "search" or group.startswith("search_"):
+                self.fault("groups", group, sentence="the search makes groups of this name: take another.")
+
     def groups(self) -> None:
         """Groups that `optimum` and `held_out` name and nothing makes."""
         if not self.sound("groups"):
             return
         known = [*self.block["groups"], "compare"]
         if "observations" not in self.block:
-            known += ["methods"] + (["swarm"] if "swarm" in self.block else [])
+            known += ["methods"] + [name for name in ("swarm", "search") if name in self.block]
         if self.sound("optimum/group") and self.block["optimum"]["group"] not in known:
             self.fault(
                 "optimum", "group", sentence=unknown("group", self.block["optimum"]["group"], known, "`groups` has")

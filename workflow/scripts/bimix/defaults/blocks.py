@@ -4,6 +4,7 @@ A key that the user has set stays as it is, right or wrong; what depends on a wr
 the checks, which say it.
 """
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,11 +14,14 @@ from bimix.defaults import ladder, sizes
 from bimix.defaults.device import seen_machine
 from bimix.defaults.record import Basis, read_basis, record_path
 from bimix.plan.laws import LAWS
+from bimix.plan.search import GROUP, search_runs
+from bimix.plan.sources import has_wanted
 from bimix.start.home import over
 
 RULES = ("usual", "ladder", "hardware")  # blocks of the config that defaults are estimated with
 FITTED = "candidates"  # the group that laws are fitted to
 COMPARED = ("baseline", "uniform", "ce")
+STARTED = ("baseline", "uniform", "temperature", "se", "ce", "je")  # a search, beside rules by hand
 UNKNOWN_VOCABULARY = 50_304  # of a tokenizer that is not read before the first job: GPT-NeoX's, padded
 
 
@@ -143,12 +147,25 @@ class _Block:
                 names = [law for law in names if law in LAWS and LAWS[law].over_sizes]
             compare.setdefault("mixtures", [*COMPARED, *names])
         if isinstance(block["groups"], dict) and isinstance(block.setdefault("optimum", {}), dict) and block["groups"]:
-            block["optimum"].setdefault("group", next(iter(block["groups"])))
+            block["optimum"].setdefault("group", GROUP if "search" in block else next(iter(block["groups"])))
+        if isinstance(block.get("search"), dict):
+            self.search()
         if any("vne" in names for _, names in mixture_lists(block)) or "vectors" in block:
             own = block.get("vectors", {})
             if isinstance(own, dict):
                 kind = {} if "file" in own or "train" in own else {"train": usual["vectors"]["train"]}
                 block["vectors"] = {"documents": usual["vectors"]["documents"]} | kind | own
+
+    def search(self) -> None:
+        """What a search leaves out: the rules of mixtures that need no run."""
+        own, defaults = self.block["search"], self.config.get("search")
+        for key, value in defaults.items() if isinstance(defaults, dict) else ():
+            own.setdefault(key, value)
+        by_hand = []
+        if has_wanted(self.block):
+            with contextlib.suppress(KeyError, TypeError):  # wrong, and said elsewhere
+                by_hand = [f"wanted_{one}" for one in self.config["mixtures"]["wanted"]["rivals"]]
+        own.setdefault("start", [*STARTED, *by_hand])
 
     def several(self) -> bool:
         """Whether the laws are fitted to models of several sizes."""
@@ -272,8 +289,9 @@ class _Block:
         groups = block["groups"] if isinstance(block["groups"], dict) else {}
         optimum = block["optimum"] if isinstance(block["optimum"], dict) else {}
         held_out = block["held_out"] if isinstance(block["held_out"], list) else []
+        searched = {GROUP: search_runs(block)}
         for group in (optimum.get("group"), *held_out):
-            names = groups.get(group) if isinstance(group, str) else None
+            names = (groups | searched).get(group) if isinstance(group, str) else None
             proxies |= {str(name) for name in names} if isinstance(names, list) else set()
         compared = block["compare"].get("mixtures") if isinstance(block["compare"], dict) else None
         return max(len(proxies), 1), max(len(compared), 1) if isinstance(compared, list) else 1

@@ -10,6 +10,7 @@ from glob import escape, iglob
 from bimix.files.rounds import Moved, reweighting_folders
 from bimix.plan.laws import JOINS
 from bimix.plan.runs import answering_runs, runs_of, swarm_recipe
+from bimix.plan.search import FOUND, GROUP, round_of
 from bimix.plan.sources import BEST, REWEIGHTING, searched_runs, source_of, staged_names
 
 
@@ -78,6 +79,13 @@ def searched_with(config: dict, dataset: str, mixture: str, found_with: tuple[st
     if mixture in block.get("stages", {}):
         names = dict.fromkeys(staged_names(config, dataset, mixture))
         return [run for name in names for run in searched_with(config, dataset, name, way)]
+    if (number := round_of(mixture)) or mixture == FOUND:
+        if "search" not in block:
+            return []
+        model, group = block["optimum"]["model"], f"{GROUP}_{number - 1}" if number else GROUP
+        runs = pretrainings(config, dataset, model, group)
+        start = block["search"]["start"]  # what rounds are found with are runs of this group
+        return runs + [run for name in start for run in searched_with(config, dataset, name, way)]
     if mixture in BEST:
         model, group, _ = searched_runs(config, dataset, mixture)
     elif fit := source_of(config, dataset, mixture).fit:

@@ -13,12 +13,28 @@ FLAGS = {
 } | {key: f"{{input.{key}:q}}" for key in ("tokens", "centre", "reference")}
 
 
+# Flags of the scripts of a search by rounds, likewise.
+SEARCHED = {key: f"{{input.{key}:q}}" for key in ("losses", "mixtures", "prior", "tokens", "reference")} | {
+    key: f"{{params.{key}:q}}"
+    for key in ("law", "step", "weights", "objective", "lower", "upper", "max_epochs", "run_tokens")
+}
+
+
 def seeking_command(text: str) -> str:
     """The command of a rule that searches an optimum: its script, FLAGS,
     then the flags of its own.
     """
+    return _with_flags(text, FLAGS)
+
+
+def searching_command(text: str) -> str:
+    """The same of a search by rounds, with SEARCHED."""
+    return _with_flags(text, SEARCHED)
+
+
+def _with_flags(text: str, flags: dict[str, str]) -> str:
     script, own = text.split(maxsplit=1)
-    lines = [script, *(f"--{name.replace('_', '-')} {value}" for name, value in FLAGS.items()), own.lstrip("\\ \n")]
+    lines = [script, *(f"--{name.replace('_', '-')} {value}" for name, value in flags.items()), own.lstrip("\\ \n")]
     return " \\\n            ".join(lines)
 
 
@@ -84,6 +100,11 @@ def optimum_run_tokens(config: dict, dataset: str, optimised: str) -> int | str:
 def law_run_tokens(config: dict, dataset: str, law: str) -> int | str:
     """The same of the intervals of a law's optimum."""
     return optimum_run_tokens(config, dataset, law)
+
+
+def search_run_tokens(config: dict, dataset: str) -> int | str:
+    """The same of a search by rounds."""
+    return optimum_run_tokens(config, dataset, config["datasets"][dataset]["search"]["law"])
 
 
 def optimum_tokens(config: dict, dataset: str, optimised: str) -> list[str]:

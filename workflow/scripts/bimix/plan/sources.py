@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from bimix.errors import InputError
 from bimix.plan.laws import LAWS, SWARM_LAWS, is_optimum, proposal_of
 from bimix.plan.runs import first_updates, schedule_tokens
+from bimix.plan.search import FOUND, GROUP, round_of
 
 MEASURES = ("se", "je", "ce", "vne")
 REWEIGHTING = ("doremi", "doge")
@@ -140,6 +141,10 @@ def source_of(config: dict, dataset: str, mixture: str) -> Source:
         return Source("mix_tokens" if mixture in BY_TOKENS else "mix_chameleon")
     if wanted_rule(mixture) is not None and has_wanted(block):
         return Source("mix_wanted")
+    if "search" in block and mixture in block["groups"][GROUP] and round_of(mixture):
+        return Source("mix_round")
+    if "search" in block and mixture == FOUND:
+        return Source("mix_found")
     if mixture in BEST:
         searched_runs(config, dataset, mixture)
         return Source("mix_best")
@@ -281,8 +286,17 @@ def hand_reference(config: dict, dataset: str, wanted: str) -> list[str]:
     first = config["datasets"][dataset]["compare"]["mixtures"][0]
     if wanted_rule(wanted)[1] != "reference":
         return []
-    needs = is_optimum(first) or wanted_rule(first) or first in (*BEST, *REWEIGHTING)
+    needs = is_optimum(first) or wanted_rule(first) or round_of(first) or first in (*BEST, *REWEIGHTING, FOUND)
     return [f"results/{dataset}/mixtures/{'baseline' if needs else first}.json"]
+
+
+def rules_without_runs(config: dict, dataset: str) -> list[str]:
+    """The mixtures that a search starts from and nobody has to search for; all of them where none
+    is such.
+    """
+    start = config["datasets"][dataset]["search"]["start"]
+    plain = [name for name in start if name in ("baseline", "uniform", *BY_TOKENS) or wanted_rule(name)]
+    return plain or start
 
 
 def kin_table(dataset: str, wanted: str) -> list[str]:

@@ -80,6 +80,7 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
         "further": [
             *(f"{folder}/tables/{name}.html" for name in tables),
             *([f"{folder}/tables/entropy_choices.csv"] if "corpus" in block else []),
+            *([f"{folder}/search/{model}/answer.txt", f"{folder}/mixtures/found.json"] if "search" in block else []),
         ],
         "figures": [
             f"{folder}/figures/mixtures.svg",
@@ -92,6 +93,7 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
             *figures("sizes", large),
             *figures("path", resampled_laws(config, dataset) if steps > 1 else []),
             *([f"{folder}/figures/pareto.svg"] if pareto else []),
+            *([f"{folder}/figures/rounds.svg"] if "search" in block else []),
             *([f"{folder}/figures/laws_{model}_{group}.svg"] if compared else []),
             *([f"{folder}/figures/learning_{model}_{group}.svg"] if learning else []),
             *(f"{folder}/figures/perplexity_{name}_{group}.svg" for name in fitted),

@@ -185,6 +185,8 @@ def claim(folder: Path, fingerprint: dict) -> tuple[Path, str | None]:
         for partial in (*configuration.glob(".*.partial"), *configuration.glob("*/.*.partial")):
             partial.unlink(missing_ok=True)
     begins = not (own / "fingerprint.json").exists()
+    if begins and take_over(folder, own):
+        return own, f"{own} is taken over from another run of this very configuration, which has ended."
     if begins:
         write_json(own / "fingerprint.json", fingerprint)
     if not begins or not others:
@@ -197,6 +199,35 @@ def claim(folder: Path, fingerprint: dict) -> tuple[Path, str | None]:
         f"{own} begins beside another configuration of this run, which is kept in {newest} and differs in {changes};"
         f" delete that folder if its room is needed and you will not go back to it."
     )
+
+
+def take_over(folder: Path, own: Path) -> bool:
+    """Whether another run of the model has ended in the configuration that `own` begins with; what
+    it left is then here, too, by hard links.
+
+    Two names of one mixture are one training: an answer that is a rule by hand, a round after the
+    end of a search.
+    """
+    if folder.name != "state":
+        return False
+    for report in sorted(folder.parent.parent.glob(f"*/state/{own.name}/run.json")):
+        for path in report.parent.rglob("*"):
+            if path.is_file() and path != report and not path.name.startswith(("step-", ".")):
+                target = own / path.relative_to(report.parent)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.unlink(missing_ok=True)
+                # lines are added to the attempts
+                (shutil.copyfile if path.name == "attempts.jsonl" else _linked)(path, target)
+        write_json(own / report.name, json.loads(report.read_text(encoding="utf-8")))  # last: all is there
+        return True
+    return False
+
+
+def _linked(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # no hard links here
+        shutil.copyfile(source, target)
 
 
 def adopt(folder: Path) -> None:

@@ -52,6 +52,13 @@ class Kriged:
         told = np.einsum("kn,nl,kl->k", near, self.inverse, near)
         return self.deviation * np.sqrt(np.maximum(1 - told, 0.0))
 
+    def difference(self, one: np.ndarray, other: np.ndarray) -> float:
+        """The deviation of the difference between two mixtures (m,)."""
+        pair = np.stack([one, other])
+        near = self.near(pair)
+        apart = np.exp(-squares(pair, pair) / (2 * self.length**2)) - near @ self.inverse @ near.T
+        return self.deviation * float(np.sqrt(max(apart[0, 0] + apart[1, 1] - 2 * apart[0, 1], 0.0)))
+
 
 def kriged(runs: np.ndarray, values: np.ndarray, deviation: float, noise: float | None) -> Kriged:
     """Kriging of values (n,) of runs (n, m), 0 far from all; `deviation` as known from elsewhere.

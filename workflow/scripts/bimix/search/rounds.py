@@ -4,8 +4,8 @@ A law errs most where its optimum lies. A run there, added to the fit, cures tha
 propose by turns, so that one that misfits does not decide alone:
 
 law      log objective = that of the fitted law + m(r), m the kriged residuals of the runs
-shares   log objective = a + b sum_i w_i log(r_i + 0.003) + m(r), w_i the weights of the losses: what
-         has most of the wanted domains is best. Without a and b fitted it ranks with no run at all.
+shares   log objective = a + b sum_i w_i log(r_i + 0.003) + m(r), w_i the weights of the losses:
+         what has most of the wanted domains is best. Without a, b and m it ranks with no run.
 """
 
 from dataclasses import dataclass
@@ -42,6 +42,10 @@ class Seen:
     shares: np.ndarray
     levels: np.ndarray
     broken: np.ndarray
+
+
+class Ended(InputError):
+    """No mixture is left to run."""
 
 
 class Law:
@@ -159,6 +163,17 @@ class Search:
         holds = self.seen.broken <= self.seen.broken.min() + 1e-9
         return int(np.argmin(np.where(holds, self.posterior(self.seen.shares)[0], np.inf)))
 
+    def shares_of(self, mixture: str) -> np.ndarray:
+        """The shares (m,) of a run's mixture."""
+        return self.seen.shares[self.seen.names.index(mixture)]
+
+    def gain(self, reference: np.ndarray, shares: np.ndarray) -> tuple[float, float]:
+        """By how much, of the reference's objective, a mixture (m,) is below it, and the
+        deviation.
+        """
+        mean = self.posterior(np.stack([reference, shares]))[0]
+        return float(-np.expm1(mean[1] - mean[0])), self.law.kriged.difference(reference, shares)
+
     def expected_gain(self, shares: np.ndarray) -> np.ndarray:
         """E[max(best - y, 0)] (k,) of log objectives y at mixtures (k, m), normal by the
         posterior.
@@ -191,7 +206,7 @@ class Search:
         fits = (candidates >= self.lower - 1e-9).all(axis=1) & (candidates <= self.upper + 1e-9).all(axis=1)
         left = fits & (total_variation(candidates, taken).min(axis=1) > 1e-6)
         if not left.any():
-            raise InputError(
+            raise Ended(
                 f"none of the {len(candidates)} candidates is left that was not measured"
                 + ("." if fits.all() else f"; {int((~fits).sum())} lie outside the bounds.")
             )
@@ -204,7 +219,7 @@ class Search:
         drawn = self._drawn(voice)
         drawn = drawn[total_variation(drawn, taken).min(axis=1) >= self.distance]
         if not len(drawn):
-            raise InputError(
+            raise Ended(
                 f"within the bounds every mixture is nearer than {self.distance:g} (total variation) to one that was run:"
                 " the search has ended; widen the bounds to go on."
             )

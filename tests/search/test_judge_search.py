@@ -1,0 +1,107 @@
+"""The end of a search: a round that is not needed, the answer beside the best rule by hand."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from made_search import DOMAINS, START, runs, tables
+
+import gather_losses
+import judge_search
+import plot_rounds
+import propose_round
+from bimix.errors import InputError
+
+REPORT = {"stopped": None, "expected_gain": 0.01, "noise": None, "proposals": []}
+
+
+@pytest.mark.parametrize(
+    ("gains", "ends"),
+    [([0.001], False), ([0.01, 0.001], False), ([0.001, 0.001], True), ([0.001, 0.01], False)],
+)
+def test_a_search_ends_where_two_rounds_expect_less_than_the_noise_of_a_run(gains: list[float], ends: bool) -> None:
+    reports = [REPORT | {"expected_gain": one} for one in gains]
+    assert bool(propose_round.stopped(reports, None)) == ends
+    assert propose_round.stopped([REPORT | {"stopped": "since"}, REPORT], None) == "since"
+    assert not propose_round.stopped([one | {"noise": 1e-4} for one in reports], None)
+
+
+def test_a_round_after_the_end_is_the_one_before_again(tmp_path) -> None:
+    observed = runs(START)
+    flags = tables(tmp_path, observed)
+    mixtures = pl.read_csv(tmp_path / "mixtures.csv")
+    first = mixtures.filter(pl.col("mixture") == "m4").with_columns(mixture=pl.lit("round1"))
+    pl.concat([mixtures, first]).write_csv(tmp_path / "mixtures.csv")
+    before, report, out = (tmp_path / name for name in ("1.json", "2.json", "next.csv"))
+    before.write_text(json.dumps(REPORT | {"stopped": "nothing was left."}))
+    flags += ["--out", str(out), "--report", str(report), "--reports", str(before)]
+    propose_round.main([*flags, "--round", "2"])
+    assert pl.read_csv(out)["mixture"].unique().to_list() == ["round2"]
+    assert pl.read_csv(out)["proportion"].to_list() == pytest.approx(START[4].tolist(), abs=1e-6)
+    said = json.loads(report.read_text())
+    assert said["stopped"] == "nothing was left." and said["proposals"] == []
+    with pytest.raises(InputError, match="--round must be the next one"):
+        propose_round.main([*flags, "--round", "3"])
+
+
+def test_the_losses_of_such_a_round_are_not_gathered_again(tmp_path) -> None:
+    for name, loss in (("se", 2.0), ("round1", 1.5), ("round2", 1.5)):
+        pl.DataFrame({"step": [1], "tokens": [8], "domain": ["a"], "loss": [loss]}).write_parquet(tmp_path / name)
+    names, out = ["se", "round1", "round2"], tmp_path / "out.parquet"
+    flags = ["--losses", *(str(tmp_path / name) for name in names), "--seeds", "1", "1", "1", "--out", str(out)]
+    gather_losses.main([*flags, "--names", *names])
+    assert pl.read_parquet(out)["mixture"].to_list() == ["se", "round1"]
+
+
+def judged(folder, shares, by_hand: str, **changes) -> tuple[pl.DataFrame, str, dict]:
+    observed = runs(shares)
+    names = (*(f"m{number}" for number in range(len(shares) - 1)), "round1")
+    observed = type(observed)(names, DOMAINS, observed.steps, DOMAINS, shares, observed.losses)
+    flags = tables(folder, observed, seeds=2)
+    first, second = folder / "1.json", folder / "2.json"
+    proposal = {"mixture": "round1", "voice": "law", "promised": 3.0, "deviation": 0.01, "expected_gain": 0.01}
+    first.write_text(json.dumps(REPORT | {"proposals": [proposal], "noise": 0.002}))
+    second.write_text(json.dumps(REPORT | {"expected_gain": 0.0005, "noise": 0.002} | changes))
+    places = {name: folder / name for name in ("found.json", "rounds.csv", "answer.txt")}
+    flags += [
+        "--reports",
+        str(first),
+        str(second),
+        "--by-hand",
+        by_hand,
+        "baseline",
+        "--out",
+        str(places["found.json"]),
+    ]
+    judge_search.main([*flags, "--rounds", str(places["rounds.csv"]), "--answer", str(places["answer.txt"])])
+    found = json.loads(places["found.json"].read_text())
+    return pl.read_csv(places["rounds.csv"]), places["answer.txt"].read_text(), found
+
+
+def test_the_answer_is_the_best_run_with_its_gain_over_the_best_rule_by_hand(tmp_path) -> None:
+    shares = np.concatenate([START, [[0.2, 0.5, 0.3]]])  # in the dip of the truth
+    table, answer, found = judged(tmp_path, shares, "m0", stopped="two rounds expected little.")
+    assert found == pytest.approx({"code": 0.2, "law": 0.5, "web": 0.3})
+    assert "Answer: round1" in answer and "% below m0" not in answer and "below m0, the best rule by hand" in answer
+    assert "It ended since two rounds expected little." in answer
+    assert table["round"].to_list() == [0, 0, 0, 0, 0, 1, 2]
+    assert table["voice"].to_list()[:2] == ["by hand", "start"]
+    assert table["stopped"].to_list()[-1] == "two rounds expected little."
+    figure = plot_rounds.draw(table)
+    assert len(figure.axes) >= 2
+
+
+def test_a_search_that_finds_nothing_says_so(tmp_path) -> None:
+    shares = np.concatenate([START[1:], [[0.2, 0.5, 0.3]], START[:1]])
+    _, answer, found = judged(tmp_path, shares, "m4")
+    assert found == pytest.approx({"code": 0.2, "law": 0.5, "web": 0.3})
+    assert "No searched mixture is better than m4, a rule that needs no search." in answer
+    assert "All rounds were run" in answer
+    with pytest.raises(InputError, match="no run is on any of m9, baseline"):
+        judged(tmp_path, shares, "m9")
+
+
+def test_two_names_of_one_training_count_once() -> None:
+    observed = runs(np.concatenate([START, START[:1]]))
+    assert propose_round.once(observed).mixtures == observed.mixtures[:5]

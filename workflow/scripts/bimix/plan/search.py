@@ -1,0 +1,89 @@
+"""A search by rounds: its mixtures, the groups of its runs, what each round reads.
+
+The mixtures of a round are round1, of two a round round1 and round1_2. All are planned at once; a
+round after the search has ended is the one before again, whose training costs nothing. Group
+`search` has all runs, `search_2` those before round 3.
+"""
+
+import re
+
+ROUND = re.compile(r"round([1-9]\d*)(?:_([2-9]))?")
+FOUND = "found"
+GROUP = "search"
+
+
+def round_of(mixture: str) -> int | None:
+    """The number of the round that proposes a mixture; None: none does."""
+    found = ROUND.fullmatch(mixture)
+    return int(found[1]) if found else None
+
+
+def proposed_in(block: dict, number: int) -> list[str]:
+    """The mixtures of a round."""
+    return [f"round{number}" + (f"_{place}" if place > 1 else "") for place in range(1, block["search"]["of"] + 1)]
+
+
+def rounds(block: dict) -> range:
+    """The numbers of the rounds: as many as are asked for and the budget of runs holds."""
+    search = block["search"]
+    most = search.get("budget", float("inf")) - len(search["start"])
+    return range(1, 1 + min(search["rounds"], max(int(min(most, 1e6)) // search["of"], 1)))
+
+
+def mixtures_before(block: dict, number: int) -> list[str]:
+    """The mixtures that are run before a round."""
+    return [*block["search"]["start"], *(name for one in range(1, number) for name in proposed_in(block, one))]
+
+
+def groups_of(block: dict) -> dict[str, list[str]]:
+    """The groups of a search by name; none of a dataset without one."""
+    if "search" not in block:
+        return {}
+    last = rounds(block)[-1]
+    return {f"{GROUP}_{number - 1}": mixtures_before(block, number) for number in rounds(block)} | {
+        GROUP: mixtures_before(block, last + 1)
+    }
+
+
+def search_names(block: dict) -> list[str]:
+    """The mixtures that a dataset's search makes, its answer last; the block may be unchecked."""
+    search = block.get("search")
+    if not isinstance(search, dict):
+        return []
+    count, of = search.get("rounds"), search.get("of")
+    if type(count) is not int or of not in (1, 2) or not isinstance(search.get("start"), list):
+        return []
+    return [*(name for number in rounds(block) for name in proposed_in(block, number)), FOUND]
+
+
+def search_runs(block: dict) -> list[str]:
+    """The mixtures that a search trains the proxy on; the block may be unchecked."""
+    names = search_names(block)[:-1]
+    return [*(block["search"]["start"] if names else ()), *names]
+
+
+def losses_before(dataset: str, model: str, round: str) -> str:
+    """The losses of the runs before a round."""
+    return f"results/{dataset}/losses/{model}/{GROUP}_{int(round) - 1}.parquet"
+
+
+def mixtures_tabled_before(dataset: str, round: str) -> str:
+    """Their mixtures."""
+    return f"results/{dataset}/mixtures/groups/{GROUP}_{int(round) - 1}.parquet"
+
+
+def reports_before(dataset: str, model: str, round: str) -> list[str]:
+    """What each earlier round expected."""
+    return [f"results/{dataset}/search/{model}/{number}/report.json" for number in range(1, int(round))]
+
+
+def all_reports(config: dict, dataset: str, model: str) -> list[str]:
+    """What all rounds expected."""
+    numbers = rounds(config["datasets"][dataset])
+    return [f"results/{dataset}/search/{model}/{number}/report.json" for number in numbers]
+
+
+def proposals_with(config: dict, dataset: str, proposed: str) -> str:
+    """The table in which a round's mixture is proposed."""
+    model = config["datasets"][dataset]["optimum"]["model"]
+    return f"results/{dataset}/search/{model}/{round_of(proposed)}/next.csv"
