@@ -272,7 +272,7 @@ def test_the_price_list_counts_what_each_mixture_was_found_with(built: Path) -> 
     ]
     for law in ("bimix", "regmix"):
         first, second = (json.loads((results / f"mixtures/{law}{place}.json").read_text()) for place in ("", "~2"))
-        assert max(abs(first[name] - second[name]) for name in first) > 0.1 - 1e-6
+        assert max(abs(first[name] - second[name]) for name in first) > 0.1 - 3e-6  # each is rounded
     assert pl.read_csv(results / "tables/proposals.csv")["method"].to_list() == ["bimix", "regmix"]
     assert judged["bits_per_byte"].null_count() == 0
     table = {row["mixture"]: row for row in pl.read_csv(built / target).iter_rows(named=True)}
