@@ -17,7 +17,15 @@ from bimix.laws.document import checked_law
 from bimix.laws.sized import far_apart, size_read
 from bimix.mixtures.mixture import as_mixture
 from bimix.objectives.best import APART, proposals
-from bimix.objectives.report import add_objective, asked_objective, fitted_support, report, sentences
+from bimix.objectives.report import (
+    add_objective,
+    asked_objective,
+    epochs_sentence,
+    fitted_support,
+    further_epochs,
+    report,
+    sentences,
+)
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import (
     add_bounds,
@@ -86,7 +94,8 @@ def main(argv: list[str] | None = None) -> None:
     *before, found = proposals(fitted, step, objective, lower, upper, centre, place)
     shares = found.shares
     where = fitted_support(fitted, shares, options.mixtures) if options.mixtures else None
-    said = report(fitted, step, objective, found, centre, where)
+    further = further_epochs(fitted, shares, tokens, run_tokens)
+    said = report(fitted, step, objective, found, centre, where, further)
     as_mixture(fitted["domains"], shares).write(options.out)
     if options.report:
         write_json(options.report, said)
@@ -118,7 +127,7 @@ def main(argv: list[str] | None = None) -> None:
         print(f"  {domain}: {share:.4f}" + (f"  ({'; '.join(notes)})" if notes else ""))
     if where and where.sentence():
         print(f"warning: {where.sentence()}", file=sys.stderr)
-    for note in filter(None, (far_apart(fitted["coefficients"], parameters), ahead)):
+    for note in filter(None, (far_apart(fitted["coefficients"], parameters), ahead, epochs_sentence(further))):
         print(f"warning: {note}", file=sys.stderr)
 
 

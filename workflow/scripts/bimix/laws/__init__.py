@@ -58,6 +58,7 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None, sta
         "steps": [int(step) for step in observed.steps],
         "mixtures": list(observed.mixtures),
         **({"metrics": list(observed.metrics)} if observed.metrics else {}),
+        **_epochs_seen(observed),
         "noise_between_runs": observed.noise,
         "tokens_per_step": observed.tokens_per_step,
         "proportions_seen": {
@@ -71,6 +72,14 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None, sta
     }
     fitted["warnings"] = warnings(fitted)
     return fitted
+
+
+def _epochs_seen(observed: Observations) -> dict:
+    """The most epochs of each domain that a run read; nothing where pools are not known."""
+    if observed.pools is None or observed.tokens is None:
+        return {}
+    most = (observed.proportions * observed.tokens[:, None] / observed.pools).max(axis=0)
+    return {"epochs_seen": dict(zip(observed.domains, most.tolist(), strict=True))}
 
 
 def predict(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:

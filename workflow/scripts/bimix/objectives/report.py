@@ -19,6 +19,7 @@ from bimix.observed.observations import proportions_of
 from bimix.optimum.optimum import average
 from bimix.tables import read_numbers, read_table
 
+SAME_EPOCHS = 1.05  # numbers of epochs within this factor are the same
 NO_BETTER = 1e-4  # of the reference's losses: below it minimax has found nothing
 
 
@@ -62,6 +63,39 @@ def fitted_support(fitted: dict, shares: np.ndarray, table: Path) -> Support:
     return support(shares, runs[used], fitted["domains"], [names[number] for number in used])
 
 
+def further_epochs(
+    fitted: dict, shares: np.ndarray, pools: Mapping[str, float] | None, run_tokens: float | None
+) -> dict[str, dict[str, float | None]]:
+    """{domain: {"epochs", "most_fitted"}} where a mixture (m,) reads a domain more than once, and more
+    often than any fitted run did; most_fitted None where that is not known.
+
+    A law has not seen what such repetition does, whether it counts repeated text or not.
+    """
+    if not pools or not run_tokens:
+        return {}
+    found = {}
+    for domain, share in zip(fitted["domains"], shares, strict=True):
+        epochs = share * run_tokens / pools[domain] if pools.get(domain) else 0.0
+        seen = fitted.get("epochs_seen", {}).get(domain)
+        if epochs > SAME_EPOCHS * max(1.0, seen or 0.0):
+            found[domain] = {"epochs": float(epochs), "most_fitted": seen}
+    return found
+
+
+def epochs_sentence(further: Mapping[str, Mapping[str, float | None]]) -> str:
+    """What a person should know of `further_epochs`; nothing where there are none."""
+    if not further:
+        return ""
+    parts = [
+        f"{domain} {one['epochs']:.3g} times"
+        + ("" if one["most_fitted"] is None else f" (fitted runs {one['most_fitted']:.3g} at most)")
+        for domain, one in further.items()
+    ]
+    known = any(one["most_fitted"] is not None for one in further.values())
+    why = "" if known else "; how often they did is not known, as their mixtures have no column pool"
+    return f"the mixture reads text more often than any fitted run is known to have done: {', '.join(parts)}{why}."
+
+
 def report(
     fitted: dict,
     step: int,
@@ -69,8 +103,11 @@ def report(
     found: Best,
     tokens: Mapping[str, float] | None,
     where: Support | None,
+    further: Mapping[str, Mapping[str, float | None]] | None = None,
 ) -> dict:
-    """The JSON beside a best mixture; a number that is not known or not defined is null."""
+    """The JSON beside a best mixture; a number that is not known or not defined is null. `further`
+    are its epochs beyond those fitted.
+    """
     goal = Goal(fitted, step, objective, tokens)
     before = objective.shares(fitted)
     both = [found.shares] if before is None else [found.shares, before]
@@ -102,6 +139,7 @@ def report(
         "kl_from_token_shares": float(divergence(found.shares, amounts / amounts.sum())) if amounts.all() else None,
         "losses": of_losses,
         "support": None if where is None else where.as_json(),
+        "epochs_beyond_fitted": dict(further or {}),
     }
 
 
