@@ -66,8 +66,8 @@ def fitted_support(fitted: dict, shares: np.ndarray, table: Path) -> Support:
 def further_epochs(
     fitted: dict, shares: np.ndarray, pools: Mapping[str, float] | None, run_tokens: float | None
 ) -> dict[str, dict[str, float | None]]:
-    """{domain: {"epochs", "most_fitted"}} where a mixture (m,) reads a domain more than once, and more
-    often than any fitted run did; most_fitted None where that is not known.
+    """{domain: {"epochs", "most_fitted"}} where a mixture (m,) reads a domain more than once, and
+    more often than any fitted run did; most_fitted None where that is not known.
 
     A law has not seen what such repetition does, whether it counts repeated text or not.
     """
