@@ -43,13 +43,13 @@ def with_stages(config: dict) -> None:
         "late_se": staged("ce", "se"),
         "late_uniform": staged("ce", "uniform"),
         "late_baseline": staged("ce", "baseline"),
-        "found": staged("ce", "bimix"),
+        "late_optimum": staged("ce", "bimix"),
     }
     block["groups"]["second"] = ["late_se", "late_uniform", "late_baseline"]
     block["held_out"] = []
     block["optimum"].pop("max_epochs", None)
     block["optimum"] |= {"group": "second", "stage": 2}
-    block["compare"]["mixtures"] = ["baseline", "found"]
+    block["compare"]["mixtures"] = ["baseline", "late_optimum"]
 
 
 def test_stages_and_their_optimum_are_taken() -> None:
@@ -60,34 +60,34 @@ def test_stages_and_their_optimum_are_taken() -> None:
     ("change", "sentence"),
     [
         (
-            lambda b: b["stages"]["found"][0].update(share=0.7),
-            "stages/found: the shares of its stages sum to 0.9, not to 1",
+            lambda b: b["stages"]["late_optimum"][0].update(share=0.7),
+            "stages/late_optimum: the shares of its stages sum to 0.9, not to 1",
         ),
         (
-            lambda b: b["stages"]["found"][0].update(share=1),
-            "stages/found/share: 1 is given; allowed: a number, above 0 and below 1",
+            lambda b: b["stages"]["late_optimum"][0].update(share=1),
+            "stages/late_optimum/share: 1 is given; allowed: a number, above 0 and below 1",
         ),
-        (lambda b: b["stages"]["found"].pop(), "stages/found: 2 entries at least must stand here"),
-        (lambda b: b["stages"]["found"][0].update(mixture="unifrom"), "mixture: no mixture"),
+        (lambda b: b["stages"]["late_optimum"].pop(), "stages/late_optimum: 2 entries at least must stand here"),
+        (lambda b: b["stages"]["late_optimum"][0].update(mixture="unifrom"), "mixture: no mixture"),
         (
-            lambda b: b["stages"]["found"][0].update(mixture="late_se"),
+            lambda b: b["stages"]["late_optimum"][0].update(mixture="late_se"),
             "late_se has stages itself; write all stages in one",
         ),
         (lambda b: b["stages"].update(bimix=staged("ce", "se")), "a name like any other that this workflow does not"),
         (lambda b: b["optimum"].pop("stage"), "late_se has stages, and a law reads one mixture of each run: say under"),
         (
-            lambda b: b["compare"].update(mixtures=["found", "baseline"]),
-            "compare/mixtures: found has stages, and what others are measured against is one mixture",
+            lambda b: b["compare"].update(mixtures=["late_optimum", "baseline"]),
+            "compare/mixtures: late_optimum has stages, and what others are measured against is one mixture",
         ),
         (
             lambda b: b["optimum"].update(objective={"kind": "minimax", "reference": "late_se"}),
             "optimum/objective/reference: late_se has stages, and what others",
         ),
         (lambda b: b.update(methods=["late_se", "ce"]), "methods: late_se has stages, and what others"),
-        (lambda b: b.update(centre="found"), "centre: found has stages, and what others"),
+        (lambda b: b.update(centre="late_optimum"), "centre: late_optimum has stages, and what others"),
         (
             lambda b: b["optimum"].pop("stage") and b["optimum"].update(group="compare"),
-            "compare/mixtures: found has stages, and a law reads one mixture of each run",
+            "compare/mixtures: late_optimum has stages, and a law reads one mixture of each run",
         ),
         (lambda b: b["optimum"].update(stage=3), "the group second: late_se has 2 stages"),
         (lambda b: b["optimum"].update(stage=1), "the group second: late_uniform differs from late_se in more than"),
@@ -100,7 +100,10 @@ def test_stages_and_their_optimum_are_taken() -> None:
             "differs from late_se in more than",
         ),
         (lambda b: b["optimum"].update(max_epochs=4), "optimum/max_epochs: it counts a run on one mixture"),
-        (lambda b: b.update(mixture_files={"found": "README.md"}), "it is the name of a mixture under `mixture_files`"),
+        (
+            lambda b: b.update(mixture_files={"late_optimum": "README.md"}),
+            "it is the name of a mixture under `mixture_files`",
+        ),
     ],
 )
 def test_a_fault_of_stages_is_one_sentence(change, sentence: str) -> None:
@@ -125,7 +128,7 @@ def test_a_reference_in_stages_of_ones_own_file_is_refused_when_the_config_is_re
     assert said(change) == ""
 
 
-HELD = "datasets/demo/compare/mixtures: found has stages, and theirs gets its mixtures in the format csv"
+HELD = "datasets/demo/compare/mixtures: late_optimum has stages, and theirs gets its mixtures in the format csv"
 
 
 @pytest.mark.parametrize(("form", "sentence"), [("csv", HELD), ("nanotron", ""), (None, "")])

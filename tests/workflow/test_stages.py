@@ -28,9 +28,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     block["optimum"] |= {"group": "second", "stage": 2}
     block["stages"] = {
         name: [{"share": 0.6, "mixture": "first"}, {"share": 0.4, "mixture": last}]
-        for name, last in {**{name: f"only_{name}" for name in SECOND}, "found": "bimix"}.items()
+        for name, last in {**{name: f"only_{name}" for name in SECOND}, "late_optimum": "bimix"}.items()
     }
-    block["compare"]["mixtures"] = ["first", "found"]
+    block["compare"]["mixtures"] = ["first", "late_optimum"]
     write_checkout(folder, config, [])
     block["mixture_files"] = {"first": "first.json", **{f"only_{name}": f"{name}.json" for name in SECOND}}
     (folder / "first.json").write_text(json.dumps(FIRST))
@@ -58,17 +58,17 @@ def test_the_second_stage_is_optimised_and_put_behind_the_first(checkout: Path, 
     losses = pl.read_parquet(results / "losses/slim/second.parquet")
     assert sorted(losses["step"].unique()) == [7, 8, 9, 10]  # after the six updates of the first stage
     assert set(json.loads((results / "mixtures/bimix.json").read_text())) == {"kitchen", "sea"}
-    found = json.loads((results / "mixtures/found.json").read_text())["stages"]
+    found = json.loads((results / "mixtures/late_optimum.json").read_text())["stages"]
     assert [stage["share"] for stage in found] == [0.6, 0.4]
     assert found[0]["mixture"] == FIRST and found[1]["mixture"] == json.loads(
         (results / "mixtures/bimix.json").read_text()
     )
     shown = pl.read_parquet(results / "mixtures/groups/compare.parquet")["mixture"].unique(maintain_order=True)
-    assert shown.to_list() == ["first", "found (stage 1 of 2)", "found (stage 2 of 2)"]
+    assert shown.to_list() == ["first", "late_optimum (stage 1 of 2)", "late_optimum (stage 2 of 2)"]
     # until the boundary the runs are the same to the last bit
     until = {
         name: pl.read_parquet(results / f"runs/slim/{name}/losses.parquet").filter(pl.col("step") <= 6)
-        for name in ("first", "found", *SECOND)
+        for name in ("first", "late_optimum", *SECOND)
     }
     assert all(table.equals(until["first"]) for table in until.values())
     monkeypatch.chdir(checkout)  # whose paths are relative
