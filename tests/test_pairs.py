@@ -1,0 +1,502 @@
+"""Pairs of features: what changes the meaning of a number, and what reads that number (docs/pairs.md).
+
+Every cell is a tiny dataset whose answer is known by how it was made; no cell trains a model.
+"""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+import compare_mixtures
+import estimate_intervals
+import export_mixture
+import fit_law
+import gather_losses
+import judge_methods
+import optimize_mixture
+import price_methods
+import run_trainer
+import summarize_results
+from bimix.mixtures.mixture import Mixture
+from bimix.plan.sources import EQUAL, GIVEN, SEARCHED, TOKEN_SHARES
+from bimix.results.provenance import gather
+from bimix.verification.results import verify
+
+DOMAINS = ["code", "papers", "web"]
+STEP = 1000
+SHARES = {
+    "m0": [0.30, 0.30, 0.40],
+    "m1": [0.50, 0.20, 0.30],
+    "m2": [0.20, 0.50, 0.30],
+    "m3": [0.15, 0.25, 0.60],
+    "m4": [0.40, 0.40, 0.20],
+    "m5": [0.25, 0.15, 0.60],
+}
+PLAIN = Path(__file__).parent / "trainers/plain_trainer.py"
+
+
+@dataclass
+class Made:
+    """A dataset: `losses` are of the runs compared, `proxies` of those that the law is fitted to,
+    `ends` what is told of each mixture; `weights` and `objective` as flags have them.
+    """
+
+    folder: Path
+    losses: pl.DataFrame
+    proxies: pl.DataFrame
+    mixtures: pl.DataFrame
+    reference: str = "m0"
+    weights: dict = field(default_factory=dict)
+    objective: dict = field(default_factory=dict)
+    model: str = "large"
+    more: list[str] = field(default_factory=list)  # of the summary
+    ranks: dict = field(default_factory=dict)
+    documents: dict = field(default_factory=dict)
+    law: str = "transfer"
+
+    @property
+    def results(self) -> Path:
+        return self.folder / "results/made"
+
+    @property
+    def criterion(self) -> list[str]:
+        return ["--weights", json.dumps(self.weights), "--objective", json.dumps(self.objective)]
+
+    def write(self) -> None:
+        """The files as the workflow has them, with the law and its optimum."""
+        for name, table in {"losses/small/all": self.proxies, f"losses/{self.model}/compare": self.losses}.items():
+            (self.results / name).parent.mkdir(parents=True, exist_ok=True)
+            table.write_parquet(self.results / f"{name}.parquet")
+        (self.results / "mixtures/groups").mkdir(parents=True, exist_ok=True)
+        for (name,), rows in self.mixtures.group_by("mixture", maintain_order=True):
+            self.documents.setdefault(name, dict(rows.select("domain", "proportion").iter_rows()))
+        for name, document in self.documents.items():
+            Mixture.parse(document, name).write(self.results / f"mixtures/{name}.json")
+        self.mixtures.write_parquet(self.results / "mixtures/groups/all.parquet")
+        law = self.results / "laws/small/transfer/all"
+        law.mkdir(parents=True)
+        fit_law.main(["--law", "transfer", *self.fitted, "--out", str(law / "coefficients.json")])
+        asked = ["--coefficients", str(law / "coefficients.json"), "--step", str(STEP), *self.criterion]
+        if self.objective.get("kind", "weighted") != "weighted":
+            asked += ["--reference", str(self.results / f"mixtures/{self.objective['reference']}.json")]
+        place = self.results / "mixtures/transfer.json"
+        optimize_mixture.main([*asked, "--out", str(self.folder / "optimum.json")])
+        if not place.exists():
+            place.write_text((self.folder / "optimum.json").read_text())
+        spans = ["--resample", "left_out", "--level", "0.9", "--baseline", self.reference]
+        estimate_intervals.main([*asked, *self.fitted, *spans, "--out", str(law / "intervals.csv")])
+
+    @property
+    def fitted(self) -> list[str]:
+        return ["--losses", f"{self.results}/losses/small/all.parquet", "--mixtures", self.table]
+
+    @property
+    def table(self) -> str:
+        return f"{self.results}/mixtures/groups/all.parquet"
+
+    @property
+    def compared(self) -> str:
+        return f"{self.results}/losses/{self.model}/compare.parquet"
+
+
+def tidy(ends: dict[str, list[float]], domains: list[str] = DOMAINS, **columns: object) -> pl.DataFrame:
+    """Losses at the last step and one before it, where all are a tenth higher."""
+    rows = [
+        (name, step, domain, loss * (1.1 if step < STEP else 1.0))
+        for name, losses in ends.items()
+        for step in (STEP // 2, STEP)
+        for domain, loss in zip(domains, losses, strict=True)
+    ]
+    table = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
+    return table.with_columns(**{name: pl.lit(value) for name, value in columns.items()})
+
+
+def shares(own: dict[str, list[float]] = SHARES) -> pl.DataFrame:
+    rows = [(name, domain, share) for name, one in own.items() for domain, share in zip(DOMAINS, one, strict=True)]
+    return pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row")
+
+
+def law(own: list[float]) -> list[float]:
+    """Losses that a mixture has by the law that made the proxies."""
+    return [level * share**-0.1 for level, share in zip((2.0, 2.4, 2.8), own, strict=True)]
+
+
+def proxies() -> pl.DataFrame:
+    """Of the last step alone: the law is fitted at it."""
+    return tidy({name: law(one) for name, one in SHARES.items()}).filter(pl.col("step") == STEP)
+
+
+def made(folder: Path, ends: dict[str, list[float]], **own: object) -> Made:
+    """A dataset whose large runs end so; the other parts are as usual unless given."""
+    ranks = {"m0": TOKEN_SHARES, "m1": GIVEN, "m2": EQUAL, "transfer": SEARCHED}
+    own.setdefault("losses", None)
+    usual = {"proxies": proxies(), "mixtures": shares(), "ranks": ranks}
+    return Made(folder, **usual | own | {"losses": tidy(ends) if own["losses"] is None else own["losses"]})
+
+
+# Every domain's loss of m0 is 3; by the average m2 is best, 10 % below m0.
+PLAIN_ENDS = {"m0": [3.0] * 3, "m1": [3.3] * 3, "m2": [2.7] * 3, "transfer": [2.85] * 3}
+
+
+def metrics(folder: Path) -> Made:
+    """`err` alone weighs: by it m1 is best and m2, whose losses are lowest, the worst."""
+    errors = {"m0": 0.5, "m1": 0.4, "m2": 0.6, "transfer": 0.45}
+    of_proxies = {name: 0.35 * one[0] ** -0.2 for name, one in SHARES.items()}
+
+    def with_errors(table: pl.DataFrame, errors: dict[str, float]) -> pl.DataFrame:
+        rows = [(name, STEP, "err", error, True) for name, error in errors.items()]
+        metric = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss", "metric"], orient="row")
+        return pl.concat([table.with_columns(metric=pl.lit(False)), metric])
+
+    losses, fitted = with_errors(tidy(PLAIN_ENDS), errors), with_errors(proxies(), of_proxies)
+    return made(folder, PLAIN_ENDS, losses=losses, proxies=fitted, weights={"err": 1})
+
+
+def sizes(folder: Path) -> Made:
+    """All ran at 1M; m1 alone lacks the run at 8M, where everything is a fifth lower."""
+    large = {name: [0.8 * loss for loss in one] for name, one in PLAIN_ENDS.items() if name != "m1"}
+    both = pl.concat([tidy(PLAIN_ENDS, parameters=1e6, tokens=1e7), tidy(large, parameters=8e6, tokens=1e7)])
+    small = {name: law(one) for name, one in SHARES.items()}
+    fitted = [tidy(small, parameters=1e6, tokens=1e7)]
+    fitted += [
+        tidy({name: [0.8 * loss for loss in small[name]] for name in ("m0", "m2", "m4")}, parameters=8e6, tokens=1e7)
+    ]
+    table = pl.concat(fitted).filter(pl.col("step") == STEP)
+    return made(folder, PLAIN_ENDS, losses=both, proxies=table)
+
+
+def stages(folder: Path) -> Made:
+    """`found` is the law's optimum behind m3; it ends 15 % below m0, lower than all."""
+    own = made(folder, PLAIN_ENDS | {"found": [2.55] * 3}, more=["--stage", "2"])
+    own.losses = own.losses.filter(pl.col("mixture") != "transfer")
+    first, second = (dict(zip(DOMAINS, SHARES[name], strict=True)) for name in ("m3", "m2"))
+    parts = [{"share": 0.75, "mixture": first}, {"share": 0.25, "mixture": second}]
+    own.documents["found"], own.ranks["found"] = {"stages": parts}, SEARCHED
+    return own
+
+
+def seeds(folder: Path) -> Made:
+    """A seed moves all by 3 %, the noise is 0.1 %: m2 leads m0 by 0.5 %, which pairs of runs see."""
+    wobble = {"m0": [1, -1, 0], "m1": [-1, 0, 1], "m2": [0, 1, -1], "transfer": [0, 0, 0]}
+    level = {"m0": 3.0, "m1": 3.1, "m2": 3.0 * np.exp(-0.005), "transfer": 3.2}
+    tables = []
+    for number, seed in enumerate((1, 2, 3)):
+        factor = {name: np.exp(0.03 * number + 0.001 * wobble[name][number]) for name in level}
+        ends = {name: [level[name] * factor[name]] * 3 for name in level}
+        tables.append(tidy(ends).with_columns(seed=pl.lit(seed)))
+    return made(folder, PLAIN_ENDS, losses=pl.concat(tables))
+
+
+def trainer(folder: Path) -> Made:
+    """Runs of a command of the user's, whose loss of a domain is 2 + 1 / step - its share; only
+    code weighs, of which m1 has the most.
+    """
+    words = f"{shlex.quote(sys.executable)} {shlex.quote(str(PLAIN))}"
+    command = f"{words} {{mixture}} {{steps}} {{evaluate_every}} {{folder}} {{seed}}"
+    setting = {
+        "command": command,
+        "parameters": 1000,
+        "losses": {"lines": "{folder}/log.jsonl", "loss": "eval/{domain}/loss"},
+    }
+    recipe = {"steps": STEP, "batch_rows": 4, "evaluate_every": STEP // 2, "seed": 7, "learning_rate": 0.1}
+    paths = []
+    for name in ("m0", "m1", "m2"):
+        own = folder / f"results/made/runs/large/{name}"
+        own.mkdir(parents=True)
+        Mixture.parse(dict(zip(DOMAINS, SHARES[name], strict=True)), name).write(own / "mixture.json")
+        flags = {"mixture": own / "mixture.json", "trainer": json.dumps(setting), "recipe": json.dumps(recipe)}
+        flags |= {"sequence-length": 16, "gpus": 0, "nodes": 1, "threads": 1, "processes": 1, "lock-seconds": 1}
+        flags |= {"state": own / "state", "losses": own / "losses.parquet", "report": own / "run.json"}
+        words = [word for flag, value in flags.items() for word in (f"--{flag}", str(value))]
+        assert not run_trainer.main([*words, "--domains", *DOMAINS])
+        paths.append(str(own / "losses.parquet"))
+    table = folder / "gathered.parquet"
+    names = ["--names", "m0", "m1", "m2", "--seeds", "7", "7", "7"]
+    gather_losses.main(["--losses", *paths, *names, "--out", str(table)])
+    return made(folder, PLAIN_ENDS, losses=pl.read_parquet(table), weights={"code": 1})
+
+
+def validation_only(folder: Path) -> Made:
+    """`tasks` is measured and never trained on, and alone weighs: by it m1 is best."""
+    of_tasks = {"m0": 2.0, "m1": 1.8, "m2": 2.2, "transfer": 1.9}
+    ends = {name: [*one, of_tasks[name]] for name, one in PLAIN_ENDS.items()}
+    small = {name: [*law(one), 2.5 * one[0] ** -0.2] for name, one in SHARES.items()}
+    fitted = tidy(small, [*DOMAINS, "tasks"]).filter(pl.col("step") == STEP)
+    return made(folder, ends, losses=tidy(ends, [*DOMAINS, "tasks"]), proxies=fitted, weights={"tasks": 1})
+
+
+def objective(folder: Path) -> Made:
+    """transfer has the lowest average and a web 4 % above m0's, where 1 % is allowed."""
+    ends = PLAIN_ENDS | {"transfer": [2.0, 2.0, 3.12]}
+    asked = {"kind": "no_worse_than", "reference": "m0", "margin": 0.01}
+    return made(folder, ends, objective=asked)
+
+
+def pools(folder: Path) -> Made:
+    """Of code there are 1e6 tokens: the large run of 1e7 tokens on m2 reads it twice."""
+    pool = {"code": 1e6, "papers": 1e9, "web": 1e9}
+    mixtures = shares().with_columns(pool=pl.col("domain").replace_strict(pool, return_dtype=pl.Float64))
+    fitted = proxies().with_columns(tokens=pl.lit(1e6))
+    more = ["--tokens", json.dumps(pool), "--run-tokens", "1e7", "--max-epochs", "2"]
+    return made(folder, PLAIN_ENDS, mixtures=mixtures, proxies=fitted, more=more)
+
+
+def observed(folder: Path) -> Made:
+    """Tables alone, without seeds; a run called as the law's optimum is of other shares than that
+    would be now, and ends lowest.
+    """
+    every = SHARES | {"transfer": [0.6, 0.2, 0.2]}
+    ends = {name: law(one) for name, one in SHARES.items()} | {"transfer": [2.0, 2.0, 2.0]}
+    own = made(folder, ends, mixtures=shares(every), losses=tidy(ends), model="observed")
+    own.proxies = own.losses.filter((pl.col("step") == STEP) & (pl.col("mixture") != "transfer"))
+    return own
+
+
+def summary(own: Made) -> str:
+    """The page in one line."""
+    law, out = own.results / "laws/small/transfer/all", own.folder / "page"
+    out.mkdir(exist_ok=True)
+    words = ["--dataset", "made", "--fitted-model", own.model if own.model == "observed" else "small"]
+    words += ["--compared-model", own.model, "--step", str(STEP), *own.criterion, "--ranks", json.dumps(own.ranks)]
+    words += ["--coefficients", f"{law}/coefficients.json", "--intervals", f"{law}/intervals.csv"]
+    words += ["--optimised", f"{own.results}/mixtures/transfer.json", "--reference", own.reference]
+    words += ["--reference-mixture", f"{own.results}/mixtures/{own.reference}.json", "--compared", own.compared]
+    words += ["--proxies", f"{own.results}/losses/small/all.parquet", "--mixtures", own.table, "--figures", "a.svg"]
+    words += ["--out", f"{out}/s.txt", "--details", f"{out}/d.txt", "--page", f"{out}/s.html", *own.more]
+    summarize_results.main(words)
+    return " ".join((out / "s.txt").read_text().split())
+
+
+def comparison(own: Made) -> dict[str, dict]:
+    out = own.folder / "comparison.csv"
+    compare_mixtures.main(["--losses", own.compared, "--reference", own.reference, *own.criterion, "--out", str(out)])
+    return {row["mixture"]: row for row in pl.read_csv(out).iter_rows(named=True)}
+
+
+def verdict(own: Made) -> dict[str, dict]:
+    """Rows, the best first, by way of the files; what the searches cost is not known."""
+    files = ["--losses", own.compared, "--reference", own.reference, *own.criterion]
+    price_methods.main([*files, "--out", str(own.folder / "methods.csv")])
+    place = f"{own.results}/laws/small/transfer/all/coefficients.json"
+    known = {"m2": {"coefficients": place, "step": STEP}}
+    words = ["--prices", str(own.folder / "methods.csv"), "--mixtures", own.table, "--laws", json.dumps(known)]
+    read = own.more[:4] if "--tokens" in own.more else ["--run-tokens", "none"]
+    words += [*read, "--out", str(own.folder / "v.csv"), "--proposals", str(own.folder / "p.csv")]
+    judge_methods.main([*files, *words])
+    return {row["mixture"]: row for row in pl.read_csv(own.folder / "v.csv", infer_schema_length=None).to_dicts()}
+
+
+def export(own: Made, name: str = "m2") -> list[dict[str, float]]:
+    """The weights of each stage as nanotron reads them, {domain: weight}."""
+    files = {domain: {"train": [f"/data/{domain}"], "unique_tokens": 1e6} for domain in DOMAINS}
+    (own.folder / "data.json").write_text(json.dumps({"domains": files}))
+    name = "found" if "found" in own.documents else name
+    words = ["--mixture", f"{own.results}/mixtures/{name}.json", "--data", str(own.folder / "data.json")]
+    words += ["--format", "nanotron", "--run-steps", "1000", "--out", str(own.folder / "out.yaml")]
+    export_mixture.main(words)
+    stages = yaml.safe_load((own.folder / "out.yaml").read_text())["data_stages"]
+    read = [dict(zip(*stage["data"]["dataset"].values(), strict=True)) for stage in stages]
+    return [{path.removeprefix("/data/"): weight for path, weight in one.items()} for one in read]
+
+
+def provenance(own: Made) -> dict:
+    return gather(own.results)
+
+
+def verified(own: Made) -> object:
+    return verify(own.results, drill=False)
+
+
+CONSUMERS = {
+    "summary": summary,
+    "comparison": comparison,
+    "verdict": verdict,
+    "export": export,
+    "provenance": provenance,
+    "verify": verified,
+}
+FEATURES = {
+    "metrics": metrics,
+    "two sizes": sizes,
+    "stages": stages,
+    "seeds": seeds,
+    "foreign trainer": trainer,
+    "validation_only": validation_only,
+    "objective": objective,
+    "pools": pools,
+    "observed": observed,
+}
+near = pytest.approx
+
+
+def has(*words: str, lacks: str = " nan") -> Callable[[str], None]:
+    def check(text: str) -> None:
+        for word in words:
+            assert word in text, text
+        assert lacks not in text, text
+
+    return check
+
+
+def rows(first: str | None = None, **cells: dict) -> Callable[[dict], None]:
+    """Cells of rows by mixture; the first row, where rows are ranked."""
+
+    def check(found: dict[str, dict]) -> None:
+        assert first is None or next(iter(found)) == first, list(found)
+        for name, own in cells.items():
+            for column, value in own.items():
+                expected = near(value) if isinstance(value, float) else value
+                assert found[name][column] == expected, (name, column, found[name])
+
+    return check
+
+
+def weights(*stages: list[float]) -> Callable[[list], None]:
+    def check(found: list[dict[str, float]]) -> None:
+        expected = [{name: near(one) for name, one in zip(DOMAINS, own, strict=True)} for own in stages]
+        assert found == expected
+
+    return check
+
+
+def origins(*runs: str, law: bool = True, **documents: object) -> Callable[[dict], None]:
+    def check(found: dict) -> None:
+        assert sorted(found["runs"]) == sorted(runs)
+        assert list(found["laws"]) == ["laws/small/transfer/all/coefficients.json"]
+        for name, document in documents.items():
+            assert found["mixtures"][name] == document
+
+    return check
+
+
+def sound(checked: int = 1, *unchecked: str) -> Callable[[object], None]:
+    """No fault; so many laws were fitted again; what could not be checked is said."""
+
+    def check(found) -> None:
+        assert not found.faults, found.faults
+        assert sum(count for what, count in found.checked.items() if what.startswith("laws")) == checked
+        for words in unchecked:
+            assert any(words in sentence for sentence in found.unchecked), found.unchecked
+
+    return check
+
+
+def at_epochs(found: dict[str, dict]) -> None:
+    """m2 reads its code twice, m0 three times: not what the law says of text that is all new."""
+    rows("m2", m2={"gain_percent": 10.0})(found)
+    new = 100 * (1 - np.mean(law(SHARES["m2"])) / np.mean(law(SHARES["m0"])))
+    assert abs(found["m2"]["predicted_gain_percent"] - new) > 1e-3
+
+
+M2 = dict(zip(DOMAINS, SHARES["m2"], strict=True))
+USUAL = {"export": weights(SHARES["m2"]), "provenance": origins(m2=M2), "verify": sound()}
+TRAINED = [f"runs/large/{name}" for name in ("m0", "m1", "m2")]
+EXPECTED = {
+    "metrics": USUAL
+    | {
+        "summary": has("made: m1 ", "average 0.4000 err", "20.00 %", "Weights in all averages err 1"),
+        "comparison": rows(m1={"average_loss": 0.4, "unit": "err", "difference_percent": -20.0, "worst_loss": 3.3}),
+        "verdict": rows("m1", m1={"gain_percent": 20.0, "unit": "err"}, m2={"gain_percent": -20.0}),
+    },
+    "two sizes": USUAL
+    | {
+        "summary": has("large of 1e+06 parameters, step 1,000", "average loss 2.7000 nats per token", "10.00 %"),
+        "comparison": rows(m1={"difference_percent": 10.0}, m2={"average_loss": 2.7}),
+        "verdict": rows("m2", m2={"gain_percent": 10.0}, m1={"gain_percent": -10.0}),
+    },
+    "stages": {
+        "summary": has("made: found ", "average loss 2.5500", "15.00 %", "gain over m0 in stage 2", lacks="To test"),
+        "comparison": rows(found={"average_loss": 2.55, "difference_percent": -15.0}),
+        "verdict": rows("found", found={"gain_percent": 15.0, "predicted_gain_percent": None}),
+        "export": weights(SHARES["m3"], SHARES["m2"]),
+        "provenance": origins(
+            found={
+                "stages": [
+                    {"share": 0.75, "mixture": dict(zip(DOMAINS, SHARES["m3"], strict=True))},
+                    {"share": 0.25, "mixture": M2},
+                ]
+            }
+        ),
+        "verify": sound(),
+    },
+    "seeds": USUAL
+    | {
+        "summary": has("made: m2 wins (large, step 1,000)", "3 seeds", "0.50 %* below m0", "paired by seed"),
+        "comparison": rows(m2={"significant": True, "ties_with_best": True, "runs": 3}, m0={"ties_with_best": False}),
+        "verdict": rows("m2", m2={"significant": True}, m0={"ties_with_best": False}),
+    },
+    "foreign trainer": USUAL
+    | {
+        "summary": has(
+            "made: transfer is predicted to be best, untested (small, step 1,000)",
+            "Weights in all averages code 1",
+            "large, step 1,000: m1 1.5010, m0 1.7010, m2 1.8010; no searched mixture was trained there.",
+        ),
+        "comparison": rows(m1={"average_loss": 2 + 1 / STEP - 0.5}, m0={"average_loss": 2 + 1 / STEP - 0.3}),
+        "verdict": rows("m1", m1={"gain_percent": 100 * 0.2 / 1.701}),
+        "provenance": origins(*TRAINED, m2=M2),
+        "verify": sound(1, "what a command of the user's saved"),
+    },
+    "validation_only": USUAL
+    | {
+        "summary": has("made: m1 ", "average loss 1.8000", "Weights in all averages tasks 1"),
+        "comparison": rows(m1={"average_loss": 1.8, "difference_percent": -10.0, "domains": 4}),
+        "verdict": rows("m1", m1={"gain_percent": 10.0}),
+    },
+    "objective": USUAL
+    | {
+        "summary": has("made: m2 ", "no loss more than 1 % above m0's: m2 held; transfer broken: web 3 % above"),
+        "comparison": rows(transfer={"broken": "web 3 %"}, m1={"broken": "code 8.9 %, papers 8.9 %, web 8.9 %"}),
+        "verdict": rows("m2", transfer={"broken": "web 3 %"}, m2={"broken": ""}),
+    },
+    "pools": USUAL
+    | {
+        "summary": has("made: m2 ", "epochs", "0.5000", "max_epochs 2 binds for code."),
+        "comparison": rows(m2={"average_loss": 2.7}),
+        "verdict": at_epochs,
+    },
+    "observed": USUAL
+    | {
+        "summary": has("made: transfer ", "(your runs, step 1,000)", "code 0.3000", "0.6000"),
+        "comparison": rows(transfer={"average_loss": 2.0}, m0={"significant": None}),
+        "verdict": rows("transfer", m0={"search_runs": None, "search_percent": None}),
+        "verify": sound(1, "comes from no runs of this dataset"),
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Made]:
+    """Each dataset once."""
+    done: dict[str, Made] = {}
+
+    def build(feature: str) -> Made:
+        if feature not in done:
+            done[feature] = FEATURES[feature](tmp_path_factory.mktemp("made"))
+            done[feature].write()
+        return done[feature]
+
+    return build
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_feature_is_known_to_what_reads_its_numbers(feature: str, consumer: str, built) -> None:
+    EXPECTED[feature][consumer](CONSUMERS[consumer](built(feature)))
+
+
+def test_the_page_has_every_cell() -> None:
+    """docs/pairs.md has a row for each feature and a column for each reader."""
+    text = (Path(__file__).parents[1] / "docs/pairs.md").read_text(encoding="utf-8")
+    table = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    assert table[0][1:] == list(CONSUMERS)
+    assert [row[0].strip("`") for row in table[1 : 1 + len(FEATURES)]] == list(FEATURES)
+    assert all(len(row) == len(table[0]) and all(row) for row in table[1 : 1 + len(FEATURES)])
