@@ -1,4 +1,4 @@
-"""Pairs of features: what changes the meaning of a number, and what reads that number (docs/pairs.md).
+"""Pairs: a feature that changes the meaning of a number, and a reader of it (docs/pairs.md).
 
 Every cell is a tiny dataset whose answer is known by how it was made; no cell trains a model.
 """
@@ -184,7 +184,7 @@ def stages(folder: Path) -> Made:
 
 
 def seeds(folder: Path) -> Made:
-    """A seed moves all by 3 %, the noise is 0.1 %: m2 leads m0 by 0.5 %, which pairs of runs see."""
+    """A seed moves all by 3 %, the noise is 0.1 %: pairs see that m2 leads m0 by 0.5 %."""
     wobble = {"m0": [1, -1, 0], "m1": [-1, 0, 1], "m2": [0, 1, -1], "transfer": [0, 0, 0]}
     level = {"m0": 3.0, "m1": 3.1, "m2": 3.0 * np.exp(-0.005), "transfer": 3.2}
     tables = []
