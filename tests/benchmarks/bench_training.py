@@ -19,7 +19,7 @@ in the same precision, taken between the rounds. The FLOPs of rows that causal a
 count, as is the custom. With `--nanogpt`, a checkout of github.com/karpathy/nanoGPT, the model of
 that folder is trained by that project's plain loop, round about with ours. Both have the same
 layers, width, heads, padded vocabulary, context, micro-batch, precision and rows. OMP_NUM_THREADS
-sets the threads on a CPU.
+sets the threads on a CPU; with one of them its own time counts, without that of other processes.
 """
 
 import argparse
@@ -120,9 +120,11 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
     shape = Shape(**entry["shape"], vocabulary=options.vocabulary)
     torch.manual_seed(recipe.seed)
     model, optimizer = own_model(accelerator, shape, recipe, loss_chunk, options.compile)
+    own_rows = -(-recipe.batch_rows // accelerator.num_processes)
     micro_batch = launch["micro_batch"]
-    if micro_batch == "auto":
-        own_rows = -(-recipe.batch_rows // accelerator.num_processes)
+    if micro_batch != "auto":
+        micro_batch = min(micro_batch, own_rows)
+    else:
         micro_batch = largest_micro_batch(accelerator, model, own_rows, store.row_length)
     sides = {"bimix": own_loop(accelerator, model, optimizer, recipe, store, micro_batch)}
     # Read before there is a second model.
@@ -131,6 +133,9 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
         sides["nanoGPT"] = peer_loop(accelerator, options, shape, recipe, store, micro_batch)
         warm_up(accelerator, sides["nanoGPT"], options.warm_up)
 
+    # other work on the machine takes no part of the time that one thread computes
+    alone = accelerator.device.type == "cpu" and torch.get_num_threads() == 1
+    clock = time.process_time if alone else time.perf_counter
     speeds = {name: [] for name in sides}
     loading, products = [], []
     tokens = options.steps * recipe.batch_rows * store.row_length
@@ -138,10 +143,10 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
         products.append(product_flops(accelerator.device, recipe.precision))
         for name, advance in sides.items():
             accelerator.wait_for_everyone()
-            started = time.perf_counter()
+            started = clock()
             in_loading = advance(options.steps)
             synchronize(accelerator.device)
-            seconds = time.perf_counter() - started
+            seconds = clock() - started
             speeds[name].append(tokens / seconds)
             if name == "bimix":
                 loading.append(in_loading / seconds)

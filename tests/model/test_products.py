@@ -1,5 +1,9 @@
 """Products by oneDNN against torch's own, where this processor takes them."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
@@ -8,7 +12,13 @@ from bimix.model import linear
 
 
 @pytest.mark.parametrize("size", [(6, 5, 24), (1, 3, 24), (7, 24)])
-def test_a_layer_and_its_gradients_are_torchs(size: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("onednn", [True, False])
+def test_a_layer_and_its_gradients_are_torchs(
+    size: tuple[int, ...], onednn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if onednn and not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        pytest.skip("this torch has no oneDNN")
+    monkeypatch.setattr(linear, "HAS_ONEDNN", onednn)  # slower or faster, any processor has it
     torch.manual_seed(0)
     ours, theirs = linear.Linear(24, 40), nn.Linear(24, 40)
     theirs.load_state_dict(ours.state_dict())
@@ -23,10 +33,27 @@ def test_a_layer_and_its_gradients_are_torchs(size: tuple[int, ...]) -> None:
         torch.testing.assert_close(one.grad, other.grad)
 
 
-def test_other_precisions_are_left_to_torch() -> None:
+def test_other_precisions_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     states = torch.randn(3, 8)
-    assert linear.by_onednn(states) == linear.HAS_ONEDNN
+    monkeypatch.setattr(linear, "HAS_ONEDNN", True)
+    assert linear.by_onednn(states)
     assert not linear.by_onednn(states.double())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert not linear.by_onednn(states)
         assert linear.Linear(8, 4)(states).dtype == torch.bfloat16
+
+
+def test_intels_processors_keep_their_own_products() -> None:
+    code = (
+        "import torch; torch.cpu.get_capabilities = lambda: {'cpu_name': %r}; torch.backends.cpu.get_cpu_capability ="
+    )
+    code += " lambda: 'AVX512'; from bimix.model.linear import HAS_ONEDNN; print(HAS_ONEDNN)"
+    scripts = Path(linear.__file__).parents[2]
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code % name], env={"PYTHONPATH": str(scripts)}, capture_output=True, text=True
+        )
+        for name in ("Intel Xeon", "AMD EPYC 9B45")
+    ]
+    has = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    assert [one.stdout.strip() for one in found] == ["False", str(has)], found
