@@ -97,7 +97,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "words.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in passages))
     done = call(folder, "--configfile", "mini.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^mini: .*( wins$| is better than |a tie of | ties with )", done.stdout + done.stderr, re.MULTILINE)
+    assert re.search(
+        r"^mini: .*( wins$| is better than |a tie of | ties with )", done.stdout + done.stderr, re.MULTILINE
+    )
     return folder
 
 
