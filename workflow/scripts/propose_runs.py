@@ -10,6 +10,7 @@ from. With losses one sentence on standard output says whether to go on or to st
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from bimix.errors import InputError, run
 from bimix.laws import at_run, fit
 from bimix.laws.sized import form_of
 from bimix.laws.transfer import own_domains
+from bimix.mixtures.mixture import decimals
 from bimix.objectives.best import Unattainable
 from bimix.objectives.report import add_objective, asked_objective
 from bimix.observed.flags import add_allowed
@@ -32,13 +34,15 @@ from bimix.outputs import write_table
 from bimix.scale.repetition import PUBLISHED_R, counted
 from bimix.search import regret
 from bimix.search.criterion import CRITERIA
-from bimix.search.proposals import Done, Setting, mixture_table, propose, run_table
+from bimix.search.proposals import Done, Setting, knee, mixture_table, propose, run_table
 from bimix.search.sensitivity import fitted_numbers, guessed
 from bimix.search.sizes import read_budget, read_large, read_models
 from bimix.tables import read_numbers, read_table, read_tokens
 from bimix.transfer.prior import offsets, read_gaps
 
 DRAWS = 100  # of the law, for the regret
+LEAST = 0.25  # of a domain's share of the tokens: nobody trains on one domain alone
+FLOPS_PER_SECOND = 1.25e14
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -56,10 +60,26 @@ def main(argv: list[str] | None = None) -> None:
         type=int,
         help="mixtures to propose, at most; where no run was repeated, one of them is to be run again with another seed",
     )
-    parser.add_argument("--budget", help="FLOPs of all proposed runs, as 2e18, or a share of the large run, as 5%%")
+    parser.add_argument(
+        "--budget",
+        help="FLOPs of all proposed runs at most, as 2e18, or a share of the large run, as 5%%: without --count a ladder of"
+        " numbers of runs is printed, and the knee proposed",
+    )
     parser.add_argument("--models", nargs="?", type=Path, help="name, parameters, tokens of a run; or plan.csv")
     parser.add_argument("--offered", nargs="*", default=[], help="models of that table that may be proposed; none: all")
     parser.add_argument("--large", help="the run to be made good: parameters,tokens, or a name in --models")
+    parser.add_argument(
+        "--flops-per-second",
+        type=float,
+        default=FLOPS_PER_SECOND,
+        help="of a GPU, for hours of GPUs (%(default)s: an A100 at 40 %% of its peak)",
+    )
+    parser.add_argument(
+        "--least",
+        type=float,
+        default=LEAST,
+        help="no domain has less than this part of its share of --tokens, but for a bound --lower of its own (%(default)s)",
+    )
     parser.add_argument("--criterion", choices=CRITERIA, default="I", help="I: predictions, D: coefficients")
     parser.add_argument("--floor", type=float, default=0.0, help="proportions below count as this")
     parser.add_argument("--seed", required=True, type=int, help="of the candidates, and of the draws of the law")
@@ -116,11 +136,15 @@ def main(argv: list[str] | None = None) -> None:
         PUBLISHED_R if form is None else form.R,
     )
     noise = _noise(options, domains, loss_domains, target_weights(names, weights))
-    proposed = propose(at, done, asked, noise is None)
+    print(f"choosing among mixtures of {len(domains)} domains ...", file=sys.stderr)
+    proposed, ladder = propose(at, done, asked, noise is None)
+    proposed = [replace(one, shares=rounded(one.shares)) if one.new else one for one in proposed]
     write_table(mixture_table(proposed, domains), options.out)
     if options.runs:
         write_table(run_table(proposed), options.runs)
     _say(proposed, asked)
+    if ladder:
+        print("\n".join(ladder_lines(ladder, asked, len(done.mixtures), options.flops_per_second)))
     if fitted is not None:
         print(_advice(options, fitted, observed, done, asked, objective, tokens, noise))
 
@@ -161,7 +185,40 @@ def _bounds(options, domains, tokens, run_tokens):
             "--max-epochs needs --tokens, and the tokens of the large run: --run-tokens, --large, or losses with tokens."
         )
     lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
-    return feasible_bounds(domains, lower, upper, epochs, tokens, run_tokens)
+    low, high = feasible_bounds(domains, lower, upper, epochs, tokens, run_tokens)
+    if tokens is None or not options.least:
+        return low, high
+    total = sum(tokens.get(name, 0.0) for name in domains)
+    least = np.array([options.least * tokens.get(name, 0.0) / total for name in domains])
+    free = np.array([name not in (lower or {}) for name in domains])
+    room = np.where(free, np.minimum(least, high), low)
+    return (np.maximum(low, room), high) if room.sum() < 1 else (low, high)
+
+
+def rounded(shares: np.ndarray) -> np.ndarray:
+    """Shares (m,) in ten thousandths, as a person would write them; they sum to 1."""
+    kept = decimals({j: float(one) for j, one in enumerate(shares) if one >= 5e-5}, 4)
+    return np.array([kept.get(j, 0.0) for j in range(len(shares))])
+
+
+def ladder_lines(ladder, asked, done: int, flops_per_second: float) -> list[str]:
+    """The ladder for a person, and the rung to take."""
+    large = asked.large.flops if asked.large else None
+    head = f"{'runs':>6} {'of the large run':>17} {'GPU hours':>10} {'information':>12} {'expected regret':>16}"
+    lines = [head]
+    for rung in ladder:
+        share = "-" if large is None else f"{100 * rung.flops / large:.2g} %"
+        hours = rung.flops / flops_per_second / 3600
+        lines.append(
+            f"{rung.runs:>6} {share:>17} {hours:>10,.3g} {rung.information:>12.2f} {100 * rung.regret:>14.2g} %"
+        )
+    chosen, last = knee(ladder, done), ladder[-1]
+    return [
+        *lines,
+        f"{chosen.runs} runs are proposed: {last.runs} would lower the expected regret from {100 * chosen.regret:.2g} to"
+        f" {100 * last.regret:.2g} %, for {last.flops / chosen.flops:.2g} times the FLOPs. --count takes another number.",
+        "The regret is of the law as it is known before these runs; one that misfits loses more.",
+    ]
 
 
 def _done(options, domains, observed, form) -> Done:

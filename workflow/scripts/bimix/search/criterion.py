@@ -84,7 +84,12 @@ def wanted(slopes: np.ndarray) -> np.ndarray:
 
 
 def choose(
-    offer: Offer, aim: Aim, budget: float, count: int | None = None, linked: frozenset[int] = frozenset()
+    offer: Offer,
+    aim: Aim,
+    budget: float,
+    count: int | None = None,
+    linked: frozenset[int] = frozenset(),
+    exchange: bool = True,
 ) -> list[int]:
     """Rows of the offer, in the order they are picked: the best within the budget and the count.
 
@@ -106,7 +111,7 @@ def choose(
         chosen.append(pick)
         left -= offer.cost[pick]
         precision = precision + outer(offer.slopes[[pick]])
-    return exchanged(offer, aim, chosen)
+    return exchanged(offer, aim, chosen) if exchange else chosen
 
 
 def exchanged(offer: Offer, aim: Aim, chosen: list[int]) -> list[int]:

@@ -13,10 +13,15 @@ from bimix.errors import InputError
 from bimix.scale.repetition import PUBLISHED_R, counted
 from bimix.search import criterion
 from bimix.search.candidates import candidates
-from bimix.search.sensitivity import Numbers
+from bimix.search.sensitivity import Numbers, slopes
 from bimix.search.sizes import Model, at_sizes, known_at_sizes
 
 NAMED = re.compile(r"proposed_(\d+)")
+RUNGS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # of the ladder of a budget
+MOST = RUNGS[-1]
+LEAST_RUNS = 12  # below, a law that fits well may fit by chance
+DECIDED, REGRET_DRAWS = 400, 40  # mixtures and draws of the law, for the regret of a rung
+FURTHEST = 100.0  # errors of a run that a drawn law is off at a mixture, at most
 
 
 @dataclass(frozen=True)
@@ -63,9 +68,22 @@ class Proposed:
     information: float
 
 
-def propose(at: Numbers, done: Done, asked: Setting, repeat: bool) -> list[Proposed]:
+@dataclass(frozen=True)
+class Rung:
+    """So many runs: their FLOPs, what is known after them, and what the law's pick is expected to
+    lose to the best mixture, in nats.
+    """
+
+    runs: int
+    flops: float
+    information: float
+    regret: float
+
+
+def propose(at: Numbers, done: Done, asked: Setting, repeat: bool) -> tuple[list[Proposed], list[Rung]]:
     """The runs to make next, in the order in which they were picked; with `repeat` the last is one
-    of them with another seed.
+    of them with another seed. Without a count: as many as the `knee` of the ladder of rungs, which
+    is empty with one.
 
     Errors: a budget in which no run fits; without a budget several sizes, or no count.
     """
@@ -89,13 +107,60 @@ def propose(at: Numbers, done: Done, asked: Setting, repeat: bool) -> list[Propo
     sizes = _Sizes(asked, models, done)
     offer = _offer(at, asked, sizes, shares, names, done, costs)
     aim = _aim(at, asked, sizes, fresh, done)
+    linked = frozenset(range(len(names)))
     # The run that is made again is paid before the others, where two fit.
     twice = repeat and 2 * costs.min() <= asked.budget * (1 + 1e-12)
-    chosen = criterion.choose(offer, aim, asked.budget - costs.min() * twice, asked.count, frozenset(range(len(names))))
+    left = asked.budget - costs.min() * twice
+    ladder: list[Rung] = []
+    if asked.count is None:
+        chosen = criterion.choose(offer, aim, left, MOST, linked, exchange=False)
+        ladder = _ladder(at, asked, offer, aim, chosen, fresh[:DECIDED], len(sizes.parameters))
+        chosen = criterion.exchanged(offer, aim, chosen[: knee(ladder, len(done.mixtures)).runs])
+    else:
+        chosen = criterion.choose(offer, aim, left, asked.count, linked)
     if twice and chosen:
         again = criterion.repeated(offer, aim, chosen)
         chosen.append(again)
-    return _named(offer, aim, chosen, shares, names, asked, models)
+    return _named(offer, aim, chosen, shares, names, asked, models), ladder
+
+
+def knee(ladder: Sequence[Rung], done: int = 0) -> Rung:
+    """The rung after which more runs gain least for their cost: the farthest below the line from
+    the first to the last, regret by FLOPs. With those that are `done` at least 12 runs, where the
+    ladder has them.
+    """
+    first, last = ladder[0], ladder[-1]
+    enough = [rung for rung in ladder if rung.runs + done >= LEAST_RUNS] or [last]
+    if first.regret <= last.regret or first.flops >= last.flops:
+        return enough[0]
+
+    def below(rung: Rung) -> float:
+        spent = (rung.flops - first.flops) / (last.flops - first.flops)
+        return (first.regret - rung.regret) / (first.regret - last.regret) - spent
+
+    return max(enough, key=below)
+
+
+def _ladder(at, asked, offer, aim, chosen, decided, groups) -> list[Rung]:
+    """The rungs of a growing number of the runs chosen."""
+    counts = [*(count for count in RUNGS if count < len(chosen)), len(chosen)]
+    known = criterion.informations(offer, aim, chosen)
+    of_large = at_sizes(at, _counting(asked, decided, asked.run_tokens, asked.pools), None, groups)
+    levels = slopes(at, _counting(asked, decided, asked.run_tokens, asked.pools))[0]
+    draws = np.random.default_rng(asked.seed).standard_normal((REGRET_DRAWS, *aim.precision.shape[:2]))
+    rungs, precision, last = [], aim.precision, 0
+    for count in counts:
+        precision = precision + criterion.outer(offer.slopes[chosen[last:count]])
+        last = count
+        # A precision L L' has draws L^-T z, in units of a run's error.
+        factors = np.linalg.cholesky(precision).transpose(0, 2, 1)
+        moves = np.stack([np.linalg.solve(factors, one[:, :, None])[:, :, 0] for one in draws])
+        moved = np.sqrt(at.ridge) * np.clip(np.einsum("ndp,sdp->snd", of_large, moves), -FURTHEST, FURTHEST)
+        losses = np.exp(levels + moved) @ aim.weights
+        pick = int((np.exp(levels) @ aim.weights).argmin())
+        regret = float((np.log(losses[:, pick]) - np.log(losses.min(axis=1))).mean())
+        rungs.append(Rung(count, float(offer.cost[chosen[:count]].sum()), known[count - 1], regret))
+    return rungs
 
 
 class _Sizes:

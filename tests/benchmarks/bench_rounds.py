@@ -1,0 +1,249 @@
+"""Measure what rounds of a search find, beside one shot of the law with as many runs (no test: run
+it by hand).
+
+python tests/benchmarks/bench_rounds.py folder [--tables regmix --draws 10] -> a table on standard
+output; `folder` holds regmix/ and olmix/ (public runs), and `--kept` the runs of the proof. Regret is
+by how much, in per cent, the best measured run is above the best there is: of the mixtures of a
+table, or of a made law at its optimum, without noise. Of each table the mean and the worst of the
+draws at each number of runs.
+
+regmix   488 of 512 runs of 1M models, three of 13 losses wanted
+dclm     127 runs on 24 topics, a family of benchmarks wanted
+proof    54 proxies of 22 domains, three of them wanted
+made     five domains, powers of exponentials, three wanted losses, noise 0.1, 0.3, 1 %
+
+start    `random` 4 runs; `hand` random ones and the rule without runs (of the table the largest sum
+         of log(share + 0.003), of a made law 0.3 each of the wanted); `designed` by propose_runs
+way      shot: random runs alone, then the law's pick. law: rounds of the law alone, uncorrected.
+         kriged: corrected. voices: law and shares by turns. two, four: as many a round
+"""
+
+import argparse
+import sys
+import time
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+
+from bimix import laws
+from bimix.objectives.goal import Goal
+from bimix.objectives.objective import Objective
+from bimix.observed.observations import Observations, read_observations
+from bimix.ranking.public import from_wide, regmix
+from bimix.search import criterion, sensitivity, sizes
+from bimix.search.rounds import SHARE_FLOOR, Search
+
+WAYS = {"law": (1, False, False), "kriged": (1, True, False), "voices": (1, True, True)} | {
+    "two": (2, True, True),
+    "four": (4, True, True),
+}
+FAMILIES = {
+    "math": "minerva",
+    "code": "codex|mbpp|humaneval|multipl|ds1000|deepseek",
+    "qa": "arc|mmlu|hellaswag|piqa|qa",
+}
+
+
+@dataclass
+class Case:
+    """A truth: losses (n, d) of mixtures (n, m), the candidates where it is a table."""
+
+    observed: Observations | None
+    domains: tuple[str, ...]
+    names: tuple[str, ...]
+    weights: dict[str, float]
+    losses: object
+    noise: float
+    least: float
+
+    def measured(self, shares, draw) -> np.ndarray:
+        losses = self.losses(shares)
+        return losses * np.exp(self.noise * draw.standard_normal((len(losses), 1)))
+
+    def level(self, shares) -> np.ndarray:
+        """The objective (n,) without noise."""
+        target = np.array([self.weights.get(name, 0.0) for name in self.names])
+        return self.losses(shares) @ target / target.sum()
+
+    def regret(self, shares) -> float:
+        return 100 * float(self.level(shares).min() / self.least - 1)
+
+
+def of_table(runs: Observations, weights: dict[str, float]) -> Case:
+    """A table, of which each mixture is known by its shares."""
+    rows = {one.tobytes(): row for row, one in enumerate(runs.proportions)}
+    ends = runs.losses[:, -1]
+    case = Case(
+        runs,
+        runs.domains,
+        runs.loss_domains,
+        weights,
+        lambda shares: ends[[rows[one.tobytes()] for one in shares]],
+        0.0,
+        0.0,
+    )
+    return replace(case, least=float(case.level(runs.proportions).min()))
+
+
+def regmix_case(folder: Path, draw) -> Case:
+    runs = regmix(folder / "regmix", "train", "1m")
+    runs = runs.take(draw.choice(len(runs.mixtures), 488, replace=False))
+    wanted = draw.choice(len(runs.loss_domains), 3, replace=False)
+    return of_table(runs, {runs.loss_domains[one]: 1.0 for one in wanted})
+
+
+def dclm_case(folder: Path, draw) -> Case:
+    table = pl.read_csv(folder / "olmix/olmix_dclm24.csv")
+    shares = [name for name in table.columns if name.startswith("w_")]
+    family = list(FAMILIES.values())[int(draw.integers(len(FAMILIES)))]
+    own = table.select(pl.col(f"^bpb_.*({family}).*$"))
+    own = own.select(name for name in own.columns if own[name].null_count() == 0)
+    runs = from_wide(
+        [name.removeprefix("w_") for name in shares], table.select(shares).to_numpy(), own.columns, own.to_numpy()
+    )
+    return of_table(runs, dict.fromkeys(runs.loss_domains, 1.0))
+
+
+def proof_case(folder: Path, draw) -> Case:
+    """The proxies of the proof, first seeds, as resources/observations/proof keeps them."""
+    runs = read_observations(folder / "tiny_first.csv", folder / "tiny_mixtures.csv")
+    runs = runs.take(np.flatnonzero(np.isfinite(runs.losses[:, -1]).all(axis=1)))
+    wanted = draw.choice(len(runs.domains), 3, replace=False)
+    return of_table(runs, {runs.domains[one]: 1.0 for one in wanted})
+
+
+def made_case(noise: float):
+    def case(_: Path, draw) -> Case:
+        m = 5
+        helps = np.where(np.eye(m) > 0, draw.uniform(1.5, 3.0, (m, m)), draw.gamma(0.7, 0.5, (m, m)))
+        floor, height = draw.uniform(0.8, 2.6, m), draw.uniform(1.2, 2.3, m)
+        names = tuple("abcde")
+
+        def losses(shares):
+            return floor + height * np.exp(-(np.maximum(shares, 0) ** 0.55) @ helps.T)
+
+        wanted = {names[one]: 1.0 for one in draw.choice(m, 3, replace=False)}
+        made = Case(None, names, names, wanted, losses, noise, 0.0)
+        many = np.random.default_rng(0).dirichlet(np.full(m, 0.7), 200_000)
+        best = many[made.level(many).argsort()[:200]]
+        for spread in (0.05, 0.02, 0.005):  # the optimum, by draws ever nearer to the best
+            near = np.random.default_rng(1).normal(0, spread, (40, len(best), m)) + best
+            near = np.maximum(near, 0).reshape(-1, m)
+            best = np.concatenate([best, near / near.sum(axis=1, keepdims=True)])
+            best = best[made.level(best).argsort()[:200]]
+        return replace(made, least=float(made.level(best).min()))
+
+    return case
+
+
+TABLES = {"regmix": regmix_case, "dclm": dclm_case, "proof": proof_case} | {
+    f"made {100 * noise:g} %": made_case(noise) for noise in (0.001, 0.003, 0.01)
+}
+
+
+def start_of(case: Case, start: str, count: int, draw) -> np.ndarray:
+    """Shares (count, m) of the first runs."""
+    offered = case.observed.proportions if case.observed else draw.dirichlet(np.ones(len(case.domains)), 300)
+    if start == "designed":
+        return offered[designed(offered, case, count)]
+    random = offered[draw.choice(len(offered), count, replace=False)]
+    if start == "random":
+        return random
+    target = np.array([case.weights.get(name, 0.0) for name in case.domains])
+    if case.observed is None:
+        return np.concatenate([random[:-1], [0.9 * target / target.sum() + 0.1 / len(target)]])
+    if not target.any():  # of benchmarks no domain is the own
+        return random
+    rule = offered[int((np.log(offered + SHARE_FLOOR) @ target).argmax())]
+    return np.unique(np.concatenate([random[:-1], rule[None]]), axis=0)
+
+
+def designed(offered, case: Case, count: int) -> list[int]:
+    """As propose_runs.py picks runs before any run."""
+    own = np.array([case.domains.index(name) if name in case.domains else -1 for name in case.names])
+    at = sensitivity.guessed(len(case.domains), own, None)
+    slopes = sizes.at_sizes(at, offered, np.zeros(len(offered), dtype=int), 1)
+    decided = criterion.wanted(sizes.at_sizes(at, offered, None, 1))
+    weights = np.array([case.weights.get(name, 0.0) for name in case.names])
+    aim = criterion.Aim("I", sizes.known_at_sizes(at, np.ones(1), 1.0), decided, weights / weights.sum(), 2)
+    n = len(offered)
+    return criterion.choose(
+        criterion.Offer(slopes, np.arange(n), np.zeros(n, dtype=int), np.ones(n)), aim, np.inf, count
+    )
+
+
+def search_of(case: Case, shares, losses, corrected: bool) -> Search:
+    m = len(case.domains)
+    names = tuple(map(str, range(len(shares))))
+    runs = Observations(names, case.domains, np.array([1]), case.names, shares, losses[:, None])
+    fitted = laws.fit("transfer", runs)
+    goal = Goal(fitted, 1, Objective(weights=case.weights))
+    search = Search(goal, fitted, runs, np.zeros(m), np.ones(m), case.noise or None)
+    if not corrected:
+        search.law.kriged = replace(search.law.kriged, weights=np.zeros(len(shares)))
+    return search
+
+
+def rounds(case: Case, start: str, way: str, first: int, counts: list[int], draw) -> dict[int, float]:
+    """Regrets by numbers of runs."""
+    of, corrected, voices = WAYS.get(way, (1, False, False))
+    shares = start_of(case, start, counts[-1] - 1 if way == "shot" else first, draw)
+    losses, found = case.measured(shares, draw), {}
+    offered = case.observed.proportions if case.observed else None
+    if way == "shot":
+        for count in counts:
+            search = search_of(case, shares[: count - 1], losses[: count - 1], corrected=False)
+            pick = search.next(0, offered).shares
+            found[count] = case.regret(pick[None])
+        return found
+    turn = 0
+    while len(shares) < counts[-1]:
+        search, others = search_of(case, shares, losses, corrected), np.zeros((0, len(case.domains)))
+        for place in range(min(of, counts[-1] - len(shares))):
+            pick = search.next(turn + place if voices else 0, offered, others).shares
+            others = np.concatenate([others, pick[None]])
+        turn += 1
+        shares, losses = np.concatenate([shares, others]), np.concatenate([losses, case.measured(others, draw)])
+        if len(shares) in counts:  # the answer is the best by its posterior, which noise may fool
+            after = search_of(case, shares, losses, corrected=True)
+            answer = shares[[after.best]] if case.noise else shares
+            found[len(shares)] = case.regret(answer)
+    return found
+
+
+def main(argv=None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
+    kept = Path(__file__).parents[2] / "resources/observations/proof"
+    parser.add_argument("--kept", type=Path, default=kept, help="of the proof's runs")
+    parser.add_argument("--draws", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=4)
+    parser.add_argument("--counts", type=int, nargs="+", default=[8, 12])
+    parser.add_argument("--starts", nargs="+", default=["random", "hand", "designed"])
+    parser.add_argument("--ways", nargs="+", default=["shot", *WAYS], choices=["shot", *WAYS])
+    options = parser.parse_args(argv)
+    print("| table | start | way | " + " | ".join(f"{count} runs" for count in options.counts) + " | s |")
+    for table in options.tables:
+        for start in options.starts:
+            for way in options.ways:
+                if way == "shot" and start == "hand":
+                    continue
+                began, found = time.time(), defaultdict(list)
+                for number in range(options.draws):
+                    draw = np.random.default_rng([options.seed, number])
+                    case = TABLES[table](options.kept if table == "proof" else options.folder, draw)
+                    for count, one in rounds(case, start, way, options.first, options.counts, draw).items():
+                        found[count].append(one)
+                cells = " | ".join(f"{np.mean(found[one]):.2f} ({np.max(found[one]):.2f})" for one in options.counts)
+                print(f"| {table} | {start} | {way} | {cells} | {time.time() - began:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
