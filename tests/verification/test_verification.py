@@ -192,6 +192,7 @@ def test_a_sound_dataset_has_no_fault_and_says_what_was_not_checked(
         "3 domains whose entropies were measured again",
         "1 raw files against what was tokenised",
         "6 finished runs",
+        "6 sizes, tokens and FLOPs of runs",
         "6 fingerprints",
         "4 last states against losses",
         "4 weights against last states",
@@ -426,6 +427,27 @@ DAMAGE = {
     "run.json says other tokens": (
         lambda at: change_json(at / RUN / "run.json", "data", "train.bees", value="9 rows of 16 tokens, 00"),
         "trained on other tokens than the token index lists now",
+    ),
+    "a bit of run.json": (lambda at: flip(at / RUN / "run.json"), "even/run.json is not as it was written"),
+    "run.json says another size": (
+        lambda at: change_json(at / RUN / "run.json", "parameters", value=5456),
+        "run.json: parameters is 5456, but its run has",
+    ),
+    "run.json says other costs": (
+        lambda at: change_json(at / RUN / "run.json", "flops", value=1),
+        "run.json: flops is 1, but its run has",
+    ),
+    "run.json says another seed": (
+        lambda at: change_json(at / RUN / "run.json", "seed", value=7),
+        "run.json: seed is 7, but its run has 1",
+    ),
+    "run.json says more tokens": (
+        lambda at: change_json(at / RUN / "run.json", "tokens", value=7),
+        "run.json: tokens is 7, but its run has",
+    ),
+    "run.json is another than in the state": (
+        lambda at: change_json(at / RUN / "run.json", "seconds", value=0.1),
+        "run.json is not the one that its run keeps in",
     ),
     "the fingerprint": (
         lambda at: change_json(state_of(at / RUN) / "fingerprint.json", "training.seed", value=2),

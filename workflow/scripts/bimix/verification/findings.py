@@ -54,7 +54,7 @@ class Findings:
         except InputError as error:
             self.fault(str(error))
         except (Exception, pl.exceptions.PanicException) as error:
-            self.fault(f"{subject} cannot be checked: it is damaged ({type(error).__name__}: {error}).")
+            self.fault(f"{subject} cannot be checked ({type(error).__name__}: {error}): it is damaged, or verify is.")
 
     def page(self, name: str) -> str:
         """The findings as text, for a person: what was checked, what was not, what is wrong."""

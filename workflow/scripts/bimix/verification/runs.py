@@ -6,6 +6,7 @@ The restore drill builds the model of the last state anew and evaluates it on th
 
 import math
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import polars as pl
 import torch
 from accelerate import Accelerator
 
+from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.mixtures.mixture import Mixture
 from bimix.model.transformer import Shape, Transformer
@@ -30,6 +32,7 @@ from bimix.verification.findings import Findings
 TOLERANCES = {"no": 1e-5, "bf16": 5e-3}
 MICRO_BATCH = 4  # rows at once in the restore drill
 LOSS_CHUNK = 1024  # tokens whose scores over the vocabulary exist at once, likewise
+ROW = re.compile(r" rows of (\d+) tokens,")  # of a line of a run's data
 ENTRIES = {"shape": "shape", "recipe": "training", "mixture": "mixture"}  # of run.json: prefixes in the fingerprint
 
 
@@ -58,7 +61,18 @@ def check_shards(index: pl.DataFrame, vocabulary: int, found: Findings) -> None:
 def read_report(path: Path) -> dict:
     """A run's run.json. Errors: it is damaged, or of a version that noted no digests."""
     report = read_json(path)
-    missing = {"files", "state", "shape", "recipe", "mixture", "data", "tokens"} - report.keys()
+    missing = {
+        "files",
+        "state",
+        "shape",
+        "recipe",
+        "mixture",
+        "data",
+        "tokens",
+        "parameters",
+        "flops",
+        "seed",
+    } - report.keys()
     if missing:
         raise InputError(f"{path} has no entry {min(missing)!r}: it is damaged, or of a version before digests.")
     return report
@@ -77,12 +91,17 @@ def check_run(path: Path, found: Findings, indices: dict[str, pl.DataFrame] | No
         with found.noting(path):
             Mixture.parse(report["mixture"], path)
         check_files(report, path, state, found)
+        with found.noting(path):
+            check_costs(report, path, found)
         if indices is not None and report["data"]:  # else a command has read files of its own
             same = tokens_of(indices) == report["data"]
             found.expect(same, f"{path}: the run was trained on other tokens than the token index lists now.")
         if not state.is_dir():
             found.unchecked.append(f"{state} is not there: fingerprint, last state and weights of its run.")
             return
+        kept = state / artefacts.REPORT
+        if kept.is_file() and not kept.samefile(path):  # a copy of a hard link
+            found.expect(digest_file(kept) == digest_file(path), f"{path} is not the one that its run keeps in {kept}.")
         with found.noting(state / "fingerprint.json"):
             check_fingerprint(report, path, state, found)
         check_state(report, folder, state, found, indices if drill else None, drill)
@@ -103,6 +122,30 @@ def check_files(report: dict, path: Path, state: Path, found: Findings) -> None:
             with found.noting(place):
                 artefacts.check_digest(place, digest, path)
                 found.checked["files of runs against their digests"] += 1
+
+
+def check_costs(report: dict, path: Path, found: Findings) -> None:
+    """Compute again what a run.json says of its seed and, of a model of our own, of its size, its
+    tokens and its FLOPs, which laws over sizes and costs of methods are made of.
+    """
+    recipe = report["recipe"]
+    expected = {"seed": recipe.get("seed", report["seed"])}
+    if "command" not in report:
+        shape = Shape(**report["shape"])
+        lengths = {int(length) for line in report["data"].values() for length in ROW.findall(line)}
+        if len(lengths) != 1:
+            raise InputError(f"{path} does not say of how many tokens its rows are.")
+        (length,) = lengths
+        tokens = recipe["steps"] * recipe["batch_rows"] * length
+        expected |= {"parameters": shape.parameters, "tokens": tokens}
+        flops = tokens * shape.flops_per_token(length)
+        if "reweighting" in path.parts:  # which reads more rows than it trains on
+            found.expect(report["flops"] >= flops, f"{path}: flops is {report['flops']}, but training took {flops}.")
+        else:
+            expected["flops"] = flops
+    for name, value in expected.items():
+        found.expect(report[name] == value, f"{path}: {name} is {report[name]!r}, but its run has {value!r}.")
+    found.checked["sizes, tokens and FLOPs of runs"] += 1
 
 
 def check_fingerprint(report: dict, path: Path, state: Path, found: Findings) -> None:
