@@ -294,7 +294,7 @@ def differing(one: object, other: object, place: str = "") -> str | None:
 
 
 def check_laws(folder: Path, found: Findings) -> None:
-    """Fit every law again to its losses: it must predict and say what the one that was written does."""
+    """Fit every law again to its losses: it must predict and say what the written one does."""
     for path in sorted((folder / "laws").glob("*/*/*/coefficients.json")):
         model, law, group = path.parts[-4:-1]
         tables = folder / "losses" / model / f"{group}.parquet", folder / "mixtures" / "groups" / f"{group}.parquet"
