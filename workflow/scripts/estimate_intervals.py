@@ -35,7 +35,7 @@ from bimix.optimum.flags import (
     centre_of,
     simulating,
 )
-from bimix.optimum.intervals import BOOTSTRAPS, RESAMPLES, Bootstrap, intervals, left_out, resampled
+from bimix.optimum.intervals import BOOTSTRAPS, RESAMPLES, Bootstrap, LeftOut, intervals, left_out, resampled
 from bimix.outputs import write_table
 from bimix.tables import read_numbers, read_table, read_tokens
 
@@ -118,6 +118,8 @@ def main(argv: list[str] | None = None) -> None:
         for kind in sorted(kinds)
     }
     of_losses = drawn[options.resample] if options.resample in drawn else left_out(fitted, observed, options.step)
+    if isinstance(of_losses, LeftOut) and (note := of_losses.outlier()):
+        print(f"warning: {note}", file=sys.stderr)
     if note := _not_wider(fitted, observed, options.step, of_losses):
         print(f"warning: {note}", file=sys.stderr)
     of_fit = drawn.get(options.bootstrap or options.resample)

@@ -19,6 +19,8 @@ from bimix.plan.laws import LAWS as PLANNED
 # A law's module has its name, and its record there is `LAW`.
 # Beyond so many times the last step fitted a curve over steps is a guess, and then nothing at all.
 FAR_AHEAD, TOO_FAR = 10, 100
+FEW_MIXTURES = 3  # fewer cannot be cross-validated
+SURE = 2.0  # standard deviations of a rank correlation that is not from chance
 LAWS: dict[str, Law] = {name: import_module(f"bimix.{law.room}.{name}").LAW for name, law in PLANNED.items()}
 
 
@@ -70,7 +72,7 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None, sta
         "coefficients_fitted": LAWS[law].count(coefficients),
         "warnings": [],
     }
-    fitted["warnings"] = warnings(fitted)
+    fitted["warnings"] = [*warnings(fitted), *_rising(fitted, observed)]
     return fitted
 
 
@@ -145,6 +147,9 @@ def at_run(
     for what, amount in (("--parameters", parameters), ("--run-tokens", tokens)):
         if amount is not None and not 0 < amount < float("inf"):
             raise InputError(f"{what} is {amount:g}: it must be a finite number above 0.")
+    for name, pool in (pools or {}).items():
+        if tokens is not None and not pool >= 1:
+            raise InputError(f"the pool of {name!r} is {pool:g} tokens: it must be 1 or more.")
     if levels is not None:
         if parameters is not None and tokens is None and levels["tokens"] is not None:
             raise InputError("--parameters needs --run-tokens: a loss depends on both.")
@@ -215,6 +220,30 @@ def undefined(fitted: dict, losses: np.ndarray) -> list[str]:
     return [domain for domain, one in zip(fitted["loss_domains"], missing, strict=True) if one]
 
 
+def _rising(fitted: dict, observed: Observations) -> list[str]:
+    """A sentence on each loss that rose with its domain's own share, of `transfer`, whose own share
+    always helps; of `bimix` alpha says it.
+    """
+    if fitted["law"] != "transfer" or by_runs(observed):
+        return []
+    sentences, last = [], observed.last()
+    for i, domain in enumerate(observed.loss_domains):
+        seen = np.isfinite(last[:, i])
+        if domain not in observed.domains or seen.sum() < FEW_MIXTURES:
+            continue
+        both = np.stack([observed.proportions[seen, observed.domains.index(domain)], last[seen, i]])
+        if (np.ptp(both, axis=1) == 0).any():
+            continue
+        ranks = both.argsort(axis=1).argsort(axis=1)
+        rho = np.corrcoef(ranks)[0, 1]
+        if rho * np.sqrt(seen.sum() - 1) > SURE:
+            sentences.append(
+                f"the loss of {domain} rose with its own proportion (rank correlation {rho:+.2f}): the law takes a domain's own"
+                " text to help it; check the names of domains and losses."
+            )
+    return sentences
+
+
 def warnings(fitted: dict) -> list[str]:
     """Sentences about what the data could not tell: proportions that hardly varied, coefficients on
     their bounds.
@@ -227,6 +256,16 @@ def warnings(fitted: dict) -> list[str]:
             f"the largest models rank the mixtures the other way round than smaller ones in {', '.join(turned)}: "
             "of these losses the mixture is taken to change next to nothing at that size; add runs of it."
         )
+    if fitted["law"] == "transfer" and len(set(fitted["mixtures"])) < FEW_MIXTURES:
+        sentences.append(
+            f"{len(set(fitted['mixtures']))} mixtures are too few to tell the ridge by cross-validation, or any error of the law:"
+            f" its optimum is all but a guess; {FEW_MIXTURES} at least."
+        )
+    for domain, seen in fitted["proportions_seen"].items():
+        if seen["max"] == 0:
+            sentences.append(
+                f"no fitted mixture trains on {domain}: the law has not seen what it is worth, and an optimum leaves it out."
+            )
     if "prior" in fitted:
         silent = [name for name in fitted["loss_domains"] if name not in fitted["prior"]["gaps"]]
         if silent:

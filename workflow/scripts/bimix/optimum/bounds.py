@@ -10,6 +10,7 @@ from bimix.errors import InputError
 from bimix.optimum.optimum import target_weights
 from bimix.plan.laws import LAWS
 
+LEAST_SHARE = 1e-15  # one token of a thousand million million
 # A number for each domain.
 Numbers = dict[str, float]
 
@@ -36,6 +37,11 @@ def feasible_bounds(
             if domain not in domains:
                 raise InputError(
                     f"the {what} bounds name {domain!r}, which the law does not know: its domains are {', '.join(domains)}."
+                )
+            if what == "upper" and 0 < value < LEAST_SHARE:
+                raise InputError(
+                    f"the upper bound of {domain} is {value:g}: no run could hold so little of it; give 0, or"
+                    f" {LEAST_SHARE:g} and more."
                 )
             array[domains.index(domain)] = min(value, 1.0) if what == "upper" else value
     reason = ""

@@ -36,6 +36,8 @@ from bimix.optimum.optimum import average, optimum, target_weights
 BOOTSTRAPS = ("residuals", "mixtures")
 RESAMPLES = ("left_out", *BOOTSTRAPS)
 BORROWED = 4  # runs' worth of the mean over domains in each domain's spread
+# An error in logs so many times the median, and so large, is perhaps a slip of that run.
+OUTLYING, SLIP = 5.0, 0.05
 LEAST_STEPS = 3  # that a curve over steps needs
 INTERVALS = {
     "law": pl.String,
@@ -161,6 +163,23 @@ class LeftOut:
         errors = np.log(self.observed / self.predicted)
         runs = np.isfinite(errors).sum(axis=0)
         return np.sqrt(drawn_together(errors**2, self.fitted)), runs + BORROWED - 1
+
+    def outlier(self) -> str:
+        """A sentence that names the run with the largest error, where it is OUTLYING times the
+        median of its loss domain and of all, and above SLIP; else nothing.
+        """
+        errors = np.abs(np.log(self.observed / self.predicted))
+        if not np.isfinite(errors).any():
+            return ""
+        run, i = np.unravel_index(np.nanargmax(errors), errors.shape)
+        middle = max(np.nanmedian(errors), np.nanmedian(errors[:, i]))
+        if errors[run, i] < max(SLIP, OUTLYING * middle):
+            return ""
+        return (
+            f"left out, mixture {self.fitted['mixtures'][run]!r} has a loss on {self.fitted['loss_domains'][i]} of"
+            f" {self.observed[run, i]:.4g} where the law has {self.predicted[run, i]:.4g}; the median error is"
+            f" {np.expm1(middle):.2%}: check that run."
+        )
 
     def spread_of_average(self, target: np.ndarray) -> tuple[float, int]:
         """Likewise of the average by weights (d,), over the runs in which every loss that weighs

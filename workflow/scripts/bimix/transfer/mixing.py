@@ -261,7 +261,8 @@ def _descend(problem, x, means, damping, d):
             break
         of = (pending[:, None] * d + np.arange(d)).ravel()
         part = problem.take(pending, of)
-    return x, means, damping, (now - reached) / now
+    # at a cost of 0, as of two runs that a fit goes through, nothing is left to gain
+    return x, means, damping, np.divide(now - reached, now, out=np.zeros(len(now)), where=now > 0)
 
 
 def solve(gram, diagonal, right):
