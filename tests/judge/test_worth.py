@@ -384,6 +384,13 @@ def test_the_figure_says_whether_there_are_intervals(seeds: int) -> None:
     assert ("with 95 % intervals" in said) == (seeds > 1) and ("one run of each" in said) == (seeds == 1)
 
 
+def test_without_prices_the_figure_has_the_gains_alone(tmp_path) -> None:
+    free = prices(LOSSES).with_columns(pl.lit(None, pl.Float64).alias("search_percent"))
+    verdict(tidy(LOSSES), free, "baseline", {}).write_csv(tmp_path / "v.csv")
+    plot_verdict.main(["--verdict", str(tmp_path / "v.csv"), "--out", str(tmp_path / "v.svg")])
+    assert "prices of the searches are not known" in (tmp_path / "v.svg").read_text()
+
+
 def test_mixtures_of_one_cost_stand_side_by_side() -> None:
     places = [plot_verdict.beside([0.0, 0.0, 20.0, 20.0], place) for place in range(4)]
     assert len(set(places)) == 4 and places[0] == 0 and 18 < places[2] < 20 < places[3] < 23

@@ -211,11 +211,11 @@ def front(known):
 
 def methods(_):
     rows = [
-        ("baseline", 0, 0.0, 4.9, None, 5.6),
-        ("bimix", 4, 118.0, 4.8, 0.1, 5.4),
-        ("regmix", 32, 60.0, 4.81, None, 5.8),
+        ("baseline", 0, 0.0, 4.9, "nats per token", None, 5.6),
+        ("bimix", 4, 118.0, 4.8, "nats per token", 0.1, 5.4),
+        ("regmix", 32, 60.0, 4.81, "nats per token", None, 5.8),
     ]
-    columns = "mixture search_runs search_percent average_loss deviation_percent worst_loss"
+    columns = "mixture search_runs search_percent average_loss unit deviation_percent worst_loss"
     return plot_methods.draw(table(columns, rows)), ["baseline", "bimix", "regmix", "4 runs"]
 
 

@@ -14,6 +14,7 @@ from matplotlib.ticker import NullLocator
 
 from bimix.drawing import figures
 from bimix.errors import run
+from bimix.judge.runs import NATS
 from bimix.outputs import replacing
 from bimix.tables import read_table
 
@@ -39,8 +40,8 @@ def draw(table: pl.DataFrame) -> Figure:
     names = table["mixture"].to_list()
     figure = Figure(figsize=(figures.WIDTH, 0.19 * len(names) + 0.95), layout="constrained")
     axes = figure.subplots(1, 3, sharey=True)
-    draw_losses(axes[0], table, "average_loss", "average loss", "deviation_percent")
-    draw_losses(axes[1], table, "worst_loss", "loss of the worst domain", None)
+    draw_losses(axes[0], table, "average_loss", "average loss", "deviation_percent", table["unit"][0])
+    draw_losses(axes[1], table, "worst_loss", "loss of the worst domain", None, NATS)
     draw_prices(axes[2], table)
     figures.name_rows(axes[0], names)
     for axis in axes[1:]:
@@ -51,14 +52,14 @@ def draw(table: pl.DataFrame) -> Figure:
     return figure
 
 
-def draw_losses(axis: Axes, table: pl.DataFrame, column: str, title: str, deviation: str | None) -> None:
+def draw_losses(axis: Axes, table: pl.DataFrame, column: str, title: str, deviation: str | None, unit: str) -> None:
     """How the large run on each mixture ended."""
     for place, row in enumerate(table.iter_rows(named=True)):
         colour, marker = figures.styles([row["mixture"]])[row["mixture"]]
         spread = row[deviation] and row[column] * row[deviation] / 100 if deviation else None
         axis.errorbar(row[column], place, xerr=spread, fmt=marker, color=colour, markersize=figures.size(marker, 4.5))
     axis.set_title(title)
-    axis.set_xlabel("nats per token")
+    axis.set_xlabel(unit)
     axis.locator_params(axis="x", nbins=3)
     axis.margins(x=0.12)
 

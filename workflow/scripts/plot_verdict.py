@@ -43,7 +43,8 @@ def draw(table: pl.DataFrame) -> Figure:
     figure = Figure(figsize=(figures.WIDTH, height), layout="constrained")
     axis = figure.subplots()
     styles = figures.styles(methods)
-    costs = table["search_percent"].to_list()
+    priced = table["search_percent"].null_count() < table.height  # of runs made elsewhere it may not be known
+    costs = [cost or 0.0 for cost in table["search_percent"].to_list()]
     far = far_out(table["gain_percent"].to_numpy())
     near = table.filter(~far)["gain_percent"]
     edge = near.min() - 0.15 * (near.max() - near.min())
@@ -71,8 +72,9 @@ def draw(table: pl.DataFrame) -> Figure:
     axis.xaxis.set_minor_locator(NullLocator())
     last = max(beside(costs, number) for number in range(len(costs)))
     axis.set_xlim(-0.12, max(10, 3 * max(costs), 1.2 * last))
-    axis.set_xlabel("price of the search, % of the FLOPs of a large run (log); those of one price side by side")
-    axis.set_ylabel("gain in average loss, %")
+    price = "price of the search, % of the FLOPs of a large run (log); those of one price side by side"
+    axis.set_xlabel(price if priced else "the prices of the searches are not known: side by side")
+    axis.set_ylabel("gain over the reference, %")
     rows = [[figures.swatch(name, *styles[name]) for name in methods]]
     told = "with 95 % intervals"
     if not table["gain_low"].count():
