@@ -1,4 +1,4 @@
-"""A fitted law is read as it was fitted, or refused in a sentence by every script that reads one."""
+"""A fitted law is read as it was fitted, or refused in a sentence by all scripts that read one."""
 
 import json
 import math

@@ -214,7 +214,7 @@ def test_files_that_nobody_vouches_for_are_named(place: Path, capsys: pytest.Cap
     assert verify_results.main([str(place)]) == 0
     page = capsys.readouterr().out.partition("Not checked:\n")[2]
     for line in (
-        "results/small: nothing vouches for entropy.csv, tokenizer.json.",
+        "results/small: nothing vouches for entropy.csv, shards.jsonl, tokenizer.json.",
         "results/small/own: nothing vouches for a.csv, b.csv.",
         "results/small/unigrams: bees.parquet is not there any more.",
         "results/small/entropy.csv: the entropies of bees, whose counts are not there or not sound.",
