@@ -31,12 +31,13 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bimix import laws
+from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.objectives.goal import Goal
 from bimix.objectives.objective import Objective
 from bimix.observed.observations import Observations, read_observations
 from bimix.ranking.public import from_wide, regmix
 from bimix.search import criterion, sensitivity, sizes
-from bimix.search.rounds import SHARE_FLOOR, Search
+from bimix.search.rounds import Search
 
 WAYS = {"law": (1, False, False), "kriged": (1, True, False), "voices": (1, True, True)} | {
     "two": (2, True, True),
@@ -204,7 +205,7 @@ def rounds(case: Case, start: str, way: str, first: int, counts: list[int], draw
     turn = 0
     while len(shares) < counts[-1]:
         search, others = search_of(case, shares, losses, corrected), np.zeros((0, len(case.domains)))
-        for place in range(min(of, counts[-1] - len(shares))):
+        for place in range(min(of, min(one for one in counts if one > len(shares)) - len(shares))):
             pick = search.next(turn + place if voices else 0, offered, others).shares
             others = np.concatenate([others, pick[None]])
         turn += 1

@@ -11,7 +11,8 @@ from laws.known import mixtures, observe, with_transfer, write_tables
 
 import rank_laws
 from bimix.errors import InputError
-from bimix.ranking.board import BOARD, judged, table
+from bimix.mixtures.by_hand import SHARE_FLOOR
+from bimix.ranking.board import BOARD, by_share, judged, table
 from bimix.ranking.public import Case, cases, mixing_laws, regmix, repetition
 
 
@@ -21,15 +22,27 @@ def runs(n: int, seed: int = 0):
 
 def test_the_law_that_made_the_runs_leads() -> None:
     rows = judged(Case("made", runs(40), None, (12,)), ["bimix", "transfer", "exponential"], None, 3, 1, 0)
-    assert rows.schema == pl.Schema(BOARD) and rows.height == 9
+    assert rows.schema == pl.Schema(BOARD) and rows.height == 12
     means = table(rows)
-    best = means.sort("error_percent")["law"][0]
+    best = means.sort("error_percent", nulls_last=True)["law"][0]
     assert best == "transfer"
     one = means.row(by_predicate=pl.col("law") == "transfer", named=True)
     assert one["error_percent"] < 1 and one["spearman"] > 0.9 and 0 <= one["regret_percent"] < 1
     assert 0.7 <= one["coverage"] <= 1 and one["draws"] == 3 and one["refused"] == 0
     # only the first draw looks at intervals
     assert rows.filter(pl.col("coverage").is_not_null())["draw"].unique().to_list() == [0]
+
+
+def test_the_rule_without_runs_ranks_by_the_shares_of_what_is_asked() -> None:
+    asked = runs(30)
+    _, ranks, of_average, regret, coverage = by_share(asked)
+    assert ranks > 0.5 and of_average > 0 and regret >= 0 and coverage is None
+    one = asked.take([0, 1, 2])
+    shares = one.proportions + SHARE_FLOOR
+    pick = np.log(shares).sum(axis=1).argmax()
+    average = one.losses[:, -1].mean(axis=1)
+    assert by_share(one)[3] == pytest.approx(100 * (average[pick] / average.min() - 1))
+    assert by_share(replace(asked, domains=("w", "x", "y", "z"))) is None
 
 
 def test_a_law_that_needs_more_runs_is_said_to_have_refused() -> None:
@@ -67,8 +80,8 @@ def test_tables_of_any_runs_in_a_folder_are_ranked(tmp_path) -> None:
     ]
     rank_laws.main([*options, "--rows", str(rows), "--out", str(out)])
     found = pl.read_csv(out)
-    assert set(found["case"]) == {"ours"} and set(found["runs"]) == {8, 16} and found.height == 4
-    assert pl.read_csv(rows).height == 8
+    assert set(found["case"]) == {"ours"} and set(found["runs"]) == {8, 16} and found.height == 6
+    assert pl.read_csv(rows).height == 12
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="there is no table of runs"):
         rank_laws.main([*options[:1], str(tmp_path / "empty"), *options[2:], "--rows", str(rows), "--out", str(out)])

@@ -7,6 +7,7 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.laws import LAWS, fit, predict_observed
+from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observed.observations import Observations
 from bimix.optimum.intervals import left_out, picked
 from bimix.ranking.public import Case
@@ -34,7 +35,7 @@ def judged(case: Case, laws: list[str], counts: list[int] | None, draws: int, co
     Error and Spearman are means over loss domains; `spearman_average` and `regret` are of the plain
     average of the losses, regret that of the run predicted best over the best. `coverage` of 90 %
     intervals from left-out runs is measured in the first `covered` draws. All laws get the same
-    draws.
+    draws. `by_share` is the rule without runs (`by_share`), which has ranks alone.
     """
     rows = []
     total = len(case.fitted.mixtures)
@@ -51,6 +52,8 @@ def judged(case: Case, laws: list[str], counts: list[int] | None, draws: int, co
                     rows.append((case.name, law, runs, draw, *scores, time.process_time() - began, None))
                 except InputError as refusal:
                     rows.append((case.name, law, runs, draw, *[None] * 6, str(refusal)))
+            if (scores := by_share(asked)) is not None:
+                rows.append((case.name, "by_share", runs, draw, *scores, 0.0, None))
     return pl.DataFrame(rows, schema=BOARD, orient="row")
 
 
@@ -72,6 +75,23 @@ def _scores(law: str, some: Observations, asked: Observations, ranks_only: bool,
         low, high = left_out(fitted, some, step).ends(guess, asked.proportions, step, None, LEVEL)
         inside = float(((low <= truth) & (truth <= high)).mean())
     return error, ranks, together if np.isfinite(together) else None, float(regret), inside
+
+
+def by_share(asked: Observations) -> tuple | None:
+    """The scores of ranking by what is asked itself, with no run and no law: a loss by the share of
+    its own domain, the average by the sum of log(share + 0.003). None where no loss has a domain.
+    """
+    own = [i for i, name in enumerate(asked.loss_domains) if name in asked.domains]
+    if not own:
+        return None
+    shares = asked.proportions[:, [asked.domains.index(asked.loss_domains[i]) for i in own]]
+    guessed, truth = -np.log(shares + SHARE_FLOOR), asked.losses[:, -1]
+    average, together = truth.mean(axis=1, keepdims=True), guessed.mean(axis=1, keepdims=True)
+    ranks = rank_correlation(truth[:, own], guessed)
+    of_average = float(rank_correlation(average, together)[0])
+    regret = 100 * (average[together.argmin(), 0] / average.min() - 1)
+    ranks = float(ranks[np.isfinite(ranks)].mean()) if np.isfinite(ranks).any() else None
+    return None, ranks, of_average if np.isfinite(of_average) else None, float(regret), None
 
 
 def table(rows: pl.DataFrame) -> pl.DataFrame:

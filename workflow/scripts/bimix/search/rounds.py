@@ -17,14 +17,13 @@ from scipy.special import ndtr
 
 from bimix.errors import InputError
 from bimix.laws import predict_runs
-from bimix.mixtures.by_hand import within
+from bimix.mixtures.by_hand import SHARE_FLOOR, within
 from bimix.objectives.goal import Goal
 from bimix.observed.observations import Observations
 from bimix.optimum.intervals import left_out
 from bimix.search.kriging import FLOOR, Kriged, kriged, squares, total_variation
 
 DISTANCE = 0.05  # total variation of a new run from all others, at least
-SHARE_FLOOR = 0.003  # of the ranking by shares: a domain that is left out is not lost without end
 SHARE_LENGTH, SHARE_NUGGET = 0.2, 0.3  # of the kriging beside it
 DRAWN, DESCENTS = 2000, 6
 NEAR = (20.0, 100.0, 500.0)  # strengths of Dirichlet draws around the best runs and between them
