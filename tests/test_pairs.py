@@ -87,10 +87,7 @@ class Made:
         asked = ["--coefficients", str(law / "coefficients.json"), "--step", str(STEP), *self.criterion]
         if self.objective.get("kind", "weighted") != "weighted":
             asked += ["--reference", str(self.results / f"mixtures/{self.objective['reference']}.json")]
-        place = self.results / "mixtures/transfer.json"
-        optimize_mixture.main([*asked, "--out", str(self.folder / "optimum.json")])
-        if not place.exists():
-            place.write_text((self.folder / "optimum.json").read_text())
+        optimize_mixture.main([*asked, "--out", str(self.results / "mixtures/transfer.json")])
         spans = ["--resample", "left_out", "--level", "0.9", "--baseline", self.reference]
         estimate_intervals.main([*asked, *self.fitted, *spans, "--out", str(law / "intervals.csv")])
 
@@ -465,10 +462,17 @@ EXPECTED = {
     },
     "observed": USUAL
     | {
-        "summary": has("made: transfer ", "(your runs, step 1,000)", "code 0.3000", "0.6000"),
+        "summary": has(
+            "made: transfer ",
+            "(your runs, step 1,000)",
+            "code 0.3000",
+            "0.6000",
+            "is of other proportions now",
+            lacks="OUTSIDE",
+        ),
         "comparison": rows(transfer={"average_loss": 2.0}, m0={"significant": None}),
         "verdict": rows("transfer", m0={"search_runs": None, "search_percent": None}),
-        "verify": sound(1, "comes from no runs of this dataset"),
+        "verify": sound(1, "comes from no runs of this dataset", "transfer was run with other proportions"),
     },
 }
 

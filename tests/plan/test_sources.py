@@ -1,11 +1,14 @@
 """Who makes which mixture: every name has one source, and what needs a swarm or a block says so."""
 
 import copy
+import re
+from pathlib import Path
 
 import pytest
 
 from bimix.config.complete import unsearched
 from bimix.errors import InputError
+from bimix.plan import sources
 from bimix.plan.corpora import vector_moments
 from bimix.plan.laws import LAWS, proposal_of
 from bimix.plan.optimum import optimum_coefficients
@@ -180,3 +183,10 @@ def test_the_best_of_runs_is_judged_by_the_objective_where_they_have_its_referen
     block["optimum"]["stage"] = 2
     with pytest.raises(InputError, match="'best' is one mixture for the whole run"):
         source_of(config, "own", "best")
+
+
+def test_every_source_of_mixtures_has_a_rank() -> None:
+    """Of mixtures that tie the cheaper is recommended: no kind of source may be forgotten."""
+    text = Path(sources.__file__).read_text(encoding="utf-8")
+    rules = set(re.findall(r'Source\(\s*"(\w+)"', text)) | set(re.findall(r'else "(mix_\w+)"', text))
+    assert len(rules) > 10 and rules - {"mix_stages"} == set(sources.RANKS)

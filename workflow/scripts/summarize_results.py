@@ -17,7 +17,7 @@ import polars as pl
 from bimix.errors import run
 from bimix.judge.comparison import Comparison
 from bimix.judge.criterion import add_criterion, criterion_of
-from bimix.judge.evidence import add_evidence, evidence, outside
+from bimix.judge.evidence import ROUNDED, add_evidence, evidence, outside
 from bimix.judge.verdict import Verdict, decide
 from bimix.laws.sized import size_read
 from bimix.mixtures.mixture import read_proportions
@@ -90,7 +90,7 @@ def main(argv: list[str] | None = None) -> None:
 class Found:
     """What the files say: `laws` by the mixture that each found; `shares` of all mixtures; the
     verdict; `target` are the runs of the model to be made good, `searched` the mixtures of searches
-    among them.
+    among them, `moved` the optima that differ from the runs of their names.
     """
 
     laws: Mapping[str, dict]
@@ -100,6 +100,7 @@ class Found:
     verdict: Verdict
     searched: tuple[str, ...]
     same: Mapping[str, str]
+    moved: tuple[str, ...]
 
     def of(self, name: str, table: pl.DataFrame) -> pl.DataFrame:
         """The rows of the law that found a mixture."""
@@ -122,7 +123,10 @@ def read(options: argparse.Namespace) -> Found:
     target, proxies, promises = evidence(options, judging, laws, pl.concat(spans), outside(shares, *bounds))
     searched = tuple(name for name in target.mixtures if ranks.get(name, GIVEN) >= SEARCHED)
     verdict = decide(target, proxies, promises, ranks)
-    return Found(laws, shares, pl.concat(spans), target, verdict, searched, summary.found_twice(optima))
+    moved = tuple(
+        name for name, own in optima.items() if any(abs(own[key] - shares[name].get(key, 0)) > ROUNDED for key in own)
+    )
+    return Found(laws, shares, pl.concat(spans), target, verdict, searched, summary.found_twice(optima), moved)
 
 
 def first_page(options: argparse.Namespace, found: Found) -> list[str]:
@@ -139,6 +143,7 @@ def first_page(options: argparse.Namespace, found: Found) -> list[str]:
         model=options.compared_model,
         reference=reference,
         searched=found.searched,
+        moved=found.moved,
         places={name: str(place) for name, place in places.items() if place.exists()},
         same=found.same,
         sizes=sizes.asked(law, options.fitted_model, options.asked_model),

@@ -37,6 +37,8 @@ RANKS = {
     "mix_swarm": GIVEN,
     "mix_chameleon": REWEIGHTED,
     "mix_reweighted": REWEIGHTED,
+    "mix_round": SEARCHED,
+    "mix_found": SEARCHED,
     "mix_best": SEARCHED,
     "optimize_mixture": SEARCHED,
 }
@@ -170,7 +172,7 @@ def rank(config: dict, dataset: str, mixture: str) -> int:
     rule = source_of(config, dataset, mixture).rule
     if rule == "mix_stages":
         return max(rank(config, dataset, one) for one in staged_names(config, dataset, mixture))
-    return observed_rank(mixture) if rule == "mix_observed" else RANKS.get(rule, GIVEN)
+    return observed_rank(mixture) if rule == "mix_observed" else RANKS[rule]
 
 
 def observed_rank(mixture: str, shares: Mapping[str, float] | None = None) -> int:

@@ -31,7 +31,8 @@ class Headline:
     `target` are the runs under `compare`, of `model`; `reference` is how the mixture of predicted
     gains is called. `places` has the file of each mixture, `same` the laws that found what another
     had found, `sizes` what a law over sizes was fitted on, `weighed` the domains that weigh.
-    `searched` are the mixtures of searches.
+    `searched` are the mixtures of searches, `moved` the optima that are of other proportions now than
+    the runs of their names.
     """
 
     dataset: str
@@ -44,6 +45,7 @@ class Headline:
     same: Mapping[str, str] = field(default_factory=dict)
     sizes: str = ""
     weighed: str = ""
+    moved: tuple[str, ...] = ()
 
     @property
     def judged(self) -> Comparison | None:
@@ -80,7 +82,7 @@ def at(runs: Runs, model: str) -> str:
 def headline(page: Headline) -> list[str]:
     """The lines under the title, but for what to do next."""
     verdict, judged = page.verdict, page.judged
-    lines = _line("Mixture", f"{verdict.best}: {page.places.get(verdict.best, 'its proportions are below')}")
+    lines = _line("Mixture", f"{verdict.best}: {place(page)}")
     lines += _line("Why", verdict.why + ".")
     if judged is not None:
         lines += _line("Measured", measured(page, judged))
@@ -104,6 +106,14 @@ def headline(page: Headline) -> list[str]:
             "Same", f"{name} found the mixture of {other} to four digits: all that is said of {other} holds."
         )
     return lines
+
+
+def place(page: Headline) -> str:
+    """The file of the mixture to take, where it has the proportions that were run."""
+    best = page.verdict.best
+    if page.judged is not None and best in page.moved:
+        return f"as it was run, below; the optimum in {page.places[best]} is of other proportions now"
+    return page.places.get(best, "its proportions are below")
 
 
 def measured(page: Headline, judged: Comparison) -> str:
@@ -176,7 +186,8 @@ def predicted(page: Headline, promise: Promise) -> str:
     if promise.low is not None:
         text += span.format(low=f"{promise.low:.4f}", high=f"{promise.high:.4f}")
     target = page.target
-    own = target if target is not None and promise.mixture in target.mixtures else None
+    run = target is not None and promise.mixture in target.mixtures and promise.mixture not in page.moved
+    own = target if run else None
     same = own is not None and page.model == promise.model and own.runs.step == promise.step
     if same:
         found = own.value(promise.mixture)
