@@ -226,10 +226,10 @@ def pretraining(corpus: Path, out: Path, device: str) -> list[str]:
 def test_a_killed_run_goes_on_to_the_losses_of_one_undisturbed(device: str, corpus: Path, tmp_path: Path) -> None:
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     settings = {"capture_output": True, "text": True, "check": False, "env": environment}
-    whole = subprocess.run(pretraining(corpus, tmp_path / "whole", device), **settings)
+    whole = subprocess.run(pretraining(corpus, tmp_path / "whole/run", device), **settings)
     assert whole.returncode == 0, whole.stderr
     killed = subprocess.Popen(
-        pretraining(corpus, tmp_path / "killed", device), stderr=subprocess.PIPE, text=True, env=environment
+        pretraining(corpus, tmp_path / "killed/run", device), stderr=subprocess.PIPE, text=True, env=environment
     )
     evaluations = 0
     for line in killed.stderr:
@@ -239,9 +239,9 @@ def test_a_killed_run_goes_on_to_the_losses_of_one_undisturbed(device: str, corp
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
     assert killed.returncode == -signal.SIGKILL
-    resumed = subprocess.run(pretraining(corpus, tmp_path / "killed", device), **settings)
+    resumed = subprocess.run(pretraining(corpus, tmp_path / "killed/run", device), **settings)
     assert resumed.returncode == 0 and "update 0 of 80" not in resumed.stderr, resumed.stderr
-    tables = [pl.read_parquet(tmp_path / name / "losses.parquet") for name in ("whole", "killed")]
+    tables = [pl.read_parquet(tmp_path / name / "run/losses.parquet") for name in ("whole", "killed")]
     assert tables[0].height == 8 * 3
     furthest = (tables[0]["loss"] - tables[1]["loss"]).abs().max()
     assert furthest == 0 if device == "cpu" else furthest < 0.02  # atomics sum in any order there

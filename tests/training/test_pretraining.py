@@ -19,6 +19,7 @@ import forked
 import polars as pl
 import pytest
 import tiny_run
+import torch
 from slurm_cluster import wait_until
 from tiny_run import SHAPE
 
@@ -60,7 +61,7 @@ def execute_anew(arguments: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("undisturbed")
+    out = tmp_path_factory.mktemp("undisturbed") / "run"
     execute_anew(command(corpus, out))
     return out
 
@@ -104,11 +105,11 @@ def test_a_killed_run_resumes_to_the_same_bytes(corpus: Path, tmp_path: Path, un
 
 @pytest.mark.slow
 def test_two_processes_killed_resume_to_the_bytes_of_two_undisturbed(corpus: Path, tmp_path: Path) -> None:
-    execute(command(corpus, tmp_path / "whole", processes=2))
-    assert kill_at_line(command(corpus, tmp_path / "killed", processes=2), 3, signal.SIGKILL)
-    kill_at_line(command(corpus, tmp_path / "killed", processes=2), 2, signal.SIGTERM)
-    execute(command(corpus, tmp_path / "killed", processes=2))
-    assert same_results(tmp_path / "killed", tmp_path / "whole")
+    execute(command(corpus, tmp_path / "whole/run", processes=2))
+    assert kill_at_line(command(corpus, tmp_path / "killed/run", processes=2), 3, signal.SIGKILL)
+    kill_at_line(command(corpus, tmp_path / "killed/run", processes=2), 2, signal.SIGTERM)
+    execute(command(corpus, tmp_path / "killed/run", processes=2))
+    assert same_results(tmp_path / "killed/run", tmp_path / "whole/run")
 
 
 DIES_IN_A_CHECKPOINT = """
@@ -258,6 +259,22 @@ def test_a_gpu_that_is_not_there_is_no_reason_to_train_on_the_cpu(corpus: Path, 
     done = forked.run(arguments, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""})
     assert done.returncode == 1
     assert "GPUs were asked for but torch sees none" in done.stderr
+
+
+def test_a_run_that_goes_on_draws_no_weights(
+    corpus: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    drawn, draw = [], torch.nn.init.normal_
+    monkeypatch.setattr(
+        torch.nn.init, "normal_", lambda tensor, **given: (drawn.append(tensor.device.type), draw(tensor, **given))[1]
+    )
+    assert pretrain_model.main([*command(corpus, tmp_path)[2:], "--max-seconds", "0"]) == 75
+    assert set(drawn) == {"cpu"}
+    drawn.clear()
+    assert pretrain_model.main(command(corpus, tmp_path)[2:]) == 0
+    assert set(drawn) <= {"meta"}
+    assert same_results(tmp_path, undisturbed)
 
 
 def test_long_ways_between_evaluations_are_saved_by_time(

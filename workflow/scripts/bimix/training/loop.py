@@ -331,13 +331,15 @@ def open_run(session: Session, folder: Path, schedule: Schedule) -> tuple[Transf
     """
     recipe = session.recipe
     torch.manual_seed(recipe.seed)
-    plain = Transformer(session.shape, loss_chunk=session.loss_chunk)
     state = resume(session, folder)
+    # a model that a checkpoint gives its weights draws none: 10 s for 1B, in each process
+    with torch.device("cpu" if state is None else "meta"):
+        plain = Transformer(session.shape, loss_chunk=session.loss_chunk)
     if state is None:
         state = {"step": 0, "taken": [0] * len(session.domains), "history": [], "seconds": 0.0}
         state["before"] = state["taken"]
     else:
-        plain.load_state_dict(state.pop("model"))
+        plain.to_empty(device="cpu").load_state_dict(state.pop("model"))
         state.setdefault("before", [0] * len(session.domains))  # of a version without stages
     if state["step"] < recipe.steps:
         read = [name for name, read in zip(session.domains, schedule.read(), strict=True) if read]
