@@ -55,6 +55,18 @@ def test_of_those_that_tie_the_cheapest_is_taken() -> None:
     assert exact.best == "baseline", "a search that gives nothing is not recommended over token shares"
 
 
+def test_two_names_of_one_mixture_do_not_tie_with_each_other() -> None:
+    """The same runs stand there twice, as where two laws found one mixture."""
+    rows = [
+        (name, seed, 10, "a", loss * np.exp(WOBBLE[n, seed]))
+        for name, n, loss in (("baseline", 0, 4.0), ("transfer", 1, 3.8), ("bimix", 1, 3.8), ("uniform", 2, 3.9))
+        for seed in range(3)
+    ]
+    table = pl.DataFrame(rows, schema=["mixture", "seed", "step", "domain", "loss"], orient="row")
+    found = decide(compared(measured(table), Criterion("baseline")), None, [promise(3.7)], RANKS)
+    assert (found.outcome, found.best, found.rival) == ("wins", "transfer", "uniform")
+
+
 def test_nobody_wins_where_the_noise_is_not_known() -> None:
     found = decide(runs(seeds=1, baseline=2.0, transfer=1.99), None, [promise(1.9)], RANKS)
     assert (found.outcome, found.best, found.rival) == ("lower", "transfer", "baseline")

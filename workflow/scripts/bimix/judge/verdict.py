@@ -156,18 +156,22 @@ def among(measured: Comparison, ranks: Mapping[str, int], promise: Promise | Non
         return Verdict("alone", lowest, "no other mixture was measured", **rest)
     if not others:
         return Verdict("wins", lowest, "the only mixture that holds the objective", order[1], **rest)
-    same = [name for name in others if measured.lead(lowest, name) == 0]
-    if measured.noise is None and len(same) < len(others):
-        best = min([lowest, *same], key=lambda name: ranks.get(name, GIVEN))
+    same = [name for name in others if measured.lead(lowest, name) == 0]  # the same runs, or their like
+    others = [name for name in others if name not in same]
+    best = min([lowest, *same], key=lambda name: ranks.get(name, GIVEN))
+    if not others:
+        return Verdict("ties", best, "all that was measured ends alike", next(n for n in order if n != best), **rest)
+    if measured.noise is None:
         why = "it ends lowest; how far two runs of one mixture differ is not known, so nothing is significant"
-        return Verdict("lower", best, why, next(name for name in others if name not in same), **rest)
+        return Verdict("lower", best, why, others[0], **rest)
     tied = [name for name in others if measured.ties(name)]
     if not tied:
-        return Verdict("wins", lowest, "significantly below all others", others[0], **rest)
+        return Verdict("wins", best, "significantly below all others", others[0], **rest)
+    lowest = best
     best = min([lowest, *tied], key=lambda name: ranks.get(name, GIVEN))
     rival = tied[0] if best == lowest else lowest
     lead = abs(measured.lead(best, rival))
-    seeds = runs_to_tell(lead, measured.noise.deviation, measured.noise.mixtures) if measured.noise else None
+    seeds = runs_to_tell(lead, measured.noise.deviation, measured.noise.mixtures)
     if best == lowest:
         cheaper = [name for name in tied if ranks.get(name, GIVEN) == ranks.get(best, GIVEN)]
         why = "it ends lowest; " + (

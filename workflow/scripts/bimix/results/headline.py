@@ -31,8 +31,8 @@ class Headline:
     `target` are the runs under `compare`, of `model`; `reference` is how the mixture of predicted
     gains is called. `places` has the file of each mixture, `same` the laws that found what another
     had found, `sizes` what a law over sizes was fitted on, `weighed` the domains that weigh.
-    `searched` are the mixtures of searches, `moved` the optima that are of other proportions now than
-    the runs of their names.
+    `searched` are the mixtures of searches, `moved` the optima that are of other proportions now
+    than the runs of their names.
     """
 
     dataset: str
