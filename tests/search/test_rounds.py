@@ -69,8 +69,8 @@ def test_rounds_find_what_one_shot_of_the_law_misses() -> None:
     grid = np.array([(i, j, 60 - i - j) for i in range(61) for j in range(61 - i)]) / 60
     best = truth(grid).mean(axis=1).min()
     shares = START
-    for turn in range(6):
-        shares = np.concatenate([shares, search_of(runs(shares)).next(turn).shares[None]])
+    for _ in range(6):
+        shares = np.concatenate([shares, search_of(runs(shares)).next(0).shares[None]])
     found = truth(shares).mean(axis=1).min()
     designed = np.random.default_rng(0).dirichlet(np.ones(3), 11)
     fitted = laws.fit("transfer", runs(designed))
@@ -122,7 +122,7 @@ def test_the_script_proposes_names_reports_and_is_the_same_twice(tmp_path, capsy
     assert out.read_text() == first
     propose_round.main([*flags, "--round", "4", "--out", str(out), "--report", str(report)])
     assert pl.read_csv(out)["mixture"][0] == "round4"
-    assert json.loads(report.read_text())["proposals"][0]["voice"] == "shares"
+    assert json.loads(report.read_text())["proposals"][0]["voice"] == "law"
 
 
 def test_the_script_chooses_among_candidates(tmp_path) -> None:
@@ -134,6 +134,11 @@ def test_the_script_chooses_among_candidates(tmp_path) -> None:
     found = pl.read_csv(out)
     name = found["mixture"][0]
     assert int(name[1:]) >= 5
+    report = tmp_path / "report.json"
+    for number, voice in ((1, "law"), (2, "shares"), (3, "law")):  # turns over rounds
+        more = ["--round", str(number), "--report", str(report), "--out", str(tmp_path / "turn.csv")]
+        propose_round.main([*flags, "--candidates", str(tmp_path / "offered.csv"), *more])
+        assert json.loads(report.read_text())["proposals"][0]["voice"] == voice
     assert found["proportion"].to_list() == pytest.approx(offered[int(name[1:])].tolist())
     with pytest.raises(InputError, match="all of its 5 mixtures were measured"):
         propose_round.main([*flags, "--candidates", str(tmp_path / "mixtures.csv"), "--out", str(out)])

@@ -37,8 +37,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--candidates", type=Path, help="mixtures to choose among: mixture, domain, proportion")
     parser.add_argument("--count", type=int, default=1, help="mixtures to propose (%(default)s)")
     parser.add_argument(
-        "--round", type=int, help="from 1: in odd ones the law proposes first, in even ones the shares; without it the"
-        " number of runs says it"
+        "--round", type=int, help="from 1; among candidates the law proposes first in odd ones, the shares in even ones;"
+        " without it the number of runs says it"
     )  # fmt: skip
     parser.add_argument(
         "--reports",
@@ -58,7 +58,9 @@ def main(argv: list[str] | None = None) -> None:
     search, noise = read_search(options)
     before = [read_json(path) for path in options.reports]
     names, candidates = _candidates(options, search)
-    turn = (options.round or len(set(search.seen.names))) - 1
+    # Among candidates both voices take turns over rounds; where anything may be run, the law goes
+    # first in each: near the best runs the shares say little that these do not.
+    turn = 0 if candidates is None else (options.round or len(set(search.seen.names))) - 1
     found, others, ended = [], np.zeros((0, len(search.lower))), None
     try:
         for number in range(options.count):

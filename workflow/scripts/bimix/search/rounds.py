@@ -1,7 +1,7 @@
 """The next mixture of a search by rounds: a law fitted to all runs, corrected by what the runs say.
 
 A law errs most where its optimum lies. A run there, added to the fit, cures that. Two voices
-propose by turns, so that one that misfits does not decide alone:
+propose, so that one that misfits does not decide alone:
 
 law      log objective = that of the fitted law + m(r), m the kriged residuals of the runs
 shares   log objective = a + b sum_i w_i log(r_i + 0.003) + m(r), w_i the weights of the losses:
