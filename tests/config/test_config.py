@@ -760,6 +760,21 @@ def test_names_of_observed_losses_are_looked_up_in_their_tables(
     assert len(lines) == (sentence is not None) and all(sentence in line for line in lines), lines
 
 
+@pytest.mark.parametrize("name", ["transfer", "transfer~2"])
+def test_an_optimum_that_was_measured_is_compared_and_compares_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = observed(tmp_path, groups={"fitted": "all"}, compare={"mixtures": [0, name]})
+    for table, row in (("losses.csv", f"{name},20,web,3\n{name},20,code,3\n"), ("mixtures.csv", f"{name},0.4,0.6\n")):
+        with Path(table).open("a") as lines:
+            lines.write(row)
+    assert said(config, wanted=["mine"]) == []
+    config["datasets"]["mine"]["compare"]["mixtures"] = [name, "0"]
+    (line,) = said(config, wanted=["mine"])
+    assert f"compare/mixtures: '{name}' is what a law finds now, and a run of that name may have had other" in line
+
+
 def test_numbers_that_name_mixtures_are_text_as_the_file_spells_them(tmp_path: Path) -> None:
     config = observed(tmp_path, groups={"fitted": [7, 1]})
     (tmp_path / "own.yaml").write_text("datasets: {mine: {groups: {fitted: [007, 1]}}}\n")

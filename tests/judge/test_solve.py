@@ -72,3 +72,14 @@ def test_a_reference_that_was_not_run_is_refused(tmp_path) -> None:
     losses, mixtures = made_laws.tables(made_laws.law(1), 1)
     with pytest.raises(InputError, match="--reference 'uniform' is none of the mixtures: m00, m01"):
         solved(tmp_path, losses, mixtures, "--reference", "uniform")
+
+
+def test_a_run_called_like_an_optimum_of_other_proportions_is_not_taken_for_it(tmp_path) -> None:
+    losses, mixtures = made_laws.tables(made_laws.law(0), 0)
+    before, said = solved(tmp_path, losses, mixtures, "--laws", "transfer")
+    assert "losses: transfer is predicted to be best, untested" in said
+    name = pl.col("mixture").replace({"m03": "transfer"})
+    mixture, said = solved(tmp_path, losses.with_columns(name), mixtures.with_columns(name), "--laws", "transfer")
+    assert mixture == before  # and not that of the run
+    assert "Moved The run called transfer had other proportions than this optimum has now (of " in said
+    assert "transfer (measured)" in said.split("trained on each mixture")[1]

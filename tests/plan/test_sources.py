@@ -76,6 +76,7 @@ def test_every_mixture_has_its_rule(config: dict, mixture: str, rule: str) -> No
 def test_observed_mixtures_are_taken_but_for_optima(config: dict) -> None:
     assert source_of(config, "seen", "baseline").rule == source_of(config, "seen", "m7").rule == "mix_observed"
     assert source_of(config, "seen", "bimix").fit == Fit("observed", "bimix", "all", 9)
+    config["datasets"]["seen"]["compare"]["mixtures"] += ["transfer~2"]  # which optimize_mixture makes
     assert observed_names(config) == ["m0", "m1", "m2"]
 
 

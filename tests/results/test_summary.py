@@ -166,3 +166,61 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     assert (text + details).isascii()
     page = (tmp_path / "summary.html").read_text()
     assert "&lt;quite&gt;" in page and "details of the summary" in page
+
+
+@pytest.mark.parametrize("off", [0.0004, 0.08])
+def test_a_run_called_like_an_optimum_counts_as_its_run_only_where_its_proportions_are_the_same(
+    tmp_path, monkeypatch, capsys, off
+):
+    monkeypatch.chdir(tmp_path)
+    law = {
+        "law": "transfer",
+        "mixtures": ["m0", "m1", "m2", "m3"],
+        "steps": [100, 200, 400],
+        "loss_domains": ["a", "b"],
+        "proportions_seen": {name: {"min": 0.1, "max": 0.9} for name in ("a", "b")},
+        "warnings": [],
+    }
+    (tmp_path / "mixtures").mkdir()
+    documents = {"law": law, "mixtures/transfer": {"a": 0.6, "b": 0.4}, "mixtures/m0": {"a": 0.5, "b": 0.5}}
+    for name, content in documents.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    span = {"law": "transfer", "step": 400, "low": 2.3, "high": 2.5, "level": 0.9, "kind": "left_out"}
+    spans = [
+        span | {"quantity": "optimum_average_loss", "mixture": "transfer", "estimate": 2.4},
+        span | {"quantity": "gain", "mixture": "m0", "estimate": 0.1},
+    ]
+    pl.DataFrame(spans, schema=INTERVALS).write_csv("intervals.csv")
+    runs(m0=(2.6, 2.6), transfer=(2.42, 2.42)).write_csv("compare.csv")
+    shares = [("m0", "a", 0.5), ("m0", "b", 0.5), ("transfer", "a", 0.6 + off), ("transfer", "b", 0.4 - off)]
+    pl.DataFrame(shares, schema=["mixture", "domain", "proportion"], orient="row").write_csv("mixtures.csv")
+    flags = {
+        "dataset": "mine",
+        "fitted-model": "observed",
+        "compared-model": "observed",
+        "step": "400",
+        "coefficients": "law.json",
+        "optimised": "mixtures/transfer.json",
+        "reference": "m0",
+        "reference-mixture": "mixtures/m0.json",
+        "compared": "compare.csv",
+        "proxies": "compare.csv",
+        "mixtures": "mixtures.csv",
+        "ranks": '{"m0": 2, "transfer": 4}',
+        "intervals": "intervals.csv",
+        "figures": "results/mine/figures/mixtures.svg",
+        "out": "summary.txt",
+        "details": "details.txt",
+        "page": "summary.html",
+    }
+    summarize_results.main([part for flag, value in flags.items() for part in (f"--{flag}", value)])
+    flat, log = " ".join((tmp_path / "summary.txt").read_text().split()), capsys.readouterr().err
+    said = "The run called transfer had other proportions than this optimum has now (of "
+    if off < 0.01:
+        assert "transfer at 2.4000 (90 % interval 2.3000 to 2.5000), measured 2.4200, inside" in flat
+        assert said not in flat and not log and "(measured)" not in flat
+        return
+    assert f"Moved {said}" in flat and "0.0800 off): it stands here as transfer (measured), with the" in flat
+    assert said in log
+    assert "measured 2.4200" not in flat and "transfer (measured) 2.4200" in flat
+    assert "To test train on transfer, and add its losses" in flat

@@ -19,16 +19,16 @@ from matplotlib.figure import Figure
 
 from bimix.drawing import figures
 from bimix.errors import InputError, run
+from bimix.judge.evidence import NEAR
 from bimix.laws import predict_defined
 from bimix.laws.document import checked_law
-from bimix.mixtures.mixture import read_proportions
+from bimix.mixtures.mixture import farthest, read_proportions
 from bimix.observed.observations import mean_over_seeds
 from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.optimum import average, target_weights
 from bimix.outputs import replacing
 from bimix.tables import read_numbers, read_table
 
-NEAR = 1e-4
 FITTED, BASELINE = "#dcdcdc", "#000000"
 
 
@@ -166,7 +166,7 @@ def same_mixture(mixtures: pl.DataFrame, wanted: dict[str, float]) -> str | None
     """The mixture whose proportions are those wanted; None if there is none."""
     for name in mixtures["mixture"].unique(maintain_order=True):
         own = dict(mixtures.filter(pl.col("mixture") == name).select("domain", "proportion").iter_rows())
-        if all(abs(own.get(domain, 0.0) - wanted.get(domain, 0.0)) <= NEAR for domain in {*own, *wanted}):
+        if farthest(own, wanted)[1] <= NEAR:
             return name
     return None
 

@@ -17,7 +17,7 @@ import polars as pl
 from bimix.errors import InputError, run
 from bimix.judge.comparison import compared
 from bimix.judge.criterion import add_criterion, criterion_of
-from bimix.judge.evidence import known_from, outside, promise, proxies_at
+from bimix.judge.evidence import known_from, moved, outside, promise, proxies_at, renamed
 from bimix.judge.verdict import decide
 from bimix.laws import LAWS, at_run, fit
 from bimix.laws.sized import size_read
@@ -104,13 +104,16 @@ def solve(
     if not found:
         raise InputError(f"no law could be fitted: {'; '.join(f'{law}: {why}' for law, why in refused)}")
     size = next((size_read(one) for one in found.values()), None)
+    called = moved(shares, optima)
+    said = summary.moved(called, shares, optima)
+    shares = {called.get(name, name): own for name, own in shares.items()}
+    losses = renamed(losses, called)
+    ranks = {name: observed_rank(name, own) for name, own in shares.items()}
+    judging = replace(judging, reference=called.get(judging.reference, judging.reference))
     measured_at = proxies_at([losses], options.step, size)
     forbidden = outside(shares, *bounds_of(options, next(iter(found.values()))))
     known = known_from(losses, judging, promises)
     runs = measured_at and compared(measured_at, judging, known, forbidden)
-    moved = {name: one for name, one in optima.items() if name not in shares}  # of that name one was run
-    every = moved | shares
-    ranks = {name: observed_rank(name, own) for name, own in shares.items()}
     verdict = decide(runs, runs, promises, ranks)
     law = found[verdict.promise.law] if verdict.promise else next(iter(found.values()))
     page = Headline(
@@ -119,12 +122,13 @@ def solve(
         target=runs,
         model=OBSERVED,
         reference=judging.reference,
-        searched=tuple(name for name in shares if observed_rank(name) >= SEARCHED),
+        searched=tuple(name for name in shares if ranks[name] >= SEARCHED),
+        moved=said,
         places={verdict.best: str(options.out / "mixture.json")},
         weighed=weighed(law, judging.weights),
     )
     lines = [title(page), "=" * WIDTH, *headline(page), ""]
-    best = every[verdict.best]
+    best = (optima | shares)[verdict.best]
     epochs, most = epochs_of(options, law, best), options.max_epochs
     pair = (judging.reference, shares[judging.reference], verdict.best, best, law["proportions_seen"])
     lines += [*summary.proportions(*pair, None, epochs), *summary.epoch_bound(epochs, most)]

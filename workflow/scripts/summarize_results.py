@@ -8,7 +8,7 @@ tables -> summary.txt, summary_details.txt, and both in summary.html
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import polars as pl
 from bimix.errors import run
 from bimix.judge.comparison import Comparison
 from bimix.judge.criterion import add_criterion, criterion_of
-from bimix.judge.evidence import ROUNDED, add_evidence, evidence, outside
+from bimix.judge.evidence import add_evidence, evidence, moved, outside
 from bimix.judge.verdict import Verdict, decide
 from bimix.laws.sized import size_read
 from bimix.mixtures.mixture import read_proportions
@@ -90,7 +90,7 @@ def main(argv: list[str] | None = None) -> None:
 class Found:
     """What the files say: `laws` by the mixture that each found; `shares` of all mixtures; the
     verdict; `target` are the runs of the model to be made good, `searched` the mixtures of searches
-    among them, `moved` the optima that differ from the runs of their names.
+    among them, `moved` says which run has the name of an optimum with other proportions.
     """
 
     laws: Mapping[str, dict]
@@ -100,7 +100,7 @@ class Found:
     verdict: Verdict
     searched: tuple[str, ...]
     same: Mapping[str, str]
-    moved: tuple[str, ...]
+    moved: Sequence[str]
 
     def of(self, name: str, table: pl.DataFrame) -> pl.DataFrame:
         """The rows of the law that found a mixture."""
@@ -114,19 +114,23 @@ def read(options: argparse.Namespace) -> Found:
     laws = {name: read_json(place) for name, place in zip(names, options.coefficients, strict=True)}
     spans = [read_table(path).cast(INTERVALS) for path in options.intervals] or [pl.DataFrame(schema=INTERVALS)]
     judging = criterion_of(options)
+    ran = {
+        name: dict(rows.select("domain", "proportion").iter_rows())
+        for path in options.mixtures
+        for (name,), rows in read_table(path).group_by("mixture", maintain_order=True)
+    }
+    called = moved(ran, optima)
+    said = summary.moved(called, ran, optima)
+    for sentence in said:
+        print(sentence, file=sys.stderr)
     shares = optima | {options.reference: read_proportions(options.reference_mixture)}
-    for path in options.mixtures:  # what was run counts, where an optimum of its name has moved since
-        for (name,), rows in read_table(path).group_by("mixture", maintain_order=True):
-            shares[name] = dict(rows.select("domain", "proportion").iter_rows())
+    shares |= {called.get(name, name): own for name, own in ran.items()}
     ranks = {name: observed_rank(name, own) for name, own in shares.items()} | options.ranks
     bounds = (read_numbers(given) if given else {} for given in (options.lower, options.upper))
-    target, proxies, promises = evidence(options, judging, laws, pl.concat(spans), outside(shares, *bounds))
+    target, proxies, promises = evidence(options, judging, laws, pl.concat(spans), outside(shares, *bounds), called)
     searched = tuple(name for name in target.mixtures if ranks.get(name, GIVEN) >= SEARCHED)
     verdict = decide(target, proxies, promises, ranks)
-    moved = tuple(
-        name for name, own in optima.items() if any(abs(own[key] - shares[name].get(key, 0)) > ROUNDED for key in own)
-    )
-    return Found(laws, shares, pl.concat(spans), target, verdict, searched, summary.found_twice(optima), moved)
+    return Found(laws, shares, pl.concat(spans), target, verdict, searched, summary.found_twice(optima), said)
 
 
 def first_page(options: argparse.Namespace, found: Found) -> list[str]:
@@ -143,9 +147,9 @@ def first_page(options: argparse.Namespace, found: Found) -> list[str]:
         model=options.compared_model,
         reference=reference,
         searched=found.searched,
-        moved=found.moved,
         places={name: str(place) for name, place in places.items() if place.exists()},
         same=found.same,
+        moved=found.moved,
         sizes=sizes.asked(law, options.fitted_model, options.asked_model),
         weighed=weighed(law, criterion_of(options).weights),
     )

@@ -233,6 +233,13 @@ class DatasetChecker(BlockChecker):
                 " there are.",
             )
         self.groups()
+        first = self.block["compare"]["mixtures"][0] if self.sound("compare/mixtures") else ""
+        if is_proposal(first):
+            self.fault(
+                *("compare", "mixtures", 0),
+                sentence=f"{first!r} is what a law finds now, and a run of that name may have had other proportions: name"
+                " another mixture first, with which all others are compared.",
+            )
         answering = trained = None
         if self.dataset in self.checker.wanted and self.sound("observations"):
             there = [

@@ -17,8 +17,10 @@ from bimix.judge.noise import Known, repeated
 from bimix.judge.runs import Runs, measured
 from bimix.judge.verdict import Promise
 from bimix.laws.sized import size_read
+from bimix.mixtures.mixture import farthest
 from bimix.tables import read_table
 
+NEAR = 1e-3  # proportions that differ by less are one mixture: tables are often rounded
 ROUNDED = 1e-5  # a proportion that misses its bound by less is rounded
 QUANTITIES = {"minimax": "worst_ratio"}  # of an objective in the intervals; else the average
 
@@ -67,10 +69,11 @@ def evidence(
     laws: Mapping[str, dict],
     spans: pl.DataFrame,
     forbidden: Iterable[str],
+    called: Mapping[str, str],
 ) -> tuple[Comparison, Comparison | None, list[Promise]]:
     """The runs of the model to be made good, all runs at what the laws predict, and the promises of
     the laws, {mixture: coefficients}; `spans` in the columns of INTERVALS; `forbidden` are mixtures
-    outside the bounds.
+    outside the bounds; runs are `called` as `moved` says.
 
     Of `options` those of `add_evidence`, and compared, scores, step, fitted_model, asked_model,
     compared_model. Where the runs compared are of the model and step that laws predict, the proxies
@@ -79,9 +82,9 @@ def evidence(
     scores = read_table(options.scores) if options.scores else None
     promises = [promise(law, name, options.asked_model, spans, scores, criterion) for name, law in laws.items()]
     promises = [one for one in promises if one is not None]
-    every = [read_table(path) for path in options.proxies]
+    every = [renamed(read_table(path), called) for path in options.proxies]
     known = known_from(joined(every), criterion, promises)
-    own = read_table(options.compared)
+    own = renamed(read_table(options.compared), called)
     target = measured(own)
     size = next((size_read(law) for law in laws.values()), None)
     of_laws = options.asked_model == options.fitted_model  # else the proxies are of other models
@@ -104,6 +107,20 @@ def evidence(
             promises,
         )
     return compared(target, criterion, known, forbidden), compared(runs, criterion, known, forbidden), promises
+
+
+def moved(run: Mapping[str, Mapping[str, float]], optima: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
+    """{name: what its run is called}, of mixtures {domain: proportion} that were run under the name
+    of an optimum that has other proportions now: what was measured is not of that optimum.
+    """
+    return {
+        name: f"{name} (measured)" for name in optima if name in run and farthest(run[name], optima[name])[1] > NEAR
+    }
+
+
+def renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
+    """A tidy table whose mixtures have other names."""
+    return table.with_columns(pl.col("mixture").cast(pl.String).replace(names))
 
 
 def outside(

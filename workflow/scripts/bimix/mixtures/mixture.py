@@ -133,6 +133,13 @@ def read_proportions(path: Path | str, domains: Sequence[str] | None = None) -> 
     return Mixture.read(path, domains).only(path)
 
 
+def farthest(one: Mapping[str, float], other: Mapping[str, float]) -> tuple[str, float]:
+    """The domain whose proportions differ most, and by how much; 0 of one that is not named."""
+    apart = {domain: abs(one.get(domain, 0.0) - other.get(domain, 0.0)) for domain in {**one, **other}}
+    domain = max(apart, key=apart.__getitem__)
+    return domain, apart[domain]
+
+
 def as_mixture(domains: Sequence[str], weights: np.ndarray) -> Mixture:
     """Weights (m,), 0 or more, as the proportions of a mixture of one stage, sorted by domain."""
     total = math.fsum(weights)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bimix.errors import InputError
-from bimix.plan.laws import LAWS, SWARM_LAWS, is_optimum, proposal_of
+from bimix.plan.laws import LAWS, SWARM_LAWS, is_optimum, is_proposal, proposal_of
 from bimix.plan.runs import first_updates, schedule_tokens
 from bimix.plan.search import FOUND, GROUP, round_of
 
@@ -370,7 +370,7 @@ def observed_names(config: dict) -> list[str]:
         for names in (*block["groups"].values(), block["compare"]["mixtures"], block.get("methods", []))
     ]
     names = {name for group in groups for name in group}
-    return sorted(name for name in names if not is_optimum(name))
+    return sorted(name for name in names if not is_proposal(name))
 
 
 def leaderboard_folder(config: dict) -> str:

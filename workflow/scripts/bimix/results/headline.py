@@ -3,7 +3,7 @@ to gain, how sure that is, what to do next.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bimix.judge.comparison import Comparison, said_broken, steps_to_reach
@@ -30,9 +30,9 @@ class Headline:
 
     `target` are the runs under `compare`, of `model`; `reference` is how the mixture of predicted
     gains is called. `places` has the file of each mixture, `same` the laws that found what another
-    had found, `sizes` what a law over sizes was fitted on, `weighed` the domains that weigh.
-    `searched` are the mixtures of searches, `moved` the optima that are of other proportions now
-    than the runs of their names.
+    had found, `moved` what is to be said of runs that have the name of another mixture, `sizes`
+    what a law over sizes was fitted on, `weighed` the domains that weigh. `searched` are the
+    mixtures of searches.
     """
 
     dataset: str
@@ -43,9 +43,9 @@ class Headline:
     searched: tuple[str, ...] = ()
     places: Mapping[str, str] = field(default_factory=dict)
     same: Mapping[str, str] = field(default_factory=dict)
+    moved: Sequence[str] = ()
     sizes: str = ""
     weighed: str = ""
-    moved: tuple[str, ...] = ()
 
     @property
     def judged(self) -> Comparison | None:
@@ -82,7 +82,7 @@ def at(runs: Runs, model: str) -> str:
 def headline(page: Headline) -> list[str]:
     """The lines under the title, but for what to do next."""
     verdict, judged = page.verdict, page.judged
-    lines = _line("Mixture", f"{verdict.best}: {place(page)}")
+    lines = _line("Mixture", f"{verdict.best}: {page.places.get(verdict.best, 'its proportions are below')}")
     lines += _line("Why", verdict.why + ".")
     if judged is not None:
         lines += _line("Measured", measured(page, judged))
@@ -105,15 +105,7 @@ def headline(page: Headline) -> list[str]:
         lines += _line(
             "Same", f"{name} found the mixture of {other} to four digits: all that is said of {other} holds."
         )
-    return lines
-
-
-def place(page: Headline) -> str:
-    """The file of the mixture to take, where it has the proportions that were run."""
-    best = page.verdict.best
-    if page.judged is not None and best in page.moved:
-        return f"as it was run, below; the optimum in {page.places[best]} is of other proportions now"
-    return page.places.get(best, "its proportions are below")
+    return lines + [line for text in page.moved for line in _line("Moved", text)]
 
 
 def measured(page: Headline, judged: Comparison) -> str:
@@ -186,8 +178,7 @@ def predicted(page: Headline, promise: Promise) -> str:
     if promise.low is not None:
         text += span.format(low=f"{promise.low:.4f}", high=f"{promise.high:.4f}")
     target = page.target
-    run = target is not None and promise.mixture in target.mixtures and promise.mixture not in page.moved
-    own = target if run else None
+    own = target if target is not None and promise.mixture in target.mixtures else None
     same = own is not None and page.model == promise.model and own.runs.step == promise.step
     if same:
         found = own.value(promise.mixture)
@@ -233,6 +224,7 @@ def next_steps(page: Headline) -> list[str]:
     if optimum and not trained:
         text = f"add {optimum} to `compare` in the config" if own else f"train on {optimum}, and add its losses"
         text += "" if own else f" to your tables as the mixture {optimum}"
+        text += ", and call the run of that name otherwise" if page.moved else ""
         steps.append(("To test", f"{text}: how it ends is not known yet."))
     if page.target is not None and "uniform" not in page.target.mixtures:
         added = "add `uniform` to `compare` in the config" if own else "measure a run with equal proportions"

@@ -7,6 +7,7 @@ import polars as pl
 from bimix.judge.comparison import Comparison
 from bimix.judge.comparison import table as comparison_table
 from bimix.judge.verdict import FEW_RUNS, SHRUNK
+from bimix.mixtures.mixture import farthest
 from bimix.results.layout import cut, paragraph, table
 from bimix.results.pages import summary_page
 
@@ -261,6 +262,22 @@ def warnings(sentences: list[str], place: str) -> list[str]:
     lines = [line for sentence in sentences[:WARNINGS] for line in paragraph(sentence, "  - ", "    ")]
     more = len(sentences) - WARNINGS
     return lines + ([f"  - and {more} more in {place}"] if more > 0 else [])
+
+
+def moved(
+    called: Mapping[str, str], run: Mapping[str, Mapping[str, float]], optima: Mapping[str, Mapping[str, float]]
+) -> list[str]:
+    """Of each run that has the name of an optimum and other proportions, `called` {name: what it is
+    called here}, that it is no run of that optimum.
+    """
+    said = []
+    for name, other in called.items():
+        domain, apart = farthest(run[name], optima[name])
+        said.append(
+            f"The run called {name} had other proportions than this optimum has now (of {domain} {apart:.4f} off): it"
+            f" stands here as {other}, with the proportions that it had."
+        )
+    return said
 
 
 def found_twice(mixtures: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
