@@ -49,7 +49,7 @@ def said(config: dict, files=(), wanted=()) -> list[str]:
     return []
 
 
-SEARCH = {"start": ["ce", "se"], "rounds": 2, "of": 1, "law": "transfer"}
+SEARCH = {"start": ["ce", "se"], "rounds": 2, "of": 1, "law": "transfer", "least": 0.1}
 
 
 def demo(config: dict) -> dict:

@@ -131,6 +131,7 @@ def seeking(text):
 # What a search is asked for, with losses, mixtures, prior, tokens and reference in its input.
 SEARCHED = {key: SOUGHT[key] for key in ("weights", "objective", "lower", "upper", "max_epochs")} | {
     "law": setting("search/law"),
+    "least": setting("search/least"),
     "step": setting("optimum/step"),
     "run_tokens": planned(optimum.search_run_tokens),
 }

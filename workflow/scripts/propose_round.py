@@ -19,7 +19,7 @@ from bimix.mixtures.mixture import as_mixture
 from bimix.objectives.goal import Goal
 from bimix.objectives.report import add_objective, asked_objective
 from bimix.observed.observations import Observations, proportions_of, read_observations
-from bimix.optimum.bounds import run_bounds
+from bimix.optimum.bounds import run_bounds, with_least
 from bimix.optimum.flags import add_bounds, add_parameters, add_run_tokens, asked_tokens
 from bimix.optimum.optimum import target_weights
 from bimix.outputs import write_json, write_table
@@ -127,6 +127,12 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         "--distance", type=float, default=DISTANCE, help="total variation from all runs, at least (%(default)s)"
     )
     parser.add_argument(
+        "--least",
+        type=float,
+        default=0.0,
+        help="no domain has less than this part of its share of --tokens, but for a bound --lower of its own (%(default)s)",
+    )
+    parser.add_argument(
         "--noise", type=float, help="of a run's log objective; without it that of repeated seeds, if any"
     )
 
@@ -162,6 +168,7 @@ def read_search(options: argparse.Namespace) -> tuple[Search, float | None]:
     asked = at_run(fitted, options.parameters, run_tokens, tokens, step)
     limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
     lower, upper = run_bounds(asked, step, *limits, options.max_epochs, tokens, run_tokens, weights)
+    lower = with_least(lower, upper, observed.domains, options.least, tokens, limits[0] or {})
     noise = options.noise
     if noise is None:
         target = dict(zip(fitted["loss_domains"], target_weights(fitted, weights).tolist(), strict=True))

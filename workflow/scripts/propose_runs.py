@@ -26,7 +26,7 @@ from bimix.objectives.report import add_objective, asked_objective
 from bimix.observed.flags import add_allowed
 from bimix.observed.observations import proportions_of, read_observations
 from bimix.observed.wide import read_mixtures
-from bimix.optimum.bounds import feasible_bounds
+from bimix.optimum.bounds import feasible_bounds, with_least
 from bimix.optimum.flags import add_bounds, add_centre, add_run_tokens, centre_of, run_tokens_of
 from bimix.optimum.intervals import left_out
 from bimix.optimum.optimum import target_weights
@@ -186,13 +186,7 @@ def _bounds(options, domains, tokens, run_tokens):
         )
     lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
     low, high = feasible_bounds(domains, lower, upper, epochs, tokens, run_tokens)
-    if tokens is None or not options.least:
-        return low, high
-    total = sum(tokens.get(name, 0.0) for name in domains)
-    least = np.array([options.least * tokens.get(name, 0.0) / total for name in domains])
-    free = np.array([name not in (lower or {}) for name in domains])
-    room = np.where(free, np.minimum(least, high), low)
-    return (np.maximum(low, room), high) if room.sum() < 1 else (low, high)
+    return with_least(low, high, domains, options.least, tokens, lower), high
 
 
 def rounded(shares: np.ndarray) -> np.ndarray:

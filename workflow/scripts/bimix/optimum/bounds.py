@@ -112,6 +112,26 @@ def run_bounds(
     return feasible_bounds(fitted["domains"], lower, upper, max_epochs, tokens, run_tokens, whose)
 
 
+def with_least(
+    lower: np.ndarray,
+    upper: np.ndarray,
+    domains: Sequence[str],
+    least: float,
+    tokens: Numbers | None,
+    named: Numbers | None = None,
+) -> np.ndarray:
+    """Lower bounds (m,) at which no domain has less than the part `least` of its share of the
+    tokens, but for those `named` with a bound of their own; as they were where tokens are not
+    known, or the bounds would leave one mixture.
+    """
+    if not tokens or not least:
+        return lower
+    shares = np.array([tokens.get(name, 0.0) for name in domains]) / sum(tokens.get(name, 0.0) for name in domains)
+    free = np.array([name not in (named or {}) for name in domains])
+    raised = np.where(free, np.maximum(lower, np.minimum(least * shares, upper)), lower)
+    return raised if raised.sum() < 1 else lower
+
+
 def unanswered(fitted: dict) -> list[str]:
     """Domains whose loss did not respond to their proportion in the fitted runs: alpha at its bound
     0, as bimix may have it.

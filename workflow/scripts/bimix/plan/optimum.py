@@ -16,7 +16,7 @@ FLAGS = {
 # Flags of the scripts of a search by rounds, likewise.
 SEARCHED = {key: f"{{input.{key}:q}}" for key in ("losses", "mixtures", "prior", "tokens", "reference")} | {
     key: f"{{params.{key}:q}}"
-    for key in ("law", "step", "weights", "objective", "lower", "upper", "max_epochs", "run_tokens")
+    for key in ("law", "step", "weights", "objective", "lower", "upper", "max_epochs", "run_tokens", "least")
 }
 
 
