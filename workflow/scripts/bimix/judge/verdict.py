@@ -178,7 +178,7 @@ def among(measured: Comparison, ranks: Mapping[str, int], promise: Promise | Non
             "none that ties with it is cheaper to find" if cheaper else "those that tie cost more"
         )
     else:
-        why = f"it ties with {lowest}, which ends {100 * math.expm1(lead):.2f} % lower, and is cheaper to find"
+        why = f"it ties with {lowest}, which ends {-100 * math.expm1(-lead):.2f} % lower, and is cheaper to find"
     return Verdict("ties", best, why, rival, seeds=seeds, **rest)
 
 

@@ -203,9 +203,10 @@ def seen(page: Headline) -> str:
     """Runs of the proxies that are below what the law promises."""
     promise, proxies = page.verdict.promise, page.verdict.seen
     more = f" and {len(proxies) - 1} more" if len(proxies) > 1 else ""
+    advice = "take that, or add runs near it" if page.verdict.best == proxies[0] else "add runs near it, and fit again"
     return (
         f"{proxies[0]}{more}, run on {model_name(promise.model)}, ended below the {promise.value:.4f} that the law"
-        f" {promise.law} promises for {promise.mixture}: take that, or add runs near it."
+        f" {promise.law} promises for {promise.mixture}: {advice}."
     )
 
 
