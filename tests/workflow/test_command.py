@@ -109,9 +109,16 @@ def test_the_other_laws_need_no_other_package_but_the_trees(environment: Path, m
     said = call(environment, mine, f"fit --law regmix {tables} --out trees.json", status=1)
     assert said == (
         "bimix fit: error: this needs lightgbm, which is not installed: in a checkout of this project"
-        " run pip install '.[workflow]'.\n"
+        " run pip install '.[regmix]'.\n"
     )
     assert not (mine / "trees.json").exists()
+
+
+def test_one_command_leads_from_two_tables_to_a_mixture_without_snakemake(environment: Path, mine: Path) -> None:
+    said = call(environment, mine, "solve --losses losses.csv --mixtures mixtures.csv --out solved")
+    assert "The laws, by their errors on runs left out" in said
+    assert sum(json.loads((mine / "solved/mixture.json").read_text()).values()) == pytest.approx(1)
+    assert (mine / "solved/summary.txt").read_text() in said
 
 
 def test_what_was_fitted_names_the_version_and_no_commit_of_another_checkout(environment: Path, mine: Path) -> None:
