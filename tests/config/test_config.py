@@ -489,6 +489,14 @@ def test_all_faults_come_at_once_in_the_order_of_the_file_and_with_its_lines(tmp
             "{corpus: {train: {a: x, b: y}}, optimum: {step: 7.5}}",
             ["3: datasets/mine/optimum/step: 7.5 is given"],
         ),
+        (  # the step of the optimum would be the last of a run whose length is not known, or wrong
+            "{corpus: {train: {a: x, b: y}}, training: {tiny: {recipe: dmo}}}",
+            ['3: datasets/mine/training/tiny/recipe: no recipe "dmo"; did you mean demo?'],
+        ),
+        (
+            "{corpus: {train: {a: x, b: y}}, training: {tiny: {recipe: demo, steps: -5}}}",
+            ["3: datasets/mine/training/tiny/steps: -5 is given"],
+        ),
     ],
 )
 def test_only_what_has_no_default_is_missing_and_defaults_are_never_blamed(

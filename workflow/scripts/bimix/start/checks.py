@@ -60,15 +60,19 @@ def check(
 
 
 def _without_derived(faults: list[Fault], sources: Sequence[ConfigFile]) -> list[Fault]:
-    """The faults without those of domains that no file names: they come of the corpus, which has a
-    fault itself.
+    """The faults without those of keys that no file names and that come of what has a fault itself:
+    domains of the corpus, the optimum's step of a model's training.
     """
-    broken = {fault.key[:2] for fault in faults if fault.key[2:3] == ("corpus",)}
 
     def is_derived(fault: Fault) -> bool:
-        key = (*fault.key[:2], "domains")
-        named = any(file.root is not None and line_of(file, key) for file in sources)
-        return fault.key[:3] == key and fault.key[:2] in broken and not named
+        own, rest = fault.key[:2], fault.key[2:]
+        origins = {("domains",): [(*own, "corpus")], ("optimum", "step"): [(*own, "training"), ("training",)]}
+        for key, of in origins.items():
+            broken = any(other.key[: len(one)] == one for other in faults for one in of)
+            named = any(file.root is not None and line_of(file, (*own, *key)) for file in sources)
+            if rest[: len(key)] == key and broken and not named:
+                return True
+        return False
 
     return [fault for fault in faults if not (sources and is_derived(fault))]
 
