@@ -16,8 +16,8 @@ from bimix.files.raw import has_wildcards
 
 @dataclass
 class Findings:
-    """A merged config, the datasets that are to be built, and what was found so far; `faults` and
-    `remarks` grow.
+    """A merged config, the datasets that are to be built and those of single targets, and what was
+    found so far; `faults` and `remarks` grow.
 
     `code`: the folder of published tables. What `broken` names the schema has found wrong: no check
     reads it.
@@ -27,6 +27,7 @@ class Findings:
     code: Path
     wanted: frozenset[str]
     faults: list[Fault]
+    named: frozenset[str] = frozenset()
     remarks: list[Fault] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -80,6 +81,16 @@ class BlockChecker:
     def sound_elsewhere(self, *paths: str) -> bool:
         """The same of the config's other blocks."""
         return self.checker.sound(*(tuple(path.split("/")) for path in paths))
+
+    def remark_files(self) -> None:
+        """Raw files and mixtures that are not there, which named targets may need: until the text is
+        tokenised Snakemake's own words for that would name no key.
+        """
+        if not Path("results", self.dataset, "tokens/train.parquet").exists():
+            before = len(self.checker.faults)
+            self.files()
+            self.checker.remarks += self.checker.faults[before:]
+            del self.checker.faults[before:]
 
     def files(self) -> None:
         """Files on this machine's disks that the config names and that are not there, or are

@@ -64,6 +64,8 @@ class DatasetChecker(BlockChecker):
             self.downstream()
         if self.dataset in self.checker.wanted:
             self.files()
+        elif self.dataset in self.checker.named:
+            self.remark_files()
 
     def trained(self, *parts: str | int, model: str) -> bool:
         """Whether the dataset says how a model is trained."""

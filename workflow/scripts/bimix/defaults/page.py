@@ -21,7 +21,8 @@ says if it is stale. Your file holds only what differs:
 - A stranger's config is a program: Snakemake runs the code that a file may hold under `__use_yte__`.
   `config.yaml` is checked before that. Files given with `--configfile` are read first, so their code
   has run when the workflow refuses them. Call `check_config.py` on such a file before: it runs
-  nothing.
+  nothing. Likewise Snakemake itself ends with a RecursionError on a file of `--configfile` that has
+  lists a thousand deep in one another; `check_config.py` says so in a sentence.
 - Keys that begin with `x-` are for anchors of YAML; nothing reads them.
 - `-` as a default: the key may be left out, and then nothing is done of its kind.
 """

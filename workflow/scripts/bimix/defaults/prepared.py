@@ -7,7 +7,8 @@ from pathlib import Path
 from bimix.config.complete import complete
 from bimix.defaults.blocks import Filled, fill
 from bimix.defaults.runs import run_of_files
-from bimix.plan.targets import wanted_datasets
+from bimix.defaults.text import check_text
+from bimix.plan.targets import named_datasets, wanted_datasets
 from bimix.start import checks
 from bimix.start.home import over, place_tables
 
@@ -49,6 +50,8 @@ def prepare(config: dict, call: Call) -> Prepared:
     else:
         checks.as_text(config, call.files)
     complete(config)
+    if call.plans:
+        remarks += _text_checked(config, call)
     return Prepared(config, filled, remarks)
 
 
@@ -57,4 +60,12 @@ def _checked(config: dict, call: Call) -> list[str]:
     schema = checks.shipped(call.home / "workflow/schemas/config.schema.yaml")
     checks.check_results(Path("results"))
     wanted = wanted_datasets(config, call.words)
-    return checks.check(config, schema, Path(), call.files, wanted, call.command_line)
+    named = named_datasets(call.words)
+    return checks.check(config, schema, Path(), call.files, wanted, call.command_line, named)
+
+
+def _text_checked(config: dict, call: Call) -> list[str]:
+    """Remarks on the text of a completed config. Errors (InputError): what it cannot give."""
+    found = [check_text(config, name, config["ladder"]["packed"]) for name in wanted_datasets(config, call.words)]
+    faults, remarks = ([one for pair in found for one in pair[place]] for place in (0, 1))
+    return checks.placed(faults, remarks, call.files, call.command_line)

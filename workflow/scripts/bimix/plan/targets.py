@@ -120,3 +120,8 @@ def wanted_datasets(config: dict, words: Iterable[str]) -> list[str]:
         return []
     run = config.get("run") or []
     return [run] if isinstance(run, str) else run
+
+
+def named_datasets(words: Iterable[str]) -> list[str]:
+    """Datasets of the single targets that a command line names."""
+    return [word.split("/")[1] for word in words if word.startswith("results/")]

@@ -36,12 +36,15 @@ def check(
     files: Sequence[Path | str] = (),
     wanted: Iterable[str] = (),
     given: Mapping[str, object] = MappingProxyType({}),
+    named: Iterable[str] = (),
 ) -> list[str]:
     """Remarks on a config without faults, for the user to read; numbers that name mixtures become
     text in it.
 
     `files` in the order in which they were merged, `given` what --config has put over them. The
-    datasets in `wanted` are to be built: their files must be there and their laws be possible.
+    datasets in `wanted` are to be built: their files must be there and their laws be possible. Of
+    those that are `named` by single targets, which may need no raw files, missing ones are
+    remarked.
     Errors (InputError): all faults together, each with its key and, where a file has it, its line.
     """
     read = [read_config_file(path) for path in files]
@@ -52,8 +55,23 @@ def check(
     faults += [] if told else of_keys
     _as_text(config, sources)
     _as_text(checked, sources)
-    found, remarks = faults_of(checked, schema, code, [name for name in wanted if isinstance(name, str)])
-    faults = _without_derived(faults + found, sources)
+    wanted = [name for name in wanted if isinstance(name, str)]
+    found, remarks = faults_of(checked, schema, code, wanted, named)
+    return _placed(_without_derived(faults + found, sources), remarks, sources, given)
+
+
+def placed(
+    faults: Iterable[Fault], remarks: Iterable[Fault], files: Sequence[Path | str], given: Mapping[str, object]
+) -> list[str]:
+    """The remarks, where there are no faults, each with its key and line. Errors (InputError): all
+    faults.
+    """
+    return _placed(faults, remarks, [read_config_file(path)[0] for path in files], given)
+
+
+def _placed(
+    faults: Iterable[Fault], remarks: Iterable[Fault], sources: Sequence[ConfigFile], given: Mapping[str, object]
+) -> list[str]:
     if faults:
         raise InputError(listed(place(sources, fault, given) for fault in faults))
     return [str(place(sources, remark, given)) for remark in remarks]
@@ -140,14 +158,16 @@ def merged(files: Sequence[Path | str]) -> dict:
     return config
 
 
-def faults_of(config: dict, schema: dict, code: Path, wanted: Iterable[str] = ()) -> tuple[list[Fault], list[Fault]]:
+def faults_of(
+    config: dict, schema: dict, code: Path, wanted: Iterable[str] = (), named: Iterable[str] = ()
+) -> tuple[list[Fault], list[Fault]]:
     """Faults and remarks of a merged config, without places."""
     found = [*_of_kind_unknown(config), *write_out_recipes(config)]
     # a block whose kind is not known has no further faults: all of its keys would be; nor has a
     # recipe like no other
     blocks = {fault.key[:2] for fault in found}
     found += [fault for fault in schema_faults(config, schema) if fault.key[:2] not in blocks]
-    checker = Checker(config, code, frozenset(wanted), found)
+    checker = Checker(config, code, frozenset(wanted), found, frozenset(named))
     checker.whole()
     return checker.faults, checker.remarks
 
