@@ -120,13 +120,13 @@ def images(page: Browser) -> list[float]:
 @pytest.mark.slow
 def test_the_first_page_has_the_result_and_two_figures(page: Browser) -> None:
     labels = page.run("return [...document.querySelectorAll('.prose dt')].map(label => label.textContent)")
-    assert labels[:2] == ["Mixture", "Predicted"] and "Larger" in labels
+    assert labels[:3] == ["Mixture", "Why", "Measured"] and {"Predicted", "Larger"} < set(labels)
     assert page.run("return document.querySelector('.prose h1').textContent").startswith("own: ")
-    mixture = page.run("return document.querySelector('.prose dd').textContent")
-    law = re.match(r"(\w+): ", mixture)[1]
-    assert law == "transfer"
+    told = page.run("return [...document.querySelectorAll('.prose dd')].map(text => text.textContent)")
+    law = re.match(r"By the law (\w+), ", told[labels.index("Predicted")])[1]
+    (other,) = {"bimix", "transfer"} - {law}
     figure = page.run("return decodeURIComponent(document.querySelector('.prose img').src)")
-    assert f" of {law}" in figure and " of bimix" not in figure, "the optimum that the summary names"
+    assert f" of {law}" in figure and f" of {other}" not in figure, "the optimum that the summary names"
     shown = images(page)
     assert len(shown) == 2 and min(shown) > 0.005
     assert page.run("return document.querySelector('.prose img').getBoundingClientRect().width") > 300

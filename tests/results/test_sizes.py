@@ -84,7 +84,8 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
     summarize_results.main(command.split())
     text, details = (" ".join((tmp_path / name).read_text().split()) for name in ("summary.txt", "details.txt"))
     assert (
-        "Predicted On large at step 120, transfer at 2.9500 (90 % interval 2.9000 to 3.0000), measured 2.9000" in text
+        "Predicted By the law transfer, on large at step 120, transfer at 2.9500 (90 % interval 2.9000 to 3.0000), measured 2.9000"
+        in text
     )
     assert "Sizes fitted on tiny+small of 1M (4 runs), 60M (4 runs) parameters, asked at large of 120M" in text
     assert "for step 120 of large" in text and "for step 120 of large" in details

@@ -174,7 +174,8 @@ def saved(judged: Comparison, name: str) -> str:
 def predicted(page: Headline, promise: Promise) -> str:
     """What the law with the least error predicted, and what was measured of the same."""
     span = f" ({100 * promise.level:g} % interval {{low}} to {{high}})"
-    text = f"On {model_name(promise.model)} at step {promise.step:,}, {promise.mixture} at {promise.value:.4f}"
+    text = f"By the law {promise.law}, on {model_name(promise.model)} at step {promise.step:,}, "
+    text += f"{promise.mixture} at {promise.value:.4f}"
     if promise.low is not None:
         text += span.format(low=f"{promise.low:.4f}", high=f"{promise.high:.4f}")
     target = page.target
