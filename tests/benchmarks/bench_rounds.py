@@ -2,9 +2,9 @@
 it by hand).
 
 python tests/benchmarks/bench_rounds.py folder [--tables regmix --draws 10] -> a table on standard
-output; `folder` holds regmix/ and olmix/ (public runs), and `--kept` the runs of the proof. Regret is
-by how much, in per cent, the best measured run is above the best there is: of the mixtures of a
-table, or of a made law at its optimum, without noise. Of each table the mean and the worst of the
+output; `folder` holds regmix/ and olmix/ (public runs), and `--kept` the runs of the proof. Regret
+is by how much, in per cent, the best measured run is above the best there is: of the mixtures of
+a table, or of a made law at its optimum, without noise. Of each table the mean and the worst of the
 draws at each number of runs.
 
 regmix   488 of 512 runs of 1M models, three of 13 losses wanted

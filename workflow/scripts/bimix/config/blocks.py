@@ -83,8 +83,8 @@ class BlockChecker:
         return self.checker.sound(*(tuple(path.split("/")) for path in paths))
 
     def remark_files(self) -> None:
-        """Raw files and mixtures that are not there, which named targets may need: until the text is
-        tokenised Snakemake's own words for that would name no key.
+        """Raw files and mixtures that are not there, which named targets may need: until the text
+        is tokenised Snakemake's own words for that would name no key.
         """
         if not Path("results", self.dataset, "tokens/train.parquet").exists():
             before = len(self.checker.faults)

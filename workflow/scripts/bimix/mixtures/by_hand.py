@@ -13,8 +13,8 @@ from bimix.errors import InputError
 
 # Of the run, for the wanted domains together: the others are read, too.
 MOST_WANTED = 0.8
-# Mixtures are ranked without a run by the sum of log(share + this) over the wanted domains: one that
-# is left out is not lost without end.
+# Mixtures are ranked without a run by the sum of log(share + this) over the wanted domains: one
+# that is left out is not lost without end.
 SHARE_FLOOR = 0.003
 HALVINGS = 200  # of the logarithm of a scale between 1e-20 and 1e20: far below rounding
 
