@@ -51,7 +51,11 @@ def filled(**block: object) -> dict:
 def test_six_lines_are_a_whole_config() -> None:
     block = filled()
     assert block["domains"] == ["code", "web"]
-    assert block["compare"]["mixtures"] == ["baseline", "uniform", "ce", "bimix", "transfer"]
+    assert block["compare"]["mixtures"] == ["baseline", "uniform", "ce", "bimix", "transfer", "found"]
+    start = ["baseline", "uniform", "temperature", "se", "ce", "je"]
+    assert block["search"] == {"start": start, "rounds": 4, "of": 1, "law": "transfer", "least": 0.1}
+    assert block["optimum"]["group"] == "search"
+    assert block["groups"]["search"] == [*start, "round1", "round2", "round3", "round4"]
     assert block["groups"]["candidates"] == ["se", "je", "ce", "baseline", "uniform"]
     assert block["held_out"] == [] and "vectors" not in block
     assert block["tokenizer"] == {
@@ -80,6 +84,13 @@ def test_what_is_set_holds_and_the_rest_follows() -> None:
     assert block["optimum"]["group"] == "entropy" and block["optimum"]["max_epochs"] == 3
     assert block["compare"]["mixtures"] == ["baseline", "bimix"]
     assert block["corpus"]["validation"] == {"share": 0.2}
+
+
+def test_a_search_starts_with_rules_by_hand_where_domains_are_wanted() -> None:
+    block = filled(optimum={"weights": {"web": 1}})
+    assert block["search"]["start"][-2:] == ["wanted_4", "wanted_8"]
+    assert "search" not in filled(groups={"some": ["se", "ce"]})
+    assert filled(groups={"some": ["se", "ce"]}, search={"rounds": 2})["optimum"]["group"] == "search"
 
 
 def test_models_that_are_named_are_trained_the_first_as_the_proxy() -> None:

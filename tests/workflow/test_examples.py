@@ -93,7 +93,9 @@ def run_own_text(folder: Path, *arguments: str) -> str:
 def test_six_lines_are_planned_to_the_summary_and_choose_their_models(own_text: Path) -> None:
     said = run_own_text(own_text, "-n", "--quiet", "rules")
     jobs = dict(line.split() for line in said.splitlines() if len(line.split()) == 2)
-    assert (jobs["pretrain_model"], jobs["optimize_mixture"], jobs["summarize_results"]) == ("10", "2", "1")
+    # six proxies to start with, four rounds, six of the larger model
+    assert (jobs["pretrain_model"], jobs["optimize_mixture"], jobs["summarize_results"]) == ("16", "2", "1")
+    assert (jobs["propose_round"], jobs["judge_search"]) == ("4", "1")
     assert not {"train_vectors", "collect_text"} & jobs.keys()  # neither vectors nor the demo
     assert "datasets/own_text/models: auto: for 0.2" in said
     assert not (own_text / "results").exists()
@@ -110,6 +112,7 @@ def test_six_lines_lead_to_a_mixture_and_are_done_once(own_text: Path) -> None:
     assert set(mixture) == {"docstrings", "reference", "sources"} and sum(mixture.values()) == pytest.approx(1)
     summary = (results / "summary.txt").read_text()
     assert "uniform" in summary and "baseline" in summary
+    assert "Answer: " in next(results.glob("search/*/answer.txt")).read_text()
     chosen = json.loads((results / "ladder.json").read_text())
     assert chosen["basis"]["machine"]["kind"] in ("cpu", "gpu")
     assert "Nothing to be done" in run_own_text(own_text, "-n")

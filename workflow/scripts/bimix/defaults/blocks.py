@@ -14,7 +14,7 @@ from bimix.defaults import ladder, sizes
 from bimix.defaults.device import seen_machine
 from bimix.defaults.record import Basis, read_basis, record_path
 from bimix.plan.laws import LAWS
-from bimix.plan.search import GROUP, search_runs
+from bimix.plan.search import FOUND, GROUP, search_runs
 from bimix.plan.sources import has_wanted
 from bimix.start.home import over
 
@@ -137,6 +137,9 @@ class _Block:
                 block["tokenizer"].setdefault(key, value)
         block.setdefault("held_out", [])
         measures = ["se", "je", "ce", *(["vne"] if "vectors" in block else [])]
+        given = block.get("optimum", {})
+        if "groups" not in block and isinstance(given, dict) and not {"group", "models"} & given.keys():
+            block.setdefault("search", {})
         block.setdefault("groups", {FITTED: [*measures, "baseline", "uniform"]})
         compare = block.setdefault("compare", {})
         if isinstance(compare, dict):
@@ -145,7 +148,7 @@ class _Block:
             names = [law for law in laws if isinstance(law, str)] if isinstance(laws, list) else []
             if self.several():
                 names = [law for law in names if law in LAWS and LAWS[law].over_sizes]
-            compare.setdefault("mixtures", [*COMPARED, *names])
+            compare.setdefault("mixtures", [*COMPARED, *names, *([FOUND] if "search" in block else [])])
         if isinstance(block["groups"], dict) and isinstance(block.setdefault("optimum", {}), dict) and block["groups"]:
             block["optimum"].setdefault("group", GROUP if "search" in block else next(iter(block["groups"])))
         if isinstance(block.get("search"), dict):
