@@ -109,6 +109,10 @@ def test_a_second_loss_in_one_attempt_of_a_table_is_a_fault(tmp_path: Path) -> N
         ([*LINES[:5], {"step": 4, "eval/code/loss": float("nan")}], r"nan is no loss"),
         ([*LINES[:5], {"step": 4, "eval/code/loss": 0}], r"0 is no loss"),
         ([*LINES[:5], {"step": 4, "eval/code/loss": "oops"}], r"'oops' is no loss"),
+        (
+            [*LINES[:5], {"step": 4, "eval/code/loss": 31.2}],
+            r"line 6: the loss of 'code' is 31.2, and losses are in nats",
+        ),
     ],
 )
 def test_a_fault_of_the_losses_is_a_sentence(tmp_path: Path, lines: list[dict], sentence: str) -> None:

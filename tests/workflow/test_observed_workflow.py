@@ -194,7 +194,7 @@ def test_a_bad_table_ends_in_one_sentence(workplace: Path) -> None:
     said = done.stdout + done.stderr
     assert "error: losses.csv, line 4 (mixture 'm0', step 2000, domain 'code & co'): the loss is inf" in said
     assert "FAILED take_observations fitted: results/own/logs/take_observations/fitted.log\n  take_obs" in said
-    assert "CalledProcessError" not in said and len(said.splitlines()) <= 9
+    assert "CalledProcessError" not in said and len(said.splitlines()) <= 10
     assert "Traceback" not in said
     assert not list(workplace.glob("results/own/losses/*/*"))
 

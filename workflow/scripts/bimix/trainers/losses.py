@@ -18,6 +18,7 @@ from bimix.errors import InputError
 from bimix.faults.fault import named, unknown
 from bimix.imports.metrics import as_loss, as_step, pattern
 from bimix.imports.trainer import read_trainer
+from bimix.observed.doubts import MOST_NATS
 from bimix.tables import SEPARATORS, read_table
 from bimix.trainers.template import FOLDER, OUTPUT, WAYS
 
@@ -176,7 +177,7 @@ def tidy(
     measured `domains`.
 
     Errors: a domain that is not measured, a step beyond the run, two losses of one step, a loss
-    that is not there. `run` is named in each.
+    that is not there or a perplexity. `run` is named in each.
     """
     known = set(domains)
     found: dict[tuple[int, str], Row] = {}
@@ -203,6 +204,12 @@ def tidy(
     remarks = (
         [f"{run}: losses at the steps {named(others)} are left out: no evaluation of its recipe."] if others else []
     )
+    for row in (found[step, domain] for step in evaluations for domain in domains):
+        if row.loss > MOST_NATS:  # else all runs would end before a law refuses them
+            raise InputError(
+                f"{run}: {row.place}: the loss of {row.domain!r} is {row.loss:g}, and losses are in nats a token: write the"
+                " logarithm of a perplexity."
+            )
     table = [
         (step, step * step_tokens, domain, found[step, domain].loss)
         for step in evaluations
