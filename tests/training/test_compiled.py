@@ -230,9 +230,16 @@ def test_several_processes_leave_the_model_whole(corpus: Path, tmp_path: Path) -
         [*PROCESSES, str(tmp_path / "counts.py"), *flags(corpus, tmp_path, 2, **given), "--compile", "yes"]
     )
     assert [line for line in printed.splitlines() if "graphs:" in line] == ["graphs: evaluation training"] * 2, printed
+    buckets = ["--compile", "yes", "--bucket-megabytes", "1"]
+    own = flags(corpus, tmp_path / "buckets", 2, **given)
+    printed = execute([*PROCESSES, str(tmp_path / "counts.py"), *own, *buckets])
+    cut = [line.split().count("training") for line in printed.splitlines() if "graphs:" in line]
+    assert len(cut) == 2 and min(cut) > 1, "gradients are sent between the graphs"
     execute([sys.executable, str(SCRIPT), *flags(corpus, tmp_path / "one", 1, **given)])
-    losses = [pl.read_parquet(folder / "losses.parquet")["loss"] for folder in (tmp_path, tmp_path / "one")]
-    assert (losses[0] - losses[1]).abs().max() < 1e-4
+    folders = tmp_path, tmp_path / "buckets", tmp_path / "one"
+    losses = [pl.read_parquet(folder / "losses.parquet")["loss"] for folder in folders]
+    assert (losses[0] - losses[2]).abs().max() < 1e-4
+    assert (losses[1] - losses[2]).abs().max() < 1e-4
 
 
 @pytest.mark.slow

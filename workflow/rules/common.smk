@@ -14,7 +14,7 @@ from bimix.plan.laws import LAWS, PLACE
 from bimix.plan.settings import one_of
 from bimix.plan.sources import MEASURES
 from bimix.plan.targets import all_targets, resampled_laws, targets
-from bimix.plan.trainings import TOKENS, training_command
+from bimix.plan.trainings import LAUNCHED, TOKENS, training_command
 from bimix.start import lock
 
 names_under = functools.partial(settings.names_under, config)
@@ -149,9 +149,7 @@ def fitted(pattern, **more):
 
 # How a training is launched: resources, since no run is repeated because of them. `runtime` in
 # minutes, 0: no limit; a profile says how long (set-resources).
-LAUNCH = {"runtime": 0, "verify_shards": entry("models/{model}/launch/verify_shards", "yes")} | {
-    name: entry(f"models/{{model}}/launch/{name}") for name in ("micro_batch", "loss_chunk", "compile")
-}
+LAUNCH = {"runtime": 0} | {name: entry(f"models/{{model}}/launch/{name}", *usual) for name, usual in LAUNCHED.items()}
 
 
 def training(text):

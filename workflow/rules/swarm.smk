@@ -85,6 +85,9 @@ rule train_swarm:
             --loss-chunk {resources.loss_chunk} \
             --compile {resources.compile} \
             --stacked {resources.stacked} \
+            --attention {resources.attention} \
+            --bucket-megabytes {resources.bucket_megabytes} \
+            --gradient-compression {resources.gradient_compression} \
             --verify-shards {resources.verify_shards} \
             --train {input.train:q} \
             --validation {input.validation:q} \

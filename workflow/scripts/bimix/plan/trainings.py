@@ -10,11 +10,19 @@ TOKENS = {
     "validation": "results/{dataset}/tokens/validation.parquet",
     "tokenizer": "results/{dataset}/tokenizer.json",
 }
-FLAGS = {
-    "micro-batch": "{resources.micro_batch}",
-    "loss-chunk": "{resources.loss_chunk}",
-    "compile": "{resources.compile}",
-    "verify-shards": "{resources.verify_shards}",
+# Keys of `launch` that every training is given as a resource and by a flag, with what holds where
+# the config does not say; (): a model with a `shape` must.
+LAUNCHED = {
+    "micro_batch": (),
+    "loss_chunk": (),
+    "compile": (),
+    "attention": ("auto",),
+    "bucket_megabytes": ("all",),
+    "gradient_compression": ("none",),
+    "verify_shards": ("yes",),
+}
+LAUNCH_FLAGS = {name.replace("_", "-"): f"{{resources.{name}}}" for name in LAUNCHED}
+FLAGS = LAUNCH_FLAGS | {
     "train": "{input.train:q}",
     "validation": "{input.validation:q}",
     "tokenizer": "{input.tokenizer:q}",

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 PACKAGES = ("torch", "accelerate", "numpy", "polars", "tokenizers", "safetensors")
 FITTING = ("numpy", "polars", "scipy", "lightgbm")
-COMPARED = ("commit", "versions", "device", "processes")
+UNSAID = {"gradient_compression": "none"}  # by attempts that were begun before there was any
+COMPARED = ("commit", "versions", "device", "processes", "gradient_compression")
 
 
 def git(*arguments: str) -> str | None:
@@ -69,15 +70,21 @@ def begun(lines: Iterable[dict]) -> list[dict]:
     """The attempts of a run, of the `lines` of its attempts.jsonl: what each began at and where it
     comes from.
     """
-    names = ("step", "host", "job", "commit", "clean", "versions", "device", "processes")
+    names = ("step", "host", "job", "clean", *COMPARED)
     return [{name: line.get(name) for name in names} for line in lines if line["event"] == "begun"]
+
+
+def attention(lines: Iterable[dict]) -> list[str]:
+    """The kernels of attention that the attempts of a run had, in the order in which they came."""
+    return list(dict.fromkeys(line["kernel"] for line in lines if line["event"] == "attention"))
 
 
 def mixed(lines: Iterable[dict]) -> list[str]:
     """A sentence for each thing in which the attempts at a run differ."""
     attempts, sentences = begun(lines), []
     for name in COMPARED:
-        seen = list(dict.fromkeys(str(describe(attempt[name])) for attempt in attempts))
+        values = (UNSAID.get(name) if attempt[name] is None else attempt[name] for attempt in attempts)
+        seen = list(dict.fromkeys(str(describe(value)) for value in values))
         if len(seen) > 1:
             sentences.append(f"The attempts at this run differ in {name}: {'; then '.join(seen)}.")
     return sentences

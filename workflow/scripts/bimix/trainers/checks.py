@@ -10,11 +10,12 @@ from pathlib import Path
 
 from bimix.faults.fault import named
 from bimix.plan.runs import weights_of
+from bimix.plan.trainings import LAUNCHED
 from bimix.trainers import template
 from bimix.trainers.template import FOLDER, WAYS
 
 HOLE = "{domain}"
-OWN = ("micro_batch", "loss_chunk", "compile")  # of `launch`, that a shape needs and no command takes
+OWN = [key for key, usual in LAUNCHED.items() if not usual]  # of `launch`, that a shape needs
 WEIGHTS = {
     "downstream": "answers questions with its weights",
     "swarm": "is trained in one process with others",
@@ -30,7 +31,7 @@ def of_model(model: Mapping) -> Iterator[Fault]:
             if key not in model["launch"]:
                 yield ("launch", key), "the key is missing; a model with a `shape` needs it."
         return
-    for key in (*OWN, "verify_shards", "stacked"):
+    for key in (*LAUNCHED, "stacked"):
         if key in model["launch"]:
             yield ("launch", key), "a command does not hear of it: take it away."
     complaint = template.fault(model["command"])

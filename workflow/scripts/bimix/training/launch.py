@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 
 from bimix.digests import digest_file
 from bimix.errors import InputError
+from bimix.model.attention import SWITCHES, choose_attention
 from bimix.model.transformer import Shape
 from bimix.runs import provenance
 from bimix.tables import read_table
@@ -37,9 +38,8 @@ SETTINGS_OF_ACCELERATE = (
     "MV2_COMM_WORLD_",
 )
 # All gradients in one bucket, whatever the model: they are sent once, after the backward pass,
-# which is then one compiled graph (`compile_whole`). On nodes that only Ethernet joins smaller
-# buckets, sent meanwhile, may pay.
-BUCKET_MEGABYTES = 2**20
+# which is then one compiled graph (`compile_whole`).
+ALL_MEGABYTES = 2**20
 PATIENCE = timedelta(minutes=10)  # of a process for the others in updates; in `Session.wait` it is longer
 COMPILERS = {"cuda": ("CC", ("gcc", "clang")), "cpu": ("CXX", ("g++", "clang++"))}  # of Triton, of C++
 
@@ -47,6 +47,7 @@ COMPILERS = {"cuda": ("CC", ("gcc", "clang")), "cpu": ("CXX", ("g++", "clang++")
 def training_parser(description: str) -> argparse.ArgumentParser:
     """A parser of the flags that every training has: tokens, shape, recipe, device, state."""
     parser = argparse.ArgumentParser(description=description)
+    attentions = ("auto", *(name for name in SWITCHES if name != "efficient"))
     parser.add_argument("--train", type=Path, required=True, help="token index of the training split, parquet")
     parser.add_argument("--validation", type=Path, required=True, help="token index of the validation split, parquet")
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json, for the size of the vocabulary")
@@ -56,6 +57,9 @@ def training_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--micro-batch", required=True, help="rows at once on one process; auto: as memory allows")
     parser.add_argument("--loss-chunk", required=True, help="tokens whose scores exist at once, or all")
     parser.add_argument("--compile", choices=("yes", "no"), default="no", help="compile the model; pays on a GPU")
+    parser.add_argument("--attention", choices=attentions, default="auto", help="torch's kernel; auto: torch chooses")
+    parser.add_argument("--bucket-megabytes", default="all", help="gradients that processes send at once, or all")
+    parser.add_argument("--gradient-compression", choices=("none", "bf16"), default="none")
     parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
     parser.add_argument("--max-seconds", type=float, help="save the state and stop after so long")
     parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to stop")
@@ -97,8 +101,12 @@ def open_session(options: argparse.Namespace) -> Session:
         deadline=None if options.max_seconds is None else launched + options.max_seconds,
         lock_seconds=options.lock_seconds,
         tokenizer=digest_file(options.tokenizer),
-        origin=provenance.origin(accelerator) if accelerator.is_main_process else {},
+        origin=provenance.origin(accelerator) | {"gradient_compression": options.gradient_compression}
+        if accelerator.is_main_process
+        else {},
         trusted=options.verify_shards == "no",
+        overlapped=options.bucket_megabytes != "all",
+        compressed=options.gradient_compression == "bf16",
     )
 
 
@@ -130,19 +138,21 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
         mixed_precision=recipe.precision,
         log_with="tensorboard",
         project_dir=options.state.parent,
-        kwargs_handlers=wrapping(),
+        kwargs_handlers=wrapping(options.bucket_megabytes),
     )
     check_launch(accelerator, options.processes, options.cpu)
     check_updates(accelerator, recipe.batch_rows, options.compile == "yes")
     check_settings(accelerator, recipe.precision)
+    choose_attention(options.attention, accelerator.device.type, recipe.precision)
     return accelerator
 
 
-def wrapping() -> list:
-    """How Accelerate wraps a model for several processes, and how long these wait for each
-    other.
+def wrapping(bucket_megabytes: str = "all") -> list:
+    """How Accelerate wraps a model for several processes, which send gradients so many megabytes
+    at once or all, and how long these wait for each other.
     """
-    buckets = {"gradient_as_bucket_view": True, "bucket_cap_mb": BUCKET_MEGABYTES}
+    size = ALL_MEGABYTES if bucket_megabytes == "all" else int(bucket_megabytes)
+    buckets = {"gradient_as_bucket_view": True, "bucket_cap_mb": size}
     return [
         DistributedDataParallelKwargs(broadcast_buffers=False, **buckets),  # the model has none
         InitProcessGroupKwargs(timeout=PATIENCE),

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from bimix.errors import InputError
+from bimix.model.attention import backend_name, kernel_name
 from bimix.model.stacked import models_in
 from bimix.model.transformer import Transformer
 from bimix.runs import checkpoints, provenance
@@ -143,6 +144,22 @@ class Run:
             made=self.step,
             before=np.array(before, dtype=np.int64),
         )
+
+    def advance(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Make the next update; on a GPU the attempt's second is profiled for its kernel of
+        attention, as the first compiles.
+        """
+        if self.accelerator.device.type == "cpu":
+            if self.step == self.first_step:
+                self.note("attention", kernel=backend_name(self.session.shape, batch.rows.shape[-1] - 1))
+            return self.method.update(batch, self.step)
+        if self.step != self.first_step + 1 or not self.accelerator.is_main_process:
+            return self.method.update(batch, self.step)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            made = self.method.update(batch, self.step)
+            torch.cuda.synchronize(self.accelerator.device)
+        self.note("attention", kernel=kernel_name((one.key, one.device_time_total) for one in profile.key_averages()))
+        return made
 
     def count(self, batch: Batch, loss: Tensor, norm: Tensor) -> None:
         """Take an update as made: `loss` is this process's share of the batch's,
@@ -290,7 +307,7 @@ def follow(run: Run, feed: Iterable[Batch], evaluated: Callable[[int, Transforme
     for warning in dict.fromkeys(one for own in run.folders for one in provenance.mixed(checkpoints.attempts(own))):
         session.say(warning)
     for batch in feed:
-        loss, norm = run.method.update(batch, run.step)
+        loss, norm = run.advance(batch)
         run.count(batch, loss, norm)
         if not run.is_due():
             continue

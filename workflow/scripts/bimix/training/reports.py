@@ -71,6 +71,7 @@ def describe(session: Session, seconds: float, mixture: Mixture, folder: Path) -
         "tokenizer": session.tokenizer,
         "versions": session.origin["versions"],
         "commit": session.origin["commit"],
+        "attention": provenance.attention(attempts),
         "state": folder.name,
         "attempts": provenance.begun(attempts),
         "warnings": provenance.warnings(attempts),

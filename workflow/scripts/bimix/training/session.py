@@ -21,6 +21,8 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import broadcast_object_list, gather_object
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
+from torch.nn.parallel import DistributedDataParallel
 
 from bimix.errors import InputError
 from bimix.model.memory import largest_micro_batch
@@ -62,6 +64,8 @@ class Session:
     tokenizer: str  # digest of its file
     origin: dict  # of this attempt: code, versions, devices
     trusted: bool  # shards are read without a look at their digests
+    overlapped: bool = False  # gradients are sent in buckets while others are taken
+    compressed: bool = False  # they are sent in bf16
     checked: set[str] = field(default_factory=set)  # shards of which the digests were right
     signals: list[int] = field(default_factory=list)
     one_model: bool = False
@@ -238,8 +242,10 @@ def prepare(session: Session, plain: Transformer | StackedTransformer, state: di
         # Accelerate's autocast is another object for each model: a compiled pass of another one
         # never serves again, but counts towards the limit past which torch goes on uncompiled
         torch.compiler.reset()
-        compile_whole(plain)
+        compile_whole(plain, session.overlapped)
     model = session.accelerator.prepare_model(plain, evaluation_mode=not wrapped) if before is None else before.model
+    if session.compressed and before is None and isinstance(model, DistributedDataParallel):
+        model.register_comm_hook(None, send_in_bf16)
     optimizer = session.accelerator.prepare(optimizer)
     micro_batch = session.micro_batch
     if micro_batch is None:
@@ -247,6 +253,15 @@ def prepare(session: Session, plain: Transformer | StackedTransformer, state: di
     learner = Learner(session, plain, model, optimizer, micro_batch)
     session.learner = learner if session.one_model else None
     return learner
+
+
+def send_in_bf16(
+    group: torch.distributed.ProcessGroup | None, bucket: torch.distributed.GradBucket
+) -> torch.futures.Future[torch.Tensor]:
+    """torch's hook, which by its own name is refused where there is no NCCL, though gloo can do
+    it.
+    """
+    return bf16_compress_hook(group, bucket)
 
 
 def fit(session: Session, model: nn.Module, state: dict, known: int | None = None) -> int:

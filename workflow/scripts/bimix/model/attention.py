@@ -1,0 +1,53 @@
+"""Which of torch's kernels computes attention: chosen by the launch, and found out by name."""
+
+from collections.abc import Iterable
+
+import torch
+from torch.nn.attention import SDPBackend
+
+from bimix.errors import InputError
+from bimix.model.transformer import Shape
+
+# Switches of torch, one for each backend of scaled_dot_product_attention; they hold on a CPU, too
+SWITCHES = {
+    "flash": torch.backends.cuda.enable_flash_sdp,
+    "cudnn": torch.backends.cuda.enable_cudnn_sdp,
+    "math": torch.backends.cuda.enable_math_sdp,
+    "efficient": torch.backends.cuda.enable_mem_efficient_sdp,
+}
+KERNELS = ("sdpa", "flash", "fmha", "attention")  # in the names of CUDA kernels of fused attention
+
+
+def choose_attention(name: str, device: str, precision: str) -> None:
+    """Have all attention of this process computed by one of torch's kernels; `auto`: torch
+    chooses.
+
+    A switch of the process, not a context: a graph that is compiled later takes the kernel
+    that is allowed when it is made. Errors: the kernel does not exist for the device or the
+    precision, in which torch would stop with a backtrace.
+    """
+    if name == "cudnn" and device == "cpu":
+        raise InputError("launch, attention: cudnn is of GPUs alone; set it to auto, flash or math.")
+    if name in ("flash", "cudnn") and device == "cuda" and precision == "no":
+        raise InputError(f"launch, attention: {name} computes in bf16, not in fp32; set it to auto or math.")
+    for kernel, switch in SWITCHES.items():
+        switch(name in ("auto", kernel))
+
+
+def backend_name(shape: Shape, length: int) -> str:
+    """The backend that torch takes on a CPU for causal attention over `length` tokens, in fp32 and
+    bf16 alike.
+    """
+    heads = torch.zeros(1, shape.heads, length, shape.head_width, requires_grad=True)
+    return SDPBackend(torch._fused_sdp_choice(heads, heads, heads, is_causal=True)).name.lower()
+
+
+def kernel_name(seconds: Iterable[tuple[str, float]]) -> str:
+    """The kernel of fused attention that took longest, of the (name, time) of all kernels of an
+    update; `math` where none is one, `not known` where there are no kernels.
+
+    Triton's kernels are named after all that they compute around it.
+    """
+    kernels = [(time, name) for name, time in seconds if not name.startswith("triton_")]
+    fused = [one for one in kernels if any(part in one[1].lower() for part in KERNELS)]
+    return max(fused)[1] if fused else "math" if kernels else "not known"
