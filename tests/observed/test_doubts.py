@@ -12,11 +12,16 @@ from laws.known import mixtures, observe, with_transfer, write_tables
 import estimate_intervals
 import fit_law
 import import_losses
+import plot_proportions
+import plot_steps
+import propose_round
 import propose_runs
+import solve_mixture
 import take_observations
 from bimix.errors import InputError
 from bimix.names import is_slip
 from bimix.observed.observations import observations
+from bimix.verification.results import verify
 
 RUNS = ("m0", "m1", "m2", "m3", "m4", "m5")
 
@@ -173,6 +178,8 @@ def test_all_scripts_that_read_tables_of_users_refuse_a_slip(files: list[str], t
         (fit_law.main, fit),
         (take_observations.main, [*files, "--names", "--group-losses", out[1], "--group-mixtures", out[2]]),
         (propose_runs.main, [*files, "--count", "1", "--seed", "0", "--out", out[3]]),
+        (propose_round.main, [*files, "--out", out[3]]),
+        (solve_mixture.main, [*files, "--laws", "transfer", "--out", str(tmp_path / "solved")]),
         (
             import_losses.main,
             [
@@ -191,3 +198,19 @@ def test_all_scripts_that_read_tables_of_users_refuse_a_slip(files: list[str], t
     with pytest.raises(InputError, match="domain 'wikki' is in 1 of 8 mixtures"):
         estimate_intervals.main([*intervals, "--out", out[4]])
     estimate_intervals.main([*intervals, "--out", out[4], *meant])
+
+
+def test_a_name_that_was_said_to_be_meant_is_no_fault_of_the_dataset(files: list[str], tmp_path) -> None:
+    """The figures read tables of several groups together, and verification fits each law again."""
+    home = tmp_path / "results/mine"
+    losses, mixtures = home / "losses/observed/all.parquet", home / "mixtures/groups/all.parquet"
+    law = home / "laws/observed/transfer/all/coefficients.json"
+    for path in (losses, mixtures, law):
+        path.parent.mkdir(parents=True)
+    taken = ["--names", "--group-losses", str(losses), "--group-mixtures", str(mixtures)]
+    take_observations.main([*files, *taken, "--allow-unmeasured", "wikki"])
+    own = ["--losses", str(losses), "--mixtures", str(mixtures)]
+    fit_law.main(["--law", "transfer", *own, "--out", str(law)])
+    for script in (plot_steps, plot_proportions):
+        script.main(["--coefficients", str(law), *own, "--out", str(tmp_path / "figure.svg")])
+    assert verify(home, drill=False).faults == []

@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> None:
     losses = pl.concat(mean_over_seeds(read_table(path)) for path in options.losses)
     mixtures = pl.concat(read_table(path).select("mixture", "domain", "proportion") for path in options.mixtures)
     mixtures = mixtures.unique(maintain_order=True)  # a mixture may be in several groups
-    observed = observations(losses.unique(maintain_order=True), mixtures)
+    observed = observations(losses.unique(maintain_order=True), mixtures, allowed=None)
 
     if not shown_domains(law, observed):
         raise InputError(

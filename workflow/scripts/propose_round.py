@@ -18,6 +18,7 @@ from bimix.laws import LAWS, at_run, fit
 from bimix.mixtures.mixture import as_mixture
 from bimix.objectives.goal import Goal
 from bimix.objectives.report import add_objective, asked_objective
+from bimix.observed.flags import add_allowed
 from bimix.observed.observations import Observations, proportions_of, read_observations
 from bimix.optimum.bounds import run_bounds, with_least
 from bimix.optimum.flags import add_bounds, add_parameters, add_run_tokens, asked_tokens
@@ -123,6 +124,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     add_objective(parser)
     add_run_tokens(parser)
     add_parameters(parser)
+    add_allowed(parser)
     parser.add_argument(
         "--distance", type=float, default=DISTANCE, help="total variation from all runs, at least (%(default)s)"
     )
@@ -157,8 +159,10 @@ def stopped(reports: list[dict], ended: str | None) -> str | None:
 
 def read_search(options: argparse.Namespace) -> tuple[Search, float | None]:
     """What the runs say, by the flags; and the noise of a run where it is known."""
-    observed = once(read_observations(options.losses, options.mixtures, options.prior))
+    observed = once(read_observations(options.losses, options.mixtures, options.prior, options.allow_unmeasured))
     fitted = fit(options.law, observed)
+    for sentence in (*observed.remarks, *fitted["warnings"]):
+        print(f"warning: {sentence}", file=sys.stderr)
     step = fitted["steps"][-1] if options.step is None else options.step
     objective = asked_objective(options)
     weights = objective.domain_weights()

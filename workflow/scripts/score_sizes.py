@@ -45,6 +45,7 @@ def main(argv: list[str] | None = None) -> None:
         pl.concat([small.select(large.columns), large]),
         mixtures.unique(["mixture", "domain"], keep="first", maintain_order=True),
         (f"{options.losses} with {options.large_losses}", f"{options.mixtures} with {options.large_mixtures}"),
+        allowed=None,
     )
     if options.prior:
         observed = replace(observed, gaps=read_gaps(options.prior, observed.domains, observed.loss_domains))

@@ -25,6 +25,8 @@ from bimix.mixtures.mixture import as_mixture
 from bimix.objectives.best import best_shares
 from bimix.objectives.intervals import objective_rows
 from bimix.objectives.objective import objective_of
+from bimix.objectives.report import epochs_sentence, further_epochs
+from bimix.observed.flags import add_allowed, add_lower
 from bimix.observed.metrics import read_with_metrics
 from bimix.observed.observations import Observations, observations
 from bimix.observed.wide import read_mixtures
@@ -59,13 +61,17 @@ def main(argv: list[str] | None = None) -> None:
     add_limits(parser)
     add_run_tokens(parser)
     add_parameters(parser)
+    add_allowed(parser)
+    add_lower(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder of mixture.json and summary.txt")
     options = parser.parse_args(argv)
 
     mixtures = read_mixtures(options.mixtures).table
     names = mixtures["domain"].cast(pl.String).unique(maintain_order=True).to_list()
-    losses = read_with_metrics(options.losses, names, options.metrics).table
-    observed = observations(losses, mixtures, (str(options.losses), str(options.mixtures)))
+    read = read_with_metrics(options.losses, names, options.metrics, options.lower_is_better)
+    losses = read.table
+    files = (str(options.losses), str(options.mixtures))
+    observed = observations(losses, mixtures, files, options.allow_unmeasured)
     if options.prior:
         observed = replace(observed, gaps=read_gaps(options.prior, observed.domains, observed.loss_domains))
     options.reference = options.reference or observed.mixtures[0]
@@ -133,6 +139,7 @@ def solve(
     pair = (judging.reference, shares[judging.reference], verdict.best, best, law["proportions_seen"])
     lines += [*summary.proportions(*pair, None, epochs), *summary.epoch_bound(epochs, most)]
     lines += [] if size else summary.beyond(options.step, law["steps"])
+    lines += doubts(options, law, observed, best)
     if runs is not None:
         unit = judging.unit(runs.runs.columns)
         lines += ["", *summary.compared(runs, f"{at_size(runs.runs, OBSERVED)}, trained on each mixture ({unit})")]
@@ -190,6 +197,21 @@ def left_out_scores(fitted: dict, errors: LeftOut) -> pl.DataFrame:
         for name, one in zip(fitted["loss_domains"], relative, strict=True)
     ]
     return pl.DataFrame(rows, schema=COMPARISON, orient="row")
+
+
+def doubts(
+    options: argparse.Namespace, law: dict, observed: Observations, best: Mapping[str, float]
+) -> list[str]:
+    """What is remarkable in the tables, what the law could not tell from them, and the domains that
+    the mixture reads more often than any run did.
+    """
+    tokens = read_tokens(options.tokens) if options.tokens else None
+    run_tokens = asked_tokens(law, options.run_tokens, options.step, options.parameters)
+    shares = np.array([best.get(name, 0.0) for name in law["domains"]])
+    further = epochs_sentence(further_epochs(law, shares, tokens, run_tokens))
+    said = [*observed.remarks, *law["warnings"], *([further] if further else [])]
+    lines = [line for sentence in said for line in paragraph(sentence, "  - ", "    ")]
+    return ["", "What the data could not tell", "", *lines] if lines else []
 
 
 def epochs_of(options: argparse.Namespace, law: dict, shares: Mapping[str, float]) -> dict[str, float]:

@@ -310,7 +310,7 @@ def check_laws(folder: Path, found: Findings) -> None:
             continue
         with found.noting(path):
             document = checked_law(path)
-            observed = observations(*map(found.read, tables), tuple(map(str, tables)))
+            observed = observations(*map(found.read, tables), tuple(map(str, tables)), allowed=None)
             gaps = recorded(document, observed.domains, observed.loss_domains)
             refitted = fit(law, replace(observed, gaps=gaps))
             if "rows" in document:  # a law over sizes, which may be read at a run of its own
