@@ -199,9 +199,7 @@ def left_out_scores(fitted: dict, errors: LeftOut) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=COMPARISON, orient="row")
 
 
-def doubts(
-    options: argparse.Namespace, law: dict, observed: Observations, best: Mapping[str, float]
-) -> list[str]:
+def doubts(options: argparse.Namespace, law: dict, observed: Observations, best: Mapping[str, float]) -> list[str]:
     """What is remarkable in the tables, what the law could not tell from them, and the domains that
     the mixture reads more often than any run did.
     """
