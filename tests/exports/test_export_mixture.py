@@ -389,5 +389,5 @@ def test_the_example_of_the_page_is_what_comes_out(tmp_path: Path, capsys) -> No
 
 def test_the_page_has_every_format() -> None:
     page = (Path(__file__).parents[2] / "docs" / "export.md").read_text()
-    listed = re.findall(r"^\| `([\w-]+)` \| .* \| (left out|kept) \|$", page, flags=re.MULTILINE)
-    assert listed == [(name, "kept" if form.zero else "left out") for name, form in FORMATS.items()]
+    listed = re.findall(r"^\| `([\w-]+)` \| .* \| ([\w ]+) \| .* \| (left out|kept) \|$", page, flags=re.MULTILINE)
+    assert listed == [(name, form.unit, "kept" if form.zero else "left out") for name, form in FORMATS.items()]

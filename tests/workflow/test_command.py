@@ -1,5 +1,5 @@
 """`pip install .` gives a command that does what the scripts do, with no other package than laws
-need.
+and exports need.
 """
 
 import json
@@ -18,11 +18,13 @@ import yaml
 
 import optimize_mixture
 from bimix import command
+from bimix.exports.formats import FORMATS
 
 ROOT = Path(__file__).parents[2]
 OWN = ROOT / "resources/examples/own_losses"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-NEEDED = ("numpy", "scipy", "polars")
+# Packages of the command, with what they import.
+NEEDED = {"numpy": (), "scipy": (), "polars": (), "jinja2": ("markupsafe",), "PyYAML": ("yaml",)}
 
 
 def pip(*arguments: object) -> None:
@@ -49,8 +51,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = folder / "venv/bin/python"
     pip("--python", python, "install", "--quiet", "--no-deps", "--no-index", wheel)
     (packages,) = (folder / "venv").glob("lib/python*/site-packages")
+    names = [*NEEDED, *(name for own in NEEDED.values() for name in own)]
     for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
-        if re.match(rf"_?({'|'.join(NEEDED)})([._-]|$)", path.name):
+        if re.match(rf"_?({'|'.join(names)})([._-]|$)", path.name):
             (packages / path.name).symlink_to(path)
     return folder / "venv"
 
@@ -132,6 +135,22 @@ def test_what_was_fitted_names_the_version_and_no_commit_of_another_checkout(env
     said = json.loads((mine / "law.json").read_text())["provenance"]
     assert said["commit"] is None and said["clean"] is None
     assert said["versions"]["bimix"] == cited()["version"]
+
+
+def test_a_mixture_is_exported_by_the_templates_of_the_wheel(environment: Path, mine: Path) -> None:
+    """All are there; a format of each ending is written."""
+    (installed,) = environment.glob("lib/python*/site-packages/bimix/exports/templates")
+    own = ROOT / "workflow/scripts/bimix/exports/templates"
+    assert sorted(path.name for path in installed.iterdir()) == sorted(path.name for path in own.iterdir())
+    (mine / "mixture.json").write_text('{"web": 0.75, "code": 0.25}')
+    one = {"unit": "samples", "unique_tokens": 1e9}
+    domains = {name: {"train": [{"path": f"/{name}.jsonl", "size": 100}], **one} for name in ("web", "code")}
+    content = {"domains": domains, "records": "samples", "sequence_length": 8}
+    (mine / "data.json").write_text(json.dumps(content))
+    for ending, name in {form.ending: name for name, form in FORMATS.items()}.items():
+        line = f"export --mixture mixture.json --data data.json --run-tokens 1e9 --format {name}"
+        call(environment, mine, f"{line} --out blend{ending}")
+        assert "/code.jsonl" in (mine / f"blend{ending}").read_text()
 
 
 def test_logs_are_imported(environment: Path, mine: Path) -> None:

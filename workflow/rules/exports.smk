@@ -35,7 +35,7 @@ rule export_mixture:
         mixture="results/{dataset}/mixtures/{mixture}.json",
         data=planned(exports.export_data),
         tokens=planned(exports.export_tokens),
-        code=script("export_mixture", "exports/weights"),
+        code=script("export_mixture", "exports/weights", "exports/write"),
     output:
         export="results/{dataset}/export/{format}/{mixture}.{ending}",
     log:

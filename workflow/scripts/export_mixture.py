@@ -17,6 +17,7 @@ from bimix.errors import InputError, run
 from bimix.exports.data import Data, as_data
 from bimix.exports.formats import FORMATS
 from bimix.exports.weights import Export, shares_of
+from bimix.exports.write import write
 from bimix.mixtures.mixture import Mixture, Stage
 from bimix.outputs import replacing
 from bimix.plan.runs import first_updates
@@ -48,16 +49,13 @@ def main(argv: list[str] | None = None) -> None:
     data = as_data(read_json(options.data), str(options.data))
     stages = Mixture.read(options.mixture).stages
     exports = staged(options, data, stages)
-    if len(stages) == 1:
-        written = form.write(exports[0])
-    elif form.stages is None:
+    if len(stages) > 1 and not form.stages:
         able = ", ".join(name for name, other in FORMATS.items() if other.stages)
         raise InputError(
             f"{options.mixture} has {len(stages)} stages, and --format {options.format} holds one mixture: take one of"
             f" {able}, or export each stage's mixture."
         )
-    else:
-        written = form.stages(exports, batch(options, data))
+    written = write(exports)
     with replacing(options.out) as temporary:
         temporary.write_text(written.text, encoding="utf-8")
     said = [
@@ -88,7 +86,8 @@ def staged(options: argparse.Namespace, data: Data, stages: tuple[Stage, ...]) -
                 )
         tokens = None if options.run_tokens is None else round(options.run_tokens * (end - first) / steps)
         pools = {name: pool(data, known, name) for name in shares}
-        exports.append(Export(data, shares, dropped, tokens, pools, first))
+        each = batch(options, data) if len(stages) > 1 else None
+        exports.append(Export(options.format, data, shares, dropped, tokens, pools, first, each))
     return exports
 
 

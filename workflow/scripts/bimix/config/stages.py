@@ -97,7 +97,7 @@ def _formats(checker: BlockChecker) -> None:
         for number, name in enumerate(names):
             for model in trained if name in block["stages"] else ():
                 form = models.get(model, {}).get("format")
-                if form and FORMATS[form].stages is None:
+                if form and not FORMATS[form].stages:
                     able = ", ".join(one for one, other in FORMATS.items() if other.stages)
                     checker.fault(
                         *key,

@@ -50,6 +50,11 @@ class Data:
     records: str | None
     name: str
 
+    @property
+    def validation(self) -> list[str]:
+        """The validation files of all domains, whatever their weights."""
+        return [file.path for domain in self.domains.values() for file in domain.validation]
+
     def tokens(self, name: str) -> float | None:
         """Unique tokens of a domain: what it says itself, else what its sizes come to; None where
         it has no sizes of that kind.

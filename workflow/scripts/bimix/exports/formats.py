@@ -1,41 +1,40 @@
-"""The formats by name: what writes each, and how its files end."""
+"""The formats by name. What a format looks like is its template, `templates/{name}{ending}.j2`."""
 
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
-
-from bimix.exports import configs, lines, loaders, megatron
-from bimix.exports.weights import Export
-from bimix.exports.written import Written
 
 
 class Format(NamedTuple):
-    """`zero`: whether domains of proportion 0 stay in it; `text`: whether its consumer reads raw
-    text, and not only what a tool of its own made of it. `stages` writes a mixture in stages, given
-    the sequences of an update where they are known; None: its consumer has one mixture for a run.
+    """`unit`: what a weight is the share of. `sources`: what has weights, files or domains.
+    `needs`: what the run must be known by, run_tokens or pools.
+
+    `zero`: whether domains of proportion 0 stay in it; `text`: whether its consumer reads raw text,
+    and not only what a tool of its own made of it; `stages`: whether it holds a mixture in stages.
     """
 
-    write: Callable[[Export], Written]
     ending: str
+    unit: str
+    sources: str = "files"
+    needs: tuple[str, ...] = ()
     zero: bool = False
     text: bool = False
-    stages: Callable[[Sequence[Export], int | None], Written] | None = None
+    stages: bool = False
 
 
 FORMATS = {
-    "megatron": Format(megatron.arguments, ".txt", stages=lambda stages, _: megatron.argument_stages(stages)),
-    "megatron-file": Format(megatron.file, ".txt"),
-    "megatron-splits": Format(megatron.splits, ".json"),
-    "nemo": Format(megatron.nemo, ".py"),
-    "megatron-bridge": Format(megatron.bridge, ".py"),
-    "olmo-core": Format(loaders.olmo_core, ".py"),
-    "streaming": Format(configs.streaming, ".yaml"),
-    "huggingface": Format(loaders.huggingface, ".py", text=True),
-    "torchtitan": Format(loaders.torchtitan, ".py", text=True),
-    "nanotron": Format(configs.nanotron, ".yaml", stages=lambda stages, _: configs.nanotron_stages(stages)),
-    "litgpt": Format(loaders.litgpt, ".py"),
-    "maxtext": Format(lines.maxtext, ".txt"),
-    "maxtext-json": Format(lines.maxtext_json, ".json"),
-    "levanter": Format(configs.levanter, ".yaml", zero=True, text=True, stages=configs.levanter_stages),
-    "axolotl": Format(configs.axolotl, ".yaml", text=True),
-    "csv": Format(lines.table, ".csv", zero=True, text=True),
+    "megatron": Format(".txt", "samples", stages=True),
+    "megatron-file": Format(".txt", "samples"),
+    "megatron-splits": Format(".json", "samples"),
+    "nemo": Format(".py", "samples"),
+    "megatron-bridge": Format(".py", "samples"),
+    "olmo-core": Format(".py", "tokens", "domains", needs=("run_tokens", "pools")),
+    "streaming": Format(".yaml", "records"),
+    "huggingface": Format(".py", "rows", "domains", text=True),
+    "torchtitan": Format(".py", "packed rows", "domains", text=True),
+    "nanotron": Format(".yaml", "samples", stages=True),
+    "litgpt": Format(".py", "blocks"),
+    "maxtext": Format(".txt", "records"),
+    "maxtext-json": Format(".json", "records"),
+    "levanter": Format(".yaml", "sequences", "domains", zero=True, text=True, stages=True),
+    "axolotl": Format(".yaml", "rows that are kept", text=True),
+    "csv": Format(".csv", "tokens", zero=True, text=True),
 }

@@ -1,0 +1,206 @@
+"""Writes a mixture by its format's template (Jinja2, `templates/`).
+
+A template may write a value only through a filter that quotes it, or that refuses what the format
+cannot hold; the environment ends on any other. Jinja's own escaping is for HTML, and off.
+"""
+
+import csv
+import io
+import json
+import pprint
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+
+from bimix.errors import InputError
+from bimix.exports.weights import DECIMALS, Export, levanter_block
+
+# Endings of files by the builder of Hugging Face datasets that reads them, also where packed.
+BUILDERS = {"json": r"jsonl?|ndjson", "parquet": "parquet", "csv": "csv|tsv", "text": "te?xt", "arrow": "arrow"}
+PACKED = r"(\.(gz|zst|xz|bz2))?"
+
+
+class Written(NamedTuple):
+    """The text of an export, and what its user must know."""
+
+    text: str
+    remarks: tuple[str, ...] = ()
+
+
+class Quoted(str):
+    """Text that may be written as it stands."""
+
+
+class Missing(StrictUndefined):
+    """A name that a template does not have; a literal of it is an error, too."""
+
+    __repr__ = StrictUndefined.__str__
+
+
+def write(stages: Sequence[Export]) -> Written:
+    """A mixture in its format; several exports are its stages.
+
+    Errors: what the format needs is not known; a path that it cannot hold.
+    """
+    export, remarks = stages[0], []
+    if "run_tokens" in export.form.needs and export.run_tokens is None:
+        raise InputError(f"--format {export.format} needs --run-tokens: it requests so many tokens of the mixture.")
+    unknown = [name for name in export.shares if export.pools[name] is None]
+    if "pools" in export.form.needs and unknown:
+        raise InputError(
+            f"--format {export.format} needs the unique tokens of {unknown[0]!r}, by --tokens or by 'unique_tokens' in"
+            f" {export.data.name}: it refuses a source that must be read more often than it is told."
+        )
+
+    def remark(caller: Callable[[], str]) -> Quoted:
+        remarks.append(_sentence(caller()))
+        return Quoted()
+
+    named = {name for stage in stages for name in (*stage.shares, *stage.dropped)}
+    domains = {name: domain for name, domain in export.data.domains.items() if name in named}
+    template = ENVIRONMENT.get_template(f"{export.format}{export.form.ending}.j2")
+    text = template.render(
+        export=export, parts=export.parts, stages=stages, data=export.data, domains=domains, remark=remark
+    )
+    return Written(text, tuple(remarks))
+
+
+def fail(caller: Callable[[], str]) -> None:
+    """Errors: always; the sentence that a template calls it with."""
+    raise InputError(_sentence(caller()))
+
+
+def _sentence(text: str) -> str:
+    return " ".join(line.strip() for line in text.splitlines()).strip()
+
+
+def _finalize(value: object) -> object:
+    if isinstance(value, Quoted) or type(value) is int:
+        return value
+    raise TypeError(f"a template writes {value!r} without a filter that quotes it")
+
+
+def _python(value: object) -> Quoted:
+    """A literal of Python."""
+    return Quoted(pprint.pformat(value, width=100, sort_dicts=False))
+
+
+def _json(value: object) -> Quoted:
+    return Quoted(json.dumps(value, ensure_ascii=False))
+
+
+def _yaml(value: str | float) -> Quoted:
+    """A scalar of YAML on one line, as a key or a value."""
+    style = '"' if isinstance(value, str) and value.splitlines() not in ([], [value]) else None
+    text = yaml.safe_dump(value, allow_unicode=True, width=float("inf"), default_style=style)
+    return Quoted(text.removesuffix("\n").removesuffix("\n..."))
+
+
+def _csv(row: Sequence) -> Quoted:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(row)
+    return Quoted(text.getvalue())
+
+
+def _decimal(weight: float) -> Quoted:
+    """A weight as a decimal without an exponent: 0.25, 0.000000001."""
+    text = f"{weight:.{DECIMALS}f}".rstrip("0")
+    return Quoted(text + "0" if text.endswith(".") else text)
+
+
+def _refuse(context: Context, path: str, reason: str) -> None:
+    raise InputError(f"{context['data'].name}: the path {path!r} cannot be exported: {reason}.")
+
+
+def _is_number(path: str) -> bool:
+    try:
+        return float(path) is not None
+    except ValueError:
+        return False
+
+
+def _refusing(name: str) -> Callable[[Context, str], str]:
+    """A filter that refuses paths by a rule of PATHS."""
+
+    @pass_context
+    def checked(context: Context, path: str) -> str:
+        for wrong, reason in PATHS[name]:
+            if wrong(path):
+                _refuse(context, path, reason)
+        return Quoted(path) if name in BARE else path
+
+    return checked
+
+
+@pass_context
+def _builder(context: Context, paths: Sequence[str]) -> str:
+    """The builder of datasets that reads all of the paths: each by its ending."""
+    found = []
+    for path in paths:
+        endings = (name for name, ending in BUILDERS.items() if re.search(rf"\.({ending}){PACKED}$", path))
+        found.append(next(endings, None))
+        if found[-1] is None:
+            _refuse(context, path, "its ending is none of .jsonl, .json, .parquet, .csv, .txt and .arrow")
+        if found[-1] != found[0]:
+            reason = f"{paths[0]!r} of the same domain is read as {found[0]}, and one builder reads all"
+            _refuse(context, path, reason)
+    return found[0]
+
+
+# What a format cannot hold in a path, and why, by the filter that refuses it.
+PATHS = {
+    "prefix": (
+        (lambda path: path != path.strip(), "Megatron strips blanks around a prefix"),
+        (_is_number, "Megatron would take it for a weight; write ./ before it"),
+    ),
+    "argument": (
+        (
+            lambda path: shlex.quote(path) != path or path.startswith("-"),
+            "arguments are split at blanks, and a shell reads its other marks; take --format megatron-splits",
+        ),
+    ),
+    "word": (
+        (
+            lambda path: len(path.split()) != 1,
+            "the file of --data-args-path is split at blanks; take --format megatron-splits",
+        ),
+    ),
+    "pattern": (
+        (
+            lambda path: set(path) & set(",;") or "${" in path,
+            "the flag is split at commas and semicolons; take --format maxtext-json",
+        ),
+    ),
+    "uninterpolated": ((lambda path: "${" in path, "llm-foundry would replace what stands in ${}"),),
+}
+BARE = ("argument", "word", "pattern")  # after these a path stands without quotes
+
+ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=False,
+    undefined=Missing,
+    finalize=_finalize,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    extensions=["jinja2.ext.do"],
+)
+ENVIRONMENT.globals |= {"fail": fail, "levanter_block": levanter_block}
+ENVIRONMENT.filters |= {
+    "python": _python,
+    "repr": lambda value: Quoted(repr(value)),
+    "number": lambda value, spec: Quoted(format(value, spec)),
+    "json": _json,
+    "yaml": _yaml,
+    "csv": _csv,
+    "shell": lambda text: Quoted(shlex.quote(text)),
+    "decimal": _decimal,
+    "builder": _builder,
+    **{name: _refusing(name) for name in PATHS},
+}
