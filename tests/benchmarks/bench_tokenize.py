@@ -3,7 +3,7 @@ text and cores in one run.
 
 JSON lines and a tokenizer.json -> tokens/s of a pool of processes (one document a call, as
 Megatron's preprocessing does), of datasets.map (where `datasets` is installed), of the script with
-each backend; the share of counting; the time and memory of merging the counts of many shards
+each backend; the shares of counting and of permuting rows; the time and memory of merging the counts of many shards
 
 python tests/benchmarks/bench_tokenize.py --tokenizer tokenizer.json --cores 2 --merge 1000 \
     corpus.jsonl.zst ...
@@ -30,6 +30,7 @@ from tokenizers import Tokenizer
 
 from bimix.data.shards import Shard, write_shards
 from bimix.entropy.counts import NgramCounter
+from bimix.tokens.stream import Stream
 
 READING = {
     "formats": {".jsonl": "lines"},
@@ -48,15 +49,18 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
     parser.add_argument("--cores", type=int, required=True, help="processes of the pool, threads of the script")
     parser.add_argument("--repeat", type=int, default=1, help="how often the fast routes read the files: a real shard")
+    parser.add_argument("--fast", action="store_true", help="the routes of gigatoken only, which take seconds")
     parser.add_argument("--merge", type=int, required=True, help="shards whose counts are merged; 0: none")
     parser.add_argument("files", nargs="+", help="JSON lines with the field text")
     options = parser.parse_args(argv)
 
     with tempfile.TemporaryDirectory() as folder:
-        routes = {"pool of processes": time_pool}
-        if importlib.util.find_spec("datasets"):
-            routes["datasets.map"] = time_map
-        routes["script, tokenizers"] = lambda *rest: time_script("tokenizers", *rest)
+        routes = {}
+        if not options.fast:
+            routes["pool of processes"] = time_pool
+            if importlib.util.find_spec("datasets"):
+                routes["datasets.map"] = time_map
+            routes["script, tokenizers"] = lambda *rest: time_script("tokenizers", *rest)
         if importlib.util.find_spec("gigatoken"):
             routes["in turn, gigatoken"] = lambda files, *rest: time_script(
                 "gigatoken", files * options.repeat, *rest, in_turn=True
@@ -91,13 +95,29 @@ def compare(
             print(f"   {tokens / seconds / rate:5.2f} x {peer} ({cost / spent[name]:.2f} by CPU)", end="")
         print(flush=True)
     ids = np.fromfile(folder / "train" / "all" / "all.bin", dtype="<u2").reshape(-1, LENGTH)
+    costs = {"counting": measure_counting(ids), "permuting": measure_permuting(ids, folder)}
+    for name, cost in costs.items():
+        shares = ", ".join(f"{cost / whole:.1%} of {route}" for route, whole in spent.items() if "script" in route)
+        print(f"{name} alone, CPU  {cost * 1e9:.1f} ns/token: {shares}")
+
+
+def measure_counting(ids: np.ndarray) -> float:
+    """CPU seconds a token of counting rows that come in as a shard's do."""
     counter, started = NgramCounter(), time.process_time()
     for rows in np.array_split(ids, max(1, len(ids) // 256)):
         counter.add(rows)
     counter.pairs()
-    counting = (time.process_time() - started) / ids.size
-    shares = ", ".join(f"{counting / cost:.1%} of {name}" for name, cost in spent.items() if "script" in name)
-    print(f"counting alone, CPU  {counting * 1e9:.1f} ns/token: {shares}")
+    return (time.process_time() - started) / ids.size
+
+
+def measure_permuting(ids: np.ndarray, folder: Path) -> float:
+    """CPU seconds a token of writing rows again in their permuted order, with their digest."""
+    with Stream(folder / "permuted", LENGTH, 2**16, 0) as stream:
+        stream.unordered.write(ids)
+        stream.rows = len(ids)
+        started = time.process_time()
+        stream.permute_rows()
+        return (time.process_time() - started) / ids.size
 
 
 def start_worker(path: str) -> None:

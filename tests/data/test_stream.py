@@ -210,6 +210,17 @@ def test_counts_that_were_put_aside_are_the_same(tmp_path, tokenizer, monkeypatc
     }
 
 
+def test_rows_that_wait_are_bounded_over_all_domains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "MOST_WAITING", 100)
+    ids, none = np.arange(64, dtype=np.uint32), np.zeros(0, np.uint32)
+    with stream.Stream(tmp_path / "a", 8, 300, 0) as one, stream.Stream(tmp_path / "b", 8, 300, 0) as other:
+        stream.pack([(one, ([ids], [])), (other, ([ids[:40]], []))])
+        assert (one.counter.waiting, other.counter.waiting) == (0, 40)  # 104: the larger is counted
+        stream.pack([(one, ([ids[:56]], [])), (other, ([none], []))])
+        assert (one.counter.waiting, other.counter.waiting) == (56, 40)
+        assert one.counter.pairs()[2].sum() == (8 + 7) * 7 and other.counter.pairs()[2].sum() == 5 * 7
+
+
 @pytest.mark.parametrize(("count", "together"), [(0, 64), (1, 64), (7, 64), (1000, 64), (1000, 2**24)])
 def test_rows_of_a_file_are_permuted_and_none_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, together: int

@@ -1,5 +1,6 @@
 """Rows and counts against the plainest way to make them."""
 
+import time
 from collections import Counter
 from itertools import pairwise
 
@@ -112,15 +113,40 @@ def test_counts_given_away_are_still_counted():
         np.testing.assert_array_equal(one, other)
 
 
-def test_memory_is_a_block_and_a_pile_of_few_tables(monkeypatch):
-    """Rows held back are fewer than a block; a table on the pile is more than twice the next."""
+def test_memory_is_a_block_and_twice_the_first_table(monkeypatch):
     monkeypatch.setattr(counts, "BLOCK", 100)
-    counter, draw = NgramCounter(), np.random.default_rng(0)
+    counter, draw, merged = NgramCounter(), np.random.default_rng(0), 0
     for _ in range(200):
+        before = len(counter.tables)
         counter.add(draw.integers(0, 1000, (2, 10)).astype(np.uint16))
-        assert sum(rows.size for rows in counter.pending) < 100
-        sizes = [len(codes) for codes, _ in counter.tables]
-        assert all(one > 2 * other for one, other in pairwise(sizes))
+        merged += len(counter.tables) < before
+        assert counter.waiting == sum(rows.size for rows in counter.pending) < 100
+        first, *rest = (len(codes) for codes, _ in counter.tables or [((), ())])
+        assert sum(rest) <= first
+    assert 3 < merged < 20
+
+
+@pytest.mark.parametrize("sort", counts.SORTS)
+@pytest.mark.parametrize("dtype", ["<u4", "<u8"])
+def test_either_sort_gives_the_same_codes(sort, dtype):
+    largest = np.iinfo(dtype).max
+    codes = np.random.default_rng(5).integers(0, largest, 5000, np.dtype(dtype), endpoint=True)
+    codes[::7], codes[3], codes[4] = 9, largest, 0
+    found = sort(codes)
+    assert found.dtype == codes.dtype and found.tolist() == sorted(codes.tolist())
+    assert len(sort(codes[:0])) == 0
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_the_faster_sort_is_taken(monkeypatch, slow):
+    def wait(codes):
+        time.sleep(0.2)
+        return np.sort(codes)
+
+    sorts = [np.sort, np.sort]
+    sorts[slow] = wait
+    monkeypatch.setattr(counts, "SORTS", sorts)
+    assert counts.fastest_sort.__wrapped__(np.dtype("<u4")) is sorts[1 - slow]
 
 
 def test_nothing_has_no_codes_and_no_counts():

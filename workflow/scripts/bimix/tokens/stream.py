@@ -17,6 +17,7 @@ from bimix.tokens.permutation import permute
 
 ROWS_KEY = 2  # names the permutation of a file's rows; not that of a run's rows (training/rows)
 WRITTEN_TOGETHER = 2**24  # bytes of permuted rows
+MOST_WAITING = 2**25  # tokens held back until they are counted, of all domains together: 64 or 128 MB
 MOST_PAIRS = 2**23  # distinct pairs in memory, of all domains together; some 50 bytes each while they are merged
 
 
@@ -174,10 +175,13 @@ class Stream:
 def pack(taken: list[tuple[Stream, tuple[list[np.ndarray], list[bytes]]]]) -> None:
     """Write and count what came in.
 
-    Where the counts have grown too large, put the largest aside.
+    Where too many rows are held back, count the most of them; where the counts have grown too
+    large, put the largest aside.
     """
     for stream, (ids, chosen) in taken:
         stream.pack(ids, chosen)
+    while sum(stream.counter.waiting for stream, _ in taken) > MOST_WAITING:
+        max((stream.counter for stream, _ in taken), key=lambda counter: counter.waiting).count()
     while sum(stream.counter.distinct for stream, _ in taken) > MOST_PAIRS:
         max((stream for stream, _ in taken), key=lambda stream: stream.counter.distinct).put_aside()
 
