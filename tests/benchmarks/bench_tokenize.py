@@ -3,7 +3,8 @@ text and cores in one run.
 
 JSON lines and a tokenizer.json -> tokens/s of a pool of processes (one document a call, as
 Megatron's preprocessing does), of datasets.map (where `datasets` is installed), of the script with
-each backend; the shares of counting and of permuting rows; the time and memory of merging the counts of many shards
+each backend; the shares of counting and of permuting rows; the time and memory of merging the
+counts of many shards
 
 python tests/benchmarks/bench_tokenize.py --tokenizer tokenizer.json --cores 2 --merge 1000 \
     corpus.jsonl.zst ...
