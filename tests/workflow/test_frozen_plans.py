@@ -32,10 +32,11 @@ JOB = re.compile(r"^(?:rule|checkpoint|localrule) (\w+):\n(.*?)(?=^\[|\Z)", flag
 
 
 def write_inputs(folder: Path) -> None:
-    """The files that the configs name: text and tables where planning reads them, else empty."""
+    """The files that the configs name: text and tables where planning reads them, else zeros."""
     for name in FILES:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
+        with (folder / name).open("wb") as empty:
+            empty.truncate(10**8)  # planning looks at sizes; no block of it is written
     (folder / "text").mkdir()
     for domain, words in {"sea": "tide wave", "kitchen": "salt pan", "law": "act court", "wanted": "gull mast"}.items():
         lines = (json.dumps({"text": f"{words} {number} " * 20}) for number in range(90))
@@ -68,7 +69,7 @@ def plan(folder: Path, config: Path | None) -> dict[str, list]:
 
 def described(text: str) -> dict:
     """What a job reads, but for code, what it writes, and the sorted words of its command."""
-    fields = dict(re.findall(r"^    (input|output|params): (.*)$", text, flags=re.MULTILINE))
+    fields = dict(re.findall(r"^    (input|output|params): (.*)$", text.replace(f"{ROOT}/", ""), flags=re.MULTILINE))
     command = text.partition("Shell command: ")[2].replace("\\\n", " ")
     kept = {key: sorted(one for one in fields.get(key, "").split(", ") if "workflow/" not in one) for key in fields}
     told = [re.sub(r"^.*?(?=workflow/)", "", word) for word in shlex.split(command)]
