@@ -2,6 +2,7 @@
 draws by: in its unit, of files or of domains, in decimals that sum to 1.
 """
 
+import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from functools import cached_property
 from bimix.errors import InputError
 from bimix.exports.data import Data, File
 from bimix.exports.formats import FORMATS, Format
-from bimix.mixtures.mixture import decimals
+from bimix.mixtures.mixture import Mixture, decimals
+from bimix.plan.runs import first_updates
 
 DECIMALS = 9  # of a weight
 MARGIN = 1.01  # of the epochs that a consumer is allowed: a run ends with its last whole batch
@@ -175,10 +177,64 @@ class Export:
         return known / data.tokens_in(name, data.records)
 
 
-def shares_of(mixture: Mapping[str, float]) -> tuple[dict[str, float], tuple[str, ...]]:
-    """(the proportions above 0; the other domains)."""
-    shares = {name: share for name, share in mixture.items() if share > 0}
-    return shares, tuple(name for name in mixture if name not in shares)
+def staged(
+    form: str,
+    data: Data,
+    mixture: Mixture,
+    source: str,
+    known: Mapping[str, float],
+    run_tokens: float | None,
+    run_steps: int | None,
+) -> list[Export]:
+    """An export for each stage of a mixture, which came from `source`; `known` are pools that go
+    before those of the data, if there are any.
+
+    Errors: a format that holds one mixture; a domain without files, or without known tokens; where
+    stages begin is not known.
+    """
+    count, firsts, steps, batch = len(mixture.stages), (0,), 1, None
+    if count > 1:
+        if not FORMATS[form].stages:
+            able = ", ".join(name for name, other in FORMATS.items() if other.stages)
+            raise InputError(
+                f"{source} has {count} stages, and --format {form} holds one mixture: take one of {able}, or export each"
+                " stage's mixture."
+            )
+        if run_steps is None or run_steps < 1:
+            raise InputError(f"{source} has {count} stages: give --run-steps, the updates of the run.")
+        steps = run_steps
+        firsts = first_updates([stage.share for stage in mixture.stages], steps, source)
+        if run_tokens is not None and data.sequence_length is not None:
+            whole, rest = divmod(run_tokens, steps * data.sequence_length)
+            batch = None if rest or not whole else round(whole)
+    exports = []
+    for (_, proportions), first, end in zip(mixture.stages, firsts, (*firsts[1:], steps), strict=True):
+        shares = {name: share for name, share in proportions.items() if share > 0}
+        for name in shares:
+            if name not in data.domains:
+                near = difflib.get_close_matches(name, data.domains, 1) or sorted(data.domains)
+                raise InputError(
+                    f"{data.name} has no domain {name!r}, of which {source} has {shares[name]:.4g}; it has"
+                    f" {', '.join(near)}: call the domains alike."
+                )
+        dropped = tuple(name for name in proportions if name not in shares)
+        tokens = None if run_tokens is None else round(run_tokens * (end - first) / steps)
+        pools = {name: _pool(data, known, name) for name in shares}
+        exports.append(Export(form, data, shares, dropped, tokens, pools, first, batch))
+    return exports
+
+
+def _pool(data: Data, known: Mapping[str, float], name: str) -> float | None:
+    """Unique tokens of a domain: of `known`, which must then have it, else of the data, where they
+    are known.
+    """
+    if not known:
+        domain = data.domains[name]
+        needs = {"samples": data.sequence_length, "documents": domain.tokens_per_document}
+        return data.tokens(name) if domain.unique_tokens or needs.get(domain.unit, 1) else None
+    if not known.get(name):
+        raise InputError(f"--tokens has no tokens of {name!r}, which is in the mixture.")
+    return known[name]
 
 
 def levanter_block(stages: Sequence[Export]) -> tuple[int, int]:

@@ -24,6 +24,7 @@ from bimix.exports.weights import DECIMALS, Export, levanter_block
 # Endings of files by the builder of Hugging Face datasets that reads them, also where packed.
 BUILDERS = {"json": r"jsonl?|ndjson", "parquet": "parquet", "csv": "csv|tsv", "text": "te?xt", "arrow": "arrow"}
 PACKED = r"(\.(gz|zst|xz|bz2))?"
+TEXT = r"\.(jsonl?|ndjson|te?xt)(\.\w+)?$"
 
 
 class Written(NamedTuple):
@@ -44,7 +45,8 @@ class Missing(StrictUndefined):
 
 
 def write(stages: Sequence[Export]) -> Written:
-    """A mixture in its format; several exports are its stages.
+    """A mixture in its format; several exports are its stages. Remarks are what is left out, what
+    is not named, and what the consumer does with it.
 
     Errors: what the format needs is not known; a path that it cannot hold.
     """
@@ -68,7 +70,47 @@ def write(stages: Sequence[Export]) -> Written:
     text = template.render(
         export=export, parts=export.parts, stages=stages, data=export.data, domains=domains, remark=remark
     )
-    return Written(text, tuple(remarks))
+    said = [sentence for stage in stages for sentence in _unread(stage)]
+    return Written(text, tuple(dict.fromkeys((*said, *remarks))))
+
+
+def _unread(export: Export) -> list[str]:
+    """What is left out, what of the data the mixture does not name, what the consumer cannot
+    read.
+    """
+    data, said = export.data, []
+    if export.dropped and not export.form.zero:
+        said.append(f"Left out, for their proportion is 0: {', '.join(export.dropped)}.")
+    others = [name for name in data.domains if name not in export.shares and name not in export.dropped]
+    if others:
+        said.append(f"The mixture does not name these domains of {data.name}: {', '.join(others)}.")
+    files = (file.path for name in export.shares for file in data.domains[name].train)
+    text = [] if export.form.text else [path for path in files if re.search(TEXT, path)]
+    if text:
+        said.append(
+            f"{export.format} reads what a tool of its own made of text, and {text[0]!r} is text: tokenise it, and name"
+            f" what comes out in {data.name}."
+        )
+    return said
+
+
+def overview(stages: Sequence[Export]) -> str:
+    """The table of shares, in each stage where there are several, and of tokens and epochs of the
+    whole run.
+    """
+    titles = ["share"] if len(stages) == 1 else [f"stage {number}" for number in range(1, len(stages) + 1)]
+    rows = [("domain", *titles, "run tokens", "unique tokens", "epochs")]
+    for name in sorted({name for stage in stages for name in stage.shares}):
+        own = [stage for stage in stages if name in stage.shares]
+        unique = own[0].pools[name]
+        tokens = None if own[0].run_tokens is None else sum(stage.shares[name] * stage.run_tokens for stage in own)
+        numbers = [tokens, unique, None if tokens is None or unique is None else tokens / unique]
+        cells = ["-" if number is None else f"{number:.4g}" for number in numbers]
+        rows.append((name, *(f"{stage.shares.get(name, 0.0):.6f}" for stage in stages), *cells))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
 
 
 def fail(caller: Callable[[], str]) -> None:
