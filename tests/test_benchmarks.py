@@ -126,6 +126,20 @@ def test_a_gpu_day_measures_skips_what_is_done_and_tells_what_failed(tmp_path: P
     assert gpu_day(tmp_path, "table").returncode == 1
 
 
+@pytest.mark.slow
+def test_a_gpu_day_says_where_the_time_goes(tmp_path: Path) -> None:
+    done = gpu_day(tmp_path, "profile", "processes", "warm-up")
+    assert done.returncode == 0, done.stderr + done.stdout
+    numbers = {file.stem: json.loads(file.read_text())["numbers"] for file in tmp_path.glob("*/*.json")}
+    assert set(numbers) == {"280M", "1B", "two", "paper", "paper_warm"}
+    assert numbers["280M"]["launches"] > 100 and numbers["280M"]["attention"] == "flash_attention"
+    assert "% aten::" in numbers["280M"]["kernel 1"] and numbers["280M"]["first update s"] > 0
+    assert numbers["two"]["tokens/s"] > 0 and "kernel 1" not in numbers["two"]
+    steep, warm = numbers["paper"], numbers["paper_warm"]
+    assert steep.keys() == warm.keys() and steep["rows"] == warm["rows"]
+    assert steep["loss at 1/4"] != warm["loss at 1/4"], "the first rates differ"
+
+
 def test_a_stage_whose_time_is_up_is_not_begun(tmp_path: Path) -> None:
     done = gpu_day(tmp_path, "environment", "--seconds", "0")
     assert done.returncode == 1 and "| environment | device | not run |" in done.stdout

@@ -20,6 +20,10 @@ count, as is the custom. With `--nanogpt`, a checkout of github.com/karpathy/nan
 that folder is trained by that project's plain loop, round about with ours. Both have the same
 layers, width, heads, padded vocabulary, context, micro-batch, precision and rows. OMP_NUM_THREADS
 sets the threads on a CPU; with one of them its own time counts, without that of other processes.
+
+`--processes` starts so many of itself, which share the machine's GPUs: by NCCL where each has one,
+else by gloo, which NCCL's speed cannot be read from. `--profile` adds one update by kernel:
+share of the device's time, launches, and which kernel computes attention.
 """
 
 import argparse
@@ -27,8 +31,11 @@ import contextlib
 import importlib.util
 import io
 import json
+import os
 import resource
+import socket
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -44,6 +51,7 @@ from accelerate import Accelerator
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from bimix.model.attention import backend_name, kernel_name
 from bimix.model.linear import product
 from bimix.model.memory import eager_peak, largest_micro_batch
 from bimix.model.transformer import Shape, Transformer
@@ -56,6 +64,7 @@ ROOT = Path(__file__).parents[2]
 DOMAINS, ROWS = 22, 64  # as many domains as the Pile; rows of each that are made up
 PRODUCT = {"cpu": 1024, "cuda": 8192}  # width of the square matrices whose product is the yardstick
 PRODUCTS = 5
+KERNELS = 12  # of a profile that are printed
 ATTENTION = {
     "flash": SDPBackend.FLASH_ATTENTION,
     "efficient": SDPBackend.EFFICIENT_ATTENTION,
@@ -85,11 +94,38 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each side; medians are printed")
     parser.add_argument("--nanogpt", type=Path, help="folder of a nanoGPT checkout to run beside")
     parser.add_argument("--attention", choices=ATTENTION, help="torch's kernel of attention (default: torch chooses)")
+    parser.add_argument("--autotune", action="store_true", help="compile by max-autotune-no-cudagraphs")
+    parser.add_argument("--stream", choices=["fp32", "bf16"], default="fp32", help="of the residual stream")
+    parser.add_argument("--profile", action="store_true", help="show one update by kernel")
+    parser.add_argument("--processes", type=int, default=1, help="processes on this machine")
     parser.add_argument("--json", type=Path, help="file of the numbers")
     options = parser.parse_args(argv)
+    if options.autotune and not options.compile:
+        parser.error("--autotune needs --compile.")
+    if options.stream == "bf16" and options.precision != "bf16":
+        parser.error("--stream bf16 needs --precision bf16.")
+    if options.processes > 1 and "RANK" not in os.environ:
+        sys.exit(start_processes(sys.argv[1:] if argv is None else argv, options.processes))
+    if options.autotune:
+        for name, value in torch._inductor.list_mode_options("max-autotune-no-cudagraphs").items():
+            setattr(torch._inductor.config, name, value)
     # the kernel is chosen when a graph is made and, uncompiled, at each call
     with sdpa_kernel(ATTENTION[options.attention]) if options.attention else contextlib.nullcontext():
         measure(parser, options)
+
+
+def start_processes(words: list[str], count: int) -> int:
+    """Start this script in `count` processes; gives the first status that is not 0."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    own_gpu = torch.cuda.device_count() >= count
+    started = []
+    for rank in range(count):
+        places = {"RANK": rank, "LOCAL_RANK": rank if own_gpu else 0, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+        places |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        environment = os.environ | {name: str(value) for name, value in places.items()}
+        started.append(subprocess.Popen([sys.executable, __file__, *words], env=environment))
+    return next(filter(None, [one.wait() for one in started]), 0)
 
 
 def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -107,11 +143,10 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
     settings = {"batch_rows": options.batch_rows, "precision": options.precision}
     recipe = Recipe(**config["training"]["paper"] | settings)
 
-    accelerator = Accelerator(
-        cpu=options.cpu,
-        mixed_precision=recipe.precision,
-        kwargs_handlers=wrapping(),
-    )
+    handlers = wrapping()
+    if options.processes > max(torch.cuda.device_count(), 1):
+        handlers[-1].backend = "gloo"  # NCCL refuses two processes on one GPU
+    accelerator = Accelerator(cpu=options.cpu, mixed_precision=recipe.precision, kwargs_handlers=handlers)
     if options.nanogpt and accelerator.num_processes > 1:
         parser.error("--nanogpt is for one process.")
     if options.index is None and options.context is None:
@@ -120,6 +155,10 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
     shape = Shape(**entry["shape"], vocabulary=options.vocabulary)
     torch.manual_seed(recipe.seed)
     model, optimizer = own_model(accelerator, shape, recipe, loss_chunk, options.compile)
+    if options.stream == "bf16":  # of the embedding; all that is added to it is in bf16 then
+        model.get_submodule("module" if accelerator.num_processes > 1 else "").embedding.register_forward_hook(
+            lambda module, given, embedded: embedded.bfloat16()
+        )
     own_rows = -(-recipe.batch_rows // accelerator.num_processes)
     micro_batch = launch["micro_batch"]
     if micro_batch != "auto":
@@ -128,7 +167,7 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
         micro_batch = largest_micro_batch(accelerator, model, own_rows, store.row_length)
     sides = {"bimix": own_loop(accelerator, model, optimizer, recipe, store, micro_batch)}
     # Read before there is a second model.
-    memory = warm_up(accelerator, sides["bimix"], options.warm_up)
+    memory, first = warm_up(accelerator, sides["bimix"], options.warm_up)
     if options.nanogpt:
         sides["nanoGPT"] = peer_loop(accelerator, options, shape, recipe, store, micro_batch)
         warm_up(accelerator, sides["nanoGPT"], options.warm_up)
@@ -151,6 +190,7 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
             if name == "bimix":
                 loading.append(in_loading / seconds)
 
+    profile = profiled(accelerator, sides["bimix"], shape, store.row_length) if options.profile else {}
     if accelerator.is_main_process:
         device = (
             torch.cuda.get_device_name() if accelerator.device.type == "cuda" else f"{torch.get_num_threads()} threads"
@@ -178,7 +218,10 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
             / 2**30,
             "loading": statistics.median(loading),
             "rows at once": micro_batch,
-        }
+            "first update s": first,  # that of a compiled model compiles it
+        } | profile
+        for name, value in profile.items():
+            print(f"{name:9} {value}")
         if options.nanogpt:
             pairs = zip(speeds["bimix"], speeds["nanoGPT"], strict=True)
             numbers["times nanoGPT"] = statistics.median(own / peer for own, peer in pairs)
@@ -323,15 +366,41 @@ def peer_loop(
     return advance
 
 
-def warm_up(accelerator: Accelerator, advance: Callable[[int], float], steps: int) -> int:
-    """Make some updates that no one times; returns the peak memory so far, in bytes, of this
-    process.
+def warm_up(accelerator: Accelerator, advance: Callable[[int], float], steps: int) -> tuple[int, float]:
+    """Make some updates before those that are timed; returns the peak memory so far, in bytes, of
+    this process, and the seconds of the first update.
     """
-    advance(steps)
+    started = time.perf_counter()
+    advance(1)
+    synchronize(accelerator.device)
+    first = time.perf_counter() - started
+    advance(steps - 1)
     synchronize(accelerator.device)
     if accelerator.device.type == "cuda":
-        return torch.cuda.max_memory_allocated()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return torch.cuda.max_memory_allocated(), first
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, first
+
+
+def profiled(accelerator: Accelerator, advance: Callable[[int], float], shape: Shape, row_length: int) -> dict:
+    """One update by kernel, on a CPU by operator: how many were launched, the name of that of
+    attention, and those that take the most of the time with their shares.
+    """
+    on_gpu = accelerator.device.type == "cuda"
+    activity = torch.profiler.ProfilerActivity
+    with torch.profiler.profile(activities=[activity.CUDA if on_gpu else activity.CPU]) as profile:
+        advance(1)
+        synchronize(accelerator.device)
+    seen = [
+        (one.key, one.self_device_time_total if on_gpu else one.self_cpu_time_total, one.count)
+        for one in profile.key_averages()
+    ]
+    times = [(name, time) for name, time, _ in seen if time > 0]
+    whole = sum(time for _, time in times) or 1.0
+    longest = sorted(times, key=lambda one: -one[1])[:KERNELS]
+    return {
+        "launches": sum(count for _, time, count in seen if time > 0),
+        "attention": kernel_name(times) if on_gpu else backend_name(shape, row_length - 1),
+    } | {f"kernel {place}": f"{time / whole:.1%} {name[:60]}" for place, (name, time) in enumerate(longest, 1)}
 
 
 def product_flops(device: torch.device, precision: str) -> float:

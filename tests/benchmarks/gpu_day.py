@@ -101,7 +101,12 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
         return Case(name, ("bench_training.py", *flags, *words, *speed, *brief, *device, *more), needs)
 
     def attention(backend: str) -> Case:
-        return training(backend, "280M", 64, 16, "--attention", backend)
+        return training(backend, "280M", 64, 16, "--attention", backend, "--profile")
+
+    def warm_up(recipe: str) -> Case:
+        flags = ("--model", "280M" if full else "tiny", "--recipe", recipe, *words, *speed, *device)
+        toy = () if full else ("--steps", "40", "--batch-rows", "4", "--micro-batch", "2", "--megabytes", "0.2")
+        return Case(recipe, ("bench_warm_up.py", *flags, *toy), ("tokenizers", "polars"))
 
     def generation(name: str, model: str, items: int, *more: str) -> Case:
         flags = ("--model", model if full else "tiny", "--items", str(items if full else 4), "--vocabulary", words[-1])
@@ -141,6 +146,17 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
         ],
         "nanogpt": [training("beside", "280M", 64, 32, *side, needs=("NANOGPT",))],
         "attention": [attention(backend) for backend in backends],
+        "profile": [
+            training("280M", "280M", 64, 32, "--profile"),
+            training("1B", "1B", 64, 16, "--profile"),
+        ],
+        "levers": [
+            training("as it is", "280M", 64, 32),
+            training("bf16 stream", "280M", 64, 32, *(("--stream", "bf16") if full else ())),
+            training("max-autotune", "280M", 64, 32, *(("--autotune",) if full else ())),
+        ],
+        "processes": [training("two", "280M", 64, 16, "--processes", "2")],
+        "warm-up": [warm_up("paper"), warm_up("paper_warm")],
         "large": [training(f"{rows} rows at once", "1B", 64, rows) for rows in (16, 8, 32)],
         "small": [training(f"{rows} rows at once", "1M", 1024, rows) for rows in (64, 32, 128)],
         "swarm": [

@@ -48,6 +48,7 @@ def kernel_name(seconds: Iterable[tuple[str, float]]) -> str:
 
     Triton's kernels are named after all that they compute around it.
     """
-    kernels = [(time, name) for name, time in seconds if not name.startswith("triton_")]
+    # what has no time is a call of the host's
+    kernels = [(time, name) for name, time in seconds if time > 0 and not name.startswith("triton_")]
     fused = [one for one in kernels if any(part in one[1].lower() for part in KERNELS)]
     return max(fused)[1] if fused else "math" if kernels else "not known"

@@ -158,7 +158,8 @@ class Run:
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
             made = self.method.update(batch, self.step)
             torch.cuda.synchronize(self.accelerator.device)
-        self.note("attention", kernel=kernel_name((one.key, one.device_time_total) for one in profile.key_averages()))
+        times = ((one.key, one.self_device_time_total) for one in profile.key_averages())
+        self.note("attention", kernel=kernel_name(times))
         return made
 
     def count(self, batch: Batch, loss: Tensor, norm: Tensor) -> None:
