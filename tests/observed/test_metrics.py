@@ -107,6 +107,15 @@ def test_a_name_is_meant_where_its_end_or_a_flag_says_so() -> None:
         with_metrics(LOSSES, pl.DataFrame({"mixture": ["a"], "rewards/score": [0.3]}), "m.csv")
 
 
+def test_metrics_may_be_written_as_losses_are() -> None:
+    table = pl.DataFrame({"mixture": ["a"], "step": [2], "domain": ["err"], "loss": [0.3]})
+    for own in (table, table.rename({"loss": "value"})):
+        found = with_metrics(LOSSES, own, "m.csv").filter("metric")
+        assert found.select("mixture", "domain", "loss").row(0) == ("a", "err", 0.3)
+    with pytest.raises(InputError, match=r"m\.csv has a column 'domain' and neither 'value' nor 'loss'"):
+        with_metrics(LOSSES, table.drop("loss"), "m.csv")
+
+
 def test_an_import_takes_metrics_along(tables: list[str], tmp_path: Path) -> None:
     """A table of metric and value with seeds, at a step of their own."""
     rows = [(name, seed, 8000, "arc error", 0.5 + 0.01 * seed) for name in ("a", "b") for seed in (0, 1)]

@@ -123,8 +123,12 @@ def _tidy(table: pl.DataFrame, name: str) -> pl.DataFrame:
     if "mixture" not in columns:
         raise InputError(f"{name} has no column 'mixture': it needs mixture and one column for each metric.")
     index = [column for column in ("mixture", "step", "seed", "parameters") if column in columns]
-    if {"metric", "value"} <= set(columns):
-        tidy = table.select(ROW, *index, pl.col("metric").cast(pl.String).alias("domain"), "value")
+    pairs = (("metric", "value"), ("domain", "value"), ("domain", "loss"))  # the last as losses are written
+    named = next((pair for pair in pairs if set(pair) <= set(columns)), None)
+    if named:
+        tidy = table.select(ROW, *index, pl.col(named[0]).cast(pl.String).alias("domain"), value=named[1])
+    elif "domain" in columns:
+        raise InputError(f"{name} has a column 'domain' and neither 'value' nor 'loss': it needs one with the numbers.")
     else:
         others = [column for column in columns if column not in index]
         if not others:
