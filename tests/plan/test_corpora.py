@@ -67,7 +67,7 @@ def test_splits_by_hash_share_their_shards(config: dict) -> None:
     assert (shard.name, shard.split, shard.domain, len(shard.files)) == ("part1.file5", "hash", None, 6)
     shards = {shard.name: shard}
     assert corpora.shard_domains(config, "own", shards, shard.name) == ["a", "b"]
-    assert corpora.shard_hashes("own", shards, shard.name) == []
+    assert corpora.shard_hashes(config, "own", shards, shard.name) == []
     assert corpora.training_inputs("own", shards) == list(shard.files)
     assert corpora.validation_inputs("own", shards) == []
 
@@ -81,8 +81,9 @@ def test_files_by_domain_have_shards_by_domain(config: dict) -> None:
     assert corpora.shard_inputs("own", shards, "b.x") == []
     assert corpora.shard_settings(shards, unchanged, "b.x") == ["train", "b", "s3://bucket/x.jsonl"]
     assert corpora.shard_settings(shards, unchanged, "b.file1") == ["train", "b"]
-    assert corpora.shard_hashes("own", shards, "b.x") == ["results/own/held_out.hashes"]
-    assert corpora.shard_hashes("own", shards, "validation.b.v") == []
+    alone = {"b.x": shards["b.x"]}  # planning must not look at all shards for each of them
+    assert corpora.shard_hashes(config, "own", alone, "b.x") == ["results/own/held_out.hashes"]
+    assert corpora.shard_hashes(config, "own", shards, "validation.b.v") == []
     assert corpora.validation_inputs("own", shards) == ["raw/part1/file3.jsonl"]
     assert len(corpora.training_files(shards)) == 5 and len(corpora.training_inputs("own", shards)) == 4
 
@@ -155,7 +156,7 @@ def test_domains_that_are_only_measured_have_validation_shards_and_are_left_out_
     assert corpora.shard_domains(config, "own", shards, added.name) == ["tasks"]
     for name, shard in shards.items():
         hashes = [] if shard.split == "validation" else ["results/own/held_out.hashes"]
-        assert corpora.shard_hashes("own", shards, name) == hashes
+        assert corpora.shard_hashes(config, "own", shards, name) == hashes
         trains = shard.split != "validation" and corpora.shard_domains(config, "own", shards, name)
         assert not trains or trains == ["a", "b"]
     assert corpora.tokenizer_hashes(config, "own") == ["results/own/held_out.hashes"]
@@ -163,7 +164,7 @@ def test_domains_that_are_only_measured_have_validation_shards_and_are_left_out_
 
 def test_without_validation_files_there_are_no_hashes(config: dict) -> None:
     shards = read(config)
-    assert [corpora.shard_hashes("own", shards, name) for name in shards] == [[]] * len(shards)
+    assert [corpora.shard_hashes(config, "own", shards, name) for name in shards] == [[]] * len(shards)
     assert corpora.tokenizer_hashes(config, "own") == []
 
 

@@ -1,10 +1,11 @@
 """Entries of the config by path, and what a wildcard may be."""
 
+import inspect
 import re
 
 import pytest
 
-from bimix.plan.settings import datasets_with, entry, names_under, one_of
+from bimix.plan.settings import datasets_with, entry, names_under, of_wildcards, one_of
 
 CONFIG = {
     "models": {"1B": {"launch": {"gpus": 8, "compile": False}}},
@@ -27,6 +28,16 @@ def test_a_default_takes_the_place_of_what_is_not_there_and_of_nothing_else() ->
     assert entry(CONFIG, "models/{model}/launch/compile", {"model": "1B"}, True) is False
     with pytest.raises(KeyError):
         entry(CONFIG, "models/{model}/launch/nodes", {"model": "1B"})
+
+
+def test_the_signature_of_a_function_of_the_wildcards_is_not_worked_out_again() -> None:
+    def find(wildcards: dict, threads: int) -> None:
+        """Called by Snakemake with what its parameters name."""
+
+    expected = inspect.signature(find)
+    found = of_wildcards(find)
+    assert found is find and inspect.signature(found) == expected
+    assert inspect.signature(found) is inspect.signature(found)
 
 
 def test_a_constraint_takes_its_names_and_no_others() -> None:

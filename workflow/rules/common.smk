@@ -91,7 +91,7 @@ def planned(function):
         except InputError as error:
             end_planning(error)
 
-    return find
+    return settings.of_wildcards(find)
 
 
 def setting(path, default=None):
@@ -101,13 +101,13 @@ def setting(path, default=None):
 
 def entry(path, default=None):
     """A function of the wildcards: an entry of the config, whose path may hold {wildcards}."""
-    return lambda wildcards: settings.entry(config, path, wildcards, default)
+    return settings.of_wildcards(lambda wildcards: settings.entry(config, path, wildcards, default))
 
 
 def as_json(find, default=None, sort_keys=True):
     """A function of the wildcards: JSON of what another gives, or of an entry of the config."""
     find = entry(find, default) if isinstance(find, str) else find
-    return lambda wildcards: json.dumps(find(wildcards), sort_keys=sort_keys, default=asdict)
+    return settings.of_wildcards(lambda wildcards: json.dumps(find(wildcards), sort_keys=sort_keys, default=asdict))
 
 
 def bound(key):

@@ -145,12 +145,15 @@ def shard_inputs(dataset: str, shards: Shards, shard: str) -> list[str]:
     return local_files(dataset, shards[shard].files)
 
 
-def shard_hashes(dataset: str, shards: Shards, shard: str) -> list[str]:
+def shard_hashes(config: dict, dataset: str, shards: Shards, shard: str) -> list[str]:
     """Hashes of the documents that a shard of training files must leave out; none where validation
     has no files.
+
+    From the config, not from all shards: it is called for each of them.
     """
+    has_files = validation_kind(config, dataset) != "share" or only_measured(config, dataset)
     trains = shards[shard].split != "validation"
-    return [f"results/{dataset}/held_out.hashes"] if trains and validation_files(shards) else []
+    return [f"results/{dataset}/held_out.hashes"] if trains and has_files else []
 
 
 def tokenizer_hashes(config: dict, dataset: str) -> list[str]:
