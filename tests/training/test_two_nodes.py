@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 COMMANDS = {
     # as many tasks as nodes; unlike the real one it leaves the others alone where one has failed
     "srun": """#!/bin/bash
+echo "$*" > "${0%/*}/flags"
 while [[ $1 == --* ]]; do case $1 in --*=*) shift;; *) shift 2;; esac; done
 for node in 0 1; do SLURM_NODEID=$node SLURM_STEP_NODELIST=both "$@" & tasks+=($!); done
 for task in "${tasks[@]}"; do wait "$task" || failed=$?; done
@@ -74,6 +75,8 @@ def test_two_nodes_train_what_one_process_trains(
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     alone = flags(corpus, tmp_path / "alone", **recipe)
     assert pretrain_model.main([*alone, "--cpu", "--processes", "1", "--lock-seconds", "2"]) == 0
+    # the real one ends the others by this alone: a node without memory says nothing to them
+    assert "--kill-on-bad-exit=1 " in (tmp_path / "bin/flags").read_text()
     both, one = (pl.read_parquet(folder / "losses.parquet") for folder in (tmp_path, tmp_path / "alone"))
     assert both.height == one.height == 6 and both.drop("loss").equals(one.drop("loss"))
     assert (both["loss"] - one["loss"]).abs().max() < 1e-5
