@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from bimix.observed.observations import Observations
+from bimix.observations.observations import Observations
 from bimix.search.kriging import squares
 
 DOMAINS = ("code", "law", "web")

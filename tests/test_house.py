@@ -98,7 +98,7 @@ def test_the_plan_imports_the_standard_library_only() -> None:
                 known = first in sys.stdlib_module_names or re.match(
                     r"bimix\.(files|plan|errors|addresses|digests)", name
                 )
-                assert known or name == "bimix.data.shards", f"{place(path)} imports {name}"
+                assert known or name == "bimix.corpus.shards", f"{place(path)} imports {name}"
 
 
 def prose(path: Path) -> dict[int, str]:

@@ -28,7 +28,7 @@ import summarize_results
 from bimix.mixtures.mixture import Mixture
 from bimix.plan.sources import EQUAL, GIVEN, SEARCHED, TOKEN_SHARES
 from bimix.results.provenance import gather
-from bimix.verification.results import verify
+from bimix.results.verify import verify
 
 DOMAINS = ["code", "papers", "web"]
 STEP = 1000
@@ -40,7 +40,7 @@ SHARES = {
     "m4": [0.40, 0.40, 0.20],
     "m5": [0.25, 0.15, 0.60],
 }
-PLAIN = Path(__file__).parent / "trainers/plain_trainer.py"
+PLAIN = Path(__file__).parent / "training/plain_trainer.py"
 
 
 @dataclass

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import tokenize_shard
 import train_tokenizer
-from bimix.data.shards import Shard, write_shards
+from bimix.corpus.shards import Shard, write_shards
 
 END = "<|endoftext|>"
 LABELS = {"Gutenberg (PG-19)": "Gutenberg_(PG-19)", "b.v2": "b.v2", "c": "c"}

@@ -30,7 +30,7 @@ import numpy as np
 import polars as pl
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from bimix.data.encoders import reference_encoder
+from bimix.corpus.encoders import reference_encoder
 from bimix.digests import digest_file
 from bimix.downstream.prompts import TEMPLATES
 from bimix.downstream.questions import Question

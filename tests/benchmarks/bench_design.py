@@ -20,11 +20,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 from bench_few_runs import regmix, told
 
 from bimix import laws
+from bimix.judge.errors import rank_correlation
 from bimix.laws.transfer import own_domains
+from bimix.observations.prior import centred, offsets
 from bimix.optimum.intervals import left_out
-from bimix.scores.scores import rank_correlation
 from bimix.search import criterion, regret, sensitivity, sizes
-from bimix.transfer.prior import centred, offsets
 
 OFFERED = 256
 WAYS = ("random", "logs", *criterion.CRITERIA)  # logs: D-optimal in log proportions

@@ -26,14 +26,14 @@ from tokenizers import Tokenizer
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bimix import laws
-from bimix.entropy.ngram_model import cross_entropies, thin
-from bimix.observed.observations import Observations
+from bimix.corpus.ngram_model import cross_entropies, thin
+from bimix.judge.errors import rank_correlation
+from bimix.observations.observations import Observations
+from bimix.observations.prior import centred
 from bimix.optimum.intervals import Bootstrap, intervals, left_out, resampled
 from bimix.optimum.optimum import average
 from bimix.ranking import public
 from bimix.ranking.public import SLIMPAJAMA, mixing_laws
-from bimix.scores.scores import rank_correlation
-from bimix.transfer.prior import centred
 
 # The validation set of each of Ye et al.'s training domains that has one.
 VALIDATED = {

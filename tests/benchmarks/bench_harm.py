@@ -24,8 +24,8 @@ import bench_few_runs
 import made_metrics
 
 from bimix import laws
+from bimix.judge.errors import rank_correlation
 from bimix.ranking.public import from_wide
-from bimix.scores.scores import rank_correlation
 from bimix.transfer import by_domain, choice
 
 

@@ -15,7 +15,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bimix import laws
-from bimix.observed.observations import Observations
+from bimix.observations.observations import Observations
 from bimix.optimum.intervals import left_out, losses_of
 
 NAMES, STEPS = ("a", "b", "c", "d"), np.array([250, 500, 750, 1000])

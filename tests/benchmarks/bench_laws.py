@@ -22,12 +22,12 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bimix import laws
-from bimix.observed.observations import Observations, observations
+from bimix.judge.errors import rank_correlation, relative_error
+from bimix.judge.learning import LEARNING
+from bimix.observations.observations import Observations, observations
 from bimix.optimum.intervals import left_out, resampled
 from bimix.optimum.optimum import optimum
-from bimix.scores.learning import LEARNING
-from bimix.scores.scores import rank_correlation, relative_error
-from bimix.solvers.power_sum import power_sum_optimum
+from bimix.optimum.power_sum import power_sum_optimum
 
 
 def median_of(function, repeats):

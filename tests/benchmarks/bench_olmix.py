@@ -19,8 +19,8 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bimix import laws
+from bimix.judge.errors import rank_correlation
 from bimix.ranking.public import from_wide
-from bimix.scores.scores import rank_correlation
 
 ASKED = 256
 

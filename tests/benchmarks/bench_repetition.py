@@ -17,9 +17,9 @@ from scipy.interpolate import CubicSpline
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bimix import laws
-from bimix.observed.observations import Observations, observations
+from bimix.observations.observations import Observations, observations
 from bimix.optimum.optimum import optimum
-from bimix.scale import repetition, single_source
+from bimix.transfer import repetition, single_source
 
 POOL = 233_766_912 / 2
 PRIOR, SPREAD = repetition.PRIOR.copy(), repetition.SPREAD.copy()

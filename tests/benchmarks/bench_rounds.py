@@ -32,9 +32,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bimix import laws
 from bimix.mixtures.by_hand import SHARE_FLOOR
-from bimix.objectives.goal import Goal
-from bimix.objectives.objective import Objective
-from bimix.observed.observations import Observations, read_observations
+from bimix.observations.observations import Observations, read_observations
+from bimix.optimum.goal import Goal
+from bimix.optimum.objective import Objective
 from bimix.ranking.public import from_wide, regmix
 from bimix.search import criterion, sensitivity, sizes
 from bimix.search.rounds import Search

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bimix import laws
 from bimix.errors import InputError
-from bimix.observed.observations import Observations, observations
+from bimix.observations.observations import Observations, observations
 
 SCARCE = "Github"
 OURS = Path(__file__).parents[2] / "resources" / "observations" / "scarce"

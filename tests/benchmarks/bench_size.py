@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import bench_few_runs as public
 
 from bimix import laws
-from bimix.observed.observations import Observations
-from bimix.scores.scores import rank_correlation
+from bimix.judge.errors import rank_correlation
+from bimix.observations.observations import Observations
 
 
 class Group(NamedTuple):

@@ -29,9 +29,9 @@ import polars as pl
 import smart_open
 from tokenizers import Tokenizer
 
-from bimix.data.shards import Shard, write_shards
-from bimix.entropy.counts import NgramCounter
-from bimix.tokens.stream import Stream
+from bimix.corpus.counts import NgramCounter
+from bimix.corpus.shards import Shard, write_shards
+from bimix.corpus.stream import Stream
 
 READING = {
     "formats": {".jsonl": "lines"},
@@ -185,7 +185,7 @@ import sys
 from concurrent.futures import Future
 sys.path.insert(0, {scripts!r})
 import tokenize_shard
-from bimix.tokens import shard, stream
+from bimix.corpus import shard, stream
 
 class InTurn:
     def __init__(self, max_workers):

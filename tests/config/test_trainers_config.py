@@ -16,7 +16,7 @@ from bimix.plan.runs import byte_counts, large_runs
 from bimix.plan.trainings import own_models, trainer, trainer_data, trainer_models, trainer_text, trainer_tokens
 from bimix.start import checks
 from bimix.start.home import over
-from bimix.trainers.losses import read
+from bimix.training.command_losses import read
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())

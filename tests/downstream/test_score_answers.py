@@ -28,15 +28,15 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import export_model
 import score_answers
-from bimix.data.encoders import reference_encoder
+from bimix.corpus.encoders import reference_encoder
 from bimix.digests import digest_file
 from bimix.downstream import tasks as library
 from bimix.downstream.prompts import TEMPLATES, draw_shot
 from bimix.downstream.questions import Question
 from bimix.errors import InputError
 from bimix.model.transformer import Shape, Transformer
-from bimix.runs import checkpoints
-from bimix.runs.checkpoints import kept_weights
+from bimix.training import checkpoints
+from bimix.training.checkpoints import kept_weights
 
 SCRIPT = Path(score_answers.__file__)
 END = "<|endoftext|>"

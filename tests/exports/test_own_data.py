@@ -9,7 +9,7 @@ import pytest
 
 import describe_data
 import export_mixture
-from bimix.data.shards import Shard, write_shards
+from bimix.corpus.shards import Shard, write_shards
 from bimix.errors import InputError
 
 COLUMNS = ["domain", "path", "rows", "tokens", "documents", "records"]

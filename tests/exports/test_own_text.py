@@ -16,7 +16,7 @@ import describe_data
 import export_mixture
 import index_tokens
 import tokenize_shard
-from bimix.data.shards import Shard, write_shards
+from bimix.corpus.shards import Shard, write_shards
 
 LENGTH = 16
 WORDS = 4000

@@ -10,7 +10,7 @@ from bimix.judge import comparison
 from bimix.judge.comparison import steps_to_reach
 from bimix.judge.criterion import Criterion
 from bimix.judge.runs import measured
-from bimix.observed.averages import average_losses
+from bimix.observations.averages import average_losses
 
 STEPS = np.arange(100, 1001, 100)
 

@@ -21,7 +21,7 @@ from bimix.judge.criterion import Criterion
 from bimix.judge.noise import best_quantile, levels
 from bimix.judge.runs import measured
 from bimix.judge.worth import PROPOSALS, VERDICT
-from bimix.observed.observations import Observations
+from bimix.observations.observations import Observations
 from bimix.outputs import write_json
 
 LOSSES = {"baseline": [4.0, 4.02, 3.99], "law": [3.9, 3.93, 3.88], "uniform": [3.91, 3.92, 3.89]}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.observed.observations import Observations
+from bimix.observations.observations import Observations
 
 # Losses (n, k, d) at proportions (n, m) and steps (k,).
 Truth = Callable[[np.ndarray, Sequence[int]], np.ndarray]

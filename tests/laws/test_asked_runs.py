@@ -5,8 +5,7 @@ and above.
 import numpy as np
 import pytest
 
-from bimix.laws import sized
-from bimix.scale import size
+from bimix.transfer import size, sized
 
 SIZES = [
     {"parameters": 1e8, "tokens": 1e9, "shift": 0.1, "nu": 1.0},

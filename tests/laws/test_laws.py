@@ -12,7 +12,7 @@ from scipy.optimize import least_squares, minimize_scalar
 from bimix import laws
 from bimix.errors import InputError
 from bimix.laws.bimix import BETA_STARTS, _starts, fit_curve, fit_domain, fit_fixed_step
-from bimix.observed.observations import Observations
+from bimix.observations.observations import Observations
 
 
 @pytest.mark.parametrize("seed", range(5))

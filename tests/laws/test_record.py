@@ -13,14 +13,14 @@ from laws.known import observe, write_tables
 import fit_law
 import optimize_mixture
 from bimix import laws
-from bimix.observed.observations import Observations
-from bimix.observed.record import Law, Size
+from bimix.judge.law_scores import compare, complexity
+from bimix.judge.learning import learning_curve
+from bimix.observations.observations import Observations
+from bimix.observations.record import Law, Size
 from bimix.optimum.intervals import intervals, left_out
 from bimix.optimum.optimum import optimum
 from bimix.plan.laws import LAWS, Planned
 from bimix.plan.sources import Fit, Source, source_of
-from bimix.scores.laws import compare, complexity
-from bimix.scores.learning import learning_curve
 
 SCHEMA = Path(__file__).parents[2] / "workflow" / "schemas" / "config.schema.yaml"
 DOMAINS = ("code", "law", "web")

@@ -18,7 +18,7 @@ import mix_published
 import mix_uniform
 from bimix.errors import InputError
 from bimix.mixtures.mixture import Mixture, as_mixture, decimals, softmax
-from bimix.runs.checkpoints import key_of
+from bimix.training.checkpoints import key_of
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "resources/mixtures"

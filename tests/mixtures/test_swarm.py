@@ -10,7 +10,7 @@ import sample_mixtures
 from bimix.errors import InputError
 from bimix.laws import fit
 from bimix.mixtures import draws
-from bimix.observed.observations import Observations
+from bimix.observations.observations import Observations
 from bimix.optimum import simulation
 from bimix.optimum.optimum import optimum, simulation_strengths
 from bimix.optimum.simulation import best_simulated, simulate

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from bimix.laws import predict, transfer
-from bimix.rivals import exponential
-from bimix.solvers.convex import minimum
-from bimix.solvers.power_sum import power_sum_optimum
+from bimix.laws import exponential, predict, transfer
+from bimix.optimum.convex import minimum
+from bimix.optimum.power_sum import power_sum_optimum
 
 
 def transfer_fitted(seed, m, d=None, terms=1):

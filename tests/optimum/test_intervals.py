@@ -10,7 +10,7 @@ from scipy import stats
 
 from bimix.errors import InputError
 from bimix.laws import predict
-from bimix.observed.observations import Observations
+from bimix.observations.observations import Observations
 from bimix.optimum import coefficients
 from bimix.optimum import intervals as module
 from bimix.optimum.intervals import BORROWED, Bootstrap, LeftOut, intervals, left_out, middle, picked, resampled

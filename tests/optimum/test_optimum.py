@@ -7,10 +7,10 @@ import pytest
 
 from bimix.errors import InputError
 from bimix.laws import fit, predict, predict_defined
-from bimix.observed.observations import Observations
+from bimix.observations.observations import Observations
 from bimix.optimum.bounds import feasible_bounds, run_bounds, unanswered
 from bimix.optimum.optimum import average, optimum, weighed
-from bimix.solvers.power_sum import power_sum_optimum
+from bimix.optimum.power_sum import power_sum_optimum
 
 
 def problem(seed, m):

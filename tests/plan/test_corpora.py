@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bimix.data.shards import Shard
+from bimix.corpus.shards import Shard
 from bimix.errors import InputError
 from bimix.plan import corpora
 

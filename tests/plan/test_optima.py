@@ -3,8 +3,8 @@
 import pytest
 
 from bimix.errors import InputError
-from bimix.files.pools import epoch_tokens, pool_tokens
 from bimix.plan.optimum import FLAGS, optimum_coefficients, optimum_run_tokens, optimum_tokens, seeking_command
+from bimix.plan.pools import epoch_tokens, pool_tokens
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import pytest
 
 from bimix.errors import InputError
-from bimix.files.pools import epoch_tokens
 from bimix.plan import optimum, sources
 from bimix.plan.costs import searched_with
+from bimix.plan.pools import epoch_tokens
 
 RECIPE = {"steps": 50, "batch_rows": 4, "seed": 1}
 

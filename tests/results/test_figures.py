@@ -20,9 +20,9 @@ import plot_proportions
 import plot_steps
 import plot_weights
 from bimix import laws
-from bimix.drawing import figures
 from bimix.errors import InputError
-from bimix.observed.observations import observations
+from bimix.observations.observations import observations
+from bimix.results import figures
 
 STEPS = [100, 200, 400, 800]
 NAMES = ["se", "je", "ce", "vne", "baseline", "a mixture & more <of mine>"]

@@ -25,8 +25,8 @@ import trace_learning
 import trace_optimum
 from bimix import laws
 from bimix.errors import InputError
+from bimix.judge.law_scores import complexity
 from bimix.laws.bimix import bracket
-from bimix.scores.laws import complexity
 
 DOMAINS = ["code & co", "law", "web"]
 STEPS = [500, 1000, 2000, 4000]

@@ -30,9 +30,10 @@ import plot_steps
 import plot_verdict
 import plot_weights
 from bimix import laws
-from bimix.drawing import figures, pareto
-from bimix.drawing.wrapping import balanced
-from bimix.observed.observations import observations
+from bimix.observations.observations import observations
+from bimix.results import figures
+from bimix.results import pareto_figure as pareto
+from bimix.results.wrapping import balanced
 
 ROOT = Path(__file__).parents[2]
 DOMAINS = ["code", "web", "books", "a domain with a long name"]

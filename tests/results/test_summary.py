@@ -10,10 +10,10 @@ import pytest
 import summarize_results
 from bimix.judge.comparison import compared
 from bimix.judge.criterion import Criterion
+from bimix.judge.law_scores import LAWS_TABLE
 from bimix.judge.runs import measured
 from bimix.optimum.intervals import INTERVALS
 from bimix.results import summary
-from bimix.scores.laws import LAWS_TABLE
 
 STEPS = (100, 200, 400)
 

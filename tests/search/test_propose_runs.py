@@ -9,7 +9,7 @@ from laws.known import mixtures, observe, of_three, write_prior, write_tables
 
 import propose_runs
 from bimix.errors import InputError
-from bimix.observed.observations import read_observations
+from bimix.observations.observations import read_observations
 from bimix.search.proposals import Rung, knee
 
 DOMAINS = ("code", "law", "web")

@@ -8,9 +8,9 @@ import pytest
 from laws.known import mixtures, observe, of_three
 
 from bimix import laws
-from bimix.objectives.best import best
-from bimix.objectives.objective import Objective
+from bimix.optimum.best import best
 from bimix.optimum.intervals import LeftOut, left_out
+from bimix.optimum.objective import Objective
 from bimix.optimum.optimum import optimum
 from bimix.search.regret import (
     Regret,

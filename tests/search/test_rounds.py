@@ -10,9 +10,9 @@ from made_search import DOMAINS, START, runs, tables, truth, written
 import propose_round
 from bimix import laws
 from bimix.errors import InputError
-from bimix.objectives.goal import Goal
-from bimix.objectives.objective import Objective
-from bimix.observed.observations import Observations
+from bimix.observations.observations import Observations
+from bimix.optimum.goal import Goal
+from bimix.optimum.objective import Objective
 from bimix.search.kriging import kriged, total_variation
 from bimix.search.rounds import Search, Shares, seen_of
 

@@ -23,8 +23,7 @@ import torch._dynamo  # an optimizer imports it: a second that no child should s
 from accelerate import Accelerator
 
 import pretrain_model
-from bimix.runs import checkpoints
-from bimix.training import reports
+from bimix.training import checkpoints, reports
 
 DIED = 77
 EVENTS = {"open", "os.rename", "os.remove", "os.link", "os.mkdir", "os.chmod", "os.utime"}

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from bimix.errors import InputError
-from bimix.runs import checkpoints
+from bimix.training import checkpoints
 
 
 def save(folder: Path, *steps: int) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from slurm_cluster import wait_until
 
-from bimix.runs.devices import share
+from bimix.training.devices import share
 
 SCRIPT = Path(__file__).parents[2] / "workflow/scripts/claim_gpus.py"
 # A launcher that starts a training and does not hand on its open files, as

@@ -26,7 +26,7 @@ from bimix.model.export import neox_config, neox_weights
 from bimix.model.generation import generate, plan_batches
 from bimix.model.memory import largest_micro_batch
 from bimix.model.transformer import Shape, Transformer
-from bimix.runs.devices import allowed_devices, busy_devices
+from bimix.training.devices import allowed_devices, busy_devices
 from bimix.training.recipe import Recipe
 from bimix.training.update import build_optimizer, compile_whole, update
 

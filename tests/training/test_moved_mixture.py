@@ -10,7 +10,7 @@ import forked
 import pytest
 from mini_dataset import mini_config, write_checkout
 
-from bimix.runs import checkpoints
+from bimix.training import checkpoints
 
 RUN = "results/mini/runs/slim/plain"
 

@@ -5,7 +5,7 @@ permutation, that nothing is stored.
 import numpy as np
 import pytest
 
-from bimix.tokens.permutation import permute
+from bimix.corpus.permutation import permute
 from bimix.training.order import Schedule, assign_domains, next_rows, rows_of_domain
 
 

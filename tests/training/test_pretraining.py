@@ -24,8 +24,7 @@ from slurm_cluster import wait_until
 from tiny_run import SHAPE
 
 import pretrain_model
-from bimix.runs import checkpoints
-from bimix.training import loop
+from bimix.training import checkpoints, loop
 
 SCRIPT = Path(__file__).parents[2] / "workflow/scripts/pretrain_model.py"
 RECIPE = tiny_run.RECIPE | {"steps": 60}

@@ -22,7 +22,7 @@ from tiny_run import RECIPE, SHAPE
 import train_swarm
 from bimix.errors import InputError
 from bimix.model.stacked import StackedTransformer
-from bimix.runs import checkpoints
+from bimix.training import checkpoints
 from bimix.training.attempt import STOPPED
 from bimix.training.loop import Run
 

@@ -14,12 +14,12 @@ import torch
 
 import pretrain_model
 from bimix.errors import InputError
+from bimix.results.verify_findings import Findings
+from bimix.results.verify_runs import check_run
 from bimix.training import loop
 from bimix.training.attempt import STOPPED
 from bimix.training.order import Schedule, next_rows
 from bimix.training.update import batches
-from bimix.verification.findings import Findings
-from bimix.verification.runs import check_run
 
 STEPS, ROWS, BOUNDARY = 20, 8, 13
 FIRST, SECOND = np.array([0.6, 0.4, 0.0]), np.array([0.1, 0.3, 0.6])

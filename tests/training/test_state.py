@@ -22,8 +22,7 @@ import gather_losses
 import pretrain_model
 from bimix.digests import digest_file
 from bimix.errors import InputError
-from bimix.runs import artefacts, checkpoints, provenance
-from bimix.training import reports
+from bimix.training import artefacts, checkpoints, provenance, reports
 from bimix.training.rows import check_shards
 
 ROOT = Path(__file__).parents[2]
@@ -312,7 +311,7 @@ hidden, seconds = sys.argv[1], float(sys.argv[2])
 until = time.monotonic() + seconds
 sys.argv = sys.argv[3:]
 sys.path.insert(0, os.path.dirname(sys.argv[0]))
-from bimix.runs import checkpoints
+from bimix.training import checkpoints
 checkpoints.PATIENCE = 60 if seconds < 100 else 1
 if os.environ["RANK"] == "1":
     glob, archive, load = pathlib.Path.glob, zipfile.ZipFile, torch.load

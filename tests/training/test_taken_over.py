@@ -2,7 +2,7 @@
 
 import json
 
-from bimix.runs import artefacts, checkpoints
+from bimix.training import artefacts, checkpoints
 
 FINGERPRINT = {"mixture.a": 0.5, "recipe.steps": 8}
 

@@ -21,8 +21,7 @@ from tiny_run import RECIPE, SHAPE
 
 import train_swarm
 from bimix.model.transformer import Transformer
-from bimix.runs import checkpoints
-from bimix.training import update
+from bimix.training import checkpoints, update
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 SCRIPTS = Path(__file__).parents[2] / "workflow/scripts"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from laws.known import mixtures, who_speak_alike, with_transfer
 
+from bimix.observations.prior import centred
 from bimix.transfer import choice, mixing
 from bimix.transfer.choice import choose
-from bimix.transfer.prior import centred
 
 
 def levels(seed: int, n: int, m: int = 3) -> tuple[np.ndarray, np.ndarray]:

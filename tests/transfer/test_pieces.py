@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bimix.errors import InputError
-from bimix.scale import repetition
-from bimix.transfer import curve, mixing, prior
+from bimix.observations import prior
+from bimix.transfer import curve, mixing, repetition
 
 
 def test_shares_count_less_and_less_beyond_one_epoch() -> None:

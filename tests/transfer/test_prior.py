@@ -19,11 +19,11 @@ import trace_learning
 from bimix import laws
 from bimix.errors import InputError
 from bimix.laws import transfer
-from bimix.observed.observations import read_observations
+from bimix.observations.observations import read_observations
+from bimix.observations.prior import offsets, read_gaps, recorded
+from bimix.results.verify import verify
 from bimix.transfer import mixing
 from bimix.transfer.choice import choose
-from bimix.transfer.prior import offsets, read_gaps, recorded
-from bimix.verification.results import verify
 
 ROOT = Path(__file__).parents[2]
 SEED = 3  # of a known law of which five runs hear the prior

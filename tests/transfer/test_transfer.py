@@ -12,9 +12,9 @@ from scipy.optimize import least_squares
 
 from bimix import laws
 from bimix.errors import InputError
+from bimix.judge.errors import rank_correlation
 from bimix.laws import bimix, transfer
-from bimix.observed.observations import Observations, observations
-from bimix.scores.scores import rank_correlation
+from bimix.observations.observations import Observations, observations
 from bimix.transfer import levels, mixing
 from bimix.transfer.curve import fit_curves
 

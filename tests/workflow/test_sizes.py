@@ -14,7 +14,7 @@ import yaml
 from mini_dataset import mini_config, write_checkout
 
 from bimix.laws import at_run, predict_defined
-from bimix.verification.results import verify
+from bimix.results.verify import verify
 
 pytestmark = pytest.mark.slow
 SHARES = {"a": 0.2, "b": 0.5, "c": 0.8}

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from mini_dataset import mini_config, write_checkout
 
-from bimix.verification.results import verify
+from bimix.results.verify import verify
 
 SECOND = {"late_dry": 0.2, "late_even": 0.5, "late_wet": 0.8}  # proportion of the domain sea in stage 2
 FIRST = {"kitchen": 0.7, "sea": 0.3}

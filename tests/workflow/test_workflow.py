@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 from bimix.config.complete import write_out_recipes
-from bimix.data.shards import Shard, read_shards
+from bimix.corpus.shards import Shard, read_shards
 from bimix.plan.sources import source_of
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bimix.defaults.record import keep
 from bimix.errors import InputError
-from bimix.files import contents, exports, pools, rounds, tasks
+from bimix.plan import contents, exports, pools, rounds, tasks
 from bimix.plan import corpora, costs, optimum, runs, search, settings, sources, trainings
 from bimix.plan.laws import LAWS, PLACE
 from bimix.plan.settings import one_of

@@ -16,7 +16,7 @@ rule plan_runs:
             then=[],
             otherwise="results/{dataset}/tokenizer.json",
         ),
-        code=script("plan_runs", "costs/budget"),
+        code=script("plan_runs", "judge/budget"),
     output:
         plan="results/{dataset}/plan.csv",
     log:
@@ -128,7 +128,7 @@ rule plot_verdict:
     """Gain of each method's proposal against what its search cost, with intervals over seeds."""
     input:
         verdict="results/{dataset}/tables/verdict.csv",
-        code=script("plot_verdict", "drawing/figures"),
+        code=script("plot_verdict", "results/figures"),
     output:
         figure=figure("verdict", "6 Methods", "Gain against cost of each method"),
     log:
@@ -143,7 +143,7 @@ rule plot_methods:
     """What each method's mixture is worth against what it cost to find."""
     input:
         methods="results/{dataset}/tables/methods.csv",
-        code=script("plot_methods", "drawing/figures"),
+        code=script("plot_methods", "results/figures"),
     output:
         figure=figure("methods", "6 Methods", "Worth against cost of each method"),
     log:

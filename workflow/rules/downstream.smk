@@ -118,7 +118,7 @@ rule compare_answers:
             run=planned(runs.answering_runs),
         ),
         losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("downstream/model")),
-        code=script("compare_answers", "downstream/accuracy", "observed/averages"),
+        code=script("compare_answers", "downstream/accuracy", "observations/averages"),
     output:
         table=table("downstream", "5 Downstream", "Answers of each mixture (csv)", caption="downstream_table"),
     log:
@@ -155,7 +155,7 @@ rule plot_answers:
     """
     input:
         table="results/{dataset}/tables/downstream.csv",
-        code=script("plot_answers", "drawing/figures"),
+        code=script("plot_answers", "results/figures"),
     output:
         average=figure("downstream", "5 Downstream", "Average over tasks"),
         tasks=figure("downstream_tasks", "5 Downstream", "Answers by task"),

@@ -190,7 +190,7 @@ rule plot_entropy:
     """Entropy measures of the domains."""
     input:
         entropy="results/{dataset}/entropy.csv",
-        code=script("plot_entropy", "drawing/figures"),
+        code=script("plot_entropy", "results/figures"),
     output:
         figure=figure("entropy", "2 Mixtures", "Entropy of the domains"),
     log:
@@ -205,7 +205,7 @@ rule plot_entropy_curves:
     """Entropies of the domains against the tokens they are estimated from."""
     input:
         curves="results/{dataset}/entropy_curves.csv",
-        code=script("plot_entropy_curves", "drawing/figures"),
+        code=script("plot_entropy_curves", "results/figures"),
     output:
         figure=figure("entropy_curves", "2 Mixtures", "Entropy against tokens seen", caption="curves"),
     log:
@@ -220,7 +220,7 @@ rule plot_cross_entropy:
     """Who speaks like whom."""
     input:
         cross_entropy=planned(runs.prior_table),
-        code=script("plot_cross_entropy", "drawing/figures"),
+        code=script("plot_cross_entropy", "results/figures"),
     output:
         figure=figure("cross_entropy", "3 Law", "Who speaks like whom"),
     log:

@@ -65,7 +65,7 @@ rule plot_steps:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        code=script("plot_steps", "drawing/figures"),
+        code=script("plot_steps", "results/figures"),
     output:
         figure=figure("steps_{model}_{law}_{group}", "3 Law", "Loss against steps: {model}, {law}, {group}"),
     log:
@@ -91,7 +91,7 @@ rule plot_proportions:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        code=script("plot_proportions", "drawing/figures"),
+        code=script("plot_proportions", "results/figures"),
     output:
         figure=figure("proportions_{model}_{law}_{group}", "3 Law", "Loss against proportion: {model}, {law}, {group}"),
     log:

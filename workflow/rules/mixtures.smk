@@ -174,7 +174,7 @@ rule plot_mixtures:
         compared="results/{dataset}/mixtures/groups/compare.parquet",
         fitted=fitted("results/{{dataset}}/mixtures/groups/{group}.parquet"),
         held_out=collect("results/{{dataset}}/mixtures/groups/{group}.parquet", group=setting("held_out")),
-        code=script("plot_mixtures", "drawing/figures"),
+        code=script("plot_mixtures", "results/figures"),
     output:
         figure=figure("mixtures", "2 Mixtures", "Proportions of the domains"),
     log:

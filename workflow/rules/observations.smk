@@ -10,7 +10,7 @@ rule take_observations:
         losses=setting("observations/losses"),
         mixtures=setting("observations/mixtures"),
         metrics=setting("observations/metrics", default=[]),
-        code=script("take_observations", "observed/metrics"),
+        code=script("take_observations", "observations/metrics"),
     output:
         losses="results/{dataset}/losses/observed/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",

@@ -57,7 +57,7 @@ rule estimate_intervals:
         tokens=planned(pools.epoch_tokens),
         centre=planned(optimum.centre),
         reference=planned(optimum.objective_reference),
-        code=script("estimate_intervals", "optimum/intervals", "objectives/intervals", "objectives/best"),
+        code=script("estimate_intervals", "optimum/intervals", "optimum/objective_intervals", "optimum/best"),
     output:
         intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
     log:
@@ -103,7 +103,7 @@ rule trace_optimum:
         tokens=planned(pools.epoch_tokens),
         centre=planned(optimum.centre),
         reference=planned(optimum.objective_reference),
-        code=script("trace_optimum", "optimum/optimum", "optimum/bounds", "solvers/power_sum", "objectives/best"),
+        code=script("trace_optimum", "optimum/optimum", "optimum/bounds", "optimum/power_sum", "optimum/best"),
     output:
         path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
     log:
@@ -135,7 +135,7 @@ rule trace_pareto:
         tokens=planned(pools.epoch_tokens),
         centre=planned(optimum.centre),
         reference=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
-        code=script("trace_pareto", "objectives/pareto", "drawing/pareto", "drawing/figures"),
+        code=script("trace_pareto", "optimum/pareto", "results/pareto_figure", "results/figures"),
     output:
         table=table("pareto", "3 Law", "Mixtures between two objectives (csv)", caption="pareto"),
         figure=figure("pareto", "3 Law", "Mixtures between two objectives"),
@@ -180,7 +180,7 @@ rule plot_optimum:
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("compare/model")),
         mixtures="results/{dataset}/mixtures/groups/compare.parquet",
-        code=script("plot_optimum", "drawing/figures"),
+        code=script("plot_optimum", "results/figures"),
     output:
         figure=figure(
             "optimum_{model}_{law}_{group}", "3 Law", "The optimum and its intervals: {model}, {law}, {group}"
@@ -214,7 +214,7 @@ rule plot_optimum_by_step:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
-        code=script("plot_optimum_by_step", "drawing/figures"),
+        code=script("plot_optimum_by_step", "results/figures"),
     output:
         figure=figure("path_{model}_{law}_{group}", "3 Law", "The optimum by step: {model}, {law}, {group}"),
     log:

@@ -108,7 +108,7 @@ rule verify_results:
     """
     input:
         summary="results/{dataset}/summary.txt",
-        code=script("verify_results", "verification/results", "verification/runs"),
+        code=script("verify_results", "results/verify", "results/verify_runs"),
     output:
         text="results/{dataset}/verify.txt",
     log:

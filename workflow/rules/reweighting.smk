@@ -144,7 +144,7 @@ rule plot_weights:
     input:
         paths=planned(rounds.reweighting_paths),
         reference=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("reweighting/reference")),
-        code=script("plot_weights", "drawing/figures"),
+        code=script("plot_weights", "results/figures"),
     output:
         figure=figure("weights_{reweighted}", "2 Mixtures", "Weights on the way: {reweighted}"),
     log:

@@ -14,7 +14,7 @@ rule score_law:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        code=script("score_law", "scores/scores"),
+        code=script("score_law", "judge/errors"),
     output:
         extrapolation="results/{dataset}/laws/{model}/{law}/{group}/extrapolation.csv",
         generalization="results/{dataset}/laws/{model}/{law}/{group}/generalization.csv",
@@ -69,7 +69,7 @@ rule plot_predictions:
         intervals=planned(runs.interval_tables),
         predictions="results/{dataset}/laws/{model}/{law}/{group}/predictions.parquet",
         losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
-        code=script("plot_predictions", "drawing/figures"),
+        code=script("plot_predictions", "results/figures"),
     output:
         figure=figure(
             "predictions_{model}_{law}_{group}", "3 Law", "Predicted against measured loss: {model}, {law}, {group}"
@@ -99,7 +99,7 @@ rule compare_laws:
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         prior=planned(runs.prior_table),
-        code=script("compare_laws", "scores/laws", "scores/scores"),
+        code=script("compare_laws", "judge/law_scores", "judge/errors"),
     output:
         comparison="results/{dataset}/laws/{model}/comparison/{group}.csv",
     log:
@@ -129,7 +129,7 @@ rule tabulate_laws:
         comparison=fitted("results/{{dataset}}/laws/{model}/comparison/{group}.csv"),
         losses=fitted("results/{{dataset}}/losses/{model}/{group}.parquet"),
         mixtures=fitted("results/{{dataset}}/mixtures/groups/{group}.parquet"),
-        code=script("tabulate_laws", "scores/laws"),
+        code=script("tabulate_laws", "judge/law_scores"),
     output:
         laws=table("laws", "3 Law", "The laws side by side (csv)", caption="laws_table"),
         complexity=table("complexity", "3 Law", "Complexity of the laws (csv)"),
@@ -152,7 +152,7 @@ rule plot_laws:
     """The laws on the same rows: errors, rank correlation, numbers fitted."""
     input:
         comparison="results/{dataset}/laws/{model}/comparison/{group}.csv",
-        code=script("plot_laws", "drawing/figures"),
+        code=script("plot_laws", "results/figures"),
     output:
         figure=figure("laws_{model}_{group}", "3 Law", "The laws side by side: {model}, {group}"),
     log:
@@ -169,7 +169,7 @@ rule trace_learning:
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         prior=planned(runs.prior_table),
-        code=script("trace_learning", "scores/learning", "scores/scores"),
+        code=script("trace_learning", "judge/learning", "judge/errors"),
     output:
         learning="results/{dataset}/laws/{model}/learning/{group}.csv",
     log:
@@ -201,7 +201,7 @@ rule plot_learning:
     """Error and rank correlation against the number of mixtures fitted."""
     input:
         learning="results/{dataset}/laws/{model}/learning/{group}.csv",
-        code=script("plot_learning", "drawing/figures"),
+        code=script("plot_learning", "results/figures"),
     output:
         figure=figure("learning_{model}_{group}", "3 Law", "How many runs a law needs: {model}, {group}"),
     log:

@@ -121,7 +121,7 @@ rule plot_rounds:
     """What each round promised and measured, and the gain that was left."""
     input:
         rounds=collect("results/{{dataset}}/search/{model}/rounds.csv", model=setting("optimum/model")),
-        code=script("plot_rounds", "drawing/figures"),
+        code=script("plot_rounds", "results/figures"),
     output:
         figure=figure("rounds", "3 Law", "Search by rounds"),
     log:

@@ -61,7 +61,7 @@ rule score_sizes:
         large_mixtures="results/{dataset}/mixtures/groups/compare.parquet",
         asked=planned(runs.asked_size),
         prior=planned(runs.prior_of),
-        code=script("score_sizes", "scores/sizes"),
+        code=script("score_sizes", "judge/size_scores"),
     output:
         sizes="results/{dataset}/laws/{model}/{law}/{group}/sizes.csv",
     log:
@@ -93,7 +93,7 @@ rule plot_sizes:
     """Error and rank correlation on large runs against how many of them were fitted."""
     input:
         sizes="results/{dataset}/laws/{model}/{law}/{group}/sizes.csv",
-        code=script("plot_sizes", "drawing/figures"),
+        code=script("plot_sizes", "results/figures"),
     output:
         figure=figure("sizes_{model}_{law}_{group}", "3 Law", "Large runs that a law needs: {model}, {law}, {group}"),
     log:

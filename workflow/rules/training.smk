@@ -114,7 +114,7 @@ rule count_bytes:
     input:
         index="results/{dataset}/tokens/validation.parquet",
         tokenizer="results/{dataset}/tokenizer.json",
-        code=script("count_bytes", "tokens/lengths"),
+        code=script("count_bytes", "corpus/lengths"),
     output:
         table="results/{dataset}/tokens/bytes/{model}.csv",
     log:
@@ -175,7 +175,7 @@ rule plot_perplexity:
             then=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
             otherwise=[],
         ),
-        code=script("plot_perplexity", "drawing/figures", "observed/averages"),
+        code=script("plot_perplexity", "results/figures", "observations/averages"),
     output:
         figure=figure("perplexity_{model}_{group}", "4 Training", "Average loss against steps: {model}, {group}"),
     log:

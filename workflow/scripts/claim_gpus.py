@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from bimix.errors import InputError, run
-from bimix.runs.devices import allowed_devices, busy_devices, hold_gpus
+from bimix.training.devices import allowed_devices, busy_devices, hold_gpus
 
 
 def main(argv: list[str] | None = None) -> int:

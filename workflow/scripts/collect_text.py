@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from bimix.data.documents import cut_text, hash_text
-from bimix.data.harvest import KINDS, description
+from bimix.corpus.documents import cut_text, hash_text
+from bimix.corpus.harvest import KINDS, description
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
 

@@ -12,8 +12,8 @@ import polars as pl
 
 from bimix.downstream.accuracy import BITS, compare_accuracy
 from bimix.errors import InputError, run
-from bimix.observed.averages import average_losses
-from bimix.observed.observations import mean_over_seeds
+from bimix.observations.averages import average_losses
+from bimix.observations.observations import mean_over_seeds
 from bimix.outputs import write_table
 from bimix.tables import read_table
 

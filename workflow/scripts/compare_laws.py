@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
+from bimix.judge.law_scores import compare
 from bimix.laws import LAWS
-from bimix.observed.observations import joined, read_observations
+from bimix.observations.observations import joined, read_observations
 from bimix.outputs import write_table
-from bimix.scores.laws import compare
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import polars as pl
 
+from bimix.corpus.lengths import byte_lengths
 from bimix.errors import run
 from bimix.outputs import write_table
 from bimix.tables import read_table
-from bimix.tokens.lengths import byte_lengths
 from bimix.training.rows import RowStore, open_rows
 
 SCHEMA = {

@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bimix.data.shards import read_shards
+from bimix.corpus.shards import read_shards
 from bimix.errors import run
 from bimix.exports.own import FILES, raw_data, rows_data
 from bimix.outputs import write_json

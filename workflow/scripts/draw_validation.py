@@ -15,10 +15,10 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from bimix.data.documents import ENDS, hash_text, split_document
-from bimix.data.reading import reading_parser
-from bimix.data.shards import Shard, longest_of, read_shards
-from bimix.data.sources import write_field
+from bimix.corpus.documents import ENDS, hash_text, split_document
+from bimix.corpus.reading import reading_parser
+from bimix.corpus.shards import Shard, longest_of, read_shards
+from bimix.corpus.sources import write_field
 from bimix.errors import InputError, run
 from bimix.outputs import replacing_folder
 

@@ -14,9 +14,9 @@ import fasttext
 import numpy as np
 import polars as pl
 
-from bimix.data.samples import merge_samples, sample_size
+from bimix.corpus.samples import merge_samples, sample_size
+from bimix.corpus.vectors import SecondMoment, as_line
 from bimix.digests import check
-from bimix.entropy.vectors import SecondMoment, as_line
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
 from bimix.tables import read_table

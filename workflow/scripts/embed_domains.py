@@ -13,8 +13,8 @@ import torch
 from bimix.errors import run
 from bimix.model.transformer import Transformer
 from bimix.outputs import write_json
-from bimix.runs.checkpoints import read_weights
 from bimix.tables import read_table
+from bimix.training.checkpoints import read_weights
 from bimix.training.rows import RowStore, open_rows
 
 BATCH = 32

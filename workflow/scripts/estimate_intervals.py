@@ -20,11 +20,9 @@ from bimix.errors import InputError, run
 from bimix.laws import LAWS, at_run, far_ahead
 from bimix.laws.document import checked_law
 from bimix.mixtures.mixture import read_proportions
-from bimix.objectives.best import best_shares
-from bimix.objectives.intervals import objective_rows
-from bimix.objectives.report import add_objective, asked_objective
-from bimix.observed.flags import add_allowed
-from bimix.observed.observations import proportions_of, read_observations
+from bimix.observations.observations import proportions_of, read_observations
+from bimix.observations.observed_flags import add_allowed
+from bimix.optimum.best import best_shares
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import (
     add_bounds,
@@ -36,6 +34,8 @@ from bimix.optimum.flags import (
     simulating,
 )
 from bimix.optimum.intervals import BOOTSTRAPS, RESAMPLES, Bootstrap, LeftOut, intervals, left_out, resampled
+from bimix.optimum.objective_intervals import objective_rows
+from bimix.optimum.report import add_objective, asked_objective
 from bimix.outputs import write_table
 from bimix.tables import read_numbers, read_table, read_tokens
 

@@ -16,8 +16,8 @@ from tokenizers import Tokenizer
 from bimix.errors import InputError, run
 from bimix.model.export import neox_config, neox_weights, tokenizer_config
 from bimix.outputs import replacing_folder, write_json
-from bimix.runs.artefacts import check
-from bimix.runs.checkpoints import read_weights
+from bimix.training.artefacts import check
+from bimix.training.checkpoints import read_weights
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -16,11 +16,11 @@ from pathlib import Path
 from bimix.errors import run
 from bimix.laws import LAWS, asked_at, fit
 from bimix.laws.document import digest_law
-from bimix.observed.flags import add_allowed
-from bimix.observed.observations import read_observations
+from bimix.observations.observations import read_observations
+from bimix.observations.observed_flags import add_allowed
 from bimix.outputs import write_json
-from bimix.runs.provenance import FITTING, code
 from bimix.tables import read_size
+from bimix.training.provenance import FITTING, code
 
 
 def main(argv: list[str] | None = None) -> None:

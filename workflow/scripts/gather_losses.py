@@ -14,7 +14,7 @@ from bimix.digests import digest_file
 from bimix.errors import run
 from bimix.outputs import write_table
 from bimix.plan.search import round_of
-from bimix.runs.artefacts import check
+from bimix.training.artefacts import check
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from bimix.errors import run
 from bimix.outputs import write_json
 from bimix.results.provenance import SCHEMA, gather
-from bimix.runs.provenance import FITTING, PACKAGES, code
+from bimix.training.provenance import FITTING, PACKAGES, code
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -7,9 +7,9 @@ sorted, one after the other
 import sys
 from pathlib import Path
 
-from bimix.data.documents import hash_text
-from bimix.data.reading import reading_parser
-from bimix.data.shards import read_shards
+from bimix.corpus.documents import hash_text
+from bimix.corpus.reading import reading_parser
+from bimix.corpus.shards import read_shards
 from bimix.errors import run
 from bimix.outputs import replacing
 

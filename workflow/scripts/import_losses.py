@@ -22,18 +22,18 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.imports.metrics import Loss, Pattern, pattern
-from bimix.imports.runs import REPEATED, losses_of, match, read_runs
-from bimix.imports.sizes import with_parameters
-from bimix.imports.swarms import SWARMS, check_runs, read_swarm, swarm_mixtures, taken
-from bimix.imports.tables import read_any, read_rows
-from bimix.imports.tensorboard import read_tensorboard
-from bimix.imports.trainer import read_trainer
-from bimix.imports.wandb import read_wandb
-from bimix.observed.flags import add_allowed, add_lower
-from bimix.observed.metrics import with_metrics
-from bimix.observed.observations import observations
-from bimix.observed.wide import Tidy, read_mixtures
+from bimix.observations.imported_metrics import Loss, Pattern, pattern
+from bimix.observations.imported_runs import REPEATED, losses_of, match, read_runs
+from bimix.observations.imported_sizes import with_parameters
+from bimix.observations.imported_tables import read_any, read_rows
+from bimix.observations.metrics import with_metrics
+from bimix.observations.observations import observations
+from bimix.observations.observed_flags import add_allowed, add_lower
+from bimix.observations.swarms import SWARMS, check_runs, read_swarm, swarm_mixtures, taken
+from bimix.observations.tensorboard import read_tensorboard
+from bimix.observations.trainer import read_trainer
+from bimix.observations.wandb import read_wandb
+from bimix.observations.wide import Tidy, read_mixtures
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_table
 

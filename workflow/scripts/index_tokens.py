@@ -13,8 +13,8 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix.data.documents import ENDS
-from bimix.data.shards import read_shards
+from bimix.corpus.documents import ENDS
+from bimix.corpus.shards import read_shards
 from bimix.digests import check
 from bimix.errors import InputError, run
 from bimix.outputs import write_table

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from bimix.corpus.counts import encode_keys, merge_counts
+from bimix.corpus.ngram_model import Pairs, cross_entropies, thin
 from bimix.digests import check
-from bimix.entropy.counts import encode_keys, merge_counts
-from bimix.entropy.ngram_model import Pairs, cross_entropies, thin
 from bimix.errors import InputError, run
 from bimix.outputs import write_table
 from bimix.tables import read_table

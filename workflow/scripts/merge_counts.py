@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from bimix.corpus.counts import add_up, decode_keys, encode_keys, merge_counts, push
 from bimix.digests import check
-from bimix.entropy.counts import add_up, decode_keys, encode_keys, merge_counts, push
 from bimix.errors import InputError, run
 from bimix.outputs import write_pieces
 from bimix.tables import read_table

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix.entropy.estimators import ESTIMATORS
+from bimix.corpus.estimators import ESTIMATORS
 from bimix.errors import InputError, run
 from bimix.mixtures.mixture import as_mixture, softmax
 from bimix.tables import read_table

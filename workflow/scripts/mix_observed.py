@@ -11,8 +11,8 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.mixtures.mixture import as_mixture
-from bimix.observed.observations import proportions_of
-from bimix.observed.wide import read_mixtures
+from bimix.observations.observations import proportions_of
+from bimix.observations.wide import read_mixtures
 
 
 def main(argv: list[str] | None = None) -> None:

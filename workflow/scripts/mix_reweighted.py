@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bimix.errors import run
 from bimix.mixtures.mixture import Mixture
-from bimix.runs.artefacts import check
+from bimix.training.artefacts import check
 
 
 def main(argv: list[str] | None = None) -> None:

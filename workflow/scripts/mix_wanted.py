@@ -13,11 +13,11 @@ import numpy as np
 from bimix.errors import InputError, run
 from bimix.mixtures.by_hand import wanted, wanted_domains
 from bimix.mixtures.mixture import as_mixture, read_proportions
+from bimix.observations.prior import kin_weights
 from bimix.optimum.bounds import feasible_bounds
 from bimix.optimum.flags import add_bounds
 from bimix.plan.sources import wanted_rule
 from bimix.tables import read_numbers, read_tokens
-from bimix.transfer.prior import kin_weights
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -14,18 +14,8 @@ import numpy as np
 from bimix.errors import InputError, run
 from bimix.laws import at_run, far_ahead, predict_defined, undefined
 from bimix.laws.document import checked_law
-from bimix.laws.sized import far_apart, size_read
 from bimix.mixtures.mixture import as_mixture
-from bimix.objectives.best import APART, proposals
-from bimix.objectives.report import (
-    add_objective,
-    asked_objective,
-    epochs_sentence,
-    fitted_support,
-    further_epochs,
-    report,
-    sentences,
-)
+from bimix.optimum.best import APART, proposals
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import (
     add_bounds,
@@ -38,9 +28,19 @@ from bimix.optimum.flags import (
     simulating,
 )
 from bimix.optimum.optimum import average, target_weights, weighed
+from bimix.optimum.report import (
+    add_objective,
+    asked_objective,
+    epochs_sentence,
+    fitted_support,
+    further_epochs,
+    report,
+    sentences,
+)
 from bimix.outputs import write_json
 from bimix.plan.laws import proposal_of
 from bimix.tables import read_numbers, read_tokens
+from bimix.transfer.sized import far_apart, size_read
 
 
 def main(argv: list[str] | None = None) -> None:

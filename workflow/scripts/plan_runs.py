@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 from tokenizers import Tokenizer
 
-from bimix.costs.budget import Device, Stated, cost, with_totals
 from bimix.errors import run
+from bimix.judge.budget import Device, Stated, cost, with_totals
 from bimix.model.transformer import Shape
 from bimix.outputs import write_table
 from bimix.plan.costs import PlannedRuns

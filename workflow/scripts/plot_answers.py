@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bimix.downstream.accuracy import AVERAGE, BITS
-from bimix.drawing import figures
 from bimix.errors import run
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_table
 
 

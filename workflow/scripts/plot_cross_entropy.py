@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from bimix.drawing import figures
 from bimix.errors import run
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_table
 
 CELL = 0.22  # inches, of a row

@@ -16,9 +16,9 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bimix.drawing import figures
 from bimix.errors import run
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_table
 
 CORRECTED = ["miller_madow", "chao_shen"]

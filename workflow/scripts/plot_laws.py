@@ -13,10 +13,10 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bimix.drawing import figures
 from bimix.errors import run
+from bimix.judge.law_scores import COMPARISON
 from bimix.outputs import replacing
-from bimix.scores.laws import COMPARISON
+from bimix.results import figures
 from bimix.tables import read_table
 
 PANELS = {

@@ -12,10 +12,10 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bimix.drawing import figures
 from bimix.errors import InputError, run
+from bimix.judge.learning import LEARNING
 from bimix.outputs import replacing
-from bimix.scores.learning import LEARNING
+from bimix.results import figures
 from bimix.tables import read_table
 
 PANELS = {

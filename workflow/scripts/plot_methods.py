@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from bimix.drawing import figures
 from bimix.errors import run
 from bimix.judge.runs import NATS
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_table
 
 LINEAR = 1.0  # percent of a large run, below which the axis of the costs is linear: some mixtures cost nothing

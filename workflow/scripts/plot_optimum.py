@@ -17,16 +17,16 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bimix.drawing import figures
 from bimix.errors import InputError, run
 from bimix.judge.evidence import NEAR
 from bimix.laws import predict_defined
 from bimix.laws.document import checked_law
 from bimix.mixtures.mixture import farthest, read_proportions
-from bimix.observed.observations import mean_over_seeds
+from bimix.observations.observations import mean_over_seeds
 from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.optimum import average, target_weights
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_numbers, read_table
 
 FITTED, BASELINE = "#dcdcdc", "#000000"

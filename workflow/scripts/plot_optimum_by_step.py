@@ -14,13 +14,13 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bimix.drawing import figures
 from bimix.errors import InputError, run
 from bimix.laws import predict_defined
 from bimix.laws.document import checked_law
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.optimum import average, target_weights, weighed
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_numbers, read_table
 
 GREY = "#555555"

@@ -14,13 +14,13 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bimix.drawing import figures
 from bimix.errors import run
 from bimix.judge.runs import one_size
-from bimix.observed.averages import add_weights, average_loss, average_losses, of_losses
-from bimix.observed.metrics import losses_only
-from bimix.observed.observations import mean_over_seeds
+from bimix.observations.averages import add_weights, average_loss, average_losses, of_losses
+from bimix.observations.metrics import losses_only
+from bimix.observations.observations import mean_over_seeds
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_table
 
 FEW = 7  # lines that are named at their ends

@@ -12,12 +12,12 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bimix.drawing import figures
 from bimix.errors import InputError, run
+from bimix.judge.errors import relative_error
 from bimix.laws.document import checked_law
-from bimix.observed.observations import mean_over_seeds
+from bimix.observations.observations import mean_over_seeds
 from bimix.outputs import replacing
-from bimix.scores.scores import relative_error
+from bimix.results import figures
 from bimix.tables import read_table
 
 AVERAGE = "average over domains"

@@ -19,12 +19,12 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from bimix.drawing import figures
 from bimix.errors import InputError, run
 from bimix.laws import LAWS, predict_defined
 from bimix.laws.document import checked_law
-from bimix.observed.observations import Observations, mean_over_seeds, observations
+from bimix.observations.observations import Observations, mean_over_seeds, observations
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_table
 
 POINTS = 60  # of a smooth curve

@@ -10,9 +10,9 @@ from pathlib import Path
 import polars as pl
 from matplotlib.figure import Figure
 
-from bimix.drawing import figures
 from bimix.errors import run
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_table
 
 KINDS = {"measured": ("C0", "o"), "by hand": ("C1", "s"), "promised": ("0.35", "D")}

@@ -11,10 +11,10 @@ from pathlib import Path
 import polars as pl
 from matplotlib.figure import Figure
 
-from bimix.drawing import figures
 from bimix.errors import InputError, run
+from bimix.judge.size_scores import SIZES
 from bimix.outputs import replacing
-from bimix.scores.sizes import SIZES
+from bimix.results import figures
 from bimix.tables import read_table
 
 BESIDE = 0.16  # of the distance between two numbers of runs, to which sets of runs stand beside each other

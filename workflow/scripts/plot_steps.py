@@ -15,12 +15,12 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bimix.drawing import figures
 from bimix.errors import run
 from bimix.laws import LAWS, predict_defined
 from bimix.laws.document import checked_law
-from bimix.observed.observations import Observations, mean_over_seeds, observations, proportions_of
+from bimix.observations.observations import Observations, mean_over_seeds, observations, proportions_of
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_table
 
 POINTS = 80  # of a smooth curve

@@ -12,9 +12,9 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from bimix.drawing import figures
 from bimix.errors import run
 from bimix.outputs import replacing
+from bimix.results import figures
 from bimix.tables import read_table
 
 LINEAR = 1.0  # percent of a large run, below which the axis of the costs is linear: rules cost nothing

@@ -15,12 +15,12 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
-from bimix.drawing import figures
 from bimix.errors import run
 from bimix.mixtures.mixture import read_proportions
 from bimix.outputs import replacing
-from bimix.runs.artefacts import check
+from bimix.results import figures
 from bimix.tables import read_table
+from bimix.training.artefacts import check
 
 GREY, PALE_GREY = "#555555", "#aaaaaa"
 

@@ -21,11 +21,11 @@ import polars as pl
 from bimix.errors import run
 from bimix.laws import at_run, far_ahead, predict_defined, undefined
 from bimix.laws.document import checked_law
-from bimix.laws.sized import far_apart
-from bimix.observed.observations import pools_of, proportions_of
+from bimix.observations.observations import pools_of, proportions_of
 from bimix.optimum.flags import add_parameters, add_run_tokens, add_tokens, asked_tokens, note_unlimited
 from bimix.outputs import write_table
 from bimix.tables import read_table, read_tokens
+from bimix.transfer.sized import far_apart
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -13,8 +13,8 @@ from bimix.errors import run
 from bimix.mixtures.mixture import Mixture
 from bimix.model.transformer import Transformer
 from bimix.plan.runs import first_updates
-from bimix.runs.checkpoints import kept_weights, note
 from bimix.training.attempt import bring_to_end
+from bimix.training.checkpoints import kept_weights, note
 from bimix.training.launch import open_session, training_parser
 from bimix.training.loop import Finished, train
 from bimix.training.order import Schedule

@@ -16,13 +16,13 @@ import polars as pl
 from bimix.errors import InputError, run
 from bimix.laws import LAWS, at_run, fit
 from bimix.mixtures.mixture import as_mixture
-from bimix.objectives.goal import Goal
-from bimix.objectives.report import add_objective, asked_objective
-from bimix.observed.flags import add_allowed
-from bimix.observed.observations import Observations, proportions_of, read_observations
+from bimix.observations.observations import Observations, proportions_of, read_observations
+from bimix.observations.observed_flags import add_allowed
 from bimix.optimum.bounds import run_bounds, with_least
 from bimix.optimum.flags import add_bounds, add_parameters, add_run_tokens, asked_tokens
+from bimix.optimum.goal import Goal
 from bimix.optimum.optimum import target_weights
+from bimix.optimum.report import add_objective, asked_objective
 from bimix.outputs import write_json, write_table
 from bimix.search.kriging import USUAL_NOISE
 from bimix.search.regret import noise_of_average

@@ -18,27 +18,27 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws import at_run, fit
-from bimix.laws.sized import form_of
 from bimix.laws.transfer import own_domains
 from bimix.mixtures.mixture import decimals
-from bimix.objectives.best import Unattainable
-from bimix.objectives.report import add_objective, asked_objective
-from bimix.observed.flags import add_allowed
-from bimix.observed.observations import proportions_of, read_observations
-from bimix.observed.wide import read_mixtures
+from bimix.observations.observations import proportions_of, read_observations
+from bimix.observations.observed_flags import add_allowed
+from bimix.observations.prior import offsets, read_gaps
+from bimix.observations.wide import read_mixtures
+from bimix.optimum.best import Unattainable
 from bimix.optimum.bounds import feasible_bounds, with_least
 from bimix.optimum.flags import add_bounds, add_centre, add_run_tokens, centre_of, run_tokens_of
 from bimix.optimum.intervals import left_out
 from bimix.optimum.optimum import target_weights
+from bimix.optimum.report import add_objective, asked_objective
 from bimix.outputs import write_table
-from bimix.scale.repetition import PUBLISHED_R, counted
 from bimix.search import regret
 from bimix.search.criterion import CRITERIA
 from bimix.search.proposals import Done, Setting, knee, mixture_table, propose, run_table
 from bimix.search.sensitivity import fitted_numbers, guessed
 from bimix.search.sizes import read_budget, read_large, read_models
 from bimix.tables import read_numbers, read_table, read_tokens
-from bimix.transfer.prior import offsets, read_gaps
+from bimix.transfer.repetition import PUBLISHED_R, counted
+from bimix.transfer.sized import form_of
 
 DRAWS = 100  # of the law, for the regret
 LEAST = 0.25  # of a domain's share of the tokens: nobody trains on one domain alone

@@ -20,13 +20,13 @@ from bimix.exports.formats import FORMATS
 from bimix.mixtures.mixture import Mixture
 from bimix.outputs import write_table
 from bimix.plan.settings import evaluations
-from bimix.runs import artefacts, checkpoints, provenance
-from bimix.runs.devices import query
 from bimix.tables import read_json, read_table
-from bimix.trainers.losses import content, read, source, tidy
-from bimix.trainers.process import follow
-from bimix.trainers.template import OUTPUT, fill
+from bimix.training import artefacts, checkpoints, provenance
 from bimix.training.attempt import STOPPED
+from bimix.training.command_losses import content, read, source, tidy
+from bimix.training.command_process import follow
+from bimix.training.command_template import OUTPUT, fill
+from bimix.training.devices import query
 from bimix.training.reports import tokens_of
 
 WORK = "work"  # the folder that the command has for itself, beside what is noted of its run

@@ -15,7 +15,7 @@ from pathlib import Path
 from accelerate import Accelerator
 from tokenizers import Tokenizer
 
-from bimix.data.encoders import reference_encoder
+from bimix.corpus.encoders import reference_encoder
 from bimix.downstream.answers import Task
 from bimix.downstream.calls import answer_parts, check_weights, gather_parts, open_tasks, plan_parts, sweep
 from bimix.downstream.tasks import answer, find_weights, load_model, score
@@ -23,8 +23,8 @@ from bimix.errors import InputError, run
 from bimix.model.generation import stop_ids
 from bimix.model.transformer import Transformer
 from bimix.outputs import write_json, write_table
-from bimix.runs.checkpoints import lock
 from bimix.tables import read_json
+from bimix.training.checkpoints import lock
 from bimix.training.launch import check_launch, forget_settings, obey
 
 

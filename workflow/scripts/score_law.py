@@ -16,11 +16,11 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
+from bimix.judge.errors import extrapolation, generalization
 from bimix.laws import LAWS
 from bimix.laws.document import checked_law
-from bimix.observed.observations import proportions_of, read_observations
+from bimix.observations.observations import proportions_of, read_observations
 from bimix.outputs import write_table
-from bimix.scores.scores import extrapolation, generalization
 from bimix.tables import read_table
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
+from bimix.judge.size_scores import LEFT, size_scores
 from bimix.laws import LAWS
-from bimix.observed.observations import observations
+from bimix.observations.observations import observations
+from bimix.observations.prior import read_gaps
 from bimix.outputs import write_table
-from bimix.scores.sizes import LEFT, size_scores
 from bimix.tables import read_size, read_table
-from bimix.transfer.prior import read_gaps
 
 
 def main(argv: list[str] | None = None) -> None:

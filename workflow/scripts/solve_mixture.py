@@ -18,31 +18,31 @@ from bimix.errors import InputError, run
 from bimix.judge.comparison import compared
 from bimix.judge.criterion import add_criterion, criterion_of
 from bimix.judge.evidence import known_from, moved, outside, promise, proxies_at, renamed
+from bimix.judge.law_scores import COMPARISON
 from bimix.judge.verdict import decide
 from bimix.laws import LAWS, at_run, fit
-from bimix.laws.sized import size_read
 from bimix.mixtures.mixture import as_mixture
-from bimix.objectives.best import best_shares
-from bimix.objectives.intervals import objective_rows
-from bimix.objectives.objective import objective_of
-from bimix.objectives.report import epochs_sentence, further_epochs
-from bimix.observed.flags import add_allowed, add_lower
-from bimix.observed.metrics import read_with_metrics
-from bimix.observed.observations import Observations, observations
-from bimix.observed.wide import read_mixtures
+from bimix.observations.metrics import read_with_metrics
+from bimix.observations.observations import Observations, observations
+from bimix.observations.observed_flags import add_allowed, add_lower
+from bimix.observations.prior import read_gaps
+from bimix.observations.wide import read_mixtures
+from bimix.optimum.best import best_shares
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import add_limits, add_parameters, add_run_tokens, asked_tokens
 from bimix.optimum.intervals import LeftOut, intervals, left_out
+from bimix.optimum.objective import objective_of
+from bimix.optimum.objective_intervals import objective_rows
 from bimix.optimum.optimum import weighed
+from bimix.optimum.report import epochs_sentence, further_epochs
 from bimix.outputs import replacing
 from bimix.plan.sources import SEARCHED, observed_rank
 from bimix.results import summary
 from bimix.results.headline import OBSERVED, Headline, headline, title
 from bimix.results.headline import at as at_size
 from bimix.results.layout import WIDTH, paragraph, table
-from bimix.scores.laws import COMPARISON
 from bimix.tables import read_numbers, read_tokens
-from bimix.transfer.prior import read_gaps
+from bimix.transfer.sized import size_read
 
 LEVEL = 0.9  # of intervals
 TRIED = ("transfer", "bimix")

@@ -17,9 +17,11 @@ import polars as pl
 from bimix.errors import run
 from bimix.judge.comparison import Comparison
 from bimix.judge.criterion import add_criterion, criterion_of
+from bimix.judge.errors import EXTRAPOLATION, GENERALIZATION
 from bimix.judge.evidence import add_evidence, evidence, moved, outside
+from bimix.judge.law_scores import LAWS_TABLE
+from bimix.judge.size_scores import SIZES
 from bimix.judge.verdict import Verdict, decide
-from bimix.laws.sized import size_read
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.flags import number_or_none, run_tokens_of
 from bimix.optimum.intervals import INTERVALS
@@ -31,11 +33,9 @@ from bimix.results.answers import answers
 from bimix.results.headline import Headline, headline, next_steps, title
 from bimix.results.headline import at as at_run
 from bimix.results.layout import WIDTH
-from bimix.runs.provenance import FITTING, code
-from bimix.scores.laws import LAWS_TABLE
-from bimix.scores.scores import EXTRAPOLATION, GENERALIZATION
-from bimix.scores.sizes import SIZES
 from bimix.tables import read_json, read_numbers, read_table, read_tokens
+from bimix.training.provenance import FITTING, code
+from bimix.transfer.sized import size_read
 
 DOMAINS = 10  # rows of the mixture on the page
 

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.observed.observations import read_observations
+from bimix.judge.law_scores import complexity, laws_table
+from bimix.observations.observations import read_observations
 from bimix.outputs import write_table
-from bimix.scores.laws import complexity, laws_table
 from bimix.tables import read_table
 
 

@@ -13,8 +13,8 @@ import polars as pl
 
 from bimix.digests import check
 from bimix.errors import run
+from bimix.judge.errors import EXTRAPOLATION, GENERALIZATION, extrapolation_table, generalization_table
 from bimix.outputs import write_table
-from bimix.scores.scores import EXTRAPOLATION, GENERALIZATION, extrapolation_table, generalization_table
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.observed.flags import add_allowed, add_lower
-from bimix.observed.metrics import read_with_metrics
-from bimix.observed.observations import observations
-from bimix.observed.wide import ROW, read_mixtures
+from bimix.observations.metrics import read_with_metrics
+from bimix.observations.observations import observations
+from bimix.observations.observed_flags import add_allowed, add_lower
+from bimix.observations.wide import ROW, read_mixtures
 from bimix.outputs import write_table
 from bimix.plan.laws import is_proposal
 

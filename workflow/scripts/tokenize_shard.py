@@ -17,14 +17,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bimix.addresses import masked
-from bimix.data.documents import Reader, split_hashes
-from bimix.data.encoders import BACKENDS, Encoder
-from bimix.data.reading import reading_parser
-from bimix.data.shards import Shard, read_shards
+from bimix.corpus.documents import Reader, split_hashes
+from bimix.corpus.encoders import BACKENDS, Encoder
+from bimix.corpus.reading import reading_parser
+from bimix.corpus.shard import Division, Streams, batches, encode_ahead, fill, load_tokenizer
+from bimix.corpus.shards import Shard, read_shards
 from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError, run
 from bimix.outputs import replacing_folder, write_json
-from bimix.tokens.shard import Division, Streams, batches, encode_ahead, fill, load_tokenizer
 
 SPLITS = ("train", "validation")
 

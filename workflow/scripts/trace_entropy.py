@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.entropy.counts import NgramCounter, count_runs
-from bimix.entropy.estimators import ESTIMATORS, measure_counts
+from bimix.corpus.counts import NgramCounter, count_runs
+from bimix.corpus.estimators import ESTIMATORS, measure_counts
+from bimix.corpus.permutation import permute
 from bimix.errors import run
 from bimix.outputs import write_table
 from bimix.tables import read_table
-from bimix.tokens.permutation import permute
 from bimix.training.rows import RowStore, open_rows
 
 BLOCK_ROWS = 1024  # rows read and counted at once

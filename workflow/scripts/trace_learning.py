@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
+from bimix.judge.learning import learning_curve
 from bimix.laws import LAWS
-from bimix.observed.observations import joined, read_observations
+from bimix.observations.observations import joined, read_observations
 from bimix.outputs import write_table
-from bimix.scores.learning import learning_curve
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -14,8 +14,7 @@ import polars as pl
 from bimix.errors import InputError, run
 from bimix.laws import at_run, predict_defined
 from bimix.laws.document import checked_law
-from bimix.objectives.best import best_shares
-from bimix.objectives.report import add_objective, asked_objective
+from bimix.optimum.best import best_shares
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import (
     add_bounds,
@@ -27,6 +26,7 @@ from bimix.optimum.flags import (
     simulating,
 )
 from bimix.optimum.optimum import average
+from bimix.optimum.report import add_objective, asked_objective
 from bimix.outputs import write_table
 from bimix.tables import read_numbers
 

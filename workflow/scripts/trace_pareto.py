@@ -14,9 +14,8 @@ from bimix.errors import InputError, run
 from bimix.laws import at_run, far_ahead
 from bimix.laws.document import checked_law
 from bimix.mixtures.mixture import read_proportions
-from bimix.objectives.families import written
-from bimix.objectives.pareto import as_table, front, name_of, weights_of
 from bimix.optimum.bounds import run_bounds
+from bimix.optimum.families import written
 from bimix.optimum.flags import (
     add_centre,
     add_limits,
@@ -26,6 +25,7 @@ from bimix.optimum.flags import (
     shared_pools,
     simulating,
 )
+from bimix.optimum.pareto import as_table, front, name_of, weights_of
 from bimix.outputs import replacing, write_table
 from bimix.tables import read_numbers
 
@@ -73,8 +73,8 @@ def main(argv: list[str] | None = None) -> None:
     table = pl.concat(frames)
     write_table(table, options.out)
     if options.figure:
-        from bimix.drawing import figures  # matplotlib: only what draws pays for it
-        from bimix.drawing.pareto import draw
+        from bimix.results import figures  # matplotlib: only what draws pays for it
+        from bimix.results.pareto_figure import draw
 
         reference = read_proportions(options.reference) if options.reference else None
         with replacing(options.figure) as temporary:

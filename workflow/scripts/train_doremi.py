@@ -18,9 +18,9 @@ from bimix.model.transformer import Transformer
 from bimix.outputs import write_table
 from bimix.reweighting.doremi import Doremi
 from bimix.reweighting.trace import average, path_table
-from bimix.runs.artefacts import check
-from bimix.runs.checkpoints import read_weights
+from bimix.training.artefacts import check
 from bimix.training.attempt import bring_to_end
+from bimix.training.checkpoints import read_weights
 from bimix.training.launch import open_session, training_parser
 from bimix.training.loop import Finished, train
 from bimix.training.reports import describe, fingerprint_run

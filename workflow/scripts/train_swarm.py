@@ -17,16 +17,16 @@ import polars as pl
 from bimix.errors import InputError, run
 from bimix.mixtures.mixture import Mixture
 from bimix.outputs import write_table
-from bimix.runs.artefacts import check
-from bimix.runs.checkpoints import discard
-from bimix.stacking.runs import train_together
 from bimix.tables import read_table
+from bimix.training.artefacts import check
 from bimix.training.attempt import STOPPED, holding, put_back
+from bimix.training.checkpoints import discard
 from bimix.training.launch import open_session, training_parser
 from bimix.training.loop import train
 from bimix.training.reports import describe, fingerprint_run, loss_table
 from bimix.training.reports import finish as finish_run
 from bimix.training.session import Session, resume
+from bimix.training.stacked_runs import train_together
 
 COSTS = ["parameters", "tokens", "flops", "seconds", "gpu_hours"]  # of a run, as in run.json
 Mixtures = dict[str, Mixture]  # of runs by their names

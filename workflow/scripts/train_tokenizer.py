@@ -10,12 +10,12 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from bimix.data.documents import is_within, split_hashes
-from bimix.data.reading import reading_parser
-from bimix.data.shards import longest_of, read_shards
+from bimix.corpus.documents import is_within, split_hashes
+from bimix.corpus.reading import reading_parser
+from bimix.corpus.shard import Division
+from bimix.corpus.shards import longest_of, read_shards
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
-from bimix.tokens.shard import Division
 
 
 def main(argv: list[str] | None = None) -> None:

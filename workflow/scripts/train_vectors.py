@@ -17,9 +17,9 @@ from gensim.models import FastText
 from gensim.models.fasttext import save_facebook_model
 from gensim.models.word2vec import LineSentence
 
-from bimix.data.samples import merge_samples, sample_size
+from bimix.corpus.samples import merge_samples, sample_size
+from bimix.corpus.vectors import as_line
 from bimix.digests import check
-from bimix.entropy.vectors import as_line
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
 from bimix.tables import read_table

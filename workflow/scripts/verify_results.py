@@ -12,7 +12,7 @@ from pathlib import Path
 from bimix.addresses import masked
 from bimix.errors import run
 from bimix.outputs import replacing
-from bimix.verification.results import verify
+from bimix.results.verify import verify
 
 
 def main(argv: list[str] | None = None) -> int:

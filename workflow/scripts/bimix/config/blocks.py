@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bimix.config.complete import Key, merged_recipe
 from bimix.faults.fault import Fault, named, shown
-from bimix.files.raw import has_wildcards
+from bimix.plan.raw import has_wildcards
 
 
 @dataclass

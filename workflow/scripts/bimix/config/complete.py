@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bimix.faults.fault import Fault, named, unknown
-from bimix.objectives.families import by_domain
+from bimix.optimum.families import by_domain
 from bimix.plan.laws import JOINS, LAWS, PLACE, SWARM_LAWS, is_optimum, proposal_of
 from bimix.plan.runs import weights_of
 from bimix.plan.search import GROUP, groups_of, search_names

@@ -257,7 +257,7 @@ class DatasetChecker(BlockChecker):
         """Domains of the losses and of the mixtures, after a look for names that the config uses
         and the tables have not.
         """
-        from bimix.observed import metrics, wide
+        from bimix.observations import metrics, wide
 
         places = self.block["observations"]
         try:
@@ -300,7 +300,7 @@ class DatasetChecker(BlockChecker):
 
     def rows(self, losses: object, mixtures: object) -> None:
         """Rows of the two tables that are refused, and what is remarkable in the others."""
-        from bimix.observed.observations import observations
+        from bimix.observations.observations import observations
 
         places = self.block["observations"]
         names, allowed = (places["losses"], places["mixtures"]), places.get("allow_unmeasured", ())

@@ -5,7 +5,7 @@ import shutil
 from dataclasses import dataclass, replace
 
 from bimix.errors import InputError
-from bimix.runs.devices import allowed_devices
+from bimix.training.devices import allowed_devices
 
 
 @dataclass(frozen=True)

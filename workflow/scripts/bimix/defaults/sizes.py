@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 
 from bimix.errors import InputError
-from bimix.files.raw import is_remote, raw_files
+from bimix.plan.raw import is_remote, raw_files
 
 Sizes = dict[str, int]  # bytes of text by domain; under "" where the records say which is theirs
 

@@ -11,7 +11,7 @@ from os import path as files
 from bimix.defaults.blocks import UNKNOWN_VOCABULARY
 from bimix.defaults.sizes import text_bytes, token_bytes
 from bimix.faults.fault import Fault
-from bimix.files.raw import has_wildcards
+from bimix.plan.raw import has_wildcards
 from bimix.plan.runs import schedule_tokens
 
 SURE = 10

@@ -13,12 +13,12 @@ from pathlib import Path
 import polars as pl
 from accelerate import Accelerator
 
-from bimix.data.encoders import Encode
+from bimix.corpus.encoders import Encode
 from bimix.downstream.answers import Task, answer_table, part_name
 from bimix.downstream.tasks import locate, origin, read_task, what_decides
 from bimix.model.transformer import Transformer
 from bimix.outputs import write_table
-from bimix.runs.artefacts import check_digest
+from bimix.training.artefacts import check_digest
 
 FILES = ("items", "shots")
 

@@ -16,9 +16,9 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntry
 from tokenizers import Tokenizer
 
 from bimix.addresses import hub_commit, masked
-from bimix.data.documents import BROKEN_STREAM
-from bimix.data.encoders import Encode
-from bimix.data.sources import COMPRESSED, open_stream
+from bimix.corpus.documents import BROKEN_STREAM
+from bimix.corpus.encoders import Encode
+from bimix.corpus.sources import COMPRESSED, open_stream
 from bimix.digests import digest_file
 from bimix.downstream import answers, golds, prompts, questions
 from bimix.downstream.answers import Task, build_task
@@ -28,7 +28,7 @@ from bimix.model import generation, likelihood, linear, transformer
 from bimix.model.generation import generate, plan_batches
 from bimix.model.likelihood import negative_log_likelihoods
 from bimix.model.transformer import Transformer
-from bimix.runs.checkpoints import kept_weights, read_weights
+from bimix.training.checkpoints import kept_weights, read_weights
 
 # Their text decides what is written, too.
 DECIDING = (

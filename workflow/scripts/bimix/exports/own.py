@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix.data.shards import Shard
+from bimix.corpus.shards import Shard
 from bimix.errors import InputError
 
 FILES = ("raw", "rows")

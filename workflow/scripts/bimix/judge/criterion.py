@@ -8,8 +8,8 @@ import numpy as np
 
 from bimix.errors import InputError
 from bimix.judge.runs import Column, Runs
-from bimix.objectives.families import by_domain, checked
-from bimix.objectives.objective import objective_block
+from bimix.optimum.families import by_domain, checked
+from bimix.optimum.objective import objective_block
 from bimix.tables import read_numbers
 
 MIXED = "units of several metrics"

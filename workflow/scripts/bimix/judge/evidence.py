@@ -16,9 +16,9 @@ from bimix.judge.criterion import Criterion
 from bimix.judge.noise import Known, repeated
 from bimix.judge.runs import Runs, measured
 from bimix.judge.verdict import Promise
-from bimix.laws.sized import size_read
 from bimix.mixtures.mixture import farthest
 from bimix.tables import read_table
+from bimix.transfer.sized import size_read
 
 NEAR = 1e-3  # proportions that differ by less are one mixture: tables are often rounded
 ROUNDED = 1e-5  # a proportion that misses its bound by less is rounded

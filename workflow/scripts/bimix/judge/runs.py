@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.observed.wide import ROW
+from bimix.observations.wide import ROW
 
 NATS = "nats per token"
 

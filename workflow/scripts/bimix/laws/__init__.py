@@ -11,17 +11,17 @@ from importlib import import_module
 import numpy as np
 
 from bimix.errors import InputError
-from bimix.laws.sized import by_runs, far_apart, reversed_order
-from bimix.observed.observations import Observations
-from bimix.observed.record import Law
+from bimix.observations.observations import Observations
+from bimix.observations.record import Law
 from bimix.plan.laws import LAWS as PLANNED
+from bimix.transfer.sized import by_runs, far_apart, reversed_order
 
 # A law's module has its name, and its record there is `LAW`.
 # Beyond so many times the last step fitted a curve over steps is a guess, and then nothing at all.
 FAR_AHEAD, TOO_FAR = 10, 100
 FEW_MIXTURES = 3  # fewer cannot be cross-validated
 SURE = 2.0  # standard deviations of a rank correlation that is not from chance
-LAWS: dict[str, Law] = {name: import_module(f"bimix.{law.room}.{name}").LAW for name, law in PLANNED.items()}
+LAWS: dict[str, Law] = {name: import_module(f"bimix.laws.{name}").LAW for name in PLANNED}
 
 
 def fit(law: str, observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> dict:

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from bimix.errors import InputError
-from bimix.observed.observations import Observations
-from bimix.observed.record import Law, Size
+from bimix.observations.observations import Observations
+from bimix.observations.record import Law, Size
 from bimix.plan.laws import LAWS
 
 ALPHA_RANGE = (0.0, 5.0)

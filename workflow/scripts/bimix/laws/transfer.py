@@ -18,9 +18,9 @@ points: noise is shared along a run. What cross-validation over mixtures chooses
 `transfer/choice`.
 
 Runs of several sizes, or that repeat pools over schedules of several lengths, have levels by size
-and tokens in place of the curve over steps (`scale/size`, `scale/runs`). Each of them counts
-with its last row, as earlier checkpoints of a schedule have not decayed. Where pools are known and
-some run repeats one, each run is read at its own epochs (`scale/repetition`).
+and tokens in place of the curve over steps (`transfer/size`, `transfer/sized_runs`). Each of them
+counts with its last row, as earlier checkpoints of a schedule have not decayed. Where pools are
+known and some run repeats one, each run is read at its own epochs (`transfer/repetition`).
 """
 
 from collections.abc import Callable, Iterator
@@ -29,16 +29,15 @@ from functools import partial
 import numpy as np
 
 from bimix.errors import InputError
-from bimix.laws import bimix, sized
-from bimix.observed.observations import Observations
-from bimix.observed.record import Law, Size
+from bimix.laws import bimix
+from bimix.observations.observations import Observations
+from bimix.observations.prior import offsets, recorded, written
+from bimix.observations.record import Law, Size
 from bimix.plan.laws import LAWS
-from bimix.scale import asked
-from bimix.transfer import mixing
+from bimix.transfer import asked, mixing, sized
 from bimix.transfer.choice import RUNS_FOR_TWO_TERMS, choose, descend, settings
 from bimix.transfer.curve import fit_curves
 from bimix.transfer.factor import numbers, read
-from bimix.transfer.prior import offsets, recorded, written
 from bimix.transfer.refits import resumed, without_runs
 
 CURVE = ("B", "beta", "C")
@@ -197,7 +196,7 @@ def predict(
 
 
 def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
-    """What the optimum minimises: sum_i w_i L_i(r), which is convex (`scale/asked`)."""
+    """What the optimum minimises: sum_i w_i L_i(r), which is convex (`transfer/asked`)."""
     mixed = read(fitted["coefficients"], fitted["domains"])
     curve = step_factor(fitted["coefficients"], fitted["steps"], [step])[0]
     run = sized.run_of(fitted["coefficients"], fitted["domains"]) or asked.as_fitted(*mixed.t.shape)

@@ -29,7 +29,7 @@ from scipy.special import stdtrit  # scipy.stats has it as t.ppf and takes half 
 
 from bimix.errors import InputError
 from bimix.laws import LAWS, predict_defined, predict_runs
-from bimix.observed.observations import Observations
+from bimix.observations.observations import Observations
 from bimix.optimum.coefficients import of_coefficients
 from bimix.optimum.optimum import average, optimum, target_weights
 

@@ -9,10 +9,10 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.laws import LAWS
 from bimix.mixtures.draws import STRENGTHS, TEMPERATURE
+from bimix.optimum.convex import minimum
+from bimix.optimum.power_sum import power_sum_optimum
+from bimix.optimum.search import searched
 from bimix.optimum.simulation import best_simulated
-from bimix.solvers.convex import minimum
-from bimix.solvers.power_sum import power_sum_optimum
-from bimix.solvers.search import searched
 
 # Weights that are named to a person.
 MOST_NAMED = 6

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from bimix.addresses import masked
-from bimix.data.shards import Shard, group_files, longest_of, read_shards, write_shards
+from bimix.corpus.shards import Shard, group_files, longest_of, read_shards, write_shards
 from bimix.errors import InputError
-from bimix.files.contents import Versions
-from bimix.files.raw import is_remote, raw_files, shard_bytes
+from bimix.plan.contents import Versions
+from bimix.plan.raw import is_remote, raw_files, shard_bytes
 
 # The settings that decide the text of a corpus's documents.
 READING = ("formats", "text_field", "document_megabytes", "cut_characters", "rejects")

@@ -25,8 +25,6 @@ class Planned(NamedTuple):
     over_sizes: bool = False
     # Whether it has losses of domains that nothing trains on.
     measured_only: bool = True
-    # The room of its module, which has the law's name.
-    room: str = "rivals"
     # Its optimum minimises the mean prediction and so much KL(r || token shares).
     trust: float = 0.0
     # Its optimum reads no domain more often, where the user sets no other number.
@@ -36,12 +34,8 @@ class Planned(NamedTuple):
 # Below ten mixtures LightGBM splits nothing and predicts their mean, and folds say little. Olmix:
 # arXiv 2602.12237 has the weight 0.05 and four epochs.
 LAWS: dict[str, Planned] = {
-    "bimix": Planned(
-        lambda m: 2, refuses_few=False, over_steps=True, optimum="power_sum", measured_only=False, room="laws"
-    ),
-    "transfer": Planned(
-        lambda m: 2, refuses_few=False, over_steps=True, optimum="convex", over_sizes=True, room="laws"
-    ),
+    "bimix": Planned(lambda m: 2, refuses_few=False, over_steps=True, optimum="power_sum", measured_only=False),
+    "transfer": Planned(lambda m: 2, refuses_few=False, over_steps=True, optimum="convex", over_sizes=True),
     "exponential": Planned(lambda m: m + 2, refuses_few=True, over_steps=False, optimum="convex"),
     "olmix": Planned(
         lambda m: m + 2, refuses_few=True, over_steps=False, optimum="convex", trust=0.05, most_epochs=4.0

@@ -3,7 +3,7 @@
 import json
 
 from bimix.errors import InputError
-from bimix.files.pools import epoch_tokens, token_table
+from bimix.plan.pools import epoch_tokens, token_table
 from bimix.plan.runs import schedule_tokens
 from bimix.plan.sources import Fit, from_swarm, source_of
 

@@ -6,8 +6,8 @@ folder of `results`.
 
 from collections.abc import Iterable
 
-from bimix.files.pools import token_table
 from bimix.plan.laws import LAWS, optimised_laws
+from bimix.plan.pools import token_table
 from bimix.plan.runs import check_compared, fitted_size, has_intervals, large_runs, observes_sizes, prior_table
 
 LEARNING_LEFT = 3  # mixtures that a learning curve leaves to be predicted, at least

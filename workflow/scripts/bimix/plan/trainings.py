@@ -2,8 +2,8 @@
 them. What a model with a command of the user's is given instead.
 """
 
-from bimix.files.exports import export_data, export_tokens
 from bimix.plan.corpora import only_measured
+from bimix.plan.exports import export_data, export_tokens
 
 TOKENS = {
     "train": "results/{dataset}/tokens/train.parquet",

@@ -6,12 +6,12 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
+from bimix.judge.errors import rank_correlation
 from bimix.laws import LAWS, fit, predict_observed
 from bimix.mixtures.by_hand import SHARE_FLOOR
-from bimix.observed.observations import Observations
+from bimix.observations.observations import Observations
 from bimix.optimum.intervals import left_out, picked
 from bimix.ranking.public import Case
-from bimix.scores.scores import rank_correlation
 
 LEVEL = 0.9
 BOARD = {

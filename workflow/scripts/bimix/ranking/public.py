@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.observed.observations import Observations, observations, read_observations
+from bimix.observations.observations import Observations, observations, read_observations
 from bimix.tables import read_table
 
 # Training domains of Ye et al.'s SlimPajama runs, whose order was inferred from correlations.

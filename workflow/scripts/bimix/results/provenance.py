@@ -25,8 +25,8 @@ from pathlib import Path
 
 from bimix.digests import digest_file
 from bimix.mixtures.mixture import Mixture
+from bimix.results.verify import read_manifest, run_reports
 from bimix.tables import read_json
-from bimix.verification.results import read_manifest, run_reports
 
 SCHEMA = 1
 OF_SHARD = ("documents", "tokens", "rows", "digest")

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.scale.repetition import PUBLISHED_R, counted
 from bimix.search import criterion
 from bimix.search.candidates import candidates
 from bimix.search.sensitivity import Numbers, slopes
 from bimix.search.sizes import Model, at_sizes, known_at_sizes
+from bimix.transfer.repetition import PUBLISHED_R, counted
 
 NAMED = re.compile(r"proposed_(\d+)")
 RUNGS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # of the ladder of a budget

@@ -16,12 +16,12 @@ import numpy as np
 import polars as pl
 
 from bimix.laws.transfer import own_domains
-from bimix.objectives.best import Unattainable, best_shares
-from bimix.objectives.goal import Goal
-from bimix.objectives.objective import Objective
-from bimix.observed.observations import Observations
-from bimix.observed.wide import tidy_losses
+from bimix.observations.observations import Observations
+from bimix.observations.wide import tidy_losses
+from bimix.optimum.best import Unattainable, best_shares
+from bimix.optimum.goal import Goal
 from bimix.optimum.intervals import BORROWED, LeftOut, drawn_together
+from bimix.optimum.objective import Objective
 from bimix.optimum.optimum import average
 from bimix.search.criterion import outer
 from bimix.search.sensitivity import Numbers, fitted_numbers, known_before, moved, slopes

@@ -18,8 +18,8 @@ from scipy.special import ndtr
 from bimix.errors import InputError
 from bimix.laws import predict_runs
 from bimix.mixtures.by_hand import SHARE_FLOOR, within
-from bimix.objectives.goal import Goal
-from bimix.observed.observations import Observations
+from bimix.observations.observations import Observations
+from bimix.optimum.goal import Goal
 from bimix.optimum.intervals import left_out
 from bimix.search.kriging import FLOOR, Kriged, kriged, squares, total_variation
 

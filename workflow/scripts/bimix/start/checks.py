@@ -20,7 +20,7 @@ from bimix.faults.fault import Fault, listed, unknown
 from bimix.faults.files import NO_TEXT, YTE, ConfigFile, line_of, place, read_config_file, source_text
 from bimix.faults.wording import schema_faults
 from bimix.start.home import over
-from bimix.trainers import checks as trainers
+from bimix.training import command_checks as trainers
 
 # Of code in a file of --configfile.
 RAN = (

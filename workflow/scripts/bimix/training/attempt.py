@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bimix.errors import InputError
 from bimix.outputs import write_table
-from bimix.runs import artefacts, checkpoints
+from bimix.training import artefacts, checkpoints
 from bimix.training.loop import Finished
 from bimix.training.reports import finish, loss_table
 from bimix.training.session import Session, other_processes

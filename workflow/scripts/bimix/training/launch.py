@@ -18,8 +18,8 @@ from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.model.attention import SWITCHES, choose_attention
 from bimix.model.transformer import Shape
-from bimix.runs import provenance
 from bimix.tables import read_table
+from bimix.training import provenance
 from bimix.training.recipe import Recipe, schedule_fault
 from bimix.training.rows import RowStore, open_rows, pool
 from bimix.training.session import Session

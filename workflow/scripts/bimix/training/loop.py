@@ -20,7 +20,7 @@ from bimix.errors import InputError
 from bimix.model.attention import backend_name, kernel_name
 from bimix.model.stacked import models_in
 from bimix.model.transformer import Transformer
-from bimix.runs import checkpoints, provenance
+from bimix.training import checkpoints, provenance
 from bimix.training.order import Schedule, as_schedule
 from bimix.training.session import PROGRESS_SECONDS, Learner, Session, prepare, resume
 from bimix.training.update import Batch, Watch, ahead, batches, evaluate, not_finite, own_slice, update

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bimix.tokens.permutation import permute
+from bimix.corpus.permutation import permute
 
 
 @dataclass(frozen=True)

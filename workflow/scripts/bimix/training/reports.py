@@ -15,7 +15,7 @@ from bimix.errors import InputError
 from bimix.mixtures.mixture import Mixture
 from bimix.model.transformer import Shape, Transformer
 from bimix.outputs import replacing
-from bimix.runs import artefacts, checkpoints, provenance
+from bimix.training import artefacts, checkpoints, provenance
 from bimix.training.recipe import Recipe
 from bimix.training.rows import SPREAD_KEY
 from bimix.training.session import Session

@@ -12,9 +12,9 @@ from io import RawIOBase
 import numpy as np
 import polars as pl
 
+from bimix.corpus.permutation import permute
 from bimix.errors import InputError
 from bimix.mixtures.pools import pool_rows
-from bimix.tokens.permutation import permute
 
 OPEN_FILES = 512
 PIECE = 2**22  # bytes of a shard that are looked at together

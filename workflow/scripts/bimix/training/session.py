@@ -28,7 +28,7 @@ from bimix.errors import InputError
 from bimix.model.memory import largest_micro_batch
 from bimix.model.stacked import StackedTransformer, models_in
 from bimix.model.transformer import Shape, Transformer
-from bimix.runs import checkpoints
+from bimix.training import checkpoints
 from bimix.training.recipe import Recipe
 from bimix.training.rows import Part, RowStore, check_shards
 from bimix.training.update import build_optimizer, compile_whole

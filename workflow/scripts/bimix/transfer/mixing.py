@@ -9,8 +9,8 @@ r is
 with a > 0, k > 0 and 0 < g < 1. S is concave in r and a negative power of it convex, so every
 predicted loss is convex. In the first term k_ii = 1 where domain i is trained on. Every other k_ij
 = exp(u_i - gap_ij + delta_ij), where the gap is 0 or what a prior from text says
-(`transfer/prior`). The numbers that are fitted are c, log a, logit g, u and delta. What holds few
-runs together is shrinkage across domains. log a, logit g and u are drawn towards means that all
+(`observations/prior`). The numbers that are fitted are c, log a, logit g, u and delta. What holds
+few runs together is shrinkage across domains. log a, logit g and u are drawn towards means that all
 domains share, which are fitted with them and weakly held. delta is drawn towards 0. One number, the
 ridge, scales all of it; a loss domain may have its own. The signed term (`signed`) is added to y
 and taken out of the search.

@@ -1,0 +1,158 @@
+"""Records become documents or a reason; cuts lose nothing; a hash decides the split."""
+
+import io
+import itertools
+import json
+
+import pytest
+
+from bimix.corpus.documents import (
+    EMPTY,
+    Reader,
+    Rejected,
+    cut_text,
+    hash_text,
+    is_within,
+    lookup_field,
+    number_lines,
+    parse_document,
+)
+from bimix.errors import InputError
+
+DOMAINS = {"PileA": "A", "b": "b"}
+
+
+def read(reader: Reader, raw: bytes, name: str) -> list[tuple[str, str]]:
+    return list(reader.read(number_lines(io.BytesIO(raw), name, 200_000), name))
+
+
+def line(**record) -> bytes:
+    return json.dumps(record).encode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b'{"text": "x"', "invalid JSON"),
+        (b'{"text": "x"} {"text": "y"}', "invalid JSON"),
+        (b"[" * 100_000, "invalid JSON"),
+        (b'{"text": "\xff"}', "invalid UTF-8"),
+        (b'{"text": "\xed\xa0\x80", "set": "b"}', "invalid UTF-8"),
+        (line(set="b"), "missing field"),
+        (line(text="x"), "missing field"),
+        (b'"a string"', "missing field"),
+        (b"17", "missing field"),
+        (line(text=3, set="b"), "text is no string"),
+        (line(text=None, set="b"), "text is no string"),
+        (line(text="\ud800", set="b"), "lone surrogate"),
+        (line(text="x", set="C"), "unknown domain"),
+        (line(text="x", set=["b"]), "unknown domain"),
+        (line(text="", set="b"), EMPTY),
+    ],
+)
+def test_bad_record_has_its_reason(raw, reason):
+    with pytest.raises(Rejected) as rejection:
+        parse_document(raw, "text", "set", DOMAINS)
+    assert rejection.value.reason == reason
+
+
+@pytest.mark.parametrize("meta", ["", "no JSON", "[" * 100_000, "[]"])
+def test_a_string_that_is_no_object_has_no_fields(meta):
+    with pytest.raises(Rejected, match=r"no field 'meta\.set'"):
+        lookup_field({"meta": meta}, "meta.set")
+
+
+@pytest.mark.parametrize("meta", [{"set": {"name": "PileA"}}, json.dumps({"set": {"name": "PileA"}})])
+def test_dotted_field_may_pass_through_a_json_string(meta):
+    assert lookup_field({"meta": meta}, "meta.set.name") == "PileA"
+    assert parse_document(line(text=" \0\r\n", meta=meta), "text", "meta.set.name", DOMAINS) == (" \0\r\n", "A")
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7, 30, 10_000, None])
+@pytest.mark.parametrize(
+    "text", ["", "x" * 50, "a b\nc  d\n\n" * 20, " " * 40, "\n" * 9, "word " * 30 + "x" * 33, "é😀 " * 25]
+)
+def test_pieces_join_to_the_text_and_keep_the_limit(text, limit):
+    pieces = cut_text(text, limit)
+    assert "".join(pieces) == text
+    assert limit is None or max(map(len, pieces)) <= limit
+    assert text == "" or all(pieces)
+
+
+def test_cuts_fall_at_white_space():
+    assert cut_text("one two three", 9) == ["one two", " three"]
+    assert cut_text("one\ntwo three", 9) == ["one\ntwo", " three"]
+    assert cut_text("one two\nthree", 9) == ["one two\n", "three"]
+
+
+def test_lines_are_numbered_with_the_blank_ones():
+    assert list(number_lines(io.BytesIO(b"a\r\n\n \t\nb"), "f", 9)) == [(1, b"a\r\n"), (4, b"b")]
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\nlast\n"])
+@pytest.mark.parametrize("size", [1, 9, 10, 11, 20, 35])
+def test_of_a_line_too_long_a_part_is_held(end, size):
+    class Stream(io.BytesIO):
+        def readline(self, limit):
+            line = super().readline(limit)
+            assert len(line) <= 11
+            return line
+
+    raw = b"first\n" + b"x" * size + end
+    found = list(number_lines(Stream(raw), "f", 10))
+    kept = {number: line for number, line in found if isinstance(line, bytes)}
+    expected = dict(enumerate(raw.splitlines(keepends=True), 1))
+    assert kept == {number: line for number, line in expected.items() if len(line) <= 10}
+    assert [number for number, _ in found] == list(expected)
+    assert all(line.reason == "too long" for number, line in found if number not in kept)
+
+
+def test_hash_of_the_text_alone_decides():
+    keys = [hash_text(f"document {number}") for number in range(20_000)]
+    chosen = [is_within(key[:8], 0.1) for key in keys]
+    assert abs(sum(chosen) / len(keys) - 0.1) < 0.01
+    assert not any(is_within(key[:8], 0) for key in keys)
+    assert all(is_within(key[:8], 1) for key in keys)
+    both = sum(first and is_within(key[8:], 0.1) for key, first in zip(keys, chosen, strict=True))
+    assert abs(both / sum(chosen) - 0.1) < 0.03  # the second half of the hash knows nothing of the first
+
+
+def test_first_fault_stops_with_file_and_line():
+    reader = Reader("text", None, {"": "A"}, 0.0)
+    with pytest.raises(InputError, match=r"^corpus\.jsonl:3: the line is not JSON .*\. Mend"):
+        (read(reader, b'{"text": "x"}\n\n{"text": \n', "corpus.jsonl"))
+
+
+def test_share_of_rejects():
+    raw = b'{"text": "x"}\n' * 98 + b"no\n" + b'{"text": 1}\n' + b'{"text": ""}\n' * 50
+    reader = Reader("text", None, {"": "A"}, 0.02)
+    assert len(read(reader, raw, "f")) == 98
+    assert reader.rejected == {"invalid JSON": 1, "text is no string": 1, EMPTY: 50}
+    assert reader.records == 150 == reader.kept + reader.rejected.total()
+    reader.check()
+    reader = Reader("text", None, {"": "A"}, 0.01)
+    (read(reader, raw, "f"))
+    with pytest.raises(InputError, match=r"2 of 150 records were rejected, more than the share 0.01 .*first is f:99:"):
+        reader.check()
+
+
+def cut_slowly(text: str, limit: int) -> list[str]:
+    """What `cut_text` promises, tried place by place from the limit down."""
+    pieces, start = [], 0
+    while len(text) - start > limit:
+        ends = range(start + limit, start, -1)
+        end = next((end for end in ends if text[end - 1] == "\n" or text[end] == " "), start + limit)
+        pieces.append(text[start:end])
+        start = end
+    return [*pieces, text[start:]]
+
+
+def test_every_short_text_is_cut_as_promised():
+    texts = ["".join(letters) for size in range(8) for letters in itertools.product("x \n", repeat=size)]
+    for text, limit in itertools.product(texts, range(1, 5)):
+        assert cut_text(text, limit) == cut_slowly(text, limit), (text, limit)
+
+
+def test_a_record_that_is_too_long_is_told_with_the_limit_in_megabytes():
+    ((_, rejected),) = number_lines(io.BytesIO(b"x" * 3000), "f", 2000)
+    assert "longer than 0.002 MB" in str(rejected)

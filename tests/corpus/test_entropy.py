@@ -1,0 +1,96 @@
+"""Entropies against closed forms, definitions and each other."""
+
+import numpy as np
+import pytest
+
+from bimix.corpus.estimators import (
+    ESTIMATORS,
+    chao_shen,
+    coverage,
+    miller_madow,
+    plug_in,
+    von_neumann,
+)
+from bimix.corpus.vectors import SecondMoment, as_line, unit_vectors
+
+
+def test_uniform_counts_give_the_logarithm():
+    for distinct in (1, 2, 1000):
+        assert plug_in(np.full(distinct, 12)) == pytest.approx(np.log(distinct), abs=1e-12)
+    assert plug_in(np.array([1])) == 0
+
+
+def test_large_counts_do_not_overflow():
+    counts = np.array([2**62, 2**62], dtype=np.uint64)
+    assert plug_in(counts) == pytest.approx(np.log(2), rel=1e-9)
+
+
+def test_corrections_come_closer_on_small_samples():
+    generator = np.random.default_rng(3)
+    p = generator.dirichlet(np.full(2000, 0.5))
+    p = p[p > 0]
+    truth = -(p * np.log(p)).sum()
+    samples = [generator.multinomial(3000, p) for _ in range(20)]
+    error = {
+        name: abs(np.mean([estimate(sample[sample > 0]) for sample in samples]) - truth)
+        for name, estimate in ESTIMATORS.items()
+    }
+    assert error["miller_madow"] < error["nats"] / 2
+    assert error["chao_shen"] < error["nats"] / 2
+
+
+def test_corrections_vanish_on_large_samples():
+    counts = np.array([5, 3, 2]) * 10**9
+    assert miller_madow(counts) == pytest.approx(plug_in(counts), abs=1e-9)
+    assert chao_shen(counts) == pytest.approx(plug_in(counts), abs=1e-9)
+
+
+def test_chao_shen_by_hand():
+    # N = 4, f1 = 2: coverage 1/2; q = 1/4, 1/8, 1/8
+    q, n = np.array([0.25, 0.125, 0.125]), 4
+    assert coverage(np.array([2, 1, 1])) == 0.5
+    assert chao_shen(np.array([2, 1, 1])) == pytest.approx(-(q * np.log(q) / (1 - (1 - q) ** n)).sum(), rel=1e-12)
+    assert np.isfinite(chao_shen(np.ones(10, dtype=np.uint64)))
+    assert chao_shen(np.array([7])) == pytest.approx(0, abs=1e-12)
+
+
+def test_von_neumann_is_that_of_the_documents_matrix():
+    vectors = np.random.default_rng(4).standard_normal((500, 300)) ** 3
+    unit = unit_vectors(vectors)
+    moment = SecondMoment(300)
+    moment.add(vectors)
+    values = np.linalg.eigvalsh(unit @ unit.T / 500)
+    values = values[values > 1e-15]
+    assert von_neumann(moment.gram, 500) == pytest.approx(-(values * np.log(values)).sum(), abs=1e-12)
+
+
+def test_von_neumann_of_orthogonal_documents_is_shannon():
+    moment = SecondMoment(300)
+    moment.add(np.repeat(3 * np.eye(300)[:3], [50, 30, 20], axis=0))
+    assert von_neumann(moment.gram, moment.documents) == pytest.approx(plug_in(np.array([50, 30, 20])), abs=1e-12)
+    same = SecondMoment(4)
+    same.add(np.ones((9, 4)))
+    assert von_neumann(same.gram, 9) == pytest.approx(0, abs=1e-12)
+
+
+def test_moments_of_shards_add_up_and_zeros_are_dropped():
+    vectors = np.random.default_rng(5).standard_normal((400, 50))
+    vectors[[3, 77]] = 0
+    whole, parts = SecondMoment(50), [SecondMoment(50) for _ in range(4)]
+    whole.add(vectors)
+    for part, own in zip(parts, np.split(vectors, 4), strict=True):
+        part.add(own)
+    assert (whole.documents, whole.zeros) == (398, 2)
+    assert sum(part.documents for part in parts) == 398
+    assert von_neumann(sum(part.gram for part in parts), 398) == pytest.approx(von_neumann(whole.gram, 398), abs=1e-12)
+
+
+def test_a_document_is_one_line():
+    assert as_line("a\nb\r\n c") == "a b\r  c"
+
+
+def test_one_value_alone_has_no_entropy_and_no_logarithm_of_zero():
+    """Its share is 1, and 1 less its share is what the others would have."""
+    with np.errstate(divide="raise"):
+        assert chao_shen(np.array([5])) == 0
+    assert coverage(np.ones(10)) == pytest.approx(0.1)

@@ -1,0 +1,313 @@
+"""From text to entropy.csv: sources of known entropy, the chain rule, shards that add up."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from tiny_run import READING
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import compare_estimators
+import embed_documents
+import index_tokens
+import measure_entropy
+import merge_counts
+import mix_entropy
+import plot_entropy_curves
+import tokenize_shard
+import trace_entropy
+import train_vectors
+from bimix.corpus.shards import Shard, write_shards
+from bimix.errors import InputError
+
+WORDS = 12
+FASTTEXT = {"vector_size": 10, "epochs": 2, "min_count": 1, "bucket": 100, "min_n": 2, "max_n": 3, "seed": 1}
+
+
+def draw(transitions: np.ndarray, length: int, seed: int) -> list[str]:
+    """Words of a Markov chain."""
+    cumulative = transitions.cumsum(axis=1)
+    state, states = 0, []
+    for number in np.random.default_rng(seed).random(length):
+        state = min(int(np.searchsorted(cumulative[state], number)), len(transitions) - 1)
+        states.append(f"w{state}")
+    return states
+
+
+class Chain:
+    """A folder in which domains of text go through the scripts, a shard for each file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.shards = folder, []
+        vocabulary = {f"w{number}": number for number in range(WORDS)} | {"END": WORDS}
+        tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="w0"))
+        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        tokenizer.save(str(folder / "tokenizer.json"))
+
+    def tokenize(self, domain: str, documents: list[str], length: int) -> None:
+        for split in ("train", "validation"):
+            shard = f"{len(self.shards)}"
+            raw = self.folder / f"{shard}.jsonl"
+            self.shards.append(Shard(shard, split, domain, (str(raw),)))
+            (self.folder / "shards.jsonl").write_text(write_shards(self.shards))
+            raw.write_text("".join(json.dumps({"text": text}) + "\n" for text in documents))
+            tokenize_shard.main(
+                [
+                    *(
+                        "--shards",
+                        str(self.folder / "shards.jsonl"),
+                        "--shard",
+                        shard,
+                        "--tokenizer",
+                        str(self.folder / "tokenizer.json"),
+                        "--backend",
+                        "tokenizers",
+                        "--end-of-text",
+                        "END",
+                    ),
+                    *(
+                        "--sequence-length",
+                        str(length),
+                        "--reading",
+                        json.dumps(READING),
+                        "--domain-field",
+                        "null",
+                    ),
+                    *(
+                        "--domains",
+                        domain,
+                        "--labels",
+                        "{}",
+                    ),
+                    *(
+                        "--held-out-characters",
+                        "20000",
+                        "--validation-share",
+                        "0",
+                        "--held-out",
+                        "--sample-documents",
+                        "40",
+                        "--threads",
+                        "1",
+                    ),
+                    *("--train", str(self.folder / "train" / shard)),
+                    *("--validation", str(self.folder / "validation" / shard)),
+                ]
+            )
+
+    def measure(self, domains: list[str]) -> pl.DataFrame:
+        folder, train = str(self.folder), f"{self.folder}/train.parquet"
+        index_tokens.main(
+            [
+                *("--folder", folder, "--shards", f"{folder}/shards.jsonl", "--domains", *domains),
+                *("--train", train, "--validation", f"{folder}/validation.parquet"),
+            ]
+        )
+        endings = {"unigrams": "unigrams.parquet", "bigrams": "bigrams.parquet", "npz": "npz"}
+        files = {name: [f"{folder}/{domain}.{ending}" for domain in domains] for name, ending in endings.items()}
+        model = f"{folder}/model.bin"
+        train_vectors.main(
+            [
+                *("--index", train, "--domains", *domains, "--documents", "40"),
+                *("--settings", json.dumps(FASTTEXT), "--out", model),
+            ]
+        )
+        for domain, unigrams, bigrams, moments in zip(domains, *files.values(), strict=True):
+            merge_counts.main(["--index", train, "--domain", domain, "--bigrams", bigrams, "--unigrams", unigrams])
+            embed_documents.main(
+                [
+                    *("--model", model, "--index", train, "--domain", domain, "--domains", *domains),
+                    *("--documents", "40", "--out", moments),
+                ]
+            )
+        measure_entropy.main(
+            [
+                *("--domains", *domains, "--unigrams", *files["unigrams"], "--bigrams", *files["bigrams"]),
+                *("--moments", *files["npz"], "--out", f"{folder}/entropy.csv"),
+            ]
+        )
+        return pl.read_csv(f"{folder}/entropy.csv")
+
+
+def nats(table: pl.DataFrame, domain: str, measure: str) -> float:
+    return table.filter(pl.col("domain") == domain, pl.col("measure") == measure)["nats"].item()
+
+
+def test_entropies_of_known_sources(tmp_path):
+    generator = np.random.default_rng(1)
+    p = generator.dirichlet(np.full(WORDS, 1.0))
+    rates = generator.dirichlet(np.full(WORDS, 0.5), size=WORDS)
+    values, vectors = np.linalg.eig(rates.T)
+    stationary = np.abs(np.real(vectors[:, np.argmax(np.real(values))]))
+    stationary /= stationary.sum()
+
+    chain = Chain(tmp_path)
+    length, cycle = 120_000, [f"w{number % 4}" for number in range(8_000)]
+    # few documents, so that the end of text hardly enters; several, so that vectors
+    # have something to sample
+    for domain, states in {
+        "independent (i.i.d.)": draw(np.tile(p, (WORDS, 1)), length, 2),
+        "markov": draw(rates, length, 3),
+        "cycle": cycle,
+    }.items():
+        chain.tokenize(domain, [" ".join(part) for part in np.array_split(states, 4)], 64)
+    table = chain.measure(["independent (i.i.d.)", "markov", "cycle"])
+
+    domains = ["independent (i.i.d.)", "markov", "cycle"]
+    counts = [f"{tmp_path}/{domain}" for domain in domains]
+    measure_entropy.main(
+        [
+            *("--domains", *domains, "--unigrams", *(f"{name}.unigrams.parquet" for name in counts)),
+            *(
+                "--bigrams",
+                *(f"{name}.bigrams.parquet" for name in counts),
+                "--moments",
+                "--out",
+                f"{tmp_path}/counted.csv",
+            ),
+        ]
+    )
+    counted = table.filter(pl.col("measure") != "VNE")
+    assert pl.read_csv(tmp_path / "counted.csv", schema=table.schema).equals(
+        counted
+    )  # without vectors the rest is the same
+
+    shannon = -(p * np.log(p)).sum()
+    assert nats(table, "independent (i.i.d.)", "SE") == pytest.approx(shannon, abs=0.01)
+    assert nats(table, "independent (i.i.d.)", "CE") == pytest.approx(shannon, abs=0.01)
+    assert nats(table, "independent (i.i.d.)", "JE") == pytest.approx(2 * shannon, abs=0.02)
+    entropy, rate = -(stationary * np.log(stationary)).sum(), -(stationary[:, None] * rates * np.log(rates)).sum()
+    assert nats(table, "markov", "SE") == pytest.approx(entropy, abs=0.01)
+    assert nats(table, "markov", "CE") == pytest.approx(rate, abs=0.01)
+    assert nats(table, "markov", "JE") == pytest.approx(entropy + rate, abs=0.02)
+    assert nats(table, "cycle", "SE") == pytest.approx(np.log(4), abs=0.01)
+    assert nats(table, "cycle", "CE") == pytest.approx(0, abs=0.01)
+    assert table["nats"].min() >= 0
+
+
+def test_chain_rule_and_diagnostics(tmp_path):
+    chain = Chain(tmp_path)
+    generator = np.random.default_rng(4)
+    for domain in ("a.b", "c d"):
+        documents = [" ".join(f"w{word}" for word in generator.integers(0, WORDS, 30)) for _ in range(60)]
+        chain.tokenize(domain, documents, 16)
+    table = chain.measure(["a.b", "c d"])
+    assert table["measure"].to_list() == ["SE", "JE", "CE", "VNE"] * 2
+    for domain in ("a.b", "c d"):
+        rows = np.concatenate(
+            [np.fromfile(path, "<u2").reshape(-1, 16) for path in tmp_path.glob(f"train/*/{domain}.bin")]
+        )
+        first = np.bincount(rows[:, :-1].ravel())
+        first = first[first > 0] / first.sum()
+        chained = nats(table, domain, "CE") - (first * np.log(first)).sum()
+        assert nats(table, domain, "JE") == pytest.approx(chained, abs=1e-12)
+        _, own = np.unique(rows[:, :-1].ravel() * 100 + rows[:, 1:].ravel(), return_counts=True)
+        entry = table.row(by_predicate=(pl.col("domain") == domain) & (pl.col("measure") == "JE"), named=True)
+        assert (entry["tokens"], entry["pairs"]) == (rows.size, rows[:, 1:].size)
+        assert (entry["distinct"], entry["singletons"]) == (len(own), (own == 1).sum())
+        assert entry["coverage"] == pytest.approx(1 - (own == 1).sum() / own.sum())
+        entry = table.row(by_predicate=(pl.col("domain") == domain) & (pl.col("measure") == "VNE"), named=True)
+        assert (entry["documents"], entry["zeros"], entry["tokens"]) == (40, 0, None)
+
+
+def test_a_domain_whose_name_is_a_glob_is_measured_alone(tmp_path):
+    chain, generator = Chain(tmp_path), np.random.default_rng(6)
+    texts = {}
+    for domain, words in (("s*", 3), ("sea", WORDS), ("Wikipedia [en]", 5), ("what?", 7)):
+        texts[domain] = [" ".join(f"w{word}" for word in generator.integers(0, words, 30)) for _ in range(60)]
+        chain.tokenize(domain, texts[domain], 16)
+    table = chain.measure(list(texts))
+    own = table.filter(pl.col("measure") == "SE").select("domain", "distinct").rows()
+    assert own == [("s*", 4), ("sea", WORDS + 1), ("Wikipedia [en]", 6), ("what?", 8)]  # its words and the end of text
+
+
+def test_sharding_changes_neither_counts_nor_vectors(tmp_path):
+    generator = np.random.default_rng(5)
+    # 15 words and the end of text fill a row, so that no shard drops a tail
+    documents = [" ".join(f"w{word}" for word in generator.integers(0, WORDS, 15)) for _ in range(90)]
+    tables = []
+    for parts in (1, 4):
+        (tmp_path / str(parts)).mkdir()
+        chain = Chain(tmp_path / str(parts))
+        for start in range(parts):
+            chain.tokenize("a", documents[start::parts], 16)
+        tables.append(chain.measure(["a"]))
+    assert tables[0].equals(tables[1])
+
+
+def test_same_text_same_vectors(tmp_path):
+    chain = Chain(tmp_path)
+    chain.tokenize("a", [f"w{number % 5} w{number % 7} w{number}" for number in range(60)], 4)
+    chain.measure(["a"])
+    first = (tmp_path / "model.bin").read_bytes()
+    chain.measure(["a"])
+    assert (tmp_path / "model.bin").read_bytes() == first
+
+
+def test_wrong_settings_are_told(tmp_path, monkeypatch):
+    chain = Chain(tmp_path)
+    chain.tokenize("a", ["w1 w2 w3"] * 10, 4)
+    for settings in ({"dimensions": 300}, {"min_count": 1000, "bucket": 10}):
+        monkeypatch.setitem(globals(), "FASTTEXT", settings)
+        with pytest.raises(InputError, match=r"cannot be trained with vectors.train"):
+            chain.measure(["a"])
+
+
+def test_model_that_is_none_is_told(tmp_path):
+    (tmp_path / "model.bin").write_bytes(b"no model")
+    with pytest.raises(InputError, match=r"model\.bin is no FastText model"):
+        embed_documents.main(
+            [
+                *("--model", str(tmp_path / "model.bin"), "--index", str(tmp_path / "train.parquet"), "--domain", "a"),
+                *("--domains", "a", "--documents", "4", "--out", str(tmp_path / "a.npz")),
+            ]
+        )
+    assert not (tmp_path / "a.npz").exists()
+
+
+def test_curves_end_at_the_entropies_and_equal_tokens_are_equal(tmp_path):
+    chain = Chain(tmp_path)
+    generator = np.random.default_rng(6)
+    for domain, documents in (("a", 40), ("b", 400)):
+        chain.tokenize(
+            domain, [" ".join(f"w{word}" for word in generator.integers(0, WORDS, 30)) for _ in range(documents)], 16
+        )
+    table = chain.measure(["a", "b"])
+    curves, choices = tmp_path / "curves.csv", tmp_path / "choices.csv"
+    trace = ["--index", f"{tmp_path}/train.parquet", "--domains", "a", "b", "--out", str(curves)]
+    trace_entropy.main([*trace, "--tokens", "1000000"])
+    traced = pl.read_csv(curves)
+    for domain in "ab":
+        for measure in ("SE", "JE", "CE"):
+            curve = traced.filter(pl.col("domain") == domain, pl.col("measure") == measure)
+            assert curve["tokens"].is_sorted() and curve["tokens"].n_unique() == len(curve) > 4
+            assert curve["nats"][-1] == pytest.approx(nats(table, domain, measure), abs=1e-12)
+            assert curve["equal"].sum() == 1
+    assert traced.filter(pl.col("equal"))["tokens"].n_unique() == 1
+
+    compare_estimators.main(["--entropy", f"{tmp_path}/entropy.csv", "--curves", str(curves), "--out", str(choices)])
+    moved = pl.read_csv(choices)
+    assert moved.group_by("measure", "choice").agg(pl.sum("proportion"))["proportion"].to_list() == pytest.approx(
+        [1] * 12
+    )
+    assert moved.filter(pl.col("choice") == "plug_in")["moved"].to_list() == [0] * 6
+    weigh = ["--entropy", f"{tmp_path}/entropy.csv", "--measure", "je", "--out", str(tmp_path / "je.json")]
+    for choice, arguments in {
+        "plug_in": ["--estimator", "nats", "--curves"],
+        "chao_shen": ["--estimator", "chao_shen", "--curves"],
+        "equal_tokens": ["--estimator", "nats", "--curves", str(curves)],
+    }.items():
+        mix_entropy.main([*weigh, *arguments])
+        rows = moved.filter(pl.col("measure") == "JE", pl.col("choice") == choice)
+        assert json.loads((tmp_path / "je.json").read_text()) == pytest.approx(
+            dict(rows.select("domain", "proportion").iter_rows())
+        )
+    # of domains of one source the smaller one is estimated lower, but not from equally many tokens
+    assert nats(table, "a", "JE") < nats(table, "b", "JE") - 0.01
+
+    trace_entropy.main([*trace, "--tokens", "160"])
+    assert pl.read_csv(curves)["tokens"].max() == 160
+    plot_entropy_curves.main(["--curves", str(curves), "--out", str(tmp_path / "curves.svg")])
+    assert "160 tokens, which every domain has" in (tmp_path / "curves.svg").read_text()

@@ -1,0 +1,155 @@
+"""Rows and counts against the plainest way to make them."""
+
+import time
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bimix.corpus import counts
+from bimix.corpus.counts import NgramCounter, add_up, count_runs, count_sorted, merge_counts, pair_codes, split_codes
+from bimix.corpus.stream import Packer, id_type
+
+
+@pytest.mark.parametrize(("vocabulary", "dtype"), [(2, "<u2"), (65_536, "<u2"), (65_537, "<u4"), (250_000, "<u4")])
+def test_two_bytes_as_long_as_they_do(vocabulary, dtype):
+    assert id_type(vocabulary) == np.dtype(dtype)
+
+
+def test_packer_loses_nothing():
+    generator = np.random.default_rng(1)
+    stream = generator.integers(0, 1000, 5000)
+    packer, rows, start = Packer(64, np.dtype("<u2")), [], 0
+    while start < len(stream):
+        size = int(generator.integers(0, 200))
+        rows.append(packer.add(stream[start : start + size]))
+        start += size
+    packed = np.concatenate(rows)
+    assert packed.dtype == np.dtype("<u2")
+    assert packer.tail == 5000 % 64
+    np.testing.assert_array_equal(np.append(packed.ravel(), packer.left), stream)
+
+
+@pytest.mark.parametrize(("vocabulary", "dtype"), [(7, "<u2"), (65_536, "<u2"), (100_000, "<u4")])
+@pytest.mark.parametrize("block", [1, 500, 2**19])
+def test_counts_equal_counting_one_by_one(monkeypatch, vocabulary, dtype, block):
+    monkeypatch.setattr("bimix.corpus.counts.BLOCK", block)
+    generator = np.random.default_rng(2)
+    pieces = [generator.integers(0, vocabulary, (int(generator.integers(0, 9)), 33)) for _ in range(30)]
+    pieces[3][:] = vocabulary - 1
+    counter = NgramCounter()
+    for piece in pieces:
+        counter.add(piece.astype(dtype))
+    rows = np.concatenate(pieces).tolist()
+
+    tokens, counts = counter.tokens()
+    assert dict(zip(tokens.tolist(), counts.tolist(), strict=True)) == Counter(token for row in rows for token in row)
+    first, second, counts = counter.pairs()
+    expected = Counter(pair for row in rows for pair in pairwise(row))
+    assert dict(zip(zip(first.tolist(), second.tolist(), strict=True), counts.tolist(), strict=True)) == expected
+    assert list(zip(first, second, strict=True)) == sorted(zip(first, second, strict=True))
+    assert len(tokens) == len(set(tokens.tolist())) and len(first) == len(expected)
+
+
+def test_counts_of_pairs_add_up_to_those_of_their_first_ids():
+    first = np.array([0, 0, 2, 5, 5, 5], dtype=np.uint32)
+    ids, counts = count_runs(first, np.array([1, 2, 3, 4, 5, 6], dtype=np.uint64))
+    assert (ids.tolist(), counts.tolist()) == ([0, 2, 5], [3, 3, 15])
+
+
+def test_no_rows_no_counts():
+    counter = NgramCounter()
+    counter.add(np.empty((0, 8), dtype="<u2"))
+    assert all(len(column) == 0 for column in (*counter.tokens(), *counter.pairs()))
+    assert all(len(column) == 0 for column in count_sorted(np.empty(0, np.uint32)))
+    empty = (np.empty(0, np.uint32), np.empty(0, np.uint64))
+    assert all(len(column) == 0 for column in merge_counts(empty, empty))
+
+
+@pytest.mark.parametrize("dtype", ["<u2", "<u4"])
+def test_codes_keep_the_largest_ids(dtype):
+    largest = np.iinfo(dtype).max
+    rows = np.array([[largest, 0, largest, largest]], dtype=dtype)
+    first, second = split_codes(pair_codes(rows))
+    assert first.tolist() == [largest, 0, largest]
+    assert second.tolist() == [0, largest, largest]
+
+
+@pytest.mark.parametrize("piece", [1, 40, 10**6])
+@pytest.mark.parametrize("keys", [["token"], ["first", "second"]])
+def test_tables_add_up_in_pieces(piece, keys):
+    generator = np.random.default_rng(3)
+    tables, expected = [], Counter()
+    for _ in range(5):
+        own = Counter(tuple(row) for row in generator.integers(0, 9, (60, len(keys))).tolist())
+        expected += own
+        columns = dict(zip(keys, zip(*sorted(own), strict=True), strict=True)) | {
+            "n": [own[key] for key in sorted(own)]
+        }
+        types = dict.fromkeys(keys, pl.UInt32) | {"n": pl.UInt64}
+        tables.append(pl.DataFrame(columns, schema=types).lazy())
+    pieces = list(add_up(tables, keys, piece))
+    rows = [row for table in pieces for row in table.iter_rows()]
+    assert [row[:-1] for row in rows] == sorted(expected)
+    assert {row[:-1]: row[-1] for row in rows} == expected
+    assert len(pieces) == {1: 9, 40: len(pieces), 10**6: 1}[piece]
+    assert piece > 40 or all(table[keys[0]].n_unique() < 9 for table in pieces)
+
+
+def test_counts_given_away_are_still_counted():
+    generator = np.random.default_rng(4)
+    whole, parted, given = NgramCounter(), NgramCounter(), Counter()
+    for _ in range(6):
+        rows = generator.integers(0, 50, (20, 16)).astype("<u2")
+        whole.add(rows)
+        parted.add(rows)
+        for first, second, count in zip(*parted.give_away(), strict=True):
+            given[first, second] += count
+        assert parted.distinct == 0
+    assert given == {(first, second): count for first, second, count in zip(*whole.pairs(), strict=True)}
+    for one, other in zip(whole.tokens(), parted.tokens(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_memory_is_a_block_and_twice_the_first_table(monkeypatch):
+    monkeypatch.setattr(counts, "BLOCK", 100)
+    counter, draw, merged = NgramCounter(), np.random.default_rng(0), 0
+    for _ in range(200):
+        before = len(counter.tables)
+        counter.add(draw.integers(0, 1000, (2, 10)).astype(np.uint16))
+        merged += len(counter.tables) < before
+        assert counter.waiting == sum(rows.size for rows in counter.pending) < 100
+        first, *rest = (len(codes) for codes, _ in counter.tables or [((), ())])
+        assert sum(rest) <= first
+    assert 3 < merged < 20
+
+
+@pytest.mark.parametrize("sort", counts.SORTS)
+@pytest.mark.parametrize("dtype", ["<u4", "<u8"])
+def test_either_sort_gives_the_same_codes(sort, dtype):
+    largest = np.iinfo(dtype).max
+    codes = np.random.default_rng(5).integers(0, largest, 5000, np.dtype(dtype), endpoint=True)
+    codes[::7], codes[3], codes[4] = 9, largest, 0
+    found = sort(codes)
+    assert found.dtype == codes.dtype and found.tolist() == sorted(codes.tolist())
+    assert len(sort(codes[:0])) == 0
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_the_faster_sort_is_taken(monkeypatch, slow):
+    def wait(codes):
+        time.sleep(0.2)
+        return np.sort(codes)
+
+    sorts = [np.sort, np.sort]
+    sorts[slow] = wait
+    monkeypatch.setattr(counts, "SORTS", sorts)
+    assert counts.fastest_sort.__wrapped__(np.dtype("<u4")) is sorts[1 - slow]
+
+
+def test_nothing_has_no_codes_and_no_counts():
+    nothing = np.zeros(0, dtype=np.uint64)
+    for codes, numbers in (count_sorted(nothing), count_runs(nothing, nothing)):
+        assert len(codes) == len(numbers) == 0

@@ -1,0 +1,125 @@
+"""Corpora as they are published: every domain of The Pile and SlimPajama, genuine records in every
+container.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import smart_open
+import yaml
+
+import tokenize_shard
+from bimix.corpus.documents import Reader
+from bimix.corpus.shards import Shard, write_shards
+from bimix.corpus.sources import read_records
+from bimix.plan.corpora import READING
+
+ROOT = Path(__file__).parents[2]
+CONFIG = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text())
+DATA = ROOT.parent / "shared" / "data"
+NEOX = DATA / "tokenizer" / "20B_tokenizer.json"
+NATIVE = DATA / "native_samples"
+CHARACTERS = 40_000  # read of each domain
+LENGTH = 128
+
+
+def first_lines(path: Path) -> list[dict]:
+    """Records of a file up to CHARACTERS, the last one cut; every second one has its meta as a
+    string of JSON.
+    """
+    records, characters = [], 0
+    with smart_open.open(path, "rb") as lines:
+        for line in lines:
+            record = json.loads(line)
+            record["text"] = record["text"][: CHARACTERS - characters]
+            characters += len(record["text"])
+            meta = json.dumps(record["meta"]) if len(records) % 2 else record["meta"]
+            records.append(record | {"meta": meta})
+            if characters >= CHARACTERS:
+                break
+    return records
+
+
+@pytest.mark.skipif(not NEOX.exists(), reason="no stand-ins and no tokenizer at ../shared/data")
+@pytest.mark.parametrize(("dataset", "folder", "domains"), [("pile", "pile22", 22), ("slimpajama", "slimpajama7", 7)])
+def test_every_domain_gets_rows_and_nothing_is_lost(tmp_path, dataset, folder, domains):
+    block = CONFIG["datasets"][dataset]
+    corpus = CONFIG["corpus"] | block["corpus"]
+    taken = [first_lines(path) for path in sorted((DATA / folder).glob("*.jsonl.zst"))]
+    assert len(taken) == domains == len(block["domains"])
+    records = [
+        record for row in range(max(map(len, taken))) for own in taken if row < len(own) for record in [own[row]]
+    ]
+    records.insert(50, {"text": "", "meta": records[0]["meta"]})
+    records.insert(70, {"text": "x", "meta": {"pile_set_name": "unknown", "redpajama_set_name": "unknown"}})
+    files = []
+    for part, ending in enumerate([".jsonl", ".jsonl.gz", ".jsonl.zst"]):
+        files.append(str(tmp_path / f"{part}{ending}"))
+        with smart_open.open(files[-1], "wb") as file:
+            file.writelines(json.dumps(record).encode() + b"\n" for record in records[part::3])
+    (tmp_path / "shards.jsonl").write_text(write_shards([Shard("s", "hash", None, tuple(files))]))
+    read = {key: corpus[key] for key in READING}
+    flags = {
+        "shards": tmp_path / "shards.jsonl",
+        "shard": "s",
+        "tokenizer": NEOX,
+        "backend": "tokenizers",
+        "end-of-text": "<|endoftext|>",
+        "sequence-length": LENGTH,
+        "reading": json.dumps(read | {"cut_characters": 2000, "rejects": 0.05}),
+        "domain-field": json.dumps(corpus["domain_field"]),
+        "labels": json.dumps(corpus["labels"]),
+        "validation-share": "0.3",
+        "held-out-characters": "4000",
+        "sample-documents": "3",
+        "threads": "1",
+        "train": tmp_path / "train",
+        "validation": tmp_path / "validation",
+    }
+    arguments = [text for name, value in flags.items() for text in (f"--{name}", str(value))]
+    tokenize_shard.main([*arguments, "--domains", *block["domains"], "--held-out"])
+    for split in ("train", "validation"):
+        report = json.loads((tmp_path / split / "report.json").read_text())
+        account = report["records"]
+        assert account["in"] == len(records) == account["kept"] + sum(account["rejected"].values())
+        assert account["rejected"] == {"empty text": 1, "unknown domain": 1}
+        assert set(report["domains"]) == set(block["domains"])
+        for domain, found in report["domains"].items():
+            stem = tmp_path / split / domain
+            assert found["rows"] > 0
+            assert found["tokens"] == found["tokens_in_rows"] + found["dropped_tail"]
+            assert np.fromfile(f"{stem}.bin", "<u2").size == found["tokens_in_rows"] == found["rows"] * LENGTH
+            assert pl.read_parquet(f"{stem}.unigrams.parquet")["n"].sum() == found["tokens_in_rows"]
+            assert pl.read_parquet(f"{stem}.bigrams.parquet")["n"].sum() == found["rows"] * (LENGTH - 1)
+
+
+@pytest.mark.skipif(not NATIVE.exists(), reason="no genuine records at ../shared/data/native_samples")
+@pytest.mark.parametrize("ending", [".jsonl.gz", ".jsonl.xz", ".jsonl.zst", ".json.gz", ".parquet", ".txt"])
+def test_genuine_records_in_every_container(tmp_path, ending):
+    for source in sorted(NATIVE.glob("*.jsonl")):
+        lines = [line for line in source.read_bytes().splitlines() if line.strip()]
+        records = [json.loads(line) for line in lines]
+        dolma = "dolma" in source.name
+        files = [tmp_path / f"{source.stem}{ending}"]
+        if ending == ".parquet":
+            columns = [{key: record.get(key) for key in ("id", "text", "source")} for record in records]
+            pl.DataFrame(columns).write_parquet(files[0])
+        elif ending == ".txt":  # a folder of plain texts
+            files = [tmp_path / f"{source.stem}.{number}.txt" for number in range(len(records))]
+            for file, record in zip(files, records, strict=True):
+                file.write_bytes(record["text"].encode())
+        else:
+            with smart_open.open(files[0], "wb") as file:
+                file.write(b"\n".join(lines))
+        field = "source" if dolma and ending != ".txt" else None
+        labels = {record["source"]: "web" for record in records} if field else {"": "web"}
+        reader, found = Reader("text", field, labels, 0.0), []
+        for file in files:
+            found += reader.read(
+                read_records(str(file), CONFIG["corpus"]["formats"], "text", field, 8 * 10**6), str(file)
+            )
+        assert found == [(record["text"], "web") for record in records if record["text"]]
+        assert reader.records == len(records)

@@ -1,0 +1,124 @@
+"""What trainings will cost: against the same sums by hand, and against what Snakemake plans."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+import plan_runs
+from bimix.judge.budget import Device, cost, run_flops, search_factor, with_totals
+from bimix.model.transformer import Shape
+from bimix.plan.costs import PlannedRuns
+from bimix.reweighting.doge import Goal, extra_flops, mix_rows, target_rows
+from bimix.training.recipe import Recipe
+
+SHAPE = Shape(layers=12, width=768, heads=12, vocabulary=50277)
+RECIPE = Recipe(
+    steps=200_000,
+    batch_rows=512,
+    evaluate_every=10_000,
+    validation_rows=512,
+    learning_rate=1e-3,
+    final_learning_rate=1e-4,
+    schedule="exponential",
+    warmup_share=0.06,
+    beta1=0.9,
+    beta2=0.99,
+    epsilon=1e-8,
+    weight_decay=0.01,
+    max_gradient_norm=1.0,
+    precision="bf16",
+    seed=1,
+)
+A100 = Device("A100", 312e12, 0.4)
+
+
+def planned(what: str = "pretraining", runs: int = 1, done: int = 0, kept: int = 0) -> PlannedRuns:
+    return PlannedRuns("summary", what, "280M", asdict(RECIPE), runs, done, kept, targets=0, mixed=False)
+
+
+def test_flops_are_those_of_training_and_a_third_of_it_for_evaluation() -> None:
+    per_token = 6 * 123_689_472 + 12 * 12 * 768 * 1024
+    trained, evaluated = 200_000 * 512 * 1024, 20 * 22 * 512 * 1024
+    assert run_flops(SHAPE, RECIPE, 1024, 22) == pytest.approx(per_token * (trained + evaluated / 3), rel=1e-12)
+
+
+def test_hours_are_of_all_devices_together_and_of_what_is_not_done() -> None:
+    rows = [cost(planned(runs=6, done=done), SHAPE, 1024, 22, A100, 8) for done in (0, 6)]
+    fresh, ended = pl.DataFrame(with_totals(rows)).rows(named=True)[:2]
+    hours = run_flops(SHAPE, RECIPE, 1024, 22) / (312e12 * 0.4) / 3600
+    assert fresh["device_hours_left"] == pytest.approx(6 * hours)
+    assert fresh["hours_per_run"] == pytest.approx(hours / 8)
+    assert ended["device_hours_left"] == 0
+    # weights, and two checkpoints of the weights and two moments, in fp32
+    assert fresh["storage_gb"] == pytest.approx(6 * 28 * 123_689_472 / 1e9)
+    keeping = cost(planned(runs=6, kept=54), SHAPE, 1024, 22, A100, 8)
+    assert keeping.storage_gb == pytest.approx((6 * 28 + 54 * 4) * 123_689_472 / 1e9)
+
+
+def test_devices_are_summed_apart() -> None:
+    thread = Device("CPU thread", 5e10, 1.0)
+    rows = [cost(planned(), SHAPE, 1024, 22, device, 1) for device in (A100, thread, thread)]
+    totals = with_totals(rows).filter(pl.col("what") == "total")
+    assert totals["device"].to_list() == ["A100", "CPU thread"]
+    assert totals["runs"].to_list() == [1, 2]
+
+
+def test_searches_cost_what_they_do_beside_pretraining() -> None:
+    row = {"doremi": None, "doge": None, "pretraining": None, "swarm": None}
+    for what in row:
+        table = with_totals([cost(planned(what), SHAPE, 1024, 22, A100, 8)])
+        row[what] = table.rows(named=True)[0]
+    plain = row["pretraining"]["flops_per_run"]
+    assert row["doremi"]["flops_per_run"] == pytest.approx(4 / 3 * plain)
+    # norms, inner products and sums of 22 gradients are next to nothing beside
+    # 512 rows of 1,024 tokens
+    assert plain < row["doge"]["flops_per_run"] < 1.001 * plain
+    assert row["swarm"]["flops_per_run"] == plain
+    assert row["swarm"]["storage_gb"] == 0
+
+
+def test_the_plan_of_doge_is_what_its_report_counts() -> None:
+    session = SimpleNamespace(domains=["x"] * 22, train=SimpleNamespace(row_length=1024), shape=SHAPE, recipe=RECIPE)
+    plain = RECIPE.steps * RECIPE.batch_rows * 1024 * SHAPE.flops_per_token(1024)
+    for targets, mixed in ((0, False), (0, True), (5, False), (5, True)):
+        goal = None
+        if targets:  # named targets take the place of the mix
+            store = SimpleNamespace(domains=["y"] * targets)
+            goal = Goal(store, target_rows(RECIPE.batch_rows, 22, targets), together=False)
+        elif mixed:
+            goal = Goal(SimpleNamespace(domains=["x"] * 22), mix_rows(RECIPE.batch_rows, 22), together=True)
+        more = extra_flops(session, goal)
+        factor = search_factor("doge", SHAPE, RECIPE, 1024, 22, targets, mixed)
+        assert factor == pytest.approx(1 + more / plain, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "what", "devices"), [(8, "pretraining", 16), (8, "swarm", 1), (0, "pretraining", 8), (0, "swarm", 4)]
+)
+@pytest.mark.filterwarnings("error")  # none of polars is printed above the table
+def test_a_part_of_a_swarm_has_one_gpu_or_the_threads_of_one_node(
+    tmp_path: Path, gpus: int, what: str, devices: int
+) -> None:
+    model = {"shape": {"layers": 2, "width": 64, "heads": 2}, "launch": {"nodes": 2, "gpus": gpus, "threads": 4}}
+    runs = {
+        "needed_for": "methods",
+        "what": what,
+        "model": "a",
+        "runs": 3,
+        "done": 1,
+        "kept": 0,
+        "targets": 0,
+        "mixed": False,
+    }
+    hardware = {kind: asdict(A100) for kind in ("gpu", "cpu")}
+    flags = {"runs": [runs | {"recipe": asdict(RECIPE)}], "models": {"a": model}, "hardware": hardware}
+    arguments = [word for name, value in flags.items() for word in (f"--{name}", json.dumps(value))]
+    arguments += ["--vocabulary", "2048", "--sequence-length", "1024", "--domains", "22"]
+    plan_runs.main([*arguments, "--out", str(tmp_path / "plan.csv")])
+    row = pl.read_csv(tmp_path / "plan.csv").row(0, named=True)
+    assert row["devices_per_run"] == devices
+    assert row["device_hours_left"] == pytest.approx(2 * devices * row["hours_per_run"])

@@ -1,0 +1,361 @@
+"""All laws behind one interface: scores, learning curve and
+intervals, from tables to tables.
+"""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from laws.known import observe, of_three, write_tables
+from scipy import stats
+
+import compare_laws
+import estimate_intervals
+import fit_law
+import optimize_mixture
+import trace_learning
+from bimix import laws
+from bimix.errors import InputError
+from bimix.laws import exponential, regmix, regmix_tuned
+from bimix.observations.observations import Observations, observations
+from bimix.optimum.intervals import Bootstrap, _drawn_residuals, intervals, left_out, resampled
+from bimix.tables import read_table
+
+DOMAINS = ["code", "law", "web"]
+
+
+def tables(folder, name, n, seed, steps=(500, 1000, 2000, 4000, 8000), noise=0.002):
+    draw = np.random.default_rng(seed)
+    observed = observe(of_three(True), draw.dirichlet(np.ones(3) * 3, n), steps, noise, draw, DOMAINS, name)
+    return write_tables(observed, folder / f"{name}_losses.csv", folder / f"{name}_mixtures.csv")
+
+
+def held_out(pair):
+    return ["--held-out-losses", pair[1], "--held-out-mixtures", pair[3]]
+
+
+@pytest.fixture
+def brief_fits(monkeypatch):
+    """A tenth of the trees and few starts, where what these laws predict is not the question."""
+    monkeypatch.setattr(regmix, "ITERATIONS", 100)
+    monkeypatch.setattr(regmix_tuned, "ITERATIONS", 60)
+    monkeypatch.setattr(exponential, "STARTS", 2)
+
+
+@pytest.mark.usefixtures("brief_fits")
+def test_compare_all_laws(tmp_path):
+    steps = (1000, 2000, 4000, 8000)
+    fitted, new = tables(tmp_path, "run", 8, 1, steps), tables(tmp_path, "new", 4, 2, steps)
+    out = tmp_path / "comparison.csv"
+    compare_laws.main(["--laws", *laws.LAWS, *fitted, *held_out(new), "--out", str(out)])
+    table = pl.read_csv(out)
+    assert table.columns == ["law", "score", "domain", "value", "runs", "coefficients", "note"]
+    means = {
+        (law, score): value
+        for law, score, value in table.filter(pl.col("domain").is_null()).select("law", "score", "value").iter_rows()
+    }
+    assert means["transfer", "generalization_mre"] < 0.01 and means["bimix", "left_out_spearman"] > 0.9
+    assert means["transfer", "extrapolation_mre"] < 0.005 and means["exponential", "extrapolation_mre"] is None
+    sizes = dict(table.select("law", "coefficients").unique().iter_rows())
+    assert sizes["bimix"] == 12 and sizes["exponential"] == 5 * 3 * 4
+
+
+def test_a_law_that_refuses_is_noted(tmp_path):
+    pair = tables(tmp_path, "run", 6, 1)
+    mixtures = pl.read_csv(pair[3])
+    zero = (
+        pl.when((pl.col("mixture") == "run0") & (pl.col("domain") == "code")).then(0.0).otherwise(pl.col("proportion"))
+    )
+    mixtures = mixtures.with_columns(proportion=zero).with_columns(
+        pl.col("proportion") / pl.col("proportion").sum().over("mixture")
+    )
+    mixtures.write_csv(pair[3])
+    compare_laws.main(["--laws", "bimix", "transfer", *pair, "--out", str(tmp_path / "c.csv")])
+    table = pl.read_csv(tmp_path / "c.csv")
+    assert "proportion 0 of 'code'" in table.filter(pl.col("score") == "refused")["note"][0]
+    assert table.filter(pl.col("law") == "transfer").height > 3
+
+
+def test_learning_curve(tmp_path):
+    pair = tables(tmp_path, "run", 16, 1)
+    arguments = ["--laws", "bimix", "transfer", *pair, "--draws", "2", "--seed", "0", "--out", str(tmp_path / "l.csv")]
+    trace_learning.main([*arguments, "--counts", "4", "12"])
+    table = pl.read_csv(tmp_path / "l.csv")
+    assert table.height == 8 and table["mre"].null_count() == 0
+    errors = {n: table.filter((pl.col("law") == "transfer") & (pl.col("runs") == n))["mre"].mean() for n in (4, 12)}
+    assert errors[12] < errors[4]
+    trace_learning.main([*arguments, "--counts", "4", "14", "64"])
+    assert set(pl.read_csv(tmp_path / "l.csv")["runs"]) == {4}  # 13 would leave three to predict, 14 does not
+    with pytest.raises(InputError, match="16 mixtures are to be fitted, but there are 16"):
+        trace_learning.main([*arguments, "--counts", "16"])
+
+
+@pytest.mark.parametrize("law", ["bimix", "transfer"])
+@pytest.mark.parametrize("kind", ["mixtures", "residuals"])
+def test_intervals(tmp_path, law, kind):
+    pair, out = tables(tmp_path, "run", 8, 3), tmp_path / "c.json"
+    fit_law.main(["--law", law, *pair, "--out", str(out)])
+    arguments = [
+        "--coefficients",
+        str(out),
+        *pair,
+        "--step",
+        "8000",
+        "--resample",
+        kind,
+        "--resamples",
+        "40",
+        "--level",
+        "0.9",
+    ]
+    estimate_intervals.main([*arguments, "--seed", "1", "--baseline", "run0", "--out", str(tmp_path / "i.csv")])
+    table = pl.read_csv(tmp_path / "i.csv")
+    assert table.columns == ["law", "quantity", "mixture", "step", "domain", "estimate", "low", "high", "level", "kind"]
+    assert set(table["kind"]) == {kind}
+    assert {"alpha", "beta", "loss", "average_loss", "proportion", "gain", "optimum_average_loss"} <= set(
+        table["quantity"]
+    )
+    assert (table["low"] <= table["high"]).all()
+    shares = table.filter(pl.col("quantity") == "proportion")
+    assert abs(shares["estimate"].sum() - 1) < 1e-9 and (shares["high"] > shares["low"]).all()
+    one = dict(table.select("quantity", "estimate").iter_rows())
+    baseline = table.filter((pl.col("quantity") == "average_loss") & (pl.col("mixture") == "run0"))["estimate"][0]
+    assert one["gain"] == pytest.approx(baseline - one["optimum_average_loss"]) and one["gain"] > 0
+    with pytest.raises(InputError, match="--baseline 'nothing'"):
+        estimate_intervals.main([*arguments, "--seed", "1", "--baseline", "nothing", "--out", str(tmp_path / "i.csv")])
+
+
+def test_intervals_hold_the_truth_about_as_often_as_they_say(tmp_path):
+    """Predicted losses at one mixture, 90 % intervals, 30 worlds of the bimix law with
+    noise shared along a run.
+    """
+    inside = []
+    for seed in range(30):
+        draw = np.random.default_rng(seed)
+        shares, a = draw.dirichlet(np.full(3, 2.0), 12), draw.uniform(0.05, 0.4, 3)
+        truth = lambda r, a=a: r[:, None, :] ** -a * np.array([3.0])  # noqa: E731
+        losses = truth(shares) * np.exp(0.01 * draw.standard_normal((12, 1, 3)))
+        names = tuple("abc")
+        observed = Observations(tuple(map(str, range(12))), names, np.array([100]), names, shares, losses)
+        fitted = laws.fit("bimix", observed)
+        new = np.full((1, 3), 1 / 3)
+        guesses = [laws.predict(one, new, [100])[0, 0] for one in resampled(fitted, observed, "residuals", 100, seed)]
+        low, high = np.quantile(guesses, [0.05, 0.95], axis=0)
+        inside.append((low <= truth(new)[0, 0]) & (truth(new)[0, 0] <= high))
+    assert 0.75 <= np.mean(inside) <= 0.98
+
+
+@pytest.mark.usefixtures("brief_fits")
+@pytest.mark.parametrize("law", ["bimix", "transfer", "exponential", "regmix"])
+def test_left_out_intervals(tmp_path, law):
+    """By hand, from fits without each run: losses, averages, the gain.
+
+    Coefficients and shares by the bootstrap that is named.
+    """
+    n = 12
+    pair, out = tables(tmp_path, "run", n, 3, steps=(8000,)), tmp_path / "c.json"
+    fit_law.main(["--law", law, *pair, "--out", str(out)])
+    fitted = json.loads(out.read_text())
+    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resample", "left_out", "--level", "0.8"]
+    arguments += ["--baseline", "run0", "--out", str(tmp_path / "i.csv")]
+    estimate_intervals.main(arguments)
+    table = pl.read_csv(tmp_path / "i.csv")
+    assert set(table["kind"]) == {"left_out"}
+    assert set(table["quantity"]) == {"loss", "average_loss", "optimum_average_loss", "gain"}
+    assert (table["low"] < table["estimate"]).all() and (table["estimate"] < table["high"]).all()
+    if law == "bimix":
+        logs = np.log(pl.read_csv(pair[3])["proportion"].to_numpy().reshape(n, 3))
+        losses = np.log(pl.read_csv(pair[1])["loss"].to_numpy().reshape(n, 3))
+        missed = np.empty((n, 3))
+        for run in range(n):
+            rest = np.arange(n) != run
+            for i in range(3):
+                slope, level = np.polyfit(logs[rest, i], losses[rest, i], 1)
+                missed[run, i] = losses[run, i] - level - slope * logs[run, i]
+        squares = (missed**2).sum(axis=0)
+        deviation = np.sqrt((squares + 4 * squares.mean() / n) / (n + 4))
+        own = table.filter(pl.col("quantity") == "loss")
+        half = np.log(own["high"] / own["estimate"]).to_numpy().reshape(n, 3)
+        assert np.allclose(np.log(own["estimate"] / own["low"]).to_numpy().reshape(n, 3), half)
+        # as wide as the errors say, and wider where a run lies farther out
+        # than the runs do in the mean
+        assert np.allclose(half.min(axis=0), stats.t.ppf(0.9, n + 3) * deviation)
+        far = np.abs(logs - logs.mean(axis=0)).argmax(axis=0)
+        assert (half[far, range(3)] > 1.001 * half.min(axis=0)).all()
+    estimate_intervals.main([*arguments, "--bootstrap", "residuals", "--resamples", "10", "--seed", "1"])
+    both = pl.read_csv(tmp_path / "i.csv")
+    kinds = {quantity: set(own["kind"]) for (quantity,), own in both.group_by("quantity")}
+    assert kinds["proportion"] == {"residuals"} and kinds["gain"] == {"left_out"}
+    assert both.filter(pl.col("kind") == "left_out").drop("step").equals(table.drop("step"))
+    assert fitted["law"] == law
+    with pytest.raises(InputError, match="needs --resamples and --seed"):
+        estimate_intervals.main([*arguments, "--bootstrap", "mixtures"])
+
+
+def test_left_out_intervals_hold_new_runs_and_the_level_moves_them():
+    """Losses of new runs of laws that no law here is, so that a bootstrap of the fit holds far
+    fewer of them than it says.
+    """
+    held = {("left_out", 0.9): [], ("left_out", 0.5): [], ("residuals", 0.9): []}
+    for seed in range(12):
+        draw = np.random.default_rng(seed)
+        shares = draw.dirichlet(np.full(3, 2.0), 52)
+        k, a = np.exp(draw.normal(-1.5, 1, (3, 3))), draw.uniform(0.05, 0.4, 3)
+        k[range(3), range(3)] = 1
+        losses = (3 * (shares @ k.T) ** -a * np.exp(0.003 * draw.standard_normal((52, 3))))[:, None]
+        names = tuple("abc")
+        every = Observations(tuple(map(str, range(52))), names, np.array([100]), names, shares, losses)
+        observed, new = every.take(np.arange(12)), every.take(np.arange(12, 52))
+        fitted = laws.fit("bimix", observed)
+        sources = {
+            "left_out": left_out(fitted, observed, 100),
+            "residuals": Bootstrap("residuals", resampled(fitted, observed, "residuals", 60, seed)),
+        }
+        mixtures = dict(zip(new.mixtures, new.proportions, strict=True))
+        for (kind, level), inside in held.items():
+            bounds = np.zeros(3), np.ones(3)
+            table = intervals(fitted, level, 100, mixtures, None, None, *bounds, sources[kind], None)
+            own = table.filter(pl.col("quantity") == "loss")
+            low, high = (own[end].to_numpy().reshape(40, 3) for end in ("low", "high"))
+            inside.append(((low <= new.losses[:, 0]) & (new.losses[:, 0] <= high)).mean())
+    share = {key: np.mean(inside) for key, inside in held.items()}
+    assert 0.84 <= share["left_out", 0.9] <= 0.98
+    assert 0.4 <= share["left_out", 0.5] <= 0.72
+    assert share["residuals", 0.9] < 0.75
+
+
+def test_an_average_that_no_two_runs_have_whole_has_no_interval(tmp_path, capsys):
+    pair, out = tables(tmp_path, "run", 6, 3, steps=(8000,)), tmp_path / "c.json"
+    losses = pl.read_csv(pair[1]).with_row_index()
+    losses.filter(pl.col("index") % 4 != 0).drop("index").write_csv(pair[1])
+    fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
+    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resample", "left_out", "--level", "0.9"]
+    estimate_intervals.main([*arguments, "--baseline", "run0", "--out", str(tmp_path / "i.csv")])
+    table = pl.read_csv(tmp_path / "i.csv")
+    assert table["estimate"].null_count() == 0
+    bare = table.filter(pl.col("low").is_null())
+    whole = losses.filter(pl.col("index") % 4 != 0).group_by("mixture").len().filter(pl.col("len") == 3).height
+    assert set(bare["quantity"]) == ({"average_loss", "optimum_average_loss", "gain"} if whole < 2 else set())
+    assert whole < 2 and "averages have no interval" in capsys.readouterr().err
+
+
+def test_the_level_of_a_bootstrap_is_its_share_of_refits(tmp_path):
+    """The same refits at two levels: the ends are the quantiles of what the refits predict."""
+    pair, out = tables(tmp_path, "run", 8, 3, steps=(8000,)), tmp_path / "c.json"
+    fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
+    fitted, observed = json.loads(out.read_text()), laws_observed(pair)
+    refitted = resampled(fitted, observed, "residuals", 50, 7)
+    new = {"new": np.array([0.2, 0.3, 0.5])}
+    guesses = np.array([laws.predict(one, new["new"][None], [8000])[0, 0, 1] for one in refitted])
+    for level in (0.9, 0.5):
+        source = Bootstrap("residuals", refitted)
+        table = intervals(fitted, level, 8000, new, None, None, np.zeros(3), np.ones(3), source, source)
+        row = table.filter((pl.col("quantity") == "loss") & (pl.col("domain") == "law")).row(0, named=True)
+        assert [row["low"], row["high"]] == pytest.approx(np.quantile(guesses, [(1 - level) / 2, (1 + level) / 2]))
+        alpha = [one["coefficients"]["law"]["alpha"] for one in refitted]
+        row = table.filter((pl.col("quantity") == "alpha") & (pl.col("domain") == "law")).row(0, named=True)
+        assert [row["low"], row["high"]] == pytest.approx(np.quantile(alpha, [(1 - level) / 2, (1 + level) / 2]))
+        assert row["level"] == level
+
+
+def test_residuals_are_inflated_for_the_two_numbers_that_were_fitted(tmp_path):
+    """Squares of the noise that is drawn: n / (n - 2) times those of the
+    residuals, 1.67 with five runs.
+    """
+    pair, out = tables(tmp_path, "run", 5, 3, steps=(8000,)), tmp_path / "c.json"
+    fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
+    fitted, observed = json.loads(out.read_text()), laws_observed(pair)
+    curves = laws.predict(fitted, observed.proportions, [8000])
+    residuals = np.log(observed.losses / curves)
+    samples = _drawn_residuals(fitted, observed, 4000, np.random.default_rng(0))
+    drawn = np.mean([np.log(sample.losses / curves) ** 2 for sample, _ in samples])
+    assert drawn / np.mean(residuals**2) == pytest.approx(5 / 3, rel=0.05)
+
+
+def laws_observed(pair):
+    return observations(read_table(pair[1]), read_table(pair[3]))
+
+
+def test_intervals_keep_to_max_epochs_and_take_a_baseline_of_their_own(tmp_path):
+    pair, out = tables(tmp_path, "run", 8, 3), tmp_path / "c.json"
+    fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
+    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resample", "residuals", "--resamples", "20"]
+    arguments += ["--level", "0.9", "--seed", "1", "--out", str(tmp_path / "i.csv")]
+    epochs = ["--max-epochs", "2", "--tokens", '{"code": 50, "law": 1000, "web": 1000}']
+    (tmp_path / "tokens.json").write_text(epochs.pop())
+    epochs += [str(tmp_path / "tokens.json"), "--run-tokens", "1000"]
+    baseline = ["--baseline", "mine", "--baseline-mixture", '{"code": 0.2, "law": 0.3, "web": 0.5}']
+    estimate_intervals.main([*arguments, *epochs, *baseline])
+    table = pl.read_csv(tmp_path / "i.csv")
+    code = table.filter((pl.col("quantity") == "proportion") & (pl.col("domain") == "code"))
+    assert code["estimate"][0] == pytest.approx(0.1) and code["high"][0] <= 0.1 + 1e-12
+    assert table.filter(pl.col("quantity") == "gain")["mixture"].to_list() == ["mine"]
+    with pytest.raises(InputError, match="--max-epochs needs --run-tokens"):
+        estimate_intervals.main([*arguments, *epochs[:-2]])
+
+
+def test_optimum_of_exponential_and_transfer_by_script(tmp_path):
+    pair, out = tables(tmp_path, "run", 12, 3), tmp_path / "c.json"
+    for law in ("transfer", "exponential"):
+        fit_law.main(["--law", law, *pair, "--out", str(out)])
+        optimize_mixture.main(
+            ["--coefficients", str(out), "--step", "8000", "--lower", '{"web": 0.3}', "--out", str(tmp_path / "m.json")]
+        )
+        mixture = json.loads((tmp_path / "m.json").read_text())
+        assert abs(sum(mixture.values()) - 1) < 1e-12 and mixture["web"] >= 0.3
+    pair = tables(tmp_path, "few", 4, 3)
+    fit_law.main(["--law", "exponential", *pair, "--out", str(out)])
+    with pytest.raises(InputError, match="fitted to 4 mixtures of 3 domains, and its optimum needs 5"):
+        optimize_mixture.main(["--coefficients", str(out), "--step", "8000", "--out", str(tmp_path / "m.json")])
+
+
+def test_exponential_recovers_its_own_losses():
+    draw = np.random.default_rng(0)
+    shares, t = draw.dirichlet(np.ones(4), 30), draw.normal(-1, 1, 4)
+    c, k, fitted = exponential.fit_step(shares, 2 + 1.5 * np.exp(shares @ t), np.ones(30))
+    new = draw.dirichlet(np.ones(4), 20)
+    assert np.allclose(c + k * np.exp(new @ fitted), 2 + 1.5 * np.exp(new @ t), rtol=1e-5)
+
+
+def test_exponential_is_not_led_astray_by_one_wild_run():
+    """Huber of width 0.05: a run that is off by 1 pulls no more than one off by 0.05.
+
+    Least squares miss by a multiple.
+    """
+    draw = np.random.default_rng(1)
+    shares, t = draw.dirichlet(np.ones(3), 30), np.array([-2.0, -0.5, 0.3])
+    law = lambda r: 2 + 1.5 * np.exp(r @ t)  # noqa: E731
+    losses = law(shares)
+    losses[4] += 1
+    c, k, fitted = exponential.fit_step(shares, losses, np.ones(30))
+    rest = np.arange(30) != 4
+    assert np.abs(c + k * np.exp(shares[rest] @ fitted) - law(shares[rest])).mean() < 0.005
+    assert abs(c + k * np.exp(shares[4] @ fitted) - law(shares[4])) < 0.02
+
+
+def test_weights_of_the_exponential_law_are_repetitions():
+    draw = np.random.default_rng(2)
+    shares = draw.dirichlet(np.ones(3), 12)
+    losses = (2 + 1.5 * np.exp(shares @ np.array([-2.0, -0.5, 0.3])) + 0.01 * draw.standard_normal(12))[:, None, None]
+    names = tuple("abc")
+    observed = Observations(tuple(map(str, range(12))), names, np.array([100]), ("a",), shares, losses)
+    counts = np.array([1, 3, 1, 0, 2, 1, 1, 5, 1, 1, 1, 1])
+    weighted = laws.fit("exponential", observed, counts.astype(float))
+    repeated = laws.fit("exponential", observed.take(np.repeat(np.arange(12), counts)))
+    even = laws.fit("exponential", observed)
+    new = draw.dirichlet(np.ones(3), 20)
+    guesses = [laws.predict(fitted, new, [100]) for fitted in (weighted, repeated, even)]
+    assert np.allclose(guesses[0], guesses[1], atol=2e-4)
+    assert np.abs(guesses[0] - guesses[2]).max() > 2e-3
+
+
+def test_laws_of_single_steps_refuse_other_steps(tmp_path):
+    pair, out = tables(tmp_path, "run", 8, 3), tmp_path / "c.json"
+    for law in ("exponential", "regmix"):
+        fit_law.main(["--law", law, *pair, "--out", str(out)])
+        fitted = json.loads(out.read_text())
+        shares = np.full((1, 3), 1 / 3)
+        assert np.isfinite(laws.predict(fitted, shares, [500, 8000])).all()
+        with pytest.raises(InputError, match="says nothing about step 700"):
+            laws.predict(fitted, shares, [700])

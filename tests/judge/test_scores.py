@@ -1,0 +1,76 @@
+"""Scores of a law: R2 is of log losses, and rounding is no spread."""
+
+import numpy as np
+import pytest
+
+from bimix.judge import errors as scores
+from bimix.judge.errors import GENERALIZATION, generalization, r2_log, rank_correlation
+from bimix.laws import predict_observed
+from bimix.observations.observations import Observations
+
+STEPS = np.array([1000, 2000, 4000, 8000])
+
+
+def test_r2_is_of_log_losses():
+    """A guess too high at the largest loss: by hand 0.5 in logs, below 0 of
+    the losses themselves.
+    """
+    observed, predicted = np.array([1.0, 2.0, 4.0, 8.0]), np.array([1.0, 2.0, 4.0, 8.0 * np.exp(np.log(2) * 2.5**0.5)])
+    total = np.log(2) ** 2 * (1.5**2 + 0.5**2) * 2
+    missed = np.log(2) ** 2 * 2.5
+    assert r2_log(observed, predicted) == pytest.approx(1 - missed / total) == pytest.approx(0.5)
+    plain = 1 - np.sum((observed - predicted) ** 2) / np.sum((observed - observed.mean()) ** 2)
+    assert plain < 0 and abs(plain - 0.5) > 0.5
+
+
+def test_table_3_has_the_r2_of_log_losses():
+    """A law off by the same factor everywhere: in logs SS_res is n log(factor)^2,
+    which no plain R2 equals.
+    """
+    curve = 40 / STEPS**0.4 + 1
+    coefficients = {"a": {"A": 1.0, "alpha": 0.0, "B": 44.0, "beta": 0.4, "C": 1.1}}
+    fitted = {"law": "bimix", "domains": ["a"], "loss_domains": ["a"], "steps": STEPS.tolist()}
+    losses, shares = curve[None, :, None], np.ones((1, 1))
+    new = Observations(("new",), ("a",), STEPS, ("a",), shares, losses)
+    table = generalization(fitted | {"coefficients": coefficients}, new, shares)
+    logs = np.log(curve)
+    by_hand = 1 - 4 * np.log(1.1) ** 2 / np.sum((logs - logs.mean()) ** 2)
+    assert table["r2_log"][0] == pytest.approx(by_hand)
+    plain = 1 - np.sum((0.1 * curve) ** 2) / np.sum((curve - curve.mean()) ** 2)
+    assert abs(by_hand - plain) > 0.01
+    assert table["mre"][0] == pytest.approx(0.1)
+
+
+def test_held_out_runs_of_another_order_are_asked_by_name_and_of_other_losses_not_at_all(monkeypatch):
+    curve = {"A": 1.0, "alpha": 0.1, "B": 4.0, "beta": 0.4, "C": 1.1}
+    fitted = {"law": "bimix", "domains": ["web", "code"], "loss_domains": ["web", "code"], "steps": STEPS.tolist()}
+    fitted["coefficients"] = {"web": curve, "code": curve | {"B": 7.0}}
+    losses = np.random.default_rng(0).uniform(2, 4, (2, 4, 2))
+    shares, pools, names = np.array([[0.2, 0.8], [0.6, 0.4]]), np.array([[5.0, 9.0], [6.0, 7.0]]), ("one", "two")
+    own = Observations(names, ("web", "code"), STEPS, ("web", "code"), shares, losses, pools=pools)
+    turned = Observations(
+        names, ("code", "web"), STEPS, ("code", "web"), shares[:, ::-1], losses[..., ::-1], pools=pools[:, ::-1]
+    )
+    asked = []
+
+    def predict(fitted: dict, runs: Observations, steps: np.ndarray) -> np.ndarray:
+        asked.append(runs)
+        return predict_observed(fitted, runs, steps)
+
+    monkeypatch.setattr(scores, "predict_observed", predict)
+    assert generalization(fitted, turned, shares).rows() == generalization(fitted, own, shares).rows()
+    for runs in asked:
+        assert runs.domains == ("web", "code")
+        assert runs.pools.tolist() == pools.tolist() and runs.proportions.tolist() == shares.tolist()
+    others = Observations(names, ("web", "code"), STEPS, ("x", "y"), shares, losses)
+    none = generalization(fitted, others, shares)
+    assert none.is_empty() and dict(none.schema) == GENERALIZATION
+
+
+def test_rounding_is_no_spread():
+    flat = 2.5 + np.array([0, 4e-16, 0, -4e-16])
+    assert np.ptp(flat) > 0
+    assert r2_log(flat, np.full(4, 2.6)) is None
+    falling = np.array([4.0, 3.0, 2.0, 1.0])
+    ranks = rank_correlation(np.stack([falling, flat, falling], axis=1), np.stack([falling, falling, flat], axis=1))
+    assert ranks[0] == pytest.approx(1) and np.isnan(ranks[1:]).all()

@@ -1,0 +1,216 @@
+"""What can hardly be meant in tables of losses and mixtures is refused or named, and names of a
+series are not.
+"""
+
+import unicodedata
+
+import numpy as np
+import polars as pl
+import pytest
+from laws.known import mixtures, observe, with_transfer, write_tables
+
+import estimate_intervals
+import fit_law
+import import_losses
+import plot_proportions
+import plot_steps
+import propose_round
+import propose_runs
+import solve_mixture
+import take_observations
+from bimix.errors import InputError
+from bimix.names import is_slip
+from bimix.observations.observations import observations
+from bimix.results.verify import verify
+
+RUNS = ("m0", "m1", "m2", "m3", "m4", "m5")
+
+
+def tables(trained: tuple[str, ...], measured: tuple[str, ...]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Losses at two steps, and mixtures, of runs of some domains."""
+    losses = [(run, step, name, 2 + 0.1 * n) for run in RUNS for step in (10, 20) for n, name in enumerate(measured)]
+    mixed = [(run, name, 1 / len(trained)) for run in RUNS for name in trained]
+    return (
+        pl.DataFrame(losses, schema=["mixture", "step", "domain", "loss"], orient="row"),
+        pl.DataFrame(mixed, schema=["mixture", "domain", "proportion"], orient="row"),
+    )
+
+
+def called(table: pl.DataFrame, name: str, new: str, *, of: str | None = None) -> pl.DataFrame:
+    """With another name of a domain, of one mixture or of all."""
+    rows = (pl.col("domain") == name) & (pl.lit(True) if of is None else pl.col("mixture") == of)
+    return table.with_columns(pl.when(rows).then(pl.lit(new)).otherwise("domain").alias("domain"))
+
+
+CAFE = unicodedata.normalize("NFC", "café")
+NAMES = ("wiki", "web", "code", "books", CAFE)
+
+
+@pytest.mark.parametrize("of", [None, "m3"])
+@pytest.mark.parametrize("table", ["losses", "mixtures"])
+@pytest.mark.parametrize(
+    ("name", "slip"),
+    [
+        ("wiki", "wikki"),
+        ("wiki", "wkii"),
+        ("books", "book"),
+        ("web", "Web"),
+        ("web", "web "),
+        ("web", "w eb"),
+        (CAFE, unicodedata.normalize("NFD", CAFE)),
+    ],
+)
+def test_a_slip_of_a_name_is_refused(name: str, slip: str, table: str, of: str | None) -> None:
+    losses, mixed = tables(NAMES, NAMES)
+    if table == "losses":
+        losses = called(losses, name, slip, of=of)
+    else:
+        mixed = called(mixed, name, slip, of=of)
+    with pytest.raises(InputError) as error:
+        observations(losses, mixed)
+    said = str(error.value)
+    assert repr(slip) in said and repr(name) in said and "did you mean" in said and "--allow-unmeasured" in said
+    if of is not None:
+        assert f"domain {slip!r} {'has losses in' if table == 'losses' else 'is in'} 1 of 6 mixtures" in said
+        number = next(n for n, row in enumerate((losses if table == "losses" else mixed).rows(), 1) if slip in row)
+        assert said.startswith(f"{table}, row {number}: ")
+    assert observations(losses, mixed, allowed=[slip]).mixtures == RUNS
+    assert observations(losses, mixed, allowed=None).mixtures == RUNS
+
+
+def test_one_run_whose_two_tables_have_another_spelling_is_refused() -> None:
+    losses, mixed = (called(table, "web", "Web", of="m3") for table in tables(NAMES, NAMES))
+    with pytest.raises(InputError, match="domain 'Web' is in 1 of 6 mixtures; did you mean 'web'"):
+        observations(losses, mixed)
+
+
+@pytest.mark.parametrize(
+    ("trained", "measured"),
+    [
+        (("c4", "web1"), ("c5", "web2")),
+        (("c4", "c5", "web1", "web2"), ("c4", "web1")),
+        (("c4", "web1"), ("c4", "c5", "web1", "web2")),
+        (("web",), ("web", "held_out", "arc error")),
+        (("wiki_en", "books"), ("wiki_fr", "books")),
+        (("part_a", "part_b"), ("part_a", "part_c")),
+        (("law", "sea"), ("tea", "sea")),
+        # evaluated wherever its neighbour is, or in a mixture with it
+        (("wiki", "web"), ("wiki", "wikis", "web")),
+        (("wiki", "wikis"), ("wiki",)),
+        (("web", "Web"), ("web", "Web")),
+    ],
+)
+def test_names_that_are_two_are_read(trained: tuple[str, ...], measured: tuple[str, ...]) -> None:
+    losses, mixed = tables(trained, measured)
+    last = losses.filter((pl.col("step") == 20) | pl.col("domain").is_in(trained))  # the others at the end alone
+    for table in (losses, last):
+        assert set(observations(table, mixed).loss_domains) == set(measured)
+
+
+def test_what_makes_a_slip() -> None:
+    assert is_slip("stackexchange", "stakexchnage") and not is_slip("stackexchange", "stakexhange2")
+    assert not is_slip("math", "maps") and not is_slip("a", "b") and not is_slip("web", "web")
+
+
+def test_perplexities_are_refused_and_metrics_are_not() -> None:
+    losses, mixed = tables(NAMES, NAMES)
+    large = losses.with_columns(loss=pl.when(pl.int_range(pl.len()) == 7).then(22.0).otherwise("loss"))
+    with pytest.raises(
+        InputError, match=r"row 8 \(mixture 'm0', step 20, domain 'code'\): the loss is 22, and losses are"
+    ):
+        observations(large, mixed)
+    assert observations(large, mixed, allowed=None)
+    marked = large.with_columns(metric=pl.int_range(pl.len()) == 7)
+    assert 22.0 in observations(marked, mixed).losses
+
+
+def test_rows_that_are_missing_and_runs_that_end_early_are_named() -> None:
+    losses, mixed = tables(NAMES, NAMES)
+    assert observations(losses, mixed).remarks == ()
+    gap = losses.filter(~((pl.col("mixture") == "m3") & (pl.col("step") == 20) & (pl.col("domain") == "web")))
+    (said,) = observations(gap, mixed).remarks
+    assert said == "losses: 1 loss is missing that most runs have: mixture 'm3' of 'web' at step 20."
+    early = losses.filter(~((pl.col("mixture") == "m3") & (pl.col("step") == 20)))
+    (said,) = observations(early, mixed).remarks
+    assert said == "losses: 1 run is ending before most others: mixture 'm3' at step 10, not 20."
+    # two lengths by design, and a domain that few evaluate, are nothing to name
+    halves = losses.filter((pl.col("step") == 10) | pl.col("mixture").is_in(RUNS[:3]))
+    few = pl.concat([losses, losses.filter(pl.col("mixture") == "m0", domain="web").with_columns(domain=pl.lit("odd"))])
+    assert observations(halves, mixed).remarks == () == observations(few, mixed).remarks
+
+
+def test_a_loss_unlike_all_others_is_named() -> None:
+    draw = np.random.default_rng(0)
+    losses, mixed = tables(NAMES, NAMES)
+    losses = losses.with_columns(loss=pl.col("loss") * np.exp(0.1 * draw.standard_normal(losses.height)))
+    assert observations(losses, mixed).remarks == ()
+    odd = losses.with_columns(loss=pl.col("loss") * pl.when(pl.int_range(pl.len()) == 7).then(4.5).otherwise(1.0))
+    (said,) = observations(odd, mixed).remarks
+    assert said.startswith("losses, row 8: the loss of mixture 'm0' on 'code' at step 20 is ")
+    assert observations(odd.filter(pl.col("mixture").is_in(RUNS[:4])), mixed).remarks == ()  # too few to say
+
+
+@pytest.fixture
+def files(tmp_path) -> list[str]:
+    """Flags of two tables of a known law, whose first row of mixtures has a slip."""
+    observed = observe(with_transfer(0, 3), mixtures(0, 8, 3), np.array([1000, 2000, 4000, 8000]))
+    flags = write_tables(observed, tmp_path / "losses.csv", tmp_path / "mixtures.csv", 512)
+    for name in ("losses.csv", "mixtures.csv"):
+        text = (tmp_path / name).read_text()
+        for n, word in enumerate(("wiki", "code", "books")):
+            text = text.replace(f"d0{n}", word)
+        (tmp_path / name).write_text(text)
+    rows = (tmp_path / "mixtures.csv").read_text().splitlines()
+    slip = next(n for n, row in enumerate(rows) if "wiki" in row)
+    rows[slip] = rows[slip].replace("wiki", "wikki")
+    (tmp_path / "mixtures.csv").write_text("\n".join(rows) + "\n")
+    return [str(flag) for flag in flags]
+
+
+def test_all_scripts_that_read_tables_of_users_refuse_a_slip(files: list[str], tmp_path, capsys) -> None:
+    out = [str(tmp_path / name) for name in ("c.json", "l.parquet", "m.parquet", "next.csv", "i.csv")]
+    pl.read_csv(files[1]).select(pl.all().exclude("tokens")).pivot(
+        on="domain", index=["mixture", "step"], values="loss"
+    ).write_csv(tmp_path / "log.csv")
+    meant = ["--allow-unmeasured", "wikki"]
+    fit = ["--law", "transfer", *files, "--out", out[0]]
+    calls = [
+        (fit_law.main, fit),
+        (take_observations.main, [*files, "--names", "--group-losses", out[1], "--group-mixtures", out[2]]),
+        (propose_runs.main, [*files, "--count", "1", "--seed", "0", "--out", out[3]]),
+        (propose_round.main, [*files, "--out", out[3]]),
+        (solve_mixture.main, [*files, "--laws", "transfer", "--out", str(tmp_path / "solved")]),
+        (
+            import_losses.main,
+            [
+                *(str(tmp_path / "log.csv"), "--format", "table", "--pattern", "{domain}", "--run", "mixture"),
+                *("--out", str(tmp_path / "in"), *files[2:]),
+            ],
+        ),
+    ]
+    for main, flags in calls:
+        with pytest.raises(
+            InputError, match=r"mixtures\.csv, line \d+: domain 'wikki' is in 1 of 8 mixtures and has no"
+        ):
+            main(flags)
+        main([*flags, *meant])
+    intervals = ["--coefficients", out[0], *files, "--step", "8000", "--resample", "left_out", "--level", "0.9"]
+    with pytest.raises(InputError, match="domain 'wikki' is in 1 of 8 mixtures"):
+        estimate_intervals.main([*intervals, "--out", out[4]])
+    estimate_intervals.main([*intervals, "--out", out[4], *meant])
+
+
+def test_a_name_that_was_said_to_be_meant_is_no_fault_of_the_dataset(files: list[str], tmp_path) -> None:
+    """The figures read tables of several groups together, and verification fits each law again."""
+    home = tmp_path / "results/mine"
+    losses, mixtures = home / "losses/observed/all.parquet", home / "mixtures/groups/all.parquet"
+    law = home / "laws/observed/transfer/all/coefficients.json"
+    for path in (losses, mixtures, law):
+        path.parent.mkdir(parents=True)
+    taken = ["--names", "--group-losses", str(losses), "--group-mixtures", str(mixtures)]
+    take_observations.main([*files, *taken, "--allow-unmeasured", "wikki"])
+    own = ["--losses", str(losses), "--mixtures", str(mixtures)]
+    fit_law.main(["--law", "transfer", *own, "--out", str(law)])
+    for script in (plot_steps, plot_proportions):
+        script.main(["--coefficients", str(law), *own, "--out", str(tmp_path / "figure.svg")])
+    assert verify(home, drill=False).faults == []

@@ -1,0 +1,183 @@
+"""Tables with one column a domain give the rows of tidy ones, or one sentence that shows what is
+needed.
+"""
+
+import json
+
+import polars as pl
+import pytest
+
+import mix_observed
+import take_observations
+from bimix.errors import InputError
+from bimix.observations.observations import observations
+from bimix.observations.wide import read_losses, read_mixtures, tidy_losses, tidy_mixtures
+from bimix.plan import runs
+from bimix.tables import MOST_ROWS
+
+MIXTURES = pl.DataFrame(
+    {
+        "mixture": ["7", "7", "two", "two"],
+        "domain": ["web", "code", "web", "code"],
+        "proportion": [0.25, 0.75, 1.0, 0.0],
+    }
+)
+LOSSES = pl.DataFrame(
+    {
+        "mixture": ["7", "7", "two", "two"],
+        "step": [10, 10, 10, 10],
+        "domain": ["web", "code", "web", "code"],
+        "loss": [3.0, 2.0, 2.5, 4.0],
+    }
+)
+
+
+def write(path, text):
+    path.write_text(text)
+    return path
+
+
+WIDE_MIXTURES = "mixture,web,code\n7,0.25,0.75\ntwo,1,0\n"
+WIDE_LOSSES = "mixture,step,web,code\n7,10,3,2\ntwo,10,2.5,4\n"
+
+
+@pytest.mark.parametrize("mixtures", [WIDE_MIXTURES, "domain,7,two\nweb,0.25,1\ncode,0.75,0\n"])
+@pytest.mark.parametrize("losses", [WIDE_LOSSES, "step,eval/code/loss,mixture,eval/web/loss\n10,2,7,3\n10,4,two,2.5\n"])
+def test_wide_tables_are_those_that_tidy_ones_say(tmp_path, mixtures, losses):
+    shares = read_mixtures(write(tmp_path / "m.csv", mixtures))
+    taken = read_losses(write(tmp_path / "l.csv", losses), ["web", "code"])
+    assert "one column for each" in shares.remark and "one column for each domain" in taken.remark
+    wide, tidy = observations(taken.table, shares.table), observations(LOSSES, MIXTURES)
+    assert set(wide.mixtures) == set(tidy.mixtures) and wide.domains == tidy.domains
+    order = [wide.mixtures.index(name) for name in tidy.mixtures]
+    assert wide.take(order).losses.tolist() == tidy.losses.tolist()
+    assert wide.take(order).proportions.tolist() == tidy.proportions.tolist()
+
+
+@pytest.mark.parametrize("called", ["run", "Name", "experiment", "index", " Model "])
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_tables_of_other_tools_are_read(tmp_path, called, mark):
+    """Another name of the first column, capitals, another separator, decimal commas."""
+    mixtures = WIDE_MIXTURES.replace("mixture", called).replace("7,", "07,").replace(",", mark)
+    losses = f"{called},Step,Domain,LOSS\n07,10,web,3.5\n07,10,code,2\ntwo,10,web,2.5\ntwo,10,code,4\n"
+    losses = losses.replace(",", mark)
+    if mark == ";":
+        losses = losses.replace(".", ",")
+    shares = read_mixtures(write(tmp_path / "m.csv", mixtures))
+    taken = read_losses(write(tmp_path / ("l.tsv" if mark == "\t" else "l.csv"), losses), ["web", "code"])
+    observed = observations(taken.table, shares.table)
+    assert observed.mixtures == ("07", "two") and observed.domains == ("code", "web")
+    assert observed.losses[:, 0].tolist() == [[2, 3.5], [4, 2.5]]
+    assert observed.proportions.tolist() == [[0.75, 0.25], [0, 1]]
+
+
+def test_mixtures_across_may_have_the_names_of_columns(tmp_path):
+    shares = read_mixtures(write(tmp_path / "m.csv", "domain,run,Model\nweb,0.25,1\ncode,0.75,0\n"))
+    assert shares.names("mixture") == ["run", "Model"]
+    shares = read_mixtures(write(tmp_path / "m.csv", "mixture,name,index\na,0.25,0.75\n"))
+    assert shares.names("domain") == ["name", "index"]
+
+
+def test_a_line_that_is_not_utf_8_is_named(tmp_path):
+    (tmp_path / "m.csv").write_bytes("mixture,domain,proportion\na,web,0.5\na,caf\xe9,0.5\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"m\.csv, line 3 is not UTF-8 \(near 'a,café,0\.5'\)"):
+        read_mixtures(tmp_path / "m.csv")
+
+
+def test_a_parquet_file_is_not_read_before_its_rows_are_counted(tmp_path):
+    """Some kB that say of themselves that they are gigabytes."""
+    path = tmp_path / "m.parquet"
+    pl.select(mixture=pl.repeat(1, MOST_ROWS + 1, dtype=pl.Int8)).write_parquet(path, statistics=False)
+    assert path.stat().st_size < 2**20
+    with pytest.raises(
+        InputError, match=r"m\.parquet has 20,000,001 rows: a table of losses or mixtures has 20,000,000"
+    ):
+        read_mixtures(path)
+
+
+def test_tidy_tables_stay_as_they_are():
+    assert not tidy_losses(LOSSES, "l", ["web"]).remark and not tidy_mixtures(MIXTURES, "m").remark
+    assert tidy_mixtures(MIXTURES, "m").table.select(MIXTURES.columns).equals(MIXTURES)
+
+
+@pytest.mark.parametrize(
+    ("losses", "mixtures", "words"),
+    [
+        (
+            "mixture,step,web,code,lr\n7,10,3,2,0.1\n",
+            WIDE_MIXTURES,
+            "l.csv: column 'lr' is no domain of the mixtures, which are web, code: take it out, or write one row for one"
+            " loss: mixture,step,domain,loss as in m1,1000,web,3.21.",
+        ),
+        ("who,web,code\n7,3,2\n", WIDE_MIXTURES, "l.csv has no column 'mixture' but who, web, code: it needs one row"),
+        (WIDE_LOSSES, "who,web,code\n7,0.25,0.75\n", "m.csv has the columns who, web, code: it needs one row for one"),
+        (WIDE_LOSSES, "who,web,code\n7,1,0\n", "tabs. None is called mixture, run, name, experiment, index or model."),
+        (WIDE_LOSSES, "who|web|code\n7|1|0\n", "columns are separated by commas, semicolons or tabs."),
+        (
+            "name,run,step,web\n7,a,10,3\n",
+            WIDE_MIXTURES,
+            "l.csv has no column 'mixture' but name and run: call the one",
+        ),
+        (
+            "mixture,step,Web,code\n7,10,3,2\n",
+            WIDE_MIXTURES,
+            "column 'Web' is no domain of the mixtures, which are web",
+        ),
+        ("mixture,step,Web,code\n7,10,3,2\n", WIDE_MIXTURES, "code: did you mean web? take it out, or write"),
+        (WIDE_LOSSES, "mixture,web,date\n7,0.25,May\n", "m.csv: column 'date' holds no numbers: take it out, or write"),
+        # the line of the file, also where a table was wide or lines are blank
+        (WIDE_LOSSES, "mixture,web,code\n7,0.25,0.75\n\ntwo,1,1\n", "m.csv, line 4 and on: the proportions of mixture"),
+        (
+            "mixture,step,web,code\n7,10,3,2\ntwo,10,-1,4\n",
+            WIDE_MIXTURES,
+            "l.csv, line 3 (mixture 'two', step 10, domain",
+        ),
+    ],
+)
+def test_what_can_be_read_in_no_way_shows_the_tidy_form(tmp_path, losses, mixtures, words):
+    write(tmp_path / "l.csv", losses)
+    write(tmp_path / "m.csv", mixtures)
+    arguments = ["--losses", "l.csv", "--mixtures", "m.csv", "--names", "--group-losses", "out/l.parquet"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        with pytest.raises(InputError) as error:
+            take_observations.main([*arguments, "--group-mixtures", "out/m.parquet"])
+    assert words in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_group_and_a_mixture_are_taken_out_of_wide_tables(tmp_path, capsys):
+    mixtures = write(tmp_path / "m.csv", WIDE_MIXTURES)
+    losses = write(tmp_path / "l.csv", WIDE_LOSSES)
+    take_observations.main(
+        [
+            *("--losses", str(losses), "--mixtures", str(mixtures), "--names", "two"),
+            *("--group-losses", str(tmp_path / "l.parquet"), "--group-mixtures", str(tmp_path / "m.parquet")),
+        ]
+    )
+    assert "m.csv is read as a table of mixture and one column for each domain: web, code." in capsys.readouterr().err
+    assert pl.read_parquet(tmp_path / "l.parquet").select(LOSSES.columns).rows() == LOSSES[2:].rows()
+    assert pl.read_parquet(tmp_path / "m.parquet").select(MIXTURES.columns).rows() == MIXTURES[2:].rows()
+    mix_observed.main(["--mixtures", str(mixtures), "--name", "7", "--out", str(tmp_path / "7.json")])
+    assert json.loads((tmp_path / "7.json").read_text()) == {"code": 0.75, "web": 0.25}
+    with pytest.raises(InputError, match=r"m\.csv has no mixture 'three'; it has 7, two\."):
+        mix_observed.main(["--mixtures", str(mixtures), "--name", "three", "--out", str(tmp_path / "3.json")])
+
+
+def test_a_run_on_what_a_law_proposed_is_in_no_group_of_all(tmp_path, capsys):
+    """Fitted, it would move the law, and another mixture would take its name."""
+    names = ("a", "b", "c", "transfer", "bimix~2", "transferred")
+    mixed = "mixture,web,code\n" + "".join(f"{name},{0.1 * n:.1f},{1 - 0.1 * n:.1f}\n" for n, name in enumerate(names))
+    mixtures = write(tmp_path / "m.csv", mixed)
+    losses = write(tmp_path / "l.csv", "mixture,step,web,code\n" + "".join(f"{name},10,3,2\n" for name in names))
+    flags = ["--losses", str(losses), "--mixtures", str(mixtures)]
+    flags += ["--group-losses", str(tmp_path / "l.parquet"), "--group-mixtures", str(tmp_path / "m.parquet"), "--names"]
+    take_observations.main(flags)
+    for name in ("l.parquet", "m.parquet"):
+        assert pl.read_parquet(tmp_path / name)["mixture"].unique().sort().to_list() == ["a", "b", "c", "transferred"]
+    assert "called as what a law proposes: transfer, bimix~2." in capsys.readouterr().err
+    block = {"groups": {"all": []}, "optimum": {"group": "all"}, "observations": {"losses": str(losses)}}
+    assert runs._observed(block)[0] == 4
+    take_observations.main([*flags, "a", "transfer"])
+    assert pl.read_parquet(tmp_path / "m.parquet").filter(mixture="transfer")["proportion"].to_list() == [0.3, 0.7]
+    assert runs._observed(block | {"groups": {"all": ["a", "transfer"]}})[0] == 2

@@ -1,0 +1,240 @@
+"""Objectives of convex laws: certified, not beaten by random mixtures, restarts or brute force."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from objectives.fitted_laws import KINDS, even, fitted_law
+from scipy.optimize import minimize
+
+from bimix.errors import InputError
+from bimix.laws import at_run, predict
+from bimix.optimum.best import best, certificate
+from bimix.optimum.goal import HELD, Goal
+from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import optimum
+
+CLOSE = 1e-8
+GAP = 1e-7  # what the certificate leaves open; values agree to CLOSE
+
+
+def asked(fitted, kind, **more):
+    """An objective of a kind, with two families and uneven weights where it has weights."""
+    return Objective(kind=kind, reference=even(fitted) if kind != "weighted" else None, **more)
+
+
+def tokens_of(fitted):
+    return {name: float(n + 1) for n, name in enumerate(fitted["domains"])}
+
+
+def bounds(fitted, low=0.0, high=1.0):
+    m = len(fitted["domains"])
+    return np.full(m, low), np.full(m, high)
+
+
+CASES = [
+    ("weighted", {"kl_penalty": 0.05}),
+    ("weighted", {"most_kl": 0.1}),
+    ("minimax", {}),
+    ("minimax", {"most_kl": 0.2, "kl_penalty": 0.01}),
+    ("no_worse_than", {}),
+    ("no_worse_than", {"margin": 0.02}),
+    ("no_worse_than", {"margin": 0.02, "most_kl": 0.3}),
+]
+
+
+@pytest.mark.parametrize("law", KINDS)
+@pytest.mark.parametrize(("kind", "more"), CASES)
+def test_a_convex_objective_is_certified_and_beats_what_is_drawn(law, kind, more):
+    fitted = fitted_law(law, 1, 6)
+    objective, tokens = asked(fitted, kind, **more), tokens_of(fitted)
+    found = best(fitted, 100, objective, *bounds(fitted), tokens)
+    goal = Goal(fitted, 100, objective, tokens)
+    assert found.gap < GAP and abs(found.shares.sum() - 1) < 1e-12 and (found.shares >= 0).all()
+    assert goal.excess(found.shares).max(initial=0) <= HELD
+    draw = np.random.default_rng(0)
+    near = found.shares + draw.normal(0, 10 ** draw.uniform(-5, -1, (4000, 1)), (4000, 6))
+    drawn = np.vstack([draw.dirichlet(np.ones(6), 4000), np.maximum(near, 1e-9)])
+    drawn /= drawn.sum(axis=1, keepdims=True)
+    held = drawn[(goal.excess(drawn) <= 0).all(axis=1)]
+    assert len(held) > (0 if more.get("margin", kind != "no_worse_than") else -1)
+    assert (goal.value(held) >= found.value - CLOSE).all()
+
+
+@pytest.mark.parametrize("law", KINDS)
+@pytest.mark.parametrize(("kind", "more"), CASES[2:6])
+def test_no_restart_of_another_solver_finds_better(law, kind, more):
+    fitted = fitted_law(law, 2, 4)
+    objective, tokens = asked(fitted, kind, **more), tokens_of(fitted)
+    found = best(fitted, 100, objective, *bounds(fitted, 0.02), tokens)
+    goal = Goal(fitted, 100, objective, tokens)
+    for start in np.random.default_rng(3).dirichlet(np.ones(4) * 3, 4):
+        other = minimize(
+            lambda r: float(goal.value(r)),
+            start,
+            method="SLSQP",
+            bounds=[(0.02, 1)] * 4,
+            constraints=[
+                {"type": "eq", "fun": lambda r: r.sum() - 1},
+                {"type": "ineq", "fun": lambda r: -goal.excess(r)},
+            ],
+        )
+        feasible = goal.excess(other.x).max(initial=0) <= 0 and abs(other.x.sum() - 1) < 1e-12
+        assert not feasible or other.fun >= found.value - CLOSE
+
+
+@pytest.mark.parametrize("law", KINDS)
+@pytest.mark.parametrize(("kind", "more"), CASES)
+def test_brute_force_over_three_domains(law, kind, more):
+    """A grid of step 1/200: the optimum is no worse than its best, and no better than a cell
+    allows.
+    """
+    fitted = fitted_law(law, 5, 3)
+    objective, tokens = asked(fitted, kind, **more), tokens_of(fitted)
+    found = best(fitted, 100, objective, *bounds(fitted, 0.02), tokens)
+    goal = Goal(fitted, 100, objective, tokens)
+    grid = np.array([(i, j, 200 - i - j) for i, j in product(range(4, 193), repeat=2) if 200 - i - j >= 4]) / 200
+    # the reference itself may be all that holds
+    grid = np.vstack([grid, np.full((1, 3), 1 / 3)])
+    held = goal.value(grid[(goal.excess(grid) <= HELD).all(axis=1)])
+    assert found.value <= held.min() + CLOSE
+    assert held.min() - found.value < 0.01 * found.value
+
+
+@pytest.mark.parametrize("law", KINDS)
+def test_minimax_levels_its_worst_parts_where_shares_are_free(law):
+    """At the best worst ratio the parts that bind are equal, and no other is above."""
+    fitted = fitted_law(law, 7, 5)
+    reference = dict(zip(fitted["domains"], [0.6, 0.1, 0.1, 0.1, 0.1], strict=True))
+    objective = Objective("minimax", reference=reference)
+    found = best(fitted, 100, objective, *bounds(fitted))
+    before = predict(fitted, np.array([list(reference.values())]), [100])[0, 0]
+    ratios = predict(fitted, found.shares[None], [100])[0, 0] / before
+    assert ratios.max() == pytest.approx(found.value, abs=1e-9)
+    tied = [name for name, one in zip(fitted["loss_domains"], ratios, strict=True) if one > ratios.max() - 1e-6]
+    assert set(found.binding) <= set(tied) and len(tied) >= 2
+
+
+def test_bimix_by_minimax_against_itself_is_the_reference():
+    """Every loss of bimix falls with its own share alone: no mixture is better in all."""
+    fitted = fitted_law("bimix", 3, 5)
+    found = best(fitted, 100, asked(fitted, "minimax"), *bounds(fitted))
+    assert np.allclose(found.shares, 0.2, atol=1e-6) and found.value == pytest.approx(1)
+
+
+def test_ten_benchmarks_of_one_family_do_not_outvote_one():
+    """The optimum by families is the plain one of weights 1/10 and 1."""
+    fitted = fitted_law("transfer", 4, 3, extra=8)
+    many, one = fitted["loss_domains"][1:], fitted["loss_domains"][0]
+    objective = Objective(families={"many": many, "one": [one]})
+    found = best(fitted, 100, objective, *bounds(fitted))
+    weights = dict.fromkeys(many, 1 / len(many)) | {one: 1.0}
+    assert np.allclose(found.shares, optimum(fitted, 100, weights, *bounds(fitted)), atol=1e-12)
+    plain = best(fitted, 100, Objective(), *bounds(fitted))
+    assert np.abs(plain.shares - found.shares).max() > 0.01
+    tilted = best(fitted, 100, replace(objective, weights={"many": 1.0}), *bounds(fitted))
+    assert np.allclose(tilted.shares, optimum(fitted, 100, dict.fromkeys(many, 1.0), *bounds(fitted)), atol=1e-12)
+
+
+def test_minimax_over_families_takes_the_mean_ratio_of_each():
+    fitted = fitted_law("transfer", 4, 3, extra=4)
+    families = {"a": fitted["loss_domains"][:2], "b": fitted["loss_domains"][2:]}
+    objective = asked(fitted, "minimax", families=families)
+    found = best(fitted, 100, objective, *bounds(fitted))
+    before, after = (predict(fitted, np.atleast_2d(r), [100])[0, 0] for r in (np.full(3, 1 / 3), found.shares))
+    means = (after / before)[:2].mean(), (after / before)[2:].mean()
+    assert max(means) == pytest.approx(found.value, abs=1e-9)
+    draws = np.random.default_rng(0).dirichlet(np.ones(3), 20_000)
+    ratios = predict(fitted, draws, [100])[:, 0] / before
+    assert np.maximum(ratios[:, :2].mean(axis=1), ratios[:, 2:].mean(axis=1)).min() >= found.value - 1e-9
+
+
+@pytest.mark.parametrize("law", KINDS)
+def test_the_gap_of_any_mixture_is_at_least_what_it_loses(law):
+    fitted = fitted_law(law, 9, 5)
+    goal = Goal(fitted, 100, Objective())
+    least = best(fitted, 100, Objective(), *bounds(fitted)).value
+    for shares in np.random.default_rng(1).dirichlet(np.ones(5) * 2, 20):
+        other = certificate(goal, shares, *bounds(fitted))
+        assert other.gap >= other.value - least - 1e-12
+
+
+def test_a_tight_trust_region_is_kept_and_a_loose_one_does_nothing():
+    fitted = fitted_law("transfer", 6, 5)
+    tokens = tokens_of(fitted)
+    shares = np.arange(1, 6) / 15
+    free = best(fitted, 100, Objective(), *bounds(fitted)).shares
+    loose = best(fitted, 100, Objective(most_kl=50.0), *bounds(fitted), tokens).shares
+    assert np.allclose(free, loose, atol=1e-5)
+    last = np.inf
+    for most in (0.1, 0.01, 0.001):
+        found = best(fitted, 100, Objective(most_kl=most), *bounds(fitted), tokens)
+        distance = np.sum(found.shares * np.log(found.shares / shares))
+        assert distance == pytest.approx(most, rel=1e-5) and distance < last
+        last = distance
+
+
+def test_a_run_that_repeats_its_text_is_solved_too():
+    """At a run with small pools the losses of transfer are others, and convex still."""
+    fitted = fitted_law("transfer", 4, 4)
+    for values in fitted["coefficients"].values():
+        values["repetition"] = {"R": 6.0, "P": 0.02, "kappa": 0.3, "mu": 2.0, "scale": 1e8}
+    pools = {"d00": 2e7, "d01": 2e8, "d02": 1e9, "d03": 5e8}
+    at = at_run(fitted, tokens=1e9, pools=pools, step=100)
+    objective = asked(fitted, "no_worse_than", margin=0.02, weights={"d00": 1.0, "d01": 0.2})
+    found = best(at, 100, objective, *bounds(at))
+    goal = Goal(at, 100, objective)
+    assert found.gap < GAP and goal.excess(found.shares).max() <= HELD
+    once = best(fitted, 100, objective, *bounds(fitted)).shares
+    assert found.shares[0] < once[0] - 0.01  # text that is read fifty times is worth less
+    drawn = np.random.default_rng(0).dirichlet(np.ones(4) * 2, 20_000)
+    held = drawn[(goal.excess(drawn) <= 0).all(axis=1)]
+    assert len(held) and (goal.value(held) >= found.value - CLOSE).all()
+
+
+def test_a_share_of_exactly_nothing_may_be_best():
+    """A domain that helps no loss gets its lower bound, by a constrained objective too."""
+    fitted = fitted_law("transfer", 8, 4)
+    for values in fitted["coefficients"].values():
+        values["terms"][0]["transfer"]["d03"] = 0.0
+    fitted["loss_domains"] = fitted["loss_domains"][:3]
+    del fitted["coefficients"]["d03"]
+    found = best(fitted, 100, asked(fitted, "minimax"), *bounds(fitted))
+    assert found.shares[3] < 1e-9 and found.gap < GAP
+
+
+def test_bounds_that_the_reference_breaks_name_the_loss_that_cannot_be_held():
+    fitted = fitted_law("bimix", 1, 3)
+    upper = np.array([0.1, 1.0, 1.0])
+    with pytest.raises(InputError, match="d00 cannot be held within the bounds: the best mixture misses by"):
+        best(fitted, 100, asked(fitted, "no_worse_than", margin=0.01), np.zeros(3), upper)
+    # with a margin that lets it, it holds, and exactly so
+    objective = asked(fitted, "no_worse_than", margin=0.6)
+    found = best(fitted, 100, objective, np.zeros(3), upper)
+    assert Goal(fitted, 100, objective).excess(found.shares).max() <= HELD
+
+
+def test_losses_that_can_be_held_one_by_one_are_named_together():
+    """Half of the mixture is bound: what is left holds d00 or d01, not both."""
+    fitted = fitted_law("bimix", 1, 3)
+    lower = np.array([0, 0, 0.5])
+    with pytest.raises(InputError, match="d00, d01 cannot be held together"):
+        best(fitted, 100, asked(fitted, "no_worse_than"), lower, np.ones(3))
+
+
+def test_a_trust_region_that_the_bounds_leave_is_refused():
+    fitted = fitted_law("transfer", 1, 3)
+    with pytest.raises(InputError, match=r"a KL divergence of at most 0\.001, and the KL divergence .* cannot be held"):
+        best(fitted, 100, Objective(most_kl=0.001), np.array([0.8, 0, 0]), np.ones(3), tokens_of(fitted))
+    with pytest.raises(InputError, match=r"around the shares of tokens, and there are none of 'd00'"):
+        best(fitted, 100, Objective(kl_penalty=0.1), np.zeros(3), np.ones(3))
+
+
+def test_a_reference_without_a_loss_is_refused():
+    fitted = fitted_law("bimix", 1, 3)
+    objective = Objective("minimax", reference={"d00": 0.5, "d01": 0.5})
+    with pytest.raises(
+        InputError, match="the reference mixture has proportion 0 of d02, where the law bimix has no loss"
+    ):
+        best(fitted, 100, objective, *bounds(fitted))

@@ -1,0 +1,84 @@
+"""Objectives of RegMix' trees, by search among simulated mixtures, and optima by descents."""
+
+import numpy as np
+import pytest
+from laws.known import mixtures, observe, with_transfer
+
+from bimix.errors import InputError
+from bimix.laws import fit
+from bimix.optimum.apart import outside
+from bimix.optimum.best import APART, best, proposals
+from bimix.optimum.goal import Goal
+from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import token_shares
+from bimix.optimum.simulation import AVERAGED, simulate
+
+STEP = 1000
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict:
+    """RegMix fitted to 40 mixtures of three domains."""
+    return fit("regmix", observe(with_transfer(0, 3), mixtures(0, 40, 3), np.array([STEP])))
+
+
+REFERENCE = {"d00": 0.7, "d01": 0.2, "d02": 0.1}
+TOKENS = {"d00": 3.0, "d01": 2.0, "d02": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"), [("minimax", {}), ("no_worse_than", {"margin": 0.05}), ("weighted", {"most_kl": 0.1})]
+)
+def test_the_mixture_found_holds_its_constraints_and_beats_most_draws(trees: dict, kind: str, more: dict) -> None:
+    weights = {"d01": 1.0, "d02": 1.0}
+    objective = Objective(kind, weights=weights, reference=REFERENCE if kind != "weighted" else None, **more)
+    found = best(trees, STEP, objective, np.zeros(3), np.ones(3), TOKENS)
+    goal = Goal(trees, STEP, objective, TOKENS)
+    assert found.gap is None and found.shares.sum() == pytest.approx(1)
+    assert (goal.excess(found.shares) <= 0).all()
+    drawn = np.random.default_rng(0).dirichlet(np.ones(3), 5000)
+    held = drawn[(goal.excess(drawn) <= 0).all(axis=1)]
+    assert len(held) > 50 and (goal.value(held) >= found.value).mean() > 0.95
+
+
+def test_what_no_draw_holds_is_named(trees: dict) -> None:
+    objective = Objective("no_worse_than", reference={"d00": 0.97, "d01": 0.015, "d02": 0.015})
+    with pytest.raises(InputError, match=r"d00 cannot be held"):
+        best(trees, STEP, objective, np.zeros(3), np.array([0.2, 1, 1]), TOKENS)
+
+
+def test_trees_average_the_best_draws_of_the_best_box(trees: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bimix.optimum.simulation.SIMULATED", 4000)
+    free = np.zeros(3), np.ones(3)
+    first, second = proposals(trees, STEP, Objective(), *free, TOKENS, 2)
+    goal = Goal(trees, STEP, Objective())
+    drawn = simulate(token_shares(trees, TOKENS), *free)
+    drawn = drawn[np.argsort(goal.value(drawn), kind="stable")]
+    assert np.allclose(first.shares, drawn[:AVERAGED].mean(axis=0), atol=1e-12)
+    means = []
+    for low, high in outside(first.shares, *free, APART):
+        inside = drawn[((drawn >= low) & (drawn <= high)).all(axis=1)]
+        if len(inside) >= AVERAGED:
+            means.append(inside[:AVERAGED].mean(axis=0))
+    assert second.value == pytest.approx(min(float(goal.value(one)) for one in means))
+    assert np.abs(second.shares - first.shares).max() >= APART
+
+
+def test_a_searched_optimum_is_certified_by_nothing() -> None:
+    observed = observe(with_transfer(0, 3), mixtures(0, 40, 3), np.array([STEP]))
+    fitted = fit("gaussian_process", observed)
+    found = proposals(fitted, STEP, Objective(), np.zeros(3), np.ones(3), TOKENS, 2)
+    assert [one.gap for one in found] == [None, None]
+    with pytest.raises(InputError, match=r"gaussian_process is not convex.* for the objective weighted with a trust"):
+        best(fitted, STEP, Objective(kl_penalty=0.1), np.zeros(3), np.ones(3), TOKENS)
+    assert np.abs(found[0].shares - found[1].shares).max() >= APART * (1 - 1e-5)
+
+
+def test_one_proposal_of_trees_needs_no_draws_beside_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many domains the boxes around the best hold draws too few to average."""
+    rows = mixtures(0, 12, 10)
+    fitted = fit("regmix", observe(with_transfer(0, 10), rows, [STEP]))
+    monkeypatch.setattr("bimix.optimum.simulation.SIMULATED", 2000)
+    tokens = {name: 0.4**n for n, name in enumerate(fitted["domains"])}
+    found = proposals(fitted, STEP, Objective(), np.zeros(10), np.ones(10), tokens, 1)
+    assert len(found) == 1 and found[0].shares.sum() == pytest.approx(1)

@@ -1,0 +1,61 @@
+"""Small JSON that users write, in a file or as a flag: what cannot be meant is refused."""
+
+import json
+
+import pytest
+
+from bimix.errors import InputError, run
+from bimix.optimum.families import written
+from bimix.tables import read_json, read_numbers, read_size
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a": 0.1, "a": 0.5}', "the JSON given: the key 'a' stands there twice in one object"),
+        ('{"a": ' + "9" * 5000 + "}", "the JSON given: the value of 'a' is inf: it must be a finite number"),
+        ('{"a": ' + "9" * 400 + "}", "the JSON given: the value of 'a' is inf: it must be a finite number"),
+        (
+            '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}",
+            "the JSON given is not valid JSON: its lists or objects lie too",
+        ),
+        ('{"a": 0.1', "the JSON given is not valid JSON"),
+        ('{"a": NaN}', "the value of 'a' is nan"),
+    ],
+)
+def test_numbers_that_cannot_be_meant(tmp_path, text, words):
+    with pytest.raises(InputError) as error:
+        read_numbers(text)
+    assert words in str(error.value)
+    path = tmp_path / "n.json"
+    path.write_text(text)
+    with pytest.raises(InputError) as error:
+        read_numbers(path)
+    assert words.replace("the JSON given", str(path)) in str(error.value)
+
+
+def test_families_and_sizes_are_read_alike(tmp_path):
+    with pytest.raises(InputError, match="--families: the key 'a' stands there twice"):
+        written('{"a": ["x"], "a": ["y"]}')
+    (tmp_path / "r.json").write_text('{"parameters": ' + "9" * 5000 + ', "tokens": 1}')
+    with pytest.raises(InputError, match="parameters is inf: it must be a finite number above 0"):
+        read_size(tmp_path / "r.json")
+    (tmp_path / "r.json").write_text("[1]")
+    with pytest.raises(InputError, match="holds a list: a JSON object is needed"):
+        read_json(tmp_path / "r.json")
+    (tmp_path / "r.json").write_text(json.dumps({"a": 10**30}))
+    assert read_json(tmp_path / "r.json") == {"a": 10**30}
+
+
+def test_a_folder_that_may_not_be_written_to_is_a_sentence(capsys):
+    def main():
+        raise PermissionError(13, "Permission denied", "results/law.json")
+
+    assert run(main) == 1
+    assert capsys.readouterr().err.endswith("error: results/law.json: Permission denied.\n")
+
+    def broken():
+        raise OSError(5, "Input/output error", "results/law.json")
+
+    with pytest.raises(OSError, match="Input/output"):
+        run(broken)

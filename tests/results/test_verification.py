@@ -1,0 +1,570 @@
+"""A small finished dataset agrees with itself, and every kind of damage to it is a fault with a
+sentence of its own.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import forked
+import numpy as np
+import polars as pl
+import pytest
+import tiny_run
+import torch
+from accelerate.state import AcceleratorState
+from conftest import ROW_TOKENS, TRAIN_ROWS, VALIDATION_ROWS, markov_rows
+from tiny_run import SHAPE
+
+import fit_law
+import gather_losses
+import gather_mixtures
+import gather_provenance
+import index_tokens
+import measure_entropy
+import merge_counts
+import pretrain_model
+import train_swarm
+import verify_results
+from bimix.corpus.counts import NgramCounter
+from bimix.corpus.stream import write_pairs
+from bimix.digests import digest_file
+from bimix.laws.document import digest_law
+from bimix.outputs import replacing, replacing_folder, write_json, write_table
+from bimix.results import provenance as results_provenance
+from bimix.results.verify_findings import Findings
+from bimix.results.verify_written import PARSE, parse
+from bimix.tables import read_table
+from bimix.training import provenance
+
+ROOT = Path(__file__).parents[2]
+RAW = b'{"text": "a bee"}\n'
+DATASET = Path("results/small")
+MIXTURES = {
+    "even": {"bees": 0.4, "cats": 0.3, "dogs": 0.3},
+    "bees": {"bees": 0.7, "cats": 0.2, "dogs": 0.1},
+    "dogs": {"bees": 0.2, "cats": 0.1, "dogs": 0.7},
+    "cats": {"bees": 0.1, "cats": 0.6, "dogs": 0.3},
+}
+RECIPE = tiny_run.RECIPE | {"steps": 20, "evaluate_every": 5}
+
+
+def training(*more: str) -> list[str]:
+    given = ["--cpu", "--processes", "1", "--micro-batch", "4", "--loss-chunk", "all", "--lock-seconds", "2"]
+    for split in ("train", "validation"):
+        given += [f"--{split}", str(DATASET / f"tokens/{split}.parquet")]
+    given += ["--tokenizer", str(DATASET / "tokenizer.json")]
+    return [*given, "--shape", json.dumps(SHAPE), "--recipe", json.dumps(RECIPE), *more]
+
+
+def make_tokens(corpus: Path) -> None:
+    """Two shards of both splits, their counts and reports, the manifest and the indices."""
+    for split in ("train", "validation"):
+        for name, part in (("part", 0), ("rest", 1)):
+            domains = {}
+            with replacing_folder(DATASET / "shards" / split / name) as shard:
+                for seed, (domain, rows) in enumerate(TRAIN_ROWS.items()):
+                    count = rows // 2 if split == "train" else VALIDATION_ROWS
+                    own = markov_rows(seed + 100 * part, count)
+                    own.tofile(shard / f"{domain}.bin")
+                    write_counts(own, shard, domain)
+                    entry = {"documents": count, "rows": count, "tokens_in_rows": count * ROW_TOKENS, "dtype": "uint16"}
+                    entry |= {"records": count, "ends": 0}
+                    domains[domain] = entry | {"digest": digest_file(shard / f"{domain}.bin")}
+                digest = hashlib.blake2b(RAW, digest_size=16).hexdigest()
+                raw = {"raw.jsonl": {"bytes": len(RAW), "digest": digest}} if name == "part" else {}
+                write_json(shard / "report.json", {"raw": raw, "domains": domains})
+    Path("raw.jsonl").write_bytes(RAW)
+    lines = [
+        {"name": name, "split": "hash", "domain": None, "files": files}
+        for name, files in (("part", ["raw.jsonl"]), ("rest", []))
+    ]
+    (DATASET / "shards.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shutil.copy(corpus / "tokenizer.json", DATASET / "tokenizer.json")
+    (DATASET / "tokens").mkdir()
+    flags = ["--folder", str(DATASET / "shards"), "--shards", str(DATASET / "shards.jsonl"), "--domains", *TRAIN_ROWS]
+    for split in ("train", "validation"):
+        flags += [f"--{split}", str(DATASET / f"tokens/{split}.parquet")]
+    index_tokens.main(flags)
+
+
+def write_counts(rows: np.ndarray, shard: Path, domain: str) -> None:
+    """The n-gram counts of the rows of a shard."""
+    counter = NgramCounter()
+    counter.add(rows)
+    tokens, counts = counter.tokens()
+    pl.DataFrame({"token": tokens, "n": counts}).write_parquet(shard / f"{domain}.unigrams.parquet")
+    write_pairs(counter.pairs(), shard / f"{domain}.bigrams.parquet")
+
+
+def make_entropies() -> None:
+    """The counts of the domains, and their entropies."""
+    files = {"bigrams": "counts", "unigrams": "unigrams"}
+    for domain in TRAIN_ROWS:
+        flags = [word for kind, name in files.items() for word in (f"--{kind}", f"{DATASET}/{name}/{domain}.parquet")]
+        merge_counts.main(["--index", str(DATASET / "tokens/train.parquet"), "--domain", domain, *flags])
+    flags = ["--domains", *TRAIN_ROWS, "--moments"]
+    for kind, name in files.items():
+        flags += [f"--{kind}", *(f"{DATASET}/{name}/{domain}.parquet" for domain in TRAIN_ROWS)]
+    measure_entropy.main([*flags, "--out", str(DATASET / "entropy.csv")])
+
+
+def make_runs() -> None:
+    """A run for each mixture, and a swarm of two."""
+    for name, mixture in MIXTURES.items():
+        run = DATASET / "runs/tiny" / name
+        write_json(DATASET / "mixtures" / f"{name}.json", mixture)
+        places = {"mixture": DATASET / "mixtures" / f"{name}.json", "losses": run / "losses.parquet"}
+        places |= {"weights": run / "model.safetensors", "report": run / "run.json", "state": run / "state"}
+        flags = [word for flag, place in places.items() for word in (f"--{flag}", str(place))]
+        assert pretrain_model.main(training(*flags, "--keep", "10")) == 0
+    rows = [(name, *pair) for name in ("s1", "s2") for pair in zip(TRAIN_ROWS, (0.5, 0.25, 0.25), strict=True)]
+    table = DATASET / "mixtures/groups/swarm.parquet"
+    table.parent.mkdir()
+    write_table(pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row"), table)
+    part, gathered = DATASET / "swarm/tiny/1", DATASET / "losses/tiny"
+    gathered.mkdir(parents=True)
+    flags = ["--mixtures", str(table), "--names", "s1", "s2", "--state", str(DATASET / "swarm/tiny/state")]
+    flags += ["--losses", str(gathered / "swarm.parquet"), "--runs", str(part / "runs.parquet")]
+    assert train_swarm.main(training(*flags)) == 0
+
+
+def make_laws() -> None:
+    """The tables of the group of all four mixtures, and a law fitted to them."""
+    names = list(MIXTURES)
+    losses, mixtures = DATASET / "losses/tiny/all.parquet", DATASET / "mixtures/groups/all.parquet"
+    runs = [str(DATASET / f"runs/tiny/{name}/losses.parquet") for name in names]
+    gather_losses.main(["--losses", *runs, "--names", *names, "--seeds", *["1"] * len(names), "--out", str(losses)])
+    files = [str(DATASET / f"mixtures/{name}.json") for name in names]
+    gather_mixtures.main(["--mixtures", *files, "--names", *names, "--out", str(mixtures)])
+    out = DATASET / "laws/tiny/bimix/all/coefficients.json"
+    out.parent.mkdir(parents=True)
+    fit_law.main(["--law", "bimix", "--losses", str(losses), "--mixtures", str(mixtures), "--out", str(out)])
+
+
+@pytest.fixture(scope="module")
+def made(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with results/small, a finished dataset."""
+    AcceleratorState._reset_state(reset_partial_state=True)
+    folder = tmp_path_factory.mktemp("verified")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.chdir(folder)
+        make_tokens(corpus)
+        make_entropies()
+        make_runs()
+        make_laws()
+    yield folder
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+@pytest.fixture
+def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy that a test may spoil, and is in."""
+    shutil.copytree(made / DATASET, tmp_path / DATASET)
+    shutil.copy2(made / "raw.jsonl", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return DATASET
+
+
+def state_of(run: Path) -> Path:
+    (fingerprint,) = (run / "state").glob("*/fingerprint.json")
+    return fingerprint.parent
+
+
+def test_a_sound_dataset_has_no_fault_and_says_what_was_not_checked(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
+    assert verify_results.main([str(place), "--restore", "--out", "verify.txt"]) == 0, capsys.readouterr().err
+    page = Path("verify.txt").read_text()
+    assert "Faults:\n  none" in page
+    for line in (
+        "12 files of tokens against their digests",
+        "12 lines of the token index against the reports of shards",
+        "24 counts of shards against their rows",
+        "6 counts of domains against those of their shards",
+        "3 domains whose entropies were measured again",
+        "1 raw files against what was tokenised",
+        "6 finished runs",
+        "6 sizes, tokens and FLOPs of runs",
+        "6 fingerprints",
+        "4 last states against losses",
+        "4 weights against last states",
+        "4 last states restored and evaluated",
+        "6 runs in the tables of losses",
+        "1 laws fitted anew",
+    ):
+        assert f"  {line}\n" in page
+    assert page.count("holds no checkpoint (those of swarms are dropped)") == 2
+    assert {path: path.stat().st_mtime_ns for path in place.rglob("*")} == before
+
+
+def test_files_that_nobody_vouches_for_are_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("own/b.csv", "own/a.csv", "logs/fit_law/x.log", ".shards.7.partial"):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("a,b\n")
+    (place / "unigrams/bees.parquet").unlink()
+    (place / ".digests/entropy.csv.json").unlink()
+    assert verify_results.main([str(place)]) == 0
+    page = capsys.readouterr().out.partition("Not checked:\n")[2]
+    for line in (
+        "results/small: nothing vouches for entropy.csv, shards.jsonl, tokenizer.json.",
+        "results/small/own: nothing vouches for a.csv, b.csv.",
+        "results/small/unigrams: bees.parquet is not there any more.",
+        "results/small/entropy.csv: the entropies of bees, whose counts are not there or not sound.",
+    ):
+        assert f"  {line}\n" in page
+    assert " files are logs, benchmarks, curves and progress.\n" in page
+    assert page.count("nothing vouches for") == 2 and "Faults:\n  none" in page
+
+
+def test_bytes_that_end_a_process_are_a_fault_and_the_tables_after_them_are_read(place: Path) -> None:
+    """A table of which polars allocates what its bytes say may abort; a stand-in for it is killed
+    where it comes to that table.
+    """
+    tables = [place / f"own/{name}.parquet" for name in "abc"]
+    for path in tables:
+        write_table(pl.DataFrame({"x": [1]}), path)
+    tables[2].write_bytes(b"nothing")
+    found = Findings()
+    fatal = PARSE.replace("try:", "if path.endswith('b.parquet'): os.abort()\n    try:").replace(
+        "sys\n", "os, sys\n", 1
+    )
+    parse(tables, found, fatal)
+    assert [path for path in tables if path in found.unreadable] == tables[1:]
+    assert "b.parquet cannot be read as a parquet table (its bytes end the process" in found.faults[0]
+    assert "c.parquet cannot be read as a parquet table (ComputeError" in found.faults[1]
+
+
+def test_a_run_alone_is_verified_and_what_is_gone_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = place / "runs/tiny/even"
+    assert verify_results.main([str(run)]) == 0
+    assert "  1 last states against losses\n" in capsys.readouterr().out
+    shutil.rmtree(run / "state")
+    assert verify_results.main([str(run)]) == 0
+    page = capsys.readouterr().out
+    assert "is not there: fingerprint, last state and weights of its run." in page and "last states" not in page
+    (place / "tokens/train.parquet").unlink()
+    assert verify_results.main([str(run), "--restore"]) == 0
+    assert "lies in no dataset with tokens" in capsys.readouterr().out
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.unlink()  # the other name of a file in the state keeps its bytes
+    path.write_bytes(bytes(content))
+
+
+def change_json(path: Path, *keys: str, value: object) -> None:
+    content = json.loads(path.read_text())
+    at = content
+    for key in keys[:-1]:
+        at = at[key]
+    at[keys[-1]] = value
+    write_json(path, content)
+
+
+def change_table(path: Path, column: str) -> None:
+    """Another number in the last row, of a table whose digest is right."""
+    table = read_table(path)
+    last = pl.int_range(pl.len()) == pl.len() - 1
+    value = pl.col(column) * 2 if table[column].dtype.is_numeric() else pl.lit("other")
+    write_table(table.with_columns(pl.when(last).then(value).otherwise(column).alias(column)), path)
+
+
+def change_state(run: Path, change: Callable[[dict], None]) -> None:
+    """Write the last state again with a change: a whole archive, whose own checksums are right."""
+    path = sorted(state_of(run).glob("step-*.pt"))[-1]
+    state = torch.load(path, weights_only=True)
+    change(state)
+    torch.save(state, path)
+
+
+def other_history(state: dict) -> None:
+    state["history"][1][1][0] += 1e-9
+
+
+def other_weight(state: dict) -> None:
+    weight = next(iter(state["model"].values()))
+    weight.view(-1)[0] += 1.0
+
+
+def swap_state(run: Path) -> None:
+    own = state_of(run)
+    os.replace(own, own.with_name("0" * 16))
+
+
+def forge(path: Path, text: str) -> None:
+    """Other content, whose digest is right."""
+    with replacing(path) as temporary:
+        temporary.write_text(text)
+
+
+def add_index_line(path: Path) -> None:
+    table = pl.read_parquet(path)
+    more = table.tail(1).with_columns(path=pl.lit("results/small/shards/train/lost/x.bin"))
+    write_table(pl.concat([table, more]), path)
+
+
+def other_text(path: Path) -> None:
+    """As many bytes, and the same time of modification."""
+    times = path.stat()
+    path.write_bytes(RAW.replace(b"bee", b"cat"))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def swap(one: Path, other: Path) -> None:
+    """Two files with their times, as `cp -a` swaps them."""
+    kept = shutil.copy2(one, "kept")
+    shutil.copy2(other, one)
+    shutil.copy2(kept, other)
+
+
+def move_counts(path: Path) -> None:
+    """As many pairs, but other ones."""
+    table = pl.read_parquet(path)
+    counts = table["n"].to_list()
+    counts[0], counts[1] = counts[0] + 1, counts[1] - 1
+    write_table(table.with_columns(n=pl.Series(counts, dtype=pl.UInt64)), path)
+
+
+def change_law(at: Path, *keys: str, value: object) -> None:
+    """Another law, whose digests are right."""
+    change_json(at / LAW, *keys, value=value)
+    law = json.loads((at / LAW).read_text())
+    change_json(at / LAW, "provenance", "digest", value=digest_law(law))
+
+
+RUN = "runs/tiny/even"
+LAW = "laws/tiny/bimix/all/coefficients.json"
+DAMAGE = {
+    "counts of two domains swapped": (
+        lambda at: swap(at / "counts/bees.parquet", at / "counts/cats.parquet"),
+        "counts/bees.parquet is not as it was written",
+    ),
+    "a bit of unigrams": (lambda at: flip(at / "unigrams/dogs.parquet"), "unigrams/dogs.parquet is not as it was"),
+    "a bit of a shard's counts": (
+        lambda at: flip(at / "shards/validation/rest/bees.bigrams.parquet"),
+        "shards/validation/rest/bees.bigrams.parquet is not as it was written",
+    ),
+    "a bit of the entropies": (lambda at: flip(at / "entropy.csv"), "entropy.csv is not as it was written"),
+    "a bit of a fingerprint": (
+        lambda at: flip(state_of(at / RUN) / "fingerprint.json"),
+        "fingerprint.json is not as it was written",
+    ),
+    "a record": (lambda at: (at / ".digests/entropy.csv.json").write_text("{"), "entropy.csv.json is damaged"),
+    "too many pairs": (
+        lambda at: change_table(at / "counts/bees.parquet", "n"),
+        "bigrams, but its rows hold 750",
+    ),
+    "pairs of others": (
+        lambda at: move_counts(at / "counts/cats.parquet"),
+        "counts/cats.parquet does not hold the sums of the bigrams of its 2 shards",
+    ),
+    "other entropies": (
+        lambda at: change_table(at / "entropy.csv", "nats"),
+        "entropy.csv: the entropies of dogs are not those of its counts",
+    ),
+    "an index without rows": (
+        lambda at: write_table(pl.read_parquet(at / "tokens/train.parquet").drop("rows"), at / "tokens/train.parquet"),
+        "tokens/train.parquet is no token index",
+    ),
+    "a table without a digest": (
+        lambda at: (at / "losses/tiny/own.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1"),
+        "losses/tiny/own.parquet cannot be read as a parquet table",
+    ),
+    "a bit of a shard": (lambda at: flip(at / "shards/train/part/bees.bin"), "bees.bin is not as it was written"),
+    "a shard is gone": (lambda at: (at / "shards/validation/part/cats.bin").unlink(), "cats.bin cannot be read"),
+    "raw text under its old time": (lambda at: other_text(Path("raw.jsonl")), "raw.jsonl holds other text than was"),
+    "the index": (
+        lambda at: change_table(at / "tokens/train.parquet", "documents"),
+        "dogs is not as tokens/train.parquet lists it",
+    ),
+    "a line too many in the index": (
+        lambda at: add_index_line(at / "tokens/train.parquet"),
+        "lost/x.bin, which no shard of shards.jsonl has made",
+    ),
+    "a report of a shard": (
+        lambda at: change_json(at / "shards/train/part/report.json", "domains", "bees", "digest", value="0" * 32),
+        "bees is not as tokens/train.parquet lists it",
+    ),
+    "the manifest": (lambda at: (at / "shards.jsonl").write_text("{}\n"), "shards.jsonl is no manifest of shards"),
+    "a report is gone": (
+        lambda at: (at / "shards/train/part/report.json").unlink(),
+        "shards/train/part/report.json does not exist",
+    ),
+    "the tokenizer": (lambda at: (at / "tokenizer.json").write_text("{}"), "tokenizer.json is no tokenizer"),
+    "losses of a run": (lambda at: flip(at / RUN / "losses.parquet"), "even/losses.parquet is not as it was written"),
+    "weights of a run": (lambda at: flip(at / RUN / "model.safetensors"), "model.safetensors is not as it was written"),
+    "losses in the state": (
+        lambda at: flip(state_of(at / RUN) / "losses.parquet"),
+        "losses.parquet is not as it was written",
+    ),
+    "kept weights": (
+        lambda at: flip(state_of(at / RUN) / "weights/step-000000010.safetensors"),
+        "step-000000010.safetensors is not as it was written",
+    ),
+    "losses of a swarm's run": (
+        lambda at: flip(next((at / "swarm/tiny/state/s1").glob("*/losses.parquet"))),
+        "losses.parquet is not as it was written",
+    ),
+    "run.json is no JSON": (lambda at: forge(at / RUN / "run.json", "{"), "run.json is not valid JSON"),
+    "run.json says another rate": (
+        lambda at: change_json(at / RUN / "run.json", "recipe", "learning_rate", value=0.5),
+        "training.learning_rate is 0.01, but 0.5",
+    ),
+    "run.json says another mixture": (
+        lambda at: change_json(at / RUN / "run.json", "mixture", "bees", value=0.41),
+        "the proportions sum to 1.01",
+    ),
+    "run.json says other tokens": (
+        lambda at: change_json(at / RUN / "run.json", "data", "train.bees", value="9 rows of 16 tokens, 00"),
+        "trained on other tokens than the token index lists now",
+    ),
+    "a bit of run.json": (lambda at: flip(at / RUN / "run.json"), "even/run.json is not as it was written"),
+    "run.json says another size": (
+        lambda at: change_json(at / RUN / "run.json", "parameters", value=5456),
+        "run.json: parameters is 5456, but its run has",
+    ),
+    "run.json says other costs": (
+        lambda at: change_json(at / RUN / "run.json", "flops", value=1),
+        "run.json: flops is 1, but its run has",
+    ),
+    "run.json says another seed": (
+        lambda at: change_json(at / RUN / "run.json", "seed", value=7),
+        "run.json: seed is 7, but its run has 1",
+    ),
+    "run.json says more tokens": (
+        lambda at: change_json(at / RUN / "run.json", "tokens", value=7),
+        "run.json: tokens is 7, but its run has",
+    ),
+    "run.json is another than in the state": (
+        lambda at: change_json(at / RUN / "run.json", "seconds", value=0.1),
+        "run.json is not the one that its run keeps in",
+    ),
+    "the fingerprint": (
+        lambda at: change_json(state_of(at / RUN) / "fingerprint.json", "training.seed", value=2),
+        "fingerprint.json is that of",
+    ),
+    "the fingerprint lies elsewhere": (lambda at: swap_state(at / RUN), "is not there: fingerprint"),
+    "a bit of the last state": (
+        lambda at: flip(sorted(state_of(at / RUN).glob("step-*.pt"))[-1]),
+        "step-000000020.pt cannot be read",
+    ),
+    "the history in the last state": (
+        lambda at: change_state(at / RUN, other_history),
+        "does not hold the losses that",
+    ),
+    "a weight in the last state": (lambda at: change_state(at / RUN, other_weight), "is not what results/small"),
+    "a mixture": (lambda at: change_json(at / "mixtures/even.json", "bees", value=0.5), "the proportions sum to 1.1"),
+    "a mixture that has moved": (
+        lambda at: write_json(at / "mixtures/even.json", MIXTURES["bees"]),
+        "trained on another mixture than mixtures/even.json holds now",
+    ),
+    "the table of mixtures": (
+        lambda at: change_table(at / "mixtures/groups/all.parquet", "proportion"),
+        "all.parquet: the proportions of cats sum to 1.3",
+    ),
+    "the table of losses": (
+        lambda at: change_table(at / "losses/tiny/all.parquet", "loss"),
+        "does not hold the losses of the run of cats, seed 1",
+    ),
+    "the table of losses lacks a row": (  # of the first step: as many rows from the end would agree
+        lambda at: write_table(read_table(at / "losses/tiny/all.parquet")[1:], at / "losses/tiny/all.parquet"),
+        "does not hold the losses of the run of even, seed 1",
+    ),
+    "the law": (
+        lambda at: change_law(at, "coefficients", "bees", "C", value=0.1),
+        "away from those of the law fitted anew",
+    ),
+    "tokens of a step in the law": (
+        lambda at: change_law(at, "tokens_per_step", value=1),
+        "json: tokens_per_step is not",
+    ),
+    "proportions seen in the law": (
+        lambda at: change_law(at, "proportions_seen", "bees", "min", value=0.9),
+        "coefficients.json: proportions_seen/bees/min is not that of the law fitted anew",
+    ),
+    "steps in the law": (lambda at: change_law(at, "steps", value=[1, 2, 3, 4]), "json: steps/0 is not that"),
+    "mixtures in the law": (lambda at: change_law(at, "mixtures", value=["x"]), "json: mixtures is not that"),
+    "warnings of the law": (lambda at: change_law(at, "warnings", value=["none"]), "json: warnings"),
+    "the law was changed": (
+        lambda at: change_json(at / LAW, "tokens_per_step", value=1),
+        "coefficients.json is not the law that was fitted",
+    ),
+    "the law is another": (lambda at: change_law(at, "law", value="../../evil"), "there is no law '../../evil'"),
+    "the law lacks a domain": (
+        lambda at: change_law(at, "coefficients", value={}),
+        "coefficients.json: coefficients is of , but loss_domains are bees, cats, dogs",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_every_damage_is_a_fault(place: Path, capsys: pytest.CaptureFixture[str], damage: str) -> None:
+    spoil, sentence = DAMAGE[damage]
+    spoil(place)
+    status = verify_results.main([str(place), "--out", "verify.txt"])
+    page = capsys.readouterr().err or Path("verify.txt").read_text()
+    assert sentence in page.replace("\n", " ")
+    if damage == "the fingerprint lies elsewhere":  # as where it was deleted: said, and no fault
+        assert status == 0
+    else:
+        assert status == 1 and "Faults:\n  none" not in page
+        assert not Path("verify.txt").exists()
+
+
+def test_restoring_finds_weights_that_do_not_give_the_recorded_losses(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = place / RUN
+
+    def noisy(state: dict) -> None:
+        for weight in state["model"].values():
+            weight.add_(torch.from_numpy(np.random.default_rng(0).normal(0, 0.1, weight.shape)).to(weight.dtype))
+
+    change_state(run, noisy)
+    assert verify_results.main([str(run), "--restore"]) == 1
+    assert "evaluates to a loss of" in capsys.readouterr().err
+    # the state before it is as good, and not of the run's end
+    sorted(state_of(run).glob("step-*.pt"))[-1].unlink()
+    assert verify_results.main([str(run), "--restore"]) == 0
+    page = capsys.readouterr().out
+    assert "step-000000015.pt is not of the run's end, step 20: its weights." in page
+    assert "  1 last states restored and evaluated\n" in page
+
+
+def test_what_is_no_folder_of_results_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    done = forked.run([sys.executable, str(ROOT / "workflow/scripts/verify_results.py"), str(tmp_path)])
+    assert done.returncode == 1 and "is neither a dataset's folder of results nor that of a finished run" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_provenance_names_what_the_results_were_made_of(place: Path) -> None:
+    gather_provenance.main(["--folder", str(place), "--config-digest", "0123", "--out", str(place / "provenance.json")])
+    found = json.loads((place / "provenance.json").read_text())
+    assert list(found) == re.findall(r"^    (\w+) ", results_provenance.__doc__, flags=re.MULTILINE)
+    assert found["dataset"] == "small" and found["config"] == "0123"
+    assert found["written_by"]["versions"]["torch"] == provenance.version("torch")
+    index = pl.read_parquet(place / "tokens/train.parquet")
+    shard = found["corpus"]["part"]
+    assert {domain: own["digest"] for domain, own in shard["train"].items()} == dict(
+        index.filter(pl.col("path").str.contains("/part/")).select("domain", "digest").iter_rows()
+    )
+    assert found["tokenizer"] == {"digest": digest_file(place / "tokenizer.json"), "source": None}
+    assert found["mixtures"] == MIXTURES
+    run = found["runs"]["runs/tiny/even"]
+    assert run["mixture"] == MIXTURES["even"] and len(run["attempts"]) == 1
+    assert run["files"]["losses.parquet"] == digest_file(place / "runs/tiny/even/losses.parquet")
+    assert len(found["runs"]) == 6
+    ((path, law),) = found["laws"].items()
+    assert law["digest"] == digest_file(place / path)
+    assert set(law["provenance"]) == {"commit", "clean", "versions", "digest"}
+    assert set(law["provenance"]["versions"]) == {"python", *provenance.FITTING}

@@ -1,0 +1,139 @@
+"""The losses that a trainer leaves: every way to read them, and every fault of what it may have
+left.
+"""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from bimix.errors import InputError
+from bimix.training.command_losses import Row, read, tidy
+
+DOMAINS = ["web", "code"]
+EXPECTED = [(2, 16, "code", 2.5), (2, 16, "web", 3.0), (4, 32, "code", 2.0), (4, 32, "web", 2.75)]
+LINES = [
+    {"step": 0, "eval/web/loss": 9.0, "eval/code/loss": 9.0},
+    {"step": 1, "train/loss": 3.3},
+    {"step": 2, "eval/web/loss": 3.0, "eval/code/loss": 2.5},
+    {"step": 3, "eval/web/loss": 2.9, "eval/code/loss": 2.2},
+    {"step": 4, "eval/web/loss": 2.75},
+    {"step": 4, "eval/code/loss": 2.0},
+]
+
+
+def table_of(asked: dict, folder: Path, begun: tuple[int, ...] = (0,)) -> pl.DataFrame:
+    return tidy(read(asked, folder, begun), DOMAINS, [2, 4], 8, "the run r")[0]
+
+
+def write_lines(path: Path, lines: list[dict], mode: str = "w") -> int:
+    """Append lines of JSON; the bytes of the file before."""
+    size = path.stat().st_size if path.exists() else 0
+    with path.open(mode) as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+    return size
+
+
+def test_lines_of_json_are_read_by_one_name_or_one_of_each_domain(tmp_path: Path) -> None:
+    write_lines(tmp_path / "log.jsonl", LINES)
+    for loss in ("eval/{domain}/loss", {"web": "eval/web/loss", "code": "eval/code/loss"}):
+        assert table_of({"lines": "{folder}/log.jsonl", "loss": loss}, tmp_path).rows() == EXPECTED
+
+
+def test_the_step_may_have_another_key(tmp_path: Path) -> None:
+    lines = [{"_step": line.pop("step"), **line} for line in map(dict, LINES)]
+    write_lines(tmp_path / "log.jsonl", lines)
+    asked = {"lines": "{folder}/log.jsonl", "loss": "eval/{domain}/loss"}
+    assert table_of(asked | {"step": "_step"}, tmp_path).rows() == EXPECTED
+    with pytest.raises(InputError, match="key 'step': None is no training step"):
+        table_of(asked, tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_table_is_read(tmp_path: Path, ending: str) -> None:
+    frame = pl.DataFrame([row[:1] + row[2:] for row in EXPECTED], schema=["step", "domain", "loss"], orient="row")
+    getattr(frame, f"write_{ending}")(tmp_path / f"own.{ending}")
+    assert table_of({"table": f"{{folder}}/own.{ending}"}, tmp_path).rows() == EXPECTED
+
+
+def test_text_is_read_by_one_expression_or_one_of_each_domain(tmp_path: Path) -> None:
+    said = [f"step {step}: {domain} loss {loss}, 12 tokens/s" for step, _, domain, loss in EXPECTED]
+    (tmp_path / "train.log").write_text("\n".join(["begin", *said]))
+    for pattern in (
+        r"step (?P<step>\d+): (?P<domain>\w+) loss (?P<loss>[\d.]+)",
+        {domain: rf"step (?P<step>\d+): {domain} loss (?P<loss>[\d.]+)" for domain in DOMAINS},
+    ):
+        assert table_of({"pattern": pattern, "file": "{folder}/train.log"}, tmp_path).rows() == EXPECTED
+
+
+def test_a_trainer_state_is_read(tmp_path: Path) -> None:
+    log = [{"step": step, f"eval_{domain}_loss": loss, "epoch": 0.1} for step, _, domain, loss in EXPECTED]
+    (tmp_path / "trainer_state.json").write_text(json.dumps({"log_history": [{"step": 1, "loss": 3.0}, *log]}))
+    asked = {"trainer_state": "{folder}/trainer_state.json", "loss": "eval_{domain}_loss"}
+    assert table_of(asked, tmp_path).rows() == EXPECTED
+
+
+def test_what_an_attempt_repeats_after_another_takes_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    write_lines(path, LINES[:3])
+    with path.open("a") as file:
+        file.write('{"step": 4, "eval/w')  # killed here, and the next writes on
+    begun = write_lines(path, [{"lost": 0}, {"step": 2, "eval/web/loss": 3.0, "eval/code/loss": 2.5}, *LINES[4:]], "a")
+    asked = {"lines": "{folder}/log.jsonl", "loss": "eval/{domain}/loss"}
+    assert table_of(asked, tmp_path, (0, begun)).rows() == EXPECTED
+    with pytest.raises(InputError, match=r"log.jsonl, line 4: .* no line of JSON"):
+        table_of(asked, tmp_path)
+
+
+def test_a_second_loss_in_one_attempt_of_a_table_is_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("step,domain,loss\n2,web,3\n2,web,3\n")
+    with pytest.raises(InputError, match=r"own\.csv, row 3: a second loss of 'web' at step 2, beside that of .*row 2"):
+        table_of({"table": "{folder}/own.csv"}, tmp_path)
+    (tmp_path / "own.csv").write_text("step,domain,loss\n2,web\n")
+    with pytest.raises(InputError, match=r"own\.csv, row 2: it has 2 values for 3 columns"):
+        table_of({"table": "{folder}/own.csv"}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ([{"step": 2}], "log.jsonl has no loss that 'eval/{domain}/loss' finds"),
+        (LINES[:4], r"the run r: no loss of web, code at step 4; there are losses at the steps 0, 2, 3, and"),
+        (LINES[:5], r"the run r: no loss of code at step 4"),
+        ([*LINES[:2], *LINES[3:]], r"the run r: no loss of web, code at step 2"),
+        ([*LINES, LINES[2]], r"line 7: a second loss of 'web' at step 2, beside that of .*line 3"),
+        ([*LINES, {"step": 4, "eval/wep/loss": 2}], r"line 7: no measured domain \"wep\"; did you mean web"),
+        ([*LINES, {"step": 6, "eval/web/loss": 2}], r"step 6 lies beyond the run's 4 steps"),
+        ([*LINES, {"step": 4.5, "eval/web/loss": 2}], r"4.5 is no training step"),
+        ([*LINES[:5], {"step": 4, "eval/code/loss": float("nan")}], r"nan is no loss"),
+        ([*LINES[:5], {"step": 4, "eval/code/loss": 0}], r"0 is no loss"),
+        ([*LINES[:5], {"step": 4, "eval/code/loss": "oops"}], r"'oops' is no loss"),
+        (
+            [*LINES[:5], {"step": 4, "eval/code/loss": 31.2}],
+            r"line 6: the loss of 'code' is 31.2, and losses are in nats",
+        ),
+    ],
+)
+def test_a_fault_of_the_losses_is_a_sentence(tmp_path: Path, lines: list[dict], sentence: str) -> None:
+    write_lines(tmp_path / "log.jsonl", lines)
+    with pytest.raises(InputError, match=sentence):
+        table_of({"lines": "{folder}/log.jsonl", "loss": "eval/{domain}/loss"}, tmp_path)
+
+
+def test_losses_that_are_not_there_or_a_table_without_a_column(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"own\.csv is not there: the command has left no losses"):
+        table_of({"table": "{folder}/own.csv"}, tmp_path)
+    (tmp_path / "own.csv").write_text("step,loss\n2,1.0\n")
+    with pytest.raises(InputError, match="no column 'domain'"):
+        table_of({"table": "{folder}/own.csv"}, tmp_path)
+    (tmp_path / "own.csv").write_text("step,domain,loss\n2,,1.0\n")
+    with pytest.raises(InputError, match="row 2: it names no domain"):
+        table_of({"table": "{folder}/own.csv"}, tmp_path)
+
+
+def test_steps_between_the_evaluations_are_left_out_and_said(tmp_path: Path) -> None:
+    rows = [Row(step, domain, 2.0, 0, "here") for step in (0, 2, 3, 4) for domain in DOMAINS]
+    table, remarks = tidy(rows, DOMAINS, [2, 4], 8, "the run r")
+    assert table["step"].unique().sort().to_list() == [2, 4]
+    assert remarks == ["the run r: losses at the steps 3 are left out: no evaluation of its recipe."]

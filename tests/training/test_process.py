@@ -1,0 +1,61 @@
+"""A trainer as a process: nothing that it started outlives it, and it holds the lock of its run."""
+
+import fcntl
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bimix.training.command_process import follow
+
+
+def lives(stat: Path) -> bool:
+    """Whether the process of this file in /proc still runs; one that nobody waits for does not."""
+    try:
+        return stat.read_text().split()[2] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_what_it_started_and_left_behind_is_ended(tmp_path: Path) -> None:
+    left = "import os, subprocess; print(subprocess.Popen(['sleep', '300']).pid)"
+    with (tmp_path / "lock").open("w") as held, (tmp_path / "shown").open("w") as shown:
+        status, asked = follow(
+            [sys.executable, "-c", left], tmp_path / "output", shown.fileno(), held.fileno(), lambda: False
+        )
+    assert (status, asked) == (0, False)
+    assert (tmp_path / "output").read_text() == (tmp_path / "shown").read_text()
+    stat = Path("/proc", (tmp_path / "output").read_text().strip(), "stat")
+    until = time.monotonic() + 60  # its files are closed a moment before it is gone
+    while lives(stat) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not lives(stat)
+
+
+def test_it_holds_the_lock_of_its_run_and_is_asked_to_stop_once(tmp_path: Path) -> None:
+    program = (
+        "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True));"
+        " print('begun', flush=True); time.sleep(1.5); time.sleep(0.5); sys.exit(3)"
+    )
+    held = os.open(tmp_path / "lock", os.O_CREAT | os.O_RDWR)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    refused = []
+
+    def stop() -> bool:
+        if "begun" not in (tmp_path / "output").read_text():
+            return False
+        if not refused:
+            os.close(held)  # as if this process had been killed
+            with (tmp_path / "lock").open("a") as other, pytest.raises(BlockingIOError):
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            refused.append(time.monotonic())
+        return True
+
+    (tmp_path / "output").touch()
+    with (tmp_path / "shown").open("w") as shown:
+        status, asked = follow([sys.executable, "-c", program], tmp_path / "output", shown.fileno(), held, stop)
+    assert (status, asked) == (3, True)
+    assert refused
+    assert (tmp_path / "output").read_text().split() == ["begun", "asked"]

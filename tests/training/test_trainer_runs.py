@@ -1,0 +1,383 @@
+"""Runs of foreign trainers, as Snakemake starts them: stopped once and gone on with, and every way
+in which one is no success.
+"""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import forked
+import polars as pl
+import pytest
+import tiny_run
+import yaml
+from mini_dataset import mini_config, texts, write_checkout
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+
+import measure_size
+import run_trainer
+from bimix.errors import InputError
+from bimix.judge.budget import Stated, run_flops
+from bimix.results.verify import verify
+from bimix.training import checkpoints
+from bimix.training.recipe import Recipe
+
+HERE = Path(__file__).parent
+PATIENCE = 240
+LINES = {"lines": "{folder}/log.jsonl", "loss": "eval/{domain}/loss"}
+PLAIN = "{mixture} {steps} {evaluate_every} {folder} {seed}"
+RECIPE = {"steps": 6, "batch_rows": 4, "evaluate_every": 2, "seed": 7, "learning_rate": 0.1}
+
+
+def plain(more: str = "") -> dict:
+    command = f"{shlex.quote(sys.executable)} {shlex.quote(str(HERE / 'plain_trainer.py'))} {PLAIN} {more}"
+    return {"command": command, "parameters": 1000, "losses": LINES}
+
+
+def train(
+    folder: Path, trainer: dict, *more: str, recipe: dict = RECIPE, share: float = 0.25, mixture: dict | None = None
+) -> int:
+    """One attempt of run_trainer.py in this process."""
+    folder.mkdir(exist_ok=True)
+    (folder / "mixture.json").write_text(json.dumps(mixture or {"web": share, "code": 1 - share}))
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    flags = {"mixture": folder / "mixture.json", "trainer": json.dumps(trainer), "recipe": json.dumps(recipe)}
+    flags |= {"sequence-length": 16, "gpus": 0, "nodes": 1, "threads": 1, "processes": 1, "lock-seconds": 1}
+    flags |= {"state": folder / "state", "losses": folder / "losses.parquet", "report": folder / "run.json"}
+    words = [word for name, value in flags.items() for word in (f"--{name}", str(value))]
+    try:
+        return run_trainer.main([*words, "--domains", "web", "code", *more])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def own_folder(folder: Path) -> Path:
+    (own,) = (folder / "state").glob("*/fingerprint.json")
+    return own.parent
+
+
+def events(own: Path) -> list[str]:
+    return [line["event"] for line in checkpoints.attempts(own)]
+
+
+def test_a_run_leaves_what_other_runs_leave(tmp_path: Path) -> None:
+    assert train(tmp_path / "run", plain()) == 0
+    folder = tmp_path / "run"
+    losses = pl.read_parquet(folder / "losses.parquet")
+    assert losses.schema == {"step": pl.Int64, "tokens": pl.Int64, "domain": pl.String, "loss": pl.Float64}
+    assert losses.rows()[:2] == [(2, 128, "code", 1.75), (2, 128, "web", 2.25)]
+    assert losses["step"].unique().sort().to_list() == [2, 4, 6]
+    report = json.loads((folder / "run.json").read_text())
+    assert report["tokens"] == 6 * 4 * 16
+    assert report["flops"] == 6 * 1000 * 6 * 4 * 16
+    assert report["gpu_hours"] == 0
+    assert (report["seed"], report["mixture"]) == (7, {"web": 0.25, "code": 0.75})
+    assert events(own_folder(folder)) == ["begun", "ended"]
+    (own_folder(folder) / "work/step.txt").unlink()  # would train anew, were it begun again
+    (folder / "losses.parquet").unlink()
+    assert train(folder, plain()) == 0
+    assert pl.read_parquet(folder / "losses.parquet").equals(losses)
+    assert events(own_folder(folder)) == ["begun", "ended"]
+    # a rate that no command hears of defines no run; another mixture does
+    assert train(folder, plain(), recipe=RECIPE | {"learning_rate": 1}) == 0
+    assert train(folder, plain(), share=0.5) == 0
+    assert len(list((folder / "state").glob("*/fingerprint.json"))) == 2
+
+
+def test_verification_holds_such_a_run_against_its_digests(tmp_path: Path) -> None:
+    folder = tmp_path / "runs/slim/run"
+    folder.parent.mkdir(parents=True)
+    assert train(folder, plain()) == 0
+    found = verify(folder, drill=True)
+    assert not found.faults
+    assert any("what a command of the user's saved" in sentence for sentence in found.unchecked)
+    pl.DataFrame({"step": [1]}).write_parquet(folder / "losses.parquet")
+    assert verify(folder, drill=False).faults
+
+
+def test_a_run_that_skips_itself_is_no_success(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    for _ in range(2):  # nor does it become one when it is tried again
+        with pytest.raises(InputError, match=r"the run .*run: its command ended with status 0 and has written nothing"):
+            train(folder, plain("0 skip"))
+    assert events(own_folder(folder)) == ["begun", "failed"] * 2
+    assert not (folder / "losses.parquet").exists()
+
+
+def test_a_command_that_fails_or_cannot_be_started_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"the run .*one: its command ended with status 1; .*output\.log"):
+        train(tmp_path / "one", plain("0 fail"))
+    assert "out of memory" in (own_folder(tmp_path / "one") / "output.log").read_text()
+    with pytest.raises(InputError, match=r"'no-such-program' cannot be started \(No such file"):
+        train(tmp_path / "two", plain() | {"command": "no-such-program {mixture} {folder}"})
+
+
+def test_losses_that_are_wrong_stop_and_are_read_again_when_the_config_is_mended(tmp_path: Path) -> None:
+    folder, wrong = tmp_path / "run", {"lines": "{folder}/log.jsonl", "loss": {"web": "eval/web/loss"}}
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"the run .*run: no loss of code at step 2.* mend `losses` in the config"):
+            train(folder, plain() | {"losses": wrong})
+    swapped = {"web": "eval/code/loss", "code": "eval/web/loss"}
+    assert train(folder, plain() | {"losses": LINES | {"loss": swapped}}) == 0
+    assert pl.read_parquet(folder / "losses.parquet")["loss"][0] == 2.25
+    assert train(folder, plain()) == 0  # no name of a metric defines a run: nothing is trained again
+    assert pl.read_parquet(folder / "losses.parquet")["loss"][0] == 1.75
+    assert events(own_folder(folder)) == ["begun", "ended"]
+
+
+def test_at_its_deadline_it_is_asked_to_stop_and_the_next_attempt_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+
+    def clock() -> float:
+        """The deadline passes when the first step is done, however slow the machine is."""
+        return time.time() + (3600 if list(folder.glob("state/*/work/step.txt")) else 0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_trainer, "time", SimpleNamespace(time=clock, monotonic=time.monotonic))
+        assert train(folder, plain("0 wait"), "--max-seconds", "1800") == run_trainer.STOPPED
+    own = own_folder(folder)
+    assert (own / "work/step.txt").read_text() == "1"
+    assert train(folder, plain("0 wait")) == 0
+    assert "begin at 1, seed 7" in (own / "output.log").read_text()
+    assert events(own) == ["begun", "stopped", "begun", "ended"]
+    report = json.loads((folder / "run.json").read_text())
+    assert report["seconds"] == round(sum(line.get("seconds", 0) for line in checkpoints.attempts(own)), 1)
+    assert len(report["attempts"]) == 2
+
+
+def test_a_mixture_comes_in_the_format_of_an_export(tmp_path: Path) -> None:
+    data = {"domains": {name: {"train": [f"{name}.bin"], "unit": "tokens"} for name in ("web", "code")}}
+    (tmp_path / "data.json").write_text(json.dumps(data))
+    keep = "import shutil, sys; shutil.copy(*sys.argv[1:])"
+    copy = {"command": f"{shlex.quote(sys.executable)} -c '{keep}' {{mixture}} {{folder}}/seen.csv", "format": "csv"}
+    with pytest.raises(InputError, match="has written nothing"):
+        train(tmp_path / "run", plain() | copy, "--data", str(tmp_path / "data.json"))
+    seen = (own_folder(tmp_path / "run") / "work/seen.csv").read_text()
+    assert "web" in seen
+    assert "0.25" in seen
+
+
+@pytest.mark.parametrize("form", ["nanotron", None])
+def test_a_mixture_in_stages_is_handed_on_with_them(tmp_path: Path, form: str | None) -> None:
+    stages = [({"web": 0.25, "code": 0.75}, 0.5), ({"web": 0.5, "code": 0.5}, 0.5)]
+    staged = {"stages": [{"share": share, "mixture": own} for own, share in stages]}
+    data = {"domains": {name: {"train": [f"{name}.bin"], "unit": "tokens"} for name in ("web", "code")}}
+    (tmp_path / "data.json").write_text(json.dumps(data))
+    lines = [json.dumps({"step": step, "eval/web/loss": 2, "eval/code/loss": 2}) for step in (2, 4, 6)]
+    script = tmp_path / "keep.py"
+    text = (
+        f"shutil.copy(sys.argv[1], sys.argv[2]); open(sys.argv[2] + '/log.jsonl', 'w').write({chr(10).join(lines)!r})"
+    )
+    script.write_text(f"import shutil, sys; {text}")
+    command = f"{shlex.quote(sys.executable)} {shlex.quote(str(script))} {{mixture}} {{folder}}"
+    trainer = plain() | {"command": command} | ({"format": form} if form else {})
+    assert train(tmp_path / "run", trainer, "--data", str(tmp_path / "data.json"), mixture=staged) == 0
+    seen = own_folder(tmp_path / "run") / ("work/mixture.yaml" if form else "work/mixture.json")
+    if form:  # of six updates the fourth is the first of the second stage
+        read = yaml.safe_load(seen.read_text())["data_stages"]
+        assert [stage["start_training_step"] for stage in read] == [1, 4]
+    else:
+        assert json.loads(seen.read_text()) == staged
+    assert json.loads((tmp_path / "run/run.json").read_text())["mixture"] == staged
+
+
+def state_of(folder: Path) -> int:
+    return len(list((folder / "state").glob("*/fingerprint.json")))
+
+
+def test_other_files_in_its_mixture_file_make_another_run(tmp_path: Path) -> None:
+    """The weights are the same; the paths beside them are not."""
+    for number, data in enumerate(("first", "second"), start=1):
+        files = {name: {"train": [f"{data}/{name}.bin"], "unit": "tokens"} for name in ("web", "code")}
+        (tmp_path / "data.json").write_text(json.dumps({"domains": files}))
+        with pytest.raises(InputError, match="has written nothing"):
+            train(
+                tmp_path / "run",
+                plain() | {"command": "true {mixture} {folder}", "format": "csv"},
+                "--data",
+                str(tmp_path / "data.json"),
+            )
+        assert state_of(tmp_path / "run") == number
+
+
+def test_other_text_makes_another_run_and_the_same_text_none(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    text = [tmp_path / f"{split}.parquet" for split in ("train", "validation")]
+    for number, key in ((1, "aa"), (1, "aa"), (2, "bb")):
+        rows = {"domain": ["web", "code"], "rows": [8, 8], "tokens": [128, 128], "digest": [key, "cc"]}
+        for path in text:
+            pl.DataFrame(rows).write_parquet(path)
+        assert train(folder, plain(), "--text", *map(str, text)) == 0
+        assert state_of(folder) == number
+    assert set(json.loads((folder / "run.json").read_text())["data"]) == {
+        "train.web",
+        "train.code",
+        "validation.web",
+        "validation.code",
+    }
+    assert not verify(folder, drill=False).faults
+
+
+def test_losses_of_other_domains_are_looked_for_and_their_order_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert train(folder, plain()) == 0
+    with pytest.raises(InputError, match="no loss of tasks at step 2"):
+        train(folder, plain(), "--domains", "web", "code", "tasks")
+    assert train(folder, plain(), "--domains", "code", "web") == 0
+    assert set(pl.read_parquet(folder / "losses.parquet")["domain"]) == {"web", "code"}
+    assert events(own_folder(folder)) == ["begun", "ended"]
+
+
+APPENDING = """
+import os, sys
+import polars as pl
+folder, ending, way = sys.argv[2:]
+path, marker = f"{folder}/losses.{ending}", f"{folder}/was"
+again = os.path.exists(marker)
+open(marker, "w").close()
+steps = (4, 6) if again else (2, 4, 6)
+rows = [(step, domain, loss) for step in steps for domain, loss in (("web", 3.0 + again), ("code", 2.0))]
+table = pl.DataFrame(rows, schema=["step", "domain", "loss"], orient="row")
+if ending == "parquet":
+    pl.concat([pl.read_parquet(path), table] if again else [table]).write_parquet(path)
+else:
+    text = table.write_csv(include_header=not again)
+    open(path, "a").write(text if again else text + ("6,co" if way == "cut" else ""))
+sys.exit(0 if again else 1)
+"""
+
+
+@pytest.mark.parametrize(("ending", "way"), [("csv", "whole"), ("csv", "cut"), ("parquet", "whole")])
+def test_a_table_that_is_appended_to_goes_on_after_a_kill(tmp_path: Path, ending: str, way: str) -> None:
+    """The second attempt begins at the checkpoint of step 2: what it repeats counts."""
+    (tmp_path / "append.py").write_text(APPENDING)
+    command = f"{shlex.quote(sys.executable)} {tmp_path / 'append.py'} {{mixture}} {{folder}} {ending} {way}"
+    trainer = plain() | {"command": command, "losses": {"table": f"{{folder}}/losses.{ending}"}}
+    with pytest.raises(InputError, match="status 1"):
+        train(tmp_path / "run", trainer)
+    assert train(tmp_path / "run", trainer) == 0
+    losses = pl.read_parquet(tmp_path / "run/losses.parquet").filter(pl.col("domain") == "web")
+    assert losses["loss"].to_list() == [3.0, 4.0, 4.0]
+
+
+def write_mini(folder: Path, command: str, losses: dict) -> None:
+    config = mini_config(6, 2, slim={})
+    config["models"]["slim"] = {
+        "command": command,
+        "parameters": 5000,
+        "losses": losses,
+        "launch": {"nodes": 1, "gpus": 0, "threads": 1},
+    }
+    write_checkout(folder, config, ["plain"])
+    assert yaml.safe_load((folder / "mini.yaml").read_text())["models"]["slim"]["command"] == command
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    command = ["python", "-m", "snakemake", "--cores", "1", "results/mini/losses/slim/all.parquet"]
+    return subprocess.Popen(
+        [*command, "--configfile", "mini.yaml"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=forked.jobs(COLUMNS="200", OMP_NUM_THREADS="1"),
+    )
+
+
+@pytest.mark.slow
+def test_a_trainer_of_transformers_is_stopped_once_and_gone_on_with(tmp_path: Path) -> None:
+    words = [sys.executable, str(HERE / "transformers_trainer.py"), "--text", str(tmp_path), "--wait-at", "3"]
+    flags = "--mixture {mixture} --steps {steps} --every {evaluate_every} --seed {seed} --out {folder}"
+    losses = {"trainer_state": "{folder}/trainer_state.json", "loss": "eval_{domain}_loss"}
+    write_mini(tmp_path, f"{shlex.join(words)} {flags}", losses)
+    run = tmp_path / "results/mini/runs/slim/plain"
+    first = start(tmp_path)
+    until = time.monotonic() + PATIENCE
+    while not list(run.glob("state/*/*/waiting")) and first.poll() is None and time.monotonic() < until:
+        time.sleep(0.1)
+    assert list(run.glob("state/*/*/waiting")), first.communicate()[0]
+    os.kill(json.loads((run / "state/lock").read_text())["process"], signal.SIGTERM)
+    said = first.communicate(timeout=PATIENCE)[0]
+    assert first.returncode != 0
+    assert not (run / "losses.parquet").exists()
+    own = own_folder(run)
+    assert events(own) == ["begun", "stopped"], said
+    assert (own / "work/checkpoint-3").is_dir()
+    second = start(tmp_path)
+    said = second.communicate(timeout=PATIENCE)[0]
+    assert second.returncode == 0, said
+    assert events(own) == ["begun", "stopped", "begun", "ended"]
+    losses = pl.read_parquet(tmp_path / "results/mini/losses/slim/all.parquet")
+    assert losses.group_by("step", maintain_order=True).agg("domain").rows() == [
+        (step, ["kitchen", "sea"]) for step in (2, 4, 6)
+    ]
+    first_loss, last_loss = (losses.filter(pl.col("step") == step)["loss"].mean() for step in (2, 6))
+    assert last_loss < first_loss < 6  # of log 256 = 5.55
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("NANOGPT" not in os.environ, reason="NANOGPT names no checkout of karpathy/nanoGPT")
+def test_nanogpt_trains_on_a_mixture_and_its_printed_losses_are_read(tmp_path: Path) -> None:
+    for domain, words in {"web": "tide wave salt gull mast", "code": "for while salt return import"}.items():
+        (tmp_path / f"{domain}.jsonl").write_text("".join(texts(words.split())))
+    places = ["--nanogpt", os.path.abspath(os.environ["NANOGPT"]), "--text", str(tmp_path)]
+    words = [sys.executable, str(HERE / "nanogpt_by_domain.py"), *places]
+    flags = "--mixture {mixture} --steps {steps} --every {evaluate_every} --seed {seed} --out {folder}"
+    size = "--n_layer=1 --n_head=2 --n_embd=16 --block_size=32 --batch_size=4 --gradient_accumulation_steps=1"
+    device = "--device=cpu --dtype=float32 --compile=False --eval_iters=4 --learning_rate=0.01 --warmup_iters=1"
+    losses = {"pattern": r"^(?P<domain>\w+): step (?P<step>\d+): train loss \S+, val loss (?P<loss>[\d.]+)$"}
+    trainer = {"command": f"{shlex.join(words)} {flags} -- {size} {device}", "parameters": 8e5, "losses": losses}
+    assert train(tmp_path / "run", trainer, recipe=RECIPE | {"steps": 20, "evaluate_every": 10}) == 0
+    table = pl.read_parquet(tmp_path / "run/losses.parquet")
+    assert table.select("step", "domain").rows() == [(10, "code"), (10, "web"), (20, "code"), (20, "web")]
+    assert table["loss"].max() < 10.83  # log 50304: of a model that knows nothing
+    assert table.filter(pl.col("step") == 20)["loss"].mean() < table.filter(pl.col("step") == 10)["loss"].mean()
+
+
+@pytest.mark.parametrize(("gpus", "nodes", "held"), [(0, 1, 0), (2, 1, 2), (4, 2, 2)])
+def test_the_launcher_starts_one_process_with_all_gpus_of_the_first_node(
+    tmp_path: Path, gpus: int, nodes: int, held: int
+) -> None:
+    (tmp_path / "bin").mkdir()
+    smi = tmp_path / "bin/nvidia-smi"
+    smi.write_text(f"#!/bin/sh\ncase $1 in *compute*) ;; *) echo 0, {tmp_path}-0; echo 1, {tmp_path}-1;; esac\n")
+    smi.chmod(0o755)
+    script = tmp_path / "script.py"
+    script.write_text("import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))")
+    launcher = HERE.parents[1] / "workflow/scripts/launch_training.sh"
+    words = ["--once", str(gpus), str(nodes), "8", "60", str(tmp_path / "log"), str(tmp_path / "logs"), str(script)]
+    environment = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "RANK": "3"}
+    environment.pop("CUDA_VISIBLE_DEVICES", None)
+    done = subprocess.run(
+        ["bash", str(launcher), *words, "--own"], env=environment, stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == 0, (tmp_path / "log").read_text()
+    flags, seen = json.loads(done.stdout)
+    cpu = [] if gpus else ["--cpu"]
+    assert flags == ["--own", *cpu, "--max-seconds", "3000", "--lock-seconds", "300", "--processes", "1"]
+    assert len([name for name in seen.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]) == held
+    assert seen["OMP_NUM_THREADS"] == str(8 // max(held, 1))
+    assert "RANK" not in seen
+
+
+def test_its_size_and_its_costs_follow_from_its_parameters(tmp_path: Path) -> None:
+    tokenizer = Tokenizer(WordLevel({"a": 0, "b": 1}, unk_token="a"))
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    flags = ["--tokenizer", str(tmp_path / "tokenizer.json"), "--tokens", "640", "--out", str(tmp_path / "size.json")]
+    measure_size.main([*flags, "--shape", "{}", "--parameters", "1e6"])
+    assert json.loads((tmp_path / "size.json").read_text()) == {"parameters": 1e6, "tokens": 640}
+    recipe = Recipe(**tiny_run.RECIPE)
+    trained = recipe.steps * recipe.batch_rows
+    evaluated = 4 * 2 * recipe.validation_rows
+    flops = run_flops(Stated(1e6), recipe, sequence_length=16, domains=2)
+    assert flops == pytest.approx(6e6 * 16 * (trained + evaluated / 3))

@@ -1,0 +1,238 @@
+"""Repeated text: nothing repeated changes nothing, derivatives, one optimum, known laws, public
+runs.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from laws.known import mixtures, of_sizes, with_transfer, write_runs
+from scipy.interpolate import CubicSpline
+
+import fit_law
+import optimize_mixture
+import predict_losses
+from bimix import laws
+from bimix.errors import InputError
+from bimix.observations.observations import Observations, observations, read_observations
+from bimix.optimum.optimum import optimum
+from bimix.transfer import repetition, single_source, sized
+
+PUBLIC = Path(__file__).parents[3] / "shared" / "data" / "repetition"
+DOMAINS = ("a", "b", "c", "d")
+POOL = 233_766_912 / 2  # of Wikipedia
+
+
+def of_repeats(shares, tokens, pools, form):
+    """Losses (n, 4) of a known law of runs that repeat their pools."""
+    per_share = tokens / pools
+    counted = repetition.counted(shares, per_share, form.R)[0]
+    mixed = with_transfer(3, 4)(counted, [1e12])[:, 0]
+    return mixed + repetition.own_harm(form, shares, per_share, pools, form.scale, np.arange(4))
+
+
+FORM = repetition.Repetition(R=10.0, P=0.05, mu=1.5, kappa=0.5, scale=1e8)
+
+
+def repeated_runs(n=30, noise=0.001):
+    draw = np.random.default_rng(0)
+    shares, runs = mixtures(1, n, 4), []
+    for i, share in enumerate(shares):
+        tokens = float(draw.choice([5e8, 1e9, 2e9]))
+        pools = np.array([draw.choice([2e7, 5e7, 1e8]), 1e10, 1e10, draw.choice([5e7, 2e8])])
+        level = 1 + 0.3 * (tokens / 1e9) ** -0.3
+        losses = level * of_repeats(share[None], tokens, pools[None], FORM)[0] * np.exp(noise * draw.standard_normal(4))
+        runs.append((f"m{i}", share, losses, {"tokens": tokens}, pools))
+    return runs
+
+
+def test_where_nothing_is_read_twice_all_is_as_without_pools(tmp_path):
+    truth, shares = of_sizes(2), mixtures(1, 8, 4)
+    losses = truth(shares, 1e8, 1e9)
+    further = {"tokens": 1e9}
+    plain = [(f"m{n}", shares[n], losses[n], further, None) for n in range(8)]
+    pooled = [(*one[:4], np.full(4, 1e9)) for one in plain]
+    one, other = (
+        laws.fit(
+            "transfer",
+            read_observations(*write_runs(found, DOMAINS, tmp_path / f"{n}l.csv", tmp_path / f"{n}m.csv")[1::2]),
+        )
+        for n, found in enumerate((plain, pooled))
+    )
+    assert max(other.pop("epochs_seen").values()) < 1
+    assert one == other and "repetition" not in one["coefficients"]["a"]
+    new = mixtures(4, 20, 4)
+    large = laws.at_run(one, tokens=1e9, pools=dict.fromkeys(DOMAINS, 1e9))
+    assert np.allclose(laws.predict(large, new, [100]), laws.predict(one, new, [100]), rtol=1e-14)
+    bounds = np.zeros(4), np.ones(4)
+    assert np.allclose(optimum(large, 100, None, *bounds), optimum(one, 100, None, *bounds), atol=1e-9)
+
+
+def test_the_share_that_counts_and_the_harm_have_these_derivatives_and_signs():
+    shares = np.linspace(0.01, 1, 200)[:, None] * np.ones(3)
+    per_share = np.array([0.5, 6.0, 60.0])
+    step = 1e-6
+    for function in (
+        lambda r: repetition.counted(r, per_share, 12.0),
+        lambda r: repetition.harm(r, per_share, np.full(3, 0.03), 0.7),
+    ):
+        value, first, second = function(shares)
+        up, down = function(shares + step), function(shares - step)
+        smooth = np.abs(shares * per_share - 1) > 1e-3
+        assert np.allclose(first, (up[0] - down[0]) / (2 * step), atol=1e-5)
+        assert np.allclose(second[smooth], ((up[1] - down[1]) / (2 * step))[smooth], rtol=1e-4, atol=1e-4)
+        assert np.isfinite(value).all()
+    rho, slope, bend = repetition.counted(shares, per_share, 12.0)
+    assert (rho <= shares).all() and (slope >= 0).all() and (bend <= 0).all()
+    assert np.array_equal(rho[:, 0], shares[:, 0])
+    value, _, bend = repetition.harm(shares, per_share, np.full(3, 0.03), 0.7)
+    assert (bend >= 0).all() and (value[shares * per_share <= 1] == 0).all()
+
+
+def test_a_known_law_of_repeated_runs_is_recovered_and_predicts_more_epochs(tmp_path):
+    flags = write_runs(repeated_runs(), DOMAINS, tmp_path / "l.csv", tmp_path / "m.csv")
+    fitted = laws.fit("transfer", read_observations(flags[1], flags[3]))
+    form = fitted["coefficients"]["a"]["repetition"]
+    assert 5 < form["R"] < 25 and 0.7 < form["mu"] < 3
+    new, tokens, pools = mixtures(5, 40, 4), 4e9, np.array([5e7, 1e10, 1e10, 1e8])
+    truth = (1 + 0.3 * 4**-0.3) * of_repeats(new, tokens, pools[None], FORM)
+    errors = {}
+    for name, asked in (("read", dict(zip(DOMAINS, pools.tolist(), strict=True))), ("ignored", None)):
+        at = laws.at_run(fitted, tokens=tokens, pools=asked)
+        guess = laws.predict(at, new, at["steps"])[:, 0]
+        errors[name] = np.abs(guess / truth - 1).mean()
+    assert errors["read"] < 0.02 and errors["read"] < 0.4 * errors["ignored"]
+
+
+def test_gradient_hessian_and_the_one_optimum(tmp_path):
+    flags = write_runs(repeated_runs(), DOMAINS, tmp_path / "l.csv", tmp_path / "m.csv")
+    fitted = laws.fit("transfer", read_observations(flags[1], flags[3]))
+    pools = dict(zip(DOMAINS, (2e7, 1e10, 1e10, 5e7), strict=True))
+    at = laws.at_run(fitted, tokens=4e9, pools=pools)
+    step, target = at["steps"][0], np.array([1.0, 2.0, 0.0, 1.0])
+    function = laws.LAWS["transfer"].objective(at, step, target)
+    for r in mixtures(6, 10, 4):
+        value, gradient, hessian = function(r)
+        assert value == pytest.approx(float(laws.predict(at, r[None], [step])[0, 0] @ target))
+        for j, move in enumerate(1e-6 * np.eye(4)):
+            up, down = function(r + move), function(r - move)
+            assert gradient[j] == pytest.approx((up[0] - down[0]) / 2e-6, rel=1e-5, abs=1e-6)
+            assert np.allclose(hessian[j], (up[1] - down[1]) / 2e-6, rtol=1e-3, atol=1e-3)
+        assert np.linalg.eigvalsh(hessian).min() > -1e-9 * np.abs(hessian).max()
+    weights = dict(zip(DOMAINS, target, strict=True))
+    best = optimum(at, step, weights, np.zeros(4), np.ones(4))
+    near = best + 0.01 * (mixtures(7, 500, 4) - best)
+    others = np.concatenate([mixtures(8, 500, 4), near])
+    assert best.sum() == pytest.approx(1)
+    assert function(best)[0] <= (laws.predict(at, others, [step])[:, 0] @ target).min() * (1 + 1e-9)
+
+
+def test_the_optimum_turns_a_scarce_domain_down_and_max_epochs_stays_a_cap(tmp_path, capsys):
+    flags = write_runs(repeated_runs(), DOMAINS, tmp_path / "l.csv", tmp_path / "m.csv")
+    law, out = str(tmp_path / "c.json"), tmp_path / "best.json"
+    fit_law.main(["--law", "transfer", *flags, "--out", law])
+    (tmp_path / "pools.csv").write_text("domain,tokens\na,20000000\nb,1e10\nc,1e10\nd,1e10\n", encoding="utf-8")
+    shares = {}
+    for name, more in (
+        ("plenty", []),
+        ("scarce", ["--tokens", str(tmp_path / "pools.csv")]),
+        ("capped", ["--tokens", str(tmp_path / "pools.csv"), "--max-epochs", "2"]),
+    ):
+        optimize_mixture.main(["--coefficients", law, "--run-tokens", "4e9", *more, "--out", str(out)])
+        shares[name] = json.loads(out.read_text(encoding="utf-8"))["a"]
+    assert shares["scarce"] < 0.7 * shares["plenty"] and shares["scarce"] > 2 * 2e7 / 4e9
+    assert shares["capped"] == pytest.approx(2 * 2e7 / 4e9)
+    some = ["--tokens", '{"a": 2e7}']
+    optimize_mixture.main(["--coefficients", law, "--run-tokens", "4e9", *some, "--out", str(out)])
+    assert json.loads(out.read_text(encoding="utf-8"))["a"] == pytest.approx(shares["scarce"], abs=1e-6)
+    said = capsys.readouterr()
+    assert "epochs" in said.out and "does not name b, c, d: taken to be never repeated" in said.err
+    predicted = str(tmp_path / "p.csv")
+    more = ["--run-tokens", "4e9", "--tokens", str(tmp_path / "pools.csv")]
+    predict_losses.main(["--coefficients", law, "--mixtures", flags[3], *more, "--out", predicted])
+    assert pl.read_csv(predicted)["loss"].is_finite().all()
+
+
+def test_a_law_without_pools_reads_the_published_constant(tmp_path):
+    truth, shares = of_sizes(2), mixtures(1, 8, 4)
+    losses = truth(shares, 1e8, 1e9)
+    found = [(f"m{n}", shares[n], losses[n], {"tokens": 1e9}, None) for n in range(8)]
+    flags = write_runs(found, DOMAINS, tmp_path / "l.csv", tmp_path / "m.csv")
+    fitted = laws.fit("transfer", read_observations(flags[1], flags[3]))
+    at = laws.at_run(fitted, tokens=1e9, pools=dict(zip(DOMAINS, (1e7, 1e9, 1e9, 1e9), strict=True)))
+    r = np.full((1, 4), 0.25)
+    counted = np.array([[0.01 * (1 + 15.4 * (1 - np.exp(-24 / 15.4))), 0.25, 0.25, 0.25]])
+    assert np.allclose(laws.predict(at, r, [100]), laws.predict(fitted, counted, [100]))
+
+
+def test_pools_without_tokens_and_pools_of_nothing_are_refused(tmp_path):
+    losses = pl.DataFrame({"mixture": ["m"] * 2, "step": [1] * 2, "domain": ["a", "b"], "loss": [3.0, 2.0]})
+    shares = pl.DataFrame({"mixture": ["m"] * 2, "domain": ["a", "b"], "proportion": [0.5] * 2, "pool": [10.0, None]})
+    with pytest.raises(InputError, match="a column pool, and losses no column tokens"):
+        observations(losses, shares)
+    losses = losses.with_columns(tokens=pl.lit(100))
+    assert observations(losses, shares).pools.tolist() == [[10.0, np.inf]]
+    with pytest.raises(InputError, match=r"row 1: pool is 0.0"):
+        observations(losses, shares.with_columns(pool=pl.lit(0.0)))
+
+
+def wikipedia(rows: pl.DataFrame):
+    rows = rows.with_row_index("mixture").cast({"mixture": pl.String})
+    losses = rows.select("mixture", "tokens", step="iterations", domain=pl.lit("wiki"), loss="val_loss_target")
+    pool = POOL / pl.col("subsample")
+    own = rows.select("mixture", domain=pl.lit("wiki"), proportion=1 - pl.col("share_fineweb"), pool=pool)
+    other = rows.select("mixture", domain=pl.lit("web"), proportion="share_fineweb", pool=pl.lit(None, pl.Float64))
+    return observations(losses, pl.concat([own, other]))
+
+
+@pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public runs are not beside the checkout")
+@pytest.mark.parametrize("cut", [False, True])
+def test_the_best_share_of_wikipedia_at_a_horizon_that_was_not_fitted(cut):
+    """Fitted on horizons up to 16 pools, asked at 32; with the runs on parts of the pool and
+    without.
+    """
+    rows = pl.read_csv(PUBLIC / "wikipedia_fineweb_124M.csv")
+    whole = pl.col("subsample") == 1
+    observed = wikipedia(rows.filter((pl.col("horizon_over_pool") <= 16) & (whole | pl.lit(cut))))
+    fitted = laws.fit("transfer", observed)
+    errors = np.abs(laws.predict_runs(fitted, observed)[:, 0] / observed.last() - 1)
+    assert errors.mean() < (0.005 if cut else 0.001) and np.sqrt((errors**2).mean()) < 0.01
+    asked = rows.filter((pl.col("horizon_over_pool") == 32) & whole).sort("share_fineweb", descending=True)
+    at = laws.at_run(fitted, tokens=float(asked["tokens"][0]), pools={"wiki": POOL, "web": 1e15})
+    best = optimum(at, at["steps"][0], None, np.zeros(2), np.ones(2))[at["domains"].index("wiki")]
+    assert abs(best - 0.35) <= 0.07
+    measured = CubicSpline(1 - asked["share_fineweb"].to_numpy(), asked["val_loss_target"].to_numpy())
+    assert measured(best) / asked["val_loss_target"].min() - 1 <= 0.003
+
+
+@pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public runs are not beside the checkout")
+def test_the_constant_of_one_source():
+    """Models of 100M and more, up to ten epochs: with more the harm shows, with smaller ones the
+    size does.
+    """
+    rows = pl.read_csv(PUBLIC / "single_source_epochs.csv").filter((pl.col("epochs") <= 10) & (pl.col("params") >= 1e8))
+    columns = (rows[name].to_numpy() for name in ("params", "tokens", "unique_tokens", "val_loss"))
+    found, low, high = single_source.fit(*columns, resamples=40)
+    assert 8 < found < 25
+    assert 4 < low < repetition.PUBLISHED_R < high
+
+
+def test_runs_of_longer_schedules_count_more_where_pools_are_repeated() -> None:
+    observed = Observations(
+        mixtures=("a", "b", "c"),
+        domains=("x", "y"),
+        steps=np.array([1]),
+        loss_domains=("x",),
+        proportions=np.array([[0.5, 0.5], [0.2, 0.8], [0.8, 0.2]]),
+        losses=np.array([3.0, 3.2, 2.9])[:, None, None],
+        tokens=np.array([100.0, 200.0, 400.0]),
+        pools=np.full((3, 2), 50.0),
+    )
+    assert sized.by_horizon(observed, None) == pytest.approx([1 / 4, 1 / 2, 1])
+    assert sized.by_horizon(observed, np.array([2.0, 0, 1])) == pytest.approx([1 / 2, 0, 1])
+    assert sized.by_horizon(replace(observed, pools=None), None) is None
+    assert sized.by_horizon(replace(observed, tokens=np.full(3, 400.0)), None) is None
+    assert sized.by_horizon(replace(observed, parameters=np.array([1.0, 2, 3])), None) is None

@@ -1,0 +1,313 @@
+"""The law `transfer` over sizes of models: known laws, one size as before, disconnected tables,
+public runs.
+"""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from laws.known import STEPS, mixtures, observe, of_sizes, with_transfer, write_runs
+
+import estimate_intervals
+import fit_law
+import optimize_mixture
+import plot_sizes
+import predict_losses
+from bimix import laws
+from bimix.errors import InputError
+from bimix.observations.observations import observations, read_observations
+from bimix.optimum.best import best
+from bimix.optimum.intervals import left_out
+from bimix.optimum.objective import Objective
+from bimix.transfer import size
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import bench_size
+
+PUBLIC = Path(__file__).parents[3] / "shared" / "data"
+DOMAINS = ("a", "b", "c", "d")
+SMALL, MIDDLE, LARGE = (5e7, 1e9), (1.5e8, 3e9), (1.2e9, 2e10)
+
+
+def runs_of(truth, shares, name, at, noise=0.002, seed=0):
+    parameters, tokens = at
+    losses = truth(shares, *at) * np.exp(noise * np.random.default_rng(seed).standard_normal(shares.shape))
+    further = {"parameters": parameters, "tokens": tokens}
+    return [(f"{name}{n}", shares[n], losses[n], further, None) for n in range(len(shares))]
+
+
+def fitted_to(tmp_path, found, law="transfer"):
+    flags = write_runs(found, DOMAINS, tmp_path / "l.csv", tmp_path / "m.csv")
+    observed = read_observations(flags[1], flags[3])
+    return laws.fit(law, observed), observed
+
+
+def error(fitted, truth, at, seed=9):
+    new = mixtures(seed, 40, 4)
+    there = laws.at_run(fitted, *at)
+    return np.abs(laws.predict(there, new, there["steps"])[:, 0] / truth(new, *at) - 1)
+
+
+def test_one_size_gives_the_fit_without_sizes_to_the_bit():
+    observed = observe(with_transfer(1, 3), mixtures(1, 6, 3), STEPS[:3], 0.003)
+    n, k, d = observed.losses.shape
+    table = pl.DataFrame(
+        {
+            "mixture": np.repeat(observed.mixtures, k * d),
+            "step": np.tile(np.repeat(observed.steps, d), n),
+            "domain": np.tile(observed.loss_domains, n * k),
+            "loss": observed.losses.ravel(),
+        }
+    )
+    shares = pl.DataFrame(
+        {
+            "mixture": np.repeat(observed.mixtures, 3),
+            "domain": np.tile(observed.domains, n),
+            "proportion": observed.proportions.ravel(),
+        }
+    )
+    plain = laws.fit("transfer", observations(table, shares))
+    sized = laws.fit("transfer", observations(table.with_columns(parameters=pl.lit(7e7)), shares))
+    assert plain == sized
+
+
+def test_a_larger_model_is_predicted_and_its_own_runs_mend_the_level(tmp_path):
+    truth = of_sizes(3)
+    small = mixtures(1, 20, 4)
+    found = runs_of(truth, small, "m", SMALL) + runs_of(truth, small[:8], "m", MIDDLE, seed=1)
+    none = error(fitted_to(tmp_path, found)[0], truth, LARGE)
+    assert none.mean() < 0.05
+    some = error(fitted_to(tmp_path, found + runs_of(truth, small[:2], "m", LARGE, seed=2))[0], truth, LARGE)
+    assert some.mean() < 0.004 and some.mean() < none.mean()
+
+
+def test_sizes_that_share_no_mixture_are_joined_by_the_law(tmp_path):
+    truth = of_sizes(4)
+    found = runs_of(truth, mixtures(1, 20, 4), "m", SMALL) + runs_of(truth, mixtures(2, 6, 4), "other", LARGE, seed=1)
+    assert error(fitted_to(tmp_path, found)[0], truth, LARGE).mean() < 0.006
+
+
+def test_levels_and_effects_of_an_unbalanced_table_without_noise():
+    """Least squares on what is there; a mixture of one size only gets that size's level off."""
+    parameters, names = np.array([1.0, 1, 1, 2, 2]), ("a", "b", "c", "a", "b")
+    plan = size.design(parameters, None, names)
+    effect, level = np.array([[0.1], [-0.2], [0.1]]), np.array([[1.0], [0.7]])
+    y = level[plan.group] + effect[plan.mixture]
+    levels, effects, counts = size.table(plan, y, np.ones(5), np.zeros((3, 1)))
+    assert np.allclose(levels[0] - levels[1], 0.3, atol=1e-3)
+    assert np.allclose(np.diff(effects[:, 0]), [-0.3, 0.3], atol=1e-3)
+    assert counts[:, 0].tolist() == [2, 2, 1]
+
+
+def test_the_shift_of_k_runs_is_shrunk():
+    assert size.shift(np.full((4, 1), 0.1), np.ones(4))[0] == pytest.approx(0.4 / 4.16)
+    assert size.shift(np.full((1, 1), np.nan), np.ones(1))[0] == 0
+
+
+def test_another_exponent_at_the_largest_size_is_seen_by_many_runs_and_not_by_one():
+    draw = np.random.default_rng(0)
+    factor = draw.normal(0, 0.1, (40, 3))
+    y = 0.7 * factor + draw.normal(0, 0.003, factor.shape)
+    assert size.slopes(factor[:1], y[:1], np.ones(1)).tolist() == [1, 1, 1]
+    few, many = size.slopes(factor[:2], y[:2], np.ones(2)), size.slopes(factor, y, np.ones(40))
+    assert (many < few).all() and (few <= 1.05).all() and np.allclose(many, 0.7, atol=0.06)
+
+
+def test_exponents_far_from_one_are_shrunk_by_the_noise_and_not_by_themselves():
+    rng = np.random.default_rng(0)
+    truth = np.tile([0.7, 1.35], 6)
+    factor = 0.05 * rng.standard_normal((8, 12))
+    y = 2 + truth * factor + 0.002 * rng.standard_normal((8, 12))
+    assert np.abs(size.slopes(factor, y, np.ones(8)) - truth).max() < 0.06
+    # where the runs tell next to nothing it stays at 1
+    noise = 2 + truth * factor + 0.2 * rng.standard_normal((8, 12))
+    assert np.abs(size.slopes(factor, noise, np.ones(8)) - 1).max() < 0.35
+    assert (size.slopes(factor[:1], y[:1], np.ones(1)) == 1).all()
+
+
+def test_runs_that_reverse_the_order_have_next_to_no_effect_and_a_warning(tmp_path):
+    """The truth of the largest size has the exponent -0.5, which no convex loss has."""
+    rng = np.random.default_rng(0)
+    factor = 0.05 * rng.standard_normal((12, 3))
+    y = 2 - 0.5 * factor + 0.001 * rng.standard_normal((12, 3))
+    assert (size.slopes(factor, y, np.ones(12)) == size.LEAST_NU).all()
+
+    truth, shares = of_sizes(3), mixtures(1, 12, 4)
+    small, large = runs_of(truth, shares, "m", SMALL), runs_of(truth, shares, "m", MIDDLE, seed=1)
+    fitted, observed = fitted_to(tmp_path, small + large)
+    assert not any("other way round" in sentence for sentence in fitted["warnings"])
+    losses, big = observed.losses.copy(), observed.parameters == MIDDLE[0]
+    logs = np.log(losses[big])
+    losses[big] = np.exp(1.5 * np.nanmean(logs, axis=0) - 0.5 * logs)
+    fitted = laws.fit("transfer", replace(observed, losses=losses))
+    assert any("rank the mixtures the other way round" in sentence for sentence in fitted["warnings"])
+    assert min(values["run"]["nu"] for values in fitted["coefficients"].values()) == size.LEAST_NU
+    even = np.zeros(4), np.ones(4)
+    assert best(fitted, 1, Objective(), *even).gap < 1e-6
+    for values in fitted["coefficients"].values():  # as a file of before had it
+        values["run"] = values["run"] | {"nu": -0.5}
+    with pytest.raises(InputError, match="not convex, so nothing certifies an optimum"):
+        best(fitted, 1, Objective(), *even)
+
+
+def test_a_run_counts_with_its_last_row_at_steps_of_its_own():
+    rows = [("m", 10, 9.0, 1e6, 100.0), ("m", 20, 3.0, 1e6, 200.0), ("m", 50, 2.0, 2e6, 900.0)]
+    losses = pl.DataFrame(rows, schema=["mixture", "step", "loss", "parameters", "tokens"], orient="row")
+    shares = pl.DataFrame({"mixture": ["m"], "domain": ["a"], "proportion": [1.0]})
+    observed = observations(losses.with_columns(domain=pl.lit("a")), shares)
+    assert observed.mixtures == ("m", "m") and observed.parameters.tolist() == [1e6, 2e6]
+    assert observed.last()[:, 0].tolist() == [3.0, 2.0] and observed.tokens.tolist() == [200.0, 900.0]
+    assert observed.take([1]).parameters.tolist() == [2e6]
+
+
+def test_schedules_of_two_lengths_are_two_runs_and_checkpoints_are_none():
+    rows = [
+        ("m", 10, 9.0, 1e6, 200.0),
+        ("m", 20, 3.0, 1e6, 200.0),
+        ("m", 40, 2.5, 1e6, 400.0),
+        ("m", 20, 2.0, 2e6, 200.0),
+    ]
+    losses = pl.DataFrame(rows, schema=["mixture", "step", "loss", "parameters", "tokens"], orient="row")
+    shares = pl.DataFrame({"mixture": ["m"], "domain": ["a"], "proportion": [1.0]})
+    observed = observations(losses.with_columns(domain=pl.lit("a")), shares)
+    assert observed.last()[:, 0].tolist() == [3.0, 2.5, 2.0] and observed.tokens.tolist() == [200.0, 400.0, 200.0]
+    until_then = losses.with_columns(domain=pl.lit("a"), tokens=pl.col("step") * 10.0)
+    assert observations(until_then, shares).last()[:, 0].tolist() == [2.5, 2.0]
+
+
+def test_a_law_says_whether_earlier_checkpoints_were_left_out(tmp_path):
+    truth, shares = of_sizes(3), mixtures(1, 8, 4)
+    found = runs_of(truth, shares, "m", SMALL) + runs_of(truth, shares[:3], "m", MIDDLE)
+    whole, _ = fitted_to(tmp_path, found)
+    ends = pl.read_csv(tmp_path / "l.csv")
+    earlier = ends.with_columns(pl.col("step") // 2, pl.col("loss") * 1.1)
+    read = observations(pl.concat([earlier, ends]), pl.read_csv(tmp_path / "m.csv"))
+    decayed = laws.fit("transfer", read)
+    assert (whole["rows"], decayed["rows"]) == ("all", "last")
+    assert not any("last row" in sentence for sentence in laws.warnings(whole))
+    assert any("of each run its last row counts" in sentence for sentence in laws.warnings(decayed))
+
+
+def test_what_cannot_be_asked_is_refused(tmp_path):
+    truth, shares = of_sizes(5), mixtures(1, 6, 4)
+    found = runs_of(truth, shares, "m", SMALL) + runs_of(truth, shares, "m", MIDDLE)
+    fitted, observed = fitted_to(tmp_path, found)
+    with pytest.raises(InputError, match="--parameters needs --run-tokens"):
+        laws.at_run(fitted, 1e9)
+    with pytest.raises(InputError, match="models of 2 sizes"):
+        laws.fit("bimix", observed)
+    one = laws.fit("transfer", observed.take(np.nonzero(observed.parameters == SMALL[0])[0]))
+    assert "size" in one["coefficients"]["a"]
+    plain = laws.fit("transfer", replace(observed.take(range(6)), parameters=None))
+    with pytest.raises(InputError, match="fitted at one"):
+        laws.at_run(plain, 1e9, 1e10)
+    flags = write_runs(
+        [(*one[:3], one[3] | {"parameters": -1.0}, None) for one in found],
+        DOMAINS,
+        tmp_path / "n.csv",
+        tmp_path / "o.csv",
+    )
+    with pytest.raises(InputError, match=r"n.csv, line 2: parameters is -1.0"):
+        read_observations(flags[1], flags[3])
+
+
+def test_scripts_fit_predict_optimise_and_give_intervals_at_a_size(tmp_path, capsys):
+    truth, shares = of_sizes(3), mixtures(1, 12, 4)
+    found = runs_of(truth, shares, "m", SMALL) + runs_of(truth, shares[:6], "m", MIDDLE, seed=1)
+    flags = write_runs(found, DOMAINS, tmp_path / "l.csv", tmp_path / "m.csv")
+    law, at = str(tmp_path / "c.json"), ["--parameters", "1.2e9", "--run-tokens", "2e10"]
+    fit_law.main(["--law", "transfer", *flags, "--out", law])
+    out = str(tmp_path / "p.csv")
+    predict_losses.main(["--coefficients", law, "--mixtures", flags[3], *at, "--out", out])
+    predicted = pl.read_csv(out)["loss"].to_numpy().reshape(12, 4)
+    assert np.abs(predicted / truth(shares, *LARGE) - 1).mean() < 0.05
+    best = tmp_path / "best.json"
+    optimize_mixture.main(["--coefficients", law, *at, "--out", str(best)])
+    assert "1.2e+09 parameters" in capsys.readouterr().out
+    share = np.array(list(json.loads(best.read_text(encoding="utf-8")).values()))
+    others = mixtures(7, 300, 4)
+    assert truth(share[None], *LARGE).sum() < 1.001 * truth(others, *LARGE).sum(axis=1).min()
+    table = str(tmp_path / "i.csv")
+    more = ["--step", "100", "--resample", "left_out", "--level", "0.99", "--out", table]
+    # At a size that was fitted: the level of another one is not in the intervals.
+    at = ["--parameters", str(MIDDLE[0]), "--run-tokens", str(MIDDLE[1])]
+    estimate_intervals.main(["--coefficients", law, *flags, *at, *more])
+    rows = pl.read_csv(table, infer_schema_length=None).filter(pl.col("quantity") == "optimum_average_loss")
+    assert rows["low"][0] < truth(share[None], *MIDDLE).mean() < rows["high"][0]
+
+
+def test_a_law_is_read_at_the_run_that_it_was_fitted_for_unless_another_is_asked(tmp_path, capsys):
+    truth, shares = of_sizes(3), mixtures(1, 12, 4)
+    found = runs_of(truth, shares, "m", SMALL) + runs_of(truth, shares[:6], "m", MIDDLE, seed=1)
+    flags = write_runs(found, DOMAINS, tmp_path / "l.csv", tmp_path / "m.csv")
+    (tmp_path / "run.json").write_text('{"parameters": 1.2e9, "tokens": 2e10, "steps": 7}')
+    law, plain = str(tmp_path / "c.json"), str(tmp_path / "plain.json")
+    fit_law.main(["--law", "transfer", *flags, "--out", plain])
+    fit_law.main(["--law", "transfer", *flags, "--asked", str(tmp_path / "run.json"), "--out", law])
+
+    def predicted(coefficients, *at):
+        out = str(tmp_path / "p.csv")
+        predict_losses.main(["--coefficients", coefficients, "--mixtures", flags[3], *at, "--out", out])
+        return pl.read_csv(out)["loss"].to_list()
+
+    large, middle = (["--parameters", str(n), "--run-tokens", str(t)] for n, t in (LARGE, MIDDLE))
+    assert predicted(law) == predicted(plain, *large) != predicted(plain)
+    assert predicted(law, *middle) == predicted(plain, *middle) == predicted(plain)
+    capsys.readouterr()
+    optimize_mixture.main(["--coefficients", law, "--step", "9", "--out", str(tmp_path / "best.json")])
+    assert "predicted for 1.2e+09 parameters" in capsys.readouterr().out
+    one = [run for run in found if run[3]["parameters"] == SMALL[0]]
+    flags = write_runs(one, DOMAINS, tmp_path / "l.csv", tmp_path / "m.csv")
+    with pytest.raises(InputError, match="asks for a size, and the law transfer was fitted at one"):
+        fit_law.main(["--law", "transfer", *flags, "--asked", str(tmp_path / "run.json"), "--out", plain])
+
+
+def test_a_model_far_larger_than_those_fitted_is_warned_of(tmp_path, capsys):
+    truth, shares = of_sizes(3), mixtures(1, 6, 4)
+    found = runs_of(truth, shares, "m", SMALL) + runs_of(truth, shares, "m", MIDDLE, seed=1)
+    flags = write_runs(found, DOMAINS, tmp_path / "l.csv", tmp_path / "m.csv")
+    law = str(tmp_path / "c.json")
+    fit_law.main(["--law", "transfer", *flags, "--out", law])
+    for parameters, warned in (("7e8", False), ("1e10", True)):
+        at = ["--parameters", parameters, "--run-tokens", "1e11"]
+        predict_losses.main(["--coefficients", law, "--mixtures", flags[3], *at, "--out", str(tmp_path / "p.csv")])
+        assert ("times smaller" in capsys.readouterr().err) == warned
+
+
+def test_the_figure_of_sizes_has_a_curve_for_each_set_of_runs(tmp_path):
+    rows = [("a", n, d, 5.0 / (n + 1) + d, 0.9) for n in (0, 1, 4) for d in (0, 1)] + [("b", 1, 0, 2.0, 0.8)]
+    table = pl.DataFrame(rows, schema=["runs", "large_runs", "draw", "error", "spearman"], orient="row")
+    table.write_csv(tmp_path / "s.csv")
+    plot_sizes.main(["--sizes", str(tmp_path / "s.csv"), "--out", str(tmp_path / "s.svg")])
+    assert "large runs fitted" in (tmp_path / "s.svg").read_text(encoding="utf-8")
+    table.drop("draw").write_csv(tmp_path / "s.csv")
+    with pytest.raises(InputError, match="no column 'draw'"):
+        plot_sizes.main(["--sizes", str(tmp_path / "s.csv"), "--out", str(tmp_path / "s.svg")])
+
+
+def test_a_mixture_is_left_out_at_all_its_sizes(tmp_path):
+    truth, shares = of_sizes(3), mixtures(1, 5, 4)
+    found = runs_of(truth, shares, "m", SMALL) + runs_of(truth, shares, "m", MIDDLE, seed=1)
+    fitted, observed = fitted_to(tmp_path, found)
+    left = left_out(fitted, observed, 100)
+    assert len(left.refitted) == 5
+    assert np.abs(left.predicted / left.observed - 1).max() < 0.1
+
+
+@pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public runs are not beside the checkout")
+def test_the_public_runs_of_a_larger_model_from_those_of_a_smaller_and_one_of_its_own():
+    """Ye et al., SlimPajama, 70M to 160M: 0.62 % in the mean of four draws."""
+    sets = bench_size.tables(PUBLIC)
+    one = bench_size.score(sets["SlimPajama 70M -> 160M"], 1, 0)
+    assert one.error < 0.8 and one.rank > 0.95
+
+
+@pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public runs are not beside the checkout")
+def test_the_public_runs_of_regmix_at_1b_from_1m_and_60m():
+    sets = bench_size.tables(PUBLIC)
+    eight = bench_size.score(sets["RegMix 1M, 60M -> 1B"], 8, 0)
+    assert eight.error < 2.3 and eight.rank > 0.94

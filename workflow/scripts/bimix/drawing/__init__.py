@@ -1,1 +1,0 @@
-"""One look for all figures, and the figures that more than one script draws."""

@@ -1,4 +1,0 @@
-"""Files that follow from a dataset's block of the config alone.
-
-Imports the standard library only, as `plan` does.
-"""

@@ -1,0 +1,195 @@
+"""How well a law tells what was not fitted: relative errors, R2 in log loss, rank
+correlation (paper Tables 2 and 3).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from bimix.errors import InputError
+from bimix.laws import LAWS, fit, predict_observed
+from bimix.laws.bimix import SAME, fit_curve
+from bimix.observations.observations import Observations
+
+FOLDS = 8
+EXTRAPOLATION = {
+    "law": pl.String,
+    "mixture": pl.String,
+    "domain": pl.String,
+    "step": pl.Int64,
+    "observed": pl.Float64,
+    "predicted": pl.Float64,
+    "relative_error": pl.Float64,
+}
+GENERALIZATION = {"law": pl.String, "mixture": pl.String, "domain": pl.String, "r2_log": pl.Float64, "mre": pl.Float64}
+
+
+def relative_error(observed, predicted):
+    """|y - y'| / y (paper Sec. 6.1)."""
+    return np.abs(observed - predicted) / observed
+
+
+def r2_log(observed: np.ndarray, predicted: np.ndarray) -> float | None:
+    """1 - SS_res / SS_tot of log losses over the steps of one curve (paper Sec. 6.2).
+
+    None where the curve has no spread: one step, or losses that differ by rounding only.
+    """
+    y, fitted = np.log(observed), np.log(predicted)
+    if np.ptp(y) < SAME:
+        return None
+    return float(1 - np.sum((y - fitted) ** 2) / np.sum((y - y.mean()) ** 2))
+
+
+def extrapolation(law: str, observed: Observations) -> pl.DataFrame:
+    """Hold out the last step of each mixture, fit the rest of that mixture, predict it: one
+    row per mixture and domain.
+
+    Over the steps of one mixture the mixing factor is constant, so `bimix` and `transfer` are the
+    same curve B / s^beta + C. Laws that are fitted at single steps (`exponential`, `regmix`) say
+    nothing about another step: no rows. Nor has a curve with fewer than four steps.
+    """
+    rows = []
+    for n, mixture in enumerate(observed.mixtures):
+        for d, domain in enumerate(observed.loss_domains):
+            seen = np.nonzero(np.isfinite(observed.losses[n, :, d]))[0]
+            if not LAWS[law].plan.over_steps or len(seen) < 4:
+                continue
+            curve = fit_curve(observed.steps[seen[:-1]], observed.losses[n, seen[:-1], d])
+            step, truth = int(observed.steps[seen[-1]]), float(observed.losses[n, seen[-1], d])
+            predicted = curve["B"] / step ** curve["beta"] + curve["C"]
+            rows.append((law, mixture, domain, step, truth, predicted, relative_error(truth, predicted)))
+    return pl.DataFrame(rows, schema=EXTRAPOLATION, orient="row")
+
+
+def generalization(fitted: dict, held_out: Observations, proportions: np.ndarray) -> pl.DataFrame:
+    """R2 and mean relative error of a fitted law over all steps of mixtures it has not seen: one
+    row per mixture and domain.
+
+    `proportions` (n, m) are the held-out mixtures in the order of the law's domains. Steps that a
+    per-step law has not seen are left out.
+    """
+    steps = held_out.steps
+    if not LAWS[fitted["law"]].plan.over_steps or len(fitted["steps"]) == 1:
+        steps = np.array([step for step in steps if step in fitted["steps"]], dtype=int)
+    losses = held_out.losses[:, np.isin(held_out.steps, steps)]
+    shared = [domain for domain in fitted["loss_domains"] if domain in held_out.loss_domains]
+    if not len(steps) or not shared:
+        return pl.DataFrame(schema=GENERALIZATION)
+    held_out = replace(
+        held_out, proportions=proportions, domains=tuple(fitted["domains"]), pools=_pools(fitted, held_out)
+    )
+    predicted = predict_observed(fitted, held_out, steps)[
+        :, :, [fitted["loss_domains"].index(domain) for domain in shared]
+    ]
+    losses = losses[:, :, [held_out.loss_domains.index(domain) for domain in shared]]
+    rows = []
+    for n, mixture in enumerate(held_out.mixtures):
+        for d, domain in enumerate(shared):
+            seen = np.isfinite(losses[n, :, d])
+            if seen.any():
+                truth, guess = losses[n, seen, d], predicted[n, seen, d]
+                rows.append(
+                    (fitted["law"], mixture, domain, r2_log(truth, guess), float(relative_error(truth, guess).mean()))
+                )
+    return pl.DataFrame(rows, schema=GENERALIZATION, orient="row")
+
+
+def _pools(fitted, observed):
+    """Pools (n, m) in the order of a fitted law's domains, None where they are not known."""
+    if observed.pools is None:
+        return None
+    pools = dict(zip(observed.domains, observed.pools.T, strict=True))
+    none = np.full(len(observed.mixtures), np.inf)
+    return np.stack([pools.get(name, none) for name in fitted["domains"]], axis=1)
+
+
+def one_size(observed: Observations) -> None:
+    """Errors: runs of several sizes, which the scores at the last step would mix up."""
+    if observed.parameters is not None:
+        raise InputError(
+            "the losses are of models of several sizes (column parameters): scores are of one; take its rows."
+        )
+
+
+def extrapolation_table(rows: pl.DataFrame) -> pl.DataFrame:
+    """Table 2: relative error at the last step, mean, worst and best over domains, in percent."""
+    error = 100 * pl.col("relative_error")
+    return rows.group_by("law", "mixture", maintain_order=True).agg(
+        pl.len().alias("domains"),
+        error.mean().alias("mean_percent"),
+        error.max().alias("worst_percent"),
+        error.min().alias("best_percent"),
+    )
+
+
+def generalization_table(rows: pl.DataFrame) -> pl.DataFrame:
+    """Table 3: R2 in log loss (a fraction; the paper's header says %), mean, worst and best over
+    domains, and MRE in percent beside it.
+    """
+    return rows.group_by("law", "mixture", maintain_order=True).agg(
+        pl.len().alias("domains"),
+        pl.col("r2_log").mean().alias("r2_mean"),
+        pl.col("r2_log").min().alias("r2_worst"),
+        pl.col("r2_log").max().alias("r2_best"),
+        (100 * pl.col("mre")).mean().alias("mre_mean_percent"),
+        (100 * pl.col("mre")).max().alias("mre_worst_percent"),
+    )
+
+
+def rank_correlation(observed: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Spearman's correlation over mixtures of losses (n, d), per domain (d,); NaN where either
+    varies by rounding only.
+    """
+    return np.array(
+        [
+            pl.select(pl.corr(observed[:, d], predicted[:, d], method="spearman")).item()
+            if np.ptp(observed[:, d]) > SAME and np.ptp(predicted[:, d]) > SAME
+            else np.nan
+            for d in range(observed.shape[1])
+        ]
+    )
+
+
+def left_out(law: str, observed: Observations) -> dict[str, dict[str, float]]:
+    """left_out_mre and left_out_spearman per loss domain at the last step, of mixtures that
+    the fit was made without.
+
+    One mixture is left out at a time up to FOLDS of them, else in as many folds; nothing with
+    fewer than three mixtures.
+    """
+    n = len(observed.mixtures)
+    if n < 3:
+        return {}
+    folds = np.random.default_rng(0).permutation(np.arange(n) % FOLDS)
+    step = observed.steps[-1:]
+    predicted = np.full(observed.losses[:, 0].shape, np.nan)
+    needed = for_the_last_step(law, observed)
+    for fold in range(folds.max() + 1):
+        fitted = fit(law, needed.take(np.nonzero(folds != fold)[0]))
+        predicted[folds == fold] = predict_observed(fitted, observed.take(np.nonzero(folds == fold)[0]), step)[:, 0]
+    return at_last_step(observed, predicted, "left_out")
+
+
+def for_the_last_step(law: str, observed: Observations) -> Observations:
+    """The losses that a law's predictions at the last step rest on: of a law that is fitted at
+    single steps those of that step.
+    """
+    if LAWS[law].plan.over_steps:
+        return observed
+    return replace(observed, steps=observed.steps[-1:], losses=observed.losses[:, -1:])
+
+
+def at_last_step(observed: Observations, predicted: np.ndarray, name: str) -> dict[str, dict[str, float]]:
+    """Per loss domain, of losses (n, d) predicted at the last step: {name}_mre, and
+    {name}_spearman of three or more.
+    """
+    last = observed.losses[:, -1]
+    errors, ranks = {}, {}
+    for d, domain in enumerate(observed.loss_domains):
+        seen = np.isfinite(last[:, d])
+        if seen.any():
+            errors[domain] = float(relative_error(last[seen, d], predicted[seen, d]).mean())
+        if seen.sum() > 2:
+            ranks[domain] = float(rank_correlation(last[seen, d : d + 1], predicted[seen, d : d + 1])[0])
+    return {f"{name}_mre": errors, f"{name}_spearman": ranks}

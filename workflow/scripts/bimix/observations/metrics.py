@@ -1,0 +1,143 @@
+"""Metrics of runs beside their losses: bits per byte, error rates, perplexities of benchmarks. Each
+is a loss domain that nothing trains on.
+
+metrics: mixture, and of each metric a column, or the columns metric and value. `step`, `seed` and
+`parameters` are optional: without a step a metric is of the run's last. Lower must be better, and a
+value above 0, since the laws fit logarithms.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from bimix.errors import InputError
+from bimix.observations.wide import ROW, Tidy, numbered, read_losses
+from bimix.tables import is_text, read_table, renamed
+
+ERROR_RATE = (
+    "the laws fit logarithms of what is the better the lower: write an accuracy as an error rate above 0, such as"
+    " (n - right + 0.5) / (n + 1) of n items"
+)
+# Words in the names of metrics of which more is better, and ends of names of which less is.
+HIGHER = re.compile(
+    r"(?<![a-z0-9])(acc(uracy)?|exact_?match|em|f1|bleu|rouge\w*|score|reward|win_?rate|mcc|recall|precision|"
+    r"pass(@|_at_)?\d*)(?![a-z0-9])"
+)
+LOWER = re.compile(r"(error|loss|bpb)$")
+RUN = ("mixture", "seed", "parameters")  # what tells runs apart
+
+
+def check_lower(metrics: Iterable[str], place: str, allowed: Collection[str] = ()) -> None:
+    """Errors: of a metric more is better, by its name, and it is not among those `allowed`."""
+    for metric in metrics:
+        if HIGHER.search(metric.lower()) and not LOWER.search(metric.lower()) and metric not in allowed:
+            raise InputError(
+                f"{place}: of {metric!r} more is better, by its name, and {ERROR_RATE}. A name that ends in error, loss or"
+                f" bpb says that less is better; so does --lower-is-better {metric!r} (in a config"
+                " observations/lower_is_better)."
+            )
+
+
+def read_with_metrics(
+    losses: Path | str, domains: Sequence[str], metrics: Path | str | None = None, lower: Collection[str] = ()
+) -> Tidy:
+    """The losses in a file, tidy, with those of a table of metrics as further loss domains."""
+    tidy = read_losses(losses, domains)
+    if not metrics:
+        return tidy
+    return Tidy(with_metrics(tidy.table, read_table(metrics), str(metrics), str(losses), lower), tidy.remark)
+
+
+def with_metrics(
+    losses: pl.DataFrame,
+    metrics: pl.DataFrame,
+    name: str,
+    losses_name: str = "losses",
+    lower: Collection[str] = (),
+) -> pl.DataFrame:
+    """Tidy losses with the metrics below them, and a column `metric` that tells them apart; `lower`
+    are metrics of which less is better whatever their names say.
+
+    Errors, with file and line: no column mixture, no metric, one that is called as a domain with
+    losses, or as what is the better the higher; a value that is no number above 0; a run without
+    losses.
+    """
+    tidy = _tidy(numbered(renamed(metrics, name), name), name)
+    known = set(losses["domain"].cast(pl.String).unique())
+    for metric in tidy["domain"].unique(maintain_order=True):
+        if metric in known:
+            raise InputError(f"{name}: {metric!r} has losses in {losses_name} already: give the metric another name.")
+    check_lower(tidy["domain"].unique(maintain_order=True), name, lower)
+    bad = tidy.filter(pl.col("loss").is_null() | ~pl.col("loss").is_finite() | (pl.col("loss") <= 0))
+    if bad.height:
+        row = bad.row(0, named=True)
+        raise InputError(
+            f"{_at(name, row)}: {row['domain']!r} is {row['value']}: it must be a number above 0; {ERROR_RATE}."
+        )
+    run = [column for column in RUN if column in tidy.columns and column in losses.columns]
+    texts = [pl.col(column).cast(pl.String).alias(f"as text {column}") for column in run]
+    keys = [f"as text {column}" for column in run]
+    # of a run's own rows its seed, size and tokens, at the metric's step or at the last
+    rows = losses.with_columns(texts).unique([*run, "step"], keep="first", maintain_order=True)
+    kept = [column for column in ("tokens", *RUN[1:]) if column in losses.columns and column not in run]
+    tidy = tidy.with_columns(texts)
+    if "step" in tidy.columns:
+        keys, tidy = [*keys, "step"], tidy.with_columns(pl.col("step").cast(losses["step"].dtype, strict=False))
+    else:
+        rows = rows.sort("step").unique([*run], keep="last", maintain_order=True)
+        kept.append("step")
+    if rows.select(pl.struct(keys).is_duplicated().any()).item():
+        rows = rows.unique(keys, keep="last", maintain_order=True)
+    of_runs = rows.select(*keys, *kept)
+    found = tidy.join(of_runs, on=keys, how="left", maintain_order="left")
+    lacking = tidy.join(of_runs, on=keys, how="anti")
+    if lacking.height:
+        row = lacking.row(0, named=True)
+        at = f" at step {row['step']}" if "step" in keys else ""
+        raise InputError(
+            f"{_at(name, row)}: mixture {row['mixture']!r} has a metric and no losses{at} in {losses_name}."
+        )
+    columns = [column for column in losses.columns if column in found.columns]
+    types = {column: losses[column].dtype for column in columns if column != "loss"}  # whole numbers are losses too
+    both = [
+        losses.with_columns(metric=pl.lit(False)),
+        found.select(columns).cast(types).with_columns(metric=pl.lit(True)),
+    ]
+    return pl.concat(both, how="diagonal_relaxed")
+
+
+def losses_only(table: pl.DataFrame) -> pl.DataFrame:
+    """A tidy table without metrics: runs are compared by their losses, as averages over units say
+    nothing.
+    """
+    return table.filter(~pl.col("metric")).drop("metric") if "metric" in table.columns else table
+
+
+def _tidy(table: pl.DataFrame, name: str) -> pl.DataFrame:
+    """mixture, the columns of a run, domain, value as it stands, loss, and the row; without empty
+    cells.
+    """
+    columns = [column for column in table.columns if column != ROW]
+    if "mixture" not in columns:
+        raise InputError(f"{name} has no column 'mixture': it needs mixture and one column for each metric.")
+    index = [column for column in ("mixture", "step", "seed", "parameters") if column in columns]
+    pairs = (("metric", "value"), ("domain", "value"), ("domain", "loss"))  # the last as losses are written
+    named = next((pair for pair in pairs if set(pair) <= set(columns)), None)
+    if named:
+        tidy = table.select(ROW, *index, pl.col(named[0]).cast(pl.String).alias("domain"), value=named[1])
+    elif "domain" in columns:
+        raise InputError(f"{name} has a column 'domain' and neither 'value' nor 'loss': it needs one with the numbers.")
+    else:
+        others = [column for column in columns if column not in index]
+        if not others:
+            raise InputError(f"{name} has no metric: it needs one column for each, beside {', '.join(index)}.")
+        text = table.with_columns(pl.col(others).cast(pl.String))
+        tidy = text.unpivot(others, index=[*index, ROW], variable_name="domain", value_name="value")
+    tidy = tidy.drop_nulls("value").sort(ROW, maintain_order=True)
+    return tidy.with_columns(pl.col("value").cast(pl.Float64, strict=False).alias("loss"))
+
+
+def _at(name: str, row: dict) -> str:
+    return f"{name}, {'line' if is_text(name) else 'row'} {row[ROW]}"

@@ -1,0 +1,294 @@
+"""Observed losses as arrays: the two tidy tables that every law reads, checked row by row.
+
+losses:   mixture, step, domain, loss   loss in nats per token; further columns are ignored, but for
+          seed (optional)               of repeated runs of a mixture, which are averaged
+          parameters (optional)         of the model: with two sizes and more a mixture has a run at
+                                        each
+          tokens (optional)             of the run's schedule. Where they grow with the steps, those
+                                        trained on until then: either way those of a run's last row
+                                        are its schedule's
+          metric (optional)             true where it came by `metrics` (metrics.py): laws fit
+                                        metrics and losses as two groups
+mixtures: mixture, domain, proportion   a pair that is not listed has proportion 0
+          pool (optional)               unique tokens of the domain there were for the runs of the
+                                        mixture
+
+A loss domain need not be a training domain. Runs may have been evaluated at different steps: what
+was not observed is NaN.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bimix.digests import noted_digest
+from bimix.errors import InputError
+from bimix.observations import doubts
+from bimix.observations.arrays import (
+    as_matrix,
+    averaged,
+    index,
+    last_tokens,
+    pools_matrix,
+    tokens_per_step,
+    with_schedules,
+)
+from bimix.observations.prior import read_gaps
+from bimix.observations.rows import RUN, check_amounts, check_losses, checked_proportions, place, typed
+from bimix.observations.wide import tidy_losses, tidy_mixtures
+from bimix.tables import read_table
+
+
+@dataclass(frozen=True)
+class Observations:
+    """n mixtures of m training domains, evaluated at k steps on d loss domains; with sizes, n runs
+    of a mixture at a size.
+    """
+
+    mixtures: tuple[str, ...]
+    domains: tuple[str, ...]
+    steps: np.ndarray  # (k,) increasing
+    loss_domains: tuple[str, ...]
+    proportions: np.ndarray  # (n, m) rows sum to 1
+    losses: np.ndarray  # (n, k, d) nats per token, NaN where not observed
+    tokens_per_step: float | None = None  # from the losses' optional column `tokens`
+    runs: np.ndarray | None = None  # (n,) of each mixture that were averaged; None: one each
+    gaps: np.ndarray | None = None  # (d, m) of the prior, in nats (transfer/prior.py); None: without one
+    noise: float | None = None  # standard deviation of log losses between runs of one mixture; None: none was repeated
+    parameters: np.ndarray | None = None  # (n,) of each run's model; None: one size, or not known
+    tokens: np.ndarray | None = None  # (n,) of each run's schedule; None: not known
+    pools: np.ndarray | None = None  # (n, m) unique tokens there were, inf where not limited; None: not known
+    metrics: tuple[str, ...] = ()  # those of the loss domains that are metrics
+    remarks: tuple[str, ...] = ()  # on rows that are missing or unlike the others (doubts.py)
+
+    def take(self, rows: np.ndarray | list[int]) -> "Observations":
+        """The observations of some mixtures, by index."""
+        rows = np.asarray(rows, dtype=int)
+        names = tuple(self.mixtures[row] for row in rows)
+        each = {
+            field: None if getattr(self, field) is None else getattr(self, field)[rows]
+            for field in ("runs", "parameters", "tokens", "pools")
+        }
+        return replace(self, mixtures=names, proportions=self.proportions[rows], losses=self.losses[rows], **each)
+
+    def groups(self) -> list["Observations"]:
+        """The losses, and the metrics where there are some: what is shared across loss domains is
+        shared within a group, as a noisy metric says nothing of a loss.
+        """
+        of_metrics = np.isin(self.loss_domains, self.metrics)
+        if of_metrics.all() or not of_metrics.any():
+            return [self]
+        return [self.of_domains(np.flatnonzero(kind)) for kind in (~of_metrics, of_metrics)]
+
+    def of_domains(self, rows: np.ndarray) -> "Observations":
+        """The observations of some loss domains, by index."""
+        names = tuple(self.loss_domains[row] for row in rows)
+        metrics = tuple(name for name in self.metrics if name in names)
+        gaps = None if self.gaps is None else self.gaps[rows]
+        losses = np.ascontiguousarray(self.losses[:, :, rows])  # sums depend on the order in memory, by a last bit
+        return replace(self, loss_domains=names, losses=losses, gaps=gaps, metrics=metrics)
+
+    def last(self) -> np.ndarray:
+        """Losses (n, d) of each run's last row, NaN where not observed there."""
+        there = np.isfinite(self.losses).any(axis=2)
+        return self.losses[np.arange(len(there)), there.shape[1] - 1 - there[:, ::-1].argmax(axis=1)]
+
+
+def observations(
+    losses: pl.DataFrame,
+    mixtures: pl.DataFrame,
+    names: tuple[str, str] = ("losses", "mixtures"),
+    allowed: Collection[str] | None = (),
+) -> Observations:
+    """Check the two tables and lay them out as arrays; `names` are what the errors call them (file
+    names), `allowed` the domains that are no slips of others' names (doubts.py; None: what can
+    hardly be meant was refused before).
+
+    Either table may have one column for each domain instead (wide.py). Errors (InputError) name the
+    line of a csv file, of other tables the row from 1. They are of losses: a missing column, a loss
+    that is not finite and positive, a step that is not positive, a row twice. They are of mixtures:
+    one without proportions, a proportion that is not finite or is negative, a sum that is not 1.
+    """
+    mixtures = tidy_mixtures(mixtures, names[1]).table
+    losses = tidy_losses(
+        losses, names[0], mixtures["domain"].cast(pl.String).unique(maintain_order=True).to_list()
+    ).table
+    losses = typed(losses, names[0], ["mixture", "step", "domain", "loss"], ["tokens", "seed", "parameters", "metric"])
+    shares = checked_proportions(typed(mixtures, names[1], ["mixture", "domain", "proportion"], ["pool"]), names[1])
+    check_amounts(losses, "parameters", names[0])
+    check_amounts(shares, "pool", names[1])
+    if "parameters" in losses.columns or "pool" in shares.columns:
+        check_amounts(losses, "tokens", names[0])
+    sizes = losses["parameters"].n_unique() if "parameters" in losses.columns else 1
+    if sizes > 1 or "pool" in shares.columns:
+        losses = with_schedules(losses)
+    if sizes == 1:
+        losses = losses.drop("parameters", strict=False)
+    check_losses(losses, names[0])
+    known = set(shares["mixture"])
+    unknown = losses.filter(~pl.col("mixture").is_in(list(known)))
+    if unknown.height:
+        row = unknown.row(0, named=True)
+        raise InputError(
+            f"{place(names[0], row)}: mixture {row['mixture']!r} has losses but no proportions in {names[1]}: "
+            "add its rows there or take its losses out."
+        )
+    if not losses.height:
+        raise InputError(f"{names[0]} has no rows: a law needs observed losses.")
+    said: tuple[str, ...] = ()
+    if allowed is not None:
+        doubts.check_names(losses, shares, names, allowed)
+        doubts.check_nats(losses, names[0])
+        said = doubts.remarks(losses, names[0])
+    losses, seeds, noise = averaged(losses)
+    run = [name for name in RUN if name in losses.columns]
+    used = losses.select(run).unique(maintain_order=True).rows()
+    domains = sorted(shares["domain"].unique().to_list())
+    steps = np.sort(losses["step"].unique().to_numpy())
+    loss_domains = sorted(losses["domain"].unique().to_list())
+    metrics = losses.filter("metric")["domain"].unique().to_list() if "metric" in losses.columns else []
+    array = np.full((len(used), len(steps), len(loss_domains)), np.nan)
+    run_index, domain_index = index(used), index(loss_domains)
+    row = np.array([run_index[one] for one in losses.select(run).iter_rows()])
+    array[
+        row, np.searchsorted(steps, losses["step"].to_numpy()), losses["domain"].replace_strict(domain_index).to_numpy()
+    ] = losses["loss"].to_numpy()
+    mixed = [one[0] for one in used]
+    tokens = last_tokens(losses, row, len(used))
+    pools = pools_matrix(shares, mixed, domains)
+    if pools is not None and tokens is None:
+        raise InputError(
+            f"{names[1]} has a column pool, and {names[0]} no column tokens: how often a pool was read is not known;"
+            " add the tokens of each run's schedule, or take the column pool out."
+        )
+    return Observations(
+        mixtures=tuple(mixed),
+        domains=tuple(domains),
+        steps=steps,
+        loss_domains=tuple(loss_domains),
+        proportions=as_matrix(shares, mixed, domains),
+        losses=array,
+        tokens_per_step=tokens_per_step(losses),
+        runs=np.array([seeds[one] for one in used]) if max(seeds.values()) > 1 else None,
+        noise=noise,
+        parameters=np.array([one[run.index("parameters")] for one in used]) if sizes > 1 else None,
+        tokens=tokens,
+        pools=pools,
+        metrics=tuple(sorted(metrics)),
+        remarks=said,
+    )
+
+
+def read_observations(
+    losses: Path, mixtures: Path, prior: Path | None = None, allowed: Collection[str] = ()
+) -> Observations:
+    """`observations` of the tables in two files, csv or parquet, with the gaps of a prior; errors
+    name the file.
+
+    Losses that the workflow has written, as their digest says, were checked when they were taken.
+    """
+    checked = noted_digest(losses) is not None
+    found = observations(
+        read_table(losses), read_table(mixtures), (str(losses), str(mixtures)), None if checked else allowed
+    )
+    return found if prior is None else replace(found, gaps=read_gaps(prior, found.domains, found.loss_domains))
+
+
+def proportions_of(
+    mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixtures"
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """(names, proportions (n, m)) of a mixtures table in the order of `domains`.
+
+    Errors: as in `observations`, and a positive proportion of a domain that is not in `domains`.
+    """
+    mixtures = tidy_mixtures(mixtures, name).table
+    shares = checked_proportions(typed(mixtures, name, ["mixture", "domain", "proportion"], []), name)
+    strange = shares.filter(~pl.col("domain").is_in(list(domains)) & (pl.col("proportion") > 0))
+    if strange.height:
+        row = strange.row(0, named=True)
+        raise InputError(
+            f"{place(name, row)}: mixture {row['mixture']!r} trains on {row['domain']!r}, which the fitted law "
+            f"does not know: its domains are {', '.join(domains)}."
+        )
+    used = shares["mixture"].unique(maintain_order=True).to_list()
+    return tuple(used), as_matrix(shares, used, domains)
+
+
+def mean_over_seeds(losses: pl.DataFrame) -> pl.DataFrame:
+    """mixture, step, domain, loss: one row for each, with the geometric mean over the column `seed`
+    where there is one.
+    """
+    key = ["mixture", "step", "domain"]
+    if "seed" not in losses.columns:
+        return losses.select(*key, "loss")
+    return losses.group_by(key, maintain_order=True).agg(pl.col("loss").log().mean().exp())
+
+
+def _joined_pools(like: Observations, rows: list[tuple[Observations, int]]) -> np.ndarray | None:
+    """Pools of rows of groups in the domains of `like`; None where one does not know them."""
+    if any(group.pools is None for group, _ in rows):
+        return None
+    named = [dict(zip(group.domains, group.pools[n], strict=True)) for group, n in rows]
+    return np.array([[one.get(domain, np.inf) for domain in like.domains] for one in named])
+
+
+def pools_of(mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixtures") -> list[dict[str, float]] | None:
+    """Unique tokens of each domain, of the mixtures in the order of `proportions_of`; None without
+    a column pool.
+    """
+    mixtures = tidy_mixtures(mixtures, name).table
+    if "pool" not in mixtures.columns:
+        return None
+    shares = checked_proportions(typed(mixtures, name, ["mixture", "domain", "proportion"], ["pool"]), name)
+    check_amounts(shares, "pool", name)
+    used = shares["mixture"].unique(maintain_order=True).to_list()
+    return [dict(zip(domains, row, strict=True)) for row in pools_matrix(shares, used, list(domains)).tolist()]
+
+
+def joined(like: Observations, groups: list[Observations]) -> Observations | None:
+    """Groups of mixtures as one, in the domains and loss domains of `like` and without its
+    mixtures; None where nothing is left.
+
+    Errors: a positive proportion of a domain that `like` does not have.
+    """
+    steps = np.unique(np.concatenate([group.steps for group in groups])) if groups else []
+    names, shares, losses, rows = [], [], [], []
+    for group in groups:
+        strange = [
+            name for j, name in enumerate(group.domains) if name not in like.domains and group.proportions[:, j].any()
+        ]
+        if strange:
+            raise InputError(f"held-out mixtures train on {strange[0]!r}, which no fitted mixture does.")
+        for n, name in enumerate(group.mixtures):
+            if name in like.mixtures or name in names:
+                continue
+            names.append(name)
+            rows.append((group, n))
+            shares.append(
+                [group.proportions[n, group.domains.index(d)] if d in group.domains else 0.0 for d in like.domains]
+            )
+            one = np.full((len(steps), len(like.loss_domains)), np.nan)
+            for d, domain in enumerate(like.loss_domains):
+                if domain in group.loss_domains:
+                    one[np.searchsorted(steps, group.steps), d] = group.losses[n, :, group.loss_domains.index(domain)]
+            losses.append(one)
+    if not names:
+        return None
+    each = {
+        field: np.array([getattr(group, field)[n] for group, n in rows])
+        if all(getattr(group, field) is not None for group, _ in rows)
+        else None
+        for field in ("parameters", "tokens")
+    }
+    return replace(
+        like,
+        mixtures=tuple(names),
+        steps=steps,
+        proportions=np.array(shares),
+        losses=np.array(losses),
+        **each,
+        pools=_joined_pools(like, rows),
+    )

@@ -1,0 +1,135 @@
+"""An objective of a fitted law at a step, as functions of a mixture and as a convex program."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bimix.errors import InputError
+from bimix.laws import LAWS
+from bimix.optimum.constrained import Program
+from bimix.optimum.losses import Losses, divergence, divergence_slope
+from bimix.optimum.objective import Objective
+
+# By which constraints may be missed, of the reference's loss: with a margin of 0 the reference
+# itself may be all that holds, and a set without an inside has no path through it.
+HELD = 1e-6
+
+
+class Goal:
+    """An objective of a fitted law at a step, as functions of a mixture."""
+
+    def __init__(
+        self, fitted: dict, step: int, objective: Objective, tokens: Mapping[str, float] | None = None
+    ) -> None:
+        self.fitted, self.step, self.objective = fitted, step, objective
+        self.target = objective.target(fitted)
+        self.centre = objective.token_shares(fitted, tokens)
+        self.groups = objective.groups(fitted) if objective.kind == "minimax" else {}
+        self.reference = objective.shares(fitted)
+        self.held = fitted["loss_domains"] if objective.kind == "no_worse_than" else []
+        weigh = [name for name, one in zip(fitted["loss_domains"], self.target, strict=True) if one > 0]
+        self.names = list(fitted["loss_domains"]) if self.held else weigh
+        self.weights = np.array([self.target[fitted["loss_domains"].index(name)] for name in self.names])
+        self.weights = self.weights / self.weights.sum()
+        self.convex = LAWS[fitted["law"]].plan.optimum != "simulated"
+        self.losses = Losses(fitted, step, self.names) if self.convex else None
+        self.before = self._reference_losses() if self.groups or self.held else None
+        self.rows, self.parts, self.epigraph = self._rows()
+
+    def _reference_losses(self) -> np.ndarray:
+        """Predicted losses of the reference. Errors: the law defines none there."""
+        before = self.predicted(self.reference)
+        for name, loss in zip(self.names, before, strict=True):
+            if not np.isfinite(loss):
+                raise InputError(
+                    f"the reference mixture has proportion 0 of {name}, where the law {self.fitted['law']} has no loss:"
+                    " take another reference, or the law transfer."
+                )
+        return before
+
+    def predicted(self, shares: np.ndarray) -> np.ndarray:
+        """Losses (..., d) of `names` at mixtures (..., m)."""
+        if self.losses is not None:
+            return self.losses.predicted(shares)
+        wanted = {name: self.fitted["coefficients"][name] for name in self.names}
+        law, rows = LAWS[self.fitted["law"]], np.atleast_2d(shares)
+        seen = self.fitted["steps"]
+        losses = law.predict(wanted, self.fitted["domains"], seen, rows, np.array([self.step], dtype=float))[:, 0]
+        return losses[0] if np.ndim(shares) == 1 else losses
+
+    def _rows(self) -> tuple[np.ndarray, list[str], np.ndarray]:
+        """The parts g of the program: of the losses, weights (p, d) of their ratios; names; which
+        are of the epigraph. That of the KL divergence comes last and has no row.
+        """
+        d = len(self.names)
+        if self.groups:
+            rows = np.zeros((len(self.groups), d))
+            for row, members in zip(rows, self.groups.values(), strict=True):
+                for name in members:
+                    row[self.names.index(name)] = 1 / len(members)
+            rows = rows / self.before
+            parts = list(self.groups)
+        elif self.held:
+            rows = np.diag(1 / (self.before * (1 + self.objective.margin) * (1 + HELD)))
+            parts = list(self.held)
+        else:
+            rows, parts = np.zeros((0, d)), []
+        epigraph = np.full(len(rows), 1 if self.groups else 0)
+        if self.objective.most_kl is not None:
+            parts, epigraph = [*parts, "the KL divergence from the token shares"], np.append(epigraph, 0)
+        return rows, parts, epigraph
+
+    @property
+    def constraints(self) -> list[str]:
+        """The names of the parts that are constraints."""
+        return [name for name, one in zip(self.parts, self.epigraph, strict=True) if not one]
+
+    def value(self, shares: np.ndarray) -> np.ndarray:
+        """The objective (...) at mixtures (..., m), its trust penalty included."""
+        return self.combined(self.predicted(shares)) + self.penalty(shares)
+
+    def combined(self, losses: np.ndarray) -> np.ndarray:
+        """The objective (...) of losses (..., d) of `names`, predicted or measured, without the
+        trust penalty.
+        """
+        return (losses @ self.rows.T).max(axis=-1) if self.groups else losses @ self.weights
+
+    def penalty(self, shares: np.ndarray) -> np.ndarray:
+        """What the trust region adds to the objective (...)."""
+        if not self.objective.kl_penalty:
+            return np.zeros(np.shape(shares)[:-1])
+        return self.objective.kl_penalty * divergence(shares, self.centre)
+
+    def excess(self, shares: np.ndarray) -> np.ndarray:
+        """By how much mixtures (..., m) miss each constraint (..., p), losses relative, KL in nats;
+        at most 0 where it holds.
+        """
+        parts = []
+        if self.held:
+            parts.append(self.predicted(shares) @ self.rows.T - 1)
+        if self.objective.most_kl is not None:
+            parts.append((divergence(shares, self.centre) - self.objective.most_kl)[..., None])
+        return np.concatenate(parts, axis=-1) if parts else np.zeros((*np.shape(shares)[:-1], 0))
+
+    def program(self, only_feasible: bool = False) -> Program:
+        """The convex program; `only_feasible`: the least worst miss of the constraints in its
+        place.
+        """
+        most = self.objective.most_kl
+        kl = 0.0 if only_feasible else self.objective.kl_penalty
+        weights = np.zeros(len(self.names)) if self.groups or only_feasible else self.weights
+        rows = self.rows[:0] if only_feasible and self.groups else self.rows
+        less = 0.0 if self.groups else 1.0
+
+        def at(r):
+            losses, slopes = self.losses.at(r)
+            value, slope = weights @ losses, weights @ slopes
+            if kl:
+                value, slope = value + kl * divergence(r, self.centre), slope + kl * divergence_slope(r, self.centre)
+            g, jacobian = rows @ losses - less, rows @ slopes
+            if most is not None:
+                g = np.append(g, divergence(r, self.centre) - most)
+                jacobian = np.vstack([jacobian, divergence_slope(r, self.centre)])
+            return value, slope, g, jacobian
+
+        return Program(at, np.ones(len(self.constraints)) if only_feasible else self.epigraph)

@@ -1,0 +1,152 @@
+"""What a mixture is to be best at: the objective, its reference, its trust region."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from bimix.errors import InputError
+from bimix.mixtures.mixture import read_proportions
+from bimix.optimum.families import by_domain, checked
+from bimix.optimum.optimum import target_weights
+from bimix.tables import parsed_json, read_json
+
+KINDS = ("weighted", "minimax", "no_worse_than")
+KEYS = ("kind", "weights", "families", "reference", "margin", "trust", "pareto")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """weighted: the least weighted average of losses. minimax: the least worst ratio to the
+    reference's losses. no_worse_than: weighted, with no loss above (1 + margin) of the reference's.
+
+    `weights` are of the families where there are some, else of the loss domains.
+    """
+
+    kind: str = "weighted"
+    weights: Mapping[str, float] = field(default_factory=dict)
+    families: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    reference: Mapping[str, float] | None = None  # {domain: proportion}
+    margin: float = 0.0
+    kl_penalty: float = 0.0  # of KL(r || token shares) in nats, added to the average loss or to the worst ratio
+    most_kl: float | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is a weighted average alone, which needs no search under constraints."""
+        return self.kind == "weighted" and not self.trusted
+
+    @property
+    def trusted(self) -> bool:
+        return self.kl_penalty > 0 or self.most_kl is not None
+
+    def domain_weights(self) -> dict[str, float]:
+        """Weights by loss domain; empty where all weigh the same."""
+        return by_domain(self.weights, self.families)
+
+    def target(self, fitted: dict) -> np.ndarray:
+        """Weights (d,) of the law's loss domains. Errors: unknown names, nothing above 0."""
+        checked(self.families, fitted["loss_domains"])
+        return target_weights(fitted, self.domain_weights())
+
+    def groups(self, fitted: dict) -> dict[str, list[str]]:
+        """The loss domains of each part whose worst is minimised: families, or domains one by one,
+        that weigh more than 0.
+        """
+        target = dict(zip(fitted["loss_domains"], self.target(fitted), strict=True))
+        parts = self.families or {name: [name] for name in fitted["loss_domains"]}
+        return {name: list(members) for name, members in parts.items() if target[members[0]] > 0}
+
+    def shares(self, fitted: dict) -> np.ndarray | None:
+        """The reference (m,) in the order of the law's domains. Errors: it trains on another one,
+        or does not sum to 1.
+        """
+        if self.reference is None:
+            return None
+        return mixture_of(self.reference, fitted["domains"], "the reference mixture")
+
+    def token_shares(self, fitted: dict, tokens: Mapping[str, float] | None) -> np.ndarray | None:
+        """The centre (m,) of the trust region. Errors: a domain without tokens."""
+        if not self.trusted:
+            return None
+        missing = [name for name in fitted["domains"] if not (tokens or {}).get(name)]
+        if missing:
+            raise InputError(
+                f"the trust region is around the shares of tokens, and there are none of {missing[0]!r}: give --tokens"
+                " with every domain."
+            )
+        amounts = np.array([tokens[name] for name in fitted["domains"]], dtype=float)
+        return amounts / amounts.sum()
+
+
+def mixture_of(shares: Mapping[str, float], domains: Sequence[str], what: str) -> np.ndarray:
+    """Proportions (m,) in the order of `domains`; one that is left out has 0."""
+    strange = [name for name, share in shares.items() if share > 0 and name not in domains]
+    if strange:
+        raise InputError(f"{what} trains on {strange[0]!r}, which the law does not know: {', '.join(domains)}.")
+    found = np.array([float(shares.get(name, 0.0)) for name in domains])
+    if abs(found.sum() - 1) > 1e-6:
+        raise InputError(f"{what} sums to {found.sum():.6g}: a mixture must sum to 1.")
+    return found / found.sum()
+
+
+def objective_of(
+    given: str | None,
+    weights: Mapping[str, float] | None = None,
+    families: Mapping[str, Sequence[str]] | None = None,
+    reference: Path | str | None = None,
+    margin: float | None = None,
+    kl_penalty: float | None = None,
+    most_kl: float | None = None,
+) -> Objective:
+    """The objective of `--objective`, a kind or the JSON of a config's block, with the flags over
+    it; the block's own weights stand before `--weights`.
+
+    Errors: an unknown kind or key, a number out of its range, no reference where one is needed, one
+    where it is not read.
+    """
+    block = objective_block(given or "weighted")
+    trust = block.get("trust", {})
+    kind = block.get("kind", "weighted")
+    if families is None and "families" in block:
+        weights = None  # those of the domains, which a workflow gives beside the block, say the same
+    families = families if families is not None else block.get("families", {})
+    reference = reference or block.get("reference")
+    margin = margin if margin is not None else block.get("margin")
+    kl_penalty = kl_penalty if kl_penalty is not None else trust.get("kl_penalty", 0.0)
+    most_kl = most_kl if most_kl is not None else trust.get("most_kl")
+    if kind not in KINDS:
+        raise InputError(f"--objective is {kind!r}: it must be {', '.join(KINDS[:-1])} or {KINDS[-1]}.")
+    if kind != "weighted" and reference is None:
+        raise InputError(f"the objective {kind} needs --reference, the mixture whose losses it is measured against.")
+    if margin is not None and kind != "no_worse_than":
+        raise InputError(f"--margin is of the objective no_worse_than: {kind} has none.")
+    for name, number in (("--margin", margin), ("--kl-penalty", kl_penalty)):
+        if number is not None and not 0 <= number < float("inf"):
+            raise InputError(f"{name} is {number:g}: it must be a finite number, 0 or more.")
+    if most_kl is not None and not 0 < most_kl < float("inf"):
+        raise InputError(f"--most-kl is {most_kl:g}: it must be a finite number above 0.")
+    return Objective(
+        kind=kind,
+        weights=block.get("weights") or weights or {},
+        families=families,
+        reference=None if reference is None else read_proportions(reference),
+        margin=margin or 0.0,
+        kl_penalty=kl_penalty or 0.0,
+        most_kl=most_kl,
+    )
+
+
+def objective_block(text: str) -> dict:
+    """A kind, the JSON of a block, or a file of it."""
+    if text.lstrip().startswith("{"):
+        block = parsed_json(text, "--objective")
+    elif text.endswith(".json"):
+        block = read_json(text)
+    else:
+        return {"kind": text}
+    strange = [key for key in block if key not in KEYS]
+    if strange:
+        raise InputError(f"--objective has the key {strange[0]!r}: there are {', '.join(KEYS)}.")
+    return block

@@ -1,0 +1,125 @@
+"""The mixtures at which of two averages of losses neither falls without the other rising.
+
+Where the laws are convex each such mixture is the least weighted sum of the two, at some weights.
+Which: those of the chord between two neighbours, where their distance is largest (Cohon, Church and
+Sheer 1979, doi 10.1029/WR015i005p01001).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+
+from bimix.errors import InputError
+from bimix.laws import predict_defined
+from bimix.optimum.families import checked
+from bimix.optimum.optimum import average, optimum, target_weights
+from bimix.tables import read_numbers
+
+# The ends weigh the other objective so much: with 0 any mixture of the best ones would do, also one
+# that is worse than it need be.
+END = 0.01
+NOTHING = 1e-9  # of the front's length: neighbours so near are one point
+
+
+def front(
+    fitted: dict,
+    step: int,
+    first: Mapping[str, float],
+    second: Mapping[str, float],
+    lower: np.ndarray,
+    upper: np.ndarray,
+    points: int = 11,
+    tokens: dict[str, float] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mixtures (k, m) and both averages (k, 2), from the best of the first to the best of the
+    second; k is `points`, or fewer where the front has no more.
+
+    `first` and `second`: weights by loss domain. Errors: those of `optimum`, fewer points than two.
+    """
+    if points < 2:
+        raise InputError(f"--points is {points}: a front has two ends at least.")
+    targets = np.array([target_weights(fitted, dict(one)) for one in (first, second)])
+    targets = targets / targets.sum(axis=1, keepdims=True)
+    names = fitted["loss_domains"]
+
+    def best(share: float) -> tuple[np.ndarray, np.ndarray]:
+        """The optimum at weights 1 - share and share of the two, and both averages there."""
+        mixed = (1 - share) * targets[0] + share * targets[1]
+        weights = {name: float(one) for name, one in zip(names, mixed, strict=True) if one > 0}
+        shares = optimum(fitted, step, weights, lower, upper, tokens)
+        losses = predict_defined(fitted, shares[None], np.array([step]))[0, 0]
+        return shares, np.array([average(losses, target) for target in targets])
+
+    found = _between([best(END), best(1 - END)], best, points)
+    kept = [one for one in found if not any(_dominates(other[1], one[1]) for other in found)]
+    return np.array([shares for shares, _ in kept]), np.array([values for _, values in kept])
+
+
+def _between(found: list, best: Callable, points: int) -> list:
+    """The points in their order, more of them until there are enough or none are apart."""
+    # each loss in units of its own range along the front: they may be of different scales
+    unit = np.maximum(np.abs(found[0][1] - found[1][1]), 1e-300)
+    done: set[int] = set()  # the left ends, by identity, of chords between which there is nothing
+    while len(found) < points:
+        lengths = [
+            -1.0 if id(left) in done else np.linalg.norm((left[1] - right[1]) / unit) for left, right in pairwise(found)
+        ]
+        at = int(np.argmax(lengths))
+        if lengths[at] <= NOTHING:
+            break
+        (_, left), (_, right) = found[at], found[at + 1]
+        fall, rise = left[1] - right[1], right[0] - left[0]  # of the second, of the first
+        new = best(rise / (fall + rise)) if fall > 0 and rise > 0 else found[at]
+        near = min(np.linalg.norm((new[1] - left) / unit), np.linalg.norm((new[1] - right) / unit))
+        if near <= NOTHING:
+            done.add(id(found[at]))
+        else:
+            found.insert(at + 1, new)
+    return found
+
+
+def _dominates(one: np.ndarray, other: np.ndarray) -> bool:
+    return bool((one <= other).all() and (one < other).any())
+
+
+def weights_of(text: str, families: Mapping[str, Sequence[str]], fitted: dict) -> dict[str, float]:
+    """The weights by loss domain of one of the two objectives: the name of a family or of a loss
+    domain, or the JSON of weights.
+
+    Errors: no such name.
+    """
+    if text.lstrip().startswith("{"):
+        return read_numbers(text)
+    checked(families, fitted["loss_domains"])
+    if text not in families and text not in fitted["loss_domains"]:
+        known = [*families, *fitted["loss_domains"]]
+        raise InputError(
+            f"--between names {text!r}, which is no family and no loss domain: there are {', '.join(known)}."
+        )
+    return dict.fromkeys(families.get(text, [text]), 1.0)
+
+
+def name_of(text: str) -> str:
+    """What an objective is called in the table and the figure."""
+    numbers = read_numbers(text) if text.lstrip().startswith("{") else None
+    return text if numbers is None else " + ".join(f"{one:g} {name}" for name, one in numbers.items() if one)
+
+
+def as_table(
+    law: str, step: int, names: tuple[str, str], domains: Sequence[str], shares: np.ndarray, values: np.ndarray
+) -> pl.DataFrame:
+    """A row for each point from 1: law, step, point, first, first_loss, second, second_loss, and of
+    each domain its proportion.
+    """
+    columns = {
+        "law": law,
+        "step": step,
+        "point": np.arange(1, len(shares) + 1),
+        "first": names[0],
+        "first_loss": values[:, 0],
+        "second": names[1],
+        "second_loss": values[:, 1],
+    }
+    return pl.DataFrame(columns | {f"proportion of {name}": shares[:, j] for j, name in enumerate(domains)})

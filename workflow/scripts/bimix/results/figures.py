@@ -1,0 +1,392 @@
+"""One look for all figures, as in a paper: 5.5 inches wide, no text below 7 points, colours that
+the colour-blind tell apart.
+
+A mixture's name has one colour, one marker and one kind of line in every figure, so that a figure
+is read in grey as well. Figures are svg with their text as text. The same input gives the same
+bytes: the ids of the elements are salted, the date is left out, and lengths are measured with the
+font that Matplotlib brings along.
+"""
+
+import math
+import re
+import textwrap
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
+from scipy.optimize import isotonic_regression
+
+from bimix.results.wrapping import balanced
+
+WIDTH = 5.5  # inches: a column of text in a paper
+SMALL, LARGE = 7.0, 7.5  # points of ticks, legends and notes; of titles and the names of axes
+
+# Okabe and Ito's palette for colour-blind readers, less its yellow, and dark hues of Paul Tol's.
+STYLES = {
+    "baseline": ("#000000", "o"),
+    "uniform": ("#888888", "s"),
+    "se": ("#56B4E9", "v"),
+    "je": ("#009E73", "^"),
+    "ce": ("#0072B2", "<"),
+    "vne": ("#E69F00", ">"),
+    "doremi": ("#CC79A7", "p"),
+    "doge": ("#882255", "h"),
+    "regmix": ("#999933", "P"),
+    "exponential": ("#661100", "X"),
+    "transfer": ("#6A3D9A", "H"),
+    "bimix": ("#D55E00", "*"),
+    "gaussian_process": ("#00695C", "d"),
+}
+# Kinds of lines: whole, dashed, dotted and mixed.
+DASHES = ["-", (0, (5, 1.3)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)), (0, (3, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2))]
+DOMAINS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#882255"]
+DOMAIN_MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h"]
+PUBLISHED = "published_"  # the colour of the mixture it is a published version of, and a diamond
+FOUND = "by_"  # what a method found: all of one method have its colour
+OTHERS = ["#332288", "#117733", "#AA4499", "#44AA99", "#B8860B", "#7A5195", "#A0522D", "#4682B4"]
+OTHER_MARKERS = ["D", "s", "^", "P", "v", "o", "X", "p"]
+FOUND_MARKERS = [*OTHER_MARKERS, "<", ">"]
+
+MOST = 40  # entries of the legend in one group
+LETTER = 0.06  # inches that a letter takes at most, on average; a bold one a fifth more
+SETTINGS = {
+    "figure.constrained_layout.h_pad": 0.03,
+    "figure.constrained_layout.w_pad": 0.03,
+    "font.family": ["DejaVu Sans", "sans-serif"],
+    "font.size": LARGE,
+    "axes.titlesize": LARGE,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 3.0,
+    "axes.labelsize": LARGE,
+    "axes.labelpad": 2.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.5,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "xtick.major.size": 2.0,
+    "ytick.major.size": 2.0,
+    "xtick.major.pad": 1.8,
+    "ytick.major.pad": 1.8,
+    "legend.frameon": False,
+    "legend.fontsize": SMALL,
+    "legend.labelspacing": 0.25,
+    "legend.borderpad": 0.1,
+    "legend.borderaxespad": 0.2,
+    "lines.markersize": 3.4,
+    "lines.linewidth": 1.0,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "bimix",
+}
+matplotlib.rcParams.update(SETTINGS)
+
+
+def styles(names: list[str]) -> dict[str, tuple[str, str]]:
+    """{name: (colour, marker)}, the same in every figure.
+
+    A name that has no style of its own takes the one that a hash of it points to, or the next that
+    is free; `by_transfer_8` and all others by transfer have its colour.
+    """
+    chosen = {name: STYLES[name] for name in names if name in STYLES}
+    free = [(colour, marker) for marker in OTHER_MARKERS for colour in OTHERS]
+    for name in sorted(set(names) - set(chosen)):
+        bare = name.removeprefix(PUBLISHED)
+        if bare != name and bare in STYLES:
+            chosen[name] = (STYLES[bare][0], "D")
+            continue
+        own = free
+        if name.startswith(FOUND):
+            own = [(colour_of(name.removeprefix(FOUND)), marker) for marker in FOUND_MARKERS]
+        first = zlib.crc32(name.encode()) % len(own)
+        turns = [own[(first + turn) % len(own)] for turn in range(len(own))]
+        chosen[name] = next((style for style in turns if style not in chosen.values()), turns[0])
+    return {name: chosen[name] for name in names}
+
+
+def colour_of(found: str) -> str:
+    """The colour of the method of `transfer_8_prior`: its own, or one by a hash of what stands
+    before the first number.
+    """
+    known = [method for method in STYLES if f"{found}_".startswith(f"{method}_")]
+    if known:
+        return STYLES[max(known, key=len)][0]
+    return OTHERS[zlib.crc32(re.split(r"_\d", found)[0].encode()) % len(OTHERS)]
+
+
+def dashes(names: Iterable[str]) -> dict[str, str | tuple]:
+    """{name: kind of line}, the same in every figure; in grey it tells mixtures apart that their
+    colours do not.
+    """
+    known = list(STYLES)
+    return {
+        name: DASHES[(known.index(name) if name in known else zlib.crc32(name.encode())) % len(DASHES)]
+        for name in names
+    }
+
+
+def domain_styles(domains: list[str]) -> dict[str, tuple[str, str, str | tuple]]:
+    """{domain: (colour, marker, kind of line)} of lines that are domains; three of eight or more
+    differ in any two.
+    """
+    return {
+        domain: (
+            DOMAINS[k % len(DOMAINS)],
+            DOMAIN_MARKERS[k % len(DOMAIN_MARKERS)],
+            DASHES[(k + k // len(DOMAINS)) % len(DASHES)],
+        )
+        for k, domain in enumerate(sorted(domains))
+    }
+
+
+def columns(panels: int, most: int = 4) -> int:
+    """How many panels to put side by side: the number that leaves the fewest gaps, rather wide than
+    tall.
+    """
+    if panels <= 3:
+        return panels
+    return min(range(3, most + 1), key=lambda wide: (-panels % wide, -wide))
+
+
+def grid(panels: int, height: float = 1.2, sharex: bool = False, wide: int = 0) -> tuple[Figure, list[Axes]]:
+    """A figure of equal panels in rows of `wide`, the first at the top left; one or two are taller.
+
+    Heights in inches.
+    """
+    wide = wide or columns(panels)
+    tall = math.ceil(panels / wide)
+    scale = {1: 2.0, 2: 1.7, 3: 1.3}.get(panels, 1.0)
+    figure = Figure(figsize=(WIDTH, tall * height * scale + 0.6), layout="constrained")
+    axes = figure.subplots(tall, wide, squeeze=False, sharex=sharex).ravel().tolist()
+    for gap in axes[panels:]:
+        gap.remove()
+    for k in range(panels):  # where the last row has a gap, the panel above it carries the numbers
+        axes[k].tick_params(labelbottom=not sharex or k + wide >= panels)
+    return figure, axes[:panels]
+
+
+def paired_grid(panels: int, heights: tuple[float, float]) -> tuple[Figure, list[tuple[Axes, Axes]]]:
+    """As `grid`, each panel with a lower one below it that has the same horizontal axis.
+
+    Heights in inches.
+    """
+    wide = columns(panels)
+    tall = math.ceil(panels / wide)
+    scale = {1: 2.0, 2: 1.6, 3: 1.3}.get(panels, 1.0)
+    figure = Figure(figsize=(WIDTH, tall * (sum(heights) * scale + 0.3) + 0.6), layout="constrained")
+    axes = figure.subplots(2 * tall, wide, squeeze=False, sharex=True, height_ratios=list(heights) * tall)
+    pairs = [(axes[2 * row, column], axes[2 * row + 1, column]) for row in range(tall) for column in range(wide)]
+    for k, pair in enumerate(pairs):
+        if k >= panels:
+            pair[0].remove()
+            pair[1].remove()
+            continue
+        pair[0].tick_params(labelbottom=False)
+        pair[1].tick_params(labelbottom=k + wide >= panels)
+    return figure, pairs[:panels]
+
+
+def nice_ticks(low: float, high: float, most: int = 5) -> np.ndarray:
+    """Two to `most` round numbers inside [low, high], far enough apart on a logarithmic axis to be
+    labelled.
+
+    They are 1, 2, 5 or 1, 3 or 1 of each decade where that gives three or more, else multiples of
+    one round number.
+    """
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    closest = 0.8 / most * math.log(high / low)
+    for digits in ([1, 2, 5], [1, 3], [1]):
+        ticks = np.array([digit * 10.0**decade for decade in decades for digit in digits])
+        ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
+        if 3 <= len(ticks) <= most and np.diff(np.log(ticks)).min() >= closest:
+            return ticks
+    if len(ticks) == 2 and high > 50 * low:  # with two decades inside, their powers of ten
+        return ticks
+    if len(ticks) > most:  # more decades than ticks
+        return ticks[:: math.ceil(len(ticks) / most)]
+    for size in (digit * 10.0**decade for decade in range(decades[0] - 4, decades[-1] + 1) for digit in (1, 2, 2.5, 5)):
+        first, last = math.ceil(low / size * (1 - 1e-9)), math.floor(high / size * (1 + 1e-9))
+        ticks = size * np.arange(first, last + 1)
+        if len(ticks) <= most and (len(ticks) < 2 or math.log(ticks[-1] / ticks[-2]) >= closest):
+            break
+    if len(ticks) < 2:
+        ticks = np.array([digit * 10.0**decade for decade in decades for digit in (1, 2, 5)])
+        ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
+    return ticks if 1 < len(ticks) <= most else np.array([low, high])
+
+
+def plain(number: float) -> str:
+    """A number as short as it can be read: 0.003, 4.25, 500, 20k, 1.5M."""
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e4, "k")):
+        if number >= size * (1 - 1e-9):
+            return f"{number / (1e3 if letter == 'k' else size):.4g}{letter}"
+    return np.format_float_positional(float(f"{number:.4g}"), trim="-")
+
+
+def labels(ticks: np.ndarray) -> list[str]:
+    """The ticks in plain numbers; those at equal distances with equally many digits after the
+    point.
+    """
+    texts = [plain(tick) for tick in ticks]
+    digits = max(len(text.partition(".")[2]) for text in texts)
+    if ticks[-1] < 1e4 and len(ticks) > 2 and np.allclose(np.diff(ticks), ticks[1] - ticks[0]):
+        return [f"{tick:.{digits}f}" for tick in ticks]
+    return texts
+
+
+def log_axis(axis: Axes, which: str, values: np.ndarray, most: int = 5) -> None:
+    """Give axis x or y a logarithmic scale over the finite, positive `values`, with a margin and
+    round numbers.
+    """
+    values = np.asarray(values, dtype=float).ravel()
+    values = values[np.isfinite(values) & (values > 0)]
+    if not len(values):
+        return
+    low, high = values.min(), values.max()
+    margin = max((high / low) ** 0.06, 1.004)
+    getattr(axis, f"set_{which}scale")("log")
+    getattr(axis, f"set_{which}lim")(low / margin, high * margin)
+    ticks = nice_ticks(low / margin, high * margin, most) if high > low else np.array([low])
+    getattr(axis, f"set_{which}ticks")(ticks, labels(ticks))
+    getattr(axis, f"{which}axis").set_minor_locator(NullLocator())
+
+
+def name_panel(axis: Axes, name: str) -> None:
+    """The panel's title: a name that is longer than the panel is wide takes two lines, a very long
+    one is cut.
+    """
+    wide = WIDTH / axis.get_subplotspec().get_gridspec().ncols
+    letters = max(8, int((wide - 0.25) / (1.2 * LETTER)))
+    lines = textwrap.wrap(name, letters, max_lines=2, placeholder="\N{HORIZONTAL ELLIPSIS}")
+    axis.set_title("\n".join(lines))
+
+
+def short(name: str, most: int = 18) -> str:
+    """A name of at most so many letters; of a longer one the end is cut."""
+    return name if len(name) <= most else name[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def name_rows(axis: Axes, names: list[str]) -> None:
+    """Rows 0, 1, ... of an axis from the top down, each with its name and none with a line
+    across.
+    """
+    axis.set_yticks(range(len(names)), [short(name) for name in names])
+    axis.set_ylim(len(names) - 0.5, -0.5)
+    axis.tick_params(axis="y", length=0)
+    axis.grid(visible=False, axis="y")
+
+
+def key(figure: Figure, rows: list[list[Line2D]], note: str = "") -> None:
+    """The legend, above all panels, under a line that says what is drawn where it needs one.
+
+    Each of `rows` starts a line, a long one is cut.
+    """
+    rows = [row if len(row) <= MOST else [*row[:MOST], swatch(f"and {len(row) - MOST} more", "white")] for row in rows]
+    for wide in range(max(map(len, rows)), 0, -1):
+        blank = Line2D([], [], linestyle="", label="")
+        cells = [handle for row in rows for handle in row + [blank] * (-len(row) % wide)]
+        columns = [cells[column::wide] for column in range(wide)]
+        widths = [0.42 + LETTER * max(len(handle.get_label()) for handle in column) for column in columns]
+        if sum(widths) <= figure.get_figwidth():
+            break
+    while not cells[-1].get_label():
+        cells.pop()
+    figure.legend(
+        handles=[handle for column in range(wide) for handle in cells[column::wide]],  # Matplotlib fills columns
+        title="\n".join(balanced(note, int(figure.get_figwidth() / LETTER))) or None,
+        loc="outside upper center",
+        ncols=wide,
+        title_fontsize=LARGE,
+        handletextpad=0.4,
+        columnspacing=1.2,
+        handlelength=2.2,
+    )
+
+
+def label_ends(axis: Axes, ends: dict[str, tuple[float, str]]) -> None:
+    """The name of each line right of its end, moved up or down as far as names would overlap.
+
+    `ends` {name: (value at the right end, colour)}; call it when the limits of the axis are set.
+    """
+    figure = axis.get_figure()
+    figure.draw_without_rendering()
+    gap = 1.25 * SMALL / 72 / (axis.get_window_extent().height / figure.dpi)  # of the axis' height
+    inside = axis.transData + axis.transAxes.inverted()
+    left = axis.get_xlim()[1]
+    places = {name: inside.transform((left, value))[1] for name, (value, _) in ends.items()}
+    names = sorted(places, key=places.get)
+    shifts = gap * np.arange(len(names))
+    kept = isotonic_regression([places[name] for name in names] - shifts).x.clip(-0.04, max(-0.04, 1.04 - shifts[-1]))
+    for name, place in zip(names, kept + shifts, strict=True):
+        line = {
+            "arrowstyle": "-",
+            "color": ends[name][1],
+            "linewidth": 0.5,
+            "shrinkA": 0,
+            "shrinkB": 1,
+            "relpos": (0, 0.5),
+        }
+        where = {"xycoords": ("axes fraction", "data"), "textcoords": "axes fraction", "annotation_clip": False}
+        spot = {"xy": (1, ends[name][0]), "xytext": (1.06, place), "va": "center"}
+        axis.annotate(short(name), **spot, **where, fontsize=SMALL, color="#222222", arrowprops=line)
+
+
+def dodged(rank: int, ranks: int, spread: float) -> float:
+    """Where the one of rank 0, 1, ... of so many stands within +- spread, so that none hides
+    another.
+    """
+    return spread * (2 * (rank + 0.5) / ranks - 1)
+
+
+def twins(curves: dict[str, list]) -> dict[str, list[str]]:
+    """{name: names that share its curve}, of curves by name: the very same ones are drawn and named
+    once.
+    """
+    groups: dict[tuple, list[str]] = {}
+    for name, curve in curves.items():
+        groups.setdefault(tuple(curve), []).append(name)
+    return {names[0]: names for names in groups.values()}
+
+
+def loss_intervals(table: pl.DataFrame | None, average: str) -> dict[tuple[str, int, str], list[float]]:
+    """{(mixture, step, domain): [low, high]} of predicted losses in a table of intervals; `average`
+    stands for all domains.
+    """
+    if table is None:
+        return {}
+    losses = table.filter(pl.col("quantity").is_in(["loss", "average_loss"])).with_columns(
+        pl.col("domain").fill_null(average)
+    )
+    columns = losses.select(
+        "mixture", "step", "domain", "low", "high"
+    ).drop_nulls()  # null where the law defines no loss
+    return {tuple(row[:3]): list(row[3:]) for row in columns.iter_rows()}
+
+
+def swatch(label: str, colour: str, marker: str = "", line: str | tuple = "", hollow: bool = False) -> Line2D:
+    """An entry of the legend."""
+    face = "white" if hollow else colour
+    return Line2D(
+        [], [], color=colour, marker=marker, linestyle=line or "none", markerfacecolor=face, markersize=4.5, label=label
+    )
+
+
+def size(marker: str, points: float = 3.4) -> float:
+    """The size of a marker that looks as large as a circle of so many points."""
+    return points * {"*": 1.7, "X": 1.2, "P": 1.2, "H": 1.15, "p": 1.15, "D": 0.85}.get(marker, 1.0)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write svg whose bytes depend on nothing but the figure."""
+    figure.savefig(path, format="svg", metadata={"Date": None}, facecolor="white")

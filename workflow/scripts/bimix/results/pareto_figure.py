@@ -1,0 +1,61 @@
+"""The figure of a Pareto front: both losses, and the proportions along the first law's front."""
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+
+from bimix.laws import predict_defined
+from bimix.optimum.objective import mixture_of
+from bimix.optimum.optimum import average, target_weights
+from bimix.results import figures
+
+SHARE = "proportion of "
+
+
+def draw(
+    table: pl.DataFrame, laws: list[tuple[dict, dict[str, float], dict[str, float]]], reference: dict[str, float] | None
+) -> Figure:
+    """Left, the fronts of all laws, and hollow the reference; right, the proportions against the
+    first loss.
+
+    `laws`: fitted laws with the weights of the two objectives.
+    """
+    domains = [column.removeprefix(SHARE) for column in table.columns if column.startswith(SHARE)]
+    height = max(2.5, 0.13 * len(domains) + 0.9)
+    figure = Figure(figsize=(figures.WIDTH, height), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
+    first, second = table["first"][0], table["second"][0]
+    names = [fitted["law"] for fitted, _, _ in laws]
+    looks, dashes = figures.styles(names), figures.dashes(names)
+    entries = []
+    for fitted, one, other in laws:
+        law, step = fitted["law"], table["step"][0]
+        own = table.filter(pl.col("law") == law)
+        colour, marker = looks[law][:2]
+        left.plot(
+            own["first_loss"], own["second_loss"], color=colour, marker=marker, markersize=3, linestyle=dashes[law]
+        )
+        entries.append(figures.swatch(law, colour, marker, line=dashes[law]))
+        if reference is not None:
+            shares = mixture_of(reference, fitted["domains"], "the reference mixture")
+            losses = predict_defined(fitted, shares[None], np.array([step]))[0, 0]
+            at = [average(losses, target_weights(fitted, weights)) for weights in (one, other)]
+            left.plot(*at, marker=marker, color=colour, markerfacecolor="white", linestyle="")
+    if reference is not None:
+        entries.append(figures.swatch("the reference, as each law predicts it", "#555555", "o", hollow=True))
+    left.set_title("predicted losses")
+    left.set_xlabel(f"loss of {first} (nats per token)")
+    left.set_ylabel(f"loss of {second} (nats per token)")
+    law = laws[0][0]["law"]
+    own = table.filter(pl.col("law") == law)
+    ends = {}
+    for domain, (colour, _, dash) in figures.domain_styles(domains).items():
+        right.plot(own["first_loss"], own[f"{SHARE}{domain}"], color=colour, linestyle=dash)
+        ends[domain] = (own[f"{SHARE}{domain}"][-1], colour)
+    right.set_ylim(bottom=0)
+    right.set_title(f"proportions along the front of {law}")
+    right.set_xlabel(f"loss of {first} (nats per token)")
+    right.set_ylabel("proportion")
+    figures.key(figure, [entries], f"No mixture has both losses lower: {first} and {second}")
+    figures.label_ends(right, ends)
+    return figure
