@@ -160,7 +160,8 @@ def test_more_sizes_than_torch_would_compile_stay_compiled_and_still_more_are_an
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain = Transformer(SMALL)
-    # Of how the gradients are found torch's limit knows nothing; and of whole graphs it is an error by itself.
+    # Of how the gradients are found torch's limit knows nothing; and of whole graphs it is an
+    # error by itself.
     graphs = counted(plain, monkeypatch, "eager", whole_graph=False)
     for size in range(1, 11):  # past torch's own limit of 8
         plain(torch.zeros(size, 5, dtype=torch.int32))
