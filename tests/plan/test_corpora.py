@@ -88,6 +88,22 @@ def test_files_by_domain_have_shards_by_domain(config: dict) -> None:
     assert len(corpora.training_files(shards)) == 5 and len(corpora.training_inputs("own", shards)) == 4
 
 
+def test_small_shards_take_one_thread(config: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    shards = read(config, train={"a": "raw/part0/*.jsonl", "b": ["raw/part1/file1.jsonl", "s3://bucket/x.jsonl"]})
+    threads = {name: corpora.shard_threads(config, "own", shards, name) for name in shards}
+    assert threads == {"a.file4": 1, "b.file1": 1, "b.x": 2}  # nobody knows how many bytes lie far away
+    monkeypatch.setattr(corpora, "SMALL_SHARD", 9)  # bytes; a.file4 has 1 + 3 + 5
+    threads = {name: corpora.shard_threads(config, "own", shards, name) for name in shards}
+    assert threads == {"a.file4": 2, "b.file1": 1, "b.x": 2}
+
+
+@pytest.mark.parametrize(("megabytes", "threads"), [(1.5, 1), (64, 2)])
+def test_a_harvest_says_how_large_its_shard_will_be(config: dict, megabytes: float, threads: int) -> None:
+    config["datasets"]["own"]["corpus"]["harvest"] = {"a": {"megabytes": megabytes}}
+    shards = {"a.a": Shard("a.a", "hash", "a", ("results/own/corpus/a.jsonl",))}
+    assert corpora.shard_threads(config, "own", shards, "a.a") == threads
+
+
 def test_drawn_validation_is_one_folder(config: dict) -> None:
     shards = read(config, validation={"share": 0.1, "tokens": 5})
     assert corpora.validation_files(shards) == ["results/own/held_out/a.jsonl", "results/own/held_out/b.jsonl"]

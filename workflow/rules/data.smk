@@ -169,7 +169,7 @@ rule tokenize_shard:
         "results/{dataset}/benchmarks/tokenize_shard/{shard}.tsv"
     conda:
         "../../envs/analysis.yaml"
-    threads: 2
+    threads: planned(corpora.shard_threads)
     resources:  # which encodes is no parameter: the ids are the same, so nothing runs again when it changes
         backend=setting("corpus/backend"),
     params:

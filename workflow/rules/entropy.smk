@@ -17,6 +17,7 @@ rule merge_counts:
         "results/{dataset}/logs/merge_counts/{domain}.log",
     benchmark:
         "results/{dataset}/benchmarks/merge_counts/{domain}.tsv"
+    priority: 1  # trainings of the mixtures that need entropies wait for it
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -41,6 +42,7 @@ rule train_vectors:
         "results/{dataset}/benchmarks/train_vectors.tsv"
     wildcard_constraints:
         dataset=datasets_with("vectors/train"),
+    priority: 1  # trainings of the mixtures that need entropies wait for it
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -69,6 +71,7 @@ rule embed_documents:
         "results/{dataset}/logs/embed_documents/{domain}.log",
     benchmark:
         "results/{dataset}/benchmarks/embed_documents/{domain}.tsv"
+    priority: 1  # trainings of the mixtures that need entropies wait for it
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -98,6 +101,7 @@ rule measure_entropy:
         "results/{dataset}/logs/measure_entropy.log",
     benchmark:
         "results/{dataset}/benchmarks/measure_entropy.tsv"
+    priority: 1  # trainings of the mixtures that need entropies wait for it
     conda:
         "../../envs/analysis.yaml"
     params:

@@ -18,6 +18,8 @@ from bimix.plan.raw import is_remote, raw_files, shard_bytes
 # The settings that decide the text of a corpus's documents.
 READING = ("formats", "text_field", "document_megabytes", "cut_characters", "rejects")
 
+SMALL_SHARD = 32 * 10**6  # bytes of raw files; the start of a job of fewer takes as long as its encoding
+
 Shards = Mapping[str, Shard]
 
 
@@ -169,6 +171,21 @@ def shard_settings(shards: Shards, versions: Versions, shard: str) -> list[str |
     # Snakemake keeps and prints parameters: a digest stands for what is hidden
     own = [digest(far)] if any(masked(path) != path for path in far) else []
     return [chosen.split, chosen.domain, *map(masked, far), *own, *versions(chosen)]
+
+
+def shard_threads(config: dict, dataset: str, shards: Shards, shard: str) -> int:
+    """Threads of the job that reads one shard: 1 for few bytes, so that small shards run side by
+    side; 2 where they are many or unknown before the job, as those far away are.
+
+    Text that is harvested has at most the megabytes that the config says.
+    """
+    chosen = shards[shard]
+    harvested = config["datasets"][dataset]["corpus"].get("harvest", {})
+    if chosen.domain in harvested:
+        return 1 if harvested[chosen.domain]["megabytes"] * 10**6 < SMALL_SHARD else 2
+    if not all(os.path.isfile(path) for path in chosen.files):
+        return 2
+    return 1 if sum(os.path.getsize(path) for path in chosen.files) < SMALL_SHARD else 2
 
 
 def shard_domains(config: dict, dataset: str, shards: Shards, shard: str) -> list[str]:
