@@ -153,9 +153,10 @@ class Run:
             if self.step == self.first_step:
                 self.note("attention", kernel=backend_name(self.session.shape, batch.rows.shape[-1] - 1))
             return self.method.update(batch, self.step)
-        if self.step != self.first_step + 1 or not self.accelerator.is_main_process:
+        seen = torch.profiler.supported_activities() & {torch.profiler.ProfilerActivity.CUDA}
+        if self.step != self.first_step + 1 or not self.accelerator.is_main_process or not seen:
             return self.method.update(batch, self.step)
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        with torch.profiler.profile(activities=seen) as profile:
             made = self.method.update(batch, self.step)
             torch.cuda.synchronize(self.accelerator.device)
         times = ((one.key, one.self_device_time_total) for one in profile.key_averages())
