@@ -209,7 +209,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / name, folder / name)
     for name in YOURS:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        # more than the six lines' runs read; elsewhere a file needs to be there, not to hold anything
+        # more than the six lines' runs read; elsewhere a file needs to be there, not to hold
+        # anything
         (folder / name).write_text('{"text": "some words"}\n' * 20_000 if name.endswith("part.jsonl") else "")
     for page in PAGES:
         for block in blocks(page):
