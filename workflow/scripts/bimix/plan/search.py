@@ -18,6 +18,14 @@ def round_of(mixture: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def is_of_search(run: str) -> bool:
+    """Whether a run, with its seed or without, is named by a search: such a name may stand for the
+    mixture of another one.
+    """
+    mixture = run.partition("@")[0]
+    return mixture == FOUND or round_of(mixture) is not None
+
+
 def proposed_in(block: dict, number: int) -> list[str]:
     """The mixtures of a round."""
     return [f"round{number}" + (f"_{place}" if place > 1 else "") for place in range(1, block["search"]["of"] + 1)]

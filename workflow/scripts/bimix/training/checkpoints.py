@@ -28,6 +28,7 @@ from safetensors import SafetensorError, safe_open
 from bimix.errors import InputError
 from bimix.model.transformer import Shape
 from bimix.outputs import replacing, write_json
+from bimix.plan.search import is_of_search
 
 KEPT = 2
 CURVES = "tensorboard"
@@ -205,10 +206,10 @@ def take_over(folder: Path, own: Path) -> bool:
     """Whether another run of the model has ended in the configuration that `own` begins with; what
     it left is then here, too, by hard links.
 
-    Two names of one mixture are one training: an answer that is a rule by hand, a round after the
-    end of a search.
+    Only for what a search names: an answer that is a rule by hand, a round after the search has
+    ended. Whoever else gives a mixture two names wants it trained twice.
     """
-    if folder.name != "state":
+    if folder.name != "state" or not is_of_search(folder.parent.name):
         return False
     for report in sorted(folder.parent.parent.glob(f"*/state/{own.name}/run.json")):
         for path in report.parent.rglob("*"):
