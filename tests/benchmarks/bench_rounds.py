@@ -9,6 +9,8 @@ draws at each number of runs.
 
 regmix   488 of 512 runs of 1M models, three of 13 losses wanted
 dclm     127 runs on 24 topics, a family of benchmarks wanted
+fresh    all 512 runs of RegMix, ten triples of losses on which nothing was chosen, three draws each
+families the 127 runs, the mean of the three families' means wanted
 proof    54 proxies of 22 domains, three of them wanted
 made     five domains, powers of exponentials, three wanted losses, noise 0.1, 0.3, 1 %
 
@@ -19,6 +21,7 @@ way      shot: random runs alone, then the law's pick. law: rounds of the law al
 """
 
 import argparse
+import re
 import sys
 import time
 from collections import defaultdict
@@ -91,26 +94,42 @@ def of_table(runs: Observations, weights: dict[str, float]) -> Case:
     return replace(case, least=float(case.level(runs.proportions).min()))
 
 
-def regmix_case(folder: Path, draw) -> Case:
+def regmix_case(folder: Path, draw, number: int) -> Case:
     runs = regmix(folder / "regmix", "train", "1m")
     runs = runs.take(draw.choice(len(runs.mixtures), 488, replace=False))
     wanted = draw.choice(len(runs.loss_domains), 3, replace=False)
     return of_table(runs, {runs.loss_domains[one]: 1.0 for one in wanted})
 
 
-def dclm_case(folder: Path, draw) -> Case:
+def fresh_case(folder: Path, draw, number: int) -> Case:
+    runs, drawn = regmix(folder / "regmix", "train", "1m"), np.random.default_rng(2026)
+    triples = [drawn.choice(len(runs.loss_domains), 3, replace=False) for _ in range(10)]
+    return of_table(runs, {runs.loss_domains[one]: 1.0 for one in triples[number // 3 % 10]})
+
+
+def dclm_case(folder: Path, draw, number: int) -> Case:
+    return _dclm(folder, [list(FAMILIES.values())[int(draw.integers(len(FAMILIES)))]])
+
+
+def families_case(folder: Path, draw, number: int) -> Case:
+    return _dclm(folder, list(FAMILIES.values()))
+
+
+def _dclm(folder: Path, families: list[str]) -> Case:
+    """The mean of the means of families of benchmarks."""
     table = pl.read_csv(folder / "olmix/olmix_dclm24.csv")
     shares = [name for name in table.columns if name.startswith("w_")]
-    family = list(FAMILIES.values())[int(draw.integers(len(FAMILIES)))]
-    own = table.select(pl.col(f"^bpb_.*({family}).*$"))
-    own = own.select(name for name in own.columns if own[name].null_count() == 0)
-    runs = from_wide(
-        [name.removeprefix("w_") for name in shares], table.select(shares).to_numpy(), own.columns, own.to_numpy()
-    )
-    return of_table(runs, dict.fromkeys(runs.loss_domains, 1.0))
+    members = [
+        [name for name in table.columns if re.search(f"^bpb_.*({family})", name) and table[name].null_count() == 0]
+        for family in families
+    ]
+    own = table.select(list(dict.fromkeys(name for one in members for name in one)))
+    weights = {name: sum((name in one) / len(one) for one in members) for name in own.columns}
+    names = [name.removeprefix("w_") for name in shares]
+    return of_table(from_wide(names, table.select(shares).to_numpy(), own.columns, own.to_numpy()), weights)
 
 
-def proof_case(folder: Path, draw) -> Case:
+def proof_case(folder: Path, draw, number: int) -> Case:
     """The proxies of the proof, first seeds, as resources/observations/proof keeps them."""
     runs = read_observations(folder / "tiny_first.csv", folder / "tiny_mixtures.csv")
     runs = runs.take(np.flatnonzero(np.isfinite(runs.losses[:, -1]).all(axis=1)))
@@ -119,7 +138,7 @@ def proof_case(folder: Path, draw) -> Case:
 
 
 def made_case(noise: float):
-    def case(_: Path, draw) -> Case:
+    def case(_: Path, draw, number: int) -> Case:
         m = 5
         helps = np.where(np.eye(m) > 0, draw.uniform(1.5, 3.0, (m, m)), draw.gamma(0.7, 0.5, (m, m)))
         floor, height = draw.uniform(0.8, 2.6, m), draw.uniform(1.2, 2.3, m)
@@ -142,9 +161,13 @@ def made_case(noise: float):
     return case
 
 
-TABLES = {"regmix": regmix_case, "dclm": dclm_case, "proof": proof_case} | {
-    f"made {100 * noise:g} %": made_case(noise) for noise in (0.001, 0.003, 0.01)
-}
+TABLES = {
+    "regmix": regmix_case,
+    "dclm": dclm_case,
+    "fresh": fresh_case,
+    "families": families_case,
+    "proof": proof_case,
+} | {f"made {100 * noise:g} %": made_case(noise) for noise in (0.001, 0.003, 0.01)}
 
 
 def start_of(case: Case, start: str, count: int, draw) -> np.ndarray:
@@ -239,10 +262,10 @@ def main(argv=None) -> None:
                 began, found = time.time(), defaultdict(list)
                 for number in range(options.draws):
                     draw = np.random.default_rng([options.seed, number])
-                    case = TABLES[table](options.kept if table == "proof" else options.folder, draw)
+                    case = TABLES[table](options.kept if table == "proof" else options.folder, draw, number)
                     for count, one in rounds(case, start, way, options.first, options.counts, draw).items():
                         found[count].append(one)
-                cells = " | ".join(f"{np.mean(found[one]):.2f} ({np.max(found[one]):.2f})" for one in options.counts)
+                cells = " | ".join(f"{np.mean(found[one]):.3f} ({np.max(found[one]):.3f})" for one in options.counts)
                 print(f"| {table} | {start} | {way} | {cells} | {time.time() - began:.0f} |", flush=True)
 
 
