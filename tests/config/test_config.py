@@ -337,6 +337,14 @@ def test_a_recipe_like_none_is_one_fault(like: object, sentence: str) -> None:
         (lambda c: demo(c).update(search=SEARCH | {"start": ["ce", "se", "cx"]}), "search/start: no mixture"),
         (lambda c: demo(c).update(search=SEARCH | {"budget": 2}), "search/budget: 2 runs in all are spent by the 2"),
         (lambda c: demo(c).update(search=SEARCH | {"of": 3}), "search/of"),
+        (
+            lambda c: (
+                demo(c).update(search=SEARCH, held_out=["same"]),
+                demo(c)["optimum"].update(group="search"),
+                demo(c)["groups"].update(same=["se", "ce"]),
+            ),
+            "held_out: all mixtures of 'same' are runs of the search",
+        ),
         (lambda c: demo(c)["groups"].update(search_1=["ce"]) or demo(c).update(search=SEARCH), "groups/search_1"),
         (lambda c: demo(c)["groups"].update(entropy=["se", "round1"]), "groups/entropy: no mixture"),
         (lambda c: demo(c)["groups"].update(entropy=["se", "wanted_8"]), "groups/entropy: no mixture"),

@@ -18,7 +18,7 @@ from bimix.config.stages import check_stages
 from bimix.errors import InputError
 from bimix.faults.fault import unknown
 from bimix.plan.laws import is_optimum, is_proposal
-from bimix.plan.search import search_names
+from bimix.plan.search import GROUP, search_names, search_runs
 from bimix.plan.sources import BEST, REWEIGHTING, swarm_lack
 
 SUM_TOLERANCE = 1e-9
@@ -130,6 +130,16 @@ class DatasetChecker(BlockChecker):
         for group in self.block["groups"] if self.sound("groups") else ():
             if group == "search" or group.startswith("search_"):
                 self.fault("groups", group, sentence="the search makes groups of this name: take another.")
+        if self.sound("groups", "held_out") and self.block["optimum"].get("group") == GROUP:
+            runs = search_runs(self.block)
+            for number, group in enumerate(self.block["held_out"]):
+                names = self.block["groups"].get(group)
+                if names and set(names) <= set(runs):
+                    self.fault(
+                        *("held_out", number),
+                        sentence=f"all mixtures of {group!r} are runs of the search, to which the laws are fitted:"
+                        " hold out one that it does not run.",
+                    )
 
     def groups(self) -> None:
         """Groups that `optimum` and `held_out` name and nothing makes."""
