@@ -22,7 +22,7 @@ from pathlib import Path
 
 PACKAGES = [
     *("snakemake.cli", "snakemake.report.html_reporter", "snakemake_executor_plugin_slurm"),
-    *("smart_open", "jsonschema", "yaml", "numpy", "polars", "tokenizers", "scipy.optimize", "scipy.stats"),
+    *("smart_open", "pydantic", "yaml", "numpy", "polars", "tokenizers", "scipy.optimize", "scipy.stats"),
     # the second of these is a half of a small training's time: the first optimizer imports it
     *("torch", "torch._dynamo", "torch.utils.tensorboard", "safetensors.torch"),
     *("accelerate", "accelerate.commands.accelerate_cli", "torch.distributed.run"),

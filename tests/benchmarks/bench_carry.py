@@ -29,7 +29,7 @@ import yaml
 from scipy.stats import spearmanr
 
 import train_swarm
-from bimix.config.complete import write_out_recipes
+from bimix.settings.complete import write_out_recipes
 
 ROOT = Path(__file__).parents[2]
 

@@ -32,10 +32,10 @@ import yaml
 from accelerate import Accelerator
 from bench_training import make_store, synchronize
 
-from bimix.config.complete import write_out_recipes
 from bimix.model.transformer import Shape, Transformer
 from bimix.reweighting.doge import Doge, Goal, held_mix, reserve, target_rows
 from bimix.reweighting.doremi import Doremi
+from bimix.settings.complete import write_out_recipes
 from bimix.training.loop import Method, Plain
 from bimix.training.recipe import Recipe
 from bimix.training.session import Learner, Session

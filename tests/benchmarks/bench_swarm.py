@@ -29,9 +29,9 @@ from torch.func import functional_call, stack_module_state, vmap
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow/scripts"))
 
-from bimix.config.complete import write_out_recipes
 from bimix.model import linear
 from bimix.model.transformer import Shape, Transformer
+from bimix.settings.complete import write_out_recipes
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"

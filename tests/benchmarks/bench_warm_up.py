@@ -28,8 +28,8 @@ from accelerate import Accelerator
 from bench_training import ROOT, own_model
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from bimix.config.complete import write_out_recipes
 from bimix.model.transformer import Shape
+from bimix.settings.complete import write_out_recipes
 from bimix.training.launch import wrapping
 from bimix.training.recipe import Recipe
 from bimix.training.update import evaluate, update

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-import yaml
 from laws.known import observe, write_tables
 
 import fit_law
@@ -22,7 +21,6 @@ from bimix.optimum.optimum import optimum
 from bimix.plan.laws import LAWS, Planned
 from bimix.plan.sources import Fit, Source, source_of
 
-SCHEMA = Path(__file__).parents[2] / "workflow" / "schemas" / "config.schema.yaml"
 DOMAINS = ("code", "law", "web")
 STEPS = np.array([100, 200, 400, 800])
 
@@ -30,12 +28,6 @@ STEPS = np.array([100, 200, 400, 800])
 def test_the_table_that_planning_reads_is_that_of_the_records() -> None:
     assert {name: law.plan for name, law in laws.LAWS.items()} == LAWS
     assert list(laws.LAWS) == list(LAWS)
-
-
-def test_the_schema_takes_the_laws_of_the_table() -> None:
-    definitions = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))["$defs"]
-    assert set(definitions["laws"]["items"]["enum"]) == set(LAWS)
-    assert set(LAWS) <= set(definitions["own_name"]["not"]["pattern"].strip("^()\\Z").split("|"))
 
 
 @pytest.mark.parametrize("name", LAWS)

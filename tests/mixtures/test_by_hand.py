@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 import mix_wanted
-from bimix.config.complete import unsearched
 from bimix.errors import InputError
 from bimix.mixtures.by_hand import kin, wanted, wanted_domains
 from bimix.plan.sources import hand_reference, has_wanted, source_of, wanted_names, wanted_rivals
+from bimix.settings.complete import unsearched
 
 TOKENS = np.array([10.0, 20.0, 300.0, 670.0])
 OWN = np.array([True, True, False, False])

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bimix.config.complete import unsearched
 from bimix.errors import InputError
 from bimix.plan import sources
 from bimix.plan.corpora import vector_moments
@@ -18,6 +17,7 @@ from bimix.plan.sources import (
     observed_names,
     source_of,
 )
+from bimix.settings.complete import unsearched
 
 CONFIG = {
     "laws": {"optimise": ["bimix", "transfer"]},

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from bimix.errors import InputError
-from bimix.start import home
+from bimix.settings import home
 
 ROOT = Path(__file__).parents[2]
 LOSSES = ROOT / "resources/examples/own_losses"

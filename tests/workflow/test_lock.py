@@ -13,12 +13,12 @@ import pytest
 from mini_dataset import ROOT, mini_config, write_checkout
 
 from bimix.errors import InputError
-from bimix.start import lock
+from bimix.settings import lock
 
 HOLDING = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from bimix.start.lock import hold
+from bimix.settings.lock import hold
 held = hold("mini")
 print("held", flush=True)
 sys.stdin.read()

@@ -16,9 +16,9 @@ import yaml
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from bimix.config.complete import write_out_recipes
 from bimix.corpus.shards import Shard, read_shards
 from bimix.plan.sources import source_of
+from bimix.settings.complete import write_out_recipes
 
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1"]

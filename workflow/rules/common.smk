@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from bimix.defaults.record import keep
+from bimix.settings.machine import keep
 from bimix.errors import InputError
 from bimix.plan import contents, exports, pools, rounds, tasks
 from bimix.plan import corpora, costs, optimum, runs, search, settings, sources, trainings
@@ -15,7 +15,7 @@ from bimix.plan.settings import one_of
 from bimix.plan.sources import MEASURES
 from bimix.plan.targets import all_targets, resampled_laws, targets
 from bimix.plan.trainings import LAUNCHED, TOKENS, training_command
-from bimix.start import lock
+from bimix.settings import lock
 
 names_under = functools.partial(settings.names_under, config)
 datasets_with = functools.partial(settings.datasets_with, config)

@@ -9,9 +9,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from bimix.defaults.prepared import Call, prepare
 from bimix.errors import run
-from bimix.start import checks, home
+from bimix.settings import checks, home
+from bimix.settings.prepare import Call, prepare
 
 CODE = Path(__file__).resolve().parents[2]
 

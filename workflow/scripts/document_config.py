@@ -1,14 +1,15 @@
-"""Write the page of all keys of the config.
+"""Write the page of all keys of the config, and on request the JSON schema of them for editors.
 
-workflow/schemas/config.schema.yaml, workflow/defaults.yaml -> docs/config.md
+the models of bimix/settings, workflow/defaults.yaml -> docs/config.md
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
-from bimix.defaults.page import page
 from bimix.errors import run
+from bimix.settings.page import editor_schema, page
 
 CODE = Path(__file__).resolve().parents[2]
 
@@ -20,13 +21,14 @@ def main(argv: list[str] | None = None) -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=CODE / "docs/config.md", help="the page to write")
+    parser.add_argument("--schema", type=Path, help="the schema to write, in JSON")
     options = parser.parse_args(argv)
-    schema, defaults = (
-        yaml.safe_load((CODE / "workflow" / name).read_text(encoding="utf-8"))
-        for name in ("schemas/config.schema.yaml", "defaults.yaml")
-    )
+    defaults = yaml.safe_load((CODE / "workflow/defaults.yaml").read_text(encoding="utf-8"))
     with replacing(options.out) as temporary:
-        temporary.write_text(page(schema, defaults), encoding="utf-8")
+        temporary.write_text(page(defaults), encoding="utf-8")
+    if options.schema:
+        with replacing(options.schema) as temporary:
+            temporary.write_text(json.dumps(editor_schema(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

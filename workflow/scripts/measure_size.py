@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from bimix.defaults.ladder import Rung
 from bimix.errors import run
 from bimix.outputs import write_json
+from bimix.settings.ladder import Rung
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -12,8 +12,8 @@ HOME = Path(str(workflow.current_basedir)).parents[2]
 sys.path.insert(0, str(HOME / "workflow/scripts"))
 from bimix.addresses import masked
 from bimix.errors import InputError
-from bimix.start import checks, home
-from bimix.defaults.prepared import Call, prepare
+from bimix.settings import checks, home
+from bimix.settings.prepare import Call, prepare
 
 # Jobs meet names of domains and files that are UTF-8, in whatever locale they run.
 os.environ.update(PYTHONUTF8="1")

@@ -1,6 +1,5 @@
 """What the scripts share, a room for each chapter. A room imports from rooms above it only.
 
-    faults       one fault of a config in words, with file, line and what the schema allows
     corpus       documents, streams, shards, the pass over a shard, n-grams, entropies
     plan         which files and runs there are, who makes which mixture, targets
     mixtures     what a mixture is, draws of a swarm, pools, rules by hand
@@ -17,9 +16,7 @@
     exports      mixtures as the configurations of training stacks, with the weights in their units
     downstream   tasks, questions, prompts, answers, accuracies
     results      the summary, figures, pages of tables, progress of runs, verification
-    config       what a config must hold: blocks, datasets, recipes, names
-    start        a call's config: its files found, merged over the workflow's own and checked
-    defaults     what a dataset's block leaves out: keys that fit its text, models by a size ladder
+    settings     a config: its models and defaults, what is wrong with it in words, by line
 
 At the top, for all: errors, addresses, names, digests, outputs, tables; and the command `bimix`.
 
@@ -27,9 +24,9 @@ Only `model`, `training`, `reweighting`, `downstream/tasks`, `downstream/calls` 
 `results/verify_runs` import torch or Accelerate.
 Files are opened in `command`, `outputs`, `tables`, `digests`, `corpus/sources`, `corpus/shard`,
 `corpus/stream`, `observations/imported_tables`, `plan/contents`, `plan/raw`, `plan/corpora`,
-`results/watch`, `config/blocks`, `config/complete`, `config/corpora`, `faults/files`,
-`start/checks`, `start/lock`, `defaults/record`, `training/artefacts`, `training/checkpoints`,
-`training/devices`, `training/command_losses`, `training/command_process`, `training/rows`,
-`downstream/calls`, `downstream/questions`, `corpus/table`, `results/verify_counts`,
-`results/verify`.
+`results/watch`, `settings/block`, `settings/checks`, `settings/complete`, `settings/corpora`,
+`settings/files`, `settings/lock`, `settings/machine`, `training/artefacts`,
+`training/checkpoints`, `training/devices`, `training/command_losses`, `training/command_process`,
+`training/rows`, `downstream/calls`, `downstream/questions`, `corpus/table`,
+`results/verify_counts`, `results/verify`.
 """

@@ -1,11 +1,14 @@
 """Names that are much like one another, which a slip of the pen makes of one."""
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 PARTS = r"[\s_./:-]"  # what parts the words of a name
+LONGEST = 60  # characters of a value that a sentence shows
+MOST_NAMES = 20  # that a sentence lists
 SHORT = 4  # letters below which two words are more likely two than a slip of one
 
 
@@ -14,6 +17,30 @@ def meant(name: object, names: Iterable[object]) -> str:
     names = {str(other).lower(): str(other) for other in names}
     close = get_close_matches(str(name).lower(), names, 1, 0.6)
     return f"did you mean {names[close[0]]}? " if close else ""
+
+
+def shown(value: object) -> str:
+    """A value as one would write it into the file, at most LONGEST characters of it."""
+    if value is None:
+        return "nothing (null)"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")  # half a surrogate pair cannot be printed
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def named(names: Iterable[object]) -> str:
+    """Names one after another, the first MOST_NAMES of them."""
+    names = [str(name) for name in names]
+    more = [f"and {len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
+    return ", ".join(names[:MOST_NAMES] + more) or "none"
+
+
+def unknown(what: str, name: object, names: Iterable[object], there: str = "there are") -> str:
+    """A sentence on a name that nothing stands behind."""
+    names = list(names)
+    near = meant(name, names)
+    there = there[0].upper() + there[1:] if near else there
+    return f"no {what} {shown(name)}; {near}{there}: {named(names)}."
 
 
 def folded(name: str) -> str:

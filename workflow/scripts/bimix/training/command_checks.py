@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from bimix.faults.fault import named
+from bimix.names import named
 from bimix.plan.runs import weights_of
 from bimix.plan.trainings import LAUNCHED
 from bimix.training import command_template as template

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.faults.fault import named, unknown
+from bimix.names import named, unknown
 from bimix.observations.doubts import MOST_NATS
 from bimix.observations.imported_metrics import as_loss, as_step, pattern
 from bimix.observations.trainer import read_trainer

@@ -1,0 +1,105 @@
+"""The size ladder: its parameters are the model's, and what it chooses keeps to text, time and the
+sources' formulas.
+"""
+
+import dataclasses
+import itertools
+import math
+
+import pytest
+
+from bimix.model.transformer import Shape
+from bimix.settings import ladder
+from bimix.settings.ladder import RUNGS, Bounds, Choice, choose
+
+LAPTOP = Bounds(
+    tokens=1e6,
+    least=2e5,
+    domains=3,
+    flops=3.6e13,
+    fitted=5,
+    compared=5,
+    tokens_per_parameter=20,
+    epochs=4,
+    repeats=16,
+    proxy=0.125,
+    highest_rate=3e-3,
+)
+
+
+def spent(choice: Choice, bounds: Bounds, vocabulary: int, length: int) -> float:
+    """FLOPs of all runs, without evaluations."""
+    each = bounds.compared * choice.larger.flops(vocabulary, length)
+    each += bounds.fitted * choice.proxy.flops(vocabulary, length)
+    return choice.tokens(length) * each
+
+
+@pytest.mark.parametrize("vocabulary", [512, 1000, 32768])
+def test_rungs_count_parameters_and_flops_as_the_model_does(vocabulary: int) -> None:
+    for rung in RUNGS:
+        shape = Shape(layers=rung.layers, width=rung.width, heads=rung.heads, vocabulary=vocabulary)
+        assert rung.parameters(vocabulary) == shape.parameters
+        assert rung.flops(vocabulary, 128) == shape.flops_per_token(128)
+    counts = [rung.parameters(vocabulary) for rung in RUNGS]
+    assert all(1.2 < larger / smaller < 4 for smaller, larger in itertools.pairwise(counts))
+
+
+@pytest.mark.parametrize("tokens", [0, 1e3, 1e5, 1e6, 1e8, 1e12])
+@pytest.mark.parametrize("flops", [1e12, 3.6e13, 1e19, 1e23])
+@pytest.mark.parametrize("least", [0.001, 0.3])
+def test_a_choice_keeps_to_text_and_time(tokens: float, flops: float, least: float) -> None:
+    bounds = dataclasses.replace(LAPTOP, tokens=tokens, least=tokens * least, flops=flops)
+    choice = choose(bounds, 1024, 128)
+    run = choice.tokens(128)
+    # ten steps of a row are the least run there is
+    smallest = 10 * 128
+    assert run <= max(4 * tokens, smallest)
+    assert run <= max(16 * bounds.domains * bounds.least, smallest)
+    assert spent(choice, bounds, 1024, 128) <= max(
+        flops, spent(dataclasses.replace(choice, steps=10, batch_rows=1), bounds, 1024, 128)
+    )
+    assert run <= 20 * choice.larger.parameters(1024)
+    assert choice.steps % 10 == 0 and choice.steps >= 10 and choice.batch_rows >= 1
+    assert RUNGS.index(choice.proxy) < RUNGS.index(choice.larger)
+    assert 0 < choice.larger_rate <= choice.proxy_rate <= 3e-3
+    assert 8 <= choice.validation_rows <= 512
+
+
+def test_more_text_and_time_never_choose_a_smaller_model() -> None:
+    def larger(tokens: float, flops: float) -> int:
+        bounds = dataclasses.replace(LAPTOP, tokens=tokens, least=tokens / 5, flops=flops)
+        return RUNGS.index(choose(bounds, 1024, 128).larger)
+
+    powers = [10.0**power for power in range(5, 13)]
+    by_text = [larger(tokens, 1e22) for tokens in powers]
+    by_time = [larger(1e12, 10.0**power) for power in range(12, 24)]
+    assert by_text == sorted(by_text) and by_time == sorted(by_time)
+    assert by_text[0] == by_time[0] == 1 and by_text[-1] == by_time[-1] == len(RUNGS) - 1
+
+
+def test_where_there_is_enough_a_run_has_twenty_tokens_a_parameter() -> None:
+    choice = choose(dataclasses.replace(LAPTOP, tokens=1e12, least=1e11, flops=1e19), 32768, 1024)
+    parameters = choice.larger.parameters(32768)
+    assert choice.tokens(1024) == pytest.approx(20 * parameters, rel=0.05)
+    assert choice.proxy.parameters(32768) == pytest.approx(parameters / 8, rel=0.5)
+    compute = choice.tokens(1024) * choice.larger.flops(32768, 1024)
+    assert choice.batch_rows * 1024 == pytest.approx(0.2920 * compute**0.3271, rel=0.42)  # a power of two of rows
+
+
+def test_rates_are_those_of_the_published_fit() -> None:
+    assert ladder.rate(1e20, 1.0) == pytest.approx(0.3118 / math.sqrt(1e5), rel=0.03)  # 1e20^0.125 = 1e2.5
+    assert ladder.rate(1e16, 1.0) == pytest.approx(3.1e-3)
+    assert ladder.rate(1e12, 3e-3) == 3e-3
+
+
+def test_vocabulary_and_validation_fit_the_text() -> None:
+    assert [ladder.vocabulary_size(text, 512, 2048) for text in (0, 10**5, 2 * 10**6, 10**9)] == [512, 512, 1024, 2048]
+    assert ladder.vocabulary_size(10**9, 512, 32768) == 16384
+    assert ladder.validation_share(10**9, 60_000, (0.01, 0.1)) == 0.01
+    assert ladder.validation_share(2 * 10**6, 60_000, (0.01, 0.1)) == 0.03
+    assert ladder.validation_share(0, 60_000, (0.01, 0.1)) == 0.1
+    lengths = {"web": 4 * 10**6, "books": 10**6, "none": 0}
+    longest = {"web": 20_000, "books": 6000, "none": 2000}
+    assert ladder.longest_held_out(lengths, 3, 0.06, 10, (2000, 20_000)) == longest
+    assert ladder.longest_held_out({"": 8 * 10**6}, 2, 0.06, 10, (2000, 20_000)) == longest["books"]
+    assert ladder.smallest({"": 800}, 2) == 100 and ladder.smallest({"a": 3, "b": 2}, 2) == 2

@@ -1,0 +1,46 @@
+"""docs/config.md is what the schema and the defaults say, and has every key."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator, ValidationError
+
+import document_config
+from bimix.settings import checks
+from bimix.settings.page import written
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_of_all_keys_is_not_stale(tmp_path: Path) -> None:
+    document_config.main(["--out", str(tmp_path / "config.md")])
+    made, committed = (tmp_path / "config.md").read_text(), (ROOT / "docs/config.md").read_text()
+    assert made == committed, "run python workflow/scripts/document_config.py"
+
+
+def test_every_key_of_the_defaults_is_on_the_page() -> None:
+    page = (ROOT / "docs/config.md").read_text()
+    sections = dict(part.split("\n", 1) for part in page.split("\n## ")[1:])
+    for name, block in checks.merged([ROOT / "workflow/defaults.yaml"]).items():
+        if name == "datasets":
+            continue
+        assert f"`{name}`" in sections
+        if name not in ("models", "training", "container"):
+            assert all(f"| `{key}` |" in sections[f"`{name}`"] for key in block), name
+
+
+def test_values_are_written_as_yaml_reads_them() -> None:
+    for value in (1.0e-8, 3.12e14, 0.4, 5, [0.01, 0.1], {"a": "x|y", ".b": None}, "no"):
+        assert yaml.safe_load(written(value)) == value
+
+
+def test_the_schema_for_editors_takes_the_defaults_and_no_other_key(tmp_path: Path) -> None:
+    document_config.main(["--out", str(tmp_path / "config.md"), "--schema", str(tmp_path / "config.json")])
+    validator = Draft202012Validator(json.loads((tmp_path / "config.json").read_text()))
+    config = checks.merged([ROOT / "workflow/defaults.yaml", ROOT / "config.yaml"])
+    validator.validate(config | {"x-mine": {"a": None}})
+    for wrong in ({"laws": {"sed": 1}}, {"laws": {"seed": -1}}, {"datasets": {"a": {"domains": ["b"]}}}):
+        with pytest.raises(ValidationError):
+            validator.validate(wrong)

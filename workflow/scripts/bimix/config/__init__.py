@@ -1,1 +1,0 @@
-"""The config before the first job: its files, all of its faults with key and line."""

@@ -1,0 +1,1 @@
+"""A config: what it may hold, what it leaves out, and what is wrong with it."""

@@ -1,0 +1,292 @@
+"""Which models to train for how long, by the tokens that there are and the machine: `models: auto`.
+
+The larger model is the largest rung whose run of 20 tokens a parameter (Hoffmann et al. 2022)
+repeats the text four times at most (Muennighoff et al. 2023) and ends in time with all other runs.
+The proxy has about an eighth of its parameters and is trained on as many rows in as many steps, so
+that both have the same axis of steps. Rates and the batch follow the compute C of a run in FLOPs:
+rate 0.3118 C^-0.1250, batch 0.2920 C^0.3271 tokens (DeepSeek LLM, Bi et al. 2024, Sec. 3.1), the
+rate at most as high as the demo's.
+"""
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bimix.errors import InputError
+from bimix.plan.raw import is_remote, raw_files
+
+Sizes = dict[str, int]  # bytes of text by domain; under "" where the records say which is theirs
+PADDING = 128  # the embedding's rows are a multiple of it
+EVALUATIONS = 10  # of a run: points of the law's curve over steps
+LEAST_STEPS = 100
+MOST_VALIDATION_ROWS = 512
+EVALUATION_SHARE = 1 / 8  # of a run's time
+FORWARD_SHARE = 1 / 3  # of an update's FLOPs
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A shape of the model: `layers` blocks of `width` with `heads` heads."""
+
+    layers: int
+    width: int
+    heads: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.layers}x{self.width}"
+
+    def parameters(self, vocabulary: int) -> int:
+        """Trained numbers with the embedding, as `Shape.parameters` counts them."""
+        padded = -(-vocabulary // PADDING) * PADDING
+        return padded * self.width + self.layers * (12 * self.width**2 + 13 * self.width) + 2 * self.width
+
+    def flops(self, vocabulary: int, sequence_length: int) -> int:
+        """FLOPs of training on a token, as `Shape.flops_per_token` counts them."""
+        return 6 * self.parameters(vocabulary) + 12 * self.layers * self.width * sequence_length
+
+
+# Heads of 32 up to a width of 384, then of 64; twice to three times the parameters from rung to
+# rung.
+RUNGS = (
+    Rung(2, 32, 1),
+    Rung(2, 64, 2),
+    Rung(3, 96, 3),
+    Rung(4, 128, 4),
+    Rung(5, 192, 6),
+    Rung(6, 256, 8),
+    Rung(8, 384, 12),
+    Rung(8, 512, 8),
+    Rung(12, 640, 10),
+    Rung(12, 768, 12),
+    Rung(16, 1024, 16),
+    Rung(16, 1536, 24),
+    Rung(16, 2048, 32),
+    Rung(24, 2048, 32),
+)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """`tokens` in all and of the smallest domain that there are of so many domains, the FLOPs of
+    all runs, how many there are.
+
+    `epochs` of all text, `repeats` of the smallest domain where all have the same proportion.
+    """
+
+    tokens: float
+    least: float
+    domains: int
+    flops: float
+    fitted: int
+    compared: int
+    tokens_per_parameter: float
+    epochs: float
+    repeats: float
+    proxy: float
+    highest_rate: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The two models and what both are trained with; rates are the proxy's and the larger one's."""
+
+    proxy: Rung
+    larger: Rung
+    batch_rows: int
+    steps: int
+    validation_rows: int
+    proxy_rate: float
+    larger_rate: float
+
+    def tokens(self, sequence_length: int) -> int:
+        """Tokens of a run."""
+        return self.steps * self.batch_rows * sequence_length
+
+
+def choose(bounds: Bounds, vocabulary: int, sequence_length: int) -> Choice:
+    """The rungs and settings for what there is.
+
+    At the lowest rungs a run is shorter than 20 tokens a parameter.
+    """
+    at_most = min(bounds.epochs * bounds.tokens, bounds.repeats * bounds.domains * bounds.least)
+
+    def allowed(larger: Rung) -> float:
+        """Tokens of a run on `larger` that text and time allow."""
+        proxy = proxy_of(larger, vocabulary, bounds.proxy)
+        each = bounds.compared * larger.flops(vocabulary, sequence_length)
+        each += bounds.fitted * proxy.flops(vocabulary, sequence_length)
+        return min(at_most, bounds.flops / each)
+
+    def wanted(larger: Rung) -> float:
+        return bounds.tokens_per_parameter * larger.parameters(vocabulary)
+
+    larger = next((rung for rung in reversed(RUNGS[1:]) if wanted(rung) <= allowed(rung)), RUNGS[1])
+    proxy = proxy_of(larger, vocabulary, bounds.proxy)
+    tokens = max(min(wanted(larger), allowed(larger)), 1)
+    compute = tokens * larger.flops(vocabulary, sequence_length)
+    rows = 2 ** max(round(math.log2(0.2920 * compute**0.3271 / sequence_length)), 0)
+    total = tokens / sequence_length
+    while rows > 1 and total / rows < LEAST_STEPS:
+        rows //= 2
+    steps = max(int(total / rows) // EVALUATIONS, 1) * EVALUATIONS
+    measured = steps * rows * EVALUATION_SHARE / FORWARD_SHARE / (EVALUATIONS * max(bounds.domains, 1))
+    return Choice(
+        proxy=proxy,
+        larger=larger,
+        batch_rows=rows,
+        steps=steps,
+        validation_rows=int(min(max(measured, 8), MOST_VALIDATION_ROWS)),
+        proxy_rate=rate(tokens * proxy.flops(vocabulary, sequence_length), bounds.highest_rate),
+        larger_rate=rate(compute, bounds.highest_rate),
+    )
+
+
+def proxy_of(larger: Rung, vocabulary: int, share: float) -> Rung:
+    """The rung below whose parameters are nearest to that share of a larger one's."""
+    wanted = math.log(larger.parameters(vocabulary) * share)
+    below = RUNGS[: RUNGS.index(larger)]
+    return min(below, key=lambda rung: abs(math.log(rung.parameters(vocabulary)) - wanted))
+
+
+def rate(compute: float, highest: float) -> float:
+    """Peak learning rate of a run of so many FLOPs, to two digits."""
+    return float(f"{min(0.3118 * compute**-0.1250, highest):.1e}")
+
+
+def settings(choice: Choice, of_larger: bool, recipe: str, precision: str) -> dict[str, object]:
+    """Training settings of one of the two models: a recipe and what differs from it."""
+    peak = choice.larger_rate if of_larger else choice.proxy_rate
+    return {
+        "recipe": recipe,
+        "steps": choice.steps,
+        "batch_rows": choice.batch_rows,
+        "evaluate_every": choice.steps // EVALUATIONS,
+        "validation_rows": choice.validation_rows,
+        "learning_rate": peak,
+        "final_learning_rate": float(f"{peak / 10:.1e}"),
+        "precision": precision,
+    }
+
+
+def launch(kind: str, threads: int, batch_rows: int) -> dict[str, object]:
+    """How a rung is started: each run on one GPU, or one core."""
+    if kind == "gpu":
+        return {
+            "nodes": 1,
+            "gpus": 1,
+            "threads": threads,
+            "micro_batch": "auto",
+            "loss_chunk": "all",
+            "compile": "yes",
+        }
+    return {
+        "nodes": 1,
+        "gpus": 0,
+        "threads": 1,
+        "micro_batch": min(batch_rows, 8),
+        "loss_chunk": 128,
+        "compile": "no",
+    }
+
+
+def run_flops(hardware: Mapping[str, Mapping[str, float]], hours: Mapping[str, float], kind: str, count: int) -> float:
+    """FLOPs of all devices together in the hours that all runs may take."""
+    device = hardware[kind]
+    return device["flops"] * device["utilisation"] * count * hours[kind] * 3600
+
+
+# How much text a corpus has, by the sizes of its files, before any of them is read
+
+
+def text_bytes(config: dict, dataset: str, ratios: Mapping[str, float]) -> Sizes:
+    """Bytes of training text by domain; a domain whose files are not there, or not known, has 0.
+
+    Packed files hold more than they take, by `ratios` of their endings. One far away whose
+    size no list and no store tells counts as a shard.
+    """
+    corpus = config["datasets"][dataset]["corpus"]
+    if isinstance(corpus.get("harvest"), dict):
+        return {
+            domain: int(source["megabytes"] * 10**6) if _is_number(source, "megabytes") else 0
+            for domain, source in corpus["harvest"].items()
+        }
+    train = corpus.get("train")
+    sources = train if isinstance(train, dict) else {"": train}
+    return {domain: sum(_sizes(config, dataset, patterns, ratios)) for domain, patterns in sources.items()}
+
+
+def _sizes(config: dict, dataset: str, patterns: object, ratios: Mapping[str, float]) -> list[int]:
+    """Bytes of text of the files that paths, globs and lists stand for."""
+    patterns = [patterns] if isinstance(patterns, str) else patterns
+    if not isinstance(patterns, list) or not all(isinstance(one, str) and one for one in patterns):
+        return []
+    usual = config.get("corpus")
+    block = {"corpus": (usual if isinstance(usual, dict) else {}) | config["datasets"][dataset]["corpus"]}
+    sizes = []
+    for pattern in patterns:
+        try:
+            for _, path, listed in raw_files({"datasets": {dataset: block}}, dataset, "train", pattern):
+                near = not is_remote(path) and pattern == path
+                size = (os.path.getsize(path) if os.path.isfile(path) else 0) if near else listed
+                ratio = next((ratio for ending, ratio in ratios.items() if path.endswith(ending)), 1)
+                sizes.append(int(size * ratio))
+        except (InputError, OSError, KeyError, TypeError, ValueError):  # what is wrong with it is said by the checks
+            continue
+    return sizes
+
+
+def _is_number(block: object, key: str) -> bool:
+    value = block.get(key) if isinstance(block, dict) else None
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+
+
+def smallest(sizes: Mapping[str, int], domains: int) -> int:
+    """Bytes of the smallest domain; where the files do not tell domains apart, a quarter of an
+    equal share.
+    """
+    if set(sizes) == {""}:
+        return sizes[""] // (4 * max(domains, 1))
+    return min(sizes.values(), default=0)
+
+
+def vocabulary_size(text: int, least: int, most: int) -> int:
+    """The power of two below the square root of the text's bytes, within bounds.
+
+    The words of a text are about as many as the square root of its length (Heaps 1978): a larger
+    vocabulary would have ids that are hardly seen.
+    """
+    return min(max(2 ** int(math.log2(max(math.sqrt(text), 1))), least), most)
+
+
+def token_bytes(vocabulary: int) -> float:
+    """Bytes of text that a token stands for: a quarter of the bits that a uniform id holds.
+
+    2.5 with 1,024 ids, 3.75 with 32,768, as counted on English and code: good to a fifth.
+    """
+    return math.log2(vocabulary) / 4
+
+
+def validation_share(least: int, wanted: int, bounds: tuple[float, float]) -> float:
+    """The share of the documents that gives the smallest domain, of `least` bytes, so many bytes to
+    be measured on.
+    """
+    share = min(max(wanted / max(least, 1), bounds[0]), bounds[1])
+    return float(f"{share:.1g}")
+
+
+def longest_held_out(
+    sizes: Mapping[str, int], domains: int, share: float, documents: int, bounds: tuple[int, int]
+) -> int | dict[str, int]:
+    """Characters above which a document gives its end to validation, not all of it: so few that
+    each domain holds out so many texts in the mean.
+
+    By domain; one number where the files do not tell domains apart. Of one digit, so that some more
+    text moves no split.
+    """
+    if set(sizes) == {""}:
+        sizes = {"": smallest(sizes, domains)}
+    wanted = {name: float(f"{size * share / documents:.1g}") for name, size in sizes.items()}
+    lengths = {name: int(min(max(length, bounds[0]), bounds[1])) for name, length in wanted.items()}
+    return lengths.get("", lengths)

@@ -1,0 +1,1061 @@
+"""What a config may hold: one model for each block, every key optional.
+
+The field's `description` is its meaning on docs/config.md, `allowed` what may stand there, where
+that is not plain from its type, and `unset` what holds where neither the user nor
+workflow/defaults.yaml sets it. What has no default (`NEEDED`), keys that exclude one another
+(`EITHER`) and keys that go together (`BESIDE`) are looked at once the defaults are in their places.
+"""
+
+import re
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
+
+from bimix.exports.formats import FORMATS
+from bimix.names import meant, shown
+from bimix.plan.laws import LAWS
+from bimix.settings.fault import name_fault
+
+T = TypeVar("T")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+NAMES = "a name of at most 100 letters, digits, dots, dashes and underscores, the first a letter or digit"
+# mixtures that the workflow makes itself
+USED = re.compile(
+    rf"baseline|uniform|se|je|ce|vne|{'|'.join(LAWS)}|unimax|temperature|chameleon|wanted_\d+(_uniform|_kin)?"
+    r"|round\d+(_\d)?|found|best|doremi(_round\d+)?|doge|published_.*|swarm_.*|.*_swarm"
+)
+OF_OWN = (
+    "a name like any other that this workflow does not use itself, as baseline, uniform, the measures, laws and "
+    "methods and"
+    " what begins with published_ or swarm_ or ends in _swarm"
+)
+
+
+def said(sentence: str) -> PydanticCustomError:
+    """A fault whose sentence is known where it is found."""
+    return PydanticCustomError("said", "{sentence}", {"sentence": sentence})
+
+
+def a_name(allowed: str, without: re.Pattern | None = None) -> tuple[Any, Any]:
+    """What makes text a name: the check, and the words on what is allowed."""
+
+    def check(name: str) -> str:
+        if not NAME.fullmatch(name) or (without and without.fullmatch(name)):
+            raise said(f"{shown(name)} cannot be a name here; allowed: {allowed}.")
+        return name
+
+    return AfterValidator(check), Field(json_schema_extra={"allowed": allowed})
+
+
+def of_a_file(name: str) -> str:
+    """A name that can be a file's."""
+    if fault := name_fault(name):
+        raise said(f"{shown(name)} cannot be a name here: {fault}.")
+    return name
+
+
+def of_a_mixture(name: str) -> str:
+    if "@" in name:
+        raise said(f"{shown(name)} cannot be a name here; allowed: the name of a mixture (without @).")
+    return of_a_file(name)
+
+
+def once(entries: list) -> list:
+    """A list in which nothing is twice."""
+    for place, one in enumerate(entries):
+        if one in entries[:place]:
+            raise said(f"{shown(one)} is there twice; take one away.")
+    return entries
+
+
+def kind_of(value: object) -> str:
+    """Which of several kinds a value is of: the tag of the one model that is to read it."""
+    return "=object" if isinstance(value, dict) else "=array" if isinstance(value, list) else "=scalar"
+
+
+def kind_of_dataset(value: object) -> str:
+    return "=Observed" if isinstance(value, dict) and "observations" in value else "=Dataset"
+
+
+def kind_of_validation(value: object) -> str:
+    """A share to be drawn, or files; a block with a key like those of a share is one."""
+    keys = value if isinstance(value, dict) else None
+    drawn = keys is not None and (not keys or any(meant(key, ["share", "tokens"]) for key in keys))
+    return "=Drawn" if drawn else kind_of(value)
+
+
+def key(description: str, unset: str | None = None, allowed: str | None = None, **more: Any) -> Any:
+    """A key that may be left out."""
+    extra = {name: value for name, value in (("unset", unset), ("allowed", allowed)) if value is not None}
+    return Field(None, description=description, **({"json_schema_extra": extra} if extra else {}), **more)
+
+
+class Block(BaseModel):
+    """A block of the config."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        json_schema_extra=lambda schema, model: schema.update(needed=list(model.NEEDED)) if model.NEEDED else None,
+    )
+    NEEDED: ClassVar[tuple[str, ...]] = ()
+    EITHER: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    BESIDE: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+
+Count = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Part = Annotated[float, Field(gt=0, lt=1)]
+Text = Annotated[str, Field(min_length=1)]
+Unique = Annotated[list[T], AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})]
+Some = Annotated[list[T], Field(min_length=1), AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})]
+Two = Annotated[list[T], Field(min_length=2, max_length=2)]
+NoneEmpty = Annotated[dict[str, T], Field(min_length=1)]
+
+Name = Annotated[str, *a_name(NAMES)]
+OwnName = Annotated[str, *a_name(OF_OWN, without=USED)]
+Group = Annotated[
+    str, *a_name("a name, but not compare, methods or swarm", without=re.compile("compare|methods|swarm"))
+]
+ObservedGroup = Annotated[str, *a_name("a name, but not compare or methods", without=re.compile("compare|methods"))]
+Task = Annotated[str, *a_name("a name, but not average, the mean over tasks", without=re.compile("average"))]
+Domain = Annotated[str, AfterValidator(of_a_file), Field(json_schema_extra={"allowed": "the name of a domain"})]
+Mixture = Annotated[
+    str, AfterValidator(of_a_mixture), Field(json_schema_extra={"allowed": "the name of a mixture (without @)"})
+]
+Mixtures = Some[Mixture]
+File = Annotated[str, Field(min_length=1, json_schema_extra={"allowed": "the path of a file"})]
+Table = Annotated[
+    str,
+    Field(pattern=r"\.(csv|tsv|parquet)$", json_schema_extra={"allowed": "the path of a .csv, .tsv or .parquet table"}),
+]
+Below = Annotated[str, Field(json_schema_extra={"allowed": "a file below {folder}/"})]
+Law = Literal[tuple(LAWS)]
+Numbers = Annotated[
+    dict[Domain, NotNegative], Field(json_schema_extra={"allowed": "a block of domains and their numbers"})
+]
+Strengths = Annotated[Two[Positive], Field(json_schema_extra={"allowed": "two numbers above 0, the lesser first"})]
+Labels = dict[Domain, str]
+Formats = NoneEmpty[Literal["lines", "parquet", "text"]]
+Backend = Literal["tokenizers", "gigatoken"]
+TextField = Annotated[str, Field(min_length=1, json_schema_extra={"allowed": "the name of a field of the records"})]
+DomainField = Annotated[str | None, Field(json_schema_extra={"allowed": "the name of a field of the records or null"})]
+Path = Annotated[
+    str,
+    Field(min_length=1, json_schema_extra={"allowed": "a path, a glob, an address or @ and the path of a list"}),
+]
+PathList = Annotated[list[Path], Field(min_length=1, json_schema_extra={"allowed": "a list of them"})]
+Paths = Annotated[Annotated[Path, Tag("=scalar")] | Annotated[PathList, Tag("=array")], Discriminator(kind_of)]
+DomainPaths = Annotated[
+    dict[Domain, Paths], Field(min_length=1, json_schema_extra={"allowed": "a block of domains and their paths"})
+]
+TrainPaths = Annotated[
+    dict[Domain, Paths], Field(min_length=2, json_schema_extra={"allowed": "a block of domains and their paths"})
+]
+Revision = Annotated[
+    Text | None,
+    Field(json_schema_extra={"allowed": "a branch, a tag or a commit of the repository, or null for main"}),
+]
+
+
+class Shape(Block):
+    NEEDED = ("layers", "width", "heads")
+    layers: Count = key("Blocks of the transformer.")
+    width: Count = key("Numbers that stand for a token.")
+    heads: Count = key("Heads of attention; the width of each is a multiple of 8.")
+
+
+class Losses(Block):
+    EITHER = (("table",), ("lines",), ("trainer_state",), ("pattern",))
+    table: Below = key("A csv or parquet of `step`, `domain`, `loss`.")
+    lines: Below = key("A file of JSON lines.")
+    trainer_state: Below = key("The `trainer_state.json` of a transformers Trainer.")
+    pattern: Annotated[
+        Annotated[str, Tag("=scalar")] | Annotated[NoneEmpty[str], Tag("=object")], Discriminator(kind_of)
+    ] = key(
+        "A regular expression with the groups `step`, `domain` and `loss`; or one of each domain, without `domain`.",
+        allowed="a regular expression, or one of each domain",
+    )
+    file: Below = key("The file that `pattern` is looked for in.", "what the command prints")
+    step: str = key("The key of the step in `lines`.", "`step`")
+    loss: Annotated[
+        Annotated[str, Tag("=scalar")] | Annotated[NoneEmpty[str], Tag("=object")], Discriminator(kind_of)
+    ] = key(
+        "The metric that is a domain's loss, as `eval/{domain}/loss`; or the metric of each domain.",
+        allowed="a name with {domain}, or the name of each domain's metric",
+    )
+
+
+class Launch(Block):
+    NEEDED = ("nodes", "gpus", "threads")
+    nodes: Count = key("Machines that a training takes.")
+    gpus: Natural = key("GPUs on each node; 0: the CPU.")
+    threads: Count = key("CPU threads on each node.")
+    micro_batch: Count | Literal["auto"] = key(
+        "Rows at once on one process; `auto`: estimated from two small probes and tried once.",
+        "must be set beside `shape`",
+    )
+    loss_chunk: Count | Literal["all"] = key(
+        "Tokens whose scores over the vocabulary exist at once; fewer are faster on a CPU and only smaller on a GPU.",
+        "must be set beside `shape`",
+    )
+    compile: Literal["yes", "no"] = key("Whether the model is compiled.", "must be set beside `shape`")
+    attention: Literal["auto", "flash", "cudnn", "math"] = key(
+        "torch's kernel of attention; `auto`: torch chooses. The one that ran is in `run.json`.", "auto"
+    )
+    bucket_megabytes: Count | Literal["all"] = key(
+        "Gradients that several processes send at once; `all`: all of them, after the backward pass.", "all"
+    )
+    gradient_compression: Literal["none", "bf16"] = key(
+        "What several processes send gradients in: `none`, as they are.", "none"
+    )
+    stacked: Count = key(
+        "Runs of one part of a swarm that are trained at once, with stacked weights; meant for a GPU, where its "
+        "speed is not measured yet.",
+        "1",
+    )
+    verify_shards: Literal["yes", "no"] = key(
+        "Whether the tokens are held against their digests first, once a start and host.", "yes"
+    )
+
+
+class Model(Block):
+    NEEDED = ("launch",)
+    EITHER = (("shape",), ("command",))
+    BESIDE = {
+        "command": ("losses", "parameters"),
+        "losses": ("command",),
+        "format": ("command",),
+        "parameters": ("command",),
+    }
+    shape: Shape = key("The size of the model.")
+    command: Text = key(
+        "In the place of `shape`: the program that trains it, with `{fields}`; [trainers.md](trainers.md) lists them.",
+        allowed="a program and its flags, with fields such as {mixture}",
+    )
+    format: Literal[tuple(FORMATS)] = key(
+        "What the file `{mixture}` of the command is written for.", "JSON of domain and proportion"
+    )
+    parameters: Positive = key("Parameters of the command's model: 6 FLOPs of each a token.")
+    losses: Losses = key("Where the command leaves its losses, and how they are read.")
+    launch: Launch = key("How its trainings are started; changes no result.")
+
+
+class Device(Block):
+    name: Text = key("Its name, for the table.")
+    flops: Positive = key("FLOP/s at its peak.")
+    utilisation: Annotated[float, Field(gt=0, le=1)] = key("The share of the peak that trainings reach.")
+
+
+class Hardware(Block):
+    gpu: Device = key("A GPU.")
+    cpu: Device = key("A CPU thread.")
+
+
+class UsualCorpus(Block):
+    text_field: TextField = key("The field of a record that holds the text.")
+    domain_field: DomainField = key(
+        "The field that names a record's domain; `null` where each domain has files of its own."
+    )
+    labels: Labels = key("Names of domains in the records, where they differ.")
+    rejects: Share = key("The share of bad records that is counted and left out; 0: stop at the first.")
+
+
+class UsualTokenizer(Block):
+    end_of_text: Text = key("The token that ends a document.")
+
+
+class UsualVectors(Block):
+    train: dict[str, Any] = key("Settings of FastText, as gensim names them.")
+    documents: Count = key("Documents of each domain, for training them and for the entropy.")
+
+
+class Usual(Block):
+    corpus: UsualCorpus = key("Of its `corpus`.")
+    tokenizer: UsualTokenizer = key("Of its `tokenizer`.")
+    vectors: UsualVectors = key("Its document vectors, made only where a list names the mixture `vne`.")
+
+
+class Hours(Block):
+    cpu: Positive = key("On a CPU.")
+    gpu: Positive = key("On GPUs.")
+
+
+class Lengths(Block):
+    cpu: Annotated[int, Field(ge=2)] = key("On a CPU.")
+    gpu: Annotated[int, Field(ge=2)] = key("On GPUs.")
+
+
+class Vocabulary(Block):
+    least: Annotated[int, Field(ge=257)] = key("At least.")
+    cpu: Annotated[int, Field(ge=257)] = key(
+        "At most, on a CPU: more would cost a small model more than all of its blocks."
+    )
+    gpu: Annotated[int, Field(ge=257)] = key("At most, on GPUs.")
+
+
+class Ladder(Block):
+    device: Literal["auto", "cpu", "gpu"] = key(
+        "The device that models are chosen for: `auto` is the GPUs of this machine, else its cores."
+    )
+    count: Count | Literal["auto"] = key(
+        "How many of these the jobs will have together: `auto`, as many as this machine has. Name both where jobs "
+        "run on a cluster."
+    )
+    hours: Hours = key("Hours that all trainings of a dataset together may take on it, estimated with `hardware`.")
+    tokens_per_parameter: Positive = key(
+        "Tokens of the larger model's run for each of its parameters (Hoffmann et al. 2022)."
+    )
+    epochs: Positive = key(
+        "How often a run may repeat all text: up to four, repeated text is nearly as good as new (Muennighoff et "
+        "al. 2023)."
+    )
+    repeats: Positive = key(
+        "How often a run on `uniform` may repeat the smallest domain, and the optimum any (`max_epochs`): there a "
+        "repetition is worth 1/e of new text (the same)."
+    )
+    proxy: Part = key("Parameters of the proxy as a share of the larger model's.")
+    highest_rate: Positive = key(
+        "The learning rate at most; below it the rate is that of DeepSeek LLM (Bi et al. 2024) for the compute of "
+        "a run."
+    )
+    recipe: str = key("The recipe whose schedule and optimizer are used.", allowed="the name of a recipe of training")
+    sequence_length: Lengths = key("Tokens of a row.")
+    vocabulary: Vocabulary = key(
+        "Ids of a tokenizer that is trained: the power of two below the square root of the text's bytes, within "
+        "these bounds."
+    )
+    tokenizer_bytes: Count = key("Bytes of text that it is trained on, at most.")
+    validation_bytes: Count = key(
+        "Bytes of the smallest domain that are held out, as far as `validation_share` allows."
+    )
+    validation_share: Two[Part] = key("The least and the greatest share of the documents that is held out.")
+    documents: Count = key(
+        "Texts of each domain that are to be held out: of documents longer than that allows, ends are."
+    )
+    held_out_characters: Two[Count] = key("The least and the greatest length above which a document gives its end.")
+    cut_characters: Count = key("Longer documents are cut for the tokenizer, whose memory grows with them.")
+    packed: dict[str, Positive] = key("Bytes of text in a byte of a file, by its ending.")
+
+
+class Settings(Block):
+    """Settings of a training, or what differs from another's."""
+
+    steps: Count = key("Updates.")
+    batch_rows: Count = key("Rows of an update.")
+    evaluate_every: Count = key("Steps from one measurement of the losses to the next.")
+    validation_rows: Count = key("Rows of each domain that they are measured on, at most.")
+    learning_rate: Positive = key("Peak rate.")
+    final_learning_rate: Positive = key("Rate at the end.")
+    schedule: Literal["exponential", "warm_exponential", "doremi", "cosine", "wsds"] = key(
+        "`exponential`, the paper's; `warm_exponential`, the same after a warm-up; `doremi`, warm-up and then all "
+        "but flat; `cosine`, after a warm-up; `wsds`, flat with a decay to each of `horizons`, where alone losses "
+        "are measured."
+    )
+    horizons: Unique[Count] = key(
+        "Of `wsds`: steps at which a decay ends, beside the last.",
+        "none",
+        "a list of steps, each a multiple of evaluate_every",
+    )
+    decay_share: Annotated[float, Field(gt=0, le=1)] = key(
+        "Of `wsds`: the share of a horizon's steps that its decay takes.", "`0.1`"
+    )
+    warmup_share: Share = key("Share of the steps; `exponential` has none.")
+    optimizer: Literal["adamw", "muon"] = key(
+        "`muon`, with AdamW for embedding, norms and biases: see [training](training.md#muon).", "`adamw`"
+    )
+    beta1: Share = key("Of AdamW.")
+    beta2: Share = key("Of AdamW.")
+    epsilon: Positive = key("Of AdamW.")
+    weight_decay: NotNegative = key("Of AdamW.")
+    max_gradient_norm: Positive = key("Longer gradients are cut to it.")
+    precision: Literal["no", "bf16"] = key('`"no"` is fp32.')
+    seed: Natural = key("Of weights and rows.")
+
+
+class Recipe(Settings):
+    NEEDED = (
+        "steps",
+        "batch_rows",
+        "evaluate_every",
+        "validation_rows",
+        "learning_rate",
+        "final_learning_rate",
+        "schedule",
+        "warmup_share",
+        "beta1",
+        "beta2",
+        "epsilon",
+        "weight_decay",
+        "max_gradient_norm",
+        "precision",
+        "seed",
+    )
+    like: str = key(
+        "The recipe that it takes over what it does not say itself from.",
+        "none",
+        "the name of a recipe that is written out in full",
+    )
+
+
+class Changes(Settings):
+    recipe: str = key("The recipe that these settings change.", allowed="the name of a recipe of training")
+
+
+class Training(Changes):
+    NEEDED = ("recipe",)
+
+
+class Temperature(Block):
+    exponent: NotNegative = key("1 keeps the shares, 0 makes all equal.")
+
+
+class Unimax(Block):
+    most_epochs: Positive = key("Of any domain.")
+
+
+class Wanted(Block):
+    epochs: Some[Count] = key("Of the wanted domains in a run of `compare`; one mixture of each kind for each number.")
+    rivals: Some[Count] = key("Those of `epochs` whose plain mixture is in every verdict.")
+    softness: Positive = key("Nats of a gap of cross-entropy that divide the weight of a domain by e, of `_kin`.")
+
+
+class Chameleon(Block):
+    rows: Count = key("Of each domain, at most.")
+    ridge: Positive = key("Of the leverage scores, times the number of domains.")
+    softness: Positive = key("The larger, the nearer to uniform.")
+
+
+class MixturesByRule(Block):
+    published: dict[Name, str] = key(
+        "Tables with a column for each mixture; a dataset that names one gets its columns as `published_{column}`."
+    )
+    temperature: Temperature = key("The mixture `temperature`: token shares raised to a power.")
+    unimax: Unimax = key("The mixture `unimax`: as equal as a cap of epochs allows in a run of `compare`.")
+    wanted: Wanted = key(
+        "Rules by hand for the domains that the objective wants: `wanted_{epochs}`, and the same with `_uniform` "
+        "or `_kin`."
+    )
+    chameleon: Chameleon = key(
+        "The mixture `chameleon`: leverage scores of the domains' mean states in the proxy trained on `uniform`."
+    )
+
+
+class LawIntervals(Block):
+    resample: Literal["left_out", "residuals", "mixtures"] = key(
+        "What intervals of losses, averages and the gain are drawn from: the law's errors on runs left out, its "
+        "residuals, or mixtures."
+    )
+    bootstrap: Literal["residuals", "mixtures"] = key(
+        "What intervals of coefficients and proportions are drawn from: residuals, or mixtures, with more than "
+        "about ten runs."
+    )
+    resamples: Count = key("How many are drawn.")
+    level: Part = key("The probability of an interval.")
+
+
+class Learning(Block):
+    counts: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1)] = key(
+        "Numbers of runs, as far as there are so many."
+    )
+    draws: Count = key("How often each number is drawn.")
+
+
+class Laws(Block):
+    compare: Some[Law] = key("Laws that are fitted and scored beside each other.")
+    optimise: Some[Law] = key("Laws that give an optimised mixture.")
+    seed: Natural = key("Of all draws.")
+    prior: bool = key(
+        "Whether the law transfer starts from who speaks like whom (`cross_entropy.csv`), where text is counted.",
+        "true",
+    )
+    intervals: LawIntervals = key("How intervals are drawn.")
+    learning: Learning = key("Learning curves of the laws over runs.")
+
+
+class Doremi(Block):
+    step_size: Positive = key("Step of the log weights for a nat of excess loss.")
+    smoothing: Share = key("Share of the uniform mixture in the weights.")
+    rounds: Count = key("Rounds at most; each takes the mixture of the one before for its reference.")
+    settled: Positive = key("No further round once no proportion moves by so much.")
+    training: Changes = key("What differs from the model's recipe.")
+
+
+class Doge(Block):
+    target: Literal["mix", "others"] = key(
+        "What a domain's gradient is to help: `mix`, a loss over rows of all domains alike, or `others`, the other "
+        "domains of the batch."
+    )
+    regularization: Positive = key("mu, which divides the scores.")
+    targets_regularization: Positive = key("mu where there are targets elsewhere.")
+    score_limit: Positive = key("The greatest score, in learning rates.")
+    training: Changes = key("What differs from the model's recipe; a `recipe` named here takes its place.")
+
+
+class Reading(Block):
+    shard_megabytes: Positive = key(
+        "Raw files are put together into shards (jobs) of this size on average, as they lie on disk."
+    )
+    document_megabytes: Positive = key("A longer record is a reject; bounds a job's memory.")
+    held_out_characters: Count = key(
+        "Where validation is a share: a longer document is not held out whole, but its end is."
+    )
+    formats: Formats = key("What a file holds, by its ending before `.gz`, `.xz` or `.zst`.")
+    backend: Backend = key(
+        "What encodes; `gigatoken` is some 20 times faster and used only where it gives the same ids."
+    )
+
+
+class Entropy(Block):
+    estimator: Literal["nats", "miller_madow", "chao_shen"] = key(
+        "`nats` is the plug-in estimate, the paper's (App. A)."
+    )
+    tokens: Literal["all", "equal"] = key("`equal`: as many tokens of each domain, at most `curve_tokens`.")
+    curve_tokens: Count = key("Tokens of each domain up to which its entropy is traced.")
+
+
+class Design(Block):
+    criterion: Literal["I", "D"] = key(
+        "What the runs are to tell of: `I`, predicted losses; `D`, the law's coefficients.",
+        "that of `design/criterion`",
+    )
+    count: Count = key("Mixtures, at most; one is to be run twice where no run was.", "that of `design/count`")
+    budget: Positive | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?%?$")] = key(
+        "FLOPs of all of them, or per cent of the large run; used where sizes are known.",
+        "that of `design/budget`",
+        "FLOPs, as 2.0e+18, or per cent of the large run, as 5%",
+    )
+
+
+class DesignOfText(Design):
+    models: Some[str] = key("Models that may be proposed.", "the model under `optimum`", "a list of models")
+
+
+class DesignOfLosses(Design):
+    models: Table = key(
+        "Models that may be proposed: a table with name, parameters, tokens.", "none; sizes are left out"
+    )
+    large: str = key(
+        "The large run, where losses were measured elsewhere: parameters,tokens, or a name in `models`.",
+        "none",
+        "parameters,tokens or a name in `models`",
+    )
+
+
+class Search(Block):
+    rounds: Count = key(
+        "Rounds at most; a search ends where more gain less than the noise of a run.", "that of `search/rounds`"
+    )
+    of: Literal[1, 2] = key("Mixtures of a round; the second by the other voice.", "that of `search/of`")
+    law: Law = key("The law that the runs correct.", "that of `search/law`")
+    least: Share = key(
+        "The part of its share of the tokens that a round leaves every domain, but for a bound `lower` of its own.",
+        "that of `search/least`",
+    )
+
+
+class SearchOfText(Search):
+    NEEDED = ("start", "rounds", "of", "law", "least")
+    start: Mixtures = key(
+        "Mixtures that are run first; none that runs find.",
+        "token shares, uniform, temperature, the entropies, and rules by hand where domains are wanted",
+    )
+    budget: Count = key("Runs in all, those of `start` included.", "by `rounds`")
+
+
+class AnswerIntervals(Block):
+    NEEDED = ("resamples", "level")
+    resamples: Count = key("How many are drawn.")
+    level: Part = key("The probability of an interval.")
+
+
+class HubFile(Block):
+    NEEDED = ("hub", "file")
+    hub: str = key("A data set of the hub.")
+    file: str = key("A path in it.")
+    revision: Revision = key("A branch, tag or commit.", "main")
+
+
+Questions = Annotated[Annotated[str, Tag("=scalar")] | Annotated[HubFile, Tag("=object")], Discriminator(kind_of)]
+
+
+class Generate(Block):
+    NEEDED = ("items", "words", "seed")
+    items: Annotated[int, Field(ge=2)] = key("How many.")
+    words: Count = key("Words of each.")
+    seed: Natural = key("Of the draw.")
+
+
+class TaskOfQuestions(Block):
+    NEEDED = ("kind",)
+    EITHER = (("items", "shots"), ("generate",))
+    kind: Literal["question", "last_word"] = key("`question` (WebQuestions, TriviaQA) or `last_word` (LAMBADA).")
+    items: Questions = key("What is asked: a path, an address or a file of the hub.")
+    shots: Annotated[
+        Annotated[str | None, Tag("=scalar")] | Annotated[HubFile, Tag("=object")], Discriminator(kind_of)
+    ] = key("Examples that stand before it; `null`: its other items.")
+    generate: Generate = key("Made-up words to be copied, in the place of items.")
+
+
+class Downstream(Block):
+    new_tokens: Count = key("Tokens of an answer, at most.", "that of `downstream/new_tokens`")
+    cache_tokens: Count = key(
+        "Tokens whose keys and values exist at once: bounds memory, changes no answer.",
+        "that of `downstream/cache_tokens`",
+    )
+    seed: Natural = key("Of the shots, and of the bootstrap.", "that of `downstream/seed`")
+    rejects: Share = key(
+        "Share of items that cannot be asked which is counted and left out; 0: stop at the first.",
+        "that of `downstream/rejects`",
+    )
+    precision: Literal["no", "bf16"] = key(
+        '`"no"` is fp32; `bf16` is faster on a GPU, and near ties may fall either way.',
+        "that of `downstream/precision`",
+    )
+    intervals: AnswerIntervals = key("Of accuracies, by resampling items.", "that of `downstream/intervals`")
+
+
+class DownstreamOfText(Downstream):
+    NEEDED = ("model", "steps", "tasks")
+    model: str = key("The model whose runs on the mixtures of `compare` are asked.", allowed="the name of a model")
+    steps: Some[Count] = key("Steps whose weights answer: evaluations of its runs.")
+    tasks: Annotated[dict[Task, TaskOfQuestions], Field(min_length=1)] = key("What is asked, by name.")
+
+
+class Leaderboard(Block):
+    folder: Text | None = key(
+        "With regmix/, mixinglaws/ and repetition/, or `{name}/losses.csv` and `mixtures.csv`.",
+        allowed="the path of a folder or null",
+    )
+    draws: Count = key("Of the runs that are fitted.")
+    covered: Natural = key("Draws in which intervals are looked at too.")
+
+
+class Trust(Block):
+    kl_penalty: NotNegative = key("Times the KL divergence from the token shares, added to what is minimised.", "0")
+    most_kl: Positive = key("The largest KL divergence from the token shares, in nats.", "no bound")
+
+
+class Objective(Block):
+    kind: Literal["weighted", "minimax", "no_worse_than"] = key(
+        "The least weighted average; the least worst loss over the reference's; or the average with no loss above "
+        "the reference's.",
+        "weighted",
+    )
+    weights: Numbers = key(
+        "Of the families, or of the loss domains where there are none; in the place of `weights` above.", "all alike"
+    )
+    families: Annotated[
+        dict[Name, Annotated[Some[str], Field(json_schema_extra={"allowed": "a list of domains"})]],
+        Field(min_length=1),
+    ] = key("Loss domains that count as one, by their mean; what is in none weighs 0.", "each loss domain by itself")
+    reference: str = key(
+        "The mixture whose predicted losses are measured against.", "the first of `compare`", "the name of a mixture"
+    )
+    margin: NotNegative = key("Of `no_worse_than`: how far a loss may be above the reference's, relative.", "0")
+    trust: Trust = key("How far the mixture may be from the shares of tokens.", "anywhere")
+
+
+class Optimum(Block):
+    group: str = key("The group of mixtures that they are fitted to.", "the first of `groups`", "the name of a group")
+    weights: Numbers = key("Weights of the domains' losses in the average; one that is left out weighs 0.", "all alike")
+    lower: Numbers = key("Least proportions.", "0")
+    upper: Numbers = key("Greatest proportions.", "1")
+    objective: Objective = key("What the mixture is best at (docs/objectives.md).", "the average loss by `weights`")
+    pareto: Two[
+        Annotated[Annotated[str, Tag("=scalar")] | Annotated[Numbers, Tag("=object")], Discriminator(kind_of)]
+    ] = key(
+        "Two objectives, each a family, a loss domain or weights: table and figure of the mixtures between them.",
+        "none",
+        "two objectives: families, loss domains or weights",
+    )
+
+
+class OptimumOfLosses(Optimum):
+    NEEDED = ("group", "step")
+    step: Count = key("The step that the mixture is best at.", "must be set")
+    max_epochs: Positive = key("How often a run may repeat a domain.", "no bound")
+
+
+class OptimumOfText(Optimum):
+    NEEDED = ("group",)
+    model: str = key(
+        "The model to whose losses the laws are fitted.",
+        "the proxy: the first under `training`",
+        "the name of a model",
+    )
+    models: Annotated[
+        list[str], Field(min_length=2), AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})
+    ] = key(
+        "In its place: models of several sizes, to whose losses together the law `transfer` is fitted.",
+        "one model",
+        "a list of models",
+    )
+    for_: str = key(
+        "With `models`: the model whose whole run the mixture is best for.",
+        "that of `compare`",
+        "the name of a model",
+        alias="for",
+    )
+    step: Count = key("The step that the mixture is best at; not beside `models`.", "the last of the proxy's run")
+    stage: Count = key(
+        "The one stage, from 1, in which the mixtures of the group differ: the laws are in its proportions, and "
+        "the optimum is its mixture.",
+        "runs without stages",
+    )
+    max_epochs: Positive = key(
+        "How often a run may repeat a domain.", "`ladder/repeats` with `models: auto`, else no bound"
+    )
+
+
+class Export(Block):
+    data: File = key("The files of each domain, as `data.json` has them.", "the dataset's own, if it has a corpus")
+    run_tokens: Count = key("Tokens of the run that is exported.", "those of the larger model's run")
+    run_steps: Count = key(
+        "Its updates, by which stages begin.", "those of the larger model's run; none beside `run_tokens`"
+    )
+
+
+class Harvest(Block):
+    NEEDED = ("kind", "packages", "suffixes", "megabytes")
+    kind: str = key("What of the files is text.")
+    packages: Annotated[list[str], Field(min_length=1)] = key("Packages that are installed.")
+    suffixes: Annotated[list[str], Field(min_length=1)] = key("Endings of their files.")
+    megabytes: Positive = key("Text at most.")
+
+
+class Drawn(Block):
+    NEEDED = ("share",)
+    share: Part = key("Share of the documents.", "must be set")
+    tokens: Count = key("Tokens of each domain, drawn from that share.", "all of it")
+
+
+class Corpus(Block):
+    NEEDED = ("validation", "text_field", "domain_field", "labels", "cut_characters", "rejects")
+    EITHER = (("train",), ("harvest",))
+    harvest: dict[Domain, Harvest] = key(
+        "In the place of `train`: text of the Python packages that are installed, by domain (the demo's)."
+    )
+    train: Annotated[
+        Annotated[Path, Tag("=scalar")] | Annotated[PathList, Tag("=array")] | Annotated[TrainPaths, Tag("=object")],
+        Discriminator(kind_of),
+    ] = key('The files: a path, a glob, a list of them, `"@files.txt"`, or any of these for each domain.')
+    validation: Annotated[
+        Annotated[Drawn, Tag("=Drawn")]
+        | Annotated[Path, Tag("=scalar")]
+        | Annotated[PathList, Tag("=array")]
+        | Annotated[DomainPaths, Tag("=object")],
+        Discriminator(kind_of_validation),
+    ] = key(
+        "What is held out: `{share: 0.01}` of the text by the hash of documents, with `tokens` about so many of "
+        "each domain, or files.",
+        "a share, by `ladder/validation_bytes`",
+    )
+    validation_only: DomainPaths = key(
+        "Further domains and their files, whose loss is measured and that nothing trains on: text of tasks, "
+        "another language. Laws are fitted to their losses (`transfer`, `exponential`, `regmix`), and "
+        "`optimum/weights` may name them.",
+        "none",
+    )
+    text_field: TextField = key("The field of a record that holds the text.", "`usual/corpus/text_field`")
+    domain_field: DomainField = key(
+        "The field that names a record's domain; `null` where each domain has files of its own.",
+        "`usual/corpus/domain_field`",
+    )
+    labels: Labels = key("Names of domains in the records, where they differ.", "none")
+    cut_characters: Count | None = key(
+        "Longer documents are cut at white space; `null`: none is. Of no matter to what is held out.",
+        "`ladder/cut_characters`",
+    )
+    held_out_characters: Annotated[
+        Annotated[Count, Tag("=scalar")] | Annotated[dict[str, Count], Tag("=object")], Discriminator(kind_of)
+    ] = key(
+        "Where validation is a share: a longer document is not held out whole, but its end is. One number, or one "
+        "for each domain.",
+        "by `ladder/documents`, or that of `corpus/held_out_characters`",
+        "a whole number above 0, or a block of domains with one each",
+    )
+    rejects: Share = key(
+        "The share of bad records that is counted and left out; 0: stop at the first.", "`usual/corpus/rejects`"
+    )
+    shard_megabytes: Positive = key(
+        "Raw files are put together into shards (jobs) of this size on average, as they lie on disk.",
+        "that of `corpus/shard_megabytes`",
+    )
+    document_megabytes: Positive = key(
+        "A longer record is a reject; bounds a job's memory.", "that of `corpus/document_megabytes`"
+    )
+    formats: Formats = key(
+        "What a file holds, by its ending before `.gz`, `.xz` or `.zst`.", "that of `corpus/formats`"
+    )
+    backend: Backend = key(
+        "What encodes; `gigatoken` is some 20 times faster and used only where it gives the same ids.",
+        "that of `corpus/backend`",
+    )
+
+
+class TrainedTokenizer(Block):
+    NEEDED = ("vocabulary", "share")
+    vocabulary: Annotated[int, Field(ge=257)] = key("Ids.", "`ladder/vocabulary`")
+    fewer: bool = key(
+        "Whether a text that yields fewer ids gets a tokenizer of those; `false`: the job stops.",
+        "`true` where the ladder chose `vocabulary`, else `false`",
+    )
+    share: Annotated[float, Field(gt=0, le=1)] = key(
+        "Share of the documents that it is trained on.", "all, up to `ladder/tokenizer_bytes`"
+    )
+
+
+class Tokenizer(Block):
+    NEEDED = ("end_of_text",)
+    EITHER = (("train",), ("file",), ("hub",))
+    BESIDE = {"revision": ("hub",)}
+    train: TrainedTokenizer = key("A byte-level BPE is trained on the text.")
+    file: File = key("A `tokenizer.json`.")
+    hub: Text = key("A repository of the hub.", allowed="the name of a repository on the hub")
+    revision: Revision = key("Of that repository.", "main")
+    end_of_text: Text = key(
+        "The token that ends a document.", "`usual/tokenizer/end_of_text`", "the token that ends a document"
+    )
+
+
+class Vectors(Block):
+    NEEDED = ("documents",)
+    EITHER = (("train",), ("file",))
+    train: dict[str, Any] = key("Settings of FastText, as gensim names them.")  # it refuses what it does not know
+    file: File = key("A model in the format of FastText.")
+    documents: Count = key(
+        "Documents of each domain, for training them and for the entropy.", "`usual/vectors/documents`"
+    )
+
+
+class Stage(Block):
+    NEEDED = ("share", "mixture")
+    share: Part = key("The stage's share of the run's steps.")
+    mixture: str = key("Its mixture.", allowed="the name of a mixture")
+
+
+class Swarm(Block):
+    NEEDED = ("model", "runs", "seed", "together", "step")
+    model: str = key("The model that is trained.", allowed="the name of a model")
+    runs: Annotated[int, Field(ge=2, le=9999)] = key("How many.")
+    seed: Natural = key("Of the drawn mixtures.")
+    together: Count = key("Runs of one job.")
+    step: Count = key("The step of the optima.")
+    training: Settings = key("What differs from the model's settings.", "nothing")
+
+
+class Targets(Block):
+    NEEDED = ("dataset", "domains")
+    dataset: str = key("The dataset that has them, with the same tokenizer.")
+    domains: Some[Domain] = key("Their names.")
+
+
+class Reweighting(Block):
+    NEEDED = ("model", "reference")
+    model: str = key("The model that is trained.", allowed="the name of a model")
+    reference: str = key("The mixture of DoReMi's reference run.")
+    training: Settings = key("What differs from the model's recipe, for both.", "nothing")
+    doremi: Doremi = key("Changes of `doremi`.", "none")
+    doge: Doge = key("Changes of `doge`.", "none")
+    targets: Targets = key("Domains that DoGE is to help, in the place of those trained on.", "none")
+
+
+class CompareOfText(Block):
+    NEEDED = ("model", "mixtures")
+    model: str = key("The larger model.", "the last under `training`", "the name of a model")
+    mixtures: Mixtures = key(
+        "The first is the reference.", "`[baseline, uniform, ce]`, `laws/optimise` and, with a search, `found`"
+    )
+
+
+class Compare(Block):
+    NEEDED = ("mixtures",)
+    mixtures: Mixtures = key("The first is the reference.")
+
+
+class Dataset(Block):
+    NEEDED = (
+        "domains",
+        "corpus",
+        "tokenizer",
+        "sequence_length",
+        "groups",
+        "training",
+        "optimum",
+        "held_out",
+        "compare",
+    )
+    BESIDE = {"proposals": ("methods",)}
+    domains: Annotated[
+        list[Domain], Field(min_length=2), AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})
+    ] = key("The domains that are mixed.", "the keys of `corpus/train`")
+    corpus: Corpus = key("The text.")
+    tokenizer: Tokenizer = key("What makes tokens of it.", "a byte-level BPE that is trained on the text")
+    entropy: Entropy = key("Changes of `entropy`.", "none")
+    sequence_length: Annotated[int, Field(ge=2)] = key("Tokens of a row.", "`ladder/sequence_length`")
+    simulate_epochs: bool = key(
+        "Whether small runs have the fewer rows of each domain, so that they repeat it as often as the run under "
+        "`compare` will.",
+        "false",
+    )
+    vectors: Vectors = key("Document vectors for the mixture `vne`.", "none; those of `usual` where a list names `vne`")
+    published: str = key("A table of `mixtures/published`.", "none")
+    mixture_files: dict[OwnName, File] = key(
+        "Mixtures of your own by name: JSON, or csv with domain and proportion.", "none"
+    )
+    stages: dict[
+        OwnName,
+        Annotated[list[Stage], Field(min_length=2, json_schema_extra={"allowed": "a list of stages"})],
+    ] = key(
+        "Mixtures that change within the run, by name: lists of `{share, mixture}` in their order "
+        "([stages](stages.md)).",
+        "none",
+    )
+    groups: Annotated[dict[Group, Mixtures], Field(min_length=1)] = key(
+        "Lists of mixtures by name; the proxy is trained on those that `optimum` and `held_out` name.",
+        "`{candidates: [se, je, ce, baseline, uniform]}`, with `vne` where `vectors` stands",
+    )
+    models: Literal["auto"] = key(
+        "Models, rates, batch and steps chosen by the text and the machine: see [the size ladder](ladder.md).",
+        "`auto` where there is no `training`",
+    )
+    training: NoneEmpty[Training] = key(
+        "The models that are trained, the proxy first and the larger one last: for each a recipe and what differs "
+        "from it.",
+        "chosen by the size ladder",
+    )
+    methods: Mixtures = key(
+        "Mixtures that `tables/methods.csv` has beside each other; the first is the reference.", "none"
+    )
+    centre: str = key(
+        "The mixture that draws of the swarm, simulated mixtures and KL penalties are around, in the place of "
+        "token shares: where the text is a sample of a corpus with other shares.",
+        "token shares",
+        "the name of a mixture",
+    )
+    strengths: Strengths = key(
+        "The least and the greatest strength of the draws of the swarm, and of simulated mixtures: the stronger, "
+        "the nearer to the centre.",
+        "[0.1, 5], as RegMix has it",
+    )
+    proposals: Annotated[int, Field(ge=1, le=9)] = key(
+        "Mixtures that each law under `methods` proposes and that are trained: its optimum, and the best predicted "
+        "ones apart from it, as `transfer~2` ([the verdict](rivals.md#the-verdict)).",
+        "1",
+    )
+    search: SearchOfText = key(
+        "A search by rounds ([page](search.md)): the mixtures `round1`, ..., and its answer, `found`.",
+        "that of `search`, where neither `groups` nor `optimum/group` or `models` is set; else none",
+    )
+    swarm: Swarm = key("Small runs on mixtures drawn around the token shares (RegMix): the group `swarm`.", "none")
+    seeds: dict[str, Unique[Natural]] = key(
+        "Seeds of further runs of each mixture, by model: how much a loss varies.",
+        "none",
+        "a block of models and lists of seeds, as {larger: [2, 3]}",
+    )
+    reweighting: Reweighting = key("The model that DoReMi and DoGE train.", "none")
+    optimum: OptimumOfText = key("What is optimised.")
+    design: DesignOfText = key("Changes of `design`.", "none")
+    downstream: DownstreamOfText = key("Questions to the models, and changes of `downstream`.", "none")
+    held_out: Unique[str] = key("Groups that the laws must predict.", "none", "a list of groups")
+    export: Export = key("What [exports](export.md) of mixtures are for.", "the dataset's own files")
+    compare: CompareOfText = key("The larger model's runs, which are measured against the first of them.")
+
+
+class Observations(Block):
+    NEEDED = ("losses", "mixtures")
+    losses: Table = key("Mixture, step, domain, loss in nats a token.")
+    mixtures: Table = key("Mixture, domain, proportion.")
+    metrics: Table = key("Mixture and a column for each metric, lower is better: further loss domains.", "none")
+    tokens: File = key("Domain, tokens; needed where `optimum/max_epochs` is set.", "none")
+    costs: Table = key(
+        "Mixture, search_runs, search_flops, large_flops: what finding the mixtures under `methods` took.",
+        "not known",
+    )
+    cross_entropy: Table = key(
+        "Domain, under, nats: who speaks like whom, the prior of transfer (docs/transfer.md).", "none"
+    )
+    lower_is_better: Unique[Domain] = key(
+        "Metrics of which less is better, whatever their names say.", "none", "a list of metrics"
+    )
+    allow_unmeasured: Unique[Domain] = key(
+        "Domains without losses, or without proportions, that are meant though another has nearly the same name.",
+        "none",
+        "a list of domains",
+    )
+
+
+class Observed(Block):
+    """Losses measured elsewhere; nothing is trained."""
+
+    NEEDED = ("observations", "groups", "optimum", "held_out", "compare")
+    observations: Observations = key("The tables of losses measured elsewhere; nothing is trained.")
+    groups: Annotated[
+        dict[
+            ObservedGroup,
+            Annotated[
+                Annotated[Literal["all"], Tag("=scalar")] | Annotated[Mixtures, Tag("=array")], Discriminator(kind_of)
+            ],
+        ],
+        Field(min_length=1),
+    ] = key("Lists of mixtures by name; `all` takes every mixture.", "`{fitted: all}`")
+    optimum: OptimumOfLosses = key("What is optimised.")
+    methods: Mixtures = key("Mixtures that `tables/verdict.csv` judges; the first is the reference.", "none")
+    centre: str = key(
+        "The mixture that simulated mixtures and KL penalties are around.", "token shares", "the name of a mixture"
+    )
+    strengths: Strengths = key(
+        "The least and the greatest strength of simulated mixtures (RegMix): the stronger, the nearer to the centre.",
+        "[0.1, 5], as RegMix has it",
+    )
+    design: DesignOfLosses = key("Changes of `design`.", "none")
+    held_out: Unique[str] = key("Groups that the laws must predict.", "none", "a list of groups")
+    export: Export = key("What [exports](export.md) of mixtures are for.", "none")
+    compare: Compare = key("Mixtures that are measured against the first of them.")
+
+
+class Config(Block):
+    """The whole config; its blocks of `x-...`, for anchors, are left out before it is read."""
+
+    run: Some[str] = key(
+        "The datasets that a plain `snakemake` builds.",
+        "the datasets of the file given with `--configfile`, else of the folder's `config.yaml`, else `demo`",
+        "names of datasets",
+    )
+    container: str | None = key(
+        "An image with `envs/requirements.txt` installed, used where `--sdm apptainer` is given."
+    )
+    models: dict[Name, Model] = key(
+        "Models by name: a shape that is trained here, or a command that trains it, and how it is started."
+    )
+    hardware: Hardware = key("What `results/{dataset}/plan.csv` and the ladder assume.")
+    usual: Usual = key("What a dataset has that says nothing else of it.")
+    ladder: Ladder = key("What is chosen by the text there is and the machine, for a dataset that does not set it.")
+    training: dict[Name, Recipe] = key(
+        "Recipes of training by name. One that is `like` another takes over what it does not say itself."
+    )
+    mixtures: MixturesByRule = key("Mixtures printed in papers, and those by a rule that needs no search.")
+    laws: Laws = key("Which laws are fitted, scored and optimised, and how intervals are drawn.")
+    doremi: Doremi = key("DoReMi (Xie et al. 2023); a dataset may set these in its `reweighting`.")
+    doge: Doge = key("DoGE (Fan et al. 2024); a dataset may set these in its `reweighting`.")
+    corpus: Reading = key("How corpora are read; a dataset may set these in its own `corpus`.")
+    entropy: Entropy = key(
+        "How entropies become the mixtures `se`, `je` and `ce`; a dataset may set these in its own `entropy`."
+    )
+    design: Design = key("Which runs to make next; a dataset may set these in its own `design`.")
+    search: Search = key("Searches by rounds; a dataset with a block `search` may set these in it.")
+    downstream: Downstream = key("How models answer questions; a dataset may set these in its own `downstream`.")
+    leaderboard: Leaderboard = key("`results/leaderboard.csv`: all laws on runs that lie in a folder (docs/rivals.md).")
+    datasets: dict[
+        Name,
+        Annotated[
+            Annotated[Observed, Tag("=Observed")] | Annotated[Dataset, Tag("=Dataset")],
+            Discriminator(kind_of_dataset),
+        ],
+    ] = key("The datasets by name: text to train on, or losses measured elsewhere.")

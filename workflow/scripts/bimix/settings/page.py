@@ -1,0 +1,147 @@
+"""The page of all keys, docs/config.md, made of the models and of the defaults: meaning, default,
+what is allowed.
+"""
+
+import json
+import textwrap
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bimix.settings.typed import allowed, branches, definitions, resolved, schema_of_config
+
+HEAD = """# Every key of the config
+
+This page is made by `python workflow/scripts/document_config.py` from the
+[models](../workflow/scripts/bimix/settings/models.py) and the [defaults](../workflow/defaults.yaml); a test
+says if it is stale. Your file holds only what differs:
+
+- `workflow/defaults.yaml` lies beneath, then `config.yaml`, then each file given with `--configfile`,
+  then `--config`. Blocks are merged key by key; a list replaces a list.
+- `python workflow/scripts/check_config.py mine.yaml` says what is wrong with a file, all at once, with
+  file, line and key.
+- A stranger's config is a program: Snakemake runs the code that a file may hold under `__use_yte__`.
+  `config.yaml` is checked before that. Files given with `--configfile` are read first, so their code
+  has run when the workflow refuses them. Call `check_config.py` on such a file before: it runs
+  nothing. Likewise Snakemake itself ends with a RecursionError on a file of `--configfile` that has
+  lists a thousand deep in one another; `check_config.py` says so in a sentence.
+- Keys that begin with `x-` are for anchors of YAML; nothing reads them.
+- `-` as a default: the key may be left out, and then nothing is done of its kind.
+"""
+
+# The datasets' blocks have sections of their own; what they change of another section stands there.
+ELSEWHERE = {"Settings": "training", "Changes": "training", "Training": "training"}
+ELSEWHERE |= {"Entropy": "entropy", "Doremi": "doremi", "Doge": "doge"}
+BLOCK_OF_RECIPE = "paper"  # the recipe whose values stand for defaults
+
+
+class Row(NamedTuple):
+    """One key of a section: its path, what it means, its default, what may stand there."""
+
+    key: str
+    meaning: str
+    default: str
+    allowed: str
+
+
+def page(defaults: dict) -> str:
+    """The whole page."""
+    schema = schema_of_config()
+    parts = [HEAD]
+    for name, own in schema["properties"].items():
+        if name != "datasets":
+            parts.append(section(name, own, defaults.get(name), own["description"]))
+    text = "A block under `datasets` with a `corpus`: text that models are trained on. Here `train` is all that must be set."
+    parts.append(section("a dataset of text", definitions()["Dataset"], None, text, of_dataset=True))
+    text = "A block under `datasets` with `observations`: losses measured elsewhere. Nothing is trained."
+    parts.append(section("a dataset of losses", definitions()["Observed"], None, text, of_dataset=True))
+    return "\n".join(parts)
+
+
+def editor_schema() -> dict:
+    """The JSON schema of a config, by which editors complete keys and show what they mean."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, dict):
+            own = {key: one for key, one in value.items() if not (key == "default" and one is None)}
+            return {key: plain(one) for key, one in own.items()}
+        return [plain(one) for one in value] if isinstance(value, list) else value
+
+    return {**plain(schema_of_config()), "patternProperties": {"^x-": {}}}
+
+
+def section(name: str, own: dict, default: object, text: str, of_dataset: bool = False) -> str:
+    """A heading, a sentence, and the table of the keys below; a key that is no block is a table of
+    one.
+    """
+    rows = list(rows_below(own, default, ""))
+    heading = f"## {name.capitalize()}" if of_dataset else f"## `{name}`"
+    if not rows:
+        rows = [row(name, own, default, False)]
+    head = ["| key | meaning | default | allowed |", "|---|---|---|---|"]
+    lines = [f"| `{one.key}` | {one.meaning} | {one.default} | {one.allowed} |" for one in rows]
+    return "\n".join([heading, "", *wrapped(text), "", *head, *lines, ""])
+
+
+def wrapped(text: str) -> list[str]:
+    """Text in lines of 100 letters."""
+    return textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def entries(own: dict) -> dict:
+    """What stands below the names of a block that has names of the user's own."""
+    inner = own.get("additionalProperties")
+    return resolved(inner) if isinstance(inner, dict) else {}
+
+
+def rows_below(own: dict, default: object, path: str) -> Iterator[Row]:
+    """The keys of a block and of those in it, in the order of the models."""
+    block = resolved(own)
+    if "properties" in entries(block):
+        several = default if isinstance(default, dict) else {}
+        yield from rows_below(entries(block), several.get(BLOCK_OF_RECIPE), f"{path}{{name}}/")
+        return
+    for branch in map(resolved, branches(block)):
+        yield from rows_below(branch, default, path) if "properties" in branch else ()
+    for key, child in block.get("properties", {}).items():
+        value = default.get(key) if isinstance(default, dict) else None
+        given = isinstance(default, dict) and key in default
+        yield row(f"{path}{key}", child, value, key in block.get("needed", []), given)
+        if not refers_elsewhere(child):
+            yield from rows_below(child, value, f"{path}{key}/")
+
+
+def refers_elsewhere(own: dict) -> str | None:
+    """The section that a block changes, if it does: its keys stand there."""
+    inner = own.get("additionalProperties")
+    reference = (inner if isinstance(inner, dict) else own).get("$ref", "").removeprefix("#/$defs/")
+    return ELSEWHERE.get(reference)
+
+
+def row(key: str, own: dict, default: object, required: bool, given: bool = True) -> Row:
+    """One key's line of a table."""
+    block, section_of = resolved(own), refers_elsewhere(own)
+    has_keys = "properties" in block or "properties" in entries(block)
+    if default is not None and (section_of or not has_keys):
+        value = f"`{written(default)}`"
+    elif "unset" in own and default is None:
+        value = own["unset"]
+    elif given and any(kind.get("type") == "null" for kind in branches(block)):
+        value = "`null`"
+    elif has_keys:
+        value = ""
+    else:
+        value = "must be set" if required else "-"
+    wanted = "a block" if has_keys and "allowed" not in block else allowed(own)
+    wanted = f"as in [`{section_of}`](#{section_of})" if section_of else wanted
+    return Row(key, *(text.replace("|", "\\|") for text in (own["description"], value, wanted)))
+
+
+def written(value: object) -> str:
+    """A value in one line, as YAML takes it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {written(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(written, value)) + "]"
+    if isinstance(value, float):
+        return f"{value:.2e}" if value and not 1e-4 <= value < 1e6 else str(value)
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,277 @@
+"""A config read by its models: what they refuse, in the words of this workflow (the key, what was
+given, what is allowed), and the rest of the config without it.
+"""
+
+import copy
+import datetime
+import functools
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from bimix.names import meant, named, shown
+from bimix.settings.fault import Fault
+from bimix.settings.models import Block, Config
+
+Key = tuple[str | int, ...]
+
+
+class Place(NamedTuple):
+    """Where an error is: the key, what stands there, what may, and what may stand around it."""
+
+    key: Key
+    value: object
+    schema: dict | None
+    around: dict
+
+
+def accepted(config: dict) -> tuple[dict, list[Fault]]:
+    """The config without the values that its models refuse, and a fault for each.
+
+    What is refused only because something else was taken out is taken out, too, and is no fault.
+    """
+    faults: list[Fault] | None = None
+    while (errors := _errors(config)) is not None:
+        places = [(error, _place(error["loc"], config)) for error in errors]
+        if faults is None:
+            faults = list(dict.fromkeys(Fault(place.key, _sentence(error, place)) for error, place in places))
+            config = copy.deepcopy(config)
+        for _, place in places:
+            _take_out(config, place.key)
+    return config, faults or []
+
+
+def validated(config: dict) -> Config:
+    """The config as its models; blocks of `x-...`, for anchors, are none of them."""
+    return Config.model_validate({key: value for key, value in config.items() if not key.startswith("x-")})
+
+
+def _errors(config: dict) -> Sequence[Any] | None:
+    try:
+        validated(config)
+    except ValidationError as error:
+        return error.errors(include_url=False)
+    return None
+
+
+def _take_out(config: dict, key: Key) -> None:
+    """Remove what stands at a key, of an entry of a list the whole list."""
+    while isinstance(key[-1], int):
+        key = key[:-1]
+    block = _around(config, key)
+    if block is not None:
+        block.pop(key[-1], None)
+
+
+def _around(config: dict, key: Key) -> dict | None:
+    """The block that a key is in; None where it is not there."""
+    found: Any = config
+    for part in key[:-1]:
+        entry = isinstance(found, list) and isinstance(part, int) and part < len(found)
+        if not entry and not (isinstance(found, dict) and part in found):
+            return None
+        found = found[part]
+    return found if isinstance(found, dict) else None
+
+
+def put_back(config: dict, faults: Sequence[Fault], given: dict) -> None:
+    """Put what was refused into its places again, for checks that name what the file names."""
+    for fault in faults:
+        key = fault.key
+        while isinstance(key[-1], int):
+            key = key[:-1]
+        block, source = _around(config, key), _around(given, key)
+        if block is not None and source is not None and key[-1] in source:
+            block[key[-1]] = copy.deepcopy(source[key[-1]])
+
+
+def incomplete(config: dict, broken: Sequence[Key]) -> Iterator[Fault]:
+    """Faults of a config that the models accept and whose defaults are in their places: keys that
+    nothing sets, that exclude one another, and that need another.
+
+    None where what was taken out, `broken`, may have been that key.
+    """
+    yield from _incomplete(validated(config), (), set(broken))
+
+
+def _incomplete(block: Block, key: Key, broken: set[Key]) -> Iterator[Fault]:
+    fields = type(block).model_fields
+    given = {fields[name].alias or name: getattr(block, name) for name in block.model_fields_set}
+    if (*key, "observations") in broken:  # without these a block would be of another kind
+        return
+    if key not in broken:
+        yield from _lacking(block, key, given, broken)
+    for name, value in given.items():
+        yield from _below(value, (*key, name), broken)
+
+
+def _lacking(block: Block, key: Key, given: dict, broken: set[Key]) -> Iterator[Fault]:
+    """The faults of one block's own keys."""
+
+    def refused(name: str) -> bool:
+        return any(bad[: len(key) + 1] == (*key, name) for bad in broken)
+
+    schema = definitions()[type(block).__name__] if type(block) is not Config else schema_of_config()
+    for name in block.NEEDED if (*key, "like") not in broken else ():
+        derived = refused(name) or (name == "domains" and refused("corpus"))
+        if name not in given and not derived:
+            wanted = allowed(schema["properties"][name])
+            yield Fault((*key, name), f"the key is missing{f'; it takes {wanted}' if wanted else ''}.")
+    ways = [way for way in block.EITHER if given.keys() >= set(way)]
+    meant_one = any(refused(one) for way in block.EITHER for one in way) or any(bad[:-1] == key for bad in broken)
+    if block.EITHER and len(ways) != 1 and not meant_one:
+        every, stand = (" and ".join(way) for way in block.EITHER), [" and ".join(way) for way in ways]
+        sentence = f"exactly one of {', '.join(every)} must stand here; {' and '.join(stand) or 'none'} does."
+        yield Fault(key, sentence)
+    for name, needed in block.BESIDE.items():
+        for other in (one for one in needed if name in given and one not in given and not refused(one)):
+            sentence = f"it belongs to {other}, which does not stand here; take one away or set the other."
+            yield Fault((*key, name), sentence)
+
+
+def _below(value: object, key: Key, broken: set[Key]) -> Iterator[Fault]:
+    if isinstance(value, BaseModel):
+        yield from _incomplete(value, key, broken)
+    elif isinstance(value, dict | list):
+        for name, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _below(one, (*key, name), broken)
+
+
+# What is allowed, in words
+
+
+@functools.cache
+def schema_of_config() -> dict:
+    """The JSON schema of the models, for editors, for the page of all keys and for sentences."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
+
+
+def definitions() -> dict:
+    return schema_of_config()["$defs"]
+
+
+def resolved(schema: dict) -> dict:
+    """A schema with its `$ref` put in its place; what stands beside it is added."""
+    if "$ref" not in schema:
+        return schema
+    return {**definitions()[schema["$ref"].removeprefix("#/$defs/")], **schema}
+
+
+def branches(schema: dict) -> list[dict]:
+    """The kinds of value that a schema takes; none where it takes one."""
+    return schema.get("oneOf", []) + schema.get("anyOf", [])
+
+
+def _place(loc: Sequence[str | int], config: dict) -> Place:
+    """The place that Pydantic's path means: in it the keys of the config are mixed with the kinds
+    that were tried.
+    """
+    key: list[str | int] = []
+    value: object = config
+    around = schema = schema_of_config()
+    for part in loc:
+        kinds = branches(schema or {})
+        if part == "[key]":
+            return Place(tuple(key), key[-1], around.get("propertyNames", {}), around)
+        if isinstance(part, str) and part.startswith("=") and kinds:
+            schema = next(resolved(kind) for kind in kinds if _is_kind(kind, part))
+        elif (isinstance(value, dict) and part in value) or (isinstance(value, list) and isinstance(part, int)):
+            around, value = schema or {}, value[part]
+            inner = around.get("additionalProperties")
+            below = around.get("items") if isinstance(part, int) else around.get("properties", {}).get(part, inner)
+            schema = resolved(below) if isinstance(below, dict) else None
+            key.append(part)
+    return Place(tuple(key), value, schema, around)
+
+
+def _is_kind(schema: dict, tag: str) -> bool:
+    if schema.get("$ref", "").endswith("/" + tag[1:]):
+        return True
+    kind = resolved(schema).get("type")
+    return tag == {"object": "=object", "array": "=array"}.get(kind, "=scalar")
+
+
+def _sentence(error: Any, place: Place) -> str:
+    """What is wrong, of one error of Pydantic."""
+    kind, value = error["type"], place.value
+    if kind == "said":
+        return error["ctx"]["sentence"]
+    if kind == "extra_forbidden":
+        names = list(place.around.get("properties", {}))
+        near = meant(place.key[-1], names)
+        return f"{f'unknown key; {near}' if near else 'unknown key. '}Allowed here: {', '.join(names)}."
+    if kind == "too_short":
+        number = error["ctx"]["min_length"]
+        least = "one entry" if number == 1 else f"{number} entries"
+        return f"{least} at least must stand here, and there is {f'only {shown(value)}' if value else 'none'}."
+    wanted = allowed(place.schema or {})
+    near = meant(value, (place.schema or {}).get("enum", [])) if isinstance(value, str) else ""
+    return f"{shown(value)} is given; {near}{'A' if near else 'a'}llowed: {wanted}.{_cure(value, wanted)}"
+
+
+def _cure(value: object, wanted: str) -> str:
+    """What to write in the place of what YAML has read otherwise than it was meant."""
+    texts = any(word in wanted for word in ('"', "name", "text", "path", "one of"))
+    if isinstance(value, str) and "number" in wanted:
+        try:
+            number = float(value)
+        except ValueError:
+            return ""
+        if math.isfinite(number):
+            return f" In YAML {value} is text: write {_as_number(value, number, 'whole' in wanted)}."
+    if isinstance(value, bool) and texts:
+        word = "yes" if value else "no"
+        return f' YAML reads bare yes, no, on, off, true and false as truth values: quote what is text, as in "{word}".'
+    if isinstance(value, float) and value.is_integer() and "whole number" in wanted:
+        return f" Write {int(value)}, without a point."
+    if isinstance(value, int | float) and not isinstance(value, bool) and texts and "number" not in wanted:
+        return f' YAML reads it as a number: quote it, as in "{value}".'
+    if isinstance(value, datetime.date):
+        return f' YAML reads it as a date: quote it, as in "{value}".'
+    return ""
+
+
+def _as_number(text: str, number: float, whole: bool) -> str:
+    """A number in the form that YAML 1.1 takes for one: with a point before an exponent, and a sign
+    in it.
+    """
+    if (whole and number.is_integer()) or re.fullmatch(r"[-+]?\d+", text):
+        return str(int(number))
+    if "e" not in text.lower():
+        return repr(number)
+    mantissa, _, exponent = text.lower().partition("e")
+    mantissa += "" if "." in mantissa else ".0"
+    return f"{mantissa}e{exponent if exponent[0] in '+-' else f'+{exponent}'}"
+
+
+def allowed(schema: dict) -> str:
+    """What a schema takes, in words; nothing where it takes anything."""
+    if "allowed" not in schema:
+        schema = resolved(schema)
+    if "allowed" in schema:
+        return schema["allowed"]
+    if "const" in schema:
+        return str(schema["const"])
+    if "enum" in schema:
+        return "one of " + ", ".join(f'"{one}"' if one in ("yes", "no") else str(one) for one in schema["enum"])
+    if kinds := branches(schema):
+        return " or ".join(dict.fromkeys(map(allowed, kinds)))
+    kind = schema.get("type")
+    if kind in ("integer", "number"):
+        return ("a whole number" if kind == "integer" else "a number") + _bounds(schema)
+    if kind == "array":
+        items, least = allowed(schema.get("items", {})), schema.get("minItems", 0)
+        return f"a list{f' of {least} or more' if least > 1 else ''}{', each ' + items if items else ''}"
+    if kind == "object":
+        return f"a block with {named(names)}" if (names := list(schema.get("properties", {}))) else "a block"
+    return {"string": "text", "null": "null", "boolean": "true or false"}.get(kind, "")
+
+
+def _bounds(schema: dict) -> str:
+    signs = {"minimum": "{:g} or more", "exclusiveMinimum": "above {:g}"}
+    signs |= {"maximum": "at most {:g}", "exclusiveMaximum": "below {:g}"}
+    parts = [text.format(schema[sign]) for sign, text in signs.items() if sign in schema]
+    return f", {' and '.join(parts)}" if parts else ""
