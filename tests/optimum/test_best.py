@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from objectives.fitted_laws import KINDS, even, fitted_law
+from optimum.fitted_laws import KINDS, even, fitted_law
 from scipy.optimize import minimize
 
 from bimix.errors import InputError

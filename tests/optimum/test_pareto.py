@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from objectives.fitted_laws import KINDS, fitted_law
+from optimum.fitted_laws import KINDS, fitted_law
 
 from bimix.errors import InputError
 from bimix.laws import predict_defined

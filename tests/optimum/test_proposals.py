@@ -5,7 +5,7 @@ all draws have.
 import numpy as np
 import pytest
 from laws.known import mixtures, observe, with_transfer
-from objectives.fitted_laws import KINDS, even, fitted_law
+from optimum.fitted_laws import KINDS, even, fitted_law
 
 from bimix.errors import InputError
 from bimix.laws import fit

@@ -212,15 +212,15 @@ def test_a_training_is_launched_from_another_folder(tmp_path: Path) -> None:
 
 
 def test_every_rule_finds_its_scripts_from_any_folder() -> None:
-    """No rule names a script but through `code`, or has a command but through `command` and
-    `training`.
+    """No rule names a script but through `code`, or has a command but through `command`,
+    `training`, `seeking` and `searching`.
     """
     found = 0
     for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
         text = path.read_text()
         shells = re.findall(r"^ +shell:\n(.*)$", text, flags=re.MULTILINE)
         found += len(shells)
-        assert all(re.match(r' +(command|training|seeking)\(r?"', shell) for shell in shells), path.name
+        assert all(re.match(r' +(command|training|seeking|searching)\(r?"', shell) for shell in shells), path.name
         assert not re.findall(r'(?<!code\()(?<!code\(f)"workflow/', text), path.name
     assert found > 50
 

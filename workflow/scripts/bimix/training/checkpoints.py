@@ -141,9 +141,11 @@ def progress_file(folder: Path) -> Path:
 
 
 def show_progress(folder: Path, content: dict) -> None:
-    """Write a run's progress.json, whole or not at all; it need not reach the disk."""
+    """Write a run's progress.json, whole or not at all; it need not reach the disk. To be called
+    while the lock is held: what a killed attempt left half written takes the same name.
+    """
     path = progress_file(folder)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    temporary = path.with_name(f".{path.name}.partial")
     temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
     os.replace(temporary, path)
 
