@@ -109,7 +109,7 @@ def test_runs_at_once_have_the_losses_of_each_alone_and_share_the_seconds(part: 
     assert part.losses("three") == alone.losses("three"), "a run that is left over is trained alone"
     assert len(set(part.losses(*MIXTURES))) == 2 * 3 * 3
     seconds = part.runs["seconds"].to_list()
-    assert seconds[0] == seconds[1] > 0 and sum(seconds) <= taken + 0.3
+    assert seconds[0] == seconds[1] and sum(seconds) <= taken + 0.3  # in tenths, which may be none
     assert part.runs.drop("seconds").equals(alone.runs.drop("seconds"))
     folders = [{path.parent.name for path in own.out.glob("state/*/*/run.json")} for own in (part, alone)]
     assert folders[0] == folders[1] and not list(part.out.glob("state/**/step-*.pt"))
