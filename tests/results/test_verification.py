@@ -446,7 +446,7 @@ DAMAGE = {
         "run.json: tokens is 7, but its run has",
     ),
     "run.json is another than in the state": (
-        lambda at: change_json(at / RUN / "run.json", "seconds", value=0.1),
+        lambda at: change_json(at / RUN / "run.json", "seconds", value=98765.4),
         "run.json is not the one that its run keeps in",
     ),
     "the fingerprint": (
