@@ -25,6 +25,9 @@ from tokenizers import Tokenizer
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
+import public_runs
+from public_runs import SLIMPAJAMA, mixing_laws
+
 from bimix import laws
 from bimix.corpus.ngram_model import cross_entropies, thin
 from bimix.judge.errors import rank_correlation
@@ -32,8 +35,6 @@ from bimix.observations.observations import Observations
 from bimix.observations.prior import centred
 from bimix.optimum.intervals import Bootstrap, intervals, left_out, resampled
 from bimix.optimum.optimum import average
-from bimix.ranking import public
-from bimix.ranking.public import SLIMPAJAMA, mixing_laws
 
 # The validation set of each of Ye et al.'s training domains that has one.
 VALIDATED = {
@@ -52,7 +53,7 @@ def mixinglaws(folder, table, size, step, domains, names) -> Observations:
 
 
 def regmix(folder, split, model) -> Observations:
-    return public.regmix(folder / "regmix", split, model)
+    return public_runs.regmix(folder / "regmix", split, model)
 
 
 def tables(folder) -> dict[str, tuple[Observations, Observations | None]]:

@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 import bench_few_runs
 import made_metrics
+from public_runs import from_wide
 
 from bimix import laws
 from bimix.judge.errors import rank_correlation
-from bimix.ranking.public import from_wide
 from bimix.transfer import by_domain, choice
 
 

@@ -21,10 +21,12 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
+import public_runs
+
 from bimix import laws
 from bimix.judge.errors import rank_correlation, relative_error
 from bimix.judge.learning import LEARNING
-from bimix.observations.observations import Observations, observations
+from bimix.observations.observations import Observations
 from bimix.optimum.intervals import left_out, resampled
 from bimix.optimum.optimum import optimum
 from bimix.optimum.power_sum import power_sum_optimum
@@ -88,21 +90,8 @@ DRAWS = 5  # of fewer runs than there are
 
 
 def regmix(folder, learning=None):
-    def read(split, model):
-        mixtures = pl.read_csv(folder / f"{split}_mixture_{model}.csv").rename({"index": "mixture"})
-        losses = pl.read_csv(folder / f"{split}_pile_loss_{model}.csv").rename({"index": "mixture"})
-        mixtures = mixtures.unpivot(index="mixture", variable_name="domain", value_name="proportion")
-        losses = losses.unpivot(index="mixture", variable_name="domain", value_name="loss").with_columns(
-            step=pl.lit(1000)
-        )
-        mixtures = mixtures.with_columns(pl.col("domain").str.strip_prefix("train_the_pile_"))
-        losses = losses.with_columns(
-            pl.col("domain").str.strip_prefix("metric/the_pile_").str.strip_suffix("_val_loss")
-        )
-        return observations(losses, mixtures)
-
-    train = read("train", "1m")
-    tests = {model: read("test", model) for model in ("1m", "60m", "1B")}
+    train = public_runs.regmix(folder, "train", "1m")
+    tests = {model: public_runs.regmix(folder, "test", model) for model in ("1m", "60m", "1B")}
     print(
         "\nmean Spearman (%) over 13 domains, fitted on 1M models; fewer than 512 runs: mean of"
         f" default_rng(seed).choice(512, n), seeds 0-{DRAWS - 1}"
@@ -120,9 +109,7 @@ def regmix(folder, learning=None):
             for seed in range(1 if runs == 512 else DRAWS):
                 rows = np.random.default_rng(seed).choice(512, runs, replace=False)
                 fitted = laws.fit(law, train.take(rows))
-                predicted = {
-                    model: laws.predict(fitted, test.proportions, [1000])[:, 0] for model, test in tests.items()
-                }
+                predicted = {model: laws.predict(fitted, test.proportions, [1])[:, 0] for model, test in tests.items()}
                 ranks.append([rank_correlation(tests[m].losses[:, 0], predicted[m]).mean() for m in tests])
                 errors.append(relative_error(tests["1m"].losses[:, 0], predicted["1m"]).mean(axis=0))
                 lines.append((law, runs, seed, errors[-1].mean(), errors[-1].max(), ranks[-1][0], None))

@@ -18,9 +18,10 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
+from public_runs import from_wide
+
 from bimix import laws
 from bimix.judge.errors import rank_correlation
-from bimix.ranking.public import from_wide
 
 ASKED = 256
 

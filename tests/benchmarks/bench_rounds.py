@@ -33,12 +33,13 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
+from public_runs import from_wide, regmix
+
 from bimix import laws
 from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
-from bimix.ranking.public import from_wide, regmix
 from bimix.search import criterion, sensitivity, sizes
 from bimix.search.rounds import Search
 

@@ -11,7 +11,6 @@
     laws         all laws behind one interface: bimix, transfer and those of others
     optimum      the best mixture of a law by an objective, its solvers, bounds, intervals
     judge        errors of laws, noise, runs compared, the mixture to take, prices
-    ranking      laws ranked on public runs and on any others
     search       which runs to make next, by design and by rounds, and when to stop
     exports      mixtures as the configurations of training stacks, with the weights in their units
     downstream   tasks, questions, prompts, answers, accuracies

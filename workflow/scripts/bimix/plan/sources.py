@@ -371,11 +371,3 @@ def observed_names(config: dict) -> list[str]:
     ]
     names = {name for group in groups for name in group}
     return sorted(name for name in names if not is_proposal(name))
-
-
-def leaderboard_folder(config: dict) -> str:
-    """The folder of the runs that laws are ranked on. Errors: none is named."""
-    folder = config["leaderboard"]["folder"]
-    if folder is None:
-        raise InputError("config: leaderboard/folder: name the folder that holds the runs that laws are ranked on.")
-    return folder

@@ -628,15 +628,6 @@ class DownstreamOfText(Downstream):
     tasks: Annotated[dict[Task, TaskOfQuestions], Field(min_length=1)] = key("What is asked, by name.")
 
 
-class Leaderboard(Block):
-    folder: Text | None = key(
-        "With regmix/, mixinglaws/ and repetition/, or `{name}/losses.csv` and `mixtures.csv`.",
-        allowed="the path of a folder or null",
-    )
-    draws: Count = key("Of the runs that are fitted.")
-    covered: Natural = key("Draws in which intervals are looked at too.")
-
-
 class Trust(Block):
     kl_penalty: NotNegative = key("Times the KL divergence from the token shares, added to what is minimised.", "0")
     most_kl: Positive = key("The largest KL divergence from the token shares, in nats.", "no bound")
@@ -1052,7 +1043,6 @@ class Config(Block):
     design: Design = key("Which runs to make next; a dataset may set these in its own `design`.")
     search: Search = key("Searches by rounds; a dataset with a block `search` may set these in it.")
     downstream: Downstream = key("How models answer questions; a dataset may set these in its own `downstream`.")
-    leaderboard: Leaderboard = key("`results/leaderboard.csv`: all laws on runs that lie in a folder (docs/rivals.md).")
     datasets: dict[
         Name,
         Annotated[

@@ -7,13 +7,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from bench_board import BOARD, by_share, judged, main, table
 from laws.known import mixtures, observe, with_transfer, write_tables
+from public_runs import Case, cases, mixing_laws, regmix, repetition
 
-import rank_laws
-from bimix.errors import InputError
 from bimix.mixtures.by_hand import SHARE_FLOOR
-from bimix.ranking.board import BOARD, by_share, judged, table
-from bimix.ranking.public import Case, cases, mixing_laws, regmix, repetition
 
 
 def runs(n: int, seed: int = 0):
@@ -59,32 +57,19 @@ def test_larger_models_are_judged_by_rank_alone() -> None:
     assert rows["spearman_average"][0] > 0.9
 
 
-def test_tables_of_any_runs_in_a_folder_are_ranked(tmp_path) -> None:
-    folder = tmp_path / "ours"
+def test_tables_of_any_runs_in_a_folder_are_ranked(tmp_path, capsys) -> None:
+    folder, rows = tmp_path / "ours", tmp_path / "rows.csv"
     folder.mkdir()
     made = runs(20)
     write_tables(replace(made, losses=made.losses / 4), folder / "losses.csv", folder / "mixtures.csv")
-    out, rows = tmp_path / "board.csv", tmp_path / "rows.csv"
-    options = [
-        "--folder",
-        str(tmp_path),
-        "--laws",
-        "bimix",
-        "transfer",
-        "--draws",
-        "2",
-        "--covered",
-        "0",
-        "--seed",
-        "0",
-    ]
-    rank_laws.main([*options, "--rows", str(rows), "--out", str(out)])
-    found = pl.read_csv(out)
-    assert set(found["case"]) == {"ours"} and set(found["runs"]) == {8, 16} and found.height == 6
-    assert pl.read_csv(rows).height == 12
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="there is no table of runs"):
-        rank_laws.main([*options[:1], str(tmp_path / "empty"), *options[2:], "--rows", str(rows), "--out", str(out)])
+    words = ["--laws", "bimix", "transfer", "--draws", "2", "--covered", "0", "--rows", str(rows)]
+    main([str(tmp_path), *words])
+    found = pl.read_csv(rows)
+    assert set(found["case"]) == {"ours"} and set(found["runs"]) == {8, 16} and found.height == 12
+    printed = capsys.readouterr().out
+    assert all(f" {law} " in printed for law in ("bimix", "transfer", "by_share"))
+    with pytest.raises(SystemExit, match="there is no such table of runs"):
+        main([str(tmp_path), "--cases", "RegMix", *words])
 
 
 def test_public_tables_are_read_as_they_were_published(tmp_path) -> None:
@@ -137,7 +122,7 @@ def test_the_regret_is_what_the_law_s_best_run_loses_on_the_best(monkeypatch) ->
     asked = runs(20, 1)
     average = asked.losses[:, -1].mean(axis=1)
     guess = np.tile(np.arange(20.0, 0, -1)[:, None, None], (1, 1, 4))  # the last run is said to be the best
-    monkeypatch.setattr("bimix.ranking.board.predict_observed", lambda *_: guess)
+    monkeypatch.setattr("bench_board.predict_observed", lambda *_: guess)
     rows = judged(Case("made", runs(12), asked, (12,)), ["transfer"], None, 1, 0, 0)
     assert rows["regret_percent"][0] == pytest.approx(100 * (average[-1] / average.min() - 1))
     assert rows["error_percent"][0] == pytest.approx(100 * np.abs(guess[:, 0] / asked.losses[:, -1] - 1).mean())

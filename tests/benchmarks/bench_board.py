@@ -1,9 +1,23 @@
-"""A board of laws: each is fitted to some runs of a case and asked for the others."""
+"""A board of laws on public runs: each is fitted to some runs and predicts the others (no test: run
+it by hand).
 
+python tests/benchmarks/bench_board.py folder [--cases RegMix --counts 16 64 512 --draws 2
+--covered 0] [--rows rows.csv] -> the tables of docs/rivals.md on standard output; `folder` holds
+regmix/, mixinglaws/, repetition/ (public_runs.py), or {name}/losses.csv and mixtures.csv of any
+other runs. --rows keeps every law, number of runs and draw.
+"""
+
+import argparse
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import polars as pl
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+
+from public_runs import Case, cases
 
 from bimix.errors import InputError
 from bimix.judge.errors import rank_correlation
@@ -11,7 +25,6 @@ from bimix.laws import LAWS, fit, predict_observed
 from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observations.observations import Observations
 from bimix.optimum.intervals import left_out, picked
-from bimix.ranking.public import Case
 
 LEVEL = 0.9
 BOARD = {
@@ -105,3 +118,31 @@ def table(rows: pl.DataFrame) -> pl.DataFrame:
         pl.col("note").count().alias("refused"),
     )
     return found.sort(["case", "runs", "regret_percent"], nulls_last=True, maintain_order=True)
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--laws", nargs="+", choices=list(LAWS), default=list(LAWS))
+    parser.add_argument("--cases", nargs="+", default=[""], help="those whose name begins so")
+    parser.add_argument("--counts", nargs="+", type=int, help="of runs that are fitted; all without it")
+    parser.add_argument("--draws", type=int, default=4, help="of runs, the same for all laws")
+    parser.add_argument("--covered", type=int, default=1, help="draws in which intervals are measured too")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rows", type=Path, help="csv")
+    options = parser.parse_args(argv)
+    chosen = [case for case in cases(options.folder) if case.name.startswith(tuple(options.cases))]
+    if not chosen:
+        raise SystemExit(f"{options.folder}: there is no such table of runs.")
+    found = []
+    for case in chosen:
+        found.append(judged(case, options.laws, options.counts, options.draws, options.covered, options.seed))
+        print(f"\n{case.name}, {len(case.fitted.mixtures)} runs\n", flush=True)
+        with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=160, float_precision=2, tbl_hide_dataframe_shape=True):
+            print(table(found[-1]).drop("case"))
+    if options.rows:
+        pl.concat(found).write_csv(options.rows)
+
+
+if __name__ == "__main__":
+    main()
