@@ -20,14 +20,14 @@ import numpy as np
 import polars as pl
 import yaml
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
-SCRIPTS = ROOT / "workflow" / "scripts"
-sys.path.insert(0, str(SCRIPTS))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "workflow" / "scripts"))
 
 from bimix.outputs import write_json, write_table
 from bimix.tables import read_json, read_table
 
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+SCRIPTS = ROOT / "workflow" / "scripts"
 PLAN = yaml.safe_load((HERE / "registration.yaml").read_text(encoding="utf-8"))
 MIXTURES = HERE / "mixtures"
 RESULTS = Path("results/proof2")
