@@ -258,7 +258,7 @@ def runs(model: str, mixtures: list[str], seed: int = 0) -> list[Path]:
 
 def snakemake(*targets: Path) -> None:
     """Make the targets on one core, with the mixtures decided so far, and collect the tables."""
-    known = RESULTS / "decided" / "mixtures.yaml"
+    known = HERE / "mixtures.json"
     own = {path.stem: str(path) for path in sorted(MIXTURES.glob("*.csv"))}
     write_json(known, {"datasets": {"proof2": {"mixture_files": own} if own else {}}})
     subprocess.run(
