@@ -15,7 +15,18 @@ from xdist.workermanage import WorkerController
 # Files whose tests import LightGBM or scikit-learn, which brings an OpenMP of its own beside
 # torch's: two in a process may spoil its memory. One process runs these and nothing else;
 # conftest.py holds the list against what is imported.
-APART = {"export", "generation", "law_figures", "metrics", "model", "new_rivals", "rivals", "search", "swarm"}
+APART = {
+    "export",
+    "frozen_laws",
+    "generation",
+    "law_figures",
+    "metrics",
+    "model",
+    "new_rivals",
+    "rivals",
+    "search",
+    "swarm",
+}
 
 
 def is_apart(file: str) -> bool:
