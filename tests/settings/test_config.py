@@ -46,60 +46,8 @@ def said(config: dict, files=(), wanted=()) -> list[str]:
     return []
 
 
-SEARCH = {"start": ["ce", "se"], "rounds": 2, "of": 1, "law": "transfer", "least": 0.1}
-
-
 def demo(config: dict) -> dict:
     return config["datasets"]["demo"]
-
-
-def asked(config: dict, **settings: object) -> dict:
-    """The demo with a block of questions, which this gives back."""
-    tasks = {"copying": {"kind": "question", "generate": {"items": 40, "words": 2, "seed": 1}}}
-    demo(config)["downstream"] = {"model": "larger", "steps": [80, 160], "tasks": tasks} | settings
-    return demo(config)["downstream"]
-
-
-ANNEALED = {"steps": 50, "evaluate_every": 25, "schedule": "wsds", "horizons": [40]}
-
-
-def annealed(config: dict, **settings: object) -> None:
-    demo(config)["training"]["tiny"] |= {"schedule": "wsds", "horizons": [160]} | settings
-    demo(config)["optimum"]["step"] = 160
-    demo(config)["swarm"]["training"]["horizons"] = []
-
-
-def command(config: dict, schedule: str) -> None:
-    """The demo's proxy, trained by a command."""
-    config["models"]["tiny"] = {"parameters": 1e6, "command": "train {mixture} {seed}"}
-    demo(config)["training"]["tiny"]["schedule"] = schedule
-    demo(config)["optimum"]["step"] = 400
-    for block in ("swarm", "reweighting", "methods"):
-        demo(config).pop(block)
-
-
-def stacked(config: dict, count: object) -> None:
-    """The demo's swarm with Muon, trained so many runs at once."""
-    config["models"]["tiny"]["launch"]["stacked"] = count
-    demo(config)["swarm"]["training"]["optimizer"] = "muon"
-
-
-def fewer(config: dict, mixture: str, runs: int) -> None:
-    demo(config)["compare"]["mixtures"].append(mixture)
-    demo(config)["swarm"]["runs"] = runs
-
-
-def without_reweighting(config: dict) -> None:
-    del demo(config)["reweighting"]
-    demo(config)["groups"]["more"] = ["doremi"]
-
-
-def with_targets(config: dict, dataset: str) -> None:
-    demo(config)["reweighting"]["targets"] = {"dataset": dataset, "domains": ["webb"]}
-
-
-def eight_processes(config: dict) -> None:
-    config["models"]["tiny"]["launch"] |= {"gpus": 8, "nodes": 2}
 
 
 def mapped(config: dict, part: str, files: dict, **corpus: object) -> None:
@@ -185,228 +133,6 @@ def test_recipes_like_the_papers_are_whole_and_in_its_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("like", "sentence"),
-    [
-        ("papr", 'training/demo/like: no recipe "papr"; did you mean paper?'),
-        ("doge", "training/demo/like: doge is itself like another recipe; name that one."),
-        (["paper"], 'training/demo/like: ["paper"] is given; allowed: the name of a recipe'),
-    ],
-)
-def test_a_recipe_like_none_is_one_fault(like: object, sentence: str) -> None:
-    (fault,) = said(whole(lambda c: c["training"]["demo"].update(like=like)))
-    assert sentence in fault
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda c: c.update(runs=[]), "runs: unknown key; did you mean run? Allowed here: run, container"),
-        (lambda c: c.update(run=[]), "run: one entry at least must stand here, and there is none."),
-        (lambda c: c.update(run=["demos"]), 'run: no dataset "demos"; did you mean demo? `datasets` has: demo,'),
-        (lambda c: c.update(run=["demo", "demo"]), 'run: "demo" is there twice; take one away.'),
-        (
-            lambda c: c["models"].update(own={"shape": c["models"]["tiny"]["shape"]}),
-            "models/own/launch: the key is missing; it takes a block with nodes, gpus",
-        ),
-        (lambda c: c["training"]["demo"].update(step=3), "training/demo/step: unknown key; did you mean steps?"),
-        (lambda c: c["training"]["demo"].update(steps=0), "steps: 0 is given; allowed: a whole number, 1 or more."),
-        (lambda c: c["training"]["demo"].update(steps=800.0), "whole number, 1 or more. Write 800, without a point."),
-        (lambda c: c["training"]["demo"].update(learning_rate="1e-3"), "In YAML 1e-3 is text: write 1.0e-3."),
-        (lambda c: c["training"]["demo"].update(learning_rate=".5e3"), "In YAML .5e3 is text: write .5e+3."),
-        (lambda c: c["training"]["demo"].update(steps="1e3"), "In YAML 1e3 is text: write 1000."),
-        (lambda c: c["training"]["demo"].update(learning_rate=float("nan")), "learning_rate: NaN is given; allowed: a"),
-        (lambda c: c["training"]["demo"].update(weight_decay=float("inf")), "weight_decay: Infinity is given"),
-        (
-            lambda c: c["training"]["demo"].update(precision=False),
-            'allowed: one of "no", bf16. YAML reads bare yes, no,',
-        ),
-        (lambda c: c["training"]["demo"].update(schedule="exponental"), "did you mean exponential? Allowed: one of"),
-        (lambda c: c["training"]["demo"].update(steps=True), "steps: true is given; allowed: a whole number"),
-        (lambda c: c["laws"].update(compare=[]), "laws/compare: one entry at least must stand here"),
-        (lambda c: c["models"]["tiny"]["shape"].update(width=65), "width: 65 is not a multiple of heads, 2."),
-        (lambda c: c["models"]["tiny"]["shape"].update(width=40), "40 / 2 = 20, must be even for the rotary"),
-        (
-            lambda c: c["models"].update({"a/b": c["models"]["tiny"]}),
-            'models/a/b: "a/b" cannot be a name here; allowed',
-        ),
-        (
-            lambda c: demo(c)["groups"].update(more=["seven"]),
-            'groups/more: no mixture "seven"; the dataset knows: base',
-        ),
-        (lambda c: demo(c)["groups"].update(more=[True]), "groups/more: true is given; allowed: the name of a mixture"),
-        (lambda c: demo(c)["groups"].update(swarm=["se"]), "a name, but not compare, methods or swarm"),
-        (lambda c: demo(c).update(mixture_files={"se": "x.json"}), "a name like any other that this workflow does not"),
-        (
-            lambda c: demo(c).update(mixture_files={"transfer~2": "x.json"}),
-            '"transfer~2" cannot be a name here; allowed',
-        ),
-        (
-            lambda c: demo(c).update(proposals=10),
-            "proposals: 10 is given; allowed: a whole number, 1 or more and at most 9",
-        ),
-        (
-            lambda c: demo(c).pop("methods") and demo(c).update(proposals=2),
-            "proposals: it belongs to methods, which does",
-        ),
-        (lambda c: demo(c)["training"]["tiny"].update(recipe="demos"), 'no recipe "demos"; did you mean demo?'),
-        (lambda c: demo(c)["training"].update({"2B": {"recipe": "demo"}}), 'training/2B: no model "2B"'),
-        (lambda c: demo(c)["corpus"].update(rejects=2), "corpus/rejects: 2 is given; allowed: a number, 0 or more and"),
-        (lambda c: demo(c).update(domains=["python"]), "2 entries at least must stand here, and there is only"),
-        (
-            lambda c: demo(c)["corpus"]["labels"].update(pyton="x"),
-            'labels/pyton: no domain "pyton"; did you mean python?',
-        ),
-        (lambda c: demo(c)["corpus"]["harvest"].pop("web"), "corpus/harvest: no harvest for web; name some"),
-        (
-            lambda c: mapped(c, "train", dict.fromkeys([*demo(c)["domains"][1:], "cppp"], "x")),
-            'corpus/train/cppp: no domain "cppp"; did you mean cpp?',
-        ),
-        (lambda c: mapped(c, "validation", {"web": "x"}), "corpus/validation: no files for cpp, descriptions,"),
-        (
-            lambda c: demo(c)["corpus"].update(held_out_characters={"cpp": 9, "webb": 9}),
-            'corpus/held_out_characters/webb: no domain "webb"; did you mean web?',
-        ),
-        (
-            lambda c: demo(c)["corpus"].update(held_out_characters={"cpp": 9}),
-            "corpus/held_out_characters: no number for descriptions,",
-        ),
-        (
-            lambda c: mapped(c, "train", "x.jsonl", held_out_characters={"web": 9}),
-            "corpus/held_out_characters: a number for each domain needs files for each domain",
-        ),
-        (
-            lambda c: demo(c)["corpus"].update(held_out_characters=0),
-            "corpus/held_out_characters: 0 is given; allowed: a",
-        ),
-        (lambda c: mapped(c, "train", "x.jsonl", domain_field=None), "corpus/train: files without a domain: name the"),
-        (
-            lambda c: mapped(c, "train", "x", labels={"web": "w", "cpp": "w"}),
-            "corpus/labels: 'cpp' and 'web' have the same label 'w'.",
-        ),
-        (lambda c: mapped(c, "train", []), "corpus/train: one entry at least must stand here"),
-        (lambda c: mapped(c, "validation", {"shar": 0.1}), "validation/shar: unknown key; did you mean share?"),
-        (
-            lambda c: demo(c)["tokenizer"].update(hub="gpt2"),
-            "exactly one of train, file, hub must stand here; train and",
-        ),
-        (
-            lambda c: demo(c)["tokenizer"].update(revision="v1"),
-            "tokenizer/revision: it belongs to hub, which does not stand here",
-        ),
-        (lambda c: demo(c)["tokenizer"].pop("train"), "exactly one of train, file, hub must stand here; none does."),
-        (lambda c: demo(c).update(observation=demo(c).pop("corpus")), "unknown key; did you mean observations?"),
-        (
-            lambda c: demo(c)["optimum"].update(weights={"pyton": 1}),
-            'optimum/weights/pyton: no domain "pyton"; did you',
-        ),
-        (lambda c: demo(c)["optimum"].update(weights={"python": 0}), "optimum/weights: all weights are 0"),
-        (
-            lambda c: demo(c)["optimum"].update(lower={"web": 0.5}, upper={"web": 0.4}),
-            "optimum/lower/web: 0.5 is above the upper bound of 'web', 0.4.",
-        ),
-        (
-            lambda c: demo(c)["optimum"].update(lower={"web": 0.5, "cpp": 0.6}),
-            "the lower bounds sum to 1.1: no mixture",
-        ),
-        (
-            lambda c: demo(c)["optimum"].update(upper={"web": 30}),
-            "optimum/upper/web: 30 is above 1, and bounds are proportions: write 0.3 for 30 per cent.",
-        ),
-        (
-            lambda c: demo(c).update(seeds=[1, 2, 3]),
-            "seeds: [1, 2, 3] is given; allowed: a block of models and lists of seeds, as {larger: [2, 3]}.",
-        ),
-        (
-            lambda c: demo(c)["optimum"].update(upper=dict.fromkeys(demo(c)["domains"], 0.1)),
-            "optimum/upper: the upper bounds sum to 0.8: no mixture reaches 1.",
-        ),
-        (lambda c: demo(c)["optimum"].update(group="entrpy"), 'no group "entrpy"; did you mean entropy?'),
-        (lambda c: demo(c).update(held_out=["held"]), 'held_out: no group "held"'),
-        (lambda c: demo(c).update(seeds={"1B": [2]}), 'seeds/1B: no training settings for "1B"; `training` has: tiny'),
-        (lambda c: demo(c).update(design={"models": ["1B"]}), 'design/models: no training settings for "1B"'),
-        (
-            lambda c: demo(c).update(design={"budget": "5 percent"}),
-            "FLOPs, as 2.0e+18, or per cent of the large run, as 5%",
-        ),
-        (
-            lambda c: demo(c).update(design={"large": "larger"}),
-            "datasets/demo/design/large: unknown key. Allowed here: criterion",
-        ),
-        (lambda c: c["design"].update(criterion="A"), "design/criterion"),
-        (
-            lambda c: demo(c).update(search=SEARCH | {"start": ["ce", "bimix"]}),
-            "search/start: 'bimix' is found by runs",
-        ),
-        (lambda c: demo(c).update(search=SEARCH | {"start": ["ce", "se", "cx"]}), "search/start: no mixture"),
-        (lambda c: demo(c).update(search=SEARCH | {"budget": 2}), "search/budget: 2 runs in all are spent by the 2"),
-        (lambda c: demo(c).update(search=SEARCH | {"of": 3}), "search/of"),
-        (
-            lambda c: (
-                demo(c).update(search=SEARCH, held_out=["same"]),
-                demo(c)["optimum"].update(group="search"),
-                demo(c)["groups"].update(same=["se", "ce"]),
-            ),
-            "held_out: all mixtures of 'same' are runs of the search",
-        ),
-        (lambda c: demo(c)["groups"].update(search_1=["ce"]) or demo(c).update(search=SEARCH), "groups/search_1"),
-        (lambda c: demo(c)["groups"].update(entropy=["se", "round1"]), "groups/entropy: no mixture"),
-        (lambda c: demo(c)["groups"].update(entropy=["se", "wanted_8"]), "groups/entropy: no mixture"),
-        (lambda c: demo(c).update(published="piles"), 'published: no table "piles"; did you mean pile?'),
-        (lambda c: demo(c).update(published="pile"), 'resources/mixtures/pile.csv has a domain "ArXiv", which'),
-        (eight_processes, "batch_rows: 8 rows cannot be shared by the 16 processes of tiny"),
-        (
-            lambda c: asked(c, steps=[120, 150]),
-            "downstream/steps: 150 is no evaluation of larger, which has one every 40 steps up to 160.",
-        ),
-        (lambda c: asked(c, cache_tokens=100), "cache_tokens: fewer than the 128 of one prompt"),
-        (lambda c: asked(c, new_tokens=128), "downstream/new_tokens: no room is left"),
-        (lambda c: asked(c, tasks={"copying": {"kind": "guess"}}), "one of question, last_word"),
-        (lambda c: asked(c, model="1B"), 'downstream/model: no training settings for "1B"'),
-        (
-            lambda c: demo(c)["reweighting"].update(doge={"training": {"recipe": "papr"}}),
-            'reweighting/doge/training/recipe: no recipe "papr"; did you mean paper?',
-        ),
-        (
-            lambda c: demo(c)["reweighting"].update(doremi={"step": 1}),
-            "doremi/step: unknown key; did you mean step_size?",
-        ),
-        (lambda c: demo(c)["reweighting"].update(model="1B"), 'reweighting/model: no training settings for "1B"'),
-        (lambda c: demo(c)["reweighting"].update(reference="doge"), 'reweighting/reference: no mixture "doge"'),
-        (lambda c: with_targets(c, "demos"), 'targets/dataset: no dataset "demos"; did you mean demo?'),
-        (lambda c: with_targets(c, "demo"), 'targets/domains: no domain "webb"; did you mean web?'),
-        (without_reweighting, "groups/more: 'doremi' needs a block `reweighting`"),
-        (
-            lambda c: demo(c)["swarm"].update(step=100),
-            "swarm/step: the losses of the swarm are measured every 50 steps and after the last, 50, not at 100",
-        ),
-        (lambda c: annealed(c, horizons=[80, 150]), "tiny/horizons: 150 is not measured, as losses are every 40"),
-        (lambda c: annealed(c, horizons=[120]), "optimum/step: the losses of tiny are measured at the ends of its"),
-        (lambda c: annealed(c, horizons=[120], schedule="cosine"), "horizons: only the schedule wsds decays to"),
-        (lambda c: annealed(c, horizons=[0.5]), "tiny/horizons: 0.5 is given; allowed: a whole number, 1 or more"),
-        (
-            lambda c: demo(c)["reweighting"].update(doge={"training": {"schedule": "wsds", "horizons": [50]}}),
-            "reweighting/doge/training/horizons: 50 is not measured, as losses are every 40 steps",
-        ),
-        (lambda c: demo(c)["swarm"].update(training=ANNEALED), "swarm/training/horizons: 40 is not measured"),
-        (lambda c: command(c, "wsds"), "training/tiny/schedule: tiny is trained by a command, which has its own"),
-        (lambda c: stacked(c, 0), "models/tiny/launch/stacked: 0 is given; allowed: a whole number, 1 or more"),
-        (
-            lambda c: stacked(c, 16),
-            "swarm/training/optimizer: models/tiny/launch/stacked trains runs at once with adamw alone",
-        ),
-        (lambda c: fewer(c, "exponential", 9), "needs a swarm of 10 runs at least for 8 domains; `swarm` has 9"),
-        (lambda c: fewer(c, "regmix_swarm", 6), "'regmix_swarm' needs a swarm of 10 runs at least"),
-        (lambda c: fewer(c, "swarm_0007", 6), "the dataset knows: baseline"),
-    ],
-)
-def test_a_fault_is_one_sentence_with_its_key(change, sentence: str) -> None:
-    lines = said(whole(change))
-    assert any(sentence in line for line in lines), lines
-    assert len(lines) <= 3  # one fault, which several lists may share; no others in its wake
-    assert not any("is not of type" in line or "additional properties" in line.lower() for line in lines)
-
-
-@pytest.mark.parametrize(
     ("name", "reason"),
     [
         ("a/b", "must not hold '/'"),
@@ -438,87 +164,6 @@ def test_any_other_printable_name_is_taken(name: str) -> None:
         block["corpus"]["harvest"][name] = block["corpus"]["harvest"].pop("cpp")
 
     assert said(whole(rename)) == []
-
-
-def test_all_faults_come_at_once_in_the_order_of_the_file_and_with_its_lines(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(
-        "training:\n"
-        "  demo:\n"
-        "    steps: -1\n"
-        "    step: 2\n"
-        "datasets:\n"
-        "  demo:\n"
-        "    optimum: {group: entropi,\n"
-        "      weights: {wep: 1}}\n"
-        "    groups:\n"
-        "      more: [\n"
-        "        ses,\n"
-        "        oops]\n"
-    )
-    files = [ROOT / "config.yaml", tmp_path / "mine.yaml"]
-    lines = [line.removeprefix(f"{tmp_path}/") for line in said(plan.merged([DEFAULTS, *files]), files)]
-    assert [line.split(": ")[:2] for line in lines] == [
-        ["mine.yaml:3", "training/demo/steps"],
-        ["mine.yaml:4", "training/demo/step"],
-        ["mine.yaml:7", "datasets/demo/optimum/group"],
-        ["mine.yaml:8", "datasets/demo/optimum/weights/wep"],
-        ["mine.yaml:11", "datasets/demo/groups/more"],
-        ["mine.yaml:12", "datasets/demo/groups/more"],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("block", "sentences"),
-    [
-        ("corpus: {train: x}", ["2: datasets/mine/domains: the key is missing; it takes a list of 2 or more"]),
-        (
-            "{domains: [a, b], corpus: {train: x}}",
-            ["3: datasets/mine/corpus/train: files without a domain: name the field"],
-        ),
-        ("domains: [a, b]", ["2: datasets/mine/corpus: exactly one of train, harvest must stand here; none does."]),
-        (
-            "corpus: {trian: {a: x, b: y}}",  # one fault, and no second of what was to be this key
-            ["3: datasets/mine/corpus/trian: unknown key; did you mean train? Allowed here: harvest, train"],
-        ),
-        ("corpus: {train: {a: x, b: y}, zzz: 1}", ["3: datasets/mine/corpus/zzz: unknown key. Allowed here: harvest"]),
-        (
-            "corpus: {train: {a: x, b: y}, validation: {}}",
-            ["3: datasets/mine/corpus/validation/share: the key is missing; it takes a number"],
-        ),
-        (
-            "{corpus: {train: {a: x, b: y}}, training: {tiny: {recipe: demo}}, models: auto}",
-            ["3: datasets/mine/models: auto stands beside `training`, which names the models"],
-        ),
-        ("corpus: data", ['3: datasets/mine/corpus: "data" is given; allowed: a block with harvest, train']),
-        ("corpus: {train: {a: x}}", ["3: datasets/mine/corpus/train: 2 entries at least must stand here"]),
-        ("corpus: {train: {-a: x, b: y}}", ['3: datasets/mine/corpus/train/-a: "-a" cannot be a name here']),
-        (
-            "{corpus: {train: {-a: x, b: y}}, domains: [-a]}",
-            ["3: datasets/mine/corpus", "3: datasets/mine/domains"],
-        ),
-        (
-            "{corpus: {train: {a: x, b: y}}, optimum: {step: 7.5}}",
-            ["3: datasets/mine/optimum/step: 7.5 is given"],
-        ),
-        (  # the step of the optimum would be the last of a run whose length is not known, or wrong
-            "{corpus: {train: {a: x, b: y}}, training: {tiny: {recipe: dmo}}}",
-            ['3: datasets/mine/training/tiny/recipe: no recipe "dmo"; did you mean demo?'],
-        ),
-        (
-            "{corpus: {train: {a: x, b: y}}, training: {tiny: {recipe: demo, steps: -5}}}",
-            ["3: datasets/mine/training/tiny/steps: -5 is given"],
-        ),
-    ],
-)
-def test_only_what_has_no_default_is_missing_and_defaults_are_never_blamed(
-    tmp_path: Path, block: str, sentences: list[str]
-) -> None:
-    (tmp_path / "mine.yaml").write_text(f"datasets:\n  mine:\n    {block}\n")
-    files = [ROOT / "config.yaml", tmp_path / "mine.yaml"]
-    lines = said(plan.merged([DEFAULTS, *files]), files)
-    assert len(lines) == len(sentences), lines
-    for line, sentence in zip(lines, sentences, strict=True):
-        assert line.startswith(f"{tmp_path}/mine.yaml:{sentence}"), line
 
 
 # Ten lines whose aliases repeat 10^10 values.
@@ -575,24 +220,6 @@ def test_files_that_are_not_there_or_not_text_are_refused(tmp_path: Path) -> Non
     plan.check_files([tmp_path / "tabs.json"])
 
 
-def test_keys_that_yaml_takes_in_silence_are_told(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(
-        "run: [demo]\n"
-        "x-shared: &shape {layers: 1, width: 16, heads: 2, 1: one}\n"
-        "corpus: {formats: {.1: text}}\n"
-        "models: {tiny: {shape: *shape}}\n"
-        "laws:\n"
-        "  seed: 1\n"
-        "  seed: 2\n"
-        "run: [demo]\n"
-    )
-    files = [ROOT / "config.yaml", tmp_path / "mine.yaml"]
-    lines = [line.removeprefix(f"{tmp_path}/mine.yaml:") for line in said(plan.merged([DEFAULTS, *files]), files)]
-    assert '3: corpus/formats/.1: YAML does not read the key as text but as a number; quote it: ".1".' in lines
-    assert any(line.startswith("7: laws/seed: the key is there twice, first in line 6;") for line in lines)
-    assert any(line.startswith("8: run: the key is there twice, first in line 1;") for line in lines)
-
-
 def test_blocks_for_anchors_merges_and_a_word_for_run_are_taken(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(
         "run: demo\n"
@@ -640,39 +267,6 @@ def test_what_is_odd_but_possible_is_remarked() -> None:
     assert "training/tiny: with evaluate_every 900 and 400 steps the losses are measured once" in once
 
 
-def for_every_step(config: dict) -> None:
-    config["laws"]["optimise"] = ["bimix", "exponential"]
-    demo(config)["groups"]["entropy"] += [f"swarm_{number:04d}" for number in range(1, 10)]
-    demo(config)["optimum"]["step"] = 100
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (
-            lambda c: demo(c)["training"]["tiny"].update(evaluate_every=200),
-            "measured at two steps, 200 and 400, from which",
-        ),
-        (
-            lambda c: demo(c)["groups"].update(entropy=["se"]),
-            "optimum/group: it has one mixture; a law needs the losses",
-        ),
-        (
-            lambda c: c["laws"].update(optimise=["exponential"]),
-            "exponential (in laws/optimise) needs 10 runs at least for 8",
-        ),
-        (
-            for_every_step,
-            "optimum/step: exponential says nothing about the step 100, at which no run is measured; there",
-        ),
-    ],
-)
-def test_what_no_law_can_be_fitted_to_is_refused_where_it_is_to_be_built(change, sentence: str) -> None:
-    (line,) = said(whole(change), wanted=["demo"])
-    assert sentence in line
-    assert said(whole(change)) == []
-
-
 # Files
 
 FILES = {
@@ -699,7 +293,8 @@ def test_files_of_wanted_datasets_must_be_there(tmp_path: Path, monkeypatch: pyt
             dict.fromkeys(demo(config)["domains"][:1], train) | dict.fromkeys(demo(config)["domains"][1:], "a.jsonl"),
         )
         demo(config).update(FILES)
-        asked(config)["tasks"]["own"] = {"kind": "question", "items": "q.jsonl", "shots": None}
+        tasks = {"own": {"kind": "question", "items": "q.jsonl", "shots": None}}
+        demo(config)["downstream"] = {"model": "larger", "steps": [80, 160], "tasks": tasks}
 
     config = whole(change)
     assert said(config) == said(config, wanted=["pile"])[:0] == []
@@ -742,43 +337,6 @@ def observed(folder: Path, **block: object) -> dict:
         "compare": {"mixtures": [0]},
     }
     return whole(lambda config: config["datasets"].update(mine=own | block) or config.update(run=["mine"]))
-
-
-@pytest.mark.parametrize(
-    ("block", "sentence"),
-    [
-        ({}, None),
-        (
-            {"compare": {"mixtures": [2]}},
-            'compare/mixtures: no mixture "2"; losses.csv and mixtures.csv both have: 0, 1.',
-        ),
-        ({"groups": {"fitted": ["0", "one"]}}, 'groups/fitted: no mixture "one"'),
-        ({"groups": {"fitted": ["-0"]}}, "a name that begins with - would be read as a flag"),
-        ({"groups": {"fitted": ["0@1"]}}, "allowed: the name of a mixture (without @)"),
-        ({"optimum": {"group": "fited", "step": 20}}, 'no group "fited"; did you mean fitted?'),
-        ({"optimum": {"group": "fitted", "step": 20, "lower": {"wep": 0.1}}}, 'lower/wep: no domain "wep"; did you'),
-        ({"optimum": {"group": "fitted", "step": 20, "weights": {"x": 1}}}, 'weights/x: no domain "x"'),
-        (
-            {"optimum": {"group": "fitted", "step": 20, "max_epochs": 2}},
-            "max_epochs: name a table of domain and tokens",
-        ),
-        ({"observations": {"losses": "l.csv", "mixtures": "mixtures.csv"}}, 'losses: "l.csv" cannot be found'),
-        (
-            {"observations": {"losses": "losses.csv", "mixtures": "mixtures.csv", "cross_entropy": "who.csv"}},
-            'cross_entropy: "who.csv" cannot be found',
-        ),
-        (
-            {"observations": {"losses": "l.txt", "mixtures": "mixtures.csv"}},
-            "allowed: the path of a .csv, .tsv or .parquet",
-        ),
-    ],
-)
-def test_names_of_observed_losses_are_looked_up_in_their_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: dict, sentence: str | None
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    lines = said(observed(tmp_path, **block), wanted=["mine"])
-    assert len(lines) == (sentence is not None) and all(sentence in line for line in lines), lines
 
 
 @pytest.mark.parametrize("name", ["transfer", "transfer~2"])
@@ -931,8 +489,3 @@ def test_a_wrong_value_deep_in_lists_is_one_fault_and_takes_no_others_along(odd:
     stages = [{"share": 0.5, "mixture": "ce"}, {"share": 0.5, "mixture": odd}]
     lines = said(whole(lambda c: demo(c).update(stages={"late": stages})))
     assert len(lines) == 1 and lines[0].startswith("datasets/demo/stages/late/mixture: "), lines
-
-
-def test_observations_that_are_no_block_are_one_fault() -> None:
-    (line,) = said(whole(lambda c: c["datasets"].update(mine={"observations": 3})))
-    assert line.startswith("datasets/mine/observations: 3 is given; allowed: a block with losses, mixtures")

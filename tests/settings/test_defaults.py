@@ -180,12 +180,6 @@ def test_rules_that_are_none_do_not_stop_the_checks(odd: object) -> None:
     assert all(" ladder" in f" {line.strip()}" for line in str(error.value).removeprefix("config: ").splitlines()[-1:])
 
 
-def test_the_recipe_of_the_ladder_must_be_there() -> None:
-    config = over(mine(), {"ladder": {"recipe": "papr"}})
-    with pytest.raises(InputError, match=r'ladder/recipe: no recipe "papr"; did you mean paper'):
-        checks.settle(config, DEFAULTS, ROOT)
-
-
 def test_a_machine_without_gpus_is_its_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine.shutil, "which", lambda name: None)
     cores = len(os.sched_getaffinity(0))

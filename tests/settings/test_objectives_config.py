@@ -32,38 +32,6 @@ def checked(**optimum: object) -> dict:
 FAMILIES = {"code": ["python", "cpp"], "text": ["web"]}
 
 
-@pytest.mark.parametrize(
-    ("optimum", "sentence"),
-    [
-        ({"objective": {"kind": "minmax"}}, "did you mean minimax?"),
-        ({"objective": {"families": {"code": ["pyton"]}}}, 'objective/families/code: no loss of "pyton"; did you'),
-        ({"objective": {"families": {"a": ["web"], "b": ["web"]}}}, "families/b: web is in a as well"),
-        ({"objective": {"families": {"code": []}}}, "objective/families/code: "),
-        ({"objective": {"families": FAMILIES, "weights": {"web": 1}}}, 'objective/weights/web: no family "web"'),
-        ({"objective": {"weights": {"wep": 1}}}, 'objective/weights/wep: no loss of "wep"; did you mean web?'),
-        ({"objective": {"weights": {"web": 0}}}, "optimum/objective/weights: all weights are 0"),
-        ({"weights": {"web": 0}}, "optimum/weights: all weights are 0"),
-        ({"weights": {"web": 1}, "objective": {"families": FAMILIES}}, "optimum/weights: `objective` has weights"),
-        ({"objective": {"margin": 0.1}}, "objective/margin: it is of the kind no_worse_than; weighted has none."),
-        ({"objective": {"kind": "no_worse_than", "margin": -1}}, "objective/margin: "),
-        ({"objective": {"kind": "minimax", "reference": "basline"}}, 'reference: no mixture "basline"; did you mean'),
-        ({"objective": {"kind": "minimax", "reference": "bimix"}}, 'objective/reference: no mixture "bimix"'),
-        ({"objective": {"trust": {"kl": 0.1}}}, "trust/kl: unknown key"),
-        ({"objective": {"trust": {"most_kl": 0}}}, "trust/most_kl: "),
-        ({"pareto": ["web"]}, "optimum/pareto: "),
-        ({"pareto": ["web", "web"]}, "optimum/pareto: both objectives are the same"),
-        ({"pareto": ["web", "coed"]}, 'optimum/pareto: no family or loss of "coed"'),
-        ({"pareto": ["web", {"pyton": 1}]}, 'pareto/pyton: no loss of "pyton"'),
-    ],
-)
-def test_a_fault_of_an_objective_is_one_sentence_with_its_key(optimum: dict, sentence: str) -> None:
-    with pytest.raises(InputError) as refused:
-        checked(**optimum)
-    lines = str(refused.value).splitlines()
-    assert any(sentence in line for line in lines), lines
-    assert len(lines) == 1
-
-
 def test_families_become_weights_and_the_reference_the_first_that_is_compared() -> None:
     config = checked(objective={"kind": "minimax", "families": FAMILIES, "weights": {"code": 3, "text": 1}})
     complete(config)
@@ -88,19 +56,6 @@ def test_a_front_is_a_table_and_a_figure() -> None:
     assert objective_pair(config, "demo") == ["code", '{"web": 2}']
 
 
-def test_an_optimum_is_no_reference_by_default() -> None:
-    config = copy.deepcopy(default())
-    config["datasets"]["demo"]["compare"]["mixtures"] = ["bimix", "baseline"]
-    config["datasets"]["demo"]["optimum"] = {**config["datasets"]["demo"]["optimum"], "objective": {"kind": "minimax"}}
-    with pytest.raises(InputError, match="`reference` is missing; name one: the first mixture under `compare`, bimix"):
-        checks.settle(config, default(), ROOT)
-    config["datasets"]["demo"]["optimum"]["objective"]["reference"] = "baseline"
-    checks.settle(config, default(), ROOT)
-    config["datasets"]["demo"]["optimum"]["objective"]["reference"] = "uniform"
-    with pytest.raises(InputError, match="reference: uniform is not under `compare/mixtures`: add it"):
-        checks.settle(config, default(), ROOT)
-
-
 def test_metrics_need_weights_or_families(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("losses.csv").write_text("mixture,step,domain,loss\na,1,web,3\nb,1,web,2\n")
@@ -118,26 +73,6 @@ def test_metrics_need_weights_or_families(tmp_path, monkeypatch) -> None:
     for objective in ({"weights": {"err": 1}}, {"objective": {"families": {"all": ["err"]}}}):
         config["datasets"]["mine"]["optimum"] = {"group": "every", "step": 1, **objective}
         checks.settle(config, default(), ROOT, (), ("mine",))
-
-
-def test_a_trust_region_of_observed_losses_needs_their_tokens(tmp_path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("losses.csv").write_text("mixture,step,domain,loss\na,1,web,3\nb,1,web,2\n")
-    Path("mixtures.csv").write_text("mixture,web,code\na,0.5,0.5\nb,0.2,0.8\n")
-    Path("tokens.csv").write_text("domain,tokens\nweb,10\ncode,5\n")
-    config = copy.deepcopy(default())
-    observations = {"losses": "losses.csv", "mixtures": "mixtures.csv"}
-    optimum = {"group": "every", "step": 1, "objective": {"trust": {"most_kl": 0.1}, "reference": "a"}}
-    own = {"observations": observations, "groups": {"every": "all"}, "optimum": optimum, "held_out": []}
-    config["datasets"] = {"mine": own | {"compare": {"mixtures": ["a"]}}}
-    config["run"] = ["mine"]
-    with pytest.raises(InputError, match="objective/trust: name a table of domain and tokens as `tokens`"):
-        checks.settle(config, default(), ROOT)
-    observations["tokens"] = "tokens.csv"
-    checks.settle(config, default(), ROOT)
-    optimum["objective"]["reference"] = "b"
-    with pytest.raises(InputError, match='objective/reference: no mixture "b"'):
-        checks.settle(config, default(), ROOT)
 
 
 @pytest.mark.parametrize("name", ["basline", "bimix", "best", "swarm_0001", "regmix"])

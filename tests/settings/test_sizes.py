@@ -54,44 +54,6 @@ def test_two_models_and_a_third_are_taken() -> None:
     assert "+" not in "".join(config["models"])
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda c: demo(c)["optimum"].update(model="tiny"), "optimum/model: `models` names the models"),
-        (lambda c: demo(c)["optimum"].update(step=160), "optimum/step: a law over sizes tells the end of a run"),
-        (lambda c: demo(c)["optimum"].update(models=["tiny"]), "optimum/models: 2 entries at least"),
-        (lambda c: demo(c)["optimum"].update(models=["tiny", "tiny"]), "is there twice"),
-        (
-            lambda c: demo(c)["optimum"].update(models=["tiny", "smal"]),
-            'optimum/models: no training settings for "smal"; did you mean small?',
-        ),
-        (lambda c: demo(c)["optimum"].update({"for": "huge"}), 'optimum/for: no training settings for "huge"'),
-        (
-            lambda c: c["models"]["small"].update(shape=c["models"]["tiny"]["shape"]),
-            "optimum/models: small has the shape of tiny",
-        ),
-        (lambda c: demo(c)["optimum"].update(group="swarm"), "optimum/group: the swarm is trained with one model"),
-        (lambda c: demo(c).update(simulate_epochs=True), "simulate_epochs: each of `optimum/models` would have pools"),
-        (lambda c: demo(c)["groups"].update(entropy=["se"]), "optimum/group: it has one mixture"),
-        (lambda c: c["laws"].update(optimise=["bimix"]), "optimum/models: bimix (in laws/optimise)"),
-        (
-            lambda c: demo(c)["compare"]["mixtures"].append("bimix"),
-            "compare/mixtures: 'bimix' is fitted to losses of one size of model; over several sizes there is transfer.",
-        ),
-        (
-            lambda c: demo(c).update(optimum={"model": "tiny", "group": "entropy", "step": 400, "for": "larger"}),
-            "optimum/for: a law of one size says nothing of another: name two or more models under `models`.",
-        ),
-    ],
-)
-def test_a_fault_is_one_sentence_with_its_key(change, sentence: str) -> None:
-    with pytest.raises(InputError) as refused:
-        checked(change)
-    lines = [line for line in str(refused.value).splitlines() if "datasets/demo" in line]
-    assert len(lines) == 1, lines
-    assert sentence in lines[0]
-
-
 def test_names_that_are_too_long_together_are_refused() -> None:
     def rename(config: dict) -> None:
         long = "small" * 20
@@ -121,14 +83,6 @@ def test_the_compared_mixtures_have_the_laws_over_sizes_only() -> None:
         del demo(config)["compare"]["mixtures"]
 
     assert demo(checked(change)[0])["compare"]["mixtures"] == ["baseline", "uniform", "ce", "transfer"]
-
-
-def test_losses_measured_elsewhere_have_no_models() -> None:
-    config = copy.deepcopy(default())
-    block = {"observations": {"losses": "l.csv", "mixtures": "m.csv"}, "compare": {"mixtures": ["a"]}}
-    config["datasets"]["mine"] = block | {"optimum": {"models": ["x", "y"], "step": 3}}
-    with pytest.raises(InputError, match="mine/optimum/models: unknown key"):
-        checks.settle(config, default(), ROOT)
 
 
 def test_models_of_several_sizes_are_ordered_by_size_whatever_their_order_in_the_config() -> None:

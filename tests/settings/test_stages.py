@@ -52,64 +52,6 @@ def test_stages_and_their_optimum_are_taken() -> None:
     assert said(with_stages) == ""
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (
-            lambda b: b["stages"]["late_optimum"][0].update(share=0.7),
-            "stages/late_optimum: the shares of its stages sum to 0.9, not to 1",
-        ),
-        (
-            lambda b: b["stages"]["late_optimum"][0].update(share=1),
-            "stages/late_optimum/share: 1 is given; allowed: a number, above 0 and below 1",
-        ),
-        (lambda b: b["stages"]["late_optimum"].pop(), "stages/late_optimum: 2 entries at least must stand here"),
-        (lambda b: b["stages"]["late_optimum"][0].update(mixture="unifrom"), "mixture: no mixture"),
-        (
-            lambda b: b["stages"]["late_optimum"][0].update(mixture="late_se"),
-            "late_se has stages itself; write all stages in one",
-        ),
-        (lambda b: b["stages"].update(bimix=staged("ce", "se")), "a name like any other that this workflow does not"),
-        (lambda b: b["optimum"].pop("stage"), "late_se has stages, and a law reads one mixture of each run: say under"),
-        (
-            lambda b: b["compare"].update(mixtures=["late_optimum", "baseline"]),
-            "compare/mixtures: late_optimum has stages, and what others are measured against is one mixture",
-        ),
-        (
-            lambda b: b["optimum"].update(objective={"kind": "minimax", "reference": "late_se"}),
-            "optimum/objective/reference: late_se has stages, and what others",
-        ),
-        (lambda b: b.update(methods=["late_se", "ce"]), "methods: late_se has stages, and what others"),
-        (lambda b: b.update(centre="late_optimum"), "centre: late_optimum has stages, and what others"),
-        (
-            lambda b: b["optimum"].pop("stage") and b["optimum"].update(group="compare"),
-            "compare/mixtures: late_optimum has stages, and a law reads one mixture of each run",
-        ),
-        (lambda b: b["optimum"].update(stage=3), "the group second: late_se has 2 stages"),
-        (lambda b: b["optimum"].update(stage=1), "the group second: late_uniform differs from late_se in more than"),
-        (
-            lambda b: b["groups"]["second"].append("uniform"),
-            "uniform is not under `stages`; each run must have a stage 2",
-        ),
-        (
-            lambda b: b["stages"].update(late_se=staged("ce", "se", shares=(0.5, 0.5))),
-            "differs from late_se in more than",
-        ),
-        (lambda b: b["optimum"].update(max_epochs=4), "optimum/max_epochs: it counts a run on one mixture"),
-        (
-            lambda b: b.update(mixture_files={"late_optimum": "README.md"}),
-            "it is the name of a mixture under `mixture_files`",
-        ),
-    ],
-)
-def test_a_fault_of_stages_is_one_sentence(change, sentence: str) -> None:
-    def faulty(config: dict) -> None:
-        with_stages(config)
-        change(demo(config))
-
-    assert sentence in said(faulty)
-
-
 def test_a_reference_in_stages_of_ones_own_file_is_refused_when_the_config_is_read(tmp_path: Path) -> None:
     own = tmp_path / "own.json"
     own.write_text(

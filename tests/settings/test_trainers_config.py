@@ -8,7 +8,6 @@ import pytest
 import yaml
 from mini_dataset import mini_config
 
-from bimix.errors import InputError
 from bimix.plan.runs import byte_counts, large_runs
 from bimix.plan.trainings import own_models, trainer, trainer_data, trainer_models, trainer_text, trainer_tokens
 from bimix.settings import checks
@@ -37,86 +36,6 @@ def checked(model: dict, block: dict | None = None) -> dict:
     defaults = checks.merged([ROOT / "workflow/defaults.yaml"])
     config = over(copy.deepcopy(defaults), config)
     return checks.settle(config, defaults, ROOT).config
-
-
-@pytest.mark.parametrize(
-    ("model", "sentence"),
-    [
-        ({"shape": {"layers": 1, "width": 16, "heads": 2}}, "exactly one of shape, command must stand here; shape and"),
-        ({"command": GONE, "losses": GONE, "parameters": GONE}, "exactly one of shape, command must stand here; none"),
-        ({"parameters": GONE}, "models/slim/command: it belongs to parameters, which does not stand here"),
-        ({"losses": GONE}, "models/slim/command: it belongs to losses, which does not stand here"),
-        ({"parameters": 0}, "models/slim/parameters: "),
-        ({"format": "megatorn"}, "models/slim/format: "),
-        ({"command": "train {mixture} {folder} {step}"}, "models/slim/command: no field {step}; there are mixture"),
-        ({"command": "train {mixture}"}, "models/slim/command: it never says {folder}"),
-        ({"losses": {}}, "models/slim/losses: exactly one of table, lines, trainer_state, pattern must stand here"),
-        ({"losses": {"table": "/tmp/x.csv"}}, "losses/table: it must begin with {folder}/"),
-        ({"losses": {"table": "{folder}/../x.csv"}}, "losses/table: it must begin with {folder}/"),
-        ({"losses": {"table": "{folder}/x.csv", "loss": "a"}}, "losses/loss: it does not go with table"),
-        ({"losses": {"lines": "{folder}/x.jsonl"}}, "losses/loss: the key is missing"),
-        (
-            {"losses": {"lines": "{folder}/x.jsonl", "loss": "eval/loss"}},
-            "losses/loss: 'eval/loss' needs {domain} once",
-        ),
-        ({"losses": {"trainer_state": "{folder}/t.json", "loss": {"sea": "x"}}}, "losses/loss: of trainer_state it is"),
-        ({"losses": {"pattern": "(?P<step>"}}, "losses/pattern: '(?P<step>' is no regular expression"),
-        (
-            {"losses": {"pattern": r"(?P<step>\d) (?P<loss>.)"}},
-            "has no group (?P<domain>...); it needs domain, loss, st",
-        ),
-        ({"losses": {"pattern": {"sea": r"(?P<step>\d)"}}}, "has no group (?P<loss>...); it needs loss, step"),
-        (
-            {"losses": {"pattern": "(?P<step>.)(?P<domain>.)(?P<loss>.)", "file": "x"}},
-            "losses/file: it must begin with",
-        ),
-        ({"launch": MODEL["launch"] | {"compile": "yes"}}, "launch/compile: a command does not hear of it"),
-        ({"launch": MODEL["launch"] | {"stacked": 4}}, "launch/stacked: a command does not hear of it"),
-        ({"launch": {"nodes": 1, "gpus": 0}}, "launch/threads: the key is missing"),
-    ],
-)
-def test_a_fault_of_a_command_is_one_sentence_with_its_key(model: dict, sentence: str) -> None:
-    with pytest.raises(InputError) as refused:
-        checked(model)
-    lines = str(refused.value).splitlines()
-    assert len(lines) == 1
-    assert sentence in lines[0]
-
-
-def test_a_shape_still_needs_all_of_its_launch() -> None:
-    shape = {"shape": {"layers": 1, "width": 16, "heads": 2}}
-    with pytest.raises(InputError) as refused:
-        checked(shape | dict.fromkeys(("command", "losses", "parameters"), GONE))
-    lines = str(refused.value).splitlines()[1:]
-    assert [line.split(": ")[0].strip() for line in lines] == [
-        f"models/slim/launch/{key}" for key in ("compile", "loss_chunk", "micro_batch")
-    ]
-
-
-@pytest.mark.parametrize(
-    ("block", "sentence"),
-    [
-        ({"seeds": {"slim": [1, 2]}}, "seeds/slim: its command never says {seed}"),
-        ({"simulate_epochs": True}, "simulate_epochs: slim is trained by a command"),
-        (
-            {"groups": {"all": ["plain", "chameleon"]}},
-            "groups/all: chameleon embeds the domains by the weights of slim",
-        ),
-        (
-            {"swarm": {"model": "slim", "runs": 9, "step": 6, "together": 3}},
-            "swarm/model: slim is trained by a command",
-        ),
-        ({"reweighting": {"model": "slim", "reference": "plain"}}, "reweighting/model: slim is trained by a command"),
-        (
-            {"downstream": {"model": "slim", "steps": [6], "tasks": {"adding": {"kind": "free", "generate": "sums"}}}},
-            "downstream/model: slim is trained by a command",
-        ),
-    ],
-)
-def test_what_needs_weights_or_a_seed_is_refused(block: dict, sentence: str) -> None:
-    with pytest.raises(InputError) as refused:
-        checked({}, block)
-    assert sum(sentence in line for line in str(refused.value).splitlines()) == 1
 
 
 def test_what_is_planned_for_a_command() -> None:
