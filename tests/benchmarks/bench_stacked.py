@@ -25,15 +25,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 import torch
+import torch.nn.functional as F
 from bench_training import synchronize
-from torch import Tensor
+from torch import Tensor, nn
 
-from bimix.model.stacked import StackedTransformer
-from bimix.model.transformer import Shape, Transformer
+from bimix.model.transformer import NORM_EPSILON, Shape, Transformer, rotary_tables, rotate
 
 TOLERANCE = 1e-3  # of losses after three updates, fp32 on both sides
 WARM_UP = 3  # updates that a graph has behind it when it is recorded
 MAX_NORM = 1.0
+CLIP_EPSILON = 1e-6  # that of torch.nn.utils.clip_grad_norm_
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -157,6 +158,62 @@ def at_once(models: list[Transformer], rows: Tensor, compiled: bool) -> Callable
         return losses.detach()
 
     return step
+
+
+class StackedTransformer(nn.Module):
+    """All of the `models` as one: each of its weights is (models, ...), in their order."""
+
+    def __init__(self, models: list[Transformer]) -> None:
+        super().__init__()
+        self.shape, self.count = models[0].shape, len(models)
+        self.names = [name for name, _ in models[0].named_parameters()]
+        own = [dict(model.named_parameters()) for model in models]
+        self.weights = nn.ParameterList(torch.stack([one[name].detach() for one in own]) for name in self.names)
+
+    @torch.no_grad()
+    def clip(self, largest_norm: float) -> None:
+        """Scale the gradients of each model to a norm of `largest_norm` at most."""
+        gradients = [weight.grad for weight in self.weights]
+        norms = torch.stack([torch.linalg.vector_norm(own.flatten(1), dim=1) for own in gradients])
+        norms = torch.linalg.vector_norm(norms, dim=0)
+        factors = (largest_norm / (norms + CLIP_EPSILON)).clamp(max=1)
+        for own in gradients:
+            own.mul_(factors.view(-1, *[1] * (own.dim() - 1)))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Mean losses (models,) in nats of the models on their `rows` (models, batch, length)."""
+        tokens, targets = rows[..., :-1], rows[..., 1:].flatten()
+        count, batch, length = tokens.shape
+        shape, weights = self.shape, dict(zip(self.names, self.weights, strict=True))
+
+        def norm(name: str, states: Tensor) -> Tensor:
+            plain = F.layer_norm(states, (shape.width,), eps=NORM_EPSILON)
+            return plain * weights[f"{name}.weight"][:, None] + weights[f"{name}.bias"][:, None]
+
+        def linear(name: str, states: Tensor) -> Tensor:
+            return torch.baddbmm(weights[f"{name}.bias"][:, None], states, weights[f"{name}.weight"].transpose(1, 2))
+
+        embedding = weights["embedding.weight"]
+        offsets = torch.arange(count, device=tokens.device)[:, None] * shape.padded_vocabulary
+        hidden = F.embedding(tokens.flatten(1) + offsets, embedding.flatten(0, 1))
+        cosines, sines = rotary_tables(length, shape.rotary_width, tokens.device)
+        for layer in range(shape.layers):
+            block = f"blocks.{layer}"
+            projected = linear(f"{block}.attention.query_key_value", norm(f"{block}.attention_norm", hidden))
+            heads = projected.view(count * batch, length, 3, shape.heads, shape.head_width).permute(2, 0, 3, 1, 4)
+            query, key, value = heads
+            query, key = rotate(query, cosines, sines), rotate(key, cosines, sines)
+            mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+            merged = mixed.transpose(1, 2).reshape(count, batch * length, shape.width)
+            hidden = hidden + linear(f"{block}.attention.out", merged)
+            inner = F.gelu(linear(f"{block}.mlp_in", norm(f"{block}.mlp_norm", hidden)), approximate="tanh")
+            hidden = hidden + linear(f"{block}.mlp_out", inner)
+        padding = F.pad(
+            embedding.new_zeros(shape.vocabulary), (0, embedding.shape[1] - shape.vocabulary), value=-torch.inf
+        )
+        scores = torch.baddbmm(padding[None, None], norm("final_norm", hidden), embedding.transpose(1, 2))
+        losses = F.cross_entropy(scores.flatten(0, 1).float(), targets, reduction="none")
+        return losses.view(count, -1).mean(1)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""Measure what a run costs inside a swarm, alone, and with the weights of several runs stacked (no
-test: run it by hand).
+"""Measure what a run costs inside a swarm and alone (no test: run it by hand).
 
 snakemake --cores all results/demo/mixtures/groups/swarm.parquet results/demo/tokens/train.parquet
 OMP_NUM_THREADS=1 python tests/benchmarks/bench_swarm.py results/demo \
@@ -12,7 +11,6 @@ a shared machine they are the steadier ones.
 """
 
 import argparse
-import copy
 import json
 import os
 import subprocess
@@ -23,14 +21,10 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import torch
 import yaml
-from torch.func import functional_call, stack_module_state, vmap
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow/scripts"))
 
-from bimix.model import linear
-from bimix.model.transformer import Shape, Transformer
 from bimix.settings.complete import write_out_recipes
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +84,6 @@ def main() -> None:
     print(f"{options.model}, {options.steps} steps, {options.runs} runs, {options.together} a process:")
     for name, one, other in zip(("clock", "CPU"), np.mean(alone, axis=0), np.mean(swarm, axis=0), strict=True):
         print(f"  {name}: alone {one:.2f} s; in the swarm {other:.2f} s a run, {other / one:.1%} of that")
-    stacked(Shape(**model["shape"], vocabulary=2048), recipe["batch_rows"])
 
 
 def start_alone(place: Path, mixture: dict, flags: list[str]) -> np.ndarray:
@@ -121,54 +114,6 @@ def timed(command: list[str]) -> np.ndarray:
     after = os.times()
     busy = after.children_user + after.children_system - before.children_user - before.children_system
     return np.array([time.perf_counter() - begun, busy])
-
-
-def stacked(shape: Shape, rows: int, length: int = 128, count: int = 16, rounds: int = 3) -> None:
-    """Milliseconds of one update of one model, model after model and all at once under torch.func;
-    by turns.
-    """
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    models = [Transformer(shape, loss_chunk=128) for _ in range(count)]
-    optimizers = [torch.optim.AdamW(model.parameters(), fused=True) for model in models]
-    batches = torch.randint(0, shape.vocabulary, (count, rows, length), dtype=torch.int32)
-    plain = [Transformer(shape) for _ in range(count)]
-    weights, buffers = stack_module_state(plain)
-    weights = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
-    together = torch.optim.AdamW(weights.values(), fused=True)
-    skeleton = copy.deepcopy(plain[0]).to("meta")
-
-    def one_by_one() -> None:
-        for model, optimizer, batch in zip(models, optimizers, batches, strict=True):
-            for part in batch.split(4):
-                (model(part) * (len(part) / rows)).backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-
-    def at_once() -> None:
-        vmap(lambda *state_and_rows: functional_call(skeleton, state_and_rows[:2], state_and_rows[2]))(
-            weights, buffers, batches
-        ).sum().backward()
-        norms = torch.stack([weight.grad.flatten(1).norm(dim=1) for weight in weights.values()]).norm(dim=0)
-        for weight in weights.values():
-            weight.grad.mul_((1 / (norms + 1e-6)).clamp(max=1).view(-1, *[1] * (weight.dim() - 1)))
-        together.step()
-        together.zero_grad(set_to_none=True)
-
-    spent: dict = {one_by_one: [], at_once: []}
-    fast = linear.HAS_ONEDNN
-    for _ in range(rounds + 1):
-        for way in spent:
-            linear.HAS_ONEDNN = fast and way is one_by_one  # no rule of vmap for oneDNN's operator
-            begun = time.process_time()
-            way()
-            spent[way].append((time.process_time() - begun) / count * 1000)
-    linear.HAS_ONEDNN = fast
-    slow, quick = (min(times[1:]) for times in spent.values())
-    print(
-        f"  an update (CPU) of one of {count} models: {slow:.1f} ms one by one, {quick:.1f} ms stacked under torch.func"
-    )
 
 
 if __name__ == "__main__":

@@ -119,12 +119,6 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
         name = f"{count} models, {rows} rows" + (", compiled" if compiled else "")
         return Case(name, ("bench_stacked.py", *flags, *more, *device))
 
-    def part(name: str, *more: str) -> Case:
-        size = ("--runs", "16", "--stacked", "16", "--steps", "400") if full else ("--runs", "2", "--stacked", "2")
-        brief = () if full else ("--steps", "4", "--rounds", "1", "--width", "16")
-        words = ("bench_parts.py", *size, *brief, *(more if full else ()), *device)
-        return Case(name, words, ("tokenizers", "polars"), folder=True)
-
     doge = ("--domains", "22", "--batch-rows", "64", "--micro-batch", "16", "--steps", "2", "--rounds", "7")
     if not full:
         doge = ("--domains", "3", "--batch-rows", "4", "--micro-batch", "4", "--steps", "1", "--rounds", "1")
@@ -159,10 +153,7 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
         "warm-up": [warm_up("paper"), warm_up("paper_warm")],
         "large": [training(f"{rows} rows at once", "1B", 64, rows) for rows in (16, 8, 32)],
         "small": [training(f"{rows} rows at once", "1M", 1024, rows) for rows in (64, 32, 128)],
-        "swarm": [
-            *(stacked(16, 8, False), stacked(64, 8, False), stacked(16, 8, True)),
-            *(part("a part of 16"), part("a part of 16, compiled", "--compile", "yes", "--rounds", "1")),
-        ],
+        "swarm": [stacked(16, 8, False), stacked(64, 8, False), stacked(16, 8, True)],
         "downstream": [
             generation("280M, fp32", "280M", 1000),
             generation("280M, fp32, graphs", "280M", 1000, *(("--graphs",) if full else ())),

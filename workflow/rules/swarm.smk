@@ -69,7 +69,6 @@ rule train_swarm:
     threads: planned(runs.swarm_threads)
     resources:
         **LAUNCH,
-        stacked=entry("models/{model}/launch/stacked", 1),
         gpu=planned(runs.swarm_gpu),
     params:
         names=planned(runs.swarm_part),
@@ -84,7 +83,6 @@ rule train_swarm:
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             --compile {resources.compile} \
-            --stacked {resources.stacked} \
             --attention {resources.attention} \
             --bucket-megabytes {resources.bucket_megabytes} \
             --gradient-compression {resources.gradient_compression} \

@@ -7,7 +7,7 @@ the blocks alone: embedding, head, norms and biases keep AdamW, as its authors p
 the step of one matrix.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
@@ -16,20 +16,12 @@ ATTENTION = ".query_key_value."  # in the name of a matrix that is three, one be
 
 
 def adamw(
-    weights: Iterator[Tensor],
-    rate: float,
-    betas: tuple[float, float],
-    epsilon: float,
-    decay: float,
-    stacked: bool = False,
+    weights: Iterable[Tensor], rate: float, betas: tuple[float, float], epsilon: float, decay: float
 ) -> torch.optim.AdamW:
-    """AdamW whose weight decay spares biases and norms, of one model or of `stacked` ones.
-
-    Fused: one kernel per update.
-    """
-    weights, matrix = list(weights), 3 if stacked else 2  # dimensions
-    decayed = [weight for weight in weights if weight.dim() >= matrix]
-    spared = [weight for weight in weights if weight.dim() < matrix]
+    """AdamW whose weight decay spares biases and norms; fused: one kernel per update."""
+    weights = list(weights)
+    decayed = [weight for weight in weights if weight.dim() >= 2]
+    spared = [weight for weight in weights if weight.dim() < 2]
     groups = [{"params": decayed, "weight_decay": decay}, {"params": spared, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=epsilon, fused=True)
 

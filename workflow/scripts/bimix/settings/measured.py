@@ -59,8 +59,6 @@ def check_schedules(checker: BlockChecker) -> None:
             entry, sentence = found
             checker.fault(*key, entry, sentence=sentence)
             continue
-        if key[0] == "swarm":
-            _stacked(checker, key, recipe)
         if recipe["schedule"] == "wsds":
             _annealed(checker, key, recipe)
         if key[0] == "training" and len(evaluations(recipe)) == 1:
@@ -69,17 +67,6 @@ def check_schedules(checker: BlockChecker) -> None:
                 sentence=f"with {_interval(recipe)} and {recipe['steps']:,} steps the losses are measured once, at the"
                 " end; a law over steps needs several.",
             )
-
-
-def _stacked(checker: BlockChecker, key: Key, recipe: dict) -> None:
-    """An optimizer that does not go with the runs of a swarm trained at once."""
-    model = checker.block["swarm"]["model"]
-    models = checker.config["models"]
-    own = models.get(model) if isinstance(models, dict) else None
-    launch = own.get("launch") if isinstance(own, dict) else None
-    if isinstance(launch, dict) and launch.get("stacked", 1) != 1 and recipe.get("optimizer", "adamw") != "adamw":
-        sentence = f"models/{model}/launch/stacked trains runs at once with adamw alone: set it to 1, or this to adamw."
-        checker.fault(*key, "optimizer", sentence=sentence)
 
 
 def _annealed(checker: BlockChecker, key: Key, recipe: dict) -> None:

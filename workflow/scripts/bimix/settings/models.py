@@ -215,11 +215,6 @@ class Launch(Block):
     gradient_compression: Literal["none", "bf16"] = key(
         "What several processes send gradients in: `none`, as they are.", "none"
     )
-    stacked: Count = key(
-        "Runs of one part of a swarm that are trained at once, with stacked weights; meant for a GPU, where its "
-        "speed is not measured yet.",
-        "1",
-    )
     verify_shards: Literal["yes", "no"] = key(
         "Whether the tokens are held against their digests first, once a start and host.", "yes"
     )

@@ -31,7 +31,7 @@ def of_model(model: Mapping) -> Iterator[Fault]:
             if key not in model["launch"]:
                 yield ("launch", key), "the key is missing; a model with a `shape` needs it."
         return
-    for key in (*LAUNCHED, "stacked"):
+    for key in LAUNCHED:
         if key in model["launch"]:
             yield ("launch", key), "a command does not hear of it: take it away."
     complaint = template.fault(model["command"])

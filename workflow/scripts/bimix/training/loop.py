@@ -18,7 +18,6 @@ from torch import Tensor
 
 from bimix.errors import InputError
 from bimix.model.attention import backend_name, kernel_name
-from bimix.model.stacked import models_in
 from bimix.model.transformer import Transformer
 from bimix.training import checkpoints, provenance
 from bimix.training.order import Schedule, as_schedule
@@ -92,8 +91,8 @@ class Finished:
 
 
 class Run:
-    """A run under way in the folder of its configuration, the only one of `folders`, and what is
-    said, noted and saved of it.
+    """A run under way in the `folder` of its configuration, and what is said, noted and saved of
+    it.
 
     `state` is what a checkpoint holds beside the model, the optimizer and the method: the updates
     made (`step`), the rows `taken` (m,) of the domains and those `before` (m,) its stage, the
@@ -101,9 +100,9 @@ class Run:
     `fitted` into memory. This attempt has `begun` at that time.monotonic().
     """
 
-    def __init__(self, learner: Learner, method: Method, folders: list[Path], state: dict, begun: float) -> None:
+    def __init__(self, learner: Learner, method: Method, folder: Path, state: dict, begun: float) -> None:
         self.learner, self.method = learner, method
-        self.folders, self.state, self.begun = folders, state, begun
+        self.folder, self.state, self.begun = folder, state, begun
         self.session = learner.session
         self.recipe, self.accelerator = self.session.recipe, self.session.accelerator
         self.watch = Watch(self.accelerator)
@@ -205,8 +204,7 @@ class Run:
         """
         if self.session.wants_to_stop():
             return True
-        asked = (checkpoints.must_stop(folder.parent) for folder in self.folders)
-        return self.accelerator.is_main_process and any(asked)
+        return self.accelerator.is_main_process and checkpoints.must_stop(self.folder.parent)
 
     def say(self, loss: Tensor, norm: Tensor) -> None:
         """Tell how far the run has come: on standard error every few seconds, in
@@ -214,8 +212,8 @@ class Run:
         """
         step, now = self.step, time.monotonic()
         speed = (step - self.first_step) / (now - self.first_at)
-        tokens_per_second = speed * self.session.step_tokens * models_in(self.learner.plain)
-        own_loss = float(loss.mean()) * self.accelerator.num_processes
+        tokens_per_second = speed * self.session.step_tokens
+        own_loss = float(loss) * self.accelerator.num_processes
         if now - self.said_at > PROGRESS_SECONDS:
             self.said_at = now
             left = (self.recipe.steps - step) / speed
@@ -227,7 +225,7 @@ class Run:
             curves = {
                 "loss": own_loss,
                 "learning_rate": self.recipe.rate(step - 1),
-                "gradient_norm": float(norm.mean()),
+                "gradient_norm": float(norm),
             }
             curves["tokens_per_second"] = tokens_per_second
             self.accelerator.log({f"training/{name}": value for name, value in curves.items()}, step=step)
@@ -251,12 +249,10 @@ class Run:
         history = self.state["history"]
         content = {"state": state, "step": self.step, "steps": self.recipe.steps}
         content |= dict.fromkeys(("loss", "tokens_per_second", "seconds_left")) | more
-        # stacked runs have a history each, and share this content
-        single = bool(history) and len(self.folders) == 1
-        content["validation_loss"] = sum(history[-1][1]) / len(history[-1][1]) if single else None
+        content["validation_loss"] = sum(history[-1][1]) / len(history[-1][1]) if history else None
         content["log"] = os.environ.get("TRAINING_LOG")
-        for folder in self.folders if self.accelerator.is_main_process else ():
-            checkpoints.show_progress(folder, content)
+        if self.accelerator.is_main_process:
+            checkpoints.show_progress(self.folder, content)
 
     def save(self) -> None:
         """Write a checkpoint, on the main process, for which the others wait."""
@@ -265,14 +261,14 @@ class Run:
             optimizer = self.learner.optimizer.optimizer
             parts = {"model": self.learner.plain.state_dict(), "optimizer": optimizer.state_dict()}
             parts |= {"method": self.method.state_dict(), "seconds": self.seconds}
-            checkpoints.save(self.folders[0], self.state | parts)
+            checkpoints.save(self.folder, self.state | parts)
         self.note("saved")
         self.session.wait()
 
     def note(self, event: str, **more: object) -> None:
         """Add a line to the run's attempts, on the main process."""
-        for folder in self.folders if self.accelerator.is_main_process else ():
-            checkpoints.note(folder, event, self.step, **more)
+        if self.accelerator.is_main_process:
+            checkpoints.note(self.folder, event, self.step, **more)
 
 
 def train(
@@ -306,7 +302,7 @@ def follow(run: Run, feed: Iterable[Batch], evaluated: Callable[[int, Transforme
     session = run.session
     run.note("begun", **session.origin)
     run.show("running")
-    for warning in dict.fromkeys(one for own in run.folders for one in provenance.mixed(checkpoints.attempts(own))):
+    for warning in provenance.mixed(checkpoints.attempts(run.folder)):
         session.say(warning)
     for batch in feed:
         loss, norm = run.advance(batch)
@@ -340,7 +336,7 @@ def begin(
     advance = method(learner)
     advance.load_state_dict(state.pop("method", {}))
     announce(learner, state["step"])
-    return Run(learner, advance, [folder], state, begun)
+    return Run(learner, advance, folder, state, begun)
 
 
 def open_run(session: Session, folder: Path, schedule: Schedule) -> tuple[Transformer, dict]:
@@ -369,9 +365,8 @@ def open_run(session: Session, folder: Path, schedule: Schedule) -> tuple[Transf
 
 def announce(learner: Learner, step: int) -> None:
     """Say what is trained, where, and from which update on."""
-    session, models = learner.session, models_in(learner.plain)
-    accelerator, together = session.accelerator, f"{models} runs at once, " if models > 1 else ""
+    session, accelerator = learner.session, learner.session.accelerator
     session.say(
         f"{session.shape.parameters:,} parameters on {accelerator.num_processes} x {accelerator.device.type},"
-        f" {together}{learner.micro_batch} of {session.own_rows} rows at once, update {step} of {session.recipe.steps}"
+        f" {learner.micro_batch} of {session.own_rows} rows at once, update {step} of {session.recipe.steps}"
     )

@@ -26,7 +26,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 from bimix.errors import InputError
 from bimix.model.memory import largest_micro_batch
-from bimix.model.stacked import StackedTransformer, models_in
 from bimix.model.transformer import Shape, Transformer
 from bimix.training import checkpoints
 from bimix.training.recipe import Recipe
@@ -212,26 +211,24 @@ def resume(session: Session, folder: Path) -> dict | None:
 
 @dataclass
 class Learner:
-    """What a run trains, or several at once: the `plain` model as written here, `model` and
-    `optimizer` as Accelerate prepared them.
+    """What a run trains: the `plain` model as written here, `model` and `optimizer` as Accelerate
+    prepared them.
     """
 
     session: Session
-    plain: Transformer | StackedTransformer
+    plain: Transformer
     model: nn.Module
     optimizer: torch.optim.Optimizer
     micro_batch: int
 
 
-def prepare(session: Session, plain: Transformer | StackedTransformer, state: dict, wrapped: bool = True) -> Learner:
-    """The learner of a run, or of stacked ones, from its model and `state`, whose entry `optimizer`
+def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = True) -> Learner:
+    """The learner of a run, from its model and `state`, whose entry `optimizer`
     is taken out.
 
     A model that is not `wrapped` sums no gradients over processes, and needs no memory for that.
     """
     before = session.learner
-    if before is not None and models_in(before.plain) != models_in(plain):
-        before = None
     if before is not None:
         before.plain.load_state_dict(plain.state_dict())
         plain = before.plain
@@ -268,9 +265,7 @@ def fit(session: Session, model: nn.Module, state: dict, known: int | None = Non
     """Rows at once, at most this process's: as many as `state` says for the same
     circumstances, else as are `known` to fit, else as fit now.
     """
-    found, alike, models = state.get("fitted", {}), session.circumstances(), models_in(model)
-    if models > 1:
-        alike |= {"models": models}
+    found, alike = state.get("fitted", {}), session.circumstances()
     if found.get("circumstances") != alike:
         rows = known
         if rows is None:

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from bimix.model.optimizers import MuonAndAdamW, adamw
-from bimix.model.stacked import StackedTransformer
 from bimix.model.transformer import Transformer
 from bimix.training.order import Schedule, as_schedule, next_rows
 from bimix.training.recipe import Recipe
@@ -32,7 +31,7 @@ def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     settings = recipe.learning_rate, (recipe.beta1, recipe.beta2), recipe.epsilon, recipe.weight_decay
     if recipe.optimizer == "muon":
         return MuonAndAdamW(model, *settings)
-    return adamw(model.parameters(), *settings, stacked=isinstance(model, StackedTransformer))
+    return adamw(model.parameters(), *settings)
 
 
 def compile_whole(model: nn.Module, overlapped: bool = False) -> None:
@@ -163,10 +162,8 @@ def update(
     step: int,
     micro_batch: int,
 ) -> tuple[Tensor, Tensor]:
-    """One update from this process's `rows` (own rows, length), of stacked models (models, own
-    rows, length).
-
-    Returns its share of the batch's mean loss and the gradient norm, of stacked models (models,).
+    """One update from this process's `rows` (own rows, length): its share of the batch's mean loss
+    and the gradient norm.
 
     Every micro-batch is weighted by its rows and the sum scaled to the global batch, so that
     neither the micro-batch nor the number of processes changes the gradient
@@ -174,17 +171,14 @@ def update(
     """
     set_rate(optimizer, recipe.rate(step))
     total = torch.zeros((), device=accelerator.device)
-    starts = range(0, rows.shape[-2], micro_batch)
+    starts = range(0, len(rows), micro_batch)
     for start in starts:
-        part = rows[..., start : start + micro_batch, :].to(accelerator.device, non_blocking=True)
+        part = rows[start : start + micro_batch].to(accelerator.device, non_blocking=True)
         with nullcontext() if start == starts[-1] else accelerator.no_sync(model):
-            loss = model(part) * (part.shape[-2] / recipe.batch_rows)
-            accelerator.backward(loss.sum() * accelerator.num_processes)
+            loss = model(part) * (len(part) / recipe.batch_rows)
+            accelerator.backward(loss * accelerator.num_processes)
         total = total + loss.detach()
-    if isinstance(model, StackedTransformer):
-        norm = model.clip(recipe.max_gradient_norm)
-    else:
-        norm = accelerator.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm)
+    norm = accelerator.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm)
     optimizer.step()
     # gradients of several parts stay views of what is sent: else each update copies them all
     stay = isinstance(model, DistributedDataParallel) and len(starts) > 1
@@ -192,6 +186,7 @@ def update(
     return total, norm
 
 
+@torch.no_grad()
 def evaluate(
     accelerator: Accelerator, plain: Transformer, validation: list[np.ndarray], micro_batch: int
 ) -> list[float]:
@@ -199,54 +194,22 @@ def evaluate(
     fp64 over all processes.
 
     Of the `plain` model, not of its wrapper, whose forward pass may wait for processes that have no
-    row.
+    row. The last part is filled up: a compiled model is compiled for every number of rows.
     """
-
-    def by_token(rows: Tensor) -> Tensor:
-        nobody = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
-        return plain(rows, nobody, 1, (len(rows),))[1]
-
-    return by_domain(row_losses(accelerator, by_token, np.concatenate(validation), micro_batch), validation)
-
-
-def evaluate_stacked(
-    accelerator: Accelerator, stacked: StackedTransformer, validation: list[np.ndarray], micro_batch: int
-) -> list[list[float]]:
-    """The same of each of stacked models."""
     rows = np.concatenate(validation)
-    losses = row_losses(accelerator, lambda part: stacked(part, by_token=True), rows, micro_batch)
-    return [by_domain(own, validation) for own in losses]
-
-
-def by_domain(losses: np.ndarray, validation: list[np.ndarray]) -> list[float]:
-    """The mean of the `losses` (n,) of each domain's `validation` rows, n together."""
-    owners = np.repeat(np.arange(len(validation)), [len(own) for own in validation])
-    return (np.bincount(owners, losses, len(validation)) / np.bincount(owners)).tolist()
-
-
-@torch.no_grad()
-def row_losses(
-    accelerator: Accelerator, by_token: Callable[[Tensor], Tensor], rows: np.ndarray, micro_batch: int
-) -> np.ndarray:
-    """Mean losses (..., n) in fp64 of `rows` (n, length), of which each process takes its part;
-    `by_token` gives those of all tokens (..., rows, length - 1).
-
-    The last part is filled up: a compiled model is compiled for every number of rows.
-    """
     size = min(micro_batch, -(-len(rows) // accelerator.num_processes))
     own = own_slice(len(rows), accelerator.process_index, accelerator.num_processes)
-    sums = []
+    sums = torch.zeros(len(rows), dtype=torch.float64, device=accelerator.device)
+    nobody = torch.zeros(size, dtype=torch.int64, device=accelerator.device)
     for start in range(own.start, own.stop, size):
         part = rows[start : min(start + size, own.stop)]
         filled = np.zeros((size, rows.shape[1]), dtype=rows.dtype)
         filled[: len(part)] = part
-        losses = by_token(torch.from_numpy(filled).to(accelerator.device))
-        sums.append(losses[..., : len(part), :].double().sum(-1))
-    lead = sums[0].shape[:-1] if sums else ()
-    whole = torch.zeros(*lead, len(rows), dtype=torch.float64, device=accelerator.device)
-    if sums:
-        whole[..., own] = torch.cat(sums, dim=-1)
-    return accelerator.reduce(whole, reduction="sum").cpu().numpy() / (rows.shape[1] - 1)
+        _, losses = plain(torch.from_numpy(filled).to(accelerator.device), nobody, 1, (size,))
+        sums[start : start + len(part)] = losses[: len(part)].double().sum(-1)
+    means = accelerator.reduce(sums, reduction="sum").cpu().numpy() / (rows.shape[1] - 1)
+    owners = np.repeat(np.arange(len(validation)), [len(own) for own in validation])
+    return (np.bincount(owners, means, len(validation)) / np.bincount(owners)).tolist()
 
 
 @dataclass
