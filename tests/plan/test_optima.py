@@ -3,7 +3,7 @@
 import pytest
 
 from bimix.errors import InputError
-from bimix.plan.optimum import FLAGS, optimum_coefficients, optimum_run_tokens, optimum_tokens, seeking_command
+from bimix.plan.optimum import optimum_coefficients, optimum_run_tokens, optimum_tokens
 from bimix.plan.pools import epoch_tokens, pool_tokens
 
 
@@ -50,10 +50,3 @@ def test_runs_that_repeat_as_the_large_one_will_count_its_tokens(config: dict) -
     block["training"]["large"] = {"steps": 5000, "batch_rows": 8}
     assert pool_tokens(config, "own") == epoch_tokens(config, "own") == optimum_tokens(config, "own", "bimix") == table
     assert optimum_run_tokens(config, "own", "bimix") == optimum_run_tokens(config, "own", "bimix_swarm") == 400_000
-
-
-def test_a_rule_that_searches_gives_its_script_and_its_own_flags() -> None:
-    words = seeking_command("\n    trace_optimum.py \\\n    --out {output.path:q}\n").replace("\\\n", " ").split()
-    assert words[0] == "trace_optimum.py" and words[-2:] == ["--out", "{output.path:q}"]
-    assert words[1:-2:2] == [f"--{name.replace('_', '-')}" for name in FLAGS]
-    assert {"--max-epochs", "--reference"} < set(words[1:-2:2])

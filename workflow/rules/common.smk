@@ -14,7 +14,7 @@ from bimix.plan.laws import LAWS, PLACE
 from bimix.plan.settings import one_of
 from bimix.plan.sources import MEASURES
 from bimix.plan.targets import all_targets, resampled_laws, targets
-from bimix.plan.trainings import LAUNCHED, TOKENS, training_command
+from bimix.plan.trainings import LAUNCHED, TOKENS
 from bimix.settings import lock
 
 names_under = functools.partial(settings.names_under, config)
@@ -121,13 +121,6 @@ SOUGHT["max_epochs"] = setting("optimum/max_epochs", default="none")
 SOUGHT["strengths"] = setting("strengths", default=())
 
 
-def seeking(text):
-    """The command of a rule with SOUGHT in its params, and tokens, centre and reference in its
-    input.
-    """
-    return command(optimum.seeking_command(text))
-
-
 # What a search is asked for, with losses, mixtures, prior, tokens and reference in its input.
 SEARCHED = {key: SOUGHT[key] for key in ("weights", "objective", "lower", "upper", "max_epochs")} | {
     "law": setting("search/law"),
@@ -135,11 +128,6 @@ SEARCHED = {key: SOUGHT[key] for key in ("weights", "objective", "lower", "upper
     "step": setting("optimum/step"),
     "run_tokens": planned(optimum.search_run_tokens),
 }
-
-
-def searching(text):
-    """The command of a rule with SEARCHED in its params."""
-    return command(optimum.searching_command(text))
 
 
 def fitted(pattern, **more):
@@ -150,11 +138,6 @@ def fitted(pattern, **more):
 # How a training is launched: resources, since no run is repeated because of them. `runtime` in
 # minutes, 0: no limit; a profile says how long (set-resources).
 LAUNCH = {"runtime": 0} | {name: entry(f"models/{{model}}/launch/{name}", *usual) for name, usual in LAUNCHED.items()}
-
-
-def training(text):
-    """The command of a rule with TOKENS, LAUNCH and the params shape, recipe and state."""
-    return command(training_command(text))
 
 
 TABLES = {}  # what the report shows of each table, by name; show_table writes its page

@@ -33,8 +33,7 @@ rule plan_runs:
         sequence_length=setting("sequence_length"),
         domains=planned(corpora.count_measured),
     shell:
-        command(r"""
-        plan_runs.py \
+        RUN + r"""plan_runs.py \
             --runs {params.runs:q} \
             --models {params.models:q} \
             --hardware {params.hardware:q} \
@@ -42,8 +41,9 @@ rule plan_runs:
             --tokenizer {input.tokenizer:q} \
             --sequence-length {params.sequence_length} \
             --domains {params.domains} \
-            --out {output.plan:q}
-        """)
+            --out {output.plan:q} \
+            2>{log:q}
+        """
 
 
 rule price_methods:
@@ -68,8 +68,7 @@ rule price_methods:
         weights=bound("weights"),
         objective=bound("objective"),
     shell:
-        command(r"""
-        price_methods.py \
+        RUN + r"""price_methods.py \
             --losses {input.losses:q} \
             --reference {params.reference:q} \
             --large {input.large:q} \
@@ -77,8 +76,9 @@ rule price_methods:
             --costs {input.costs:q} \
             --weights {params.weights:q} \
             --objective {params.objective:q} \
-            --out {output.table:q}
-        """)
+            --out {output.table:q} \
+            2>{log:q}
+        """
 
 
 rule judge_methods:
@@ -107,8 +107,7 @@ rule judge_methods:
         weights=bound("weights"),
         objective=bound("objective"),
     shell:
-        command(r"""
-        judge_methods.py \
+        RUN + r"""judge_methods.py \
             --losses {input.losses:q} \
             --prices {input.prices:q} \
             --reference {params.reference:q} \
@@ -120,8 +119,9 @@ rule judge_methods:
             --weights {params.weights:q} \
             --objective {params.objective:q} \
             --out {output.table:q} \
-            --proposals {output.proposals:q}
-        """)
+            --proposals {output.proposals:q} \
+            2>{log:q}
+        """
 
 
 rule plot_verdict:
@@ -136,7 +136,7 @@ rule plot_verdict:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command("plot_verdict.py --verdict {input.verdict:q} --out {output.figure:q}")
+        RUN + r"plot_verdict.py --verdict {input.verdict:q} --out {output.figure:q} 2>{log:q}"
 
 
 rule plot_methods:
@@ -151,4 +151,4 @@ rule plot_methods:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command("plot_methods.py --methods {input.methods:q} --out {output.figure:q}")
+        RUN + r"plot_methods.py --methods {input.methods:q} --out {output.figure:q} 2>{log:q}"

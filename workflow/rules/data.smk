@@ -19,14 +19,14 @@ rule collect_text:
         suffixes=setting("corpus/harvest/{domain}/suffixes"),
         megabytes=setting("corpus/harvest/{domain}/megabytes"),
     shell:
-        command(r"""
-        collect_text.py \
+        RUN + r"""collect_text.py \
             --kind {params.kind:q} \
             --packages {params.packages:q} \
             --suffixes {params.suffixes:q} \
             --megabytes {params.megabytes:q} \
-            --out {output:q}
-        """)
+            --out {output:q} \
+            2>{log:q}
+        """
 
 
 rule train_tokenizer:
@@ -56,8 +56,7 @@ rule train_tokenizer:
         fewer=as_json("datasets/{dataset}/tokenizer/train/fewer", False),
         end_of_text=setting("tokenizer/end_of_text"),
     shell:
-        command(r"""
-        train_tokenizer.py \
+        RUN + r"""train_tokenizer.py \
             --shards {params.shards:q} \
             --reading {params.reading:q} \
             --validation-share {params.validation_share:q} \
@@ -68,8 +67,9 @@ rule train_tokenizer:
             --fewer {params.fewer:q} \
             --end-of-text {params.end_of_text:q} \
             --threads {threads} \
-            --out {output:q}
-        """)
+            --out {output:q} \
+            2>{log:q}
+        """
 
 
 rule fetch_tokenizer:
@@ -87,12 +87,12 @@ rule fetch_tokenizer:
         version=planned(contents.tokenizer_version),
         end_of_text=setting("tokenizer/end_of_text"),
     shell:
-        command(r"""
-        fetch_tokenizer.py \
+        RUN + r"""fetch_tokenizer.py \
             --source {params.source:q} \
             --end-of-text {params.end_of_text:q} \
-            --out {output:q}
-        """)
+            --out {output:q} \
+            2>{log:q}
+        """
 
 
 rule draw_validation:
@@ -119,8 +119,7 @@ rule draw_validation:
         share=setting("corpus/validation/share"),
         held_out_characters=as_json("datasets/{dataset}/corpus/held_out_characters"),
     shell:
-        command(r"""
-        draw_validation.py \
+        RUN + r"""draw_validation.py \
             --shards {params.shards:q} \
             --tokenizer {input.tokenizer:q} \
             --reading {params.reading:q} \
@@ -130,8 +129,9 @@ rule draw_validation:
             --tokens {params.tokens:q} \
             --share {params.share:q} \
             --held-out-characters {params.held_out_characters:q} \
-            --out {output:q}
-        """)
+            --out {output:q} \
+            2>{log:q}
+        """
 
 
 rule hash_validation:
@@ -151,7 +151,12 @@ rule hash_validation:
         files=planned(corpora.validation_digest),
         reading=as_json(planned(corpora.reading)),
     shell:
-        command("hash_validation.py --shards {params.shards:q} --reading {params.reading:q} --out {output:q}")
+        RUN + r"""hash_validation.py \
+            --shards {params.shards:q} \
+            --reading {params.reading:q} \
+            --out {output:q} \
+            2>{log:q}
+        """
 
 
 rule tokenize_shard:
@@ -186,8 +191,7 @@ rule tokenize_shard:
         # as many where there are no vectors yet: no corpus is tokenised again for the mixture vne
         sample_documents=setting("vectors/documents", config["usual"]["vectors"]["documents"]),
     shell:
-        command(r"""
-        tokenize_shard.py \
+        RUN + r"""tokenize_shard.py \
             --shards {params.shards:q} \
             --shard={wildcards.shard:q} \
             --tokenizer {input.tokenizer:q} \
@@ -204,8 +208,9 @@ rule tokenize_shard:
             --sample-documents {params.sample_documents:q} \
             --threads {threads} \
             --train {output.train:q} \
-            --validation {output.validation:q}
-        """)
+            --validation {output.validation:q} \
+            2>{log:q}
+        """
 
 
 rule index_tokens:
@@ -227,11 +232,11 @@ rule index_tokens:
         folder="results/{dataset}/shards",
         domains=setting("domains"),
     shell:
-        command(r"""
-        index_tokens.py \
+        RUN + r"""index_tokens.py \
             --folder {params.folder:q} \
             --shards {params.shards:q} \
             --domains {params.domains:q} \
             --train {output.train:q} \
-            --validation {output.validation:q}
-        """)
+            --validation {output.validation:q} \
+            2>{log:q}
+        """

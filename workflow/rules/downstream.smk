@@ -25,13 +25,13 @@ rule generate_copies:
         words=setting("downstream/tasks/{task}/generate/words"),
         seed=setting("downstream/tasks/{task}/generate/seed"),
     shell:
-        command(r"""
-        generate_copies.py \
+        RUN + r"""generate_copies.py \
             --items {params.questions} \
             --words {params.words} \
             --seed {params.seed} \
-            --out {output.questions:q}
-        """)
+            --out {output.questions:q} \
+            2>{log:q}
+        """
 
 
 rule score_answers:
@@ -83,10 +83,9 @@ rule score_answers:
         state="results/{dataset}/runs/{model}/{run}/state",
         parts="results/{dataset}/downstream/{model}/state/{run}",
     shell:
-        command(r"""
-        exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} 0 \
+        LAUNCHER + r"""{resources.gpu} {resources.nodes} {threads} 0 \
             {log:q} {params.parts:q}/logs \
-            workflow/scripts/score_answers.py \
+            score_answers.py \
             --cache-tokens {resources.cache_tokens} \
             --graphs {resources.compile} \
             --tasks {params.tasks:q} \
@@ -104,7 +103,7 @@ rule score_answers:
             --parts {params.parts:q} \
             --out {output.answers:q} \
             --report {output.report:q}
-        """)
+        """
 
 
 rule compare_answers:
@@ -136,8 +135,7 @@ rule compare_answers:
         seed=setting("downstream/seed"),
         model=setting("downstream/model"),
     shell:
-        command(r"""
-        compare_answers.py \
+        RUN + r"""compare_answers.py \
             --answers {input.answers:q} \
             --names {params.names:q} \
             --losses {input.losses:q} \
@@ -145,8 +143,9 @@ rule compare_answers:
             --resamples {params.resamples} \
             --level {params.level} \
             --seed {params.seed} \
-            --out {output.table:q}
-        """)
+            --out {output.table:q} \
+            2>{log:q}
+        """
 
 
 rule plot_answers:
@@ -169,10 +168,10 @@ rule plot_answers:
         model=setting("downstream/model"),
         level=setting("downstream/intervals/level"),
     shell:
-        command(r"""
-        plot_answers.py \
+        RUN + r"""plot_answers.py \
             --table {input.table:q} \
             --level {params.level} \
             --average {output.average:q} \
-            --tasks {output.tasks:q}
-        """)
+            --tasks {output.tasks:q} \
+            2>{log:q}
+        """

@@ -21,13 +21,13 @@ rule merge_counts:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        merge_counts.py \
+        RUN + r"""merge_counts.py \
             --index {input.index:q} \
             --domain {wildcards.domain:q} \
             --bigrams {output.bigrams:q} \
-            --unigrams {output.unigrams:q}
-        """)
+            --unigrams {output.unigrams:q} \
+            2>{log:q}
+        """
 
 
 rule train_vectors:
@@ -50,14 +50,14 @@ rule train_vectors:
         documents=setting("vectors/documents"),
         settings=as_json("datasets/{dataset}/vectors/train"),
     shell:
-        command(r"""
-        train_vectors.py \
+        RUN + r"""train_vectors.py \
             --index {input.index:q} \
             --domains {params.domains:q} \
             --documents {params.documents:q} \
             --settings {params.settings:q} \
-            --out {output:q}
-        """)
+            --out {output:q} \
+            2>{log:q}
+        """
 
 
 rule embed_documents:
@@ -78,15 +78,15 @@ rule embed_documents:
         domains=setting("domains"),
         documents=setting("vectors/documents"),
     shell:
-        command(r"""
-        embed_documents.py \
+        RUN + r"""embed_documents.py \
             --model {input.model:q} \
             --index {input.index:q} \
             --domain {wildcards.domain:q} \
             --domains {params.domains:q} \
             --documents {params.documents:q} \
-            --out {output:q}
-        """)
+            --out {output:q} \
+            2>{log:q}
+        """
 
 
 rule measure_entropy:
@@ -107,14 +107,14 @@ rule measure_entropy:
     params:
         domains=setting("domains"),
     shell:
-        command(r"""
-        measure_entropy.py \
+        RUN + r"""measure_entropy.py \
             --domains {params.domains:q} \
             --unigrams {input.unigrams:q} \
             --bigrams {input.bigrams:q} \
             --moments {input.moments:q} \
-            --out {output:q}
-        """)
+            --out {output:q} \
+            2>{log:q}
+        """
 
 
 rule trace_entropy:
@@ -133,13 +133,13 @@ rule trace_entropy:
         domains=setting("domains"),
         tokens=setting("entropy/curve_tokens"),
     shell:
-        command(r"""
-        trace_entropy.py \
+        RUN + r"""trace_entropy.py \
             --index {input.index:q} \
             --domains {params.domains:q} \
             --tokens {params.tokens:q} \
-            --out {output:q}
-        """)
+            --out {output:q} \
+            2>{log:q}
+        """
 
 
 rule measure_cross_entropy:
@@ -160,13 +160,13 @@ rule measure_cross_entropy:
     params:
         domains=setting("domains"),
     shell:
-        command(r"""
-        measure_cross_entropy.py \
+        RUN + r"""measure_cross_entropy.py \
             --domains {params.domains:q} \
             --bigrams {input.bigrams:q} \
             --validation {input.validation:q} \
-            --out {output:q}
-        """)
+            --out {output:q} \
+            2>{log:q}
+        """
 
 
 rule compare_estimators:
@@ -182,12 +182,12 @@ rule compare_estimators:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        compare_estimators.py \
+        RUN + r"""compare_estimators.py \
             --entropy {input.entropy:q} \
             --curves {input.curves:q} \
-            --out {output:q}
-        """)
+            --out {output:q} \
+            2>{log:q}
+        """
 
 
 rule plot_entropy:
@@ -202,7 +202,7 @@ rule plot_entropy:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command("plot_entropy.py --entropy {input.entropy:q} --out {output.figure:q}")
+        RUN + r"plot_entropy.py --entropy {input.entropy:q} --out {output.figure:q} 2>{log:q}"
 
 
 rule plot_entropy_curves:
@@ -217,7 +217,11 @@ rule plot_entropy_curves:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command("plot_entropy_curves.py --curves {input.curves:q} --out {output.figure:q}")
+        RUN + r"""plot_entropy_curves.py \
+            --curves {input.curves:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """
 
 
 rule plot_cross_entropy:
@@ -232,4 +236,8 @@ rule plot_cross_entropy:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command("plot_cross_entropy.py --cross-entropy {input.cross_entropy:q} --out {output.figure:q}")
+        RUN + r"""plot_cross_entropy.py \
+            --cross-entropy {input.cross_entropy:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """

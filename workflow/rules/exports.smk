@@ -20,13 +20,13 @@ rule describe_data:
     params:
         names=planned(corpora.names_digest),
     shell:
-        command(r"""
-        describe_data.py \
+        RUN + r"""describe_data.py \
             --files {wildcards.files} \
             --shards results/{wildcards.dataset}/shards.jsonl \
             --index {input.index:q} \
-            --out {output.data:q}
-        """)
+            --out {output.data:q} \
+            2>{log:q}
+        """
 
 
 rule export_mixture:
@@ -46,8 +46,7 @@ rule export_mixture:
         run_tokens=planned(exports.export_run_tokens),
         run_steps=planned(exports.export_run_steps),
     shell:
-        command(r"""
-        export_mixture.py \
+        RUN + r"""export_mixture.py \
             --mixture {input.mixture:q} \
             --data {input.data:q} \
             --tokens {input.tokens:q} \
@@ -56,4 +55,4 @@ rule export_mixture:
             --format {wildcards.format:q} \
             --out {output.export:q} \
             >{log:q} 2>&1
-        """)
+        """

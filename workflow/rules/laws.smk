@@ -23,8 +23,7 @@ rule fit_law:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        fit_law.py \
+        RUN + r"""fit_law.py \
             --law {wildcards.law:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
@@ -32,7 +31,7 @@ rule fit_law:
             --asked {input.asked:q} \
             --out {output.coefficients:q} \
             >{log:q} 2>&1
-        """)
+        """
 
 
 rule predict_losses:
@@ -49,12 +48,12 @@ rule predict_losses:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        predict_losses.py \
+        RUN + r"""predict_losses.py \
             --coefficients {input.coefficients:q} \
             --mixtures {input.fitted:q} {input.mixtures:q} \
-            --out {output.predictions:q}
-        """)
+            --out {output.predictions:q} \
+            2>{log:q}
+        """
 
 
 rule plot_steps:
@@ -73,13 +72,13 @@ rule plot_steps:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        plot_steps.py \
+        RUN + r"""plot_steps.py \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} {input.held_out_losses:q} \
             --mixtures {input.mixtures:q} {input.held_out_mixtures:q} \
-            --out {output.figure:q}
-        """)
+            --out {output.figure:q} \
+            2>{log:q}
+        """
 
 
 rule plot_proportions:
@@ -99,11 +98,11 @@ rule plot_proportions:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        plot_proportions.py \
+        RUN + r"""plot_proportions.py \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} {input.held_out_losses:q} \
             --mixtures {input.mixtures:q} {input.held_out_mixtures:q} \
             --intervals {input.intervals:q} \
-            --out {output.figure:q}
-        """)
+            --out {output.figure:q} \
+            2>{log:q}
+        """

@@ -19,7 +19,7 @@ rule mix_baseline:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command("mix_baseline.py --index {input.index:q} --out {output.mixture:q}")
+        RUN + r"mix_baseline.py --index {input.index:q} --out {output.mixture:q} 2>{log:q}"
 
 
 rule mix_uniform:
@@ -35,7 +35,7 @@ rule mix_uniform:
     params:
         domains=setting("domains"),
     shell:
-        command("mix_uniform.py --domains {params.domains:q} --out {output.mixture:q}")
+        RUN + r"mix_uniform.py --domains {params.domains:q} --out {output.mixture:q} 2>{log:q}"
 
 
 rule mix_entropy:
@@ -57,14 +57,14 @@ rule mix_entropy:
     params:
         estimator=setting("entropy/estimator"),
     shell:
-        command(r"""
-        mix_entropy.py \
+        RUN + r"""mix_entropy.py \
             --entropy {input.entropy:q} \
             --measure {wildcards.measure:q} \
             --estimator {params.estimator:q} \
             --curves {input.curves:q} \
-            --out {output.mixture:q}
-        """)
+            --out {output.mixture:q} \
+            2>{log:q}
+        """
 
 
 rule mix_published:
@@ -82,13 +82,13 @@ rule mix_published:
     params:
         domains=setting("domains"),
     shell:
-        command(r"""
-        mix_published.py \
+        RUN + r"""mix_published.py \
             --table {input.table:q} \
             --column {wildcards.column:q} \
             --domains {params.domains:q} \
-            --out {output.mixture:q}
-        """)
+            --out {output.mixture:q} \
+            2>{log:q}
+        """
 
 
 rule mix_given:
@@ -106,13 +106,13 @@ rule mix_given:
     params:
         domains=setting("domains"),
     shell:
-        command(r"""
-        mix_given.py \
+        RUN + r"""mix_given.py \
             --mixture {input.mixture:q} \
             --name {wildcards.own:q} \
             --domains {params.domains:q} \
-            --out {output.mixture:q}
-        """)
+            --out {output.mixture:q} \
+            2>{log:q}
+        """
 
 
 rule mix_stages:
@@ -130,12 +130,12 @@ rule mix_stages:
     params:
         shares=planned(sources.staged_shares),
     shell:
-        command(r"""
-        mix_stages.py \
+        RUN + r"""mix_stages.py \
             --mixtures {input.mixtures:q} \
             --shares {params.shares} \
-            --out {output.mixture:q}
-        """)
+            --out {output.mixture:q} \
+            2>{log:q}
+        """
 
 
 rule gather_mixtures:
@@ -157,15 +157,15 @@ rule gather_mixtures:
         pool_share=planned(runs.pool_share),
         stage=planned(sources.fitted_stage),
     shell:
-        command(r"""
-        gather_mixtures.py \
+        RUN + r"""gather_mixtures.py \
             --mixtures {input.mixtures:q} \
             --names {params.names:q} \
             --tokens {input.tokens:q} \
             --pool-share {params.pool_share} \
             --stage {params.stage} \
-            --out {output.table:q}
-        """)
+            --out {output.table:q} \
+            2>{log:q}
+        """
 
 
 rule plot_mixtures:
@@ -182,8 +182,8 @@ rule plot_mixtures:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        plot_mixtures.py \
+        RUN + r"""plot_mixtures.py \
             --mixtures {input.compared:q} {input.fitted:q} {input.held_out:q} \
-            --out {output.figure:q}
-        """)
+            --out {output.figure:q} \
+            2>{log:q}
+        """

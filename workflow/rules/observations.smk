@@ -25,8 +25,7 @@ rule take_observations:
         allowed=setting("observations/allow_unmeasured", default=[]),
         lower=setting("observations/lower_is_better", default=[]),
     shell:
-        command(r"""
-        take_observations.py \
+        RUN + r"""take_observations.py \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --metrics {input.metrics:q} \
@@ -34,8 +33,9 @@ rule take_observations:
             --allow-unmeasured {params.allowed:q} \
             --lower-is-better {params.lower:q} \
             --group-losses {output.losses:q} \
-            --group-mixtures {output.mixtures:q}
-        """)
+            --group-mixtures {output.mixtures:q} \
+            2>{log:q}
+        """
 
 
 rule mix_observed:
@@ -53,9 +53,9 @@ rule mix_observed:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        mix_observed.py \
+        RUN + r"""mix_observed.py \
             --mixtures {input.mixtures:q} \
             --name {wildcards.mixture:q} \
-            --out {output.mixture:q}
-        """)
+            --out {output.mixture:q} \
+            2>{log:q}
+        """

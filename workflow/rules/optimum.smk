@@ -31,8 +31,16 @@ rule optimize_mixture:
         step=planned(optimum.optimum_step),
         run_tokens=planned(optimum.optimum_run_tokens),
     shell:
-        seeking(r"""
-        optimize_mixture.py \
+        RUN + r"""optimize_mixture.py \
+            --weights {params.weights:q} \
+            --objective {params.objective:q} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
+            --strengths {params.strengths:q} \
+            --tokens {input.tokens:q} \
+            --centre {input.centre:q} \
+            --reference {input.reference:q} \
             --coefficients {input.coefficients:q} \
             --step {params.step:q} \
             --run-tokens {params.run_tokens} \
@@ -41,7 +49,7 @@ rule optimize_mixture:
             --out {output.mixture:q} \
             --report {output.report:q} \
             >{log:q} 2>&1
-        """)
+        """
 
 
 rule estimate_intervals:
@@ -77,8 +85,16 @@ rule estimate_intervals:
         level=config["laws"]["intervals"]["level"],
         seed=config["laws"]["seed"],
     shell:
-        seeking(r"""
-        estimate_intervals.py \
+        RUN + r"""estimate_intervals.py \
+            --weights {params.weights:q} \
+            --objective {params.objective:q} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
+            --strengths {params.strengths:q} \
+            --tokens {input.tokens:q} \
+            --centre {input.centre:q} \
+            --reference {input.reference:q} \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
@@ -92,8 +108,9 @@ rule estimate_intervals:
             --level {params.level:q} \
             --seed {params.seed:q} \
             --run-tokens {params.run_tokens} \
-            --out {output.intervals:q}
-        """)
+            --out {output.intervals:q} \
+            2>{log:q}
+        """
 
 
 rule trace_optimum:
@@ -117,13 +134,22 @@ rule trace_optimum:
         step=setting("optimum/step"),
         pool_share=planned(runs.pool_share),
     shell:
-        seeking(r"""
-        trace_optimum.py \
+        RUN + r"""trace_optimum.py \
+            --weights {params.weights:q} \
+            --objective {params.objective:q} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
+            --strengths {params.strengths:q} \
+            --tokens {input.tokens:q} \
+            --centre {input.centre:q} \
+            --reference {input.reference:q} \
             --coefficients {input.coefficients:q} \
             --step {params.step:q} \
             --pool-share {params.pool_share} \
-            --out {output.path:q}
-        """)
+            --out {output.path:q} \
+            2>{log:q}
+        """
 
 
 rule trace_pareto:
@@ -153,8 +179,7 @@ rule trace_pareto:
         strengths=setting("strengths", default=()),
         pool_share=planned(runs.optimum_pool_share),
     shell:
-        command(r"""
-        trace_pareto.py \
+        RUN + r"""trace_pareto.py \
             --coefficients {input.coefficients:q} \
             --step {params.step:q} \
             --between {params.between:q} \
@@ -168,8 +193,9 @@ rule trace_pareto:
             --strengths {params.strengths} \
             --reference {input.reference:q} \
             --out {output.table:q} \
-            --figure {output.figure:q}
-        """)
+            --figure {output.figure:q} \
+            2>{log:q}
+        """
 
 
 rule plot_optimum:
@@ -194,8 +220,7 @@ rule plot_optimum:
         compared_model=setting("compare/model"),
         weights=bound("weights"),
     shell:
-        command(r"""
-        plot_optimum.py \
+        RUN + r"""plot_optimum.py \
             --coefficients {input.coefficients:q} \
             --intervals {input.intervals:q} \
             --baseline {params.baseline:q} \
@@ -204,8 +229,9 @@ rule plot_optimum:
             --compared-mixtures {input.mixtures:q} \
             --compared-model {params.compared_model:q} \
             --weights {params.weights:q} \
-            --out {output.figure:q}
-        """)
+            --out {output.figure:q} \
+            2>{log:q}
+        """
 
 
 rule plot_optimum_by_step:
@@ -226,13 +252,13 @@ rule plot_optimum_by_step:
         step=setting("optimum/step"),
         weights=bound("weights"),
     shell:
-        command(r"""
-        plot_optimum_by_step.py \
+        RUN + r"""plot_optimum_by_step.py \
             --coefficients {input.coefficients:q} \
             --path {input.path:q} \
             --baseline {params.baseline:q} \
             --baseline-mixture {input.baseline:q} \
             --step {params.step:q} \
             --weights {params.weights:q} \
-            --out {output.figure:q}
-        """)
+            --out {output.figure:q} \
+            2>{log:q}
+        """

@@ -43,8 +43,7 @@ rule summarize_results:
         ranks=as_json(planned(sources.ranks)),
         reference=setting("compare/mixtures/0"),
     shell:
-        command(r"""
-        summarize_results.py \
+        RUN + r"""summarize_results.py \
             --dataset {wildcards.dataset:q} \
             --fitted-model {params.fitted_model:q} \
             --asked-model {params.asked_model:q} \
@@ -76,8 +75,9 @@ rule summarize_results:
             --answers {input.answers:q} \
             --out {output.text:q} \
             --details {output.details:q} \
-            --page {output.page:q}
-        """)
+            --page {output.page:q} \
+            2>{log:q}
+        """
 
 
 for stem, (caption, category, title) in TABLES.items():
@@ -99,7 +99,12 @@ for stem, (caption, category, title) in TABLES.items():
             reference=setting("compare/mixtures/0"),  # for the captions
             model=setting("compare/model"),
         shell:
-            command("show_table.py --table {input.table:q} --title {params.title:q} --out {output.page:q}")
+            RUN + r"""show_table.py \
+            --table {input.table:q} \
+            --title {params.title:q} \
+            --out {output.page:q} \
+            2>{log:q}
+        """
 
 
 rule verify_results:
@@ -116,7 +121,7 @@ rule verify_results:
     conda:
         "../../envs/torch.yaml"
     shell:
-        command("verify_results.py results/{wildcards.dataset:q} --out {output.text:q}")
+        RUN + r"verify_results.py results/{wildcards.dataset:q} --out {output.text:q} 2>{log:q}"
 
 
 rule gather_provenance:
@@ -135,9 +140,9 @@ rule gather_provenance:
     params:
         config=lambda wildcards: corpora.digest([as_json("datasets/{dataset}")(wildcards)]),
     shell:
-        command(r"""
-        gather_provenance.py \
+        RUN + r"""gather_provenance.py \
             --folder results/{wildcards.dataset:q} \
             --config-digest {params.config} \
-            --out {output.table:q}
-        """)
+            --out {output.table:q} \
+            2>{log:q}
+        """

@@ -48,8 +48,21 @@ checkpoint train_doremi:
         smoothing=setting("reweighting/doremi/smoothing"),
         state="results/{dataset}/reweighting/{model}/doremi/{round}/state",
     shell:
-        training(r"""
-        train_doremi.py \
+        LAUNCHER + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
+            {log:q} {params.state:q}/logs train_doremi.py \
+            --micro-batch {resources.micro_batch} \
+            --loss-chunk {resources.loss_chunk} \
+            --compile {resources.compile} \
+            --attention {resources.attention} \
+            --bucket-megabytes {resources.bucket_megabytes} \
+            --gradient-compression {resources.gradient_compression} \
+            --verify-shards {resources.verify_shards} \
+            --train {input.train:q} \
+            --validation {input.validation:q} \
+            --tokenizer {input.tokenizer:q} \
+            --shape {params.shape:q} \
+            --recipe {params.recipe:q} \
+            --state {params.state:q} \
             --reference {input.reference:q} \
             --reference-mixture {input.reference_mixture:q} \
             --step-size {params.step_size} \
@@ -58,7 +71,7 @@ checkpoint train_doremi:
             --path {output.path:q} \
             --losses {output.losses:q} \
             --report {output.report:q}
-        """)
+        """
 
 
 rule train_doge:
@@ -101,8 +114,21 @@ rule train_doge:
         target_domains=setting("reweighting/targets/domains", default=[]),
         state="results/{dataset}/reweighting/{model}/doge/state",
     shell:
-        training(r"""
-        train_doge.py \
+        LAUNCHER + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
+            {log:q} {params.state:q}/logs train_doge.py \
+            --micro-batch {resources.micro_batch} \
+            --loss-chunk {resources.loss_chunk} \
+            --compile {resources.compile} \
+            --attention {resources.attention} \
+            --bucket-megabytes {resources.bucket_megabytes} \
+            --gradient-compression {resources.gradient_compression} \
+            --verify-shards {resources.verify_shards} \
+            --train {input.train:q} \
+            --validation {input.validation:q} \
+            --tokenizer {input.tokenizer:q} \
+            --shape {params.shape:q} \
+            --recipe {params.recipe:q} \
+            --state {params.state:q} \
             --target {params.target} \
             --targets {input.targets:q} \
             --target-tokenizer {input.target_tokenizer:q} \
@@ -113,7 +139,7 @@ rule train_doge:
             --path {output.path:q} \
             --losses {output.losses:q} \
             --report {output.report:q}
-        """)
+        """
 
 
 rule mix_reweighted:
@@ -131,12 +157,12 @@ rule mix_reweighted:
     params:
         domains=setting("domains"),
     shell:
-        command(r"""
-        mix_reweighted.py \
+        RUN + r"""mix_reweighted.py \
             --mixture {input.mixture:q} \
             --domains {params.domains:q} \
-            --out {output.mixture:q}
-        """)
+            --out {output.mixture:q} \
+            2>{log:q}
+        """
 
 
 rule plot_weights:
@@ -157,11 +183,11 @@ rule plot_weights:
     params:
         reference=setting("reweighting/reference"),
     shell:
-        command(r"""
-        plot_weights.py \
+        RUN + r"""plot_weights.py \
             --paths {input.paths:q} \
             --method {wildcards.reweighted:q} \
             --reference {params.reference:q} \
             --reference-mixture {input.reference:q} \
-            --out {output.figure:q}
-        """)
+            --out {output.figure:q} \
+            2>{log:q}
+        """

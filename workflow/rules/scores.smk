@@ -23,16 +23,16 @@ rule score_law:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        score_law.py \
+        RUN + r"""score_law.py \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --held-out-losses {input.held_out_losses:q} \
             --held-out-mixtures {input.held_out_mixtures:q} \
             --extrapolation {output.extrapolation:q} \
-            --generalization {output.generalization:q}
-        """)
+            --generalization {output.generalization:q} \
+            2>{log:q}
+        """
 
 
 rule tabulate_scores:
@@ -53,13 +53,13 @@ rule tabulate_scores:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        tabulate_scores.py \
+        RUN + r"""tabulate_scores.py \
             --extrapolation {input.extrapolation:q} \
             --generalization {input.generalization:q} \
             --extrapolation-table {output.extrapolation:q} \
-            --generalization-table {output.generalization:q}
-        """)
+            --generalization-table {output.generalization:q} \
+            2>{log:q}
+        """
 
 
 rule plot_predictions:
@@ -79,14 +79,14 @@ rule plot_predictions:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        plot_predictions.py \
+        RUN + r"""plot_predictions.py \
             --coefficients {input.coefficients:q} \
             --predictions {input.predictions:q} \
             --losses {input.losses:q} \
             --intervals {input.intervals:q} \
-            --out {output.figure:q}
-        """)
+            --out {output.figure:q} \
+            2>{log:q}
+        """
 
 
 rule compare_laws:
@@ -111,16 +111,16 @@ rule compare_laws:
     params:
         laws=config["laws"]["compare"],
     shell:
-        command(r"""
-        compare_laws.py \
+        RUN + r"""compare_laws.py \
             --laws {params.laws:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --held-out-losses {input.held_out_losses:q} \
             --held-out-mixtures {input.held_out_mixtures:q} \
             --prior {input.prior:q} \
-            --out {output.comparison:q}
-        """)
+            --out {output.comparison:q} \
+            2>{log:q}
+        """
 
 
 rule tabulate_laws:
@@ -138,14 +138,14 @@ rule tabulate_laws:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command(r"""
-        tabulate_laws.py \
+        RUN + r"""tabulate_laws.py \
             --comparison {input.comparison:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --laws-table {output.laws:q} \
-            --complexity-table {output.complexity:q}
-        """)
+            --complexity-table {output.complexity:q} \
+            2>{log:q}
+        """
 
 
 rule plot_laws:
@@ -160,7 +160,11 @@ rule plot_laws:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command("plot_laws.py --comparison {input.comparison:q} --out {output.figure:q}")
+        RUN + r"""plot_laws.py \
+            --comparison {input.comparison:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """
 
 
 rule trace_learning:
@@ -184,8 +188,7 @@ rule trace_learning:
         draws=config["laws"]["learning"]["draws"],
         seed=config["laws"]["seed"],
     shell:
-        command(r"""
-        trace_learning.py \
+        RUN + r"""trace_learning.py \
             --laws {params.laws:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
@@ -193,8 +196,9 @@ rule trace_learning:
             --draws {params.draws:q} \
             --seed {params.seed:q} \
             --prior {input.prior:q} \
-            --out {output.learning:q}
-        """)
+            --out {output.learning:q} \
+            2>{log:q}
+        """
 
 
 rule plot_learning:
@@ -209,4 +213,8 @@ rule plot_learning:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command("plot_learning.py --learning {input.learning:q} --out {output.figure:q}")
+        RUN + r"""plot_learning.py \
+            --learning {input.learning:q} \
+            --out {output.figure:q} \
+            2>{log:q}
+        """

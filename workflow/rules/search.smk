@@ -34,15 +34,28 @@ rule propose_round:
         **SEARCHED,
         of=setting("search/of"),
     shell:
-        searching(r"""
-        propose_round.py \
+        RUN + r"""propose_round.py \
+            --losses {input.losses:q} \
+            --mixtures {input.mixtures:q} \
+            --prior {input.prior:q} \
+            --tokens {input.tokens:q} \
+            --reference {input.reference:q} \
+            --law {params.law:q} \
+            --step {params.step:q} \
+            --weights {params.weights:q} \
+            --objective {params.objective:q} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
+            --run-tokens {params.run_tokens:q} \
+            --least {params.least:q} \
             --count {params.of} \
             --round {wildcards.round} \
             --reports {input.reports:q} \
             --out {output.table:q} \
             --report {output.report:q} \
             >{log:q} 2>&1
-        """)
+        """
 
 
 rule mix_round:
@@ -61,13 +74,13 @@ rule mix_round:
     params:
         domains=setting("domains"),
     shell:
-        command(r"""
-        mix_given.py \
+        RUN + r"""mix_given.py \
             --mixture {input.mixture:q} \
             --name {wildcards.proposed:q} \
             --domains {params.domains:q} \
-            --out {output.mixture:q}
-        """)
+            --out {output.mixture:q} \
+            2>{log:q}
+        """
 
 
 rule judge_search:
@@ -93,15 +106,28 @@ rule judge_search:
         **SEARCHED,
         by_hand=planned(sources.rules_without_runs),
     shell:
-        searching(r"""
-        judge_search.py \
+        RUN + r"""judge_search.py \
+            --losses {input.losses:q} \
+            --mixtures {input.mixtures:q} \
+            --prior {input.prior:q} \
+            --tokens {input.tokens:q} \
+            --reference {input.reference:q} \
+            --law {params.law:q} \
+            --step {params.step:q} \
+            --weights {params.weights:q} \
+            --objective {params.objective:q} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
+            --run-tokens {params.run_tokens:q} \
+            --least {params.least:q} \
             --reports {input.reports:q} \
             --by-hand {params.by_hand:q} \
             --out {output.mixture:q} \
             --rounds {output.rounds:q} \
             --answer {output.answer:q} \
             >{log:q} 2>&1
-        """)
+        """
 
 
 use rule mix_given as mix_found with:
@@ -131,7 +157,7 @@ rule plot_rounds:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command("plot_rounds.py --rounds {input.rounds:q} --out {output.figure:q}")
+        RUN + r"plot_rounds.py --rounds {input.rounds:q} --out {output.figure:q} 2>{log:q}"
 
 
 rule propose_runs:
@@ -159,8 +185,16 @@ rule propose_runs:
         seed=config["laws"]["seed"],
         step=setting("optimum/step"),
     shell:
-        seeking(r"""
-        propose_runs.py \
+        RUN + r"""propose_runs.py \
+            --weights {params.weights:q} \
+            --objective {params.objective:q} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
+            --strengths {params.strengths:q} \
+            --tokens {input.tokens:q} \
+            --centre {input.centre:q} \
+            --reference {input.reference:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --prior {input.prior:q} \
@@ -170,5 +204,6 @@ rule propose_runs:
             --step {params.step} \
             --out {output.mixtures:q} \
             --runs {output.runs:q} \
-            >{output.advice:q}
-        """)
+            >{output.advice:q} \
+            2>{log:q}
+        """

@@ -24,15 +24,15 @@ rule mix_tokens:
         most_epochs=config["mixtures"]["unimax"]["most_epochs"],
         run_tokens=planned(sources.compared_tokens),
     shell:
-        command(r"""
-        mix_tokens.py \
+        RUN + r"""mix_tokens.py \
             --index {input.index:q} \
             --rule {wildcards.rule:q} \
             --exponent {params.exponent} \
             --most-epochs {params.most_epochs} \
             --run-tokens {params.run_tokens} \
-            --out {output.mixture:q}
-        """)
+            --out {output.mixture:q} \
+            2>{log:q}
+        """
 
 
 rule mix_wanted:
@@ -55,8 +55,7 @@ rule mix_wanted:
         softness=config["mixtures"]["wanted"]["softness"],
         run_tokens=planned(sources.compared_tokens),
     shell:
-        command(r"""
-        mix_wanted.py \
+        RUN + r"""mix_wanted.py \
             --name {wildcards.wanted:q} \
             --tokens {input.tokens:q} \
             --reference {input.reference:q} \
@@ -67,8 +66,9 @@ rule mix_wanted:
             --lower {params.lower:q} \
             --upper {params.upper:q} \
             --max-epochs {params.max_epochs:q} \
-            --out {output.mixture:q}
-        """)
+            --out {output.mixture:q} \
+            2>{log:q}
+        """
 
 
 rule embed_domains:
@@ -89,15 +89,15 @@ rule embed_domains:
         domains=setting("domains"),
         rows=config["mixtures"]["chameleon"]["rows"],
     shell:
-        command(r"""
-        embed_domains.py \
+        RUN + r"""embed_domains.py \
             --weights {input.weights:q} \
             --index {input.index:q} \
             --domains {params.domains:q} \
             --rows {params.rows} \
             --threads {threads} \
-            --out {output:q}
-        """)
+            --out {output:q} \
+            2>{log:q}
+        """
 
 
 rule mix_chameleon:
@@ -114,13 +114,13 @@ rule mix_chameleon:
         ridge=config["mixtures"]["chameleon"]["ridge"],
         softness=config["mixtures"]["chameleon"]["softness"],
     shell:
-        command(r"""
-        mix_chameleon.py \
+        RUN + r"""mix_chameleon.py \
             --embeddings {input.embeddings:q} \
             --ridge {params.ridge} \
             --softness {params.softness} \
-            --out {output.mixture:q}
-        """)
+            --out {output.mixture:q} \
+            2>{log:q}
+        """
 
 
 rule mix_best:
@@ -141,8 +141,7 @@ rule mix_best:
         weights=bound("weights"),
         objective=bound("objective"),
     shell:
-        command(r"""
-        mix_best.py \
+        RUN + r"""mix_best.py \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --step {params.step} \
@@ -150,4 +149,4 @@ rule mix_best:
             --objective {params.objective:q} \
             --out {output.mixture:q} \
             >{log:q} 2>&1
-        """)
+        """

@@ -23,14 +23,14 @@ rule measure_size:
         parameters=entry("models/{model}/parameters", default=0),
         tokens=planned(runs.schedule_tokens),
     shell:
-        command(r"""
-        measure_size.py \
+        RUN + r"""measure_size.py \
             --tokenizer {input.tokenizer:q} \
             --shape {params.shape:q} \
             --parameters {params.parameters} \
             --tokens {params.tokens} \
-            --out {output.json:q}
-        """)
+            --out {output.json:q} \
+            2>{log:q}
+        """
 
 
 rule join_sizes:
@@ -49,7 +49,12 @@ rule join_sizes:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command("join_sizes.py --losses {input.losses:q} --sizes {input.sizes:q} --out {output.table:q}")
+        RUN + r"""join_sizes.py \
+            --losses {input.losses:q} \
+            --sizes {input.sizes:q} \
+            --out {output.table:q} \
+            2>{log:q}
+        """
 
 
 rule score_sizes:
@@ -74,8 +79,7 @@ rule score_sizes:
         draws=config["laws"]["learning"]["draws"],
         seed=config["laws"]["seed"],
     shell:
-        command(r"""
-        score_sizes.py \
+        RUN + r"""score_sizes.py \
             --law {wildcards.law:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
@@ -85,8 +89,9 @@ rule score_sizes:
             --prior {input.prior:q} \
             --draws {params.draws} \
             --seed {params.seed} \
-            --out {output.sizes:q}
-        """)
+            --out {output.sizes:q} \
+            2>{log:q}
+        """
 
 
 rule plot_sizes:
@@ -101,4 +106,4 @@ rule plot_sizes:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        command("plot_sizes.py --sizes {input.sizes:q} --out {output.figure:q}")
+        RUN + r"plot_sizes.py --sizes {input.sizes:q} --out {output.figure:q} 2>{log:q}"

@@ -27,16 +27,16 @@ rule sample_mixtures:
         strengths=setting("strengths", default=()),
         pool_share=lambda wildcards: runs.pool_share(config, wildcards.dataset, "swarm"),
     shell:
-        command(r"""
-        sample_mixtures.py \
+        RUN + r"""sample_mixtures.py \
             --baseline {input.baseline:q} \
             --names {params.names:q} \
             --seed {params.seed} \
             --strengths {params.strengths} \
             --tokens {input.tokens:q} \
             --pool-share {params.pool_share} \
-            --out {output.table:q}
-        """)
+            --out {output.table:q} \
+            2>{log:q}
+        """
 
 
 use rule mix_observed as mix_swarm with:
@@ -76,10 +76,9 @@ rule train_swarm:
         recipe=as_json(planned(runs.swarm_recipe)),
         state="results/{dataset}/swarm/{model}/state",
     shell:
-        command(r"""
-        exec bash workflow/scripts/launch_training.sh {resources.gpu} 1 {threads} {resources.runtime} \
+        LAUNCHER + r"""{resources.gpu} 1 {threads} {resources.runtime} \
             {log:q} {params.state:q}/logs/{wildcards.part} \
-            workflow/scripts/train_swarm.py \
+            train_swarm.py \
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             --compile {resources.compile} \
@@ -97,7 +96,7 @@ rule train_swarm:
             --state {params.state:q} \
             --losses {output.losses:q} \
             --runs {output.runs:q}
-        """)
+        """
 
 
 rule gather_swarm:
@@ -117,11 +116,11 @@ rule gather_swarm:
     params:
         names=setting("groups/swarm"),
     shell:
-        command(r"""
-        gather_swarm.py \
+        RUN + r"""gather_swarm.py \
             --losses {input.losses:q} \
             --runs {input.runs:q} \
             --names {params.names:q} \
             --gathered-losses {output.losses:q} \
-            --gathered-runs {output.runs:q}
-        """)
+            --gathered-runs {output.runs:q} \
+            2>{log:q}
+        """

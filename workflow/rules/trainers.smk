@@ -33,9 +33,8 @@ rule run_trainer:
         sequence_length=setting("sequence_length"),
         state="results/{dataset}/runs/{model}/{run}/state",
     shell:
-        command(r"""
-        exec bash workflow/scripts/launch_training.sh --once {resources.gpu} {resources.nodes} {threads} \
-            {resources.runtime} {log:q} {params.state:q}/logs workflow/scripts/run_trainer.py \
+        LAUNCHER + r"""--once {resources.gpu} {resources.nodes} {threads} \
+            {resources.runtime} {log:q} {params.state:q}/logs run_trainer.py \
             --mixture {input.mixture:q} \
             --data {input.data:q} \
             --tokens {input.tokens:q} \
@@ -50,4 +49,4 @@ rule run_trainer:
             --state {params.state:q} \
             --losses {output.losses:q} \
             --report {output.report:q}
-        """)
+        """

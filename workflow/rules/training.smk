@@ -41,14 +41,27 @@ rule pretrain_model:
         recipe=as_json(planned(runs.recipe)),
         state="results/{dataset}/runs/{model}/{run}/state",
     shell:
-        training(r"""
-        pretrain_model.py \
+        LAUNCHER + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
+            {log:q} {params.state:q}/logs pretrain_model.py \
+            --micro-batch {resources.micro_batch} \
+            --loss-chunk {resources.loss_chunk} \
+            --compile {resources.compile} \
+            --attention {resources.attention} \
+            --bucket-megabytes {resources.bucket_megabytes} \
+            --gradient-compression {resources.gradient_compression} \
+            --verify-shards {resources.verify_shards} \
+            --train {input.train:q} \
+            --validation {input.validation:q} \
+            --tokenizer {input.tokenizer:q} \
+            --shape {params.shape:q} \
+            --recipe {params.recipe:q} \
+            --state {params.state:q} \
             --mixture {input.mixture:q} \
             --keep {resources.keep} \
             --losses {output.losses:q} \
             --weights {output.weights:q} \
             --report {output.report:q}
-        """)
+        """
 
 
 rule gather_losses:
@@ -70,14 +83,14 @@ rule gather_losses:
         seeds=planned(runs.run_seeds),
         after=planned(sources.stage_begins),
     shell:
-        command(r"""
-        gather_losses.py \
+        RUN + r"""gather_losses.py \
             --losses {input.losses:q} \
             --names {params.names:q} \
             --seeds {params.seeds:q} \
             --after {params.after} \
-            --out {output.table:q}
-        """)
+            --out {output.table:q} \
+            2>{log:q}
+        """
 
 
 rule export_model:
@@ -99,14 +112,14 @@ rule export_model:
         end_of_text=setting("tokenizer/end_of_text"),
         sequence_length=setting("sequence_length"),
     shell:
-        command(r"""
-        export_model.py \
+        RUN + r"""export_model.py \
             --weights {input.weights:q} \
             --tokenizer {input.tokenizer:q} \
             --end-of-text {params.end_of_text:q} \
             --sequence-length {params.sequence_length} \
-            --out {output.folder:q}
-        """)
+            --out {output.folder:q} \
+            2>{log:q}
+        """
 
 
 rule count_bytes:
@@ -125,14 +138,14 @@ rule count_bytes:
         end_of_text=setting("tokenizer/end_of_text"),
         rows=setting("training/{model}/validation_rows"),
     shell:
-        command(r"""
-        count_bytes.py \
+        RUN + r"""count_bytes.py \
             --index {input.index:q} \
             --tokenizer {input.tokenizer:q} \
             --end-of-text {params.end_of_text:q} \
             --rows {params.rows} \
-            --out {output.table:q}
-        """)
+            --out {output.table:q} \
+            2>{log:q}
+        """
 
 
 rule compare_mixtures:
@@ -152,15 +165,15 @@ rule compare_mixtures:
         weights=bound("weights"),
         objective=bound("objective"),
     shell:
-        command(r"""
-        compare_mixtures.py \
+        RUN + r"""compare_mixtures.py \
             --losses {input.losses:q} \
             --bytes {input.bytes:q} \
             --reference {params.reference:q} \
             --weights {params.weights:q} \
             --objective {params.objective:q} \
-            --out {output.table:q}
-        """)
+            --out {output.table:q} \
+            2>{log:q}
+        """
 
 
 rule plot_perplexity:
@@ -186,10 +199,10 @@ rule plot_perplexity:
         reference=setting("compare/mixtures/0"),
         weights=bound("weights"),
     shell:
-        command(r"""
-        plot_perplexity.py \
+        RUN + r"""plot_perplexity.py \
             --losses {input.losses:q} {input.held_out:q} \
             --reference {params.reference:q} \
             --weights {params.weights:q} \
-            --out {output.figure:q}
-        """)
+            --out {output.figure:q} \
+            2>{log:q}
+        """

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Start a script by Accelerate: one process per GPU on each node, on a CPU one process.
 #   launch_training.sh [--once] GPUS NODES THREADS RUNTIME LOG LOGS SCRIPT FLAGS...
+# SCRIPT is one beside this file, by its name, or a path.
 # GPUS of all nodes together, as schedulers count them; RUNTIME of the job in minutes, 0: without a limit. What is said on
 # standard error goes to the file LOG and stays in the folder LOGS, a file for each attempt: Snakemake deletes the LOG of
 # the attempt before. --once: one process on the first node, with all GPUs of that node, which starts others itself.
@@ -13,6 +14,7 @@ fi
 gpus=$1 nodes=$2 threads=$3 runtime=$4 log=$5 logs=$6
 shift 6
 scripts=$(dirname "$0")
+[ ! -e "$scripts/$1" ] || set -- "$scripts/$1" "${@:2}"
 
 mkdir -p "$(dirname "$log")" "$logs"
 # Created only where it is not there: of attempts that begin at once each has a log of its own

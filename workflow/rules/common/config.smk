@@ -1,7 +1,7 @@
 # The config checked and completed: all that is wrong stops before the first job, in sentences that
 # name key and line.
 import os
-import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -32,22 +32,19 @@ try:
 except InputError as error:
     end_planning(error)
 
+# What a command begins with: the call of a script, from the folder of the results; of a training
+# by its launcher, which finds scripts beside it. A variable in the text would do but in a module,
+# whose variables Snakemake does not find when it prints a command.
+SCRIPTS = shlex.quote(f"{PREFIX}workflow/scripts/")
+RUN = f"python {SCRIPTS}"
+LAUNCHER = f"exec bash {SCRIPTS}launch_training.sh "
+
 
 def code(path):
     """A file of the workflow, found from the folder of the results: as it stands where they are
     one.
     """
     return f"{PREFIX}{path}"
-
-
-def command(text):
-    """A rule's command, which begins with the name of its script, as `code` finds it; what that
-    says goes into the rule's log.
-
-    A variable in the text would do but in a module, whose variables Snakemake does not find when it
-    prints a command.
-    """
-    return home.command(text, PREFIX)
 
 
 def has_own_config():

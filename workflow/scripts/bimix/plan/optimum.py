@@ -7,36 +7,6 @@ from bimix.plan.pools import epoch_tokens, token_table
 from bimix.plan.runs import schedule_tokens
 from bimix.plan.sources import Fit, from_swarm, source_of
 
-# Flags of every script that searches an optimum, in the order of its command.
-FLAGS = {
-    key: f"{{params.{key}:q}}" for key in ("weights", "objective", "lower", "upper", "max_epochs", "strengths")
-} | {key: f"{{input.{key}:q}}" for key in ("tokens", "centre", "reference")}
-
-
-# Flags of the scripts of a search by rounds, likewise.
-SEARCHED = {key: f"{{input.{key}:q}}" for key in ("losses", "mixtures", "prior", "tokens", "reference")} | {
-    key: f"{{params.{key}:q}}"
-    for key in ("law", "step", "weights", "objective", "lower", "upper", "max_epochs", "run_tokens", "least")
-}
-
-
-def seeking_command(text: str) -> str:
-    """The command of a rule that searches an optimum: its script, FLAGS,
-    then the flags of its own.
-    """
-    return _with_flags(text, FLAGS)
-
-
-def searching_command(text: str) -> str:
-    """The same of a search by rounds, with SEARCHED."""
-    return _with_flags(text, SEARCHED)
-
-
-def _with_flags(text: str, flags: dict[str, str]) -> str:
-    script, own = text.split(maxsplit=1)
-    lines = [script, *(f"--{name.replace('_', '-')} {value}" for name, value in flags.items()), own.lstrip("\\ \n")]
-    return " \\\n            ".join(lines)
-
 
 def optimum_fit(config: dict, dataset: str, optimised: str) -> Fit:
     """The fit behind an optimised mixture. Errors: it is none; as of `source_of`."""

@@ -21,32 +21,6 @@ LAUNCHED = {
     "gradient_compression": ("none",),
     "verify_shards": ("yes",),
 }
-LAUNCH_FLAGS = {name.replace("_", "-"): f"{{resources.{name}}}" for name in LAUNCHED}
-FLAGS = LAUNCH_FLAGS | {
-    "train": "{input.train:q}",
-    "validation": "{input.validation:q}",
-    "tokenizer": "{input.tokenizer:q}",
-    "shape": "{params.shape:q}",
-    "recipe": "{params.recipe:q}",
-    "state": "{params.state:q}",
-}
-
-
-def training_command(text: str) -> str:
-    """The command of a rule that trains: its script behind the launcher, FLAGS,
-    then the flags of its own.
-
-    `text` begins with the name of the script; its lines end as those of a shell command do.
-    """
-    script, own = text.lstrip().split(maxsplit=1)
-    lines = [
-        "exec bash workflow/scripts/launch_training.sh {resources.gpu} {resources.nodes} {threads} {resources.runtime}",
-        "{log:q} {params.state:q}/logs",
-        f"workflow/scripts/{script}",
-        *(f"--{name} {value}" for name, value in FLAGS.items()),
-        own.removeprefix("\\").lstrip(),
-    ]
-    return "\n        " + " \\\n            ".join(lines)
 
 
 def own_models(config: dict) -> list[str]:

@@ -6,8 +6,6 @@ results, inputs and the user's config in the second, to which all paths are rela
 
 import copy
 import os
-import re
-import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -26,19 +24,6 @@ def prefix(home: Path, working: Path) -> str:
     if {"{", "}"} & set(str(found)):
         raise InputError(f"The workflow is in {found}; Snakemake takes braces for wildcards: rename the folder.")
     return f"{found}/"
-
-
-def command(text: str, prefix: str) -> str:
-    """A rule's command with its workflow/scripts/... found from the working folder, quoted for the
-    shell.
-
-    A text that begins with the name of a script is the call of it: what the script says on its
-    errors goes into the rule's log.
-    """
-    if re.match(r"\s*\w+\.py\s", text):
-        logged = "" if "{log" in text else " \\\n            2>{log:q}"
-        text = f"\n        python workflow/scripts/{text.strip()}{logged}\n        "
-    return re.sub(r"(?<!\S)workflow/scripts/[\w./]+", lambda found: shlex.quote(prefix + found[0]), text)
 
 
 def over(defaults: dict, config: Mapping) -> dict:
