@@ -25,7 +25,7 @@ import public_runs
 
 from bimix import laws
 from bimix.judge.errors import rank_correlation, relative_error
-from bimix.judge.learning import LEARNING
+from bimix.judge.law_scores import LEARNING
 from bimix.observations.observations import Observations
 from bimix.optimum.intervals import left_out, resampled
 from bimix.optimum.optimum import optimum

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bimix.errors import InputError
-from bimix.judge.noise import Known, levels, repeated, runs_to_tell, seeds_to_add
+from bimix.judge.noise import Known, levels, runs_to_tell, seeds_to_add
 
 NAN = float("nan")
 KNOWN = Known(0.01, 11, "elsewhere")
@@ -48,8 +48,6 @@ def test_a_mixture_that_alone_was_repeated_tells_the_noise_with_the_seeds_in_it(
     _, noise = levels(np.exp(logs))
     assert noise.deviation == pytest.approx(0.02) and noise.freedom == 2
     assert "3 runs of 1 mixtures" in noise.source
-    assert repeated(np.exp(logs), "repeated proxies").source.startswith("repeated proxies: ")
-    assert repeated(np.exp(logs[:, :1]), "repeated proxies") is None
 
 
 def test_seeds_that_only_number_the_runs_pair_nothing() -> None:

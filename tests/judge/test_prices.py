@@ -9,7 +9,7 @@ import pytest
 import plot_methods
 import price_methods
 from bimix.errors import InputError
-from bimix.judge.prices import read_cost
+from bimix.judge.worth import read_cost
 
 RUN = {"flops": 2e12, "gpu_hours": 0.5, "seconds": 1800.0, "processes": 1}
 

@@ -11,8 +11,8 @@ import pytest
 from bimix import laws
 from bimix.errors import InputError
 from bimix.judge import errors as scores
+from bimix.judge import law_scores as learning
 from bimix.judge import law_scores as side_by_side
-from bimix.judge import learning
 from bimix.judge.errors import (
     FOLDS,
     at_last_step,
@@ -25,8 +25,7 @@ from bimix.judge.errors import (
     one_size,
     rank_correlation,
 )
-from bimix.judge.law_scores import compare, complexity, laws_table
-from bimix.judge.learning import learning_curve
+from bimix.judge.law_scores import compare, complexity, laws_table, learning_curve
 from bimix.observations.observations import Observations
 
 STEPS = np.array([1000, 2000, 4000, 8000, 16000])
@@ -102,13 +101,6 @@ def test_a_law_of_single_steps_is_held_against_those_it_knows() -> None:
     # fitted to one step only, bimix is a law of that step
     one = generalization(fixed("bimix", ["a", "b"], STEPS[:1]), observed(2), runs.proportions)
     assert one["r2_log"].to_list() == [None] * 4 and one["mre"].to_list() == pytest.approx([0] * 4)
-
-
-def test_pools_of_new_mixtures_are_those_of_the_laws_domains() -> None:
-    runs = replace(observed(2), pools=np.array([[5.0, np.inf], [7.0, 9.0]]))
-    pools = scores._pools({"domains": ["b", "new", "a"]}, runs)
-    assert pools.tolist() == [[np.inf, np.inf, 5], [9, np.inf, 7]]
-    assert scores._pools({"domains": ["a"]}, observed(2)) is None
 
 
 def test_tables_of_a_person_are_means_worst_and_best_over_domains() -> None:

@@ -9,7 +9,7 @@ from laws.known import mixtures, of_sizes, write_runs
 
 import score_sizes
 from bimix.errors import InputError
-from bimix.judge.size_scores import SIZES, ranks, size_scores
+from bimix.judge.law_scores import SIZES, ranks, size_scores
 from bimix.observations.observations import read_observations
 
 DOMAINS = ("a", "b", "c", "d")

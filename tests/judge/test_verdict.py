@@ -2,14 +2,16 @@
 where nothing measured is below it.
 """
 
+import argparse
+
 import numpy as np
 import polars as pl
 import pytest
 
 from bimix.judge.comparison import Comparison, compared
-from bimix.judge.criterion import Criterion
+from bimix.judge.evidence import outside
+from bimix.judge.measured import Criterion, measured
 from bimix.judge.noise import Known
-from bimix.judge.runs import measured
 from bimix.judge.verdict import Promise, decide
 from bimix.plan.sources import EQUAL, GIVEN, SEARCHED, TOKEN_SHARES
 
@@ -117,3 +119,14 @@ def test_who_breaks_the_objective_is_behind_all_that_hold_it() -> None:
     assert found.best == "uniform" and found.outcome == "wins"
     only = decide(runs(criterion=criterion, baseline=4.0, transfer=(3.0, 4.1)), None, [promise(3.7)], RANKS)
     assert only.best == "baseline" and "only mixture that holds" in only.why
+
+
+def test_a_mixture_that_the_bounds_or_epochs_forbid_is_outside() -> None:
+    """One path for `bimix solve` and the summary."""
+    mixtures = {"even": {"a": 0.5, "b": 0.5}, "much": {"a": 0.8, "b": 0.2}}
+    limits = argparse.Namespace(lower=None, upper='{"a": 0.7}', max_epochs=None)
+    assert outside(mixtures, limits, None, None) == ["much"]
+    limits = argparse.Namespace(lower='{"b": 0.3}', upper=None, max_epochs=4.0)
+    assert outside(mixtures, limits, {"a": 1e6, "b": 1e9}, 1e6) == ["much"]
+    assert outside(mixtures, limits, {"a": 1e6, "b": 1e9}, 1e7) == ["even", "much"]  # of `a` 5 and 8 epochs
+    assert outside(mixtures, limits, {"a": 1e6, "b": 1e9}, None) == ["much"], "epochs are not known"

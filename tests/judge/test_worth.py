@@ -17,9 +17,8 @@ from bimix import laws
 from bimix.errors import InputError
 from bimix.judge import worth
 from bimix.judge.comparison import Comparison, compared, in_bits
-from bimix.judge.criterion import Criterion
+from bimix.judge.measured import Criterion, measured
 from bimix.judge.noise import best_quantile, levels
-from bimix.judge.runs import measured
 from bimix.judge.worth import PROPOSALS, VERDICT
 from bimix.observations.observations import Observations
 from bimix.outputs import write_json

@@ -12,8 +12,7 @@ from laws.known import observe, write_tables
 import fit_law
 import optimize_mixture
 from bimix import laws
-from bimix.judge.law_scores import compare, complexity
-from bimix.judge.learning import learning_curve
+from bimix.judge.law_scores import compare, complexity, learning_curve
 from bimix.observations.observations import Observations
 from bimix.observations.record import Law, Size
 from bimix.optimum.intervals import intervals, left_out

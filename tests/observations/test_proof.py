@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 from bimix.judge.comparison import compared
-from bimix.judge.criterion import Criterion
-from bimix.judge.runs import measured
+from bimix.judge.measured import Criterion, measured
 from bimix.judge.worth import verdict
 
 ROOT = Path(__file__).parents[2]

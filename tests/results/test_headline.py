@@ -5,9 +5,8 @@ import polars as pl
 import pytest
 
 from bimix.judge.comparison import compared
-from bimix.judge.criterion import Criterion
+from bimix.judge.measured import Criterion, measured
 from bimix.judge.noise import Known
-from bimix.judge.runs import measured
 from bimix.judge.verdict import Promise, decide
 from bimix.plan.sources import EQUAL, SEARCHED, TOKEN_SHARES
 from bimix.results.headline import OBSERVED, Headline, headline, next_steps, title

@@ -9,9 +9,8 @@ import pytest
 
 import summarize_results
 from bimix.judge.comparison import compared
-from bimix.judge.criterion import Criterion
 from bimix.judge.law_scores import LAWS_TABLE
-from bimix.judge.runs import measured
+from bimix.judge.measured import Criterion, measured
 from bimix.optimum.intervals import INTERVALS
 from bimix.results import summary
 

@@ -175,7 +175,7 @@ def script(name, *modules):
 
 
 # What decides how runs are compared.
-JUDGE = [f"judge/{name}" for name in ("runs", "criterion", "comparison", "noise")]
+JUDGE = [f"judge/{name}" for name in ("measured", "comparison", "noise")]
 
 
 wildcard_constraints:

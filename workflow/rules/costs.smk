@@ -53,7 +53,7 @@ rule price_methods:
         large=planned(costs.large_report),
         searches=planned(costs.report_files),
         costs=setting("observations/costs", default=[]),
-        code=script("price_methods", "judge/prices", *JUDGE),
+        code=script("price_methods", "judge/worth", *JUDGE),
     output:
         table=table("methods", "6 Methods", "What each method costs and gains (csv)"),
     log:

@@ -173,7 +173,7 @@ rule trace_learning:
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         prior=planned(runs.prior_table),
-        code=script("trace_learning", "judge/learning", "judge/errors"),
+        code=script("trace_learning", "judge/law_scores", "judge/errors"),
     output:
         learning="results/{dataset}/laws/{model}/learning/{group}.csv",
     log:

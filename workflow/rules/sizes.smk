@@ -66,7 +66,7 @@ rule score_sizes:
         large_mixtures="results/{dataset}/mixtures/groups/compare.parquet",
         asked=planned(runs.asked_size),
         prior=planned(runs.prior_of),
-        code=script("score_sizes", "judge/size_scores"),
+        code=script("score_sizes", "judge/law_scores"),
     output:
         sizes="results/{dataset}/laws/{model}/{law}/{group}/sizes.csv",
     log:

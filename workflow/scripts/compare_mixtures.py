@@ -10,8 +10,7 @@ from pathlib import Path
 
 from bimix.errors import run
 from bimix.judge.comparison import compared, table
-from bimix.judge.criterion import add_criterion, criterion_of
-from bimix.judge.runs import measured
+from bimix.judge.measured import add_criterion, criterion_of, measured
 from bimix.outputs import write_table
 from bimix.tables import read_table
 

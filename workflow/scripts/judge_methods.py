@@ -13,10 +13,8 @@ import numpy as np
 
 from bimix.errors import run
 from bimix.judge.comparison import compared, in_bits
-from bimix.judge.criterion import Criterion, add_criterion, criterion_of
-from bimix.judge.prices import PREDICTED, SCHEMA
-from bimix.judge.runs import measured
-from bimix.judge.worth import proposals, verdict
+from bimix.judge.measured import Criterion, add_criterion, criterion_of, measured
+from bimix.judge.worth import PREDICTED, PRICES, proposals, verdict
 from bimix.laws import at_run, predict_defined
 from bimix.laws.document import checked_law
 from bimix.optimum.flags import number_or_none
@@ -65,7 +63,7 @@ def main(argv: list[str] | None = None) -> None:
     }
     known = {name: value for name, value in predicted.items() if value is not None}
     prices = read_table(options.prices)
-    prices = prices.cast({name: kind for name, kind in SCHEMA.items() if name in prices.columns})
+    prices = prices.cast({name: kind for name, kind in PRICES.items() if name in prices.columns})
     if PREDICTED in prices.columns:
         brought = prices.drop_nulls(PREDICTED).select("mixture", PREDICTED)
         known = dict(brought.iter_rows()) | known

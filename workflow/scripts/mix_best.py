@@ -11,8 +11,7 @@ import polars as pl
 
 from bimix.errors import run
 from bimix.judge.comparison import compared
-from bimix.judge.criterion import add_criterion, criterion_of
-from bimix.judge.runs import measured
+from bimix.judge.measured import add_criterion, criterion_of, measured
 from bimix.mixtures.mixture import as_mixture
 from bimix.tables import read_table
 

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bimix.errors import InputError, run
-from bimix.judge.learning import LEARNING
+from bimix.judge.law_scores import LEARNING
 from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_table

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from bimix.errors import run
-from bimix.judge.runs import NATS
+from bimix.judge.measured import NATS
 from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_table

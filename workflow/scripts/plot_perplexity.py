@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bimix.errors import run
-from bimix.judge.runs import one_size
+from bimix.judge.measured import one_size
 from bimix.observations.averages import add_weights, average_loss, average_losses, of_losses
 from bimix.observations.metrics import losses_only
 from bimix.observations.observations import mean_over_seeds

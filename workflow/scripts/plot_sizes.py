@@ -12,7 +12,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from bimix.errors import InputError, run
-from bimix.judge.size_scores import SIZES
+from bimix.judge.law_scores import SIZES
 from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_table

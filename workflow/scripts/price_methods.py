@@ -11,10 +11,9 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.judge.comparison import compared, table
-from bimix.judge.criterion import add_criterion, criterion_of
-from bimix.judge.prices import price, priced, read_cost
-from bimix.judge.runs import measured
+from bimix.judge.comparison import compared
+from bimix.judge.measured import add_criterion, criterion_of, measured
+from bimix.judge.worth import price, read_cost, read_spent, spent_on
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_table
 
@@ -40,15 +39,17 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="csv")
     options = parser.parse_args(argv)
 
-    comparison = table(compared(measured(read_table(options.losses)), criterion_of(options)))
-    if options.large is None:
-        write_table(priced(comparison, options.costs and read_table(options.costs)), options.out)
-        return
-    searches = {
-        name: [cost for path in paths for cost in costs(Path(path))] for name, paths in options.searches.items()
-    }
-    large = read_cost(read_json(options.large), str(options.large))
-    write_table(price(comparison, searches, large["flops"]), options.out)
+    comparison = compared(measured(read_table(options.losses)), criterion_of(options))
+    spent, large_flops = None, None
+    if options.large is not None:
+        spent = {
+            name: spent_on([cost for path in paths for cost in costs(Path(path))])
+            for name, paths in options.searches.items()
+        }
+        large_flops = read_cost(read_json(options.large), str(options.large))["flops"]
+    elif options.costs is not None:
+        spent, large_flops = read_spent(read_table(options.costs))
+    write_table(price(comparison, spent, large_flops), options.out)
 
 
 def costs(path: Path) -> list[dict[str, float]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.judge.size_scores import LEFT, size_scores
+from bimix.judge.law_scores import LEFT, size_scores
 from bimix.laws import LAWS
 from bimix.observations.observations import observations
 from bimix.observations.prior import read_gaps

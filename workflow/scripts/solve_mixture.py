@@ -16,9 +16,9 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.judge.comparison import compared
-from bimix.judge.criterion import add_criterion, criterion_of
 from bimix.judge.evidence import known_from, moved, outside, promise, proxies_at, renamed
 from bimix.judge.law_scores import COMPARISON
+from bimix.judge.measured import add_criterion, criterion_of
 from bimix.judge.verdict import decide
 from bimix.laws import LAWS, at_run, fit
 from bimix.mixtures.mixture import as_mixture
@@ -117,7 +117,10 @@ def solve(
     ranks = {name: observed_rank(name, own) for name, own in shares.items()}
     judging = replace(judging, reference=called.get(judging.reference, judging.reference))
     measured_at = proxies_at([losses], options.step, size)
-    forbidden = outside(shares, *bounds_of(options, next(iter(found.values()))))
+    law = next(iter(found.values()))
+    tokens = read_tokens(options.tokens) if options.tokens else None
+    run_tokens = asked_tokens(law, options.run_tokens, options.step, options.parameters)
+    forbidden = outside(shares, options, tokens, run_tokens)
     known = known_from(losses, judging, promises)
     runs = measured_at and compared(measured_at, judging, known, forbidden)
     verdict = decide(runs, runs, promises, ranks)
@@ -179,14 +182,6 @@ def solved(
         more=more,
     )
     return fitted, dict(zip(fitted["domains"], find(fitted).tolist(), strict=True)), errors, spans
-
-
-def bounds_of(options: argparse.Namespace, law: dict) -> tuple[dict[str, float], dict[str, float]]:
-    """The least and the largest proportions that were asked for, those of epochs among them."""
-    lower, upper = (read_numbers(given) if given else {} for given in (options.lower, options.upper))
-    for name, one in epochs_of(options, law, dict.fromkeys(law["domains"], 1.0)).items():
-        upper[name] = min(upper.get(name, 1.0), (options.max_epochs or float("inf")) / one)
-    return lower, upper
 
 
 def left_out_scores(fitted: dict, errors: LeftOut) -> pl.DataFrame:

@@ -16,11 +16,10 @@ import polars as pl
 
 from bimix.errors import run
 from bimix.judge.comparison import Comparison
-from bimix.judge.criterion import add_criterion, criterion_of
 from bimix.judge.errors import EXTRAPOLATION, GENERALIZATION
 from bimix.judge.evidence import add_evidence, evidence, moved, outside
-from bimix.judge.law_scores import LAWS_TABLE
-from bimix.judge.size_scores import SIZES
+from bimix.judge.law_scores import LAWS_TABLE, SIZES
+from bimix.judge.measured import add_criterion, criterion_of
 from bimix.judge.verdict import Verdict, decide
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.flags import number_or_none, run_tokens_of
@@ -33,7 +32,7 @@ from bimix.results.answers import answers
 from bimix.results.headline import Headline, headline, next_steps, title
 from bimix.results.headline import at as at_run
 from bimix.results.layout import WIDTH
-from bimix.tables import read_json, read_numbers, read_table, read_tokens
+from bimix.tables import read_json, read_table, read_tokens
 from bimix.training.provenance import FITTING, code
 from bimix.transfer.sized import size_read
 
@@ -126,11 +125,18 @@ def read(options: argparse.Namespace) -> Found:
     shares = optima | {options.reference: read_proportions(options.reference_mixture)}
     shares |= {called.get(name, name): own for name, own in ran.items()}
     ranks = {name: observed_rank(name, own) for name, own in shares.items()} | options.ranks
-    bounds = (read_numbers(given) if given else {} for given in (options.lower, options.upper))
-    target, proxies, promises = evidence(options, judging, laws, pl.concat(spans), outside(shares, *bounds), called)
+    tokens, run_tokens = epochs_of(options, next(iter(laws.values())))
+    forbidden = outside(shares, options, tokens, run_tokens)
+    target, proxies, promises = evidence(options, judging, laws, pl.concat(spans), forbidden, called)
     searched = tuple(name for name in target.mixtures if ranks.get(name, GIVEN) >= SEARCHED)
     verdict = decide(target, proxies, promises, ranks)
     return Found(laws, shares, pl.concat(spans), target, verdict, searched, summary.found_twice(optima), said)
+
+
+def epochs_of(options: argparse.Namespace, law: dict) -> tuple[dict[str, float], float | None]:
+    """The tokens there are and those of the run, by which epochs are counted; of a stage none."""
+    tokens = read_tokens(options.tokens[0]) if options.tokens else {}
+    return tokens, None if options.stage else run_tokens_of(law, options.run_tokens, options.step)
 
 
 def first_page(options: argparse.Namespace, found: Found) -> list[str]:
@@ -159,9 +165,8 @@ def first_page(options: argparse.Namespace, found: Found) -> list[str]:
     of_law = f", the optimum of the law {found.laws[best]['law']}," if best in found.laws else ""
     stage = f", stage {options.stage}," if options.stage else ""
     lines += [f"The mixture {best}{of_law}{stage} for step {options.step:,} of {options.asked_model}", ""]
-    tokens = read_tokens(options.tokens[0]) if options.tokens else {}
-    run_tokens = run_tokens_of(law, options.run_tokens, options.step)
-    known = {name: share for name, share in after.items() if tokens.get(name)} if run_tokens and not stage else {}
+    tokens, run_tokens = epochs_of(options, law)
+    known = {name: share for name, share in after.items() if tokens.get(name)} if run_tokens else {}
     epochs = {name: share * run_tokens / tokens[name] for name, share in known.items()}
     pair = (reference, found.shares[options.reference], best, after, law["proportions_seen"])
     lines += [*summary.proportions(*pair, DOMAINS, epochs), *summary.epoch_bound(epochs, options.max_epochs)]

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.judge.learning import learning_curve
+from bimix.judge.law_scores import learning_curve
 from bimix.laws import LAWS
 from bimix.observations.observations import joined, read_observations
 from bimix.outputs import write_table

@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.judge.criterion import HELD, Criterion
+from bimix.judge.measured import Criterion, Runs
 from bimix.judge.noise import Known, Noise, levels
-from bimix.judge.runs import Runs
+
+HELD = 1e-6  # relative rise of a loss from which on `no_worse_than` is broken: less is rounding
 
 COMPARISON = {
     "mixture": pl.String,
@@ -99,27 +100,40 @@ def compared(runs: Runs, criterion: Criterion, known: Known | None = None, outsi
         raise InputError(
             f"{criterion.reference!r}, which the others are compared with, has no losses: {', '.join(runs.mixtures)} have."
         )
-    target = criterion.target(runs.columns)
-    losses = np.array([not column.metric for column in runs.columns])
-    runs.check(losses | (target > 0) if criterion.kind == "no_worse_than" else target > 0)
+    needed = criterion.target(runs.columns) > 0
+    if criterion.kind == "no_worse_than":
+        needed |= [not column.metric for column in runs.columns]
+    last = runs.last()
+    wrong = ~np.isfinite(last) & needed & ~np.isnan(last).all(axis=2, keepdims=True)
+    for n, s, i in zip(*np.nonzero(wrong), strict=True):
+        column = runs.columns[i]
+        what = f"{'metric' if column.metric else 'loss of'} {column.name!r}"
+        raise InputError(
+            f"mixture {runs.mixtures[n]!r} with seed {runs.seeds[s]} has no {what} at step {runs.step} that is a finite"
+            " number: averages over different domains cannot be compared, so evaluate every run on the same ones."
+        )
     found, noise = levels(criterion.values(runs)[:, :, -1], known)
-    return Comparison(runs, criterion, found, noise, _broken(runs, criterion), frozenset(outside))
-
-
-def _broken(runs: Runs, criterion: Criterion) -> tuple[dict[str, float], ...]:
-    """Of each mixture the columns that end above (1 + margin) times the reference's, and by how
-    much, as a part of that; seeds paired as for the average.
-    """
-    if criterion.kind != "no_worse_than":
-        return ({},) * len(runs.mixtures)
-    base, found = runs.mixtures.index(criterion.reference), [{} for _ in runs.mixtures]
-    for i, column in enumerate(runs.columns):
+    broken: tuple[dict[str, float], ...] = tuple({} for _ in runs.mixtures)
+    if criterion.kind == "no_worse_than":
+        ends = column_levels(runs)
         # a metric that a mixture has not breaks nothing there
-        logs = _levels(runs.last()[:, :, i])
-        excess = np.expm1(logs - logs[base] - np.log1p(criterion.margin))
-        for n in np.nonzero(excess > HELD)[0]:
-            found[n][column.name] = float(excess[n])
-    return tuple(found)
+        excess = np.expm1(ends - ends[runs.mixtures.index(criterion.reference)] - np.log1p(criterion.margin))
+        for n, i in zip(*np.nonzero(excess > HELD), strict=True):
+            broken[n][runs.columns[i].name] = float(excess[n, i])
+    return Comparison(runs, criterion, found, noise, broken, frozenset(outside))
+
+
+def column_levels(runs: Runs) -> np.ndarray:
+    """What mixtures end with in each column (n, d), in logs as if each had run with all seeds; NaN
+    where it was not measured.
+    """
+    last = runs.last()
+    found = np.full((last.shape[0], last.shape[2]), np.nan)
+    for i in range(last.shape[2]):
+        there = np.isfinite(last[:, :, i]).any(axis=1)
+        if there.any():
+            found[there, i] = levels(last[there, :, i])[0]
+    return found
 
 
 def table(comparison: Comparison, factors: Mapping[str, float | None] | None = None) -> pl.DataFrame:
@@ -136,38 +150,46 @@ def table(comparison: Comparison, factors: Mapping[str, float | None] | None = N
     """
     runs, judged = comparison.runs, comparison.criterion
     base = runs.mixtures.index(judged.reference)
-    target, unit = judged.target(runs.columns), judged.unit(runs.columns)
-    averages, curves = judged.averages(runs), np.log(judged.values(runs))
-    means, _ = levels(averages[:, :, -1])
-    ends = np.stack([_levels(runs.last()[:, :, i]) for i in range(len(target))], axis=1)  # (n, d) logs
-    curves = _mean(curves)
+    unit, ends = judged.unit(runs.columns), column_levels(runs)
+    averages = judged.averages(runs)[:, :, -1]
+    means, _ = levels(averages)
+    curves = mean_over_seeds(np.log(judged.values(runs)))
     curves = np.exp(curves + (comparison.levels - curves[:, -1])[:, None])  # what its seeds did is removed
     bits = in_bits(comparison, factors) if factors else None
     losses = np.array([not column.metric for column in runs.columns])
     rows = []
     for n, name in enumerate(runs.mixtures):
         lead, width = comparison.lead(name, judged.reference), comparison.width(name, judged.reference)
-        own = averages[n, :, -1][np.isfinite(averages[n, :, -1])]
+        interval = None if width is None or n == base else (percent(-lead - width), percent(-lead + width))
+        own = averages[n][np.isfinite(averages[n])]
         known = np.isfinite(curves[n])
         needed = steps_to_reach(runs.steps[known], curves[n][known], float(np.exp(comparison.levels[base])))
-        shown = np.where(losses & np.isfinite(ends[n]), ends[n], -np.inf)
-        worst = int(shown.argmax())
-        interval = (None, None) if width is None or n == base else (_percent(-lead - width), _percent(-lead + width))
-        row = (name, runs.step, float(np.exp(means[n])), unit, bits and bits.value(name))
-        row += (comparison.value(name) if judged.kind == "minimax" else None, _percent(-lead), *interval)
-        row += (None if n == base else comparison.significant(name, judged.reference), comparison.ties(name))
-        row += (said_broken(comparison.broken[n]) if judged.kind == "no_worse_than" else None,)
-        row += (int((ends[n] < ends[base])[losses].sum()), int(losses.sum()))
-        row += (
-            runs.columns[worst].name,
-            float(np.exp(ends[n, worst])),
-            needed,
-            needed and needed / runs.step,
-            len(own),
+        worst = int(np.where(losses & np.isfinite(ends[n]), ends[n], -np.inf).argmax())
+        rows.append(
+            {
+                "mixture": name,
+                "step": runs.step,
+                "average_loss": float(np.exp(means[n])),
+                "unit": unit,
+                "bits_per_byte": bits and bits.value(name),
+                "worst_ratio": comparison.value(name) if judged.kind == "minimax" else None,
+                "difference_percent": percent(-lead),
+                "low_percent": interval and interval[0],
+                "high_percent": interval and interval[1],
+                "significant": None if n == base else comparison.significant(name, judged.reference),
+                "ties_with_best": comparison.ties(name),
+                "broken": said_broken(comparison.broken[n]) if judged.kind == "no_worse_than" else None,
+                "domains_better": int((ends[n] < ends[base])[losses].sum()),
+                "domains": int(losses.sum()),
+                "worst_domain": runs.columns[worst].name,
+                "worst_loss": float(np.exp(ends[n, worst])),
+                "steps_to_reference": needed,
+                "steps_ratio": needed and needed / runs.step,
+                "runs": len(own),
+                "deviation_percent": None if len(own) < 2 else float(100 * own.std(ddof=1) / own.mean()),
+            }
         )
-        row += (None if len(own) < 2 else float(100 * own.std(ddof=1) / own.mean()),)
-        rows.append(row)
-    return pl.DataFrame(rows, schema=COMPARISON, orient="row")
+    return pl.DataFrame(rows, schema=COMPARISON)
 
 
 def in_bits(comparison: Comparison, factors: Mapping[str, float | None]) -> Comparison | None:
@@ -204,22 +226,13 @@ def steps_to_reach(steps: np.ndarray, losses: np.ndarray, target: float) -> floa
     return float(steps[k - 1] * (steps[k] / steps[k - 1]) ** min(drop, 1.0))
 
 
-def _levels(values: np.ndarray) -> np.ndarray:
-    """Logs (n,) of values (n, s) of which some mixtures may have none: NaN."""
-    found = np.full(len(values), np.nan)
-    there = np.isfinite(values).any(axis=1)
-    if there.any():
-        found[there] = levels(values[there])[0]
-    return found
-
-
-def _mean(curves: np.ndarray) -> np.ndarray:
-    """The mean over seeds (n, k) of curves (n, s, k), over those that were run; NaN without one."""
+def mean_over_seeds(curves: np.ndarray) -> np.ndarray:
+    """The mean (n, k) of curves (n, s, k) over the seeds that were run; NaN without one."""
     there = np.isfinite(curves)
     total = np.where(there, curves, 0.0).sum(axis=1)
     return np.divide(total, there.sum(axis=1), out=np.full(total.shape, np.nan), where=there.any(axis=1))
 
 
-def _percent(log: float) -> float:
+def percent(log: float) -> float:
     """A difference of logs as percent."""
     return float(100 * np.expm1(log))

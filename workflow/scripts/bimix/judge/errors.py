@@ -2,6 +2,7 @@
 correlation (paper Tables 2 and 3).
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -76,12 +77,10 @@ def generalization(fitted: dict, held_out: Observations, proportions: np.ndarray
     shared = [domain for domain in fitted["loss_domains"] if domain in held_out.loss_domains]
     if not len(steps) or not shared:
         return pl.DataFrame(schema=GENERALIZATION)
-    held_out = replace(
-        held_out, proportions=proportions, domains=tuple(fitted["domains"]), pools=_pools(fitted, held_out)
-    )
-    predicted = predict_observed(fitted, held_out, steps)[
-        :, :, [fitted["loss_domains"].index(domain) for domain in shared]
-    ]
+    domains = tuple(fitted["domains"])
+    held_out = replace(held_out, proportions=proportions, domains=domains, pools=_pools(domains, held_out))
+    columns = [fitted["loss_domains"].index(domain) for domain in shared]
+    predicted = predict_observed(fitted, held_out, steps)[:, :, columns]
     losses = losses[:, :, [held_out.loss_domains.index(domain) for domain in shared]]
     rows = []
     for n, mixture in enumerate(held_out.mixtures):
@@ -95,13 +94,13 @@ def generalization(fitted: dict, held_out: Observations, proportions: np.ndarray
     return pl.DataFrame(rows, schema=GENERALIZATION, orient="row")
 
 
-def _pools(fitted, observed):
+def _pools(domains: Sequence[str], observed: Observations) -> np.ndarray | None:
     """Pools (n, m) in the order of a fitted law's domains, None where they are not known."""
     if observed.pools is None:
         return None
     pools = dict(zip(observed.domains, observed.pools.T, strict=True))
     none = np.full(len(observed.mixtures), np.inf)
-    return np.stack([pools.get(name, none) for name in fitted["domains"]], axis=1)
+    return np.stack([pools.get(name, none) for name in domains], axis=1)
 
 
 def one_size(observed: Observations) -> None:

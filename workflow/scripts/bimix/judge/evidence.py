@@ -1,23 +1,23 @@
-"""What the files of a dataset say beside the runs compared: the promises of its laws with their
+"""What the files of a dataset say next to the runs compared: the promises of its laws with their
 errors, and the noise of a run where no compared mixture was repeated, from repeated proxies, else
 from the errors of laws on runs left out.
 """
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from bimix.errors import InputError
 from bimix.judge.comparison import Comparison, compared
-from bimix.judge.criterion import Criterion
-from bimix.judge.noise import Known, repeated
-from bimix.judge.runs import Runs, measured
+from bimix.judge.measured import Criterion, Runs, measured
+from bimix.judge.noise import Known, levels
 from bimix.judge.verdict import Promise
 from bimix.mixtures.mixture import farthest
-from bimix.tables import read_table
+from bimix.tables import read_numbers, read_table
 from bimix.transfer.sized import size_read
 
 NEAR = 1e-3  # proportions that differ by less are one mixture: tables are often rounded
@@ -36,11 +36,11 @@ def add_evidence(parser: argparse.ArgumentParser) -> None:
 
 def known_from(proxies: pl.DataFrame | None, criterion: Criterion, promises: Iterable[Promise]) -> Known | None:
     """The noise of repeated proxies, else the least error of a law in what is minimised on a run
-    left out, as a standard deviation of the log, which has the law's misfit in it. None where
-    neither is known.
+    left out, as a standard deviation of the log: the law's misfit is in it, so that it is too large
+    where a law misfits. None where neither is known.
     """
-    if proxies is not None and (found := of_proxies(proxies, criterion)):
-        return found
+    if proxies is not None and (found := noise_between(proxies, criterion)):
+        return replace(found, source=f"repeated proxies: {found.source}")
     known = [one for one in promises if one.deviation is not None and one.kind == "left_out"]
     if not known:
         return None
@@ -48,19 +48,18 @@ def known_from(proxies: pl.DataFrame | None, criterion: Criterion, promises: Ite
     return Known(least.deviation, least.runs - 1, f"one seed: from the errors of the law {least.law} on runs left out")
 
 
-def of_proxies(table: pl.DataFrame, criterion: Criterion) -> Known | None:
-    """The noise between repeated runs of proxies by the same criterion; None where none was
-    repeated or they do not all have what it reads. Of minimax, which needs a reference among them,
-    that of the weighted average.
+def noise_between(table: pl.DataFrame, criterion: Criterion) -> Known | None:
+    """The noise between repeated runs by the criterion; None where none was repeated or they do not
+    all have what it reads. Of minimax, which needs a reference among them, that of the average.
     """
     if "seed" not in table.columns:
         return None
     try:
         runs = measured(table)
-        values = replace(criterion, kind="weighted").values(runs)[:, :, -1]
-        return repeated(values, "repeated proxies")
+        noise = levels(replace(criterion, kind="weighted").values(runs)[:, :, -1])[1]
     except InputError:
         return None
+    return noise and Known(noise.deviation, noise.freedom, noise.source)
 
 
 def evidence(
@@ -82,31 +81,23 @@ def evidence(
     scores = read_table(options.scores) if options.scores else None
     promises = [promise(law, name, options.asked_model, spans, scores, criterion) for name, law in laws.items()]
     promises = [one for one in promises if one is not None]
-    every = [renamed(read_table(path), called) for path in options.proxies]
-    known = known_from(joined(every), criterion, promises)
+    proxies = [renamed(read_table(path), called) for path in options.proxies]
+    judge = partial(compared, known=known_from(joined(proxies), criterion, promises), outside=forbidden)
     own = renamed(read_table(options.compared), called)
     target = measured(own)
     size = next((size_read(law) for law in laws.values()), None)
-    of_laws = options.asked_model == options.fitted_model  # else the proxies are of other models
-    tables = every if of_laws else []
-    here = options.compared_model == options.asked_model and (target.step == options.step or size is not None)
-    if here:
-        tables = [own, *tables]
-    runs = proxies_at(tables, options.step, size)
-    if runs is None:
-        return compared(target, criterion, known, forbidden), None, promises
-    if here and criterion.reference in runs.mixtures:
-        every = compared(runs, criterion, known, forbidden)
+    at_target = options.compared_model == options.asked_model and (target.step == options.step or size is not None)
+    tables = proxies if options.asked_model == options.fitted_model else []  # else they are of other models
+    runs = proxies_at([own, *tables] if at_target else tables, options.step, size)
+    named = runs is not None and criterion.reference in runs.mixtures
+    if named and at_target:
+        every = judge(runs, criterion)
         return every, every, promises
-    if criterion.reference not in runs.mixtures:
-        if criterion.kind != "weighted":
-            return compared(target, criterion, known, forbidden), None, promises
-        return (
-            compared(target, criterion, known, forbidden),
-            compared(runs, replace(criterion, reference=runs.mixtures[0]), known, forbidden),
-            promises,
-        )
-    return compared(target, criterion, known, forbidden), compared(runs, criterion, known, forbidden), promises
+    if named:
+        return judge(target, criterion), judge(runs, criterion), promises
+    if runs is not None and criterion.kind == "weighted":  # whose proxies need no reference
+        return judge(target, criterion), judge(runs, replace(criterion, reference=runs.mixtures[0])), promises
+    return judge(target, criterion), None, promises
 
 
 def moved(run: Mapping[str, Mapping[str, float]], optima: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
@@ -124,9 +115,17 @@ def renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
 
 
 def outside(
-    mixtures: Mapping[str, Mapping[str, float]], lower: Mapping[str, float], upper: Mapping[str, float]
+    mixtures: Mapping[str, Mapping[str, float]],
+    limits: argparse.Namespace,
+    tokens: Mapping[str, float] | None,
+    run_tokens: float | None,
 ) -> list[str]:
-    """The mixtures that miss bounds {domain: proportion} by more than ROUNDED."""
+    """The mixtures that miss the bounds --lower, --upper and --max-epochs of an optimum by more
+    than ROUNDED, for a run of so many tokens.
+    """
+    lower, upper = (read_numbers(given) if given else {} for given in (limits.lower, limits.upper))
+    for name, there in (tokens or {}).items() if limits.max_epochs is not None and run_tokens else ():
+        upper[name] = min(upper.get(name, 1.0), limits.max_epochs * there / run_tokens)
     return [
         name
         for name, shares in mixtures.items()
@@ -135,12 +134,13 @@ def outside(
     ]
 
 
-def joined(tables: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
+def joined(tables: Iterable[pl.DataFrame]) -> pl.DataFrame | None:
     """Tidy losses of several groups, each run once; None without any."""
+    tables = list(tables)
     return pl.concat(tables, how="diagonal_relaxed").unique(maintain_order=True) if tables else None
 
 
-def proxies_at(tables: Sequence[pl.DataFrame], step: int, size: float | None) -> Runs | None:
+def proxies_at(tables: Iterable[pl.DataFrame], step: int, size: float | None) -> Runs | None:
     """The runs of tidy losses at what a law predicts: of its size, at their ends, else at the step.
     None where there is none.
     """

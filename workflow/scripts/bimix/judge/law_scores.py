@@ -1,11 +1,22 @@
-"""The laws side by side: the same scores on the same rows, and their sizes."""
+"""The laws side by side: the same scores on the same rows, how they grow with the number of runs
+fitted, and how a law over sizes predicts a large model by how many of its runs it was fitted to.
+"""
 
 import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.judge.errors import extrapolation, generalization, left_out, one_size
-from bimix.laws import LAWS, fit
+from bimix.judge.errors import (
+    at_last_step,
+    extrapolation,
+    for_the_last_step,
+    generalization,
+    left_out,
+    one_size,
+    rank_correlation,
+    relative_error,
+)
+from bimix.laws import LAWS, fit, predict_observed, predict_runs
 from bimix.observations.observations import Observations
 
 COMPARISON = {
@@ -38,6 +49,19 @@ COMPLEXITY = {
     "all_domains_all_steps_here": pl.Int64,
     "least_runs": pl.Int64,
 }
+LEARNING = {
+    "law": pl.String,
+    "runs": pl.Int64,
+    "draw": pl.Int64,
+    "mre": pl.Float64,
+    "mre_worst": pl.Float64,
+    "spearman": pl.Float64,
+    "note": pl.String,
+}
+# `runs`: what was fitted; error in percent of the loss, null where no run was left.
+SIZES = {"runs": pl.String, "large_runs": pl.Int64, "draw": pl.Int64, "error": pl.Float64, "spearman": pl.Float64}
+LEFT = 2  # large runs that are left to be predicted, at least
+RANKED = 3  # runs that have an order to speak of
 
 
 def compare(laws: list[str], observed: Observations, held_out: Observations | None) -> pl.DataFrame:
@@ -112,3 +136,69 @@ def complexity(laws: list[str], m: int, d: int, n: int) -> pl.DataFrame:
 def _per_domain(table: pl.DataFrame, column: str) -> dict[str, float | None]:
     means = table.group_by("domain").agg(pl.col(column).mean()).sort("domain")
     return dict(means.iter_rows())
+
+
+def learning_curve(
+    laws: list[str], observed: Observations, held_out: Observations | None, counts: list[int], draws: int, seed: int
+) -> pl.DataFrame:
+    """Error and rank correlation at the last step against the number of mixtures fitted, in
+    the columns of LEARNING.
+
+    Each draw fits `runs` random mixtures and predicts the held-out ones, or without such the
+    mixtures that were not drawn. Every law gets the same draws; mean and worst over loss domains of
+    the mean relative error, mean of Spearman's correlation.
+    """
+    one_size(observed)
+    rows = []
+    needed = {law: for_the_last_step(law, observed) for law in laws}
+    for runs in counts:
+        if runs > len(observed.mixtures) - (0 if held_out else 3):
+            raise InputError(
+                f"{runs} mixtures are to be fitted, but there are {len(observed.mixtures)}, of which some must be left to predict."
+            )
+        for draw in range(draws):
+            order = np.random.default_rng([seed, draw]).permutation(len(observed.mixtures))
+            test = held_out or observed.take(order[runs:])
+            for law in laws:
+                try:
+                    fitted = fit(law, needed[law].take(order[:runs]))
+                    predicted = predict_observed(fitted, test, test.steps[-1:])[:, 0]
+                except InputError as refusal:
+                    rows.append((law, runs, draw, None, None, None, str(refusal)))
+                    continue
+                scores = at_last_step(test, predicted, "")
+                errors = list(scores["_mre"].values())
+                ranks = [rank for rank in scores["_spearman"].values() if np.isfinite(rank)]
+                rows.append((law, runs, draw, np.mean(errors), max(errors), np.mean(ranks) if ranks else None, None))
+    return pl.DataFrame(rows, schema=LEARNING, orient="row")
+
+
+def size_scores(
+    law: str, observed: Observations, large: np.ndarray, counts: list[int], draws: int, seed: int
+) -> pl.DataFrame:
+    """Error and rank correlation on the `large` runs (n,) that were not fitted, in the columns of
+    SIZES.
+
+    Each draw fits all runs that are not large and a random number of those, `counts` as far as
+    there are so many. The error is the mean over runs and loss domains, the correlation the mean
+    over the loss domains, null for fewer than three runs.
+    """
+    small, large = np.nonzero(~large)[0], np.nonzero(large)[0]
+    rows = []
+    for count in (count for count in counts if count <= len(large) - LEFT):
+        for draw in range(draws if count else 1):
+            order = np.random.default_rng([seed, draw, count]).permutation(large)
+            left = observed.take(order[count:])
+            fitted = fit(law, observed.take(np.sort(np.concatenate([small, order[:count]]))))
+            predicted, truth = predict_runs(fitted, left, left.steps[-1:])[:, 0], left.last()
+            error = float(100 * np.nanmean(relative_error(truth, predicted)))
+            rows.append((law, count, draw, error, ranks(truth, predicted) if len(truth) >= RANKED else None))
+    return pl.DataFrame(rows, schema=SIZES, orient="row")
+
+
+def ranks(truth: np.ndarray, predicted: np.ndarray) -> float | None:
+    """Spearman's correlation, the mean over the loss domains that have one; None where none has."""
+    seen = np.isfinite(truth).all(axis=0)
+    found = rank_correlation(truth[:, seen], predicted[:, seen]) if seen.any() else np.array([])
+    found = found[np.isfinite(found)]
+    return float(found.mean()) if len(found) else None

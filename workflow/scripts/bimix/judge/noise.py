@@ -134,14 +134,6 @@ def shares_seeds(run: np.ndarray) -> bool:
     return True
 
 
-def repeated(values: np.ndarray, source: str) -> Known | None:
-    """The noise of other runs that ended with values (n, seeds), such as the proxies'; None where
-    none was repeated.
-    """
-    noise = levels(values)[1] if len(values) else None
-    return noise and Known(noise.deviation, noise.freedom, f"{source}: {noise.source}")
-
-
 def best_quantile(rivals: int, freedom: int) -> float:
     """What the lowest of `rivals` equal mixtures leads another one by, at most with LEVEL, in
     standard errors of a difference: Dunnett's one-sided quantile, as multiple comparisons with the

@@ -1,15 +1,26 @@
-"""What methods are worth by runs on what they proposed: the comparison of these runs with prices
-and predictions, and whether a law orders its own proposals rightly.
+"""What methods are worth: the price of finding each mixture, beside how its large run ended, and
+whether a law orders its own proposals rightly.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
-from bimix.judge.comparison import Comparison, table
+from bimix.errors import InputError
+from bimix.judge.comparison import Comparison, percent, table
 from bimix.plan.laws import proposal_of
 
+ENDED = ("average_loss", "unit", "runs", "deviation_percent", "difference_percent", "worst_domain", "worst_loss")
+ENDED += ("steps_to_reference", "steps_ratio")
+COSTS = ("flops", "gpu_hours", "device_hours")
+SPENT = ("search_runs", *(f"search_{key}" for key in COSTS))
+PREDICTED = "predicted_gain_percent"
+NEEDED = ("mixture", "search_runs", "search_flops", "large_flops")
+# Of columns that may be empty: as csv they are read back as text
+PRICES = {"search_runs": pl.Int64} | dict.fromkeys(
+    (*SPENT[1:], "search_percent", "steps_to_reference", "steps_ratio", "deviation_percent", PREDICTED), pl.Float64
+)
 VERDICT = {
     "mixture": pl.String,
     "method": pl.String,
@@ -51,6 +62,69 @@ PROPOSALS = {
 }
 
 
+def read_cost(report: Mapping, source: str) -> dict[str, float]:
+    """FLOPs, GPU hours and hours of devices of any kind of one run, from its report (run.json,
+    or a row of runs.parquet).
+    """
+    missing = [key for key in ("flops", "gpu_hours", "seconds") if report.get(key) is None]
+    if missing:
+        raise InputError(f"{source} does not say its {missing[0]}; make the run again.")
+    hours = report.get("processes", 1) * report["seconds"] / 3600
+    return {"flops": report["flops"], "gpu_hours": report["gpu_hours"], "device_hours": hours}
+
+
+def spent_on(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """What the runs that a mixture was found with cost together."""
+    return {"search_runs": len(costs)} | {f"search_{key}": float(sum(cost[key] for cost in costs)) for key in COSTS}
+
+
+def read_spent(costs: pl.DataFrame) -> tuple[dict[str, dict], float]:
+    """What was spent on each mixture by a table of costs, and the FLOPs of one large run.
+
+    Columns mixture, search_runs, search_flops, large_flops (the same in all rows), optionally
+    search_gpu_hours, search_device_hours and predicted_gain_percent, which is passed on. Errors: a
+    column is missing or no numbers; two rows of a mixture; several `large_flops`.
+    """
+    missing = [column for column in NEEDED if column not in costs.columns]
+    if missing:
+        raise InputError(f"the table of costs has no column {missing[0]!r}: it needs {', '.join(NEEDED)}.")
+    numbers = [column for column in (*NEEDED[1:], *SPENT[2:], PREDICTED) if column in costs.columns]
+    for column in numbers:
+        if not costs[column].dtype.is_numeric():
+            raise InputError(f"the table of costs: its column {column!r} holds something that is no number.")
+    if costs["mixture"].is_duplicated().any():
+        twice = costs.filter(pl.col("mixture").is_duplicated())["mixture"][0]
+        raise InputError(f"the table of costs has two rows of {twice!r}.")
+    large = costs["large_flops"].drop_nulls().unique().to_list()
+    if len(large) != 1 or not large[0] > 0:
+        raise InputError("the table of costs: `large_flops` must be one number above 0, the same in all rows.")
+    return {row["mixture"]: {key: row[key] for key in numbers} for row in costs.iter_rows(named=True)}, large[0]
+
+
+def price(
+    comparison: Comparison, spent: Mapping[str, Mapping[str, float]] | None, large_flops: float | None
+) -> pl.DataFrame:
+    """One row for each mixture, in order: what was spent before the large run on finding it, and
+    how the large run ended.
+
+    mixture, search_runs, search_flops, search_gpu_hours, search_device_hours, search_percent (of
+    the FLOPs of one large run), ENDED as in the table of the comparison, and predicted_gain_percent
+    where a mixture has one. A mixture that was not `spent` on took no search; None: nothing is
+    known.
+    """
+    nothing = dict.fromkeys(SPENT) if spent is None else dict.fromkeys(SPENT, 0.0) | {"search_runs": 0}
+    rows = []
+    for row in table(comparison).iter_rows(named=True):
+        own = (spent or {}).get(row["mixture"], nothing)
+        flops = own["search_flops"]
+        part = None if large_flops is None or flops is None else 100 * flops / large_flops
+        costs = {key: own.get(key) for key in SPENT} | {"search_percent": part}
+        ended = {key: row[key] for key in ENDED}
+        rows.append({"mixture": row["mixture"], **costs, **ended, PREDICTED: own.get(PREDICTED)})
+    found = pl.DataFrame(rows, schema_overrides=PRICES, infer_schema_length=None)
+    return found if found[PREDICTED].count() else found.drop(PREDICTED)
+
+
 def verdict(
     comparison: Comparison,
     prices: pl.DataFrame,
@@ -77,9 +151,9 @@ def verdict(
         gain = 0.0 if name == reference else -own["difference_percent"]
         bits = in_bits and {
             "bits_per_byte": in_bits.value(name),
-            "bits_regret_percent": _percent(in_bits.lead(in_bits.ranked()[0], name)),
+            "bits_regret_percent": percent(in_bits.lead(in_bits.ranked()[0], name)),
             "bits_ties_with_best": in_bits.ties(name),
-            "bits_gain_percent": -_percent(-in_bits.lead(name, reference)),
+            "bits_gain_percent": -percent(-in_bits.lead(name, reference)),
         }
         found.append(
             {
@@ -87,7 +161,7 @@ def verdict(
                 "mixture": name,
                 "method": method,
                 "proposal": place,
-                "regret_percent": _percent(comparison.lead(best, name)),
+                "regret_percent": percent(comparison.lead(best, name)),
                 "gain_percent": gain,
                 "gain_low": None if own["high_percent"] is None else -own["high_percent"],
                 "gain_high": None if own["low_percent"] is None else -own["low_percent"],
@@ -134,8 +208,8 @@ def proposals(comparison: Comparison, predicted: Mapping[str, float]) -> pl.Data
                 "first_loss": float(np.exp(level[0])),
                 "best_proposal": own[int(level.argmin())],
                 "best_loss": float(np.exp(level.min())),
-                "first_behind_percent": _percent(level[0] - level.min()),
-                "spread_percent": _percent(level.max() - level.min()),
+                "first_behind_percent": percent(level[0] - level.min()),
+                "spread_percent": percent(level.max() - level.min()),
                 "predicted_spread_percent": max(gains) - min(gains) if len(gains) == len(own) else None,
                 "pairs": len(leads),
                 "pairs_told": None if told is None else len(told),
@@ -143,8 +217,3 @@ def proposals(comparison: Comparison, predicted: Mapping[str, float]) -> pl.Data
             }
         )
     return pl.DataFrame(rows, schema=PROPOSALS)
-
-
-def _percent(log: float) -> float:
-    """A difference of logs as percent."""
-    return float(100 * np.expm1(log))

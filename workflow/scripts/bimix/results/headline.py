@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bimix.judge.comparison import Comparison, said_broken, steps_to_reach
+from bimix.judge.measured import Runs
 from bimix.judge.noise import MOST_SEEDS, seeds_to_add
-from bimix.judge.runs import Runs
 from bimix.judge.verdict import FEW_RUNS, SHRUNK, Promise, Verdict
 from bimix.results.layout import paragraph
 
