@@ -29,7 +29,7 @@ import public_runs
 from public_runs import SLIMPAJAMA, mixing_laws
 
 from bimix import laws
-from bimix.corpus.ngram_model import cross_entropies, thin
+from bimix.corpus.estimators import cross_entropies, thin
 from bimix.judge.errors import rank_correlation
 from bimix.observations.observations import Observations
 from bimix.observations.prior import centred

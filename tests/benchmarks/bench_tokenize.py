@@ -185,7 +185,7 @@ import sys
 from concurrent.futures import Future
 sys.path.insert(0, {scripts!r})
 import tokenize_shard
-from bimix.corpus import shard, stream
+from bimix.corpus import stream
 
 class InTurn:
     def __init__(self, max_workers):
@@ -200,7 +200,7 @@ class InTurn:
         return done
 
 if {in_turn}:
-    tokenize_shard.ThreadPoolExecutor = shard.ThreadPoolExecutor = InTurn
+    tokenize_shard.ThreadPoolExecutor = stream.ThreadPoolExecutor = InTurn
 if not {counting}:
     stream.NgramCounter.add = lambda self, rows: None
 tokenize_shard.main()

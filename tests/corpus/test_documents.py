@@ -6,24 +6,15 @@ import json
 
 import pytest
 
-from bimix.corpus.documents import (
-    EMPTY,
-    Reader,
-    Rejected,
-    cut_text,
-    hash_text,
-    is_within,
-    lookup_field,
-    number_lines,
-    parse_document,
-)
+from bimix.corpus.documents import Reader, Reading, cut_text, hash_text, is_within, lookup_field
+from bimix.corpus.sources import EMPTY, Rejected, number_lines
 from bimix.errors import InputError
 
 DOMAINS = {"PileA": "A", "b": "b"}
 
 
-def read(reader: Reader, raw: bytes, name: str) -> list[tuple[str, str]]:
-    return list(reader.read(number_lines(io.BytesIO(raw), name, 200_000), name))
+def reader(rejects: float = 0.0, domain_field: str | None = None, domains: dict | None = None) -> Reader:
+    return Reader(Reading({".jsonl": "lines"}, "text", 0.2, None, rejects), domain_field, domains)
 
 
 def line(**record) -> bytes:
@@ -52,7 +43,7 @@ def line(**record) -> bytes:
 )
 def test_bad_record_has_its_reason(raw, reason):
     with pytest.raises(Rejected) as rejection:
-        parse_document(raw, "text", "set", DOMAINS)
+        reader(0.0, "set", DOMAINS).parse(raw)
     assert rejection.value.reason == reason
 
 
@@ -65,7 +56,7 @@ def test_a_string_that_is_no_object_has_no_fields(meta):
 @pytest.mark.parametrize("meta", [{"set": {"name": "PileA"}}, json.dumps({"set": {"name": "PileA"}})])
 def test_dotted_field_may_pass_through_a_json_string(meta):
     assert lookup_field({"meta": meta}, "meta.set.name") == "PileA"
-    assert parse_document(line(text=" \0\r\n", meta=meta), "text", "meta.set.name", DOMAINS) == (" \0\r\n", "A")
+    assert reader(0.0, "meta.set.name", DOMAINS).parse(line(text=" \0\r\n", meta=meta)) == (" \0\r\n", "A")
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7, 30, 10_000, None])
@@ -117,23 +108,23 @@ def test_hash_of_the_text_alone_decides():
     assert abs(both / sum(chosen) - 0.1) < 0.03  # the second half of the hash knows nothing of the first
 
 
-def test_first_fault_stops_with_file_and_line():
-    reader = Reader("text", None, {"": "A"}, 0.0)
-    with pytest.raises(InputError, match=r"^corpus\.jsonl:3: the line is not JSON .*\. Mend"):
-        (read(reader, b'{"text": "x"}\n\n{"text": \n', "corpus.jsonl"))
+def test_first_fault_stops_with_file_and_line(tmp_path):
+    (tmp_path / "corpus.jsonl").write_bytes(b'{"text": "x"}\n\n{"text": \n')
+    with pytest.raises(InputError, match=r"corpus\.jsonl:3: the line is not JSON .*\. Mend"):
+        list(reader().read(str(tmp_path / "corpus.jsonl")))
 
 
-def test_share_of_rejects():
-    raw = b'{"text": "x"}\n' * 98 + b"no\n" + b'{"text": 1}\n' + b'{"text": ""}\n' * 50
-    reader = Reader("text", None, {"": "A"}, 0.02)
-    assert len(read(reader, raw, "f")) == 98
-    assert reader.rejected == {"invalid JSON": 1, "text is no string": 1, EMPTY: 50}
-    assert reader.records == 150 == reader.kept + reader.rejected.total()
-    reader.check()
-    reader = Reader("text", None, {"": "A"}, 0.01)
-    (read(reader, raw, "f"))
-    with pytest.raises(InputError, match=r"2 of 150 records were rejected, more than the share 0.01 .*first is f:99:"):
-        reader.check()
+def test_share_of_rejects(tmp_path):
+    file = tmp_path / "f.jsonl"
+    file.write_bytes(b'{"text": "x"}\n' * 98 + b"no\n" + b'{"text": 1}\n' + b'{"text": ""}\n' * 50)
+    enough, few = reader(0.02), reader(0.01)
+    assert len(list(enough.read(str(file)))) == enough.kept == 98
+    assert enough.rejects.reasons == {"invalid JSON": 1, "text is no string": 1, EMPTY: 50}
+    assert enough.rejects.records == 150
+    enough.rejects.check()
+    list(few.read(str(file)))
+    with pytest.raises(InputError, match=r"2 of 150 records were rejected, more than the share 0.01 .*first is .*:99:"):
+        few.rejects.check()
 
 
 def cut_slowly(text: str, limit: int) -> list[str]:

@@ -11,7 +11,7 @@ from bimix.corpus.estimators import (
     plug_in,
     von_neumann,
 )
-from bimix.corpus.vectors import SecondMoment, as_line, unit_vectors
+from bimix.corpus.samples import SecondMoment, as_line
 
 
 def test_uniform_counts_give_the_logarithm():
@@ -56,7 +56,7 @@ def test_chao_shen_by_hand():
 
 def test_von_neumann_is_that_of_the_documents_matrix():
     vectors = np.random.default_rng(4).standard_normal((500, 300)) ** 3
-    unit = unit_vectors(vectors)
+    unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
     moment = SecondMoment(300)
     moment.add(vectors)
     values = np.linalg.eigvalsh(unit @ unit.T / 500)

@@ -14,8 +14,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 import count_bytes
 import index_tokens
-from bimix.corpus.encoders import reference_encoder
-from bimix.corpus.lengths import byte_lengths
+from bimix.corpus.encoders import byte_lengths, reference_encoder
 from bimix.corpus.permutation import permute
 from bimix.corpus.stream import ROWS_KEY
 from bimix.training.rows import RowStore, open_rows

@@ -11,7 +11,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from bimix.corpus.listing import list_files
+from bimix.corpus.sources import list_files
 from bimix.errors import InputError
 
 RECORDS = b'{"text": "some words here"}\n' * 40
@@ -66,10 +66,10 @@ class Hub(http.server.BaseHTTPRequestHandler):
 
 def test_a_data_set_of_the_hub_is_listed_and_read():
     code = """
-from bimix.corpus.listing import list_files
+from bimix.corpus.sources import list_files
 from bimix.corpus.sources import read_records
 for path, size in list_files("hf://datasets/o/d/data/*.jsonl"):
-    print(path, size, sum(1 for _ in read_records(path, {".jsonl": "lines"}, "text", None, 1000)))
+    print(path, size, sum(1 for _ in read_records(path, {".jsonl": "lines"}, ["text"], 1000)))
 """
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -10,7 +10,7 @@ import pytest
 
 import measure_cross_entropy
 import plot_cross_entropy
-from bimix.corpus.ngram_model import cross_entropies, log_probabilities, thin
+from bimix.corpus.estimators import cross_entropies, log_probabilities, thin
 from bimix.errors import InputError
 
 VOCABULARY = 5

@@ -10,26 +10,12 @@ import pytest
 
 from bimix.corpus import counts
 from bimix.corpus.counts import NgramCounter, add_up, count_runs, count_sorted, merge_counts, pair_codes, split_codes
-from bimix.corpus.stream import Packer, id_type
+from bimix.corpus.stream import id_type
 
 
 @pytest.mark.parametrize(("vocabulary", "dtype"), [(2, "<u2"), (65_536, "<u2"), (65_537, "<u4"), (250_000, "<u4")])
 def test_two_bytes_as_long_as_they_do(vocabulary, dtype):
     assert id_type(vocabulary) == np.dtype(dtype)
-
-
-def test_packer_loses_nothing():
-    generator = np.random.default_rng(1)
-    stream = generator.integers(0, 1000, 5000)
-    packer, rows, start = Packer(64, np.dtype("<u2")), [], 0
-    while start < len(stream):
-        size = int(generator.integers(0, 200))
-        rows.append(packer.add(stream[start : start + size]))
-        start += size
-    packed = np.concatenate(rows)
-    assert packed.dtype == np.dtype("<u2")
-    assert packer.tail == 5000 % 64
-    np.testing.assert_array_equal(np.append(packed.ravel(), packer.left), stream)
 
 
 @pytest.mark.parametrize(("vocabulary", "dtype"), [(7, "<u2"), (65_536, "<u2"), (100_000, "<u4")])

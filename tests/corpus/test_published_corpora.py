@@ -12,9 +12,8 @@ import smart_open
 import yaml
 
 import tokenize_shard
-from bimix.corpus.documents import Reader
+from bimix.corpus.documents import Reader, Reading
 from bimix.corpus.shards import Shard, write_shards
-from bimix.corpus.sources import read_records
 from bimix.plan.corpora import READING
 
 ROOT = Path(__file__).parents[2]
@@ -116,10 +115,9 @@ def test_genuine_records_in_every_container(tmp_path, ending):
                 file.write(b"\n".join(lines))
         field = "source" if dolma and ending != ".txt" else None
         labels = {record["source"]: "web" for record in records} if field else {"": "web"}
-        reader, found = Reader("text", field, labels, 0.0), []
+        settings = {"formats": CONFIG["corpus"]["formats"], "text_field": "text", "document_megabytes": 8}
+        reader, found = Reader(Reading(**settings, cut_characters=None, rejects=0.0), field, labels), []
         for file in files:
-            found += reader.read(
-                read_records(str(file), CONFIG["corpus"]["formats"], "text", field, 8 * 10**6), str(file)
-            )
+            found += reader.read(str(file))
         assert found == [(record["text"], "web") for record in records if record["text"]]
-        assert reader.records == len(records)
+        assert reader.rejects.records == len(records)

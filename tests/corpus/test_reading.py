@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tiny_run import READING
 
-from bimix.corpus.reading import Reading, reading_parser
+from bimix.corpus.documents import Reader, Reading, reading_parser
 from bimix.errors import InputError
 from bimix.plan.corpora import READING as SETTINGS
 from bimix.plan.corpora import reading
@@ -38,12 +38,10 @@ def test_documents_are_read_cut_and_bounded(tmp_path: Path) -> None:
     file = tmp_path / "raw.jsonl"
     file.write_text('{"text": "some words", "set": "x"}\n{"text": "more", "set": "y"}\n')
     cut = Reading(**READING | {"cut_characters": 6})
-    reader = cut.reader()
-    documents = [text for text, _ in cut.documents(str(file), reader)]
+    documents = [text for text, _ in Reader(cut).read(str(file))]
     assert [cut.pieces(text) for text in documents] == [["some", " words"], ["more"]]
-    assert (reader.records, reader.kept) == (2, 2)
-    named = cut.reader("set", {"x": "one", "y": "two"})
-    assert [domain for _, domain in cut.documents(str(file), named)] == ["one", "two"]
+    named = Reader(cut, "set", {"x": "one", "y": "two"})
+    assert [domain for _, domain in named.read(str(file))] == ["one", "two"]
     small = Reading(**READING | {"document_megabytes": 3e-5})
     with pytest.raises(InputError, match=r"raw.jsonl:1: .*longer"):
-        list(small.documents(str(file), small.reader()))
+        list(Reader(small).read(str(file)))

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from bimix.corpus.documents import hash_text
-from bimix.corpus.samples import Smallest, merge_samples, sample_size
+from bimix.corpus.samples import Smallest, merge_samples, read_sample
 
 TEXTS = [f"text {number % 900}" for number in range(1000)]  # a hundred stand there twice
 
@@ -30,8 +30,14 @@ def test_sharding_does_not_change_the_sample(size, shards):
     assert merge_samples(reversed(files), size) == expected
 
 
-def test_every_domain_gives_as_many_as_the_scarcest():
-    index = pl.DataFrame({"domain": ["a", "b", "a"], "documents": [10, 15, 20]})
-    assert sample_size(index, ["a", "b"], 100) == 15
-    assert sample_size(index, ["a", "b"], 7) == 7
-    assert sample_size(index, ["a", "b", "c"], 7) == 0
+def test_every_domain_gives_as_many_as_the_scarcest(tmp_path):
+    index = pl.DataFrame(
+        {"domain": ["a", "b", "a"], "documents": [10, 15, 20], "path": [str(tmp_path / f"{n}.bin") for n in range(3)]}
+    )
+    for number in range(3):
+        (tmp_path / f"{number}.sample.jsonl").write_bytes(b"\n".join(shard_sample(TEXTS[number::3], 40)))
+    for domain, parts in (("a", [0, 2]), ("b", [1])):
+        texts = sorted((text for part in parts for text in TEXTS[part::3]), key=hash_text)
+        assert read_sample(index, domain, ["a", "b"], 100) == texts[:15]
+        assert read_sample(index, domain, ["a", "b"], 7) == texts[:7]
+    assert read_sample(index, "a", ["a", "b", "c"], 7) == []

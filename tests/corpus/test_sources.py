@@ -17,8 +17,8 @@ import pytest
 import smart_open
 
 from bimix.corpus import sources
-from bimix.corpus.documents import Reader
-from bimix.corpus.sources import read_records, write_field
+from bimix.corpus.documents import Reader, Reading
+from bimix.corpus.sources import write_field
 from bimix.errors import InputError
 
 FORMATS = {".jsonl": "lines", ".parquet": "parquet", ".txt": "text"}
@@ -30,10 +30,10 @@ EXPECTED = [(record["text"], record["meta"]["set"].upper()) for record in RECORD
 def read(
     path: Path | str, text="text", domain="meta.set", domains=None, rejects=0.0, longest=10**7
 ) -> list[tuple[str, str]]:
-    reader = Reader(text, domain, domains or {"a": "A", "b": "B"}, rejects)
-    documents = list(reader.read(read_records(str(path), FORMATS, text, domain, longest), str(path)))
-    assert reader.records == reader.kept + reader.rejected.total()
-    reader.check()
+    reader = Reader(Reading(FORMATS, text, longest / 10**6, None, rejects), domain, domains or {"a": "A", "b": "B"})
+    documents = list(reader.read(str(path)))
+    assert len(documents) == reader.kept
+    reader.rejects.check()
     return documents
 
 

@@ -9,10 +9,9 @@ from tokenised import reading, tokenize, write_records
 
 import hash_validation
 import index_tokens
-from bimix.corpus.documents import hash_text, split_document, split_hashes
-from bimix.corpus.reading import Reading
-from bimix.corpus.shard import Division, Piece
+from bimix.corpus.documents import Reader, Reading, hash_text, split_document, split_hashes
 from bimix.corpus.shards import Shard, write_shards
+from bimix.corpus.stream import Division, Piece
 
 LONGEST = 1000
 
@@ -30,7 +29,7 @@ def pieces(folder: Path, files: list[list[str]], cut: int | None, division: Divi
     for path, texts in zip(paths, files, strict=True):
         write_records(path, [{"text": text} for text in texts])
     read = Reading(**READING | {"cut_characters": cut})
-    return list(division.pieces(read, read.reader(), map(str, paths)))
+    return list(division.pieces(Reader(read), map(str, paths)))
 
 
 def sides(found: list[Piece]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from tokenizers import Tokenizer
 
 import hash_validation
 import tokenize_shard
-from bimix.corpus import encoders, shard, stream
+from bimix.corpus import encoders, shards, stream
 from bimix.corpus.documents import cut_text, hash_text, split_document
 from bimix.corpus.permutation import permute
 from bimix.digests import digest_file, stamp_file
@@ -192,7 +192,7 @@ def test_counts_that_were_put_aside_are_the_same(tmp_path, tokenizer, monkeypatc
     tokenize(tmp_path / "whole", [file], tokenizer)
     monkeypatch.setattr("bimix.corpus.counts.BLOCK", 64)
     monkeypatch.setattr(stream, "MOST_PAIRS", 200)
-    monkeypatch.setattr(shard, "BATCH_CHARACTERS", 500)
+    monkeypatch.setattr(stream, "BATCH_CHARACTERS", 500)
     held, put_aside = [], stream.Stream.put_aside
 
     def watched(own):
@@ -213,9 +213,9 @@ def test_rows_that_wait_are_bounded_over_all_domains(tmp_path: Path, monkeypatch
     monkeypatch.setattr(stream, "MOST_WAITING", 100)
     ids, none = np.arange(64, dtype=np.uint32), np.zeros(0, np.uint32)
     with stream.Stream(tmp_path / "a", 8, 300, 0) as one, stream.Stream(tmp_path / "b", 8, 300, 0) as other:
-        stream.pack([(one, ([ids], [])), (other, ([ids[:40]], []))])
+        stream.Streams.write([(one, [ids], []), (other, [ids[:40]], [])])
         assert (one.counter.waiting, other.counter.waiting) == (0, 40)  # 104: the larger is counted
-        stream.pack([(one, ([ids[:56]], [])), (other, ([none], []))])
+        stream.Streams.write([(one, [ids[:56]], []), (other, [none], [])])
         assert (one.counter.waiting, other.counter.waiting) == (56, 40)
         assert one.counter.pairs()[2].sum() == (8 + 7) * 7 and other.counter.pairs()[2].sum() == 5 * 7
 
@@ -227,7 +227,7 @@ def test_rows_of_a_file_are_permuted_and_none_is_lost(
     monkeypatch.setattr(stream, "WRITTEN_TOGETHER", together)  # two rows, or all of them
     with stream.Stream(tmp_path / "c", 16, 300, 0) as written:
         for part in np.array_split(np.arange(16 * count, dtype=np.uint32) // 16, 5):
-            written.pack([part % 300, part[:0]], [])
+            written.write([part % 300, part[:0]], [])
         written.finish()
     rows = np.fromfile(tmp_path / "c.bin", "<u2")
     assert len(rows) == 16 * written.report()["rows"] == 16 * count
@@ -314,7 +314,9 @@ def test_a_killed_job_leaves_no_output_and_the_next_one_no_trace(tmp_path, token
     large = tmp_path / "large.jsonl"
     large.write_bytes(file.read_bytes() * 200)  # the job is still reading it when it is killed
     arguments = flags(tmp_path / "killed", [large], tokenizer)
-    code = "import tokenize_shard; from bimix.corpus import shard; shard.BATCH_CHARACTERS = 9999; tokenize_shard.main()"
+    code = (
+        "import tokenize_shard; from bimix.corpus import stream; stream.BATCH_CHARACTERS = 9999; tokenize_shard.main()"
+    )
     folder = {"PYTHONPATH": str(Path(tokenize_shard.__file__).parent)}
     job = subprocess.Popen([sys.executable, "-c", code, *arguments], env=os.environ | folder)
     while not any(path.stat().st_size for path in tmp_path.rglob("killed/*/.s.*.partial/c.rows")):
@@ -368,29 +370,33 @@ def test_the_raw_files_are_recorded_as_they_were_read(tmp_path, tokenizer, monke
                 file.write(b"\n")
         return digest_file(path)
 
-    monkeypatch.setattr(tokenize_shard, "digest_file", growing)
+    monkeypatch.setattr(shards, "digest_file", growing)
     with pytest.raises(InputError, match=r"one\.jsonl was written to while it was read"):
         tokenize(tmp_path / "again", files, tokenizer)
     assert not (tmp_path / "again/train/s").exists()
 
 
-def encoded_batches(count: int) -> Iterator[tuple[list[shard.Piece], list[np.ndarray]]]:
-    """Batches of two documents of five ids: of domain a in training, of b in one split after the
-    other.
-    """
+class Counting:
+    """Encodes each text as five ids from its number on, in batches of two."""
+
+    def encode(self, texts: list[str]) -> list[np.ndarray]:
+        return [np.arange(1, 6, dtype=np.uint32) + int(text) for text in texts]
+
+
+def batches_of_two(count: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[stream.Piece]:
+    """Pieces of domain a in training and of b in one split after the other, by turns."""
+    monkeypatch.setattr(stream, "BATCH_CHARACTERS", 2)
     for number in range(count):
-        split = ("validation", "train")[number % 2]
-        places = (("train", "a"), (split, "b"))
-        documents = [shard.Piece(own, domain, "text", bytes([number] * 16)) for own, domain in places]
-        yield documents, [np.arange(1, 6, dtype=np.uint32) + number] * 2
+        for split, domain in (("train", "a"), (("validation", "train")[number % 2], "b")):
+            yield stream.Piece(split, domain, str(number), bytes([number] * 16))
 
 
-def test_each_split_of_each_domain_has_a_stream_of_its_own(tmp_path: Path) -> None:
+def test_each_split_of_each_domain_has_a_stream_of_its_own(tmp_path: Path, monkeypatch) -> None:
     folders = {split: tmp_path / split for split in ("train", "validation")}
     for folder in folders.values():
         folder.mkdir()
-    with shard.Streams(folders, 4, 300, 2) as streams:
-        shard.fill(streams, encoded_batches(3), end=299)
+    with stream.Streams(folders, 299, 4, 300, 2) as streams:
+        stream.fill(streams, batches_of_two(3, monkeypatch), Counting())
         streams.finish()
     train, validation = (streams.reports(split) for split in folders)
     assert list(train) == ["a", "b"] and list(validation) == ["b"]
@@ -409,14 +415,14 @@ def test_an_error_of_the_thread_that_writes_ends_the_pass(tmp_path: Path, monkey
         if len(calls) == failing:
             raise OSError("No space left on device")
 
-    def batches() -> Iterator[tuple]:
-        for batch in encoded_batches(5):
-            taken.append(batch)
-            yield batch
+    def pieces() -> Iterator[stream.Piece]:
+        for piece in batches_of_two(9, monkeypatch):
+            taken.append(piece)
+            yield piece
 
-    monkeypatch.setattr(shard, "pack", full)
+    monkeypatch.setattr(stream.Streams, "write", staticmethod(full))
     folders = dict.fromkeys(("train", "validation"), tmp_path)
-    with pytest.raises(OSError, match="No space left"), shard.Streams(folders, 4, 300, 2) as streams:
-        shard.fill(streams, batches(), end=299)
-    assert len(calls) == failing and len(taken) <= failing + 1
-    assert all(stream.unordered.closed for stream in streams.streams.values())
+    with pytest.raises(OSError, match="No space left"), stream.Streams(folders, 299, 4, 300, 2) as streams:
+        stream.fill(streams, pieces(), Counting())
+    assert len(calls) == failing and len(taken) <= 2 * (failing + 2)
+    assert all(own.unordered.closed for own in streams.streams.values())

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from bimix.corpus.documents import Rejected
 from bimix.corpus.encoders import Encode, reference_encoder
+from bimix.corpus.sources import Rejected
 from bimix.downstream.golds import Gold, encode_golds, likeliest
 from bimix.model import likelihood
 from bimix.model.likelihood import negative_log_likelihoods

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import smart_open
 
-from bimix.corpus.documents import Rejected
 from bimix.corpus.encoders import reference_encoder
+from bimix.corpus.sources import Rejected
 from bimix.downstream.answers import build_task
 from bimix.downstream.prompts import TEMPLATES, build_prompt, draw_shot, judge, normalise, read_prediction
 from bimix.downstream.questions import Faults, Question, read_records, take_questions

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 import smart_open
 
-from bimix.corpus.documents import Rejected
+from bimix.corpus.sources import Rejected
 from bimix.downstream.questions import Faults, parse_passage, parse_question, read_records, take_questions
 from bimix.errors import InputError
 

@@ -5,16 +5,12 @@ in an order that only the pins decide
 """
 
 import argparse
-import hashlib
 import json
-import re
 import sys
-from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 
 from bimix.corpus.documents import cut_text, hash_text
-from bimix.corpus.harvest import KINDS, description
+from bimix.corpus.harvest import KINDS, read_sources
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
 
@@ -50,29 +46,6 @@ def main(argv: list[str] | None = None) -> None:
                 f"end in {', '.join(options.suffixes)}, not {options.megabytes:g}; name more of them or ask for less."
             )
     print(f"{options.out}: {len(seen):,} documents, {written / 1e6:.2f} MB", file=sys.stderr)
-
-
-def read_sources(packages: list[str], suffixes: set[str], with_description: bool) -> Iterator[tuple[str, str]]:
-    """Name and text of each file, in the order of hashed names: a mixed one, and
-    the same on every machine.
-    """
-    sources = []
-    for package in packages:
-        try:
-            distribution = metadata.distribution(package)
-        except metadata.PackageNotFoundError:
-            raise InputError(f"Package {package!r} is not installed; install envs/requirements.txt.") from None
-        # the normalised name: a distribution may spell its own in several ways
-        name = re.sub(r"[-_.]+", "-", package).lower()
-        if with_description:
-            sources.append((f"{name}: description", description(distribution.metadata)))
-        files = (file for file in distribution.files or [] if file.suffix in suffixes)
-        sources += [(f"{name}: {file.as_posix()}", Path(file.locate())) for file in files if ".." not in file.parts]
-    for source, content in sorted(sources, key=lambda entry: hashlib.blake2b(entry[0].encode()).digest()):
-        try:
-            yield source, content if isinstance(content, str) else content.read_text(encoding="utf-8")
-        except (FileNotFoundError, UnicodeDecodeError):
-            continue  # a file that was removed after the installation, or that is no text
 
 
 if __name__ == "__main__":

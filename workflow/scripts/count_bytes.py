@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix.corpus.lengths import byte_lengths
+from bimix.corpus.encoders import byte_lengths
 from bimix.errors import run
 from bimix.outputs import write_table
 from bimix.tables import read_table

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from bimix.corpus.documents import ENDS, hash_text, split_document
-from bimix.corpus.reading import reading_parser
+from bimix.corpus.documents import ENDS, Reader, hash_text, labelled, reading_parser, split_document
 from bimix.corpus.shards import Shard, longest_of, read_shards
 from bimix.corpus.sources import write_field
 from bimix.errors import InputError, run
@@ -79,15 +78,14 @@ def read_documents(
     for _, path, domain in sorted(files):
         if domain and missing[domain] <= 0:
             continue
-        field = None if domain else options.domain_field
-        own = {options.labels.get(name, name): name for name in ([domain] if domain else options.domains)}
-        reader = options.reading.reader(field, own)
+        own = labelled([domain] if domain else options.domains, options.labels)
+        reader = Reader(options.reading, None if domain else options.domain_field, own)
         longest = longest_of(options.held_out_characters, domain)
-        for text, own_domain in options.reading.documents(path, reader):
+        for text, own_domain in reader.read(path):
             yield *split_document(text, hash_text(text), options.share, longest), own_domain
             if max(missing[name] for name in own.values()) <= 0:
                 break
-        reader.check()
+        reader.rejects.check()
         if max(missing.values()) <= 0:
             return
 

@@ -6,16 +6,12 @@ of v v' over unit vectors v, documents, zeros (documents without a vector: dropp
 
 import argparse
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import fasttext
 import numpy as np
-import polars as pl
 
-from bimix.corpus.samples import merge_samples, sample_size
-from bimix.corpus.vectors import SecondMoment, as_line
+from bimix.corpus.samples import SecondMoment, as_line, read_sample
 from bimix.digests import check
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
@@ -41,7 +37,7 @@ def main(argv: list[str] | None = None) -> None:
     except ValueError as error:
         raise InputError(f"{options.model} is no FastText model ({error}); name a .bin that FastText wrote.") from error
     index = read_table(options.index)
-    texts = merge_samples(open_samples(index, options.domain), sample_size(index, options.domains, options.documents))
+    texts = read_sample(index, options.domain, options.domains, options.documents)
     moment = SecondMoment(model.get_dimension())
     for start in range(0, len(texts), BATCH):
         moment.add(np.array([model.get_sentence_vector(as_line(text)) for text in texts[start : start + BATCH]]))
@@ -49,13 +45,6 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(f"No document of domain {options.domain!r} has a word that {options.model} can embed.")
     with replacing(options.out) as temporary, temporary.open("wb") as file:
         np.savez(file, gram=moment.gram, documents=moment.documents, zeros=moment.zeros)
-
-
-def open_samples(index: pl.DataFrame, domain: str) -> Iterator[BinaryIO]:
-    """The sample of each shard of a domain, open one at a time."""
-    for path in index.filter(pl.col("domain") == domain)["path"]:
-        with check(f"{path.removesuffix('.bin')}.sample.jsonl").open("rb") as lines:
-            yield lines
 
 
 if __name__ == "__main__":

@@ -7,8 +7,7 @@ sorted, one after the other
 import sys
 from pathlib import Path
 
-from bimix.corpus.documents import hash_text
-from bimix.corpus.reading import reading_parser
+from bimix.corpus.documents import Reader, hash_text, reading_parser
 from bimix.corpus.shards import read_shards
 from bimix.errors import run
 from bimix.outputs import replacing
@@ -21,15 +20,15 @@ def main(argv: list[str] | None = None) -> None:
 
     with options.shards.open(encoding="utf-8") as lines:
         shards = [shard for shard in read_shards(lines).values() if shard.split == "validation"]
-    reader = options.reading.reader()
+    reader = Reader(options.reading)
     keys = {
         hash_text(part)
         for shard in shards
         for path in shard.files
-        for text, _ in options.reading.documents(path, reader)
+        for text, _ in reader.read(path)
         for part in (text, *options.reading.pieces(text))
     }
-    reader.check()
+    reader.rejects.check()
     with replacing(options.out) as temporary:
         temporary.write_bytes(b"".join(sorted(keys)))
 

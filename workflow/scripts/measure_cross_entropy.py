@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from bimix.corpus.counts import encode_keys, merge_counts
-from bimix.corpus.ngram_model import Pairs, cross_entropies, thin
+from bimix.corpus.estimators import Pairs, cross_entropies, thin
 from bimix.digests import check
 from bimix.errors import InputError, run
 from bimix.outputs import write_table

@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bimix.corpus.table import entropy_table
+from bimix.corpus.estimators import entropy_table
 from bimix.errors import run
 from bimix.outputs import write_table
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.corpus.counts import NgramCounter, count_runs
+from bimix.corpus.counts import NgramCounter
 from bimix.corpus.estimators import ESTIMATORS, measure_counts
 from bimix.corpus.permutation import permute
 from bimix.errors import run
@@ -64,8 +64,7 @@ def trace(store: RowStore, domain: int, points: list[int]):
             done += len(numbers)
         first, _, pairs = counter.pairs()
         _, tokens = counter.tokens()
-        _, firsts = count_runs(first, pairs)
-        yield point, measure_counts(tokens, firsts, pairs)
+        yield point, measure_counts(tokens, first, pairs)
 
 
 if __name__ == "__main__":

@@ -4,16 +4,15 @@ manifest of the shards and their raw files -> tokenizer.json, in which the end o
 """
 
 import json
-import os
 import sys
 from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from bimix.corpus.documents import is_within, split_hashes
-from bimix.corpus.reading import reading_parser
-from bimix.corpus.shard import Division
+from bimix.corpus.documents import Reader, is_within, reading_parser, split_hashes
+from bimix.corpus.encoders import set_threads
 from bimix.corpus.shards import longest_of, read_shards
+from bimix.corpus.stream import Division
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
 
@@ -37,12 +36,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="tokenizer.json to write")
     options = parser.parse_args(argv)
 
-    # the thread pool of the tokenizers reads these once, when it is first used
-    os.environ["RAYON_NUM_THREADS"] = str(options.threads)
-    os.environ["TOKENIZERS_PARALLELISM"] = "true"
+    set_threads(options.threads)
     with options.shards.open(encoding="utf-8") as lines:
         shards = read_shards(lines).values()
-    reader = options.reading.reader()
+    reader = Reader(options.reading)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -59,11 +56,11 @@ def main(argv: list[str] | None = None) -> None:
         if shard.split != "validation"
         for piece in Division(
             "hash", options.validation_share, longest_of(options.held_out_characters, shard.domain), keys
-        ).pieces(options.reading, reader, shard.files)
+        ).pieces(reader, shard.files)
         if piece.split == "train" and is_within(piece.key[8:], options.share)
     )
     tokenizer.train_from_iterator(texts, trainer)
-    reader.check()
+    reader.rejects.check()
     yielded = tokenizer.get_vocab_size()
     if yielded < options.vocabulary:
         said = f"The text yields {yielded} tokens, fewer than the vocabulary of {options.vocabulary}"

@@ -8,18 +8,13 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
-import polars as pl
 from gensim.models import FastText
 from gensim.models.fasttext import save_facebook_model
 from gensim.models.word2vec import LineSentence
 
-from bimix.corpus.samples import merge_samples, sample_size
-from bimix.corpus.vectors import as_line
-from bimix.digests import check
+from bimix.corpus.samples import as_line, read_sample
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
 from bimix.tables import read_table
@@ -35,28 +30,21 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     index = read_table(options.index)
-    size = sample_size(index, options.domains, options.documents)
     with tempfile.TemporaryDirectory() as folder:
-        text = Path(folder) / "text.txt"
-        with text.open("w", encoding="utf-8") as lines:
+        file = Path(folder) / "text.txt"
+        with file.open("w", encoding="utf-8") as lines:
             for domain in options.domains:
-                lines.writelines(f"{as_line(text)}\n" for text in merge_samples(open_samples(index, domain), size))
+                texts = read_sample(index, domain, options.domains, options.documents)
+                lines.writelines(f"{as_line(text)}\n" for text in texts)
         # Not FastText's own trainer: with one thread it leaves nine tenths of its matrix as it
         # found them in memory, with more its vectors differ from run to run. One worker of gensim's
         # gives the same vectors each time.
         try:
-            model = FastText(sentences=LineSentence(text), workers=1, **options.settings)
+            model = FastText(sentences=LineSentence(file), workers=1, **options.settings)
         except (TypeError, ValueError, RuntimeError) as error:
             raise InputError(f"FastText cannot be trained with vectors.train = {options.settings}: {error}.") from error
     with replacing(options.out) as temporary:
         save_facebook_model(model, str(temporary))
-
-
-def open_samples(index: pl.DataFrame, domain: str) -> Iterator[BinaryIO]:
-    """The sample of each shard of a domain, open one at a time."""
-    for path in index.filter(pl.col("domain") == domain)["path"]:
-        with check(f"{path.removesuffix('.bin')}.sample.jsonl").open("rb") as lines:
-            yield lines
 
 
 if __name__ == "__main__":

@@ -17,8 +17,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "workflow" / "scripts"))
 
-from bimix.corpus.documents import number_lines
-from bimix.corpus.sources import open_stream
+from bimix.corpus.sources import number_lines, open_stream
 
 CHARACTERS, PART = 4000, 64  # of a document; of the scarce domain's text one part in so many is kept
 SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)

@@ -1,45 +1,124 @@
-"""Documents of a corpus: records become (text, domain) or a reason why not.
-
-Hashes of whole documents decide which of them, or which ends of long ones, are held out.
+"""Documents of a corpus: records become (text, domain), and the hash of a whole document decides
+whether it, or the end of a long one, is held out.
 """
 
+import argparse
 import hashlib
 import json
-import lzma
-import sys
-import zlib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import BinaryIO
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
-import urllib3
-
+from bimix.corpus.sources import EMPTY, Rejected, Rejects, parse_record, read_records
 from bimix.errors import InputError
 
-if sys.version_info >= (3, 14):
-    from compression.zstd import ZstdError
-else:
-    from backports.zstd import ZstdError
-
-EMPTY = "empty text"  # the one reason that is no fault of the file: counted, never held against it
 ENDS = "ends of documents whose beginnings train"  # as logs say it
-BROKEN_STREAM = (EOFError, OSError, ZstdError, lzma.LZMAError, zlib.error, urllib3.exceptions.HTTPError)
 
 
-class Rejected(Exception):
-    """A record that is no document; `reason` groups such records in the
-    report, the message says more.
+@dataclass(frozen=True)
+class Reading:
+    """Settings of a corpus that decide the text of its documents.
+
+    `formats` gives lines, parquet or text by the ending of a file, `text_field` the dotted name of
+    the field with the text. A record of more than `document_megabytes` is rejected, what is encoded
+    is cut into pieces of `cut_characters` (None: left whole), and `rejects` is the share of records
+    that may be rejected.
     """
 
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
+    formats: Mapping[str, str]
+    text_field: str
+    document_megabytes: float
+    cut_characters: int | None
+    rejects: float
+
+    def pieces(self, text: str) -> list[str]:
+        """A text, or the part of one that is in one split, cut to what is encoded together."""
+        return cut_text(text, self.cut_characters)
+
+
+def reading_parser(description: str) -> argparse.ArgumentParser:
+    """A parser of the flags that every script has which reads a corpus: the shards, and how."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
+    parser.add_argument("--reading", type=_reading, required=True, help="fields of documents.Reading, JSON")
+    return parser
+
+
+def _reading(text: str) -> Reading:
+    try:
+        return Reading(**json.loads(text))
+    except (TypeError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r} does not say how a corpus is read ({error}).") from error
+
+
+class Reader:
+    """Reads the documents of raw files and keeps account in `rejects`.
+
+    `domains` maps the values of the dotted `domain_field` to domains. Without such a field it has
+    one entry, the domain of every record.
+    """
+
+    def __init__(
+        self, reading: Reading, domain_field: str | None = None, domains: Mapping[str, str] | None = None
+    ) -> None:
+        self.reading = reading
+        self.domain_field = domain_field
+        self.domains = domains or {"": ""}
+        self.rejects = Rejects(reading.rejects, "corpus.rejects")
+
+    @property
+    def kept(self) -> int:
+        """Records that were documents."""
+        return self.rejects.records - self.rejects.reasons.total()
+
+    def read(self, path: str) -> Iterator[tuple[str, str]]:
+        """Whole documents (text, domain) of one raw file. Errors: as of `read_records`; the first
+        rejected record where none is allowed.
+        """
+        fields = [field for field in (self.reading.text_field, self.domain_field) if field]
+        longest = int(self.reading.document_megabytes * 10**6)
+        for number, record in read_records(path, self.reading.formats, fields, longest):
+            self.rejects.records += 1
+            try:
+                document = self.parse(record)
+            except Rejected as rejection:
+                self.rejects.add(f"{path}:{number}", rejection)
+            else:
+                yield document
+
+    def parse(self, record: object) -> tuple[str, str]:
+        """Text and domain of one record: a line of JSON, a parsed record, or a Rejected that stands
+        for one. Raises Rejected.
+        """
+        if isinstance(record, Rejected):
+            raise record
+        record = parse_record(record) if isinstance(record, bytes) else record
+        field = self.reading.text_field
+        text = lookup_field(record, field)
+        if not isinstance(text, str):
+            raise Rejected("text is no string", f"field {field!r} holds {type(text).__name__}, not a string")
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise Rejected("lone surrogate", f"field {field!r} holds half a surrogate pair, which is no text") from None
+        if self.domain_field is None:
+            (domain,) = self.domains.values()
+        else:
+            label = lookup_field(record, self.domain_field)
+            if not isinstance(label, str) or label not in self.domains:
+                known = ", ".join(sorted(self.domains))
+                raise Rejected(
+                    "unknown domain", f"field {self.domain_field!r} holds {label!r}, which is none of {known}"
+                )
+            domain = self.domains[label]
+        if not text:
+            raise Rejected(EMPTY, "the text is empty")
+        return text, domain
 
 
 def lookup_field(record: object, name: str) -> object:
     """Value of the dotted field `name`; an object on the way may itself be written as a JSON
-    string, as some mirrors do.
+    string, as some mirrors do. Raises Rejected.
     """
     value = record
     for key in name.split("."):
@@ -54,82 +133,15 @@ def lookup_field(record: object, name: str) -> object:
     return value
 
 
-def parse_record(line: bytes) -> object:
-    """One line as JSON; invalid UTF-8 and invalid JSON are told apart."""
-    try:
-        return json.loads(line.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise Rejected("invalid UTF-8", f"the line is not UTF-8 ({error.reason} at byte {error.start})") from None
-    except RecursionError:
-        raise Rejected("invalid JSON", "the line is not JSON that can be read (nested too deeply)") from None
-    except ValueError as error:
-        raise Rejected("invalid JSON", f"the line is not JSON ({error})") from None
+def labelled(domains: list[str], labels: Mapping[str, str]) -> dict[str, str]:
+    """{value of the domain's field: domain}; `labels` has the values that differ from the name.
 
-
-def parse_document(
-    raw: object, text_field: str, domain_field: str | None, domains: Mapping[str, str]
-) -> tuple[str, str]:
-    """Text and domain of one record: a line of JSON, a parsed record, or a
-    Rejected that stands for one.
-
-    `domains` maps the values of `domain_field` to domains. Without a domain field it has one entry,
-    the domain of every line. Raises Rejected.
+    Errors: two domains with one label.
     """
-    if isinstance(raw, Rejected):
-        raise raw
-    record = parse_record(raw) if isinstance(raw, bytes) else raw
-    text = lookup_field(record, text_field)
-    if not isinstance(text, str):
-        raise Rejected("text is no string", f"field {text_field!r} holds {type(text).__name__}, not a string")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise Rejected(
-            "lone surrogate", f"field {text_field!r} holds half a surrogate pair, which is no text"
-        ) from None
-    if domain_field is None:
-        (domain,) = domains.values()
-    else:
-        label = lookup_field(record, domain_field)
-        if not isinstance(label, str) or label not in domains:
-            known = ", ".join(sorted(domains))
-            raise Rejected("unknown domain", f"field {domain_field!r} holds {label!r}, which is none of {known}")
-        domain = domains[label]
-    if not text:
-        raise Rejected(EMPTY, "the text is empty")
-    return text, domain
-
-
-def too_long(longest: int) -> Rejected:
-    """What stands for a record of more than `longest` bytes."""
-    return Rejected(
-        "too long",
-        f"the record is longer than {longest / 10**6:g} MB; raise corpus.document_megabytes and, to keep to the memory, "
-        "set corpus.cut_characters",
-    )
-
-
-def number_lines(stream: BinaryIO, name: str, longest: int) -> Iterator[tuple[int, bytes | Rejected]]:
-    """Lines of a binary stream that are not blank, numbered from 1; a stream that
-    breaks off is an InputError.
-
-    Of a line of more than `longest` bytes, its end included, never more than that
-    is held: it is a Rejected.
-    """
-    number = 0
-    try:
-        while line := stream.readline(longest + 1):
-            number += 1
-            if len(line) > longest:
-                while line and not line.endswith(b"\n"):
-                    line = stream.readline(longest)
-                yield number, too_long(longest)
-            elif not line.isspace():
-                yield number, line
-    except BROKEN_STREAM as error:
-        raise InputError(
-            f"{name}:{number + 1}: the file breaks off or is damaged here ({error}); fetch it again."
-        ) from error
+    found = {labels.get(domain, domain): domain for domain in domains}
+    if len(found) < len(domains):
+        raise InputError("Two domains have the same label in their records; set corpus.labels to tell them apart.")
+    return found
 
 
 def cut_text(text: str, limit: int | None) -> list[str]:
@@ -163,11 +175,11 @@ def split_hashes(content: bytes) -> frozenset[bytes]:
 
 
 def is_within(part: bytes, share: float) -> bool:
-    """Whether 8 bytes of a hash, read as a fraction of one, lie below `share`: true for
-    that share of all documents.
+    """Whether 8 bytes of a hash, read as a fraction of one, lie below `share`: true for that share
+    of all documents.
 
-    The first 8 bytes of `hash_text` decide the split, the last 8 any choice
-    that must not depend on it.
+    The first 8 bytes of `hash_text` decide the split, the last 8 any choice that must not depend on
+    it.
     """
     return int.from_bytes(part, "big") < share * 2**64
 
@@ -192,49 +204,3 @@ def split_document(text: str, key: bytes, share: float, longest: int) -> tuple[s
     before_space = text.find(" ", start, last)
     start = after_line or (before_space if before_space >= 0 else start)
     return text[:start], text[start:]
-
-
-@dataclass
-class Reader:
-    """Reads documents and keeps account: records read = kept + rejected (by reason).
-
-    `rejects` is the share of records that may be rejected; at 0 the first one raises InputError
-    with its place, otherwise `check` does, once all is read.
-    """
-
-    text_field: str
-    domain_field: str | None
-    domains: Mapping[str, str]
-    rejects: float
-    records: int = 0
-    kept: int = 0
-    rejected: Counter[str] = field(default_factory=Counter)
-    first_fault: str = ""
-
-    def read(self, records: Iterable[tuple[int, object]], name: str) -> Iterator[tuple[str, str]]:
-        """Documents (text, domain) of the numbered records of a file called `name`."""
-        for number, raw in records:
-            self.records += 1
-            try:
-                text, domain = parse_document(raw, self.text_field, self.domain_field, self.domains)
-            except Rejected as rejection:
-                self.rejected[rejection.reason] += 1
-                if rejection.reason != EMPTY:
-                    self._fault(f"{name}:{number}: {rejection}")
-                continue
-            self.kept += 1
-            yield text, domain
-
-    def check(self) -> None:
-        """Raise InputError if more records were rejected than the stated share allows."""
-        faults = self.rejected.total() - self.rejected[EMPTY]
-        if faults > self.rejects * self.records:
-            raise InputError(
-                f"{faults} of {self.records} records were rejected, more than the share {self.rejects:g} that "
-                f"corpus.rejects allows; the first is {self.first_fault}."
-            )
-
-    def _fault(self, sentence: str) -> None:
-        if self.rejects == 0:
-            raise InputError(f"{sentence}. Mend the record or allow a share of rejects (corpus.rejects).")
-        self.first_fault = self.first_fault or sentence

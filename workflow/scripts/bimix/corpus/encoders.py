@@ -1,18 +1,26 @@
 """Texts to token ids: by `tokenizers`, the reference, or by gigatoken, which is faster
-and must give the same ids.
+and must give the same ids; and how many bytes of text each id stands for.
 """
 
 import importlib.metadata
 import json
+import os
+import re
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from tokenizers import Tokenizer
 
+from bimix.digests import check
 from bimix.errors import InputError
 
 Encode = Callable[[list[str]], list[np.ndarray]]
+
+SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # stands for a space in tokens of SentencePiece
+ONE_BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 PROBES = [
     "",
@@ -23,6 +31,38 @@ PROBES = [
     "日本語 😀👩\u200d👩 \ufeff\u202e",
     "}{" * 40,
 ]
+
+
+class Definition(NamedTuple):
+    """A tokenizer.json as text, the id of its end of text, the number of its ids, its special
+    tokens.
+    """
+
+    text: str
+    end: int
+    ids: int
+    special: list[str]
+
+
+def read_definition(path: Path, end_of_text: str) -> Definition:
+    """The tokenizer in a file; its `end_of_text` becomes special. Errors: it has no such token."""
+    definition = json.loads(check(path).read_text(encoding="utf-8"))
+    for token in definition.get("added_tokens", []):
+        # some files list the end of text as an ordinary added token, which a document could write
+        token["special"] = token["special"] or token["content"] == end_of_text
+    special = [token["content"] for token in definition.get("added_tokens", []) if token["special"]]
+    text = json.dumps(definition)
+    tokenizer = Tokenizer.from_str(text)
+    end = tokenizer.token_to_id(end_of_text)
+    if end is None:
+        raise InputError(f"{path} has no token {end_of_text!r}; set end_of_text to the one that ends its documents.")
+    return Definition(text, end, max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1, special)
+
+
+def set_threads(count: int) -> None:
+    """Threads of `tokenizers`, whose pool reads these once, when it is first used."""
+    os.environ["RAYON_NUM_THREADS"] = str(count)
+    os.environ["TOKENIZERS_PARALLELISM"] = "true"
 
 
 def reference_encoder(definition: str) -> Encode:
@@ -72,14 +112,14 @@ class Encoder:
     compared, the first difference.
     """
 
-    def __init__(self, backend: str, definition: str, special: list[str]) -> None:
-        self.reference = reference_encoder(definition)
+    def __init__(self, backend: str, definition: Definition) -> None:
+        self.reference = reference_encoder(definition.text)
         self.account: dict[str, object] = {"backend": backend, "version": importlib.metadata.version(backend)}
         self.backend: Encode | None = None
-        self.probes = [*PROBES, *(f"a{token}b {token}" for token in special)]
+        self.probes = [*PROBES, *(f"a{token}b {token}" for token in definition.special)]
         if backend != "tokenizers":
             try:
-                self.backend = BACKENDS[backend](definition)
+                self.backend = BACKENDS[backend](definition.text)
             except (ValueError, NotImplementedError) as error:
                 self._refuse(f"it cannot load the tokenizer: {error}")
 
@@ -106,3 +146,46 @@ class Encoder:
         self.backend = None
         self.account |= {"refused": f"{self.account['backend']}: {reason}", "backend": "tokenizers"}
         self.account["version"] = importlib.metadata.version("tokenizers")
+
+
+def byte_lengths(definition: str, end_of_text: str) -> np.ndarray | None:
+    """Bytes (ids,) that each id of a tokenizer.json decodes to; None where its ids do not say.
+
+    A token of a byte-level tokenizer has one character for each byte, whatever the text: a
+    character of several bytes that is cut between two tokens, or between two rows, is counted byte
+    by byte. A tokenizer with byte fallback, such as Llama's, has its marks for spaces and bytes.
+    Special tokens, `end_of_text` among them, are 0: no text is behind them. Other added tokens are
+    as long as they are written.
+    """
+    settings = json.loads(definition)
+    kinds = {part["type"] for part in parts(settings.get("decoder")) + parts(settings.get("pre_tokenizer"))}
+    if "ByteLevel" in kinds:
+        length = len
+    elif {"Metaspace", "ByteFallback"} & kinds:
+        length = length_of_piece
+    else:
+        return None
+    vocabulary = settings["model"]["vocab"]
+    if isinstance(vocabulary, list):  # of Unigram: token and score, in the order of the ids
+        vocabulary = {token: number for number, (token, _) in enumerate(vocabulary)}
+    added = settings.get("added_tokens") or []
+    lengths = np.zeros(max([*vocabulary.values(), *(token["id"] for token in added)]) + 1, dtype=np.int64)
+    for token, number in vocabulary.items():
+        lengths[number] = length(token)
+    for token in added:
+        silent = token["special"] or token["content"] == end_of_text
+        lengths[token["id"]] = 0 if silent else len(token["content"].encode())
+    return lengths
+
+
+def parts(component: dict | None) -> list[dict]:
+    """A decoder or pre-tokenizer, or those that a sequence is made of."""
+    if component is None:
+        return []
+    inner = component.get("decoders") or component.get("pretokenizers") or []
+    return [part for own in inner for part in parts(own)] or [component]
+
+
+def length_of_piece(token: str) -> int:
+    """Bytes of a token of SentencePiece."""
+    return 1 if ONE_BYTE.fullmatch(token) else len(token.replace(SPACE, " ").encode())

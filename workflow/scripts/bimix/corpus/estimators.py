@@ -1,12 +1,24 @@
-"""Entropies of counts in nats: the plug-in value that the paper uses, and two
-corrections of its bias.
+"""Entropies of counts in nats: the plug-in value that the paper uses, and two corrections of its
+bias; von Neumann entropy; and the cross-entropies of domains under each other's bigram model.
 
 A plug-in entropy is biased low, the more the fewer observations there are, so domains of
 unequal size are compared unequally; the corrections and the coverage show by how much.
 All sums are in float64.
 """
 
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
 import numpy as np
+import polars as pl
+
+from bimix.corpus.counts import count_runs
+from bimix.digests import check
+
+DISCOUNT, ADDED = 0.75, 0.1  # of the bigram model
+WIDTH, MASK = np.uint64(32), np.uint64(2**32 - 1)  # a pair's code is first * 2^32 + second
+
+Pairs = tuple[np.ndarray, np.ndarray]  # distinct codes of pairs, sorted, and their counts
 
 
 def plug_in(counts: np.ndarray) -> float:
@@ -48,28 +60,35 @@ def chao_shen(counts: np.ndarray) -> float:
 ESTIMATORS = {"nats": plug_in, "miller_madow": miller_madow, "chao_shen": chao_shen}
 
 
-def measure_counts(tokens: np.ndarray, first: np.ndarray, pairs: np.ndarray) -> list[dict[str, object]]:
-    """SE, JE and CE = JE - H(first), each by every estimator, with what
-    tells how far to trust them.
+SCHEMA = {
+    "domain": pl.String,
+    "measure": pl.String,
+    **dict.fromkeys(ESTIMATORS, pl.Float64),
+    **dict.fromkeys(["tokens", "pairs", "documents", "zeros", "distinct", "singletons"], pl.UInt64),
+    "coverage": pl.Float64,
+}
 
-    Counts of tokens, of pairs of neighbours and of the first tokens of those pairs.
+
+def measure_counts(tokens: np.ndarray, first: np.ndarray, pairs: np.ndarray) -> list[dict[str, object]]:
+    """SE, JE and CE = JE - H(first), each by every estimator, with the numbers that say how far to
+    trust them.
+
+    Of the counts of tokens, and of pairs of neighbours with their `first` tokens, sorted by them.
     """
+    _, firsts = count_runs(first, pairs)
     shannon = {name: estimate(tokens) for name, estimate in ESTIMATORS.items()}
     joint = {name: estimate(pairs) for name, estimate in ESTIMATORS.items()}
-    conditional = {name: max(0.0, joint[name] - estimate(first)) for name, estimate in ESTIMATORS.items()}
+    conditional = {name: max(0.0, joint[name] - estimate(firsts)) for name, estimate in ESTIMATORS.items()}
+    of_tokens, of_pairs = (
+        {"distinct": len(counts), "singletons": int((counts == 1).sum()), "coverage": coverage(counts)}
+        for counts in (tokens, pairs)
+    )
     seen = {"tokens": int(tokens.sum()), "pairs": int(pairs.sum())}
     return [
-        {"measure": "SE", **shannon, "tokens": seen["tokens"], **diagnostics(tokens)},
-        {"measure": "JE", **joint, **seen, **diagnostics(pairs)},
-        {"measure": "CE", **conditional, **seen, **diagnostics(pairs)},
+        {"measure": "SE", **shannon, "tokens": seen["tokens"], **of_tokens},
+        {"measure": "JE", **joint, **seen, **of_pairs},
+        {"measure": "CE", **conditional, **seen, **of_pairs},
     ]
-
-
-def diagnostics(counts: np.ndarray) -> dict[str, object]:
-    """Distinct values, those seen once, and the share of the probability that
-    the distinct ones cover.
-    """
-    return {"distinct": len(counts), "singletons": int((counts == 1).sum()), "coverage": coverage(counts)}
 
 
 def von_neumann(gram: np.ndarray, documents: int) -> float:
@@ -81,3 +100,84 @@ def von_neumann(gram: np.ndarray, documents: int) -> float:
     values = np.linalg.eigvalsh(np.asarray(gram, dtype=np.float64) / documents)
     values = values[values > 0]
     return max(0.0, float(-(values * np.log(values)).sum()))
+
+
+def entropy_table(
+    domains: Sequence[str], unigrams: Iterable[Path], bigrams: Iterable[Path], moments: Sequence[Path]
+) -> pl.DataFrame:
+    """Entropies in nats, one row per domain and measure, from files in the order of the domains.
+
+    Without `moments` (second moments of document vectors, npz) there is no VNE. Errors: a file is
+    not as it was written.
+    """
+    entries = []
+    for domain, tokens_of, pairs_of, moment in zip(
+        domains, unigrams, bigrams, moments or [None] * len(domains), strict=True
+    ):
+        tokens, pairs = (pl.read_parquet(check(path), glob=False) for path in (tokens_of, pairs_of))
+        measured = measure_counts(*(column.to_numpy() for column in (tokens["n"], pairs["first"], pairs["n"])))
+        if moment is not None:
+            with np.load(check(moment)) as sums:
+                documents, zeros = int(sums["documents"]), int(sums["zeros"])
+                nats = von_neumann(sums["gram"], documents)
+            measured.append({"measure": "VNE", "nats": nats, "documents": documents, "zeros": zeros})
+        entries += [{"domain": domain} | entry for entry in measured]
+    return pl.DataFrame(entries, schema=SCHEMA)
+
+
+def thin(pairs: Pairs, wanted: int, draw: np.random.Generator) -> Pairs:
+    """A sample of about `wanted` pairs, each kept with the same probability; all where there are no
+    more.
+    """
+    codes, counts = pairs
+    total = int(counts.sum())
+    if total <= wanted:
+        return pairs
+    kept = draw.binomial(counts.astype(np.int64), wanted / total)
+    return codes[kept > 0], kept[kept > 0].astype(np.uint64)
+
+
+def log_probabilities(pairs: Pairs, wanted: np.ndarray, vocabulary: int) -> np.ndarray:
+    """log P(second | first), nats, of sorted codes under the bigram model of `pairs`,
+
+        P(w | v) = (max(n(v, w) - 0.75, 0) + 0.75 D(v) P(w)) / n(v)
+        P(w)     = (n(w) + 0.1) / (N + 0.1 V)
+
+    with n(v, w) the counts of the pairs, n(v) and n(w) their sums by first and second token, D(v)
+    the number of distinct tokens after v, N all pairs and V the `vocabulary`; P(w) alone where v
+    was never first. Absolute discounting is of Ney, Essen and Kneser (1994).
+    """
+    codes, counts = pairs
+    counts = counts.astype(np.float64)
+    first, second = wanted >> WIDTH, wanted & MASK
+    followers = codes & MASK
+    order = np.argsort(followers, kind="stable")
+    seconds, sums = count_runs(followers[order], counts[order])
+    alone = (_found(seconds, sums, second) + ADDED) / (counts.sum() + ADDED * vocabulary)
+    starts = codes >> WIDTH
+    firsts, totals = count_runs(starts, counts)
+    _, distinct = count_runs(starts, np.ones(len(starts)))
+    total = _found(firsts, totals, first)
+    spread = DISCOUNT * _found(firsts, distinct, first) * alone
+    pair = np.maximum(_found(codes, counts, wanted) - DISCOUNT, 0.0)
+    return np.log(np.where(total > 0, (pair + spread) / np.maximum(total, 1.0), alone))
+
+
+def _found(keys: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Values of the wanted keys, 0 of those that are not among `keys` (sorted)."""
+    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[places] == wanted, values[places], 0.0)
+
+
+def cross_entropies(held_out: list[Pairs], models: list[Callable[[], Pairs]], vocabulary: int) -> np.ndarray:
+    """H (d, m) in nats a token: held-out text of d domains under the bigram models of m, whose
+    pairs are opened one by one.
+    """
+    codes_held = np.unique(np.concatenate([codes for codes, _ in held_out]))
+    places = [np.searchsorted(codes_held, codes) for codes, _ in held_out]
+    shares = [counts / counts.sum() for _, counts in held_out]
+    table = np.empty((len(held_out), len(models)))
+    for column, open_pairs in enumerate(models):
+        logs = log_probabilities(open_pairs(), codes_held, vocabulary)
+        table[:, column] = [-(share @ logs[place]) for share, place in zip(shares, places, strict=True)]
+    return table

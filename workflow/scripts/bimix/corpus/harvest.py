@@ -3,12 +3,13 @@ their code, descriptions.
 """
 
 import ast
-from email.message import Message
+import hashlib
+import re
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
 
-
-def whole_file(content: str) -> str:
-    """The file as it is."""
-    return content
+from bimix.errors import InputError
 
 
 def docstrings(content: str) -> str:
@@ -24,14 +25,32 @@ def docstrings(content: str) -> str:
     return "\n\n".join(text for text in found if text)
 
 
-# what a file of a package gives, for each kind of domain; `descriptions` also
-# takes the package's own page
-KINDS = {"files": whole_file, "docstrings": docstrings, "descriptions": whole_file}
+# What a file of a package gives, for each kind of domain; `descriptions` also takes the package's
+# own page.
+KINDS = {"files": str, "docstrings": docstrings, "descriptions": str}
 
 
-def description(metadata: Message) -> str:
-    """The long description of a package, from the body of its metadata or, in
-    old ones, from a header.
+def read_sources(packages: list[str], suffixes: set[str], with_description: bool) -> Iterator[tuple[str, str]]:
+    """Name and text of each file, in the order of hashed names: a mixed one, and
+    the same on every machine.
     """
-    body = metadata.get_payload()
-    return body if isinstance(body, str) and body.strip() else metadata.get("Description") or ""
+    sources = []
+    for package in packages:
+        try:
+            distribution = metadata.distribution(package)
+        except metadata.PackageNotFoundError:
+            raise InputError(f"Package {package!r} is not installed; install envs/requirements.txt.") from None
+        # the normalised name: a distribution may spell its own in several ways
+        name = re.sub(r"[-_.]+", "-", package).lower()
+        if with_description:
+            page = distribution.metadata
+            body = page.get_payload()  # old packages have their description in a header
+            text = body if isinstance(body, str) and body.strip() else page.get("Description") or ""
+            sources.append((f"{name}: description", text))
+        files = (file for file in distribution.files or [] if file.suffix in suffixes)
+        sources += [(f"{name}: {file.as_posix()}", Path(file.locate())) for file in files if ".." not in file.parts]
+    for source, content in sorted(sources, key=lambda entry: hashlib.blake2b(entry[0].encode()).digest()):
+        try:
+            yield source, content if isinstance(content, str) else content.read_text(encoding="utf-8")
+        except (FileNotFoundError, UnicodeDecodeError):
+            continue  # a file that was removed after the installation, or that is no text

@@ -1,12 +1,16 @@
-"""Samples of documents by smallest hash: uniform, without replacement, and the same
-however the corpus is sharded.
+"""Samples of documents by smallest hash: uniform, without replacement, and the same however the
+corpus is sharded; and the second moments of their vectors, of which von Neumann entropy is made.
 """
 
 import heapq
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
 
+import numpy as np
 import polars as pl
+
+from bimix.digests import check
 
 Place = int | tuple[int, int]  # where a text lies: its number, or its start and length
 
@@ -14,15 +18,13 @@ Place = int | tuple[int, int]  # where a text lies: its number, or its start and
 class Smallest:
     """The `limit` smallest keys of a stream, each with the place of its text.
 
-    Memory grows with the limit alone.
-
     A text that is in the corpus twice has one key, so its copies are chosen or left out
     together, except at the limit.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.heap: list[tuple[int, Place]] = []
+        self.heap: list[tuple[int, Place]] = []  # of negative keys: the largest key is first
 
     def wants(self, key: bytes) -> bool:
         """Whether `key` is among the smallest so far; then it should be offered
@@ -44,12 +46,21 @@ class Smallest:
         return [((-negative).to_bytes(16, "big"), place) for negative, place in ordered]
 
 
-def sample_size(index: pl.DataFrame, domains: list[str], limit: int) -> int:
-    """Documents that every one of `domains` can give to a sample of at most `limit`: the
-    same number for all of them.
+def read_sample(index: pl.DataFrame, domain: str, domains: list[str], limit: int) -> list[str]:
+    """Texts of the documents of a domain that its shards sampled, smallest key first.
+
+    As many as the scarcest of `domains` has, or `limit`: the same number for all of them. `index`
+    is that of the tokens: domain, path, documents.
     """
     documents = dict(index.group_by("domain").agg(pl.sum("documents")).iter_rows())
-    return min([limit, *(documents.get(domain, 0) for domain in domains)])
+    size = min([limit, *(documents.get(name, 0) for name in domains)])
+    return merge_samples(_open_samples(index.filter(pl.col("domain") == domain)["path"]), size)
+
+
+def _open_samples(paths: Iterable[str]) -> Iterator[BinaryIO]:
+    for path in paths:
+        with check(f"{path.removesuffix('.bin')}.sample.jsonl").open("rb") as lines:
+            yield lines
 
 
 def merge_samples(files: Iterable[Iterable[bytes]], size: int) -> list[str]:
@@ -68,3 +79,30 @@ def merge_samples(files: Iterable[Iterable[bytes]], size: int) -> list[str]:
             smallest.offer(key, len(texts))
             texts.append(record["text"])
     return [texts[place] for _, place in smallest.entries()]
+
+
+def as_line(text: str) -> str:
+    """A document as the one line that FastText takes: newlines become spaces."""
+    return text.replace("\n", " ")
+
+
+class SecondMoment:
+    """Sum of v v' over unit document vectors v of dimension d; moments of shards add up.
+
+    `gram` is (d, d) float64, `documents` counts the vectors in it, `zeros` those dropped
+    because they have no direction.
+    """
+
+    def __init__(self, dimensions: int) -> None:
+        self.gram = np.zeros((dimensions, dimensions))
+        self.documents = 0
+        self.zeros = 0
+
+    def add(self, vectors: np.ndarray) -> None:
+        """Take in the vectors (n, d) of n documents."""
+        vectors = np.asarray(vectors, dtype=np.float64)
+        lengths = np.linalg.norm(vectors, axis=1)
+        units = vectors[lengths > 0] / lengths[lengths > 0, None]
+        self.gram += units.T @ units
+        self.documents += len(units)
+        self.zeros += len(vectors) - len(units)

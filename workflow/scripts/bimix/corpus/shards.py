@@ -7,7 +7,9 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
+from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError
 
 ENDINGS = r"\.(jsonl?|ndjson|parquet|te?xt)(\.\w+)?$"
@@ -88,3 +90,24 @@ def read_shards(lines: Iterable[str]) -> dict[str, Shard]:
     """Shards of a manifest by name."""
     records = (json.loads(line) for line in lines)
     return {record["name"]: Shard(**record | {"files": tuple(record["files"])}) for record in records}
+
+
+def describe_raw(files: Iterable[str]) -> dict[str, dict[str, object]]:
+    """{path: bytes, digest and stamp} of the raw files on a disk: what was tokenised, whatever
+    their times say later.
+    """
+    found = {}
+    for path in map(Path, files):
+        if path.is_file():
+            stamp = stamp_file(path)
+            found[str(path)] = {"bytes": stamp[0], "digest": digest_file(path), "stamp": stamp}
+    return found
+
+
+def check_unchanged(raw: Mapping[str, Mapping[str, object]]) -> None:
+    """Refuse raw files that were written to while they were read, be it by the tokenisation or for
+    their digest.
+    """
+    for path, found in raw.items():
+        if stamp_file(Path(path)) != found["stamp"]:
+            raise InputError(f"{path} was written to while it was read; start again when it is whole.")

@@ -1,35 +1,107 @@
-"""Raw files as records: JSON lines, parquet and plain text, plain or .gz, .xz,
-.zst, local or far away.
+"""Raw files as records: JSON lines, parquet and plain text, plain or .gz, .xz, .zst, on a disk or
+at an address.
 
-The one module besides `outputs` that opens paths, since every script that reads
-a corpus needs the same.
+A record that cannot be read is a Rejected in its place; `Rejects` keeps account of them.
 """
 
 import io
+import json
+import lzma
 import os
 import re
+import sys
+import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO
 
+import fsspec
 import polars as pl
 import smart_open
+import urllib3
 from smart_open.compression import compression_wrapper
 
-from bimix.corpus.documents import BROKEN_STREAM, Rejected, number_lines, too_long
 from bimix.errors import InputError
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdError
+else:
+    from backports.zstd import ZstdError
 
 COMPRESSED = r"\.(gz|xz|zst)$"
 READ_BYTES = 2**17  # unpacked at once: in the 8 kB of the standard library, the lock changes hands for each
 SILENCE_SECONDS = 60  # after which a web server that sends nothing is given up
 BATCH_ROWS = 1024  # rows of a parquet file that exist as Python objects at once
+BROKEN_STREAM = (EOFError, OSError, ZstdError, lzma.LZMAError, zlib.error, urllib3.exceptions.HTTPError)
+EMPTY = "empty text"  # the one reason that is no fault of the file: counted, and always allowed
 
 Records = Iterator[tuple[int, object]]
 
 
-def open_stream(path: str) -> BinaryIO:
-    """A binary stream of what a file holds once unpacked.
+class Rejected(Exception):
+    """A record that cannot be used; `reason` groups such records in the report, the message says
+    more.
+    """
 
-    Http, s3, gs and hf (the hub) addresses are streamed.
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+class Rejects:
+    """Account of rejected records, by reason.
+
+    `allowed` is the share of records that may be rejected, the config's `key`. At 0 the first one
+    raises InputError with its place, otherwise `check` does, once all is read.
+    """
+
+    def __init__(self, allowed: float, key: str) -> None:
+        self.allowed, self.key = allowed, key
+        self.records = 0
+        self.reasons: Counter[str] = Counter()
+        self.first = ""
+
+    def add(self, place: str, rejection: Rejected) -> None:
+        self.reasons[rejection.reason] += 1
+        if rejection.reason == EMPTY:
+            return
+        self.first = self.first or f"{place}: {rejection}"
+        if self.allowed == 0:
+            raise InputError(f"{self.first}. Mend the record or allow a share of rejects ({self.key}).")
+
+    def check(self) -> None:
+        faults = self.reasons.total() - self.reasons[EMPTY]
+        if faults > self.allowed * self.records:
+            raise InputError(
+                f"{faults} of {self.records} records were rejected, more than the share {self.allowed:g} that "
+                f"{self.key} allows; the first is {self.first}."
+            )
+
+
+def parse_record(line: bytes) -> object:
+    """One line as JSON. Raises Rejected, which tells invalid UTF-8 from invalid JSON."""
+    try:
+        return json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise Rejected("invalid UTF-8", f"the line is not UTF-8 ({error.reason} at byte {error.start})") from None
+    except RecursionError:
+        raise Rejected("invalid JSON", "the line is not JSON that can be read (nested too deeply)") from None
+    except ValueError as error:
+        raise Rejected("invalid JSON", f"the line is not JSON ({error})") from None
+
+
+def too_long(longest: int) -> Rejected:
+    """What stands for a record of more than `longest` bytes."""
+    return Rejected(
+        "too long",
+        f"the record is longer than {longest / 10**6:g} MB; raise corpus.document_megabytes and, to keep to the memory, "
+        "set corpus.cut_characters",
+    )
+
+
+def open_stream(path: str) -> BinaryIO:
+    """A binary stream of what a file holds once unpacked; http, s3, gs and hf (the hub) addresses
+    are streamed.
 
     s3 and gs need the packages that smart_open names. Errors: what cannot be opened, or is a pipe
     or a device, which may have no end.
@@ -48,18 +120,58 @@ def open_stream(path: str) -> BinaryIO:
         raise InputError(f"{path} cannot be opened ({error}); check corpus.train and corpus.validation.") from error
 
 
-def read_lines(path: str, text_field: str, domain_field: str | None, longest: int) -> Records:
-    """Lines of a file of JSON lines, numbered from 1."""
+def list_files(pattern: str) -> list[tuple[str, int]]:
+    """Addresses and bytes of the files that match a glob far away, in order: hf://datasets/...,
+    s3://, gs://, what fsspec knows. Errors: the store cannot list them.
+    """
+    if pattern.startswith(("http://", "https://")):
+        raise InputError(f"{pattern!r} cannot be listed: a web server does not say what it has; name the files.")
+    try:
+        store, path = fsspec.core.url_to_fs(pattern)
+        found = store.glob(path, detail=True)
+    except ImportError as error:
+        raise InputError(f"{pattern!r} cannot be listed: {str(error).rstrip('.')}; or name the files.") from error
+    except (OSError, ValueError, NotImplementedError) as error:
+        raise InputError(f"{pattern!r} cannot be listed ({error}); check the address or name the files.") from error
+    return sorted(
+        (store.unstrip_protocol(name), info["size"]) for name, info in found.items() if info["type"] == "file"
+    )
+
+
+def number_lines(stream: BinaryIO, name: str, longest: int) -> Iterator[tuple[int, bytes | Rejected]]:
+    """Lines of a binary stream that are not blank, numbered from 1.
+
+    A line of more than `longest` bytes, its end included, is a Rejected, of which never more is in
+    memory. Errors: the stream breaks off.
+    """
+    number = 0
+    try:
+        while line := stream.readline(longest + 1):
+            number += 1
+            if len(line) > longest:
+                while line and not line.endswith(b"\n"):
+                    line = stream.readline(longest)
+                yield number, too_long(longest)
+            elif not line.isspace():
+                yield number, line
+    except BROKEN_STREAM as error:
+        raise InputError(
+            f"{name}:{number + 1}: the file breaks off or is damaged here ({error}); fetch it again."
+        ) from error
+
+
+def read_lines(path: str, fields: list[str], longest: int) -> Records:
+    """Lines of a file of JSON lines, numbered from 1, not parsed."""
     with open_stream(path) as stream, io.BufferedReader(stream, READ_BYTES) as buffered:
         yield from number_lines(buffered, path, longest)
 
 
-def read_parquet(path: str, text_field: str, domain_field: str | None, longest: int) -> Records:
-    """Rows of a parquet file, numbered from 1, as dicts of the columns that hold text and domain.
+def read_parquet(path: str, fields: list[str], longest: int) -> Records:
+    """Rows of a parquet file, numbered from 1, as dicts of the columns of `fields`.
 
     Row groups are streamed; each is in memory whole, as it is in the file and unpacked.
     """
-    wanted = {field.split(".")[0] for field in (text_field, domain_field) if field}
+    wanted = {field.split(".")[0] for field in fields}
     number = 0
     try:
         table = pl.scan_parquet(path, glob=False)
@@ -74,8 +186,8 @@ def read_parquet(path: str, text_field: str, domain_field: str | None, longest: 
         raise InputError(f"{path}:{number + 1}: the file is damaged here or cannot be read ({error}).") from error
 
 
-def read_text(path: str, text_field: str, domain_field: str | None, longest: int) -> Records:
-    """A file of plain text as one record."""
+def read_text(path: str, fields: list[str], longest: int) -> Records:
+    """A file of plain text as one record, in the first of `fields`."""
     with open_stream(path) as stream:
         try:
             content = stream.read(longest + 1)
@@ -88,10 +200,10 @@ def read_text(path: str, text_field: str, domain_field: str | None, longest: int
             return
         except BROKEN_STREAM as error:
             raise InputError(f"{path}: the file breaks off or is damaged ({error}); fetch it again.") from error
-    yield 1, write_field(text_field, text)
+    yield 1, write_field(fields[0], text)
 
 
-FORMATS: dict[str, Callable[[str, str, str | None, int], Records]] = {
+FORMATS: dict[str, Callable[[str, list[str], int], Records]] = {
     "lines": read_lines,
     "parquet": read_parquet,
     "text": read_text,
@@ -105,16 +217,14 @@ def write_field(name: str, value: object) -> dict[str, object]:
     return value
 
 
-def read_records(
-    path: str, formats: Mapping[str, str], text_field: str, domain_field: str | None, longest: int
-) -> Records:
-    """Records of one raw file, numbered from 1; `formats` gives the format (lines,
-    parquet, text) by the ending.
+def read_records(path: str, formats: Mapping[str, str], fields: list[str], longest: int) -> Records:
+    """Records of one raw file, numbered from 1.
 
-    One of more than `longest` bytes is a Rejected.
+    `formats` gives the format by the ending of a file, `fields` are the dotted names of the fields
+    that are read, the text's first. A record of more than `longest` bytes is a Rejected.
     """
     name = re.sub(COMPRESSED, "", re.sub(r"\?.*", "", path) if "://" in path else path)
     fitting = [ending for ending in formats if name.endswith(ending)]
     if not fitting:
         raise InputError(f"{path} has none of the endings {', '.join(formats)}; say in corpus.formats what it holds.")
-    return FORMATS[formats[max(fitting, key=len)]](path, text_field, domain_field, longest)
+    return FORMATS[formats[max(fitting, key=len)]](path, fields, longest)

@@ -1,109 +1,260 @@
-"""What one split of one domain leaves of its documents: rows of token ids,
-n-gram counts and a sample.
+"""The pass over the documents of a shard.
+
+Documents are divided into pieces, each of one split; pieces are encoded in batches; their ids go to
+the stream of their split and domain, which cuts them into rows, counts n-grams and keeps a sample.
+One batch is encoded while the next is read and the last is written and counted.
 """
 
 import hashlib
+import itertools
 import json
 import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from bimix.corpus.counts import NgramCounter, add_up
+from bimix.corpus.documents import Reader, hash_text, split_document
+from bimix.corpus.encoders import Encoder
 from bimix.corpus.permutation import permute
 from bimix.corpus.samples import Smallest
 from bimix.outputs import write_pieces
 
+BATCH_CHARACTERS = 2**20  # texts encoded together: enough for all threads, some 100 MB of encodings at most
 ROWS_KEY = 2  # names the permutation of a file's rows; not that of a run's rows (training/rows)
 WRITTEN_TOGETHER = 2**24  # bytes of permuted rows
 MOST_WAITING = 2**25  # tokens held back until they are counted, of all domains together: 64 or 128 MB
 MOST_PAIRS = 2**23  # distinct pairs in memory, of all domains together; some 50 bytes each while they are merged
+PROGRESS_SECONDS = 10
 
 
-def id_type(vocabulary: int) -> np.dtype:
-    """Smallest little-endian type for ids below `vocabulary`: two bytes up
-    to 65,536 ids, else four.
-    """
-    return np.dtype("<u2") if vocabulary <= 2**16 else np.dtype("<u4")
+class Piece(NamedTuple):
+    """A piece of a document, which is encoded as a document of its own.
 
-
-class Packer:
-    """Cuts one stream of ids into rows of `length`; what is left at the end is the
-    dropped tail (paper App. A).
+    `key` is the hash of its text. `records` is 1 where a record of the raw file begins with it, and
+    `ends` where the held-out end of a document does whose beginning trains.
     """
 
-    def __init__(self, length: int, dtype: np.dtype) -> None:
-        self.length = length
-        self.left = np.empty(0, dtype=dtype)
+    split: str
+    domain: str
+    text: str
+    key: bytes
+    records: int = 1
+    ends: int = 0
 
-    def add(self, ids: np.ndarray) -> np.ndarray:
-        """Rows (n, length) that `ids` (k,) complete; n may be 0."""
-        stream = np.concatenate([self.left, ids.astype(self.left.dtype, copy=False)])
-        whole = len(stream) // self.length * self.length
-        self.left = stream[whole:].copy()
-        return stream[:whole].reshape(-1, self.length)
+
+@dataclass
+class Division:
+    """What decides the split of each document of a shard, and an account of what is left out.
+
+    `split`: train, validation, or hash, where `share` of the text is held out; a document of more
+    characters than `longest` gives its end (`documents.split_document`). `keys` are hashes of
+    held-out documents and pieces, which never train.
+    """
+
+    split: str
+    share: float
+    longest: int
+    keys: frozenset[bytes] = frozenset()
+    left_out: int = field(default=0, init=False)  # pieces of documents that are held out elsewhere
+
+    def pieces(self, reader: Reader, files: Iterable[str]) -> Iterator[Piece]:
+        """Pieces of the documents of the files, in order."""
+        for path in files:
+            for text, domain in reader.read(path):
+                key, records = hash_text(text), 1
+                parts = self.parts(text, key)
+                for split, part in parts:
+                    ends = int(split == "validation" and len(parts) > 1)
+                    for piece in reader.reading.pieces(part):
+                        own = key if piece is text else hash_text(piece)
+                        if split == "train" and (key in self.keys or own in self.keys):
+                            self.left_out += 1
+                        else:
+                            yield Piece(split, domain, piece, own, records, ends)
+                            records = ends = 0
+
+    def parts(self, text: str, key: bytes) -> list[tuple[str, str]]:
+        """(split, text) of what a document is divided into."""
+        if self.split == "validation":
+            return [("validation", text)]
+        trains, held_out = split_document(text, key, self.share, self.longest)
+        if self.split == "hash":
+            return [(split, part) for split, part in (("train", trains), ("validation", held_out)) if part]
+        if trains and held_out and hash_text(held_out) in self.keys:  # the end was drawn for validation
+            self.left_out += 1
+            return [("train", trains)]
+        return [("train", text)]
+
+
+def batched(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Pieces in lists of BATCH_CHARACTERS characters or a little more."""
+    batch, characters = [], 0
+    for piece in pieces:
+        batch.append(piece)
+        characters += len(piece.text)
+        if characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def fill(streams: "Streams", pieces: Iterable[Piece], encoder: Encoder) -> None:
+    """Encode the pieces and write them to their streams.
+
+    One thread encodes, one writes and counts; neither encoding nor sorting holds the lock. Their
+    errors are raised here.
+    """
+    started = shown = time.monotonic()
+    encoding = writing = None
+    with ThreadPoolExecutor(max_workers=1) as encodes, ThreadPoolExecutor(max_workers=1) as writes:
+        for batch in itertools.chain(batched(pieces), [None]):  # None: only what was begun is left
+            begun = batch and (batch, encodes.submit(encoder.encode, [piece.text for piece in batch]))
+            if encoding:
+                streams.add(encoding[0], encoding[1].result())
+                if writing:
+                    writing.result()
+                writing = writes.submit(streams.write, streams.take())
+                if time.monotonic() - shown >= PROGRESS_SECONDS:
+                    shown = time.monotonic()
+                    rate = streams.tokens / (shown - started)
+                    print(f"{streams.tokens:,} tokens, {rate:,.0f} tokens/s", file=sys.stderr, flush=True)
+            encoding = begun
+        if writing:
+            writing.result()
+
+
+Taken = list[tuple["Stream", list[np.ndarray], list[bytes]]]
+
+
+class Streams:
+    """The streams of a shard, one for each split of each domain, in the folder of their split.
+
+    `end` is the id after each document; `settings` are those of a Stream: the length of a row, the
+    number of ids, the size of a sample. Files close with the `with` block.
+    """
+
+    def __init__(self, folders: dict[str, Path], end: int, *settings: int) -> None:
+        self.folders = folders
+        self.end = np.array([end], dtype=np.uint32)
+        self.settings = settings
+        self.streams: dict[tuple[str, str], Stream] = {}
+
+    def __enter__(self) -> "Streams":
+        self.stack = ExitStack()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stack.close()
 
     @property
-    def tail(self) -> int:
-        """Tokens that fill no row yet."""
-        return len(self.left)
+    def tokens(self) -> int:
+        """Tokens taken so far."""
+        return sum(stream.tokens for stream in self.streams.values())
+
+    def add(self, pieces: list[Piece], encoded: list[np.ndarray]) -> None:
+        """Take in pieces with their ids; a stream opens with its first one."""
+        for piece, ids in zip(pieces, encoded, strict=True):
+            place = piece.split, piece.domain
+            if place not in self.streams:
+                stream = Stream(self.folders[piece.split] / piece.domain, *self.settings)
+                self.streams[place] = self.stack.enter_context(stream)
+            self.streams[place].add(piece, [ids, self.end])
+
+    def take(self) -> Taken:
+        """Each stream with the ids and texts that came in since the last call, for `write`."""
+        return [(stream, *stream.take()) for stream in self.streams.values()]
+
+    @staticmethod
+    def write(taken: Taken) -> None:
+        """Write and count what was taken.
+
+        Where too many rows are held back, count the most of them; where the counts have grown too
+        large, put the largest aside.
+        """
+        streams = [stream for stream, _, _ in taken]
+        for stream, ids, texts in taken:
+            stream.write(ids, texts)
+        while sum(stream.counter.waiting for stream in streams) > MOST_WAITING:
+            max((stream.counter for stream in streams), key=lambda counter: counter.waiting).count()
+        while sum(stream.counter.distinct for stream in streams) > MOST_PAIRS:
+            max(streams, key=lambda stream: stream.counter.distinct).put_aside()
+
+    def finish(self) -> None:
+        """Write the rows in their order, the counts and the samples."""
+        for stream in self.streams.values():
+            stream.finish()
+
+    def reports(self, split: str) -> dict[str, dict]:
+        """{domain: account of its stream} of one split, by name."""
+        return {domain: stream.report() for (own, domain), stream in sorted(self.streams.items()) if own == split}
 
 
 class Stream:
     """What one split of one domain leaves in its folder.
 
-    Files open with the `with` block, tables come with `finish`.
+    The ids of all documents follow one another in rows of `length`; those that fill none at the end
+    are the dropped tail (paper App. A). Files open with the `with` block, `finish` writes tables.
     """
 
-    def __init__(self, path: Path, sequence_length: int, vocabulary: int, sample: int) -> None:
+    def __init__(self, path: Path, length: int, ids: int, sample: int) -> None:
         self.path = path
-        self.packer = Packer(sequence_length, id_type(vocabulary))
+        self.length = length
+        self.left = np.empty(0, dtype=id_type(ids))  # ids that fill no row yet
         self.counter = NgramCounter()
         self.smallest = Smallest(sample)
         self.digest = ""
-        self.waiting: list[np.ndarray] = []
-        self.chosen: list[bytes] = []
+        self.ids: list[np.ndarray] = []
+        self.texts: list[bytes] = []
         self.aside: list[Path] = []
-        self.documents = self.records = self.ends = self.tokens = self.rows = self.chosen_bytes = 0
+        self.documents = self.records = self.ends = self.tokens = self.rows = self.sample_bytes = 0
 
     def __enter__(self) -> "Stream":
         self.unordered = self._file("rows").open("w+b")
-        self.texts = self._file("texts").open("w+b")
+        self.sample = self._file("texts").open("w+b")
         return self
 
     def __exit__(self, *error: object) -> None:
         self.unordered.close()
-        self.texts.close()
+        self.sample.close()
 
-    def add(self, text: str, key: bytes, ids: list[np.ndarray], records: int, ends: int) -> None:
-        """Take in one document and its ids, the end of text included.
-
-        `records` and `ends` are those of a `shard.Piece`.
-        """
+    def add(self, piece: Piece, ids: list[np.ndarray]) -> None:
+        """Take in a piece and its ids, the end of text included."""
         self.documents += 1
-        self.records += records
-        self.ends += ends
-        self.waiting += ids
-        if self.smallest.wants(key):
-            encoded = text.encode("utf-8")
-            self.smallest.offer(key, (self.chosen_bytes, len(encoded)))
-            self.chosen_bytes += len(encoded)
-            self.chosen.append(encoded)
+        self.records += piece.records
+        self.ends += piece.ends
+        self.ids += ids
+        if self.smallest.wants(piece.key):
+            text = piece.text.encode("utf-8")
+            self.smallest.offer(piece.key, (self.sample_bytes, len(text)))
+            self.sample_bytes += len(text)
+            self.texts.append(text)
 
     def take(self) -> tuple[list[np.ndarray], list[bytes]]:
-        """Ids and texts of the sample that came in since the last call."""
-        taken = self.waiting, self.chosen
-        self.waiting, self.chosen = [], []
+        """Ids, and texts for the sample, that came in since the last call."""
+        taken = self.ids, self.texts
+        self.ids, self.texts = [], []
         self.tokens += sum(map(len, taken[0]))
         return taken
 
-    def pack(self, ids: list[np.ndarray], chosen: list[bytes]) -> None:
+    def write(self, ids: list[np.ndarray], texts: list[bytes]) -> None:
         """Cut ids into rows; write and count them; put texts aside."""
         if not ids:
             return
-        self.texts.writelines(chosen)
-        rows = self.packer.add(np.concatenate(ids))
+        self.sample.writelines(texts)
+        stream = np.concatenate([self.left, *ids], dtype=self.left.dtype)
+        whole = len(stream) // self.length * self.length
+        self.left = stream[whole:].copy()
+        rows = stream[:whole].reshape(-1, self.length)
         self.rows += len(rows)
         self.unordered.write(rows)
         self.counter.add(rows)
@@ -114,7 +265,7 @@ class Stream:
         write_pairs(self.counter.give_away(), self.aside[-1])
 
     def finish(self) -> None:
-        """Write the rows, the counts and the chosen texts."""
+        """Write the rows in their order, the counts and the sample."""
         self.permute_rows()
         tokens, counts = self.counter.tokens()
         pl.DataFrame({"token": tokens, "n": counts}).write_parquet(self._file("unigrams.parquet"))
@@ -126,12 +277,12 @@ class Stream:
                 path.unlink()
         else:
             write_pairs(self.counter.give_away(), self._file("bigrams.parquet"))
-        with self._file("sample.jsonl").open("wb") as chosen:
+        with self._file("sample.jsonl").open("wb") as lines:
             for key, (start, size) in self.smallest.entries():
-                self.texts.seek(start)
-                text = self.texts.read(size).decode("utf-8")
-                chosen.write(json.dumps({"key": key.hex(), "text": text}, ensure_ascii=False).encode("utf-8") + b"\n")
-        self.texts.close()
+                self.sample.seek(start)
+                text = self.sample.read(size).decode("utf-8")
+                lines.write(json.dumps({"key": key.hex(), "text": text}, ensure_ascii=False).encode("utf-8") + b"\n")
+        self.sample.close()
         self._file("texts").unlink()
 
     def permute_rows(self) -> None:
@@ -140,7 +291,7 @@ class Stream:
         Text that lies together is alike, and some readers take the first rows of a file. Memory is
         that of WRITTEN_TOGETHER bytes: the rows lie in a file of their own until then.
         """
-        digest, width = hashlib.blake2b(digest_size=16), self.packer.length * self.packer.left.itemsize
+        digest, width = hashlib.blake2b(digest_size=16), self.length * self.left.itemsize
         together = max(WRITTEN_TOGETHER // width, 1)
         self.unordered.flush()
         with self._file("bin").open("wb") as permuted:
@@ -161,9 +312,9 @@ class Stream:
             "ends": self.ends,
             "tokens": self.tokens,
             "rows": self.rows,
-            "tokens_in_rows": self.rows * self.packer.length,
-            "dropped_tail": self.packer.tail,
-            "dtype": self.packer.left.dtype.name,
+            "tokens_in_rows": self.rows * self.length,
+            "dropped_tail": len(self.left),
+            "dtype": self.left.dtype.name,
             "digest": self.digest,
         }
 
@@ -172,18 +323,9 @@ class Stream:
         return self.path.with_name(f"{self.path.name}.{ending}")
 
 
-def pack(taken: list[tuple[Stream, tuple[list[np.ndarray], list[bytes]]]]) -> None:
-    """Write and count what came in.
-
-    Where too many rows are held back, count the most of them; where the counts have grown too
-    large, put the largest aside.
-    """
-    for stream, (ids, chosen) in taken:
-        stream.pack(ids, chosen)
-    while sum(stream.counter.waiting for stream, _ in taken) > MOST_WAITING:
-        max((stream.counter for stream, _ in taken), key=lambda counter: counter.waiting).count()
-    while sum(stream.counter.distinct for stream, _ in taken) > MOST_PAIRS:
-        max((stream for stream, _ in taken), key=lambda stream: stream.counter.distinct).put_aside()
+def id_type(ids: int) -> np.dtype:
+    """The little-endian type of so many ids: two bytes up to 65,536 of them, else four."""
+    return np.dtype("<u2") if ids <= 2**16 else np.dtype("<u4")
 
 
 def write_pairs(pairs: tuple[np.ndarray, np.ndarray, np.ndarray], path: Path) -> None:

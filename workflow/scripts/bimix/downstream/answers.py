@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from bimix.corpus.documents import Rejected
 from bimix.corpus.encoders import Encode
+from bimix.corpus.sources import Rejected
 from bimix.downstream.golds import likeliest
 from bimix.downstream.prompts import Prompt, build_prompt, draw_shot, judge, read_prediction
 from bimix.downstream.questions import Faults, Question

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bimix.corpus.documents import Rejected
+from bimix.corpus.sources import Rejected
 
 
 @dataclass(frozen=True)

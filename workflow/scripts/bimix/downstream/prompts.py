@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bimix.corpus.documents import Rejected
+from bimix.corpus.sources import Rejected
 from bimix.downstream.golds import Gold, encode_golds
 from bimix.downstream.questions import Question
 from bimix.errors import InputError

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from bimix.corpus.documents import Rejected, parse_record
+from bimix.corpus.sources import Rejected, parse_record
 from bimix.errors import InputError
 
 QUESTION_FIELDS = ("question", "Question", "utterance")

@@ -16,9 +16,8 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntry
 from tokenizers import Tokenizer
 
 from bimix.addresses import hub_commit, masked
-from bimix.corpus.documents import BROKEN_STREAM
 from bimix.corpus.encoders import Encode
-from bimix.corpus.sources import COMPRESSED, open_stream
+from bimix.corpus.sources import BROKEN_STREAM, COMPRESSED, open_stream
 from bimix.digests import digest_file
 from bimix.downstream import answers, golds, prompts, questions
 from bimix.downstream.answers import Task, build_task

@@ -79,7 +79,7 @@ def list_remote(pattern: str, key: str) -> list[File]:
 
     Errors: it cannot be listed, named by the `key` of the config.
     """
-    from bimix.corpus.listing import list_files  # here only: most corpora lie on a disk
+    from bimix.corpus.sources import list_files  # here only: most corpora lie on a disk
 
     try:
         return list_files(pattern)

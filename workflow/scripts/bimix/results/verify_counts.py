@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from bimix.corpus.counts import add_up
-from bimix.corpus.table import entropy_table
+from bimix.corpus.estimators import entropy_table
 from bimix.digests import check
 from bimix.errors import InputError
 from bimix.results.verify_findings import Findings
