@@ -127,7 +127,7 @@ rule count_bytes:
     input:
         index="results/{dataset}/tokens/validation.parquet",
         tokenizer="results/{dataset}/tokenizer.json",
-        code=script("count_bytes", "corpus/lengths"),
+        code=script("count_bytes", "corpus/encoders"),
     output:
         table="results/{dataset}/tokens/bytes/{model}.csv",
     log:

@@ -79,7 +79,7 @@ class Rejects:
 
 
 def parse_record(line: bytes) -> object:
-    """One line as JSON. Raises Rejected, which tells invalid UTF-8 from invalid JSON."""
+    """One line as JSON. Raises Rejected: invalid UTF-8, or invalid JSON."""
     try:
         return json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as error:
