@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,11 +35,12 @@ import verify_results
 from bimix.corpus.counts import NgramCounter
 from bimix.corpus.stream import write_pairs
 from bimix.digests import digest_file
+from bimix.errors import InputError
 from bimix.laws.document import digest_law
 from bimix.outputs import replacing, replacing_folder, write_json, write_table
 from bimix.results import provenance as results_provenance
-from bimix.results.verify_findings import Findings
-from bimix.results.verify_written import PARSE, parse
+from bimix.results.verify_files import PARSE, Findings, parse
+from bimix.settings.lock import hold
 from bimix.tables import read_table
 from bimix.training import provenance
 
@@ -198,7 +200,7 @@ def test_a_sound_dataset_has_no_fault_and_says_what_was_not_checked(
         "4 weights against last states",
         "4 last states restored and evaluated",
         "6 runs in the tables of losses",
-        "1 laws fitted anew",
+        "1 laws fitted again",
     ):
         assert f"  {line}\n" in page
     assert page.count("holds no checkpoint (those of swarms are dropped)") == 2
@@ -232,7 +234,7 @@ def test_bytes_that_end_a_process_are_a_fault_and_the_tables_after_them_are_read
     for path in tables:
         write_table(pl.DataFrame({"x": [1]}), path)
     tables[2].write_bytes(b"nothing")
-    found = Findings()
+    found = Findings(place)
     fatal = PARSE.replace("try:", "if path.endswith('b.parquet'): os.abort()\n    try:").replace(
         "sys\n", "os, sys\n", 1
     )
@@ -482,7 +484,7 @@ DAMAGE = {
     ),
     "the law": (
         lambda at: change_law(at, "coefficients", "bees", "C", value=0.1),
-        "away from those of the law fitted anew",
+        "away from those of the law fitted again",
     ),
     "tokens of a step in the law": (
         lambda at: change_law(at, "tokens_per_step", value=1),
@@ -490,7 +492,7 @@ DAMAGE = {
     ),
     "proportions seen in the law": (
         lambda at: change_law(at, "proportions_seen", "bees", "min", value=0.9),
-        "coefficients.json: proportions_seen/bees/min is not that of the law fitted anew",
+        "coefficients.json: proportions_seen/bees/min is not that of the law fitted again",
     ),
     "steps in the law": (lambda at: change_law(at, "steps", value=[1, 2, 3, 4]), "json: steps/0 is not that"),
     "mixtures in the law": (lambda at: change_law(at, "mixtures", value=["x"]), "json: mixtures is not that"),
@@ -519,6 +521,64 @@ def test_every_damage_is_a_fault(place: Path, capsys: pytest.CaptureFixture[str]
     else:
         assert status == 1 and "Faults:\n  none" not in page
         assert not Path("verify.txt").exists()
+
+
+WRITING = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+import polars as pl
+from bimix import outputs
+rename = os.replace
+def slow(one, other):  # a file system that takes its time to rename
+    if Path(other).name == "entropy.csv":
+        print("noted", flush=True)
+        time.sleep(600)
+    rename(one, other)
+outputs.os.replace = slow
+outputs.write_table(pl.read_csv(sys.argv[2]).with_columns(nats=pl.lit(0.0)), sys.argv[2])
+"""
+
+
+def test_a_file_that_a_job_is_writing_is_no_fault_and_one_that_a_killed_job_left_is(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [sys.executable, "-c", WRITING, str(ROOT / "workflow/scripts"), str(place / "entropy.csv")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as job:
+        assert job.stdout.readline() == "noted\n"
+        assert verify_results.main([str(place)]) == 0
+        assert "entropy.csv is being written: results/small/entropy.csv is not as it was" in capsys.readouterr().out
+        job.kill()
+    (left,) = place.glob(".entropy.csv.*.partial")
+    os.utime(left, (0, 0))  # of another machine's process nothing is known but its last word
+    assert verify_results.main([str(place)]) == 1
+    assert "  results/small/entropy.csv is not as it was written" in capsys.readouterr().err
+
+
+def test_a_fault_of_a_file_that_has_changed_since_the_verification_began_is_none(place: Path) -> None:
+    found, entropies, runs = Findings(place), place / "entropy.csv", place / RUN
+    found.fault("The old ones disagree.", entropies, runs / "run.json")
+    change_table(entropies, "nats")
+    found.fault("The entropies are not those of the counts.", place / "counts/bees.parquet", entropies)
+    with found.noting(entropies):
+        raise InputError("Half of it is not there.")
+    (place / "runs/tiny/new").mkdir()
+    write_json(place / "runs/tiny/new/run.json", {})
+    found.fault("It lacks an entry.", place / "runs/tiny/new/run.json")
+    assert found.faults == ["The old ones disagree."]
+    assert [sentence.partition(" is being written: ")[::2] for sentence in found.unchecked] == [
+        (str(entropies), "The entropies are not those of the counts."),
+        (str(entropies), "Half of it is not there."),
+        (str(place / "runs/tiny/new/run.json"), "It lacks an entry."),
+    ]
+
+
+def test_a_call_that_works_in_the_folder_is_named_with_a_fault(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    DAMAGE["other entropies"][0](place)
+    held, _ = hold("small")
+    assert verify_results.main([str(place)]) == 1
+    assert f"Process {os.getpid()} works here since " in capsys.readouterr().err
+    held.close()
 
 
 def test_restoring_finds_weights_that_do_not_give_the_recorded_losses(

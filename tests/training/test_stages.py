@@ -14,7 +14,7 @@ import torch
 
 import pretrain_model
 from bimix.errors import InputError
-from bimix.results.verify_findings import Findings
+from bimix.results.verify_files import Findings
 from bimix.results.verify_runs import check_run
 from bimix.training import loop
 from bimix.training.attempt import STOPPED
@@ -162,7 +162,7 @@ def test_a_run_of_stages_is_stopped_resumed_and_verified(corpus: Path, tmp_path:
     assert state["before"] == pytest.approx([72, 43.2, 28.8], abs=1) and sum(state["before"]) == 144
     second = np.array(state["taken"]) - state["before"]
     assert second[0] == 0 and second == pytest.approx([0, 9.6, 86.4], abs=1)
-    found = Findings()
+    found = Findings(cut)
     check_run(cut / "run.json", found)
     assert not found.faults and json.loads((cut / "run.json").read_text())["mixture"] == staged
 

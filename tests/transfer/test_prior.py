@@ -149,7 +149,7 @@ def test_a_fitted_law_says_its_prior_and_is_refitted_with_it(told):
     assert np.abs(laws.predict(without, new, STEPS[-1:]) / level - 1).max() > 0.005
 
     found = verify(folder, drill=False)
-    assert found.checked["laws fitted anew"] == 1
+    assert found.checked["laws fitted again"] == 1
     assert not [sentence for sentence in found.faults if "coefficients.json" in sentence]
     intervals = ["--coefficients", str(out), *tables, "--step", str(STEPS[16]), "--out", str(folder / "i.csv")]
     estimate_intervals.main([*intervals, "--resample", "left_out", "--level", "0.9"])

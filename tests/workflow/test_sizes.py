@@ -125,5 +125,5 @@ def test_results_of_several_sizes_agree_with_themselves(built: Path, monkeypatch
     monkeypatch.chdir(built)
     found = verify(Path("results/mini"), drill=False)
     assert not found.faults
-    assert found.checked["laws fitted anew"] == 1
+    assert found.checked["laws fitted again"] == 1
     assert found.checked["runs in the tables of losses"] == 3 + 3 + 6 + 3

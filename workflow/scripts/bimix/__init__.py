@@ -27,6 +27,6 @@ Files are opened in `command`, `outputs`, `tables`, `digests`, `corpus/encoders`
 `settings/block`, `settings/checks`, `settings/complete`, `settings/corpora`, `settings/files`,
 `settings/lock`, `settings/machine`, `training/artefacts`, `training/checkpoints`,
 `training/devices`, `training/command_losses`, `training/command_process`, `training/rows`,
-`downstream/calls`, `downstream/questions`, `corpus/estimators`, `results/verify_counts`,
-`results/verify`.
+`downstream/calls`, `downstream/questions`, `corpus/estimators`,
+`results/verify_tokens`.
 """

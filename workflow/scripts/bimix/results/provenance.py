@@ -25,7 +25,8 @@ from pathlib import Path
 
 from bimix.digests import digest_file
 from bimix.mixtures.mixture import Mixture
-from bimix.results.verify import read_manifest, run_reports
+from bimix.results.verify import run_reports
+from bimix.results.verify_tokens import read_manifest
 from bimix.tables import read_json
 
 SCHEMA = 1
