@@ -286,7 +286,7 @@ def verdict(own: Made) -> dict[str, dict]:
     known = {"m2": {"coefficients": place, "step": STEP}}
     words = ["--prices", str(own.folder / "methods.csv"), "--mixtures", own.table, "--laws", json.dumps(known)]
     read = own.more[:4] if "--tokens" in own.more else ["--run-tokens", "none"]
-    words += [*read, "--out", str(own.folder / "v.csv"), "--proposals", str(own.folder / "p.csv")]
+    words += [*read, "--out", str(own.folder / "v.csv")]
     judge_methods.main([*files, *words])
     return {row["mixture"]: row for row in pl.read_csv(own.folder / "v.csv", infer_schema_length=None).to_dicts()}
 

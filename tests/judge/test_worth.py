@@ -19,7 +19,7 @@ from bimix.judge import worth
 from bimix.judge.comparison import Comparison, compared, in_bits
 from bimix.judge.measured import Criterion, measured
 from bimix.judge.noise import best_quantile, levels
-from bimix.judge.worth import PROPOSALS, VERDICT
+from bimix.judge.worth import VERDICT
 from bimix.observations.observations import Observations
 from bimix.outputs import write_json
 
@@ -40,10 +40,6 @@ def verdict(
 ) -> pl.DataFrame:
     found = judged(losses, reference, weights)
     return worth.verdict(found, prices, predicted, in_bits(found, factors) if factors else None)
-
-
-def proposals(losses: pl.DataFrame, predicted: dict) -> pl.DataFrame:
-    return worth.proposals(judged(losses, losses["mixture"][0]), predicted)
 
 
 def tidy(losses: dict[str, list[float]], evaluations: bool = True) -> pl.DataFrame:
@@ -213,39 +209,6 @@ def test_bits_per_byte_may_have_another_winner() -> None:
     assert unknown["bits_per_byte"].null_count() == 3
 
 
-SEVERAL = {
-    "baseline": [4.0, 4.02, 3.99],
-    "transfer": [3.9, 3.93, 3.88],
-    "transfer~2": [3.8, 3.82, 3.79],
-    "transfer~3": [3.95, 3.97, 3.94],
-    "bimix_swarm": [3.96, 3.98, 3.95],
-    "bimix_swarm~2": [3.961, 3.981, 3.949],
-}
-
-
-def test_a_law_is_asked_whether_it_orders_its_own_proposals_rightly() -> None:
-    table = proposals(tidy(SEVERAL), {"transfer": 3.0, "transfer~2": 2.5, "transfer~3": 2.75, "bimix_swarm": 1.0})
-    assert table.schema == pl.Schema(PROPOSALS) and table["method"].to_list() == ["transfer", "bimix_swarm"]
-    transfer, bimix = table.iter_rows(named=True)
-    means = {name: stats.gmean(values) for name, values in SEVERAL.items()}
-    assert transfer["best_proposal"] == "transfer~2" and transfer["best_loss"] == pytest.approx(means["transfer~2"])
-    assert transfer["first_loss"] == pytest.approx(means["transfer"])
-    assert transfer["first_behind_percent"] == pytest.approx(100 * (means["transfer"] / means["transfer~2"] - 1))
-    assert transfer["spread_percent"] == pytest.approx(100 * (means["transfer~3"] / means["transfer~2"] - 1))
-    assert transfer["predicted_spread_percent"] == 0.5 and bimix["predicted_spread_percent"] is None
-    # 1 before 3 is right, 1 before 2 is not, 2 before 3 is
-    assert (transfer["pairs"], transfer["pairs_told"], transfer["pairs_right"]) == (3, 3, 2)
-    assert (bimix["pairs"], bimix["pairs_told"], bimix["pairs_right"]) == (1, 0, 0)
-    rows = by_name(verdict(tidy(SEVERAL), prices(SEVERAL), "baseline", {}))
-    assert (rows["bimix_swarm~2"]["method"], rows["bimix_swarm~2"]["proposal"]) == ("bimix_swarm", 2)
-
-
-def test_one_seed_tells_no_order() -> None:
-    table = proposals(tidy({name: values[:1] for name, values in SEVERAL.items()}), {})
-    assert table["pairs_told"].null_count() == 2 and table["first_behind_percent"].null_count() == 0
-    assert proposals(tidy(LOSSES), {}).height == 0
-
-
 def test_one_seed_tells_no_tie() -> None:
     losses = {"baseline": [4.0], "law": [3.9]}
     table = verdict(tidy(losses), prices(losses), "baseline", {})
@@ -323,7 +286,6 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
         "prices": "methods.csv",
         "mixtures": "mixtures.parquet",
         "out": "v.csv",
-        "proposals": "p.csv",
         "bytes": "b.csv",
     }
     flags = [part for flag, name in files.items() for part in (f"--{flag}", str(tmp_path / name))]
@@ -336,22 +298,9 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
     assert found["uniform"]["predicted_gain_percent"] is None
     bits = [0.5 * (0.3 * (value - 0.2) + 0.4 * (value + 0.2)) for value in LOSSES["law"]]
     assert found["law"]["bits_per_byte"] == pytest.approx(stats.gmean(bits))
-    assert pl.read_csv(tmp_path / "p.csv").columns == list(PROPOSALS)
     plot_verdict.main(["--verdict", str(tmp_path / "v.csv"), "--out", str(tmp_path / "v.svg")])
     drawn = (tmp_path / "v.svg").read_text()
     assert all(name in drawn for name in LOSSES) and "hollow: predicted" in drawn
-
-
-def test_further_proposals_are_drawn_with_the_mark_of_their_law() -> None:
-    table = verdict(tidy(SEVERAL), prices(SEVERAL), "baseline", {"transfer": 3.0, "transfer~2": 2.5})
-    figure = plot_verdict.draw(table)
-    (axis,) = figure.axes
-    assert sorted(text.get_text() for text in axis.texts) == ["2", "2", "3"]
-    (legend,) = figure.legends
-    assert {text.get_text() for text in legend.get_texts()} - {""} == {"baseline", "transfer", "bimix_swarm"}
-    marks = [line for line in axis.lines if line.get_linestyle() == "None"]
-    assert len(marks) == len(SEVERAL) + 2 and len({line.get_color() for line in marks}) == 3
-    assert sum(line.get_markerfacecolor() == "white" for line in marks) == 2
 
 
 def test_what_loses_by_far_stands_at_the_edge_with_its_number() -> None:

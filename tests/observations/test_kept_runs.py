@@ -28,13 +28,13 @@ def losses(value: float) -> pl.DataFrame:
 
 def test_runs_of_laws_are_renamed_and_parts_of_the_swarm_are_joined(tmp_path: Path, monkeypatch) -> None:
     results, out = tmp_path / "results", tmp_path / "out"
-    for run, value in {"ce": 3.0, "ce@4": 3.5, "transfer~2@4": 2.5, "doge": 2.7}.items():
+    for run, value in {"ce": 3.0, "ce@4": 3.5, "transfer@4": 2.5, "doge": 2.7}.items():
         folder = results / "runs" / "larger" / run
         folder.mkdir(parents=True)
         losses(value).write_parquet(folder / "losses.parquet")
         (folder / "run.json").write_text(json.dumps(COST | {"parameters": 90, "seed": 4 if "@" in run else 1}))
     (results / "mixtures" / "groups").mkdir(parents=True)
-    for name in ("ce", "transfer~2", "doge"):
+    for name in ("ce", "transfer", "doge"):
         (results / "mixtures" / f"{name}.json").write_text('{"web": 0.25, "code": 0.75}')
     (results / "tokens").mkdir()
     rows = pl.DataFrame({"domain": ["code", "web"], "rows": [14, 16], "tokens": [140, 160]})
@@ -70,16 +70,16 @@ def test_runs_of_laws_are_renamed_and_parts_of_the_swarm_are_joined(tmp_path: Pa
         ("larger", name, seed, "words", 2, 2, 0.5, 3.0, 1.0) for name, seed in (("by_doge", 3), ("ce", 1))
     ]
     larger = pl.read_csv(out / "larger.csv").select("mixture", "seed", "loss").rows()
-    assert larger == [("by_doge", 1, 2.7), ("by_transfer~2", 4, 2.5), ("ce", 1, 3.0), ("ce", 4, 3.5)]
+    assert larger == [("by_doge", 1, 2.7), ("by_transfer", 4, 2.5), ("ce", 1, 3.0), ("ce", 4, 3.5)]
     tiny = pl.read_csv(out / "tiny.csv").rows()
     assert tiny == [("swarm_0001", 1, 2, 64, "web", 4.0), ("swarm_0002", 1, 2, 64, "web", 5.0)]
     assert pl.read_csv(out / "tiny_first.csv").rows() == tiny
     names = {model: pl.read_csv(out / f"{model}_mixtures.csv") for model in ("tiny", "larger")}
-    assert set(names["larger"]["mixture"]) == {"ce", "by_transfer~2", "by_doge"}
+    assert set(names["larger"]["mixture"]) == {"ce", "by_transfer", "by_doge"}
     assert set(names["tiny"]["mixture"]) == {"swarm_0001", "swarm_0002"}
     ends = pl.read_csv(out / "sizes.csv")
     sizes = {name: (90 if name.startswith("larger_") else 9) for name in ends["mixture"]}
-    assert set(sizes) == {"swarm_0001", "swarm_0002", "larger_ce", "larger_by_transfer~2", "larger_by_doge"}
+    assert set(sizes) == {"swarm_0001", "swarm_0002", "larger_ce", "larger_by_transfer", "larger_by_doge"}
     assert dict(ends.select("mixture", "parameters").iter_rows()) == sizes
     assert ends.filter(pl.col("mixture") == "larger_ce")["loss"].to_list() == [3.0]  # a law reads one seed
     assert set(pl.read_csv(out / "sizes_mixtures.csv")["mixture"]) == set(sizes)

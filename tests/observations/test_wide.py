@@ -166,7 +166,7 @@ def test_a_group_and_a_mixture_are_taken_out_of_wide_tables(tmp_path, capsys):
 
 def test_a_run_on_what_a_law_proposed_is_in_no_group_of_all(tmp_path, capsys):
     """Fitted, it would move the law, and another mixture would take its name."""
-    names = ("a", "b", "c", "transfer", "bimix~2", "transferred")
+    names = ("a", "b", "c", "transfer", "bimix_swarm", "transferred")
     mixed = "mixture,web,code\n" + "".join(f"{name},{0.1 * n:.1f},{1 - 0.1 * n:.1f}\n" for n, name in enumerate(names))
     mixtures = write(tmp_path / "m.csv", mixed)
     losses = write(tmp_path / "l.csv", "mixture,step,web,code\n" + "".join(f"{name},10,3,2\n" for name in names))
@@ -175,7 +175,7 @@ def test_a_run_on_what_a_law_proposed_is_in_no_group_of_all(tmp_path, capsys):
     take_observations.main(flags)
     for name in ("l.parquet", "m.parquet"):
         assert pl.read_parquet(tmp_path / name)["mixture"].unique().sort().to_list() == ["a", "b", "c", "transferred"]
-    assert "called as what a law proposes: transfer, bimix~2." in capsys.readouterr().err
+    assert "called as what a law proposes: transfer, bimix_swarm." in capsys.readouterr().err
     block = {"groups": {"all": []}, "optimum": {"group": "all"}, "observations": {"losses": str(losses)}}
     assert runs._observed(block)[0] == 4
     take_observations.main([*flags, "a", "transfer"])

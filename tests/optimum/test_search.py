@@ -6,8 +6,7 @@ from laws.known import mixtures, observe, with_transfer
 
 from bimix.errors import InputError
 from bimix.laws import fit
-from bimix.optimum.apart import outside
-from bimix.optimum.best import APART, best, proposals
+from bimix.optimum.best import best
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
 from bimix.optimum.optimum import token_shares
@@ -47,38 +46,18 @@ def test_what_no_draw_holds_is_named(trees: dict) -> None:
         best(trees, STEP, objective, np.zeros(3), np.array([0.2, 1, 1]), TOKENS)
 
 
-def test_trees_average_the_best_draws_of_the_best_box(trees: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trees_average_the_best_draws(trees: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bimix.optimum.simulation.SIMULATED", 4000)
     free = np.zeros(3), np.ones(3)
-    first, second = proposals(trees, STEP, Objective(), *free, TOKENS, 2)
-    goal = Goal(trees, STEP, Objective())
+    found = best(trees, STEP, Objective(), *free, TOKENS)
     drawn = simulate(token_shares(trees, TOKENS), *free)
-    drawn = drawn[np.argsort(goal.value(drawn), kind="stable")]
-    assert np.allclose(first.shares, drawn[:AVERAGED].mean(axis=0), atol=1e-12)
-    means = []
-    for low, high in outside(first.shares, *free, APART):
-        inside = drawn[((drawn >= low) & (drawn <= high)).all(axis=1)]
-        if len(inside) >= AVERAGED:
-            means.append(inside[:AVERAGED].mean(axis=0))
-    assert second.value == pytest.approx(min(float(goal.value(one)) for one in means))
-    assert np.abs(second.shares - first.shares).max() >= APART
+    drawn = drawn[np.argsort(Goal(trees, STEP, Objective()).value(drawn), kind="stable")]
+    assert np.allclose(found.shares, drawn[:AVERAGED].mean(axis=0), atol=1e-12)
 
 
 def test_a_searched_optimum_is_certified_by_nothing() -> None:
     observed = observe(with_transfer(0, 3), mixtures(0, 40, 3), np.array([STEP]))
     fitted = fit("gaussian_process", observed)
-    found = proposals(fitted, STEP, Objective(), np.zeros(3), np.ones(3), TOKENS, 2)
-    assert [one.gap for one in found] == [None, None]
+    assert best(fitted, STEP, Objective(), np.zeros(3), np.ones(3), TOKENS).gap is None
     with pytest.raises(InputError, match=r"gaussian_process is not convex.* for the objective weighted with a trust"):
         best(fitted, STEP, Objective(kl_penalty=0.1), np.zeros(3), np.ones(3), TOKENS)
-    assert np.abs(found[0].shares - found[1].shares).max() >= APART * (1 - 1e-5)
-
-
-def test_one_proposal_of_trees_needs_no_draws_beside_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many domains the boxes around the best hold draws too few to average."""
-    rows = mixtures(0, 12, 10)
-    fitted = fit("regmix", observe(with_transfer(0, 10), rows, [STEP]))
-    monkeypatch.setattr("bimix.optimum.simulation.SIMULATED", 2000)
-    tokens = {name: 0.4**n for n, name in enumerate(fitted["domains"])}
-    found = proposals(fitted, STEP, Objective(), np.zeros(10), np.ones(10), tokens, 1)
-    assert len(found) == 1 and found[0].shares.sum() == pytest.approx(1)

@@ -9,7 +9,7 @@ import pytest
 from bimix.errors import InputError
 from bimix.plan import sources
 from bimix.plan.corpora import vector_moments
-from bimix.plan.laws import LAWS, proposal_of
+from bimix.plan.laws import LAWS
 from bimix.plan.optimum import optimum_coefficients
 from bimix.plan.sources import (
     Fit,
@@ -76,7 +76,7 @@ def test_every_mixture_has_its_rule(config: dict, mixture: str, rule: str) -> No
 def test_observed_mixtures_are_taken_but_for_optima(config: dict) -> None:
     assert source_of(config, "seen", "baseline").rule == source_of(config, "seen", "m7").rule == "mix_observed"
     assert source_of(config, "seen", "bimix").fit == Fit("observed", "bimix", "all", 9)
-    config["datasets"]["seen"]["compare"]["mixtures"] += ["transfer~2"]  # which optimize_mixture makes
+    config["datasets"]["seen"]["compare"]["mixtures"] += ["transfer"]  # which optimize_mixture makes
     assert observed_names(config) == ["m0", "m1", "m2"]
 
 
@@ -131,22 +131,6 @@ def test_vne_needs_vectors(config: dict) -> None:
         source_of(config, "own", "vne")
     assert vector_moments(config, "own") == []
     assert vector_moments(CONFIG, "own") == [f"results/own/vectors/{domain}.npz" for domain in "abc"]
-
-
-@pytest.mark.parametrize(
-    ("mixture", "first", "place"),
-    [
-        ("transfer", "transfer", 1),
-        ("transfer~2", "transfer", 2),
-        ("regmix_tuned_swarm~9", "regmix_tuned_swarm", 9),
-        ("baseline~2", "baseline~2", 1),  # no law proposes it
-        ("published_a~2", "published_a~2", 1),
-        ("transfer~1", "transfer~1", 1),
-        ("transfer~12", "transfer~12", 1),
-    ],
-)
-def test_a_proposal_is_named_by_its_law_and_its_place(mixture: str, first: str, place: int) -> None:
-    assert proposal_of(mixture) == (first, place)
 
 
 @pytest.mark.parametrize(

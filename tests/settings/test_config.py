@@ -339,7 +339,7 @@ def observed(folder: Path, **block: object) -> dict:
     return whole(lambda config: config["datasets"].update(mine=own | block) or config.update(run=["mine"]))
 
 
-@pytest.mark.parametrize("name", ["transfer", "transfer~2"])
+@pytest.mark.parametrize("name", ["transfer", "bimix_swarm"])
 def test_an_optimum_that_was_measured_is_compared_and_compares_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -444,18 +444,6 @@ def test_whatever_stands_in_a_place_is_taken_or_refused_with_a_sentence(
             assert re.search(r"\w[^:]*: \S.*\.$", line) and "Traceback" not in line, (path, odd, line)
         if not said(changed, wanted=["demo", "mine"]):
             complete(changed)
-
-
-def test_laws_among_the_methods_propose_several_mixtures_and_others_one() -> None:
-    config = whole(lambda c: demo(c).update(proposals=3, methods=["baseline", "transfer", "doremi", "regmix"]))
-    complete(config)
-    laws = ["transfer", "transfer~2", "transfer~3", "doremi", "regmix", "regmix~2", "regmix~3"]
-    assert demo(config)["methods"] == ["baseline", *laws, "uniform", "unimax", "best", "best_swarm"]
-    assert demo(config)["groups"]["methods"] == demo(config)["methods"]
-    one, unset = whole(lambda c: demo(c).update(proposals=1)), whole()
-    complete(one)
-    complete(unset)
-    assert demo(one)["methods"] == demo(unset)["methods"] and not any("~" in name for name in demo(one)["methods"])
 
 
 def test_small_runs_have_the_share_of_a_domain_that_they_read_of_the_large_run() -> None:

@@ -10,7 +10,7 @@ from bimix.settings.machine import keep
 from bimix.errors import InputError
 from bimix.plan import contents, exports, pools, rounds, tasks
 from bimix.plan import corpora, costs, optimum, runs, search, settings, sources, trainings
-from bimix.plan.laws import LAWS, PLACE
+from bimix.plan.laws import LAWS
 from bimix.plan.settings import one_of
 from bimix.plan.sources import MEASURES
 from bimix.plan.targets import all_targets, resampled_laws, targets
@@ -184,7 +184,7 @@ wildcard_constraints:
     model=one_of([*config["models"], "observed", *runs.joined_models(config)]),
     group=names_under("groups"),
     law=one_of(LAWS),
-    optimised=rf"({one_of(LAWS)})(_swarm)?({PLACE}[2-9])?",
+    optimised=rf"({one_of(LAWS)})(_swarm)?",
     measure=one_of(MEASURES),
     own=names_under("mixture_files"),
     staged=names_under("stages"),

@@ -93,7 +93,6 @@ rule judge_methods:
         code=script("judge_methods", "judge/worth", *JUDGE),
     output:
         table=table("verdict", "6 Methods", "What each method's proposal is worth over seeds (csv)"),
-        proposals=table("proposals", "6 Methods", "Whether laws order their own proposals rightly (csv)"),
     log:
         "results/{dataset}/logs/judge_methods.log",
     wildcard_constraints:
@@ -119,7 +118,6 @@ rule judge_methods:
             --weights {params.weights:q} \
             --objective {params.objective:q} \
             --out {output.table:q} \
-            --proposals {output.proposals:q} \
             2>{log:q}
         """
 

@@ -1,12 +1,10 @@
 # Optimum: the mixture with the least predicted loss, how sure it is, and how it moves with the
 # steps.
-#   coefficients.json -> mixtures/{law}.json, which training.smk then trains on, optima/{law}.json;
-#       mixtures/{law}~2.json is its second proposal
+#   coefficients.json -> mixtures/{law}.json, which training.smk then trains on, optima/{law}.json
 #   coefficients.json -> intervals.csv, optimum_by_step.csv
 #       -> figures/optimum_*.svg, figures/path_*.svg
 # optimize_mixture does not list its script, since a large run follows from it: `snakemake -R
-# optimize_mixture` after a change. It reads a proposal's place from the name: a parameter for it
-# would make every optimum that is there again.
+# optimize_mixture` after a change.
 
 
 rule optimize_mixture:
@@ -45,7 +43,6 @@ rule optimize_mixture:
             --step {params.step:q} \
             --run-tokens {params.run_tokens} \
             --mixtures {input.mixtures:q} \
-            --name {wildcards.optimised:q} \
             --out {output.mixture:q} \
             --report {output.report:q} \
             >{log:q} 2>&1

@@ -1,7 +1,7 @@
 """Judge methods by the runs on what they proposed, over seeds.
 
 losses of the compared runs, tables/methods.csv, the laws behind the proposals ->
-tables/verdict.csv, and tables/proposals.csv of the laws that proposed several mixtures
+tables/verdict.csv
 """
 
 import argparse
@@ -14,7 +14,7 @@ import numpy as np
 from bimix.errors import run
 from bimix.judge.comparison import compared, in_bits
 from bimix.judge.measured import Criterion, add_criterion, criterion_of, measured
-from bimix.judge.worth import PREDICTED, PRICES, proposals, verdict
+from bimix.judge.worth import PREDICTED, PRICES, verdict
 from bimix.laws import at_run, predict_defined
 from bimix.laws.document import checked_law
 from bimix.optimum.flags import number_or_none
@@ -39,7 +39,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--bytes", type=Path, nargs="?", help="domain and bits_per_nat, csv; none: no bits per byte")
     add_criterion(parser)
     parser.add_argument("--out", type=Path, required=True, help="csv")
-    parser.add_argument("--proposals", type=Path, required=True, help="of each method with several, csv")
     options = parser.parse_args(argv)
     criterion = criterion_of(options)
     comparison = compared(measured(read_table(options.losses)), criterion)
@@ -69,7 +68,6 @@ def main(argv: list[str] | None = None) -> None:
         known = dict(brought.iter_rows()) | known
     factors = dict(read_table(options.bytes).select("domain", "bits_per_nat").iter_rows()) if options.bytes else {}
     write_table(verdict(comparison, prices, known, in_bits(comparison, factors)), options.out)
-    write_table(proposals(comparison, known), options.proposals)
 
 
 def gain(

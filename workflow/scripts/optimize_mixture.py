@@ -2,7 +2,7 @@
 
 coefficients.json, optional target weights and bounds {domain: number} -> mixture.json {domain:
 proportion}, sums to 1; with --report what its objective is there, what certifies it, and how far it
-lies from the runs. With --name transfer~2 the second best that is apart from the first
+lies from the runs.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from bimix.errors import InputError, run
 from bimix.laws import at_run, far_ahead, predict_defined, undefined
 from bimix.laws.document import checked_law
 from bimix.mixtures.mixture import as_mixture
-from bimix.optimum.best import APART, proposals
+from bimix.optimum.best import best
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import (
     add_bounds,
@@ -38,7 +38,6 @@ from bimix.optimum.report import (
     sentences,
 )
 from bimix.outputs import write_json
-from bimix.plan.laws import proposal_of
 from bimix.tables import read_numbers, read_tokens
 from bimix.transfer.sized import far_apart, size_read
 
@@ -57,9 +56,6 @@ def main(argv: list[str] | None = None) -> None:
     add_run_tokens(parser)
     add_parameters(parser)
     parser.add_argument("--mixtures", type=Path, help="those it was fitted to: says how far the optimum lies from them")
-    parser.add_argument(
-        "--name", default="", help="of the mixture; ~2 to ~9 at its end: the law's proposal of that place"
-    )
     parser.add_argument("--out", type=Path, required=True, help="mixture.json")
     parser.add_argument("--report", type=Path, help="JSON of what is said of the mixture")
     options = parser.parse_args(argv)
@@ -90,8 +86,7 @@ def main(argv: list[str] | None = None) -> None:
         weights,
     )
     centre = centre_of(options, tokens)
-    place = proposal_of(options.name)[1]
-    *before, found = proposals(fitted, step, objective, lower, upper, centre, place)
+    found = best(fitted, step, objective, lower, upper, centre)
     shares = found.shares
     where = fitted_support(fitted, shares, options.mixtures) if options.mixtures else None
     further = further_epochs(fitted, shares, tokens, run_tokens)
@@ -105,8 +100,6 @@ def main(argv: list[str] | None = None) -> None:
     over = "" if target.min() == target.max() else f" (weighted: {weighed(fitted, weights)})"
     at = f"for {parameters:g} parameters" if parameters else f"at step {step}"
     print(f"average loss predicted {at}: {average(losses, target):.4f}{over}")
-    if before:
-        print(f"  proposal {place}: the best whose share of some domain is {APART:g} or more from each before it")
     if options.objective or options.report or objective.trusted or objective.reference is not None:
         print("\n".join(f"  {sentence}" for sentence in sentences(said)))
     unknown = undefined(fitted, losses)

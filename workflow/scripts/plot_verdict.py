@@ -35,10 +35,8 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def draw(table: pl.DataFrame) -> Figure:
-    """Measured gains with their intervals, and the predicted ones, hollow, at the same cost;
-    further proposals of a law have its mark with their place beside it.
-    """
-    methods = list(dict.fromkeys(table["method"]))
+    """Measured gains with their intervals, and the predicted ones, hollow, at the same cost."""
+    methods = table["mixture"].to_list()
     height = 2.7 + 0.13 * max(0, -(-len(methods) // 3) - LINES)
     figure = Figure(figsize=(figures.WIDTH, height), layout="constrained")
     axis = figure.subplots()
@@ -49,7 +47,7 @@ def draw(table: pl.DataFrame) -> Figure:
     near = table.filter(~far)["gain_percent"]
     edge = near.min() - 0.15 * (near.max() - near.min())
     for number, row in enumerate(table.iter_rows(named=True)):
-        colour, marker = styles[row["method"]]
+        colour, marker = styles[row["mixture"]]
         at = beside(costs, number)
         mark = {"marker": marker, "color": colour, "markersize": figures.size(marker, 4.5), "linestyle": "none"}
         if far[number]:
@@ -60,9 +58,6 @@ def draw(table: pl.DataFrame) -> Figure:
         if row["gain_low"] is not None:
             axis.plot([at] * 2, [row["gain_low"], row["gain_high"]], color=colour, linewidth=0.8)
         axis.plot(at, row["gain_percent"], **mark)
-        if row["proposal"] > 1:
-            place = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "color": colour}
-            axis.annotate(str(row["proposal"]), (at, row["gain_percent"]), **place, fontsize=figures.SMALL)
         if row["predicted_gain_percent"] is not None:
             axis.plot(at, row["predicted_gain_percent"], **mark | {"markerfacecolor": "white"})
     axis.axhline(0, color="#999999", linewidth=0.6)
@@ -81,7 +76,6 @@ def draw(table: pl.DataFrame) -> Figure:
         told = "one run of each" if table["runs"].max() == 1 else "no two by the same two seeds"
     note = f"Filled: measured, {told}; hollow: predicted by the method's own law."
     note += " Methods of one price stand side by side."
-    note += " 2: its second proposal." if table["proposal"].max() > 1 else ""
     note += " A number at the edge: its gain lies far below." if far.any() else ""
     figures.key(figure, rows, note)
     return figure

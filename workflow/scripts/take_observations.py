@@ -16,7 +16,7 @@ from bimix.observations.observations import observations
 from bimix.observations.observed_flags import add_allowed, add_lower
 from bimix.observations.wide import ROW, read_mixtures
 from bimix.outputs import write_table
-from bimix.plan.laws import is_proposal
+from bimix.plan.laws import is_optimum
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -43,9 +43,9 @@ def main(argv: list[str] | None = None) -> None:
     for name in options.names:
         if name not in known:
             raise InputError(f"{options.losses} has no mixture {name!r}; it has {', '.join(known[:20])}.")
-    every = [name for name in known if not is_proposal(name)]
+    every = [name for name in known if not is_optimum(name)]
     if not options.names and len(every) < len(known):
-        left = dict.fromkeys(name for name in known if is_proposal(name))
+        left = dict.fromkeys(name for name in known if is_optimum(name))
         print(f"Left out, as they are called as what a law proposes: {', '.join(left)}.", file=sys.stderr)
     if not (options.names or every):
         raise InputError(

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "workflow" / "scripts"))
 
 from bimix.mixtures.pools import pools as pools_of
 from bimix.outputs import write_table
-from bimix.plan.laws import is_optimum, proposal_of
+from bimix.plan.laws import is_optimum
 from bimix.plan.sources import REWEIGHTING
 from bimix.tables import read_json, read_table
 
@@ -112,8 +112,7 @@ def write_joined(table: pl.DataFrame, path: Path, *key: str) -> None:
 
 def named(mixture: str) -> str:
     """The mixture's name in the tables."""
-    method = proposal_of(mixture)[0]
-    return FOUND + mixture if is_optimum(method) or method in REWEIGHTING else mixture
+    return FOUND + mixture if is_optimum(mixture) or mixture in REWEIGHTING else mixture
 
 
 def finished(results: Path) -> tuple[list[dict], dict[tuple, pl.DataFrame]]:

@@ -1,15 +1,11 @@
-"""What methods are worth: the price of finding each mixture, beside how its large run ended, and
-whether a law orders its own proposals rightly.
-"""
+"""What methods are worth: the price of finding each mixture, beside how its large run ended."""
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
 from bimix.judge.comparison import Comparison, percent, table
-from bimix.plan.laws import proposal_of
 
 ENDED = ("average_loss", "unit", "runs", "deviation_percent", "difference_percent", "worst_domain", "worst_loss")
 ENDED += ("steps_to_reference", "steps_ratio")
@@ -23,8 +19,6 @@ PRICES = {"search_runs": pl.Int64} | dict.fromkeys(
 )
 VERDICT = {
     "mixture": pl.String,
-    "method": pl.String,
-    "proposal": pl.Int64,
     "average_loss": pl.Float64,
     "unit": pl.String,
     "deviation_percent": pl.Float64,
@@ -46,19 +40,6 @@ VERDICT = {
     "search_flops": pl.Float64,
     "search_percent": pl.Float64,
     "steps_saved_percent": pl.Float64,
-}
-PROPOSALS = {
-    "method": pl.String,
-    "proposals": pl.Int64,
-    "first_loss": pl.Float64,
-    "best_proposal": pl.String,
-    "best_loss": pl.Float64,
-    "first_behind_percent": pl.Float64,
-    "spread_percent": pl.Float64,
-    "predicted_spread_percent": pl.Float64,
-    "pairs": pl.Int64,
-    "pairs_told": pl.Int64,
-    "pairs_right": pl.Int64,
 }
 
 
@@ -146,7 +127,7 @@ def verdict(
     reference, best = comparison.criterion.reference, comparison.ranked()[0]
     found = []
     for name in comparison.ranked():
-        own, cost, (method, place) = rows[name], costs[name], proposal_of(name)
+        own, cost = rows[name], costs[name]
         expected = predicted.get(name)
         gain = 0.0 if name == reference else -own["difference_percent"]
         bits = in_bits and {
@@ -159,8 +140,6 @@ def verdict(
             {
                 **{key: own[key] for key in ("average_loss", "unit", "deviation_percent", "runs", "ties_with_best")},
                 "mixture": name,
-                "method": method,
-                "proposal": place,
                 "regret_percent": percent(comparison.lead(best, name)),
                 "gain_percent": gain,
                 "gain_low": None if own["high_percent"] is None else -own["high_percent"],
@@ -175,45 +154,3 @@ def verdict(
             }
         )
     return pl.DataFrame(found, schema=VERDICT)
-
-
-def proposals(comparison: Comparison, predicted: Mapping[str, float]) -> pl.DataFrame:
-    """One row for each method of which several proposals were trained, in the columns of PROPOSALS.
-
-    `first_behind_percent`: by how much the first ends above the best of them; `spread_percent`: the
-    last of them above the best; `predicted_spread_percent`: how far apart the gains are that their
-    law predicts, as `predicted` of `verdict` has them; of the `pairs` of proposals those that the
-    seeds tell apart, and of these the ones of which the law's better is the better.
-    """
-    names, logs, noise = list(comparison.mixtures), comparison.levels, comparison.noise
-    methods: dict[str, list[str]] = {}
-    for name in names:
-        methods.setdefault(proposal_of(name)[0], []).append(name)
-    rows = []
-    for method, own in methods.items():
-        own.sort(key=lambda name: proposal_of(name)[1])
-        if len(own) < 2:
-            continue
-        places = np.array([names.index(name) for name in own])
-        level, gains = logs[places], [predicted[name] for name in own if name in predicted]
-        better, worse = np.triu_indices(len(own), k=1)
-        leads, told = level[worse] - level[better], None
-        if noise is not None:
-            widths = [noise.between(*places[[j, k]]) for j, k in zip(better, worse, strict=True)]
-            told = leads[np.abs(leads) > widths]
-        rows.append(
-            {
-                "method": method,
-                "proposals": len(own),
-                "first_loss": float(np.exp(level[0])),
-                "best_proposal": own[int(level.argmin())],
-                "best_loss": float(np.exp(level.min())),
-                "first_behind_percent": percent(level[0] - level.min()),
-                "spread_percent": percent(level.max() - level.min()),
-                "predicted_spread_percent": max(gains) - min(gains) if len(gains) == len(own) else None,
-                "pairs": len(leads),
-                "pairs_told": None if told is None else len(told),
-                "pairs_right": None if told is None else int((told > 0).sum()),
-            }
-        )
-    return pl.DataFrame(rows, schema=PROPOSALS)

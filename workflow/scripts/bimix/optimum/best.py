@@ -9,17 +9,14 @@ import numpy as np
 
 from bimix.errors import InputError
 from bimix.laws import LAWS
-from bimix.optimum.apart import next_best
 from bimix.optimum.constrained import Solved, certified, solve
 from bimix.optimum.convex import minimum
 from bimix.optimum.goal import HELD, Goal
-from bimix.optimum.losses import divergence
 from bimix.optimum.objective import Objective
-from bimix.optimum.optimum import enough_runs, optimum, simulation_centre, simulation_strengths, trust_centre, trusting
+from bimix.optimum.optimum import enough_runs, optimum, simulation_centre, simulation_strengths, trusting
 from bimix.optimum.simulation import AVERAGED, simulate
 
 UNSOLVED = 1e-5  # a gap, of the objective's value, that is no optimum
-APART = 0.1  # two proposals of a law differ by so much in the share of one domain, or by more
 
 
 class Unattainable(InputError):
@@ -98,51 +95,6 @@ def best_shares(
     if objective.plain:
         return optimum(fitted, step, objective.domain_weights(), lower, upper, tokens)
     return best(fitted, step, objective, lower, upper, tokens).shares
-
-
-def proposals(
-    fitted: dict,
-    step: int,
-    objective: Objective,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    tokens: Mapping[str, float] | None,
-    count: int,
-) -> list[Best]:
-    """The first `count` proposals of a law: the mixture of `best` and, one after the other, the
-    best whose share of some domain is APART or more from each before it.
-
-    Those of a simulated optimum are means of the best draws as well, of one box each. Nothing
-    certifies the further ones. Errors: those of `best`; the bounds hold too few.
-    """
-    first = best(fitted, step, objective, lower, upper, tokens)
-    if count == 1:
-        return [first]
-    goal = Goal(fitted, step, objective, tokens)
-    draws = None if goal.convex else _allowed(goal, lower, upper, tokens)
-    trust = LAWS[fitted["law"]].plan.trust if objective.plain else 0.0
-    centre = trust_centre(fitted, tokens) if trust else None
-
-    def within(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, float] | None:
-        if draws is not None:
-            ranked = draws[((draws >= low) & (draws <= high)).all(axis=1)]
-            if len(ranked) < AVERAGED:
-                return None
-            shares = _mean_of_best(goal, ranked)
-        else:
-            try:
-                shares = best_shares(fitted, step, objective, low, high, tokens)
-            except Unattainable:
-                return None
-        return shares, float(goal.value(shares)) + (trust * float(divergence(shares, centre)) if trust else 0.0)
-
-    further = next_best(first.shares, within, lower, upper, count - 1, APART)
-    if len(further) < count - 1:
-        raise InputError(
-            f"the law {fitted['law']} has no proposal {len(further) + 2}: within the bounds every mixture is nearer than"
-            f" {APART:g} to one of those before in all shares; set `proposals` to {len(further) + 1}, or widen the bounds."
-        )
-    return [first, *(Best(shares, float(goal.value(shares)), None) for shares in further)]
 
 
 def certificate(goal: Goal, shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Best:

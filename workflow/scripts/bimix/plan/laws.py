@@ -2,7 +2,6 @@
 here and in its own module.
 """
 
-import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -56,30 +55,12 @@ JOINS = "+"
 SWARM_LAWS = tuple(name for name, law in LAWS.items() if not law.over_steps)
 
 
-# Stands in a mixture's name before its place among the proposals of a law, from 2 to 9; no name of
-# the user's own may hold it.
-PLACE = "~"
-
-
-def proposal_of(mixture: str) -> tuple[str, int]:
-    """The first proposal of what proposed a mixture, and the mixture's place: of transfer~2
-    transfer and 2; a mixture that no law proposed is its own first.
-    """
-    found = re.fullmatch(rf"(.+){PLACE}([2-9])", mixture)
-    return (found[1], int(found[2])) if found and is_optimum(found[1]) else (mixture, 1)
-
-
 def is_optimum(mixture: str) -> bool:
-    """Whether a name is that of a law's optimum."""
-    return mixture.removesuffix("_swarm") in LAWS
-
-
-def is_proposal(mixture: str) -> bool:
-    """Whether a name is that of a law's optimum, or of its proposal of another place. A run on one
-    that is added to a table of observations tests the law, and the group `all` leaves it out: the
-    law would be fitted to it, and another mixture would take its name.
+    """Whether a name is that of a law's optimum. A run on one that is added to a table of
+    observations tests the law, and the group `all` leaves it out: the law would be fitted to it,
+    and another mixture would take its name.
     """
-    return is_optimum(proposal_of(mixture)[0])
+    return mixture.removesuffix("_swarm") in LAWS
 
 
 def optimised_laws(config: dict, dataset: str) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bimix.errors import InputError
-from bimix.plan.laws import JOINS, is_proposal
+from bimix.plan.laws import JOINS, is_optimum
 from bimix.plan.settings import evaluations
 
 INTERVAL_RUNS = 3  # a bootstrap draws among so many runs or more
@@ -200,7 +200,7 @@ def _observed(block: dict) -> tuple[int, int, int]:
     rows = [
         row
         for row in _rows(*_stamped(block["observations"]["losses"]))
-        if (row[0] in names if names else not is_proposal(str(row[0])))
+        if (row[0] in names if names else not is_optimum(str(row[0])))
     ]
     mixtures, steps, sizes = (len({row[place] for row in rows if row[place] is not None}) for place in range(3))
     return mixtures, steps, sizes or min(mixtures, 1)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bimix.errors import InputError
-from bimix.plan.laws import LAWS, SWARM_LAWS, is_optimum, is_proposal, proposal_of
+from bimix.plan.laws import LAWS, SWARM_LAWS, is_optimum
 from bimix.plan.runs import first_updates, schedule_tokens
 from bimix.plan.search import FOUND, GROUP, round_of
 
@@ -130,7 +130,7 @@ def source_of(config: dict, dataset: str, mixture: str) -> Source:
 
     Errors: no rule makes it; the swarm is missing or too small for the law.
     """
-    block, mixture = config["datasets"][dataset], proposal_of(mixture)[0]
+    block = config["datasets"][dataset]
     if is_optimum(mixture):
         return Source("optimize_mixture", _fit(config, dataset, mixture))
     if "observations" in block:
@@ -177,7 +177,7 @@ def rank(config: dict, dataset: str, mixture: str) -> int:
 
 def observed_rank(mixture: str, shares: Mapping[str, float] | None = None) -> int:
     """That of a mixture that was trained elsewhere, by its name and its shares."""
-    if is_optimum(proposal_of(mixture)[0]) or mixture in BEST:
+    if is_optimum(mixture) or mixture in BEST:
         return SEARCHED
     if mixture == "baseline":
         return TOKEN_SHARES
@@ -195,7 +195,6 @@ def from_swarm(config: dict, dataset: str, mixture: str) -> bool:
     """Whether a mixture is the optimum of a law that is fitted to the dataset's swarm."""
     if "swarm" not in config["datasets"][dataset]:
         return False
-    mixture = proposal_of(mixture)[0]
     of_law = mixture in SWARM_LAWS and mixture not in config["laws"]["optimise"]
     return of_law or (mixture.endswith("_swarm") and is_optimum(mixture))
 
@@ -370,4 +369,4 @@ def observed_names(config: dict) -> list[str]:
         for names in (*block["groups"].values(), block["compare"]["mixtures"], block.get("methods", []))
     ]
     names = {name for group in groups for name in group}
-    return sorted(name for name in names if not is_proposal(name))
+    return sorted(name for name in names if not is_optimum(name))

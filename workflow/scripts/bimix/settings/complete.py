@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bimix.names import named, unknown
 from bimix.optimum.families import by_domain
-from bimix.plan.laws import JOINS, LAWS, PLACE, SWARM_LAWS, is_optimum, proposal_of
+from bimix.plan.laws import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.plan.runs import weights_of
 from bimix.plan.search import GROUP, groups_of, search_names
 from bimix.plan.settings import evaluations
@@ -185,23 +185,10 @@ def unsearched(config: dict, dataset: str) -> list[str]:
     themselves, where their runs say which that is.
     """
     methods = config["datasets"][dataset]["methods"]
-    searched = {
-        "best_swarm" if from_swarm(config, dataset, name) else "best"
-        for name in methods
-        if is_optimum(proposal_of(name)[0])
-    }
+    searched = {"best_swarm" if from_swarm(config, dataset, name) else "best" for name in methods if is_optimum(name)}
     beside = ["baseline", "uniform", "unimax", *wanted_rivals(config, dataset)]
     beside += [name for name in BEST if name in searched and not unjudged(config, dataset, name)]
     return [name for name in beside if name not in methods]
-
-
-def all_proposals(methods: list[str], count: int) -> list[str]:
-    """The methods, each that is a law followed by its further proposals, `count` in all."""
-    return [
-        one
-        for name in methods
-        for one in (name, *(f"{name}{PLACE}{place}" for place in range(2, count + 1) if is_optimum(name)))
-    ]
 
 
 def _rows_read(recipe: dict) -> int:
@@ -230,8 +217,7 @@ def complete(config: dict) -> None:
         block["training"] = {model: merged_recipe(config, own) for model, own in block["training"].items()}
         block["groups"]["compare"] = block["compare"]["mixtures"]
         if "methods" in block:
-            methods = block["methods"] + unsearched(config, dataset)
-            block["methods"] = all_proposals(methods, block.get("proposals", 1))
+            block["methods"] = block["methods"] + unsearched(config, dataset)
         block["groups"]["methods"] = block.get("methods", [])
         block["groups"] |= groups_of(block)
         optimum = block["optimum"]

@@ -4,7 +4,7 @@ import math
 
 from bimix.errors import InputError
 from bimix.names import unknown
-from bimix.plan.laws import is_optimum, is_proposal
+from bimix.plan.laws import is_optimum
 from bimix.plan.search import GROUP, search_names, search_runs
 from bimix.plan.sources import BEST, REWEIGHTING, swarm_lack
 from bimix.settings import objectives
@@ -246,7 +246,7 @@ class DatasetChecker(BlockChecker):
             )
         self.groups()
         first = self.block["compare"]["mixtures"][0] if self.sound("compare/mixtures") else ""
-        if is_proposal(first):
+        if is_optimum(first):
             self.fault(
                 *("compare", "mixtures", 0),
                 sentence=f"{first!r} is what a law finds now, and a run of that name may have had other proportions: name"
@@ -282,7 +282,7 @@ class DatasetChecker(BlockChecker):
             if read.remark:
                 self.remark("observations", key, sentence=read.remark)
         self.rows(losses.table, mixtures.table)
-        proposed = [name for name in losses.names("mixture") if is_proposal(name)]
+        proposed = [name for name in losses.names("mixture") if is_optimum(name)]
         if proposed and "all" in self.block["groups"].values():
             sentence = (
                 f"{', '.join(proposed)}: called as what a law proposes, so the group `all` leaves it out of the fit."
@@ -297,7 +297,7 @@ class DatasetChecker(BlockChecker):
                     self.fault(*key, number, sentence=unknown("mixture", mixture, names, there))
         if self.sound("optimum/step", "optimum/group", "groups") and losses.table["step"].dtype.is_integer():
             group = self.block["groups"].get(self.block["optimum"]["group"], [])
-            own = [name for name in names if (not is_proposal(name) if group == "all" else name in group)]
+            own = [name for name in names if (not is_optimum(name) if group == "all" else name in group)]
             fitted = losses.table.filter(losses.table["mixture"].cast(str).is_in(own))
             measured = fitted["step"].drop_nulls().unique().sort().to_list()
             if "parameters" in fitted.columns and fitted["parameters"].drop_nulls().n_unique() > 1:

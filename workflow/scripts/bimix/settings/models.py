@@ -878,7 +878,6 @@ class Dataset(Block):
         "held_out",
         "compare",
     )
-    BESIDE = {"proposals": ("methods",)}
     domains: Annotated[
         list[Domain], Field(min_length=2), AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})
     ] = key("The domains that are mixed.", "the keys of `corpus/train`")
@@ -930,11 +929,6 @@ class Dataset(Block):
         "The least and the greatest strength of the draws of the swarm, and of simulated mixtures: the stronger, "
         "the nearer to the centre.",
         "[0.1, 5], as RegMix has it",
-    )
-    proposals: Annotated[int, Field(ge=1, le=9)] = key(
-        "Mixtures that each law under `methods` proposes and that are trained: its optimum, and the best predicted "
-        "ones apart from it, as `transfer~2` ([the verdict](rivals.md#the-verdict)).",
-        "1",
     )
     search: SearchOfText = key(
         "A search by rounds ([page](search.md)): the mixtures `round1`, ..., and its answer, `found`.",
