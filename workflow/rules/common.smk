@@ -13,7 +13,7 @@ from bimix.plan import corpora, costs, optimum, runs, search, settings, sources,
 from bimix.plan.laws import LAWS
 from bimix.plan.settings import one_of
 from bimix.plan.sources import MEASURES
-from bimix.plan.targets import all_targets, resampled_laws, targets
+from bimix.plan.targets import all_targets, explored, explored_run_tokens, resampled_laws, targets
 from bimix.plan.trainings import LAUNCHED, TOKENS
 from bimix.settings import lock
 

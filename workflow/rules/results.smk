@@ -4,6 +4,7 @@
 #   all
 #       targets
 #   a table that the report shows -> its page tables/{table}.html
+#   coefficients, optima, mixtures -> explore.html
 #   all that there is -> verify.txt, provenance.json, made when they are asked for
 
 
@@ -80,6 +81,49 @@ rule summarize_results:
         """
 
 
+rule explore_mixtures:
+    """A page to play with: move the shares, and see what the laws foretell."""
+    input:
+        unpack(planned(explored)),
+        code=script("explore_mixtures", "results/explore"),
+    output:
+        page=shown("results/{dataset}/explore.html", "explore", "1 Summary", "Play with the mixture"),
+    log:
+        "results/{dataset}/logs/explore_mixtures.log",
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        buttons=setting("compare/mixtures"),
+        step=setting("optimum/step"),
+        weights=bound("weights"),
+        objective=bound("objective"),
+        lower=bound("lower"),
+        upper=bound("upper"),
+        max_epochs=setting("optimum/max_epochs", default="none"),
+        run_tokens=planned(explored_run_tokens),
+    shell:
+        RUN + r"""explore_mixtures.py \
+            --title {wildcards.dataset:q} \
+            --coefficients {input.coefficients:q} \
+            --optimised {input.optimised:q} \
+            --intervals {input.intervals:q} \
+            --runs {input.mixtures:q} \
+            --buttons {params.buttons:q} \
+            --reference-mixture {input.reference:q} \
+            --tokens {input.tokens:q} \
+            --run-tokens {params.run_tokens} \
+            --step {params.step:q} \
+            --weights {params.weights:q} \
+            --objective {params.objective:q} \
+            --reference {input.compared:q} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
+            --out {output.page:q} \
+            2>{log:q}
+        """
+
+
 for stem, (caption, category, title) in TABLES.items():
 
     rule:
@@ -113,7 +157,9 @@ rule verify_results:
     """
     input:
         summary="results/{dataset}/summary.txt",
-        code=script("verify_results", "results/verify", "results/verify_files", "results/verify_runs", "results/verify_tokens"),
+        code=script(
+            "verify_results", "results/verify", "results/verify_files", "results/verify_runs", "results/verify_tokens"
+        ),
     output:
         text="results/{dataset}/verify.txt",
     log:

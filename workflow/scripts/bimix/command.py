@@ -25,6 +25,7 @@ COMMANDS = {
     "intervals": "estimate_intervals.py",
     "propose": "propose_runs.py",
     "next": "propose_round.py",
+    "explore": "explore_mixtures.py",
     "export": "export_mixture.py",
     "check": "check_config.py",
     "verify": "verify_results.py",

@@ -28,6 +28,9 @@ class Planned(NamedTuple):
     trust: float = 0.0
     # Its optimum reads no domain more often, where the user sets no other number.
     most_epochs: float = float("inf")
+    # Whether it is a formula of a few numbers, which the page to play with computes in a browser
+    # (results/explore_page/laws.js).
+    drawn: bool = True
 
 
 # Below ten mixtures LightGBM splits nothing and predicts their mean, and folds say little. Olmix:
@@ -41,9 +44,9 @@ LAWS: dict[str, Planned] = {
     ),
     "mariner": Planned(lambda m: 10, refuses_few=True, over_steps=False, optimum="searched"),
     "scheffe": Planned(lambda m: 10, refuses_few=True, over_steps=False, optimum="searched"),
-    "gaussian_process": Planned(lambda m: 10, refuses_few=True, over_steps=False, optimum="searched"),
-    "regmix": Planned(lambda m: 10, refuses_few=True, over_steps=False, optimum="simulated"),
-    "regmix_tuned": Planned(lambda m: 10, refuses_few=True, over_steps=False, optimum="simulated"),
+    "gaussian_process": Planned(lambda m: 10, refuses_few=True, over_steps=False, optimum="searched", drawn=False),
+    "regmix": Planned(lambda m: 10, refuses_few=True, over_steps=False, optimum="simulated", drawn=False),
+    "regmix_tuned": Planned(lambda m: 10, refuses_few=True, over_steps=False, optimum="simulated", drawn=False),
 }
 
 # Joins the names of the models of several sizes, where the name of one stands in paths; no model's

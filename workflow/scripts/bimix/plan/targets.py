@@ -7,6 +7,7 @@ folder of `results`.
 from collections.abc import Iterable
 
 from bimix.plan.laws import LAWS, optimised_laws
+from bimix.plan.optimum import objective_reference, optimum_run_tokens
 from bimix.plan.pools import token_table
 from bimix.plan.runs import check_compared, fitted_size, has_intervals, large_runs, observes_sizes, prior_table
 
@@ -20,6 +21,23 @@ def resampled_laws(config: dict, dataset: str) -> list[str]:
     RegMix's are, that takes hours.
     """
     return [law for law in optimised_laws(config, dataset) if LAWS[law].optimum != "simulated"]
+
+
+def explored(config: dict, dataset: str) -> dict[str, list[str]]:
+    """What the page to play with is made of, of the laws that it draws."""
+    made = targets(config, dataset)
+    drawn = [LAWS[law].drawn for law in optimised_laws(config, dataset)]
+    files = {name: made[name] for name in ("reference", "mixtures", "tokens", "intervals")}
+    files["compared"] = objective_reference(config, dataset)
+    for name in ("coefficients", "optimised"):
+        files[name] = [path for path, one in zip(made[name], drawn, strict=True) if one]
+    return files
+
+
+def explored_run_tokens(config: dict, dataset: str) -> int | str:
+    """Tokens of the run that the page foretells, as of the optimum of its first law."""
+    first = next(law for law in optimised_laws(config, dataset) if LAWS[law].drawn)
+    return optimum_run_tokens(config, dataset, first)
 
 
 def targets(config: dict, dataset: str) -> dict[str, list[str]]:
@@ -58,6 +76,8 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
     # a fitted group's figure has the held-out ones beside it, of which a law over sizes has no runs
     fitted = [] if sized and (block["held_out"] or not several) else several or [model]
 
+    explores = any(LAWS[law].drawn for law in laws) and "stage" not in block["optimum"]
+
     def listed(name: str) -> list[str]:
         return [f"{folder}/tables/{name}.csv"] if name in tables else []
 
@@ -77,6 +97,7 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
         "sizes": fits("sizes.csv", large),
         "intervals": fits("intervals.csv", resampled),
         "answers": listed("downstream"),
+        "explore": [f"{folder}/explore.html"] if explores else [],
         "further": [
             *(f"{folder}/tables/{name}.html" for name in tables),
             *([f"{folder}/tables/entropy_choices.csv"] if "corpus" in block else []),

@@ -1,0 +1,187 @@
+"""The page to play with, in a browser: what it computes is what Python computes, and what it saves
+is what the workflow would write.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from browser import Browser, obstacle
+from made_laws import DOMAINS, STEPS, law, tables
+
+import explore_mixtures
+from bimix.errors import InputError
+from bimix.laws import at_run, fit, predict_defined
+from bimix.mixtures.mixture import as_mixture
+from bimix.observations.observations import read_observations
+from bimix.optimum.goal import Goal
+from bimix.optimum.objective import Objective
+from bimix.outputs import write_json
+from bimix.results.explore import DRAWN
+
+KEPT = Path(__file__).parents[2] / "resources/observations"
+LOSSES = "return arguments[1].map(one => Laws.losses(state.law.fitted, arguments[0], one));"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    why = obstacle()
+    if why is not None:
+        assert not os.environ.get("REQUIRE_BROWSER"), why
+        pytest.skip(why)
+    with Browser(tmp_path_factory.mktemp("browser")) as one:
+        yield one
+
+
+def write_page(folder: Path, losses: pl.DataFrame, mixtures: pl.DataFrame, laws: list[str], *flags: str) -> Path:
+    """The page of laws fitted to two tables, with equal proportions as the reference."""
+    folder.mkdir(parents=True, exist_ok=True)
+    losses.write_csv(folder / "losses.csv")
+    mixtures.write_csv(folder / "mixtures.csv")
+    observed = read_observations(folder / "losses.csv", folder / "mixtures.csv")
+    for name in laws:
+        write_json(folder / f"{name}.json", fit(name, observed))
+    write_json(folder / "even.json", dict.fromkeys(observed.domains, 1 / len(observed.domains)))
+    files = [str(folder / f"{name}.json") for name in laws]
+    explore_mixtures.main(
+        ["--coefficients", *files, "--runs", str(folder / "mixtures.csv"), "--reference-mixture", str(folder / "even.json"),
+         *flags, "--out", str(folder / "explore.html")]
+    )  # fmt: skip
+    return folder / "explore.html"
+
+
+def equal(browser: Browser, fitted: dict, run: dict, shares: np.ndarray) -> None:
+    """The page's losses of mixtures (n, m) at a run are Python's, to 1e-9."""
+    asked = at_run(fitted, run["parameters"], run["tokens"], run["pools"], run["step"])
+    expected = predict_defined(asked, shares, np.array([run["step"]], dtype=float))[:, 0]
+    rows = [dict(zip(fitted["domains"], one, strict=True)) for one in shares.tolist()]
+    found = [[row[name] for name in fitted["loss_domains"]] for row in browser.run(LOSSES, run, rows)]
+    np.testing.assert_allclose(np.array(found, dtype=float), expected, rtol=1e-9)
+
+
+def draws(m: int, seed: int = 0) -> np.ndarray:
+    """Mixtures (n, m), one of them of one domain alone but for a trace."""
+    return np.concatenate(
+        [np.random.default_rng(seed).dirichlet(np.full(m, 0.7), 20), np.eye(m)[:1] * (1 - 1e-6) + 1e-6 / m]
+    )
+
+
+@pytest.fixture(scope="module")
+def made(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of all laws that are formulas, fitted to runs of a made law; opened."""
+    path = write_page(tmp_path_factory.mktemp("made"), *tables(law(3), 3), list(DRAWN))
+    browser.open(path)
+    return path
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_page_computes_what_python_computes(browser: Browser, made: Path, name: str) -> None:
+    fitted = json.loads((made.parent / f"{name}.json").read_text())
+    browser.run(f"state.law = DATA.laws[{DRAWN.index(name)}];")
+    for step in (STEPS[-1], 2 * STEPS[-1] + 1) if name in ("bimix", "transfer") else (STEPS[-1],):
+        equal(browser, fitted, {"step": step, "parameters": None, "tokens": None, "pools": None}, draws(len(DOMAINS)))
+
+
+def test_repeated_text_and_sizes_count_as_in_python(browser: Browser, tmp_path: Path) -> None:
+    kept = ["FreeLaw", "NIH ExPorter", "Pile-CC"]
+    tiny, mixtures = (pl.read_csv(KEPT / f"proof/{name}.csv") for name in ("tiny_first", "tiny_mixtures"))
+    tiny = tiny.filter(
+        pl.col("domain").is_in(kept), pl.col("mixture").is_in(tiny["mixture"].unique().sort()[::3].implode())
+    )
+    pools = dict(pl.read_csv(KEPT / "proof/tiny_pools.csv").iter_rows())
+    write_json(tmp_path / "pools.json", pools)
+    flags = ("--tokens", str(tmp_path / "pools.json"), "--run-tokens", "3e6")
+    browser.open(write_page(tmp_path / "pools", tiny, mixtures, ["transfer", "mariner"], *flags))
+    for number, name in enumerate(("transfer", "mariner")):
+        fitted = json.loads((tmp_path / f"pools/{name}.json").read_text())
+        browser.run(f"state.law = DATA.laws[{number}];")
+        for tokens in (3e6, 2e7):
+            run = {"step": fitted["steps"][-1], "parameters": None, "tokens": tokens, "pools": pools}
+            equal(browser, fitted, run, draws(len(fitted["domains"]), 1))
+        assert browser.run("return state.run.pools['FreeLaw']") == pools["FreeLaw"]
+
+    sizes, mixtures = (pl.read_csv(KEPT / f"proof/{name}.csv") for name in ("sizes", "sizes_mixtures"))
+    names = sizes["mixture"].unique().sort()
+    large = sizes.filter(pl.col("parameters") == pl.col("parameters").max())["mixture"].unique().sort()
+    used = [*names[::3].to_list(), *large[:4].to_list()]
+    sizes = sizes.filter(pl.col("domain").is_in(kept), pl.col("mixture").is_in(used))
+    browser.open(write_page(tmp_path / "sizes", sizes, mixtures, ["transfer"], *flags[:2]))
+    fitted = json.loads((tmp_path / "sizes/transfer.json").read_text())
+    largest = float(sizes["parameters"].max())
+    for parameters in (largest, largest / 2, 8 * largest):
+        run = {"step": fitted["steps"][-1], "parameters": parameters, "tokens": 1.3e7, "pools": pools}
+        equal(browser, fitted, run, draws(len(fitted["domains"]), 2))
+
+
+@pytest.mark.parametrize("kind", ["weighted", "minimax", "no_worse_than"])
+def test_the_objective_is_that_of_the_optimum(browser: Browser, tmp_path: Path, kind: str) -> None:
+    even = dict.fromkeys(DOMAINS, 0.2)
+    weights = {"web": 3.0, "code": 1.0}
+    objective = {"kind": kind} | ({} if kind == "weighted" else {"reference": str(tmp_path / "even.json")})
+    write_json(tmp_path / "even.json", even)
+    flags = ("--weights", json.dumps(weights), "--objective", json.dumps(objective))
+    browser.open(write_page(tmp_path / "made", *tables(law(5), 5), ["transfer"], *flags))
+    fitted = json.loads((tmp_path / "made/transfer.json").read_text())
+    shares = draws(len(DOMAINS), 3)
+    reference = None if kind == "weighted" else even
+    goal = Goal(fitted, STEPS[-1], Objective(kind=kind, weights=weights, reference=reference))
+    rows = [dict(zip(fitted["domains"], one, strict=True)) for one in shares.tolist()]
+    found = browser.run("return arguments[0].map(one => objective(losses(one), compared()));", rows)
+    np.testing.assert_allclose(found, goal.value(shares), rtol=1e-9)
+
+
+def test_a_person_moves_a_share(browser: Browser, made: Path) -> None:
+    browser.open(made)
+    before = browser.run("return state.mixture")
+    browser.run(
+        "at('l1').click(); const s = at('s0'); s.value = 1000 * Math.cbrt(0.5); s.dispatchEvent(new Event('input'));"
+    )
+    after, names = browser.run("return state.mixture"), browser.run("return domains")
+    assert after[names[0]] == pytest.approx(0.5, abs=2e-3) and sum(after.values()) == pytest.approx(1, abs=1e-12)
+    assert after[names[1]] == before[names[1]]
+    assert after[names[2]] / after[names[3]] == pytest.approx(before[names[2]] / before[names[3]])
+    browser.run("const n = at('n2'); n.value = 100; n.dispatchEvent(new Event('change'));")
+    after = browser.run("return state.mixture")
+    assert after[names[2]] == pytest.approx(1 - before[names[1]]) and min(after.values()) == 0
+    browser.run("for (const button of at('mixtures').children) if (button.textContent === 'even') button.click();")
+    assert browser.run("return at('gain').textContent") == "as even"
+    assert browser.errors() == []
+
+
+def test_what_is_saved_is_what_the_workflow_writes(browser: Browser, made: Path) -> None:
+    browser.open(made)
+    for shares in draws(len(DOMAINS), 4)[:-1]:
+        names = browser.run("return domains")
+        saved = browser.run("return rounded(arguments[0])", dict(zip(names, shares.tolist(), strict=True)))
+        assert saved == as_mixture(names, shares).document()
+
+
+def test_a_page_fits_a_phone_and_says_what_it_shows(browser: Browser, made: Path) -> None:
+    browser.open(made)
+    for width in (360, 1400):
+        browser.resize(width, 800)
+        assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth + 1")
+    unnamed = browser.run(
+        "return [...document.querySelectorAll('input, select, button')]"
+        ".filter(one => !one.labels?.length && !one.ariaLabel && !one.textContent.trim()).length"
+    )
+    assert unnamed == 0
+
+
+def test_a_name_from_outside_is_text(browser: Browser, tmp_path: Path) -> None:
+    evil = "</script><script>window.stolen = 1</script>"
+    losses, mixtures = (table.with_columns(pl.col("domain").replace("web", evil)) for table in tables(law(3), 3))
+    browser.open(write_page(tmp_path / "made", losses, mixtures, ["transfer"]))
+    assert browser.run("return window.stolen") is None
+    assert evil in browser.run("return [...document.querySelectorAll('th')].map(one => one.textContent)")
+
+
+def test_wrong_flags_are_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--start is 'nothing': it must be one of even"):
+        write_page(tmp_path / "made", *tables(law(3), 3), ["bimix"], "--start", "nothing")
+    with pytest.raises(InputError, match="none of the laws is a formula"):
+        write_page(tmp_path / "trees", *tables(law(3), 3), ["gaussian_process"])

@@ -1,0 +1,118 @@
+"use strict";
+// What a fitted law says of a mixture: the arithmetic of bimix/laws on the same JSON (coefficients.json).
+// A mixture is {domain: proportion}; a run is {step, parameters, tokens, pools}, pools {domain: unique
+// tokens} or null; what is not known is null. Losses are {loss domain: nats per token, or the metric}.
+const Laws = (() => {
+  const SAME_SIZE = 1.05; // models within this factor are of one size
+  const total = (names, of) => names.reduce((sum, name) => sum + of(name), 0);
+
+  // B / s^beta + C, with the A of the paper's law; a law of one step has A alone.
+  function curve(c, step) {
+    const a = c.A ?? 1;
+    return c.B === undefined ? a : a * Math.exp(Math.log(c.B) - c.beta * Math.log(step)) + a * c.C;
+  }
+
+  function bimix(law, run, mixture) {
+    return name => {
+      const c = law.coefficients[name], own = mixture[name];
+      return (c.alpha === 0 ? 1 : own > 0 ? own ** -c.alpha : NaN) * curve(c, run.step);
+    };
+  }
+
+  // Epochs of a domain's pool that a whole share would read; 0: it is never repeated.
+  const perShare = (run, name) => (run.pools?.[name] && run.tokens ? run.tokens / run.pools[name] : 0);
+
+  // The share that counts: text that is read again counts less, and ever less (2305.16264).
+  function counted(share, per, R) {
+    const again = share * per - 1;
+    return again > 0 ? (1 + R * (1 - Math.exp(-again / R))) / per : share;
+  }
+
+  // The level of a loss at a model's size and tokens, and the power nu of the mixing factor there.
+  function sized(size, run) {
+    const [parameters, tokens] = [run.parameters, run.tokens];
+    const fall = (height, power, at, middle) => height * (middle ? (at / middle) ** -power : 1);
+    let level = Math.log(
+      fall(size.B, size.b, tokens, size.tokens) + fall(size.D, size.g, parameters, size.parameters) + size.C);
+    let nu = 1;
+    const same = size.sizes.filter(one => Math.abs(Math.log(one.parameters / parameters)) <= Math.log(SAME_SIZE));
+    const apart = one => (tokens == null || one.tokens == null ? 0 : Math.abs(Math.log(one.tokens / tokens)));
+    const largest = size.sizes[size.sizes.length - 1];
+    if (same.length) {
+      const near = same.reduce((best, one) => (apart(one) < apart(best) ? one : best));
+      level += near.shift;
+      nu = near.nu;
+    } else if (parameters > largest.parameters) nu = largest.nu;
+    return [level + (1 - nu) * size.centre, nu];
+  }
+
+  function transfer(law, run, mixture) {
+    const forms = Object.values(law.coefficients).map(c => c.repetition).filter(Boolean);
+    const form = forms.length ? forms.reduce((a, b) => (b.P > a.P ? b : a)) : { R: 15.4, P: 0, mu: 1.5, kappa: 0.5, scale: null };
+    // Without pools, or where neither sizes nor repetition were fitted, shares count as they are.
+    const per = name => perShare(run, name);
+    const rho = Object.fromEntries(law.domains.map(name => [name, counted(mixture[name], per(name), form.R)]));
+    return name => {
+      const c = law.coefficients[name];
+      const [level, nu] = c.size ? sized(c.size, run) : [0, 1];
+      const terms = c.terms.map(term => {
+        const sum = total(law.domains, from => term.transfer[from] * rho[from] ** c.gamma);
+        return term.alpha > 0 ? (sum > 0 ? term.A * sum ** -term.alpha : NaN) : term.A;
+      });
+      const straight = c.t ? total(law.domains, from => c.t[from] * mixture[from]) : 0;
+      const factor = Math.log(terms.reduce((a, b) => a + b, 0)) + straight;
+      const over = c.size ? 1 : curve({ B: c.B, beta: c.beta, C: c.C }, run.step);
+      let harm = 0;
+      const again = mixture[name] * per(name) - 1;
+      if (law.domains.includes(name) && c.repetition?.P && again > 0) {
+        const scale = form.scale || run.parameters || 1;
+        const height = c.repetition.P * (scale / run.pools[name]) ** form.kappa;
+        harm = height * mixture[name] ** form.mu * (again * again / (1 + again));
+      }
+      return Math.exp(level + nu * factor) * over + harm;
+    };
+  }
+
+  const atStep = (law, run, name) => law.coefficients[name].steps[String(run.step)];
+
+  function exponential(law, run, mixture) {
+    return name => {
+      const n = atStep(law, run, name);
+      return n ? n.c + n.k * Math.exp(total(law.domains, from => n.t[from] * mixture[from])) : NaN;
+    };
+  }
+
+  function mariner(law, run, mixture) {
+    return name => {
+      const n = atStep(law, run, name), known = law.coefficients[name].epochs_of_share;
+      if (!n) return NaN;
+      const log = total(law.domains, from => {
+        const per = known === null ? 1 : run.pools && run.tokens ? perShare(run, from) : known[from];
+        const epochs = mixture[from] * per;
+        const benefit = -Math.expm1(-((n.rate * epochs) ** n.power));
+        const over = Math.log1p(epochs) - n.threshold;
+        const harm = (Math.max(over, 0) + Math.log1p(Math.exp(-Math.abs(over)))) ** 2;
+        return n.harm[from] * harm - n.benefit[from] * benefit;
+      });
+      return n.floor + Math.exp(n.c + log);
+    };
+  }
+
+  function scheffe(law, run, mixture) {
+    return name => {
+      const n = atStep(law, run, name);
+      if (!n) return NaN;
+      return n.pairs.reduce((sum, [one, other, b]) => sum + b * mixture[one] * mixture[other],
+        n.c + total(law.domains, from => n.linear[from] * mixture[from]));
+    };
+  }
+
+  const forms = { bimix, transfer, exponential, olmix: exponential, mariner, scheffe };
+  return {
+    known: Object.keys(forms),
+    losses(law, run, mixture) {
+      const of = forms[law.law](law, run, mixture);
+      return Object.fromEntries(law.loss_domains.map(name => [name, of(name)]));
+    },
+  };
+})();
