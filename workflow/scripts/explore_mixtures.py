@@ -1,7 +1,7 @@
 """Make the page on which a person moves the shares of the domains and sees what the laws foretell.
 
-coefficients.json of each law with its optimum, intervals.csv, mixtures -> explore.html, one file that
-needs nothing else
+coefficients.json of each law with its optimum, intervals.csv, mixtures -> explore.html, one file
+that needs nothing else
 """
 
 import argparse

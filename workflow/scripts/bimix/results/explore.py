@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from jinja2 import Environment, StrictUndefined, select_autoescape
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from bimix.exports.formats import FORMATS
@@ -104,8 +104,11 @@ def page(
     kind = {"minimax": "Worst ratio to the reference", "no_worse_than": "Average", "weighted": "Average"}[
         objective.kind
     ]
-    environment = Environment(autoescape=select_autoescape(default=True), undefined=StrictUndefined)
-    return environment.from_string(_asset("page.html.j2")).render(
+    environment = Environment(loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined)
+    scripts = {
+        name: Markup(environment.loader.get_source(environment, f"{name}.js")[0]) for name in ("laws", "explore")
+    }
+    return environment.get_template("page.html.j2").render(
         title=title,
         about="Move a share: the open ones keep their ratios. What the laws foretell is fitted to small runs; the interval is that of"
         " a run which the law has not seen."
@@ -115,8 +118,7 @@ def page(
         level=f"{100 * level:.0f} % interval" if level else "interval",
         reference=reference,
         data=_embedded(data),
-        laws=Markup(_asset("laws.js")),
-        script=Markup(_asset("explore.js")),
+        scripts=scripts,
     )
 
 
@@ -145,10 +147,6 @@ def _law(one: Explored) -> dict:
 
 def _whole(shares: Mapping[str, float], domains: Sequence[str]) -> dict[str, float]:
     return {name: float(shares.get(name, 0.0)) for name in domains}
-
-
-def _asset(name: str) -> str:
-    return (PAGE / name).read_text(encoding="utf-8")
 
 
 def _embedded(data: Mapping) -> Markup:
