@@ -7,7 +7,7 @@ rule describe_data:
     """The dataset's own files and tokens by domain: its raw text, or its rows of tokens."""
     input:
         index=collect("results/{{dataset}}/tokens/{split}.parquet", split=["train", "validation"]),
-        code=script("describe_data", "exports/own"),
+        code=script("describe_data", "exports/data"),
     output:
         data="results/{dataset}/export/{files}.json",
     log:
@@ -35,7 +35,7 @@ rule export_mixture:
         mixture="results/{dataset}/mixtures/{mixture}.json",
         data=planned(exports.export_data),
         tokens=planned(exports.export_tokens),
-        code=script("export_mixture", "exports/weights", "exports/write"),
+        code=script("export_mixture", "exports/data", "exports/weights", "exports/write"),
     output:
         export="results/{dataset}/export/{format}/{mixture}.{ending}",
     log:

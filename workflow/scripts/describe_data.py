@@ -10,14 +10,14 @@ from pathlib import Path
 
 from bimix.corpus.shards import read_shards
 from bimix.errors import run
-from bimix.exports.own import FILES, raw_data, rows_data
+from bimix.exports.data import raw_data, rows_data
 from bimix.outputs import write_json
 from bimix.tables import read_table
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--files", required=True, choices=FILES)
+    parser.add_argument("--files", required=True, choices=("raw", "rows"))
     parser.add_argument("--shards", type=Path, required=True, help="the manifest of the raw files")
     parser.add_argument("--index", type=Path, nargs=2, required=True, help="token index of training and of validation")
     parser.add_argument("--out", type=Path, required=True)

@@ -1,53 +1,75 @@
-"""What a training run has of each domain: files or prefixes with their sizes, keyed by the domain's
-name.
+"""What a training run has of each domain: files or prefixes with their sizes, by the domain's name.
 
-docs/export.md says what data.json holds, with an example.
+docs/export.md says what data.json holds, with an example. Of a dataset of the workflow's own it is
+made from its raw files, or its rows of tokens.
 """
 
 import math
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, NoReturn
 
+import polars as pl
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from bimix.corpus.shards import Shard
 from bimix.errors import InputError
 
-# What the sizes of a domain's files may be in. Bytes only share a weight between files.
-UNITS = ("tokens", "samples", "documents", "bytes")
-RECORDS = ("documents", "samples")
-KEYS = ("sequence_length", "records", "domains")
-DOMAIN_KEYS = ("train", "validation", "unit", "tokens_per_document", "unique_tokens")
-FILE_KEYS = ("path", "size")
+Amount = Annotated[float, Field(gt=0), AfterValidator(lambda value: int(value) if value == int(value) else value)]
 
 
-@dataclass(frozen=True)
-class File:
+class Block(BaseModel):
+    """An object of data.json: values of another type and unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class File(Block):
     """A file, folder or prefix as the consumer calls it; `size` in the unit of its domain."""
 
-    path: str
-    size: float | None = None
+    path: str = Field(min_length=1, pattern=r"^[^\x00-\x1f]*$")
+    size: Amount | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _path_alone(cls, entry: object) -> object:
+        return {"path": entry} if isinstance(entry, str) else entry
 
 
-@dataclass(frozen=True)
-class Domain:
-    """The files of a domain."""
+class Domain(Block):
+    """The files of a domain, and how much text they hold. Bytes only share a weight between them."""
 
-    train: tuple[File, ...]
-    validation: tuple[File, ...] = ()
-    unit: str = "tokens"
-    tokens_per_document: float | None = None
-    unique_tokens: float | None = None
+    train: list[File] = Field(min_length=1)
+    validation: list[File] = []
+    unit: Literal["tokens", "samples", "documents", "bytes"] = "tokens"
+    tokens_per_document: Amount | None = None
+    unique_tokens: Amount | None = None
 
 
-@dataclass(frozen=True)
-class Data:
-    """All domains by name.
-
-    `records` says what one record of the files is: a document, or a sample of `sequence_length`
-    tokens. `name` is that of the file, for sentences.
+class Document(Block):
+    """data.json. `records` says what one record of the files is: a document, or a sample of
+    `sequence_length` tokens.
     """
 
-    domains: Mapping[str, Domain]
-    sequence_length: int | None
-    records: str | None
+    domains: dict[str, Domain] = Field(min_length=1)
+    sequence_length: Annotated[Amount, Field(multiple_of=1)] | None = None
+    records: Literal["documents", "samples"] | None = None
+
+    @model_validator(mode="after")
+    def _paths_once(self) -> "Document":
+        seen: dict[str, str] = {}
+        for name, domain in self.domains.items():
+            for file in (*domain.train, *domain.validation):
+                if file.path in seen:
+                    raise ValueError(f"{file.path!r} is there twice, of {seen[file.path]!r} and of {name!r}")
+                seen[file.path] = name
+        return self
+
+
+class Data(Document):
+    """All domains; `name` is that of the file, for sentences."""
+
     name: str
 
     @property
@@ -55,103 +77,117 @@ class Data:
         """The validation files of all domains, whatever their weights."""
         return [file.path for domain in self.domains.values() for file in domain.validation]
 
-    def tokens(self, name: str) -> float | None:
-        """Unique tokens of a domain: what it says itself, else what its sizes come to; None where
-        it has no sizes of that kind.
+    def tokens_in(self, name: str, unit: str) -> float:
+        """Tokens in one of a unit. Errors: they are not known."""
+        if unit == "tokens":
+            return 1.0
+        if unit == "documents":
+            found, key = self.domains[name].tokens_per_document, f"domains/{name}/tokens_per_document"
+        else:
+            found, key = self.sequence_length, "sequence_length"
+        if found is None:
+            raise InputError(f"{self.name} has no key {key!r}: it says how many tokens one of the {unit} has.")
+        return found
 
-        Errors: sizes in samples or documents, and not how many tokens one has.
+    def pool(self, name: str) -> float | None:
+        """Unique tokens of a domain: what it says itself, else what its sizes come to; None where
+        they do not say it.
         """
         domain = self.domains[name]
         if domain.unique_tokens is not None:
             return domain.unique_tokens
         sizes = [file.size for file in domain.train]
-        if domain.unit == "bytes" or None in sizes:
-            return None
-        return math.fsum(sizes) * self.tokens_in(name, domain.unit)
+        per_unit = {"tokens": 1.0, "samples": self.sequence_length, "documents": domain.tokens_per_document}
+        each = per_unit.get(domain.unit)
+        return None if None in sizes or each is None else math.fsum(sizes) * each
 
-    def tokens_in(self, name: str, unit: str) -> float:
-        """Tokens in one of a unit. Errors: they are not known."""
-        if unit == "documents":
-            found, key = self.domains[name].tokens_per_document, f"domains/{name}/tokens_per_document"
-        else:
-            found, key = (1, "") if unit == "tokens" else (self.sequence_length, "sequence_length")
-        if found is None:
-            raise InputError(f"{self.name} has no key {key!r}: it says how many tokens one of the {unit} has.")
-        return found
+    def rows(self, name: str, form: str) -> float:
+        """Records that there are of a domain. Errors: they are not known, as the format wants."""
+        domain = self.domains[name]
+        sizes = [file.size for file in domain.train]
+        if self.records == domain.unit == "samples" and None not in sizes:
+            return math.fsum(sizes)
+        if domain.unique_tokens is None and domain.unit != "bytes" and None not in sizes:
+            self.tokens_in(name, domain.unit)  # ends with the key that is missing
+        known = self.pool(name)
+        if known is None:
+            raise InputError(
+                f"{self.name}: the path {domain.train[0].path!r} cannot be exported: {form} keeps a share of the rows, so"
+                " it must be known how many there are: give 'size' and 'unit'."
+            )
+        return known / self.tokens_in(name, self.records)
 
 
 def as_data(content: Mapping, name: str) -> Data:
-    """The content of data.json, checked.
+    """The content of data.json, checked. Errors: the first value that is wrong, by its key."""
+    try:
+        return Data(name=name, **dict(Document.model_validate(content)))
+    except ValidationError as failure:
+        _refuse(failure, name)
 
-    Errors: an unknown key, a value of another kind, a domain without files, a path twice.
+
+def _refuse(failure: ValidationError, name: str) -> NoReturn:
+    error = failure.errors()[0]
+    *parents, last = place = [str(part) for part in error["loc"]] or [""]
+    if error["type"] == "extra_forbidden":
+        known = {0: Document, 2: Domain}.get(len(parents), File).model_fields
+        said = f"{'/'.join(parents) or 'it'} has the key {last!r}, which is not known: it may have {', '.join(known)}."
+    elif error["type"] == "missing":
+        said = f"{'/'.join(parents) or 'it'} has no key {last!r}."
+    else:
+        given = "" if isinstance(error["input"], dict | list) else f", not {error['input']!r}"
+        said = f"{'/'.join(place)}: {error['msg'].removeprefix('Value error, ')}{given}.".removeprefix(": ")
+    raise InputError(f"{name}: {said}") from failure
+
+
+def raw_data(shards: Mapping[str, Shard], train: pl.DataFrame, validation: pl.DataFrame) -> dict:
+    """data.json of raw files, which share their domain's tokens by their bytes.
+
+    `train`, `validation`: the token indices, with the columns domain, path, tokens, records. A
+    document of a raw file is a record, whatever is held out of it and however it is cut.
+    Errors: a shard whose records name their own domains.
     """
-    _known(content, KEYS, name, "")
-    length = _number(content, "sequence_length", name, "")
-    if length is not None and length != int(length):
-        raise InputError(f"{name}: the value of 'sequence_length' is {length!r}: it must be a whole number.")
-    records = content.get("records")
-    if records not in (None, *RECORDS):
-        raise InputError(f"{name}: the value of 'records' is {records!r}: it must be one of {', '.join(RECORDS)}.")
-    domains = content.get("domains")
-    if not isinstance(domains, dict) or not domains:
-        raise InputError(f"{name} has no key 'domains': it must be an object of domains and their files.")
-    found = {domain: _domain(block, name, f"domains/{domain}") for domain, block in domains.items()}
-    seen: dict[str, str] = {}
-    for domain, block in found.items():
-        for path in [file.path for file in (*block.train, *block.validation)]:
-            if path in seen:
-                raise InputError(f"{name}: {path!r} is there twice, of {seen[path]!r} and of {domain!r}.")
-            seen[path] = domain
-    return Data(found, None if length is None else int(length), records, name)
-
-
-def _domain(block: object, name: str, key: str) -> Domain:
-    if not isinstance(block, dict):
-        raise InputError(f"{name}: {key} is no object: it needs the key 'train', a list of files.")
-    _known(block, DOMAIN_KEYS, name, key)
-    unit = block.get("unit", "tokens")
-    if unit not in UNITS:
-        raise InputError(f"{name}: the value of '{key}/unit' is {unit!r}: it must be one of {', '.join(UNITS)}.")
-    files = {split: _files(block.get(split, []), name, f"{key}/{split}") for split in ("train", "validation")}
-    if not files["train"]:
-        raise InputError(f"{name}: {key} has no files: it needs the key 'train', a list of them.")
-    numbers = {each: _number(block, each, name, key) for each in ("tokens_per_document", "unique_tokens")}
-    return Domain(unit=unit, **files, **numbers)
-
-
-def _files(entries: object, name: str, key: str) -> tuple[File, ...]:
-    """The files of a list of paths, or of objects with path and size."""
-    if not isinstance(entries, list):
-        raise InputError(f"{name}: {key} is no list: it holds paths, or objects with 'path' and 'size'.")
-    files = []
-    for number, entry in enumerate(entries, 1):
-        place = f"{key}, file {number}"
-        entry = {"path": entry} if isinstance(entry, str) else entry
-        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str) or not entry["path"]:
-            raise InputError(f"{name}: {place} has no path: it is one, or an object with 'path' and 'size'.")
-        _known(entry, FILE_KEYS, name, place)
-        if any(ord(mark) < 32 for mark in entry["path"]):
+    counts = _counts(train, "records")
+    domains = {name: {"train": [], "validation": [], "unit": "bytes"} for name in counts}
+    for shard in shards.values():
+        if shard.domain is None:
             raise InputError(
-                f"{name}: the path of {place}, {entry['path']!r}, holds a line break or control character."
+                f"{shard.files[0]} has several domains, for its records name theirs: no consumer can weigh them; name data"
+                " of your own by the dataset's key `export`."
             )
-        files.append(File(entry["path"], _number(entry, "size", name, place)))
-    return tuple(files)
+        if shard.domain in domains:
+            split = "validation" if shard.split == "validation" else "train"
+            # a file far away has no size
+            domains[shard.domain][split] += [
+                {"path": path} if "://" in path else {"path": path, "size": os.path.getsize(path)}
+                for path in shard.files
+            ]
+    # what was held out of the same raw files, not files of validation
+    own = [shards[Path(path).parent.name].split != "validation" for path in validation["path"]]
+    whole = _counts(pl.concat([train, validation.filter(pl.Series(own, dtype=pl.Boolean))]), "records")
+    for name, (tokens, records) in whole.items():
+        if name in domains:
+            domains[name] |= {"unique_tokens": counts[name][0], "tokens_per_document": tokens / records}
+    return {"records": "documents", "domains": domains}
 
 
-def _known(block: Mapping, keys: tuple[str, ...], name: str, place: str) -> None:
-    strange = [key for key in block if key not in keys]
-    if strange:
-        raise InputError(
-            f"{name}: {place or 'it'} has the key {strange[0]!r}, which is not known: it may have {', '.join(keys)}."
-        )
+def rows_data(train: pl.DataFrame, validation: pl.DataFrame) -> dict:
+    """data.json of the tokenised files: flat ids, as OLMo-core reads them.
+
+    Both tables have the columns domain, path, rows, tokens, documents.
+    """
+    domains = {}
+    for name, (tokens, documents) in _counts(train, "documents").items():
+        splits = {
+            split: table.filter(pl.col("domain") == name, pl.col("tokens") > 0).select("path", size="tokens").to_dicts()
+            for split, table in (("train", train), ("validation", validation))
+        }
+        domains[name] = splits | {"unit": "tokens", "tokens_per_document": tokens / documents}
+    row = train["tokens"].sum() // train["rows"].sum()
+    return {"sequence_length": row, "records": "samples", "domains": domains}
 
 
-def _number(block: Mapping, key: str, name: str, place: str) -> float | None:
-    """A number above 0, or None where there is none."""
-    value = block.get(key)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        place = f"{place}/{key}" if place else key
-        raise InputError(f"{name}: the value of {place!r} is {value!r}: it must be a finite number above 0.")
-    return value
+def _counts(index: pl.DataFrame, unit: str) -> dict[str, tuple[int, int]]:
+    """{domain: (tokens, records or documents)} of the domains that have tokens."""
+    table = index.group_by("domain").agg(pl.col("tokens", unit).sum()).sort("domain")
+    return {name: (tokens, count) for name, tokens, count in table.iter_rows() if tokens}

@@ -25,12 +25,14 @@ COUNTS = 64  # samples of the rarest domain in a block: rounding then moves its 
 
 @dataclass(frozen=True)
 class Part:
-    """One file of a domain, or all of them, with its weight among all parts of the mixture."""
+    """One file of a domain, or all of them, with its weight among all parts of the mixture; each
+    part has a label of its own.
+    """
 
     domain: str
-    files: tuple[File, ...]
+    files: Sequence[File]
     weight: float
-    label: str  # unlike that of every other part
+    label: str
 
     @property
     def path(self) -> str:
@@ -79,10 +81,12 @@ class Export:
                 f"{data.name} has no key 'records': {self.format} draws records of the files, so it must say whether they"
                 " are documents or samples of equal length."
             )
-        documents = data.records == "documents"
-        tokens = {name: data.tokens_in(name, "documents") if documents else 1.0 for name in self.shares}
-        kept = self.form.unit == "rows that are kept"
-        return {name: share / tokens[name] / (self._rows(name) if kept else 1) for name, share in self.shares.items()}
+        drawn = {}
+        for name, share in self.shares.items():
+            tokens = data.tokens_in(name, "documents") if data.records == "documents" else 1.0
+            rows = data.rows(name, self.format) if self.form.unit == "rows that are kept" else 1
+            drawn[name] = share / tokens / rows
+        return drawn
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -90,12 +94,13 @@ class Export:
 
         Errors: one of several files has no size.
         """
+        domains = self.data.domains
         if self.form.sources == "domains":
             weights = decimals(self.drawn, DECIMALS)
-            return [Part(name, self.data.domains[name].train, weights[name], name) for name in self.shares]
-        shared, taken, parts = {}, set(self.data.domains), []
+            return [Part(name, domains[name].train, weights[name], name) for name in self.shares]
+        shared: dict[tuple[str, int], float] = {}
         for name in self.shares:
-            files = self.data.domains[name].train
+            files = domains[name].train
             lacking = [file.path for file in files if file.size is None]
             if lacking and len(files) > 1:
                 raise InputError(
@@ -105,13 +110,15 @@ class Export:
             total = math.fsum(file.size or 1 for file in files)
             for number, file in enumerate(files):
                 shared[name, number] = self.drawn[name] * (file.size or 1) / total
+        parts, taken = [], set(domains)
         for (name, number), weight in decimals(shared, DECIMALS).items():
-            files = self.data.domains[name].train
-            label = name if len(files) == 1 else f"{name}_{number}"
-            while len(files) > 1 and label in taken:
-                label += "_"
+            label = name
+            if len(domains[name].train) > 1:
+                label = f"{name}_{number}"
+                while label in taken:
+                    label += "_"
             taken.add(label)
-            parts.append(Part(name, (files[number],), weight, label))
+            parts.append(Part(name, [domains[name].train[number]], weight, label))
         return parts
 
     @property
@@ -125,6 +132,10 @@ class Export:
             return None
         return self.shares[domain] * self.run_tokens / self.pools[domain]
 
+    def allowed_epochs(self, domain: str) -> float:
+        """The epochs of a domain with MARGIN, rounded up to two decimals; 1 at least."""
+        return max(1.0, math.ceil(self.epochs(domain) * MARGIN * 100) / 100)
+
     @property
     def most_epochs(self) -> float | None:
         """The epochs of the domain that is read most often; None where one's are not known."""
@@ -136,17 +147,19 @@ class Export:
         """Whole epochs, with MARGIN, in which no domain ends before the run; None likewise."""
         return None if self.most_epochs is None else max(1, math.ceil(self.most_epochs * MARGIN))
 
-    def allowed_epochs(self, domain: str) -> float:
-        """The epochs of a domain with MARGIN, rounded up to two decimals; 1 at least."""
-        return max(1.0, math.ceil(self.epochs(domain) * MARGIN * 100) / 100)
+    @property
+    def record_tokens(self) -> float | None:
+        """Tokens of what counts as one token in `drawn`; None where those of a sample are not
+        known.
+        """
+        return self.data.sequence_length if self.data.records == "samples" else 1
 
     @property
     def run_records(self) -> int | None:
         """Records of the run; None where its tokens, or those of a sample, are not known."""
-        length = self.data.sequence_length if self.data.records == "samples" else 1
-        if self.run_tokens is None or length is None:
+        if self.run_tokens is None or self.record_tokens is None:
             return None
-        return round(self.run_tokens * sum(self.drawn.values()) / length)
+        return round(self.run_tokens * sum(self.drawn.values()) / self.record_tokens)
 
     @property
     def kept(self) -> dict[str, float]:
@@ -159,22 +172,7 @@ class Export:
     @property
     def kept_tokens(self) -> float | None:
         """Tokens of all rows that are kept; None where those of a sample are not known."""
-        length = self.data.sequence_length if self.data.records == "samples" else 1
-        return length and length / max(self.drawn.values())
-
-    def _rows(self, name: str) -> float:
-        """Rows that there are of a domain. Errors: they are not known."""
-        data, domain = self.data, self.data.domains[name]
-        sizes = [file.size for file in domain.train]
-        if data.records == domain.unit == "samples" and None not in sizes:
-            return sum(sizes)
-        known = data.tokens(name)
-        if known is None:
-            raise InputError(
-                f"{data.name}: the path {domain.train[0].path!r} cannot be exported: {self.format} keeps a share of the"
-                " rows, so it must be known how many there are: give 'size' and 'unit'."
-            )
-        return known / data.tokens_in(name, data.records)
+        return self.record_tokens and self.record_tokens / max(self.drawn.values())
 
 
 def staged(
@@ -192,8 +190,9 @@ def staged(
     Errors: a format that holds one mixture; a domain without files, or without known tokens; where
     stages begin is not known.
     """
-    count, firsts, steps, batch = len(mixture.stages), (0,), 1, None
-    if count > 1:
+    firsts, steps, batch = (0,), 1, None
+    if len(mixture.stages) > 1:
+        count = len(mixture.stages)
         if not FORMATS[form].stages:
             able = ", ".join(name for name, other in FORMATS.items() if other.stages)
             raise InputError(
@@ -210,31 +209,20 @@ def staged(
     exports = []
     for (_, proportions), first, end in zip(mixture.stages, firsts, (*firsts[1:], steps), strict=True):
         shares = {name: share for name, share in proportions.items() if share > 0}
-        for name in shares:
+        for name, share in shares.items():
             if name not in data.domains:
                 near = difflib.get_close_matches(name, data.domains, 1) or sorted(data.domains)
                 raise InputError(
-                    f"{data.name} has no domain {name!r}, of which {source} has {shares[name]:.4g}; it has"
-                    f" {', '.join(near)}: call the domains alike."
+                    f"{data.name} has no domain {name!r}, of which {source} has {share:.4g}; it has {', '.join(near)}:"
+                    " call the domains alike."
                 )
+            if known and not known.get(name):
+                raise InputError(f"--tokens has no tokens of {name!r}, which is in the mixture.")
         dropped = tuple(name for name in proportions if name not in shares)
         tokens = None if run_tokens is None else round(run_tokens * (end - first) / steps)
-        pools = {name: _pool(data, known, name) for name in shares}
+        pools = {name: known[name] if known else data.pool(name) for name in shares}
         exports.append(Export(form, data, shares, dropped, tokens, pools, first, batch))
     return exports
-
-
-def _pool(data: Data, known: Mapping[str, float], name: str) -> float | None:
-    """Unique tokens of a domain: of `known`, which must then have it, else of the data, where they
-    are known.
-    """
-    if not known:
-        domain = data.domains[name]
-        needs = {"samples": data.sequence_length, "documents": domain.tokens_per_document}
-        return data.tokens(name) if domain.unique_tokens or needs.get(domain.unit, 1) else None
-    if not known.get(name):
-        raise InputError(f"--tokens has no tokens of {name!r}, which is in the mixture.")
-    return known[name]
 
 
 def levanter_block(stages: Sequence[Export]) -> tuple[int, int]:

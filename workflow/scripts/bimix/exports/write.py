@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
@@ -156,7 +156,7 @@ def _decimal(weight: float) -> Quoted:
     return Quoted(text + "0" if text.endswith(".") else text)
 
 
-def _refuse(context: Context, path: str, reason: str) -> None:
+def _refuse(context: Context, path: str, reason: str) -> NoReturn:
     raise InputError(f"{context['data'].name}: the path {path!r} cannot be exported: {reason}.")
 
 
@@ -167,12 +167,38 @@ def _is_number(path: str) -> bool:
         return False
 
 
+def _is_split(path: str) -> bool:
+    return shlex.quote(path) != path or path.startswith("-")
+
+
+# What a format cannot hold in a path, and why, by the filter that refuses it.
+PATHS: dict[str, dict[Callable[[str], bool], str]] = {
+    "prefix": {
+        lambda path: path != path.strip(): "Megatron strips blanks around a prefix",
+        _is_number: "Megatron would take it for a weight; write ./ before it",
+    },
+    "argument": {
+        _is_split: "arguments are split at blanks, and a shell reads its other marks; take --format megatron-splits"
+    },
+    "word": {
+        lambda path: len(path.split()) != 1: "the file of --data-args-path is split at blanks; take --format"
+        " megatron-splits"
+    },
+    "pattern": {
+        lambda path: bool(re.search(r"[,;]|\$\{", path)): "the flag is split at commas and semicolons; take --format"
+        " maxtext-json"
+    },
+    "uninterpolated": {lambda path: "${" in path: "llm-foundry would replace what stands in ${}"},
+}
+BARE = ("argument", "word", "pattern")  # after these a path stands without quotes
+
+
 def _refusing(name: str) -> Callable[[Context, str], str]:
     """A filter that refuses paths by a rule of PATHS."""
 
     @pass_context
     def checked(context: Context, path: str) -> str:
-        for wrong, reason in PATHS[name]:
+        for wrong, reason in PATHS[name].items():
             if wrong(path):
                 _refuse(context, path, reason)
         return Quoted(path) if name in BARE else path
@@ -194,34 +220,6 @@ def _builder(context: Context, paths: Sequence[str]) -> str:
             _refuse(context, path, reason)
     return found[0]
 
-
-# What a format cannot hold in a path, and why, by the filter that refuses it.
-PATHS = {
-    "prefix": (
-        (lambda path: path != path.strip(), "Megatron strips blanks around a prefix"),
-        (_is_number, "Megatron would take it for a weight; write ./ before it"),
-    ),
-    "argument": (
-        (
-            lambda path: shlex.quote(path) != path or path.startswith("-"),
-            "arguments are split at blanks, and a shell reads its other marks; take --format megatron-splits",
-        ),
-    ),
-    "word": (
-        (
-            lambda path: len(path.split()) != 1,
-            "the file of --data-args-path is split at blanks; take --format megatron-splits",
-        ),
-    ),
-    "pattern": (
-        (
-            lambda path: set(path) & set(",;") or "${" in path,
-            "the flag is split at commas and semicolons; take --format maxtext-json",
-        ),
-    ),
-    "uninterpolated": ((lambda path: "${" in path, "llm-foundry would replace what stands in ${}"),),
-}
-BARE = ("argument", "word", "pattern")  # after these a path stands without quotes
 
 ENVIRONMENT = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
