@@ -38,7 +38,7 @@ class File(Block):
 
 
 class Domain(Block):
-    """The files of a domain, and how much text they hold. Bytes only share a weight between them."""
+    """The files of a domain and how much text they hold; bytes only share a weight between them."""
 
     train: list[File] = Field(min_length=1)
     validation: list[File] = []
