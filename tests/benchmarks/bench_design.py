@@ -23,8 +23,7 @@ from bimix import laws
 from bimix.judge.errors import rank_correlation
 from bimix.laws.transfer import own_domains
 from bimix.observations.prior import centred, offsets
-from bimix.optimum.intervals import left_out
-from bimix.search import criterion, regret, sensitivity, sizes
+from bimix.search import criterion, sensitivity, sizes
 
 OFFERED = 256
 WAYS = ("random", "logs", *criterion.CRITERIA)  # logs: D-optimal in log proportions
@@ -53,25 +52,15 @@ def picked(slopes, aim, count):
     return criterion.choose(offer, aim, np.inf, count)
 
 
-def measured(runs, new, gaps, draws):
-    """Error in per cent, Spearman of the losses and of the average, regret in nats, and what was
-    expected of it by so many draws of the law (0: NaN).
-    """
+def measured(runs, new, gaps):
+    """Error in per cent, Spearman of the losses and of the average, regret in nats."""
     document = laws.fit("transfer", replace(runs, gaps=gaps))
     guess, truth = laws.predict(document, new.proportions, [1])[:, 0], new.losses[:, 0]
     error = 100 * np.nanmean(np.abs(guess / truth - 1))
     averages = guess.mean(axis=1), truth.mean(axis=1)
     rank = rank_correlation(averages[1][:, None], averages[0][:, None]).mean()
-    pick, expected = averages[0].argmin(), []
-    left = left_out(document, runs, 1) if draws else None
-    for drawn in regret.drawn_laws(document, runs, runs.proportions, left, draws, 0) if draws else ():
-        other = laws.predict(drawn, new.proportions, [1])[:, 0].mean(axis=1)
-        expected.append(other[pick] - other.min())
-    lost, foretold = averages[1][pick] - averages[1].min(), np.nan
-    if draws:
-        of_runs = regret.left_out_regret(left, np.ones(truth.shape[1]), np.random.default_rng(0))
-        foretold = max(np.mean(expected), of_runs)
-    return error, rank_correlation(truth, guess).mean(), rank, lost, foretold
+    lost = averages[1][averages[0].argmin()] - averages[1].min()
+    return error, rank_correlation(truth, guess).mean(), rank, lost
 
 
 def main(argv=None):
@@ -81,14 +70,11 @@ def main(argv=None):
     parser.add_argument("--draws", type=int, default=8)
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--prior", action="store_true", help="with the prior from text, in designs and fits")
-    parser.add_argument("--expected", type=int, default=0, help="draws of each law, for the regret that it expects")
     options = parser.parse_args(argv)
     runs, new = regmix(options.folder, "train", "1m"), regmix(options.folder, "test", "1m")
     own = own_domains(runs)
     gaps = centred(told(options.folder, runs, "pile22", {}), list(own)) if options.prior else None
-    print(
-        "runs, way: error %, Spearman of losses, of the average x 100, regret in 0.001 nats: mean (worst draw), expected"
-    )
+    print("runs, way: error %, Spearman of losses, of the average x 100, regret in 0.001 nats: mean (worst draw)")
     for count in options.counts:
         table = {}
         for draw in range(options.draws):
@@ -101,14 +87,13 @@ def main(argv=None):
                     rows = by_logs(offered.proportions, count)
                 else:
                     rows = by_law(offered.proportions, count, way, own, offsets(gaps))
-                table.setdefault(way, []).append(measured(offered.take(rows), new, gaps, options.expected))
+                table.setdefault(way, []).append(measured(offered.take(rows), new, gaps))
         for way, rows in table.items():
-            error, rank, rank_average, lost, expected = np.array(rows).T
+            error, rank, rank_average, lost = np.array(rows).T
             print(
                 f"{count:3d}  {way:16s} {error.mean():6.2f} ({error.max():6.2f})  {100 * rank.mean():5.1f} ({100 * rank.min():5.1f})"
                 f"  {100 * rank_average.mean():5.1f} ({100 * rank_average.min():5.1f})"
-                f"  {1000 * lost.mean():6.1f} ({1000 * lost.max():6.1f})"
-                + (f"  {1000 * expected.mean():6.1f}" if options.expected else ""),
+                f"  {1000 * lost.mean():6.1f} ({1000 * lost.max():6.1f})",
                 flush=True,
             )
 

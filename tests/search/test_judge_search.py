@@ -12,6 +12,8 @@ import judge_search
 import plot_rounds
 import propose_round
 from bimix.errors import InputError
+from bimix.search import rounds
+from bimix.search.answer import once
 
 REPORT = {"stopped": None, "expected_gain": 0.01, "noise": None, "proposals": []}
 
@@ -22,9 +24,9 @@ REPORT = {"stopped": None, "expected_gain": 0.01, "noise": None, "proposals": []
 )
 def test_a_search_ends_where_two_rounds_expect_less_than_the_noise_of_a_run(gains: list[float], ends: bool) -> None:
     reports = [REPORT | {"expected_gain": one} for one in gains]
-    assert bool(propose_round.stopped(reports, None)) == ends
-    assert propose_round.stopped([REPORT | {"stopped": "since"}, REPORT], None) == "since"
-    assert not propose_round.stopped([one | {"noise": 1e-4} for one in reports], None)
+    assert bool(rounds.stopped(reports, None)) == ends
+    assert rounds.stopped([REPORT | {"stopped": "since"}, REPORT], None) == "since"
+    assert not rounds.stopped([one | {"noise": 1e-4} for one in reports], None)
 
 
 def test_a_round_after_the_end_is_the_one_before_again(tmp_path) -> None:
@@ -104,4 +106,4 @@ def test_a_search_that_finds_nothing_says_so(tmp_path) -> None:
 
 def test_two_names_of_one_training_count_once() -> None:
     observed = runs(np.concatenate([START, START[:1]]))
-    assert propose_round.once(observed).mixtures == observed.mixtures[:5]
+    assert once(observed).mixtures == observed.mixtures[:5]

@@ -13,8 +13,8 @@ from bimix.errors import InputError
 from bimix.observations.observations import Observations
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
-from bimix.search.kriging import kriged, total_variation
-from bimix.search.rounds import Search, Shares, seen_of
+from bimix.search.posterior import Shares, kriged, seen_of, total_variation
+from bimix.search.rounds import Search
 
 
 def search_of(observed: Observations, noise: float | None = 0.001, upper=(1.0, 1.0, 1.0), **objective) -> Search:
@@ -116,7 +116,8 @@ def test_the_script_proposes_names_reports_and_is_the_same_twice(tmp_path, capsy
     assert found["mixture"].unique(maintain_order=True).to_list() == ["round1", "round2"]
     assert found.group_by("mixture").agg(pl.col("proportion").sum())["proportion"].to_list() == pytest.approx([1, 1])
     assert [one["voice"] for one in said["proposals"]] == ["law", "shares"]
-    assert said["noise"] == pytest.approx(0.001 / 2**0.5, rel=0.01)
+    # seeds differ by 0.1 %, up and down by turns: paired by seed, with four degrees of freedom
+    assert said["noise"] == pytest.approx(0.001 * (0.5 * 4.8 / 4) ** 0.5, rel=0.01)
     assert "expected gain left" in capsys.readouterr().out
     propose_round.main([*flags, "--out", str(out)])
     assert out.read_text() == first

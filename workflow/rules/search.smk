@@ -170,7 +170,7 @@ rule propose_runs:
         models=planned(costs.design_models),
         centre=planned(optimum.centre),
         reference=planned(optimum.objective_reference),
-        code=script("propose_runs", "search/proposals", "search/criterion", "search/regret"),
+        code=script("propose_runs", "search/proposals", "search/criterion", "search/rounds"),
     output:
         mixtures="results/{dataset}/design/mixtures.csv",
         runs="results/{dataset}/design/runs.csv",

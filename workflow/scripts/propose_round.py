@@ -14,20 +14,13 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.laws import LAWS, at_run, fit
 from bimix.mixtures.mixture import as_mixture
-from bimix.observations.observations import Observations, proportions_of, read_observations
-from bimix.observations.observed_flags import add_allowed
-from bimix.optimum.bounds import run_bounds, with_least
-from bimix.optimum.flags import add_bounds, add_parameters, add_run_tokens, asked_tokens
-from bimix.optimum.goal import Goal
-from bimix.optimum.optimum import target_weights
-from bimix.optimum.report import add_objective, asked_objective
+from bimix.observations.observations import proportions_of
 from bimix.outputs import write_json, write_table
-from bimix.search.kriging import USUAL_NOISE
-from bimix.search.regret import noise_of_average
-from bimix.search.rounds import DISTANCE, Ended, Search
-from bimix.tables import read_json, read_numbers, read_table, read_tokens
+from bimix.search.answer import add_search, read_search
+from bimix.search.posterior import USUAL_NOISE
+from bimix.search.rounds import Ended, stopped
+from bimix.tables import read_json, read_table
 
 NAMED = re.compile(r"round(\d+)")
 
@@ -56,7 +49,7 @@ def main(argv: list[str] | None = None) -> None:
     if options.reports and options.round != len(options.reports) + 1:
         raise InputError(f"--reports are of {len(options.reports)} rounds: --round must be the next one.")
 
-    search, noise = read_search(options)
+    search = read_search(options)
     before = [read_json(path) for path in options.reports]
     names, candidates = _candidates(options, search)
     # Among candidates both voices take turns over rounds; where anything may be run, the law goes
@@ -84,7 +77,7 @@ def main(argv: list[str] | None = None) -> None:
         "best": search.seen.names[best],
         "best_measured": float(np.exp(search.seen.levels[best])),
         "best_posterior": float(np.exp(search.posterior(search.seen.shares[[best]])[0][0])),
-        "noise": noise,
+        "noise": search.noise,
         "left_out": search.law.left,
         "expected_gain": max((one.gain for one in found), default=0.0),
         "proposals": [
@@ -111,82 +104,6 @@ def main(argv: list[str] | None = None) -> None:
     if options.report:
         write_json(options.report, report)
     print("\n".join(sentences(report)))
-
-
-def add_search(parser: argparse.ArgumentParser) -> None:
-    """Add what says what was measured and what is sought, to be read by `read_search`."""
-    parser.add_argument("--losses", type=Path, required=True, help="mixture, step, domain, loss of the runs")
-    parser.add_argument("--mixtures", type=Path, required=True, help="mixture, domain, proportion of the runs")
-    parser.add_argument("--prior", type=Path, nargs="?", help="cross_entropy.csv, for the law transfer")
-    parser.add_argument("--law", default="transfer", choices=list(LAWS), help="what is corrected (%(default)s)")
-    parser.add_argument("--step", type=int, help="of the run to be made good; without it the last of the losses")
-    add_bounds(parser)
-    add_objective(parser)
-    add_run_tokens(parser)
-    add_parameters(parser)
-    add_allowed(parser)
-    parser.add_argument(
-        "--distance", type=float, default=DISTANCE, help="total variation from all runs, at least (%(default)s)"
-    )
-    parser.add_argument(
-        "--least",
-        type=float,
-        default=0.0,
-        help="no domain has less than this part of its share of --tokens, but for a bound --lower of its own (%(default)s)",
-    )
-    parser.add_argument(
-        "--noise", type=float, help="of a run's log objective; without it that of repeated seeds, if any"
-    )
-
-
-def stopped(reports: list[dict], ended: str | None) -> str | None:
-    """Why the search has ended before the round of the last report; None: it has not."""
-    *before, now = reports
-    for one in before:
-        if one["stopped"]:
-            return one["stopped"]
-    if ended:
-        return ended
-    noise = now["noise"] or USUAL_NOISE
-    gains = [one["expected_gain"] for one in reports[-2:]]
-    if before and max(gains) < noise:
-        return (
-            f"two rounds expected gains of {100 * gains[0]:.2g} and {100 * gains[1]:.2g} %, less than the noise of a run,"
-            f" {100 * noise:.2g} %."
-        )
-    return None
-
-
-def read_search(options: argparse.Namespace) -> tuple[Search, float | None]:
-    """What the runs say, by the flags; and the noise of a run where it is known."""
-    observed = once(read_observations(options.losses, options.mixtures, options.prior, options.allow_unmeasured))
-    fitted = fit(options.law, observed)
-    for sentence in (*observed.remarks, *fitted["warnings"]):
-        print(f"warning: {sentence}", file=sys.stderr)
-    step = fitted["steps"][-1] if options.step is None else options.step
-    objective = asked_objective(options)
-    weights = objective.domain_weights()
-    objective.target(fitted)  # names that are not known are refused before anything is read at the run
-    tokens = read_tokens(options.tokens) if options.tokens else None
-    run_tokens = asked_tokens(fitted, options.run_tokens, step, options.parameters)
-    asked = at_run(fitted, options.parameters, run_tokens, tokens, step)
-    limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
-    lower, upper = run_bounds(asked, step, *limits, options.max_epochs, tokens, run_tokens, weights)
-    lower = with_least(lower, upper, observed.domains, options.least, tokens, limits[0] or {})
-    noise = options.noise
-    if noise is None:
-        target = dict(zip(fitted["loss_domains"], target_weights(fitted, weights).tolist(), strict=True))
-        noise = noise_of_average(read_table(options.losses), str(options.losses), list(observed.domains), target)
-    goal = Goal(asked, step, objective, tokens)
-    return Search(goal, fitted, observed, lower, upper, noise, options.distance), noise
-
-
-def once(observed: Observations) -> Observations:
-    """The runs without those that are another again: two names of one mixture are one training."""
-    keys = [
-        (row.tobytes(), losses.tobytes()) for row, losses in zip(observed.proportions, observed.losses, strict=True)
-    ]
-    return observed.take([row for row, key in enumerate(keys) if keys.index(key) == row])
 
 
 def _candidates(options, search) -> tuple[tuple[str, ...] | None, np.ndarray | None]:

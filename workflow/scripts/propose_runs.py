@@ -17,6 +17,8 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError, run
+from bimix.judge.evidence import noise_between
+from bimix.judge.measured import Criterion
 from bimix.laws import at_run, fit
 from bimix.laws.transfer import own_domains
 from bimix.mixtures.mixture import decimals
@@ -24,23 +26,22 @@ from bimix.observations.observations import proportions_of, read_observations
 from bimix.observations.observed_flags import add_allowed
 from bimix.observations.prior import offsets, read_gaps
 from bimix.observations.wide import read_mixtures
-from bimix.optimum.best import Unattainable
 from bimix.optimum.bounds import feasible_bounds, with_least
 from bimix.optimum.flags import add_bounds, add_centre, add_run_tokens, centre_of, run_tokens_of
-from bimix.optimum.intervals import left_out
+from bimix.optimum.goal import Goal
 from bimix.optimum.optimum import target_weights
 from bimix.optimum.report import add_objective, asked_objective
 from bimix.outputs import write_table
-from bimix.search import regret
 from bimix.search.criterion import CRITERIA
 from bimix.search.proposals import Done, Setting, knee, mixture_table, propose, run_table
+from bimix.search.rounds import Search, advice
 from bimix.search.sensitivity import fitted_numbers, guessed
 from bimix.search.sizes import read_budget, read_large, read_models
 from bimix.tables import read_numbers, read_table, read_tokens
 from bimix.transfer.repetition import PUBLISHED_R, counted
 from bimix.transfer.sized import form_of
 
-DRAWS = 100  # of the law, for the regret
+LEAST_RUNS = 3  # of which one can be left out
 LEAST = 0.25  # of a domain's share of the tokens: nobody trains on one domain alone
 FLOPS_PER_SECOND = 1.25e14
 
@@ -135,7 +136,9 @@ def main(argv: list[str] | None = None) -> None:
         options.floor,
         PUBLISHED_R if form is None else form.R,
     )
-    noise = _noise(options, domains, loss_domains, target_weights(names, weights))
+    noise = None
+    if options.losses and (known := noise_between(read_table(options.losses), Criterion("", weights=weights))):
+        noise = known.deviation
     print(f"choosing among mixtures of {len(domains)} domains ...", file=sys.stderr)
     proposed, ladder = propose(at, done, asked, noise is None)
     proposed = [replace(one, shares=rounded(one.shares)) if one.new else one for one in proposed]
@@ -146,7 +149,7 @@ def main(argv: list[str] | None = None) -> None:
     if ladder:
         print("\n".join(ladder_lines(ladder, asked, len(done.mixtures), options.flops_per_second)))
     if fitted is not None:
-        print(_advice(options, fitted, observed, done, asked, objective, tokens, noise))
+        print(_advice(options, fitted, observed, asked, objective, tokens, noise))
 
 
 def _step(options, fitted) -> int:
@@ -228,14 +231,6 @@ def _done(options, domains, observed, form) -> Done:
     return Done(names, shares, shares)
 
 
-def _noise(options, domains, loss_domains, target) -> float | None:
-    """Of the log average loss of a run; None where it is not known."""
-    if options.losses is None:
-        return None
-    weights = dict(zip(loss_domains, target.tolist(), strict=True))
-    return regret.noise_of_average(read_table(options.losses), str(options.losses), list(domains), weights)
-
-
 def _say(proposed, asked) -> None:
     repeated = [one.mixture for one in proposed if one.seed > 1]
     print(
@@ -250,23 +245,17 @@ def _say(proposed, asked) -> None:
         print(f"{spent:.3g} FLOPs{of}: {parts}.")
 
 
-def _advice(options, fitted, observed, done, asked, objective, tokens, noise) -> str:
-    """Whether to go on, by the regret of the mixture that the law picks for the large run."""
-    if len(set(observed.mixtures)) < regret.LEAST_RUNS:
-        return f"Go on: {len(set(observed.mixtures))} mixtures are too few to say what a pick may lose."
+def _advice(options, fitted, observed, asked, objective, tokens, noise) -> str:
+    """Whether to go on, by what is left to gain for the large run."""
+    mixtures = len(set(observed.mixtures))
+    if mixtures < LEAST_RUNS:
+        return f"Go on: {mixtures} mixtures are too few to say what more may gain."
     step = _step(options, fitted)
     sized = "size" in next(iter(fitted["coefficients"].values()))
     parameters = asked.large.parameters if sized and asked.large else None
-    fitted = at_run(fitted, parameters, asked.run_tokens, tokens, step)
-    left = left_out(fitted, observed, step)
-    laws = list(regret.drawn_laws(fitted, observed, done.counted, left, DRAWS, options.seed))
-    centre = centre_of(options, tokens)
-    bounds = asked.lower, asked.upper
-    try:
-        found = regret.expected_regret(fitted, laws, step, objective, *bounds, left, centre, options.seed)
-    except Unattainable as refusal:
-        return f"Go on: the law picks no mixture yet: {refusal}"
-    return regret.advice(found, noise, len(observed.mixtures))
+    large = at_run(fitted, parameters, asked.run_tokens, tokens, step)
+    goal = Goal(large, step, objective, centre_of(options, tokens))
+    return advice(Search(goal, fitted, observed, asked.lower, asked.upper, noise), len(observed.mixtures))
 
 
 if __name__ == "__main__":

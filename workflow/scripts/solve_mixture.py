@@ -5,7 +5,6 @@ the recommended mixture, and FOLDER/summary.txt
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,23 +15,17 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.judge.comparison import compared
-from bimix.judge.evidence import known_from, moved, outside, promise, proxies_at, renamed
-from bimix.judge.law_scores import COMPARISON
+from bimix.judge.evidence import known_from, moved, noise_between, outside, proxies_at, renamed
 from bimix.judge.measured import add_criterion, criterion_of
-from bimix.judge.verdict import decide
-from bimix.laws import LAWS, at_run, fit
+from bimix.judge.verdict import decide, trusted
+from bimix.laws import LAWS
 from bimix.mixtures.mixture import as_mixture
 from bimix.observations.metrics import read_with_metrics
 from bimix.observations.observations import Observations, observations
 from bimix.observations.observed_flags import add_allowed, add_lower
 from bimix.observations.prior import read_gaps
 from bimix.observations.wide import read_mixtures
-from bimix.optimum.best import best_shares
-from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import add_limits, add_parameters, add_run_tokens, asked_tokens
-from bimix.optimum.intervals import LeftOut, intervals, left_out
-from bimix.optimum.objective import objective_of
-from bimix.optimum.objective_intervals import objective_rows
 from bimix.optimum.optimum import weighed
 from bimix.optimum.report import epochs_sentence, further_epochs
 from bimix.outputs import replacing
@@ -41,10 +34,10 @@ from bimix.results import summary
 from bimix.results.headline import OBSERVED, Headline, headline, title
 from bimix.results.headline import at as at_size
 from bimix.results.layout import WIDTH, paragraph, table
-from bimix.tables import read_numbers, read_tokens
+from bimix.search.solve import EPOCHS, posterior_of, rules_by_hand, solved, weigh
+from bimix.tables import read_tokens
 from bimix.transfer.sized import size_read
 
-LEVEL = 0.9  # of intervals
 TRIED = ("transfer", "bimix")
 
 
@@ -56,6 +49,14 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--step", type=int, help="of the run to be made good; without it the last one measured")
     parser.add_argument("--reference", help="the mixture that gains are counted from; without it the first")
     parser.add_argument("--prior", type=Path, help="who speaks like whom (domain, under, nats), for the law transfer")
+    parser.add_argument(
+        "--hand",
+        nargs="*",
+        type=float,
+        default=EPOCHS,
+        metavar="EPOCHS",
+        help="of the domains that --weights want, in rules by hand: candidates for the answer (%(default)s)",
+    )
     parser.add_argument("--laws", nargs="+", choices=list(LAWS), default=TRIED, help="that are tried")
     add_criterion(parser)
     add_limits(parser)
@@ -95,21 +96,18 @@ def solve(
     }
     if judging.reference not in shares:
         raise InputError(f"--reference {judging.reference!r} is none of the mixtures: {', '.join(shares)}.")
-    found, promises, optima, refused = {}, [], {}, []
-    scores = pl.DataFrame(schema=COMPARISON)
+    found, refused = {}, []
     for law in options.laws:
         try:
-            fitted, own, errors, spans = solved(law, options, observed, shares[judging.reference])
+            found[law] = solved(law, options, observed, shares[judging.reference])
         except InputError as refusal:
             refused.append((law, str(refusal)))
-            continue
-        scores = pl.concat([scores, left_out_scores(fitted, errors)])
-        found[law], optima[law] = fitted, own
-        said = promise(fitted, law, OBSERVED, spans, scores, judging)
-        promises += [said] if said else []
     if not found:
         raise InputError(f"no law could be fitted: {'; '.join(f'{law}: {why}' for law, why in refused)}")
-    size = next((size_read(one) for one in found.values()), None)
+    promises = [one.promise for one in found.values() if one.promise]
+    first = found[promise.law if (promise := trusted(promises)) else next(iter(found))]
+    law, optima = first.fitted, {name: one.shares() for name, one in found.items()}
+    size = next((size_read(one.fitted) for one in found.values()), None)
     called = moved(shares, optima)
     said = summary.moved(called, shares, optima)
     shares = {called.get(name, name): own for name, own in shares.items()}
@@ -117,21 +115,26 @@ def solve(
     ranks = {name: observed_rank(name, own) for name, own in shares.items()}
     judging = replace(judging, reference=called.get(judging.reference, judging.reference))
     measured_at = proxies_at([losses], options.step, size)
-    law = next(iter(found.values()))
     tokens = read_tokens(options.tokens) if options.tokens else None
     run_tokens = asked_tokens(law, options.run_tokens, options.step, options.parameters)
     forbidden = outside(shares, options, tokens, run_tokens)
-    known = known_from(losses, judging, promises)
-    runs = measured_at and compared(measured_at, judging, known, forbidden)
-    verdict = decide(runs, runs, promises, ranks)
-    law = found[verdict.promise.law] if verdict.promise else next(iter(found.values()))
+    runs = measured_at and compared(measured_at, judging, known_from(losses, judging, promises), forbidden)
+    hand = {name: own for name, own in rules_by_hand(options, first, judging).items() if name not in shares}
+    if first.promise is None or runs is None or any(ranks[name] >= SEARCHED for name in runs.mixtures):
+        verdict = decide(runs, runs, promises, ranks)
+    else:
+        repeated = noise_between(losses, judging)
+        posterior = posterior_of(first, observed, repeated and repeated.deviation)
+        arrays = {name: np.array([own[domain] for domain in law["domains"]]) for name, own in shares.items()}
+        verdict = weigh(posterior, first, runs, arrays, hand, promises)
+    shares |= {name: dict(zip(law["domains"], own.tolist(), strict=True)) for name, own in hand.items()}
     page = Headline(
         dataset=options.losses.stem,
         verdict=verdict,
         target=runs,
         model=OBSERVED,
         reference=judging.reference,
-        searched=tuple(name for name in shares if ranks[name] >= SEARCHED),
+        searched=tuple(name for name, one in ranks.items() if one >= SEARCHED),
         moved=said,
         places={verdict.best: str(options.out / "mixture.json")},
         weighed=weighed(law, judging.weights),
@@ -152,46 +155,6 @@ def solve(
     for law_name, why in refused:
         lines += paragraph(f"{law_name}: {why}", "  ", "    ")
     return lines, best
-
-
-def solved(
-    law: str, options: argparse.Namespace, observed: Observations, before: Mapping[str, float]
-) -> tuple[dict, dict[str, float], LeftOut, pl.DataFrame]:
-    """A fitted law, its optimum, its errors on runs left out, and its intervals."""
-    judging, step = criterion_of(options), options.step
-    fitted = fit(law, observed)
-    tokens = read_tokens(options.tokens) if options.tokens else None
-    run_tokens = asked_tokens(fitted, options.run_tokens, step, options.parameters)
-    fitted = at_run(fitted, options.parameters, run_tokens, tokens, step)
-    weights, reference = judging.weights, {name: share for name, share in before.items() if share > 0}
-    objective = objective_of(
-        options.objective, weights, None, None if judging.kind == "weighted" else json.dumps(reference)
-    )
-    bounds = (read_numbers(given) if given else None for given in (options.lower, options.upper))
-    lower, upper = run_bounds(fitted, step, *bounds, options.max_epochs, tokens, run_tokens, objective.domain_weights())
-
-    def find(one: dict) -> np.ndarray:
-        return best_shares(one, step, objective, lower, upper, tokens)
-
-    errors = left_out(fitted, observed, step)
-    more = objective_rows(fitted, step, objective, find, errors, LEVEL, tokens)
-    named = {judging.reference: np.array([before.get(name, 0.0) for name in fitted["domains"]])}
-    spans = intervals(
-        *(fitted, LEVEL, step, named, judging.reference, objective.domain_weights(), lower, upper, errors, None),
-        find=find,
-        more=more,
-    )
-    return fitted, dict(zip(fitted["domains"], find(fitted).tolist(), strict=True)), errors, spans
-
-
-def left_out_scores(fitted: dict, errors: LeftOut) -> pl.DataFrame:
-    """Mean relative errors on runs left out, as compare_laws.py writes them."""
-    relative = np.nanmean(np.abs(errors.predicted / errors.observed - 1), axis=0)
-    rows = [
-        (fitted["law"], "left_out_mre", name, float(one), len(fitted["mixtures"]), None, None)
-        for name, one in zip(fitted["loss_domains"], relative, strict=True)
-    ]
-    return pl.DataFrame(rows, schema=COMPARISON, orient="row")
 
 
 def doubts(options: argparse.Namespace, law: dict, observed: Observations, best: Mapping[str, float]) -> list[str]:

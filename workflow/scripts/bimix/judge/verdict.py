@@ -125,7 +125,7 @@ def decide(
     measured = proxies or target
     if promise is None:
         raise ValueError("nothing was measured and nothing predicted")
-    law = _law(promise, promises)
+    law = by_law(promise, promises)
     if measured is None:
         why = f"nothing was measured at its step; {law}"
         return Verdict("promised", promise.mixture, why, promise=promise)
@@ -193,7 +193,7 @@ def below(promise: Promise | None, proxies: Comparison | None) -> tuple[str, ...
     )
 
 
-def _law(promise: Promise, promises: list[Promise]) -> str:
+def by_law(promise: Promise, promises: list[Promise]) -> str:
     """Why its law is believed."""
     if promise.left_out is None:
         return f"by the law {promise.law}, whose error on runs left out is not known"

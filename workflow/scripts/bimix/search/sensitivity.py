@@ -111,14 +111,3 @@ def known_before(at: Numbers) -> np.ndarray:
         others = 2 * terms + 1 + np.nonzero(np.arange(m) != at.own[i])[0]
         precision[np.ix_([i], others, others)] -= variance / (1 + variance * len(others))
     return at.ridge * precision
-
-
-def moved(at: Numbers, step: np.ndarray) -> Numbers:
-    """The numbers after a step (d, p) in c, log a, logit g and log k."""
-    d, terms, m = at.k.shape
-    logit = np.log(at.g / (1 - at.g)) + step[:, 2 * terms]
-    k = at.k * np.exp(step[:, 2 * terms + 1 :].reshape(d, terms, m))
-    trained = np.nonzero(at.own >= 0)[0]
-    k[trained, 0, at.own[trained]] = at.k[trained, 0, at.own[trained]]
-    g = 1 / (1 + np.exp(-logit))
-    return Numbers(at.c + step[:, :terms], at.a * np.exp(step[:, terms : 2 * terms]), g, k, at.own, at.ridge, at.t)

@@ -1,0 +1,155 @@
+"""What a search by rounds found: the posterior of all runs read from their tables, and the best
+measured mixture next to the best rule by hand.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bimix.errors import InputError
+from bimix.judge.evidence import noise_between
+from bimix.judge.measured import Criterion
+from bimix.laws import LAWS, at_run, fit
+from bimix.observations.observations import Observations, read_observations
+from bimix.observations.observed_flags import add_allowed
+from bimix.optimum.bounds import run_bounds, with_least
+from bimix.optimum.flags import add_bounds, add_parameters, add_run_tokens, asked_tokens
+from bimix.optimum.goal import Goal
+from bimix.optimum.report import add_objective, asked_objective
+from bimix.plan.search import round_of
+from bimix.search.posterior import USUAL_NOISE
+from bimix.search.rounds import DISTANCE, Search
+from bimix.tables import read_numbers, read_table, read_tokens
+
+NORMAL = 1.645  # half the width of a central 90 %, in standard deviations
+ROUNDS = {
+    "round": pl.Int64,
+    "mixture": pl.String,
+    "voice": pl.String,
+    "promised": pl.Float64,
+    "measured": pl.Float64,
+    "deviation_percent": pl.Float64,
+    "expected_gain_percent": pl.Float64,
+    "noise_percent": pl.Float64,
+    "stopped": pl.String,
+}
+
+
+def add_search(parser: argparse.ArgumentParser) -> None:
+    """Add what says what was measured and what is sought, to be read by `read_search`."""
+    parser.add_argument("--losses", type=Path, required=True, help="mixture, step, domain, loss of the runs")
+    parser.add_argument("--mixtures", type=Path, required=True, help="mixture, domain, proportion of the runs")
+    parser.add_argument("--prior", type=Path, nargs="?", help="cross_entropy.csv, for the law transfer")
+    parser.add_argument("--law", default="transfer", choices=list(LAWS), help="what is corrected (%(default)s)")
+    parser.add_argument("--step", type=int, help="of the run to be made good; without it the last of the losses")
+    add_bounds(parser)
+    add_objective(parser)
+    add_run_tokens(parser)
+    add_parameters(parser)
+    add_allowed(parser)
+    parser.add_argument(
+        "--distance", type=float, default=DISTANCE, help="total variation from all runs, at least (%(default)s)"
+    )
+    parser.add_argument(
+        "--least",
+        type=float,
+        default=0.0,
+        help="no domain has less than this part of its share of --tokens, but for a bound --lower of its own (%(default)s)",
+    )
+    parser.add_argument(
+        "--noise", type=float, help="of a run's log objective; without it that of repeated seeds, if any"
+    )
+
+
+def read_search(options: argparse.Namespace) -> Search:
+    """What the runs say, by the flags."""
+    observed = once(read_observations(options.losses, options.mixtures, options.prior, options.allow_unmeasured))
+    fitted = fit(options.law, observed)
+    for sentence in (*observed.remarks, *fitted["warnings"]):
+        print(f"warning: {sentence}", file=sys.stderr)
+    step = fitted["steps"][-1] if options.step is None else options.step
+    objective = asked_objective(options)
+    weights = objective.domain_weights()
+    objective.target(fitted)  # names that are not known are refused before anything is read at the run
+    tokens = read_tokens(options.tokens) if options.tokens else None
+    run_tokens = asked_tokens(fitted, options.run_tokens, step, options.parameters)
+    asked = at_run(fitted, options.parameters, run_tokens, tokens, step)
+    limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
+    lower, upper = run_bounds(asked, step, *limits, options.max_epochs, tokens, run_tokens, weights)
+    lower = with_least(lower, upper, observed.domains, options.least, tokens, limits[0] or {})
+    noise = options.noise
+    if noise is None and (known := noise_between(read_table(options.losses), Criterion("", weights=weights))):
+        noise = known.deviation
+    goal = Goal(asked, step, objective, tokens)
+    return Search(goal, fitted, observed, lower, upper, noise, distance=options.distance)
+
+
+def once(observed: Observations) -> Observations:
+    """The runs without those that are another again: two names of one mixture are one training."""
+    keys = [
+        (row.tobytes(), losses.tobytes()) for row, losses in zip(observed.proportions, observed.losses, strict=True)
+    ]
+    return observed.take([row for row, key in enumerate(keys) if keys.index(key) == row])
+
+
+def rounds_table(search: Search, reports: Sequence[dict], by_hand: Sequence[str]) -> pl.DataFrame:
+    """A row for each mixture that was run, in round 0 those of the start, and one for the round
+    before which the search ended, in the columns of ROUNDS.
+    """
+    levels = dict(zip(search.seen.names, np.exp(search.seen.levels).tolist(), strict=True))
+    proposed = {one["mixture"] for report in reports for one in report["proposals"]}
+    rows = [
+        {"round": 0, "mixture": name, "voice": "by hand" if name in by_hand else "start", "measured": level}
+        for name, level in levels.items()
+        if name not in proposed and round_of(name) is None
+    ]
+    for number, report in enumerate(reports, start=1):
+        left = {
+            "round": number,
+            "expected_gain_percent": 100 * report["expected_gain"],
+            "noise_percent": 100 * (report["noise"] or USUAL_NOISE),
+        }
+        if report["stopped"]:
+            rows.append(left | {"stopped": report["stopped"]})
+            break
+        for one in report["proposals"]:
+            own = {key: one[key] for key in ("mixture", "voice", "promised")}
+            own |= {"measured": levels.get(one["mixture"]), "deviation_percent": 100 * one["deviation"]}
+            rows.append(left | own)
+    return pl.DataFrame(rows, schema=ROUNDS)
+
+
+def answer(search: Search, reports: Sequence[dict], by_hand: Sequence[str]) -> list[str]:
+    """The answer for a person. Errors: no run is on a rule by hand."""
+    names, best, noise = search.seen.names, search.best, search.noise
+    posterior = float(np.exp(search.posterior(search.seen.shares[[best]])[0][0]))
+    measured = np.exp(search.seen.levels[best])
+    said = [f"Answer: {names[best]}, measured {measured:.4f}, {posterior:.4f} by the law and all runs together."]
+    rules = [name for name in dict.fromkeys(by_hand) if name in names]
+    if not rules:
+        raise InputError(f"no run is on any of {', '.join(by_hand)}: a search is judged against a rule by hand.")
+    hand = min(rules, key=lambda name: float(search.posterior(search.shares_of(name)[None])[0][0]))
+    if names[best] == hand:
+        said.append(f"No searched mixture is better than {hand}, a rule that needs no search.")
+    else:
+        gain, deviation = search.gain(search.shares_of(hand), search.seen.shares[best])
+        low, high = gain - NORMAL * deviation, gain + NORMAL * deviation
+        ends = f"{100 * gain:.2f} % ({100 * low:.2f} to {100 * high:.2f}, 90 %)"
+        said.append(
+            f"It is {ends} below {hand}, the best rule by hand."
+            if low > 0
+            else f"Not better than {hand}, the best rule by hand: {ends} below it."
+        )
+    run_rounds = sum(not report["stopped"] for report in reports)
+    ended = next((report["stopped"] for report in reports if report["stopped"]), None)
+    left = reports[-1]["expected_gain"]
+    known = "" if noise is not None else " (taken: no run was repeated)"
+    said.append(
+        f"{len(set(names))} mixtures in {run_rounds} rounds; noise of a run {100 * (noise or USUAL_NOISE):.2g} %{known}. "
+        + (f"It ended since {ended}" if ended else f"All rounds were run; the last expected {100 * left:.2g} % more.")
+    )
+    return said

@@ -1,0 +1,173 @@
+"""The mixture that two tables prefer: laws fitted and scored, rules by hand, and what all runs and
+the best of the laws believe of each.
+
+A run that ended lowest did so by its luck as well, and an optimum lies where its law errs most. So
+the lowest proxy as measured is not what an optimum has to beat: both are compared by the posterior
+of the law and all runs, and the optimum is taken where it is below the best run and the best rule
+by hand, also at the lower one-sided 80 % end of the difference.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from scipy.special import stdtrit
+
+from bimix.errors import InputError
+from bimix.judge.comparison import Comparison
+from bimix.judge.evidence import promise
+from bimix.judge.law_scores import COMPARISON
+from bimix.judge.measured import Criterion, criterion_of
+from bimix.judge.noise import runs_to_tell
+from bimix.judge.verdict import UPPER, Promise, Verdict, by_law
+from bimix.laws import at_run, fit
+from bimix.mixtures.by_hand import wanted, wanted_domains, within
+from bimix.observations.observations import Observations
+from bimix.observations.prior import kin_weights
+from bimix.optimum.best import best_shares
+from bimix.optimum.bounds import run_bounds
+from bimix.optimum.flags import asked_tokens
+from bimix.optimum.goal import Goal
+from bimix.optimum.intervals import LeftOut, intervals, left_out
+from bimix.optimum.objective import objective_of
+from bimix.optimum.objective_intervals import objective_rows
+from bimix.search.posterior import Posterior, ends
+from bimix.tables import read_numbers, read_tokens
+
+LEVEL = 0.9  # of intervals
+SURE = 0.95  # that the best of measured mixtures is below all others
+EPOCHS = (4, 8)  # of the wanted domains, by rules by hand
+SOFTNESS = 0.5  # nats of a gap that divide a weight by e, of the rule _kin
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A law fitted to the runs, read at the run that is asked for; bounds and optimum (m,)."""
+
+    fitted: dict
+    goal: Goal
+    lower: np.ndarray
+    upper: np.ndarray
+    optimum: np.ndarray
+    errors: LeftOut
+    scores: pl.DataFrame  # of runs left out, as compare_laws.py writes them
+    promise: Promise | None
+
+    def shares(self) -> dict[str, float]:
+        return dict(zip(self.fitted["domains"], self.optimum.tolist(), strict=True))
+
+
+def solved(law: str, options: argparse.Namespace, observed: Observations, before: Mapping[str, float]) -> Solved:
+    """A law with its optimum, errors and promise; `before` is the reference {domain: share}."""
+    judging, step = criterion_of(options), options.step
+    fitted = fit(law, observed)
+    tokens = read_tokens(options.tokens) if options.tokens else None
+    run_tokens = asked_tokens(fitted, options.run_tokens, step, options.parameters)
+    fitted = at_run(fitted, options.parameters, run_tokens, tokens, step)
+    reference = {name: share for name, share in before.items() if share > 0}
+    kept = None if judging.kind == "weighted" else json.dumps(reference)
+    objective = objective_of(options.objective, judging.weights, None, kept)
+    limits = (read_numbers(given) if given else None for given in (options.lower, options.upper))
+    weights = objective.domain_weights()
+    lower, upper = run_bounds(fitted, step, *limits, options.max_epochs, tokens, run_tokens, weights)
+
+    def find(one: dict) -> np.ndarray:
+        return best_shares(one, step, objective, lower, upper, tokens)
+
+    errors = left_out(fitted, observed, step)
+    more = objective_rows(fitted, step, objective, find, errors, LEVEL, tokens)
+    named = {judging.reference: np.array([before.get(name, 0.0) for name in fitted["domains"]])}
+    spans = intervals(
+        *(fitted, LEVEL, step, named, judging.reference, weights, lower, upper, errors, None), find=find, more=more
+    )
+    scores = left_out_scores(fitted, errors)
+    goal = Goal(fitted, step, objective, tokens)
+    promised = promise(fitted, law, "observed", spans, scores, judging)
+    return Solved(fitted, goal, lower, upper, find(fitted), errors, scores, promised)
+
+
+def left_out_scores(fitted: dict, errors: LeftOut) -> pl.DataFrame:
+    """Mean relative errors on runs left out, as compare_laws.py writes them."""
+    relative = np.nanmean(np.abs(errors.predicted / errors.observed - 1), axis=0)
+    rows = [
+        (fitted["law"], "left_out_mre", name, float(one), len(fitted["mixtures"]), None, None)
+        for name, one in zip(fitted["loss_domains"], relative, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=COMPARISON, orient="row")
+
+
+def rules_by_hand(options: argparse.Namespace, solved: Solved, judging: Criterion) -> dict[str, np.ndarray]:
+    """{name: shares (m,)} of mixtures that need no run: equal shares, those of the tokens, and
+    where the weights want some domains these read --hand times, each within the bounds.
+    """
+    domains, low, high = solved.fitted["domains"], solved.lower, solved.upper
+    plain = {"uniform": np.ones(len(domains))}
+    tokens = read_tokens(options.tokens) if options.tokens else {}
+    amounts = np.array([tokens.get(name, 0.0) for name in domains])
+    if amounts.all():
+        plain["baseline"] = amounts / amounts.sum()
+    found = {}
+    for name, shares in plain.items():
+        found[name] = within(np.maximum(shares / shares.sum() - low, 0.0)[None], low, high)[0]
+    run_tokens = asked_tokens(solved.fitted, options.run_tokens, options.step, options.parameters)
+    own = wanted_domains(judging.weights, domains, solved.fitted["loss_domains"])
+    if not (amounts.all() and run_tokens and own.any() and not own.all()):
+        return found
+    rest = {"": amounts, "_uniform": np.ones(len(domains))}
+    if options.prior:
+        names = [name for name, one in zip(domains, own, strict=True) if one]
+        rest["_kin"] = kin_weights(options.prior, domains, names, SOFTNESS)
+    most = options.max_epochs or np.inf
+    for epochs in (one for one in options.hand if one <= most):
+        for rule, others in rest.items():
+            try:
+                found[f"wanted_{epochs:g}{rule}"] = wanted(amounts, run_tokens, own, epochs, others, low, high)
+            except InputError:  # the bounds leave no such mixture
+                continue
+    return found
+
+
+def posterior_of(solved: Solved, observed: Observations, noise: float | None) -> Posterior:
+    """What the law and all runs that have every loss that counts say of any mixture."""
+    whole = observed.take(np.flatnonzero(np.isfinite(ends(solved.goal, observed)).all(axis=1)))
+    return Posterior(solved.goal, solved.fitted, whole, solved.lower, solved.upper, noise, solved.errors)
+
+
+def weigh(
+    posterior: Posterior,
+    solved: Solved,
+    runs: Comparison,
+    shares: Mapping[str, np.ndarray],
+    hand: Mapping[str, np.ndarray],
+    promises: Sequence[Promise],
+) -> Verdict:
+    """The lowest by the posterior of the runs that hold the objective, of `shares` (m,), and of
+    rules by hand; or the optimum, where it is surely below.
+    """
+    own = solved.promise
+    candidates = {name: shares[name] for name in runs.mixtures if runs.holds(name)} | dict(hand)
+    means = dict(zip(candidates, posterior.posterior(np.array(list(candidates.values())))[0].tolist(), strict=True))
+    best, *others = sorted(means, key=means.get)
+    gain, deviation = posterior.gain(candidates[best], solved.optimum)
+    freedom = max(len(set(solved.fitted["mixtures"])) - 1, 1)
+    surely = gain - float(stdtrit(freedom, UPPER)) * deviation
+    law = by_law(own, list(promises))
+    said = f"{100 * gain:.2f} % below {best} by the law and all runs together"
+    if surely > 0:
+        why = f"{said}, {100 * surely:.2f} % at the lower 80 % end; {law}"
+        return Verdict("promised", own.mixture, why, best, own, measured=runs)
+    unsure = f"{own.mixture}, {said}, is not surely below it"
+    if best in hand:
+        return Verdict("promised", best, f"a rule by hand; {unsure}; {law}", own.mixture, own, measured=runs)
+    seen = tuple(name for name in runs.ranked() if name in shares and runs.value(name) < own.value and gain <= 0)
+    below = [posterior.gain(candidates[name], candidates[best]) for name in others]
+    wins = all(one > float(stdtrit(freedom, SURE)) * spread for one, spread in below)
+    rival = others[0] if others else own.mixture
+    seeds = None
+    if runs.noise is not None and others and not wins:
+        seeds = runs_to_tell(means[rival] - means[best], runs.noise.deviation, runs.noise.mixtures)
+    why = f"it is lowest by the law and all runs together; {unsure}"
+    return Verdict("wins" if wins and others else "ties", best, why, rival, own, seen, seeds, runs)
