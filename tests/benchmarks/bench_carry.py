@@ -29,7 +29,7 @@ import yaml
 from scipy.stats import spearmanr
 
 import train_swarm
-from bimix.settings.complete import write_out_recipes
+from bimix.settings.complete import whole_recipes
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,7 +64,7 @@ def settings(steps: int) -> dict[str, dict]:
 def measure(options: argparse.Namespace) -> None:
     """Train all runs and write both tables."""
     config = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text(encoding="utf-8"))
-    write_out_recipes(config)
+    config["training"] = whole_recipes(config["training"])
     own = {"batch_rows": options.batch_rows, "validation_rows": 16}
     domains = sorted(pl.read_parquet(options.dataset / "tokens/train.parquet")["domain"].unique())
     draws = np.random.default_rng(0).dirichlet(np.ones(len(domains)), options.mixtures)

@@ -35,7 +35,7 @@ from bench_training import make_store, synchronize
 from bimix.model.transformer import Shape, Transformer
 from bimix.reweighting.doge import Doge, Goal, held_mix, reserve, target_rows
 from bimix.reweighting.doremi import Doremi
-from bimix.settings.complete import write_out_recipes
+from bimix.settings.complete import whole_recipes
 from bimix.training.loop import Method, Plain
 from bimix.training.recipe import Recipe
 from bimix.training.session import Learner, Session
@@ -62,7 +62,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     config = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text(encoding="utf-8"))
-    write_out_recipes(config)
+    config["training"] = whole_recipes(config["training"])
     entry = config["models"][options.model]
     launch = entry["launch"]
     micro_batch = options.micro_batch or (

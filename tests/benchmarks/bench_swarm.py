@@ -25,7 +25,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow/scripts"))
 
-from bimix.settings.complete import write_out_recipes
+from bimix.settings.complete import whole_recipes
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--compile", choices=("yes", "no"), default="no", help="compile the model of both")
     options = parser.parse_args()
     config = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text())
-    write_out_recipes(config)
+    config["training"] = whole_recipes(config["training"])
     model = config["models"][options.model]
     changes = {"steps": options.steps, "evaluate_every": options.evaluate_every or options.steps}
     recipe = config["training"]["demo"] | changes

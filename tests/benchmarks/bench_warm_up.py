@@ -29,7 +29,7 @@ from bench_training import ROOT, own_model
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from bimix.model.transformer import Shape
-from bimix.settings.complete import write_out_recipes
+from bimix.settings.complete import whole_recipes
 from bimix.training.launch import wrapping
 from bimix.training.recipe import Recipe
 from bimix.training.update import evaluate, update
@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, help="file of the numbers")
     options = parser.parse_args(argv)
     config = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text(encoding="utf-8"))
-    write_out_recipes(config)
+    config["training"] = whole_recipes(config["training"])
     settings = {"steps": options.steps, "batch_rows": options.batch_rows, "precision": options.precision}
     recipe = Recipe(**config["training"][options.recipe] | settings)
     rows, vocabulary = read_rows(options.megabytes, options.vocabulary, options.context)

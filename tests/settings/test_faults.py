@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bimix.errors import InputError
-from bimix.settings.checks import merged
+from bimix.settings.files import merged
 from bimix.settings.prepare import Call, prepare
 
 ROOT = Path(__file__).parents[2]

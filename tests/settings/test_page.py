@@ -8,7 +8,7 @@ import yaml
 from jsonschema import Draft202012Validator, ValidationError
 
 import document_config
-from bimix.settings import checks
+from bimix.settings.files import merged
 from bimix.settings.page import written
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ def test_the_page_of_all_keys_is_not_stale(tmp_path: Path) -> None:
 def test_every_key_of_the_defaults_is_on_the_page() -> None:
     page = (ROOT / "docs/config.md").read_text()
     sections = dict(part.split("\n", 1) for part in page.split("\n## ")[1:])
-    for name, block in checks.merged([ROOT / "workflow/defaults.yaml"]).items():
+    for name, block in merged([ROOT / "workflow/defaults.yaml"]).items():
         if name == "datasets":
             continue
         assert f"`{name}`" in sections
@@ -39,7 +39,7 @@ def test_values_are_written_as_yaml_reads_them() -> None:
 def test_the_schema_for_editors_takes_the_defaults_and_no_other_key(tmp_path: Path) -> None:
     document_config.main(["--out", str(tmp_path / "config.md"), "--schema", str(tmp_path / "config.json")])
     validator = Draft202012Validator(json.loads((tmp_path / "config.json").read_text()))
-    config = checks.merged([ROOT / "workflow/defaults.yaml", ROOT / "config.yaml"])
+    config = merged([ROOT / "workflow/defaults.yaml", ROOT / "config.yaml"])
     validator.validate(config | {"x-mine": {"a": None}})
     for wrong in ({"laws": {"sed": 1}}, {"laws": {"seed": -1}}, {"datasets": {"a": {"domains": ["b"]}}}):
         with pytest.raises(ValidationError):

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from bimix.errors import InputError
-from bimix.settings import home
+from bimix.settings import files as settings_files
 
 ROOT = Path(__file__).parents[2]
 LOSSES = ROOT / "resources/examples/own_losses"
@@ -234,15 +234,17 @@ def test_a_module_plans_rounds_of_doremi(mine: Path) -> None:
 
 
 def test_files_of_the_repository_have_no_prefix_in_it(tmp_path: Path) -> None:
-    assert home.prefix(tmp_path, tmp_path) == ""
+    assert settings_files.prefix(tmp_path, tmp_path) == ""
     (tmp_path / "link").symlink_to(tmp_path)
-    assert home.prefix(tmp_path / "link", tmp_path) == ""
+    assert settings_files.prefix(tmp_path / "link", tmp_path) == ""
 
 
 def test_files_of_the_config_are_named_from_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("config.yaml").touch()
-    files = home.config_files(["config.yaml", "code/config.yaml"], [tmp_path / "a/my.yaml", "/other/your.yaml"])
+    files = settings_files.config_files(
+        ["config.yaml", "code/config.yaml"], [tmp_path / "a/my.yaml", "/other/your.yaml"]
+    )
     assert files == [Path("config.yaml"), Path("a/my.yaml"), Path("/other/your.yaml")]
 
 
@@ -250,12 +252,12 @@ def test_a_folder_whose_name_snakemake_would_read_is_refused(tmp_path: Path) -> 
     folder = tmp_path / "{code}"
     folder.mkdir()
     with pytest.raises(InputError, match="braces"):
-        home.prefix(folder, tmp_path)
+        settings_files.prefix(folder, tmp_path)
 
 
 def test_a_config_is_merged_over_the_defaults_and_neither_changes() -> None:
     defaults, own = {"a": {"b": 1, "c": [1]}, "d": 2}, {"a": {"b": 3, "e": {"f": 4}}}
-    both = home.over(defaults, own)
+    both = settings_files.over(defaults, own)
     assert both == {"a": {"b": 3, "c": [1], "e": {"f": 4}}, "d": 2}
     both["a"]["e"]["f"] = both["a"]["b"] = 5
     both["a"]["c"].append(2)

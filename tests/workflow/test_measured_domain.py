@@ -3,7 +3,6 @@ for it.
 """
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +11,6 @@ import forked
 import polars as pl
 import pytest
 from mini_dataset import mini_config, texts, write_checkout
-
-from bimix.settings.checks import faults_of, merged
-from bimix.settings.home import over
 
 MIXTURES = {"salt": 0.2, "even": 0.5, "wet": 0.8}  # proportion of the domain sea
 COPIES = 7
@@ -81,41 +77,3 @@ def test_it_is_measured_fitted_and_a_target_and_nothing_trains_on_it(checkout: P
         assert row["domains"] == 3
         assert row["average_loss"] == pytest.approx(own["tasks"])  # all that weighs
         assert row["bits_per_byte"] == pytest.approx(own["tasks"] * factors["tasks"])
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda config: config["laws"].update(optimise=["bimix"]), "bimix has losses of training domains alone"),
-        (
-            lambda config: block(config)["compare"].update(mixtures=["even", "bimix"]),
-            "validation_only: bimix has losses of training domains alone",
-        ),
-        (lambda config: block(config).update(corpus=None), "datasets/mini/corpus: "),
-        (
-            lambda config: block(config)["corpus"].update(validation_only={"sea": "sea.jsonl"}),
-            "validation_only/sea: it is in `domains`",
-        ),
-        (
-            lambda config: block(config)["corpus"].update(validation={"share": 0.2, "tokens": 100}),
-            "validation_only: beside validation `tokens`",
-        ),
-        (
-            lambda config: block(config)["corpus"].update(validation_only={"tasks": "missing.jsonl"}),
-            "validation_only/tasks: .missing.jsonl. cannot be found",
-        ),
-        (
-            lambda config: block(config)["optimum"].update(weights={"task": 1}),
-            "optimum/weights/task: .*did you mean tasks",
-        ),
-        (lambda config: block(config)["optimum"].update(lower={"tasks": 0.1}), "optimum/lower/tasks: "),
-    ],
-)
-def test_what_cannot_be_is_said_before_the_first_job(checkout: Path, monkeypatch, change, sentence: str) -> None:
-    monkeypatch.chdir(checkout)
-    defaults = merged([Path("workflow/defaults.yaml")])
-    config = over(defaults, json.loads((checkout / "mini.yaml").read_text()))
-    assert not faults_of(config, defaults, Path(), ["mini"])[1]
-    change(config)
-    faults = [str(fault) for fault in faults_of(config, defaults, Path(), ["mini"])[1]]
-    assert any(re.search(sentence, fault) for fault in faults), faults

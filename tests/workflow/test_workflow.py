@@ -18,7 +18,7 @@ from tokenizers.models import WordLevel
 
 from bimix.corpus.shards import Shard, read_shards
 from bimix.plan.sources import source_of
-from bimix.settings.complete import write_out_recipes
+from bimix.settings.complete import whole_recipes
 
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1"]
@@ -159,7 +159,7 @@ def test_each_method_that_reweighs_has_training_settings_of_its_own(workplace: P
     targets = ["results/demo/mixtures/doremi.json", "results/demo/mixtures/doge.json"]
     printed = call(workplace, "-n", "-p", *targets).stdout
     config = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text())
-    write_out_recipes(config)
+    config["training"] = whole_recipes(config["training"])
     demo = config["training"]["demo"] | {"steps": 400, "evaluate_every": 40}
     assert recipe_of(printed, "train_doremi") == demo | {"schedule": "doremi"}
     assert recipe_of(printed, "train_doge") == demo

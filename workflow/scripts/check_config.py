@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.settings import checks, home
+from bimix.settings.files import check_files, merged, prefix
 from bimix.settings.prepare import Call, prepare
 
 CODE = Path(__file__).resolve().parents[2]
@@ -21,12 +21,12 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("files", nargs="*", type=Path, help="what --configfile is to be given")
     parser.add_argument("--base", type=Path, help="the config below them, in the place of config.yaml")
     options = parser.parse_args(argv)
-    prefix, own = home.prefix(CODE, Path.cwd()), Path("config.yaml")
-    workflows = Path(f"{prefix}config.yaml")
-    base = [options.base] if options.base else [workflows, own] if prefix and own.exists() else [workflows]
+    place, own = prefix(CODE, Path.cwd()), Path("config.yaml")
+    workflows = Path(f"{place}config.yaml")
+    base = [options.base] if options.base else [workflows, own] if place and own.exists() else [workflows]
     files = [*base, *options.files]
-    checks.check_files(files)
-    ready = prepare(checks.merged(files), Call(CODE, prefix, files, len(options.files), {}))
+    check_files(files)
+    ready = prepare(merged(files), Call(CODE, place, files, len(options.files), {}))
     for remark in ready.remarks:
         print(f"Remark: {remark}")
     print(f"No fault in {', '.join(map(str, files))}.")

@@ -12,7 +12,7 @@ HOME = Path(str(workflow.current_basedir)).parents[2]
 sys.path.insert(0, str(HOME / "workflow/scripts"))
 from bimix.addresses import masked
 from bimix.errors import InputError
-from bimix.settings import checks, home
+from bimix.settings import files as settings_files
 from bimix.settings.prepare import Call, prepare
 
 # Jobs meet names of domains and files that are UTF-8, in whatever locale they run.
@@ -28,7 +28,7 @@ def end_planning(error):
 
 
 try:
-    PREFIX = home.prefix(HOME, Path.cwd())
+    PREFIX = settings_files.prefix(HOME, Path.cwd())
 except InputError as error:
     end_planning(error)
 
@@ -72,7 +72,7 @@ def config_files():
         own += workflow.configfiles
     elif replaced or has_own_config():
         own = [] if replaced else [*own, "config.yaml"]
-    return home.config_files(own, workflow.overwrite_configfiles)
+    return settings_files.config_files(own, workflow.overwrite_configfiles)
 
 
 def check_files():
@@ -81,7 +81,7 @@ def check_files():
     """
     files = config_files() if workflow.is_main_process and not in_module() else []
     try:
-        checks.check_files(files, files[len(files) - len(workflow.overwrite_configfiles) :])
+        settings_files.check_files(files, files[len(files) - len(workflow.overwrite_configfiles) :])
     except InputError as error:
         end_planning(error)
 

@@ -21,12 +21,11 @@ At the top, for all: errors, addresses, names, digests, outputs, tables; and the
 
 Only `model`, `training`, `reweighting`, `downstream/tasks`, `downstream/calls` and
 `results/verify_runs` import torch or Accelerate.
-Files are opened in `command`, `outputs`, `tables`, `digests`, `corpus/encoders`,
-`corpus/harvest`, `corpus/samples`, `corpus/sources`, `corpus/stream`,
-`observations/imported_tables`, `plan/contents`, `plan/raw`, `plan/corpora`, `results/watch`,
-`settings/block`, `settings/checks`, `settings/complete`, `settings/corpora`, `settings/files`,
-`settings/lock`, `settings/machine`, `training/artefacts`, `training/checkpoints`,
-`training/devices`, `training/command_losses`, `training/command_process`, `training/rows`,
-`downstream/calls`, `downstream/questions`, `corpus/estimators`,
+Files are opened in `command`, `outputs`, `tables`, `digests`, `corpus/encoders`, `corpus/harvest`,
+`corpus/samples`, `corpus/sources`, `corpus/stream`, `observations/imported_tables`,
+`plan/contents`, `plan/raw`, `plan/corpora`, `results/watch`, `settings/complete`, `settings/disk`,
+`settings/files`, `settings/lock`, `settings/machine`, `settings/text`, `training/artefacts`,
+`training/checkpoints`, `training/devices`, `training/command_losses`, `training/command_process`,
+`training/rows`, `downstream/calls`, `downstream/questions`, `corpus/estimators`,
 `results/verify_tokens`.
 """

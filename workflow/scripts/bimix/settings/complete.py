@@ -1,61 +1,274 @@
-"""What a dataset's block means: the mixtures it knows, its trainings in full, every default in its
-place.
+"""A config completed: first what a dataset's block leaves out (`with_defaults`), then what other
+blocks say for it (`expanded`), which is what rules read. Between the two it is checked.
+
+Both take a config that the models accept, as plain blocks, and return a new one.
 """
 
+import copy
 import csv
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from bimix.names import named, unknown
 from bimix.optimum.families import by_domain
 from bimix.plan.laws import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.plan.runs import weights_of
-from bimix.plan.search import GROUP, groups_of, search_names
-from bimix.plan.settings import evaluations
+from bimix.plan.search import FOUND, GROUP, groups_of, search_names, search_runs
 from bimix.plan.sources import (
     BEST,
     MEASURES,
     REWEIGHTING,
     SIMPLE,
     from_swarm,
+    has_wanted,
     unjudged,
     wanted_names,
     wanted_rivals,
 )
-from bimix.settings.fault import Fault
+from bimix.settings import ladder
+from bimix.settings.files import over
+from bimix.settings.machine import Basis, read_basis, record_path, seen_machine
 
-# Groups that are named by other blocks than `groups`.
-GROUPS = ("compare", "methods", "swarm", GROUP)
+GROUPS = ("compare", "methods", "swarm", GROUP)  # that other blocks than `groups` name
+FITTED = "candidates"  # the group that laws are fitted to
+COMPARED = ("baseline", "uniform", "ce")
+STARTED = ("baseline", "uniform", "temperature", "se", "ce", "je")  # a search, with rules by hand
+UNKNOWN_VOCABULARY = 50_304  # of a tokenizer that is not read before the first job: GPT-NeoX's, padded
 Key = tuple[str | int, ...]
 
 
-def mixture_lists(block: object) -> Iterator[tuple[Key, list]]:
+# What is left out
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What a dataset's defaults were estimated from and, where models were chosen, which."""
+
+    basis: Basis
+    choice: ladder.Choice | None
+
+    def remark(self, dataset: str, block: dict) -> str:
+        """A sentence for the user on the models that were chosen; nothing where none were."""
+        if self.choice is None:
+            return ""
+        small, large = block["training"]
+        tokens, text = self.choice.tokens(block["sequence_length"]), sum(self.basis.sizes.values())
+        machine = self.basis.machine
+        devices = f"{machine.count} {'GPU' if machine.kind == 'gpu' else 'CPU core'}{'s' * (machine.count > 1)}"
+        return (
+            f"datasets/{dataset}/models: auto: for {text / 1e6:,.3g} MB of text and {devices} the proxy is {small}, the larger"
+            f" model {large}, each run {self.choice.steps:,} steps of {self.choice.batch_rows} x {block['sequence_length']:,}"
+            f" tokens ({tokens / 1e6:,.3g}M); kept in {record_path(dataset)}."
+        )
+
+
+def with_defaults(config: dict, planning: bool = True) -> tuple[dict, dict[str, Filled]]:
+    """The config with the defaults of every dataset, and what they were estimated from.
+
+    `planning`: whether sizes are looked up; a job uses those that the call which planned it kept.
+    Errors (InputError): a record of what was chosen that cannot be read, GPUs that are not there.
+    """
+    config = copy.deepcopy(config)
+    config["training"] = whole_recipes(config["training"])
+    filled = {}
+    for name, block in config.get("datasets", {}).items():
+        if "observations" in block:
+            groups = block.setdefault("groups", {"fitted": "all"})
+            block.setdefault("held_out", [])
+            if "optimum" in block:
+                block["optimum"].setdefault("group", next(iter(groups)))
+        elif (found := _Text(config, name, planning).fill()) is not None:
+            filled[name] = found
+    return config, filled
+
+
+def whole_recipes(recipes: dict) -> dict:
+    """Recipes in full: one that is `like` another takes over what it does not set, in the order of
+    that one. One that is like none, or like one that is itself like another, stays as it is.
+    """
+
+    def whole(own: dict) -> dict:
+        other = recipes.get(own.get("like"))
+        if other is None or "like" in other:
+            return own
+        return other | {key: value for key, value in own.items() if key != "like"}
+
+    return {name: whole(own) for name, own in recipes.items()}
+
+
+class _Text:
+    """A dataset of text in a config that is being filled."""
+
+    def __init__(self, config: dict, name: str, planning: bool) -> None:
+        self.config, self.name, self.planning = config, name, planning
+        self.block, self.usual, self.ladder = config["datasets"][name], config["usual"], config["ladder"]
+
+    def fill(self) -> Filled | None:
+        """Fill the block; None where it leaves out nothing that depends on its text."""
+        self.plain()
+        basis = choice = None
+        if self.depends():
+            basis = self.basis()
+            self.of_text(basis)
+            if "training" not in self.block:
+                choice = self.choose(basis)
+                self.block.pop("models", None)  # auto: it has been done
+        self.of_training()
+        return Filled(basis, choice) if basis else None
+
+    def plain(self) -> None:
+        """What is the same for all texts."""
+        block, usual = self.block, self.usual
+        corpus = block["corpus"] = over(usual["corpus"], block.get("corpus", {}))
+        by_domain = corpus.get("harvest", corpus.get("train"))
+        if isinstance(by_domain, dict):
+            block.setdefault("domains", list(by_domain))
+        tokenizer = block.setdefault("tokenizer", {"train": {}})
+        tokenizer.setdefault("end_of_text", usual["tokenizer"]["end_of_text"])
+        block.setdefault("held_out", [])
+        optimum = block.setdefault("optimum", {})
+        if "groups" not in block and not {"group", "models"} & optimum.keys():
+            block.setdefault("search", {})
+        measures = ["se", "je", "ce", *(["vne"] if "vectors" in block else [])]
+        groups = block.setdefault("groups", {FITTED: [*measures, "baseline", "uniform"]})
+        laws = [law for law in self.config["laws"]["optimise"] if LAWS[law].over_sizes or "models" not in optimum]
+        found = [FOUND] if "search" in block else []
+        block.setdefault("compare", {}).setdefault("mixtures", [*COMPARED, *laws, *found])
+        optimum.setdefault("group", GROUP if "search" in block else next(iter(groups)))
+        if "search" in block:  # which starts from rules that need no run
+            wanted = self.config["mixtures"]["wanted"]["rivals"] if has_wanted(block) else []
+            start = [*STARTED, *(f"wanted_{one}" for one in wanted)]
+            block["search"] = {"start": start} | self.config["search"] | block["search"]
+        if any("vne" in names for _, names in mixture_lists(block)) or "vectors" in block:
+            own = block.get("vectors", {})
+            kind = {} if {"file", "train"} & own.keys() else {"train": usual["vectors"]["train"]}
+            block["vectors"] = {"documents": usual["vectors"]["documents"]} | kind | own
+
+    def depends(self) -> bool:
+        """Whether the block leaves something to be chosen by its text."""
+        trained = self.block["tokenizer"].get("train")
+        return (
+            not {"training", "sequence_length"} <= self.block.keys()
+            or not {"validation", "cut_characters"} <= self.block["corpus"].keys()
+            or (trained is not None and not {"vocabulary", "share"} <= trained.keys())
+        )
+
+    def basis(self) -> Basis:
+        """The machine and the sizes that count: the kept machine, and in a job the kept sizes."""
+        kept = read_basis(self.name)
+        if kept is not None and not self.planning:
+            return kept
+        device, count = self.ladder["device"], self.ladder["count"]
+        if kept is not None and device in ("auto", kept.machine.kind) and count in ("auto", kept.machine.count):
+            machine = kept.machine
+        else:
+            machine = seen_machine(device, count)
+        return Basis(machine, ladder.text_bytes(self.config, self.name))
+
+    def of_text(self, basis: Basis) -> None:
+        """What depends on how much text there is."""
+        corpus, numbers, text = self.block["corpus"], self.ladder, sum(basis.sizes.values())
+        least = ladder.smallest(basis.sizes, self.domains())
+        share = ladder.validation_share(least, numbers["validation_bytes"], tuple(numbers["validation_share"]))
+        given = corpus.setdefault("validation", {"share": share})
+        if isinstance(given, dict) and "share" in given:
+            bounds = tuple(numbers["held_out_characters"])
+            longest = ladder.longest_held_out(basis.sizes, self.domains(), given["share"], numbers["documents"], bounds)
+            corpus.setdefault("held_out_characters", longest)
+        corpus.setdefault("cut_characters", numbers["cut_characters"])
+        self.block.setdefault("sequence_length", numbers["sequence_length"][basis.machine.kind])
+        trained = self.block["tokenizer"].get("train")
+        if trained is not None:
+            if "vocabulary" not in trained:
+                most = numbers["vocabulary"][basis.machine.kind]
+                trained["vocabulary"] = ladder.vocabulary_size(text, numbers["vocabulary"]["least"], most)
+                trained.setdefault("fewer", True)  # an estimate by bytes: text of few words yields less
+            trained.setdefault("share", float(f"{min(numbers['tokenizer_bytes'] / max(text, 1), 1):.1g}"))
+
+    def domains(self) -> int:
+        return len(self.block.get("domains", [])) or 1
+
+    def choose(self, basis: Basis) -> ladder.Choice:
+        """Choose the proxy and the larger model, and write them into the config."""
+        numbers, block, machine = self.ladder, self.block, basis.machine
+        groups = block["groups"] | {GROUP: search_runs(block)}
+        proxies = {name for group in (block["optimum"]["group"], *block["held_out"]) for name in groups.get(group, [])}
+        fitted, compared = max(len(proxies), 1), len(block["compare"]["mixtures"])
+        vocabulary = block["tokenizer"].get("train", {}).get("vocabulary", UNKNOWN_VOCABULARY)
+        in_token = ladder.token_bytes(vocabulary)
+        devices = min(machine.count, max(fitted, compared))  # a run takes one
+        bounds = ladder.Bounds(
+            tokens=sum(basis.sizes.values()) / in_token,
+            least=ladder.smallest(basis.sizes, self.domains()) / in_token,
+            domains=self.domains(),
+            flops=ladder.run_flops(self.config["hardware"], numbers["hours"], machine.kind, devices),
+            fitted=fitted,
+            compared=compared,
+            **{key: numbers[key] for key in ("tokens_per_parameter", "epochs", "repeats", "proxy", "highest_rate")},
+        )
+        choice = ladder.choose(bounds, vocabulary, block["sequence_length"])
+        precision = "bf16" if machine.kind == "gpu" else "no"
+        recipe = numbers["recipe"] if numbers["recipe"] in self.config["training"] else "paper"
+        launch = ladder.launch(machine.kind, machine.threads, choice.batch_rows)
+        block["training"] = {
+            self.named(rung, launch): ladder.settings(choice, rung == choice.larger, recipe, precision)
+            for rung in (choice.proxy, choice.larger)
+        }
+        block["optimum"].setdefault("max_epochs", numbers["repeats"])
+        return choice
+
+    def named(self, rung: ladder.Rung, launch: dict) -> str:
+        """The name of a rung among the models, to which it is added; a model of another shape keeps
+        its name.
+        """
+        shape = {"layers": rung.layers, "width": rung.width, "heads": rung.heads}
+        models, name = self.config["models"], rung.name
+        if name in models and models[name].get("shape") != shape:
+            name = f"ladder-{name}"
+        models.setdefault(name, {"shape": shape, "launch": launch})
+        return name
+
+    def of_training(self) -> None:
+        """The proxy is the first model that is trained, the larger the last; the optimum is for the
+        proxy's last step, where the config says which that is.
+        """
+        optimum, compare, training = self.block["optimum"], self.block["compare"], self.block["training"]
+        compare.setdefault("model", list(training)[-1])
+        if "models" in optimum:
+            optimum.setdefault("for", compare["model"])
+            return
+        own = training.get(optimum.setdefault("model", next(iter(training))), {})
+        steps = merged_recipe(self.config, own).get("steps")
+        if steps is not None:
+            optimum.setdefault("step", steps)
+
+
+# The mixtures of a dataset by name
+
+
+def mixture_lists(block: dict) -> Iterator[tuple[Key, list[str]]]:
     """All lists of mixtures in a dataset's block, by their keys."""
-    if not isinstance(block, dict):
-        return
-    groups = block.get("groups")
-    for group, names in groups.items() if isinstance(groups, dict) else ():
-        if isinstance(names, list) and group not in GROUPS:
+    for group, names in block.get("groups", {}).items():
+        if names != "all" and group not in GROUPS:
             yield ("groups", group), names
-    compare = block.get("compare")
-    if isinstance(compare, dict) and isinstance(compare.get("mixtures"), list):
-        yield ("compare", "mixtures"), compare["mixtures"]
-    if isinstance(block.get("methods"), list):
-        yield ("methods",), block["methods"]
-    search = block.get("search")
-    if isinstance(search, dict) and isinstance(search.get("start"), list):
-        yield ("search", "start"), search["start"]
+    for key in (("compare", "mixtures"), ("methods",), ("search", "start")):
+        own = block.get(key[0], {})
+        names = own.get(key[1]) if key[1:] else own
+        if names:
+            yield key, names
 
 
 def published_names(config: dict, dataset: str, code: Path) -> list[str]:
     """Mixtures of the published table that a dataset names; none where it names none, or one that
     cannot be read.
     """
+    table = config["mixtures"]["published"].get(config["datasets"][dataset].get("published"))
+    if table is None:
+        return []
     try:
-        table = config["mixtures"]["published"].get(config["datasets"][dataset].get("published"))
         with Path(code, table).open(encoding="utf-8", newline="") as lines:
             return [f"published_{column}" for column in next(csv.reader(lines), [])[1:]]
-    except (OSError, TypeError, ValueError):
+    except (OSError, ValueError):
         return []
 
 
@@ -67,24 +280,9 @@ def known_mixtures(config: dict, dataset: str, code: Path) -> list[str]:
         fitted += [*SWARM_LAWS, *(f"{law}_swarm" for law in LAWS)]
     else:
         fitted += [law for law in SWARM_LAWS if law in config["laws"]["optimise"]]
-    reweighted = REWEIGHTING if "reweighting" in block else []
-    own = block.get("mixture_files", {})
-    own = own if isinstance(own, dict) else {}  # wrong, and said elsewhere
-    staged = block.get("stages", {})
-    staged = staged if isinstance(staged, dict) else {}
-    return [
-        "baseline",
-        "uniform",
-        *SIMPLE,
-        *wanted_names(config, dataset),
-        *search_names(block),
-        *MEASURES,
-        *published_names(config, dataset, code),
-        *own,
-        *staged,
-        *reweighted,
-        *fitted,
-    ]
+    made = ["baseline", "uniform", *SIMPLE, *wanted_names(config, dataset), *search_names(block), *MEASURES]
+    own = [*published_names(config, dataset, code), *block.get("mixture_files", {}), *block.get("stages", {})]
+    return [*made, *own, *(REWEIGHTING if "reweighting" in block else []), *fitted]
 
 
 def swarm_names(config: dict, dataset: str) -> list[str]:
@@ -93,28 +291,19 @@ def swarm_names(config: dict, dataset: str) -> list[str]:
     return [f"swarm_{number:04d}" for number in range(1, runs + 1)]
 
 
-def write_out_recipes(config: dict) -> list[Fault]:
-    """Put what a recipe takes over from another in its place, in the config itself; the faults of
-    `like`.
-
-    A recipe with a fault stays as it is. Settings stand in the order of the recipe that is named.
+def unsearched(config: dict, dataset: str) -> list[str]:
+    """Mixtures that a dataset's methods are always compared with and that are not among them: the
+    rules that anyone would try, those by hand for wanted domains, and the best mixtures of the
+    searches themselves, where their runs say which that is.
     """
-    recipes, faults = config.get("training"), []
-    if not isinstance(recipes, dict):
-        return []
-    named = {name: own["like"] for name, own in recipes.items() if isinstance(own, dict) and "like" in own}
-    whole = [name for name, own in recipes.items() if isinstance(own, dict) and name not in named]
-    for name, like in named.items():
-        if like in whole:
-            own = {key: value for key, value in recipes[name].items() if key != "like"}
-            recipes[name] = {**recipes[like], **own}
-        elif isinstance(like, str) and like in named:
-            sentence = f"{like} is itself like another recipe; name that one."
-            faults.append(Fault(("training", name, "like"), sentence))
-        else:
-            sentence = unknown("recipe", str(like), whole, "written out in full are")
-            faults.append(Fault(("training", name, "like"), sentence))
-    return faults
+    methods = config["datasets"][dataset]["methods"]
+    searched = {"best_swarm" if from_swarm(config, dataset, name) else "best" for name in methods if is_optimum(name)}
+    rivals = ["baseline", "uniform", "unimax", *wanted_rivals(config, dataset)]
+    rivals += [name for name in BEST if name in searched and not unjudged(config, dataset, name)]
+    return [name for name in rivals if name not in methods]
+
+
+# Trainings in full
 
 
 def merged_recipe(config: dict, settings: dict) -> dict:
@@ -124,43 +313,100 @@ def merged_recipe(config: dict, settings: dict) -> dict:
 
 
 def reweighting_changes(config: dict, dataset: str, method: str) -> list[dict]:
-    """What says how a method that reweighs is trained, the last word last: the method, the dataset,
-    the dataset's method.
+    """The training settings of a method that reweighs, the last one decides: the method's, the
+    dataset's, the dataset's for the method.
     """
     settings = config["datasets"][dataset]["reweighting"]
     own = settings.get(method, {}).get("training", {})
     return [config[method].get("training", {}), settings.get("training", {}), own]
 
 
-def reweighting_training(config: dict, dataset: str, method: str) -> dict:
-    """Training settings of a method in full: of the recipe that is named last, else the model's,
-    with all changes.
+def reweighting_training(config: dict, dataset: str, method: str, recipe: dict) -> dict:
+    """Training settings of a method in full: of the recipe that is named last, else `recipe`, the
+    model's, with all changes.
     """
-    block, changes = config["datasets"][dataset], reweighting_changes(config, dataset, method)
-    recipe = next((change["recipe"] for change in reversed(changes) if "recipe" in change), None)
-    full = dict(config["training"][recipe] if recipe else block["training"][block["reweighting"]["model"]])
+    changes = reweighting_changes(config, dataset, method)
+    named = [config["training"][change["recipe"]] for change in changes if "recipe" in change]
+    full = dict((named or [recipe])[-1])
     for change in changes:
         full |= {name: value for name, value in change.items() if name != "recipe"}
     return full
 
 
-def complete_objective(block: dict) -> None:
-    """Write out the reference of a dataset's objective, where there may be one, and the weights of
-    its families by loss domain, as all that averages losses reads them.
+# What other blocks say for a dataset
+
+
+def expanded(config: dict) -> dict:
+    """The config as rules read it: in each dataset all that holds for it, with the groups compare,
+    methods and swarm, and those of its search.
     """
+    datasets = {}
+    for name, block in config["datasets"].items():
+        block = block | {"optimum": _with_weights(block), "design": config["design"] | block.get("design", {})}
+        if "observations" in block:
+            datasets[name] = _expanded_losses(block)
+        else:
+            datasets[name] = _expanded_text(config | {"datasets": config["datasets"] | {name: block}}, name)
+    return config | {"datasets": datasets}
+
+
+def _with_weights(block: dict) -> dict:
+    """A dataset's optimum with the reference of its objective, where there may be one, and the
+    weights of its families by loss domain, as all that averages losses reads them.
+    """
+    optimum, first = dict(block["optimum"]), block["compare"]["mixtures"][0]
+    if "objective" in optimum:
+        objective = dict(optimum["objective"])
+        if not is_optimum(first):
+            objective.setdefault("reference", first)
+        optimum["objective"] = objective
+        weights = by_domain(objective.get("weights", {}), objective.get("families", {}))
+        optimum |= {"weights": weights} if weights else {}
+    return optimum
+
+
+def _expanded_losses(block: dict) -> dict:
+    """A group `all` takes every mixture; the one model is called observed."""
+    groups = {group: [] if names == "all" else names for group, names in block["groups"].items()}
+    groups |= {"compare": block["compare"]["mixtures"], "methods": block.get("methods", [])}
+    model = {"model": "observed"}
+    return block | {"groups": groups, "optimum": block["optimum"] | model, "compare": block["compare"] | model}
+
+
+def _expanded_text(config: dict, name: str) -> dict:
+    block = config["datasets"][name]
+    block["domains"] = sorted(block["domains"])  # no parameter of a job changes with their order in the file
+    block["corpus"] = config["corpus"] | block["corpus"]
+    block["entropy"] = config["entropy"] | block.get("entropy", {})
+    block["training"] = {model: merged_recipe(config, own) for model, own in block["training"].items()}
+    block["groups"] = block["groups"] | {"compare": block["compare"]["mixtures"]}
+    if "methods" in block:
+        block["methods"] = block["methods"] + unsearched(config, name)
+    block["groups"] |= {"methods": block.get("methods", [])} | groups_of(block)
     optimum = block["optimum"]
-    if "objective" not in optimum:
-        return
-    objective = optimum["objective"]
-    first = block["compare"]["mixtures"][0]
-    if "reference" not in objective and not is_optimum(first):
-        optimum["objective"] = objective = {**objective, "reference": first}
-    weights = by_domain(objective.get("weights", {}), objective.get("families", {}))
-    if weights:
-        optimum["weights"] = weights
+    if "models" in optimum:
+        # one name for all, the smallest first, and the end of the run that is optimised for
+        optimum["models"] = sorted(optimum["models"], key=lambda model: weights_of(config["models"][model]))
+        optimum["model"] = JOINS.join(optimum["models"])
+        optimum["step"] = block["training"][optimum["for"]]["steps"]
+    if "swarm" in block:
+        block["groups"]["swarm"] = swarm_names(config, name)
+    if "reweighting" in block:
+        own = block["reweighting"]
+        block["reweighting"] = own | {
+            method: config[method]
+            | own.get(method, {})
+            | {"training": reweighting_training(config, name, method, block["training"][own["model"]])}
+            for method in REWEIGHTING
+        }
+    if block.get("simulate_epochs"):
+        _match_epochs(block)
+    if "downstream" in block:
+        block["downstream"] = config["downstream"] | block["downstream"]
+    return block
 
 
-def match_epochs(block: dict) -> None:
+def _match_epochs(block: dict) -> None:
     """Give each small run of a dataset the share of every domain at which it repeats as often as
     the large one.
 
@@ -170,82 +416,14 @@ def match_epochs(block: dict) -> None:
     large = _rows_read(block["training"][block["compare"]["model"]])
     small = list(block["training"].values())
     if "swarm" in block:
-        usual = block["training"][block["swarm"]["model"]]
-        changes = block["swarm"]["training"] = {**block["swarm"].get("training", {})}
-        changes["pool_share"] = min(1.0, _rows_read(usual | changes) / large)
+        changes = block["swarm"].get("training", {})
+        read = _rows_read(block["training"][block["swarm"]["model"]] | changes)
+        block["swarm"] = block["swarm"] | {"training": changes | {"pool_share": min(1.0, read / large)}}
     if "reweighting" in block:
         small += [block["reweighting"][method]["training"] for method in REWEIGHTING]
     for recipe in small:
         recipe["pool_share"] = min(1.0, _rows_read(recipe) / large)
 
 
-def unsearched(config: dict, dataset: str) -> list[str]:
-    """What a dataset's methods are always judged beside and is not among them: the rules that
-    anyone would try, those by hand for wanted domains, and the best mixtures of the searches
-    themselves, where their runs say which that is.
-    """
-    methods = config["datasets"][dataset]["methods"]
-    searched = {"best_swarm" if from_swarm(config, dataset, name) else "best" for name in methods if is_optimum(name)}
-    beside = ["baseline", "uniform", "unimax", *wanted_rivals(config, dataset)]
-    beside += [name for name in BEST if name in searched and not unjudged(config, dataset, name)]
-    return [name for name in beside if name not in methods]
-
-
 def _rows_read(recipe: dict) -> int:
     return recipe["steps"] * recipe["batch_rows"]
-
-
-def complete(config: dict) -> None:
-    """Write out, in each dataset, what other blocks say for all of them; the groups compare,
-    methods and swarm as groups.
-    """
-    write_out_recipes(config)
-    for dataset, block in config["datasets"].items():
-        complete_objective(block)
-        block["design"] = config["design"] | block.get("design", {})
-        if "observations" in block:
-            # a group `all` takes every mixture; the one model is called observed
-            block["groups"] = {group: [] if names == "all" else names for group, names in block["groups"].items()}
-            block["groups"]["compare"] = block["compare"]["mixtures"]
-            block["groups"]["methods"] = block.get("methods", [])
-            block["optimum"]["model"] = block["compare"]["model"] = "observed"
-            continue
-        # in one order, which is then no parameter of a job: another in the config moves no result
-        block["domains"] = sorted(block["domains"])
-        block["corpus"] = config["corpus"] | block["corpus"]
-        block["entropy"] = config["entropy"] | block.get("entropy", {})
-        block["training"] = {model: merged_recipe(config, own) for model, own in block["training"].items()}
-        block["groups"]["compare"] = block["compare"]["mixtures"]
-        if "methods" in block:
-            block["methods"] = block["methods"] + unsearched(config, dataset)
-        block["groups"]["methods"] = block.get("methods", [])
-        block["groups"] |= groups_of(block)
-        optimum = block["optimum"]
-        if "models" in optimum:
-            # one name for all, the smallest first, and the end of the run that is optimised for
-            optimum["models"] = sorted(optimum["models"], key=lambda model: weights_of(config["models"][model]))
-            optimum["model"] = JOINS.join(optimum["models"])
-            optimum["step"] = block["training"][optimum["for"]]["steps"]
-        if "swarm" in block:
-            block["groups"]["swarm"] = swarm_names(config, dataset)
-        if "reweighting" in block:
-            settings = block["reweighting"]
-            for method in REWEIGHTING:
-                full = reweighting_training(config, dataset, method)
-                settings[method] = config[method] | settings.get(method, {}) | {"training": full}
-        if block.get("simulate_epochs"):
-            match_epochs(block)
-        if "downstream" in block:
-            block["downstream"] = config["downstream"] | block["downstream"]
-
-
-def is_evaluated(recipe: dict, step: int) -> bool:
-    """Whether a training measures its losses at a step."""
-    return step in evaluations(recipe)
-
-
-def measurements(recipe: dict) -> str:
-    """When a training measures its losses, in words."""
-    if recipe["schedule"] == "wsds":
-        return f"at the ends of its decays alone, {named(f'{step:,}' for step in evaluations(recipe))}"
-    return f"every {recipe['evaluate_every']} steps and after the last, {recipe['steps']}"

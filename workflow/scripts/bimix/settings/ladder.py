@@ -200,46 +200,37 @@ def run_flops(hardware: Mapping[str, Mapping[str, float]], hours: Mapping[str, f
 # How much text a corpus has, by the sizes of its files, before any of them is read
 
 
-def text_bytes(config: dict, dataset: str, ratios: Mapping[str, float]) -> Sizes:
+def text_bytes(config: dict, dataset: str) -> Sizes:
     """Bytes of training text by domain; a domain whose files are not there, or not known, has 0.
 
-    Packed files hold more than they take, by `ratios` of their endings. One far away whose
-    size no list and no store tells counts as a shard.
+    Packed files hold more than they take, by `ladder/packed`. One far away whose size no list and
+    no store tells counts as a shard.
     """
     corpus = config["datasets"][dataset]["corpus"]
-    if isinstance(corpus.get("harvest"), dict):
-        return {
-            domain: int(source["megabytes"] * 10**6) if _is_number(source, "megabytes") else 0
-            for domain, source in corpus["harvest"].items()
-        }
-    train = corpus.get("train")
-    sources = train if isinstance(train, dict) else {"": train}
-    return {domain: sum(_sizes(config, dataset, patterns, ratios)) for domain, patterns in sources.items()}
+    if "harvest" in corpus:
+        return {domain: int(source.get("megabytes", 0) * 10**6) for domain, source in corpus["harvest"].items()}
+    train = corpus.get("train", [])
+    return {
+        domain: sum(_sizes(config, dataset, patterns))
+        for domain, patterns in (train if isinstance(train, dict) else {"": train}).items()
+    }
 
 
-def _sizes(config: dict, dataset: str, patterns: object, ratios: Mapping[str, float]) -> list[int]:
+def _sizes(config: dict, dataset: str, patterns: str | list[str]) -> list[int]:
     """Bytes of text of the files that paths, globs and lists stand for."""
-    patterns = [patterns] if isinstance(patterns, str) else patterns
-    if not isinstance(patterns, list) or not all(isinstance(one, str) and one for one in patterns):
-        return []
-    usual = config.get("corpus")
-    block = {"corpus": (usual if isinstance(usual, dict) else {}) | config["datasets"][dataset]["corpus"]}
+    ratios, block = config["ladder"]["packed"], config["datasets"][dataset]
+    whole = {"datasets": {dataset: block | {"corpus": config["corpus"] | block["corpus"]}}}
     sizes = []
-    for pattern in patterns:
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
         try:
-            for _, path, listed in raw_files({"datasets": {dataset: block}}, dataset, "train", pattern):
+            for _, path, listed in raw_files(whole, dataset, "train", pattern):
                 near = not is_remote(path) and pattern == path
                 size = (os.path.getsize(path) if os.path.isfile(path) else 0) if near else listed
                 ratio = next((ratio for ending, ratio in ratios.items() if path.endswith(ending)), 1)
                 sizes.append(int(size * ratio))
-        except (InputError, OSError, KeyError, TypeError, ValueError):  # what is wrong with it is said by the checks
+        except (InputError, OSError):  # what is wrong with it is reported by the checks
             continue
     return sizes
-
-
-def _is_number(block: object, key: str) -> bool:
-    value = block.get(key) if isinstance(block, dict) else None
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
 
 
 def smallest(sizes: Mapping[str, int], domains: int) -> int:

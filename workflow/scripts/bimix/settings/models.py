@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from bimix.exports.formats import FORMATS
 from bimix.names import meant, shown
 from bimix.plan.laws import LAWS
-from bimix.settings.fault import name_fault
+from bimix.settings.faults import name_fault
 
 T = TypeVar("T")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")

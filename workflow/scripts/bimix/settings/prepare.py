@@ -1,15 +1,17 @@
-"""A call's config made whole: over the workflow's own one, filled in, checked and completed."""
+"""A call's config made whole: over the workflow's own one, filled, checked and expanded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
+from bimix.errors import InputError
 from bimix.plan.targets import named_datasets, wanted_datasets
-from bimix.settings import checks
-from bimix.settings.complete import complete
-from bimix.settings.defaults import Filled, fill
-from bimix.settings.home import over, place_tables
-from bimix.settings.text import check_text
+from bimix.settings.checks import check
+from bimix.settings.complete import Filled, expanded, with_defaults
+from bimix.settings.disk import check_text
+from bimix.settings.faults import Fault, Key, listed
+from bimix.settings.files import NO_TEXT, ConfigFile, merged, over, place, read_config_file, source_text
 
 FALLBACK = "demo"  # what is built where no file names a dataset
 
@@ -38,32 +40,126 @@ class Prepared:
 
 def prepare(config: dict, call: Call) -> Prepared:
     """The merged config of a call as all rules read it. Errors (InputError): all of its faults."""
-    defaults = checks.shipped(call.home / "workflow/defaults.yaml")
+    defaults = merged([call.home / "workflow/defaults.yaml"])
     run_of_files(config, call.files, call.given_files, call.command_line)
     config = over(defaults, config)
     place_tables(config, defaults, call.prefix)
-    if call.plans:
-        checks.check_results(Path("results"))
-        wanted = wanted_datasets(config, call.words)
-        named = named_datasets(call.words)
-        ready = checks.settle(config, defaults, Path(), call.files, wanted, call.command_line, named)
-        config, filled, remarks = ready.config, ready.filled, ready.remarks
-        chosen = (filled[name].remark(name, config["datasets"][name]) for name in config["run"] if name in filled)
-        remarks += filter(None, chosen)
-    else:
-        checks.as_text(config, call.files)
-        filled, remarks = fill(config, planning=False), []
-    complete(config)
-    if call.plans:
-        remarks += _text_checked(config, call)
-    return Prepared(config, filled, remarks)
+    sources = [read_config_file(path) for path in call.files]
+    files = [file for file, _ in sources]
+    if not call.plans:
+        config, filled = with_defaults(as_text(config, files), planning=False)
+        return Prepared(expanded(config), filled, [])
+    check_results(Path("results"))
+    wanted = wanted_datasets(config, call.words)
+    ready = settled(config, defaults, Path(), call.files, wanted, call.command_line, named_datasets(call.words))
+    config, remarks = expanded(ready.config), ready.remarks
+    remarks += filter(
+        None,
+        (ready.filled[name].remark(name, config["datasets"][name]) for name in config["run"] if name in ready.filled),
+    )
+    found = [one for name in wanted for one in check_text(config, name)]
+    return Prepared(config, ready.filled, remarks + reported(found, files, call.command_line))
 
 
-def _text_checked(config: dict, call: Call) -> list[str]:
-    """Remarks on the text of a completed config. Errors (InputError): what it cannot give."""
-    found = [check_text(config, name, config["ladder"]["packed"]) for name in wanted_datasets(config, call.words)]
-    faults, remarks = ([one for pair in found for one in pair[place]] for place in (0, 1))
-    return checks.placed(faults, remarks, call.files, call.command_line)
+def settled(
+    config: dict,
+    defaults: dict,
+    code: Path,
+    files: Sequence[Path | str] = (),
+    wanted: Iterable[str] = (),
+    given: Mapping[str, object] = MappingProxyType({}),
+    named: Iterable[str] = (),
+) -> Prepared:
+    """A merged config without faults, filled but not expanded; `files` in the order in which they
+    were merged, `given` what --config has put over them, the rest as of `check`.
+
+    Errors (InputError): all faults together, each with its key and, where a file has it, its line.
+    """
+    read = [read_config_file(path) for path in files]
+    sources, faults = [file for file, _ in read], [fault for _, own in read for fault in own]
+    of_keys, config = text_keys(config)
+    if not any(fault.sentence.startswith(NO_TEXT) for fault in faults):
+        faults += of_keys
+    ready = check(as_text(config, sources), defaults, code, list(wanted), list(named))
+    return Prepared(ready.config, ready.filled, reported([*faults, *ready.faults, *ready.remarks], sources, given))
+
+
+def reported(found: Iterable[Fault], files: Sequence[ConfigFile], given: Mapping[str, object]) -> list[str]:
+    """The remarks, each with its key and line. Errors (InputError): all faults, where there are
+    any.
+    """
+    placed = [place(files, one, given) for one in found]
+    faults = [one for one in placed if not one.remark]
+    if faults:
+        raise InputError(listed(faults))
+    return list(map(str, placed))
+
+
+def text_keys(config: dict) -> tuple[list[Fault], dict]:
+    """The config with text for all keys, and a fault for each key that was none; blocks of x-...
+    are as they are.
+    """
+    faults: list[Fault] = []
+
+    def text(value: object, key: Key) -> object:
+        if isinstance(value, dict):
+            for name in value:
+                if not isinstance(name, str):
+                    faults.append(Fault((*key, str(name)), f'{NO_TEXT} text; quote it: "{name}".'))
+            return {str(name): text(one, (*key, str(name))) for name, one in value.items()}
+        return [text(one, (*key, number)) for number, one in enumerate(value)] if isinstance(value, list) else value
+
+    read = {str(key): one if str(key).startswith("x-") else text(one, (str(key),)) for key, one in config.items()}
+    return faults, read
+
+
+def as_text(config: dict, files: Sequence[ConfigFile]) -> dict:
+    """The config with one dataset to `run` as a list, and mixtures that are named by numbers as
+    text, as the file spells them.
+    """
+
+    def text(name: str, key: Key, names: object) -> object:
+        if isinstance(names, dict):
+            return {part: text(name, (*key, part), one) for part, one in names.items()}
+        if not isinstance(names, list):
+            return names
+        places = [("datasets", name, *key, number) for number in range(len(names))]
+        return [
+            source_text(files, at) or str(one) if type(one) is int else one
+            for at, one in zip(places, names, strict=True)
+        ]
+
+    datasets = config.get("datasets")
+    read = {
+        name: block
+        | {key: text(name, (key,), block[key]) for key in ("groups", "compare", "methods", "search") if key in block}
+        if isinstance(block, dict)
+        else block
+        for name, block in (datasets.items() if isinstance(datasets, dict) else ())
+    }
+    run = {"run": [config["run"]]} if isinstance(config.get("run"), str) else {}
+    return config | run | ({"datasets": read} if isinstance(datasets, dict) else {})
+
+
+def place_tables(config: dict, defaults: dict, prefix: str) -> None:
+    """Lead to the published tables that stand in the config as in the workflow's own: they are its
+    files.
+    """
+    mixtures = config.get("mixtures")
+    tables, own = mixtures.get("published") if isinstance(mixtures, dict) else None, defaults["mixtures"]["published"]
+    for name, path in tables.items() if isinstance(tables, dict) else ():
+        if path == own.get(name):
+            tables[name] = f"{prefix}{path}"
+
+
+def check_results(folder: Path) -> None:
+    """Refuse a link to a disk that is not there, or a file, in the place of the folder of results
+    (InputError).
+    """
+    if folder.is_dir() or not (folder.exists() or folder.is_symlink()):
+        return
+    what = f"a link to {folder.readlink()}, which is not there" if folder.is_symlink() else "a file"
+    raise InputError(f"{folder} is {what}: it must be a folder, or be made anew.")
 
 
 def run_of_files(config: dict, files: Sequence[Path], given: int, command_line: Mapping) -> None:
@@ -77,20 +173,12 @@ def run_of_files(config: dict, files: Sequence[Path], given: int, command_line: 
     if "run" in command_line:
         return
     split = len(files) - given
-    layers = [checks.merged([path]) for path in files[:split]] + [checks.merged(files[split:])]
-    names = names_of([config] if not files else layers[::-1])
-    if names is not None:
-        config["run"] = names
-
-
-def names_of(layers: Sequence[Mapping]) -> list[str] | None:
-    """The datasets to build, by the layers of a config from the last to the first; None where its
-    `run` holds.
-    """
-    for layer in layers:
+    layers = [merged([path]) for path in files[:split]] + [merged(files[split:])] if files else [config]
+    for layer in reversed(layers):
         if "run" in layer:
-            return None
+            return
         datasets = layer.get("datasets")
         if isinstance(datasets, Mapping) and datasets:
-            return [str(name) for name in datasets]
-    return [FALLBACK]
+            config["run"] = [str(name) for name in datasets]
+            return
+    config["run"] = [FALLBACK]

@@ -1,103 +1,420 @@
-"""What the text of a corpus cannot give, said by the sizes of its files before any of them is read.
+"""Checks of a dataset of text: its domains, trainings and mixtures, and the names in them."""
 
-Tokens are estimated from bytes: good to a fifth for plain text, to a few times for packed files. So
-only what would not do with SURE times as many is a fault.
-"""
+import csv
+import math
+from collections.abc import Iterator
+from pathlib import Path
 
-from collections.abc import Iterator, Mapping
-from glob import iglob
-from os import path as files
+from bimix.errors import InputError
+from bimix.exports.formats import FORMATS
+from bimix.mixtures.mixture import is_staged
+from bimix.names import named, shown, unknown
+from bimix.plan.laws import LAWS, is_optimum
+from bimix.plan.runs import weights_of
+from bimix.plan.search import GROUP, search_runs
+from bimix.plan.settings import evaluations
+from bimix.plan.sources import BEST, REWEIGHTING, swarm_lack
+from bimix.settings.complete import mixture_lists, reweighting_changes
+from bimix.settings.faults import Fault
+from bimix.settings.models import Drawn
+from bimix.settings.scope import Scope
+from bimix.tables import read_json
+from bimix.training.recipe import schedule_fault
 
-from bimix.plan.raw import has_wildcards
-from bimix.plan.runs import schedule_tokens
-from bimix.settings.defaults import UNKNOWN_VOCABULARY
-from bimix.settings.fault import Fault
-from bimix.settings.ladder import text_bytes, token_bytes
-
-SURE = 10
-
-
-def check_text(config: dict, dataset: str, packed: Mapping[str, float]) -> tuple[list[Fault], list[Fault]]:
-    """Faults and remarks of a dataset in a checked and completed config: files without text, rows
-    longer than a domain's text, epochs that no mixture keeps to. Of text far away nothing is said.
-
-    `packed`: bytes of text in a byte of files with these endings.
-    """
-    block = config["datasets"][dataset]
-    corpus = block.get("corpus", {})
-    faults, remarks = [], []
-    for key, patterns in _sources(corpus):
-        sizes = {one: files.getsize(one) for one in _near(patterns)}
-        empty = [one for one, size in sizes.items() if not size]
-        said = f"{', '.join(empty[:3])}{' and more' if len(empty) > 3 else ''}: 0 bytes, so there is no text in it."
-        if empty:
-            (remarks if any(sizes.values()) else faults).append(Fault(("datasets", dataset, "corpus", *key), said))
-    if faults or not corpus or any(_is_far(patterns) for _, patterns in _sources(corpus)):
-        return faults, remarks
-    vocabulary = block["tokenizer"].get("train", {}).get("vocabulary", UNKNOWN_VOCABULARY)
-    sizes = text_bytes(config, dataset, packed)
-    tokens = {domain: size / token_bytes(vocabulary) for domain, size in sizes.items()}
-    for fault, sure in [*_rows(block, tokens)] or [*_epochs(config, dataset, tokens)]:
-        (faults if sure else remarks).append(Fault(("datasets", dataset, *fault.key), fault.sentence))
-    return faults, remarks
+SHARES = 1e-6  # by which shares of stages may miss 1
+Faults = Iterator[Fault]
 
 
-def _sources(corpus: Mapping) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """The paths, globs and lists of a corpus by their keys."""
-    for name in ("train", "validation", "validation_only"):
-        part = corpus.get(name, {})
-        for domain, patterns in part.items() if isinstance(part, dict) else [(None, part)]:
-            if isinstance(patterns, str | list):
-                key = (name,) if domain is None else (name, domain)
-                yield key, [patterns] if isinstance(patterns, str) else patterns
+# Text
 
 
-def _near(patterns: list[str]) -> Iterator[str]:
-    """The files on this machine's disks that paths and globs stand for."""
-    for pattern in patterns:
-        if "://" not in pattern and not pattern.startswith("@"):
-            found = sorted(iglob(pattern, recursive=True)) if has_wildcards(pattern) else [pattern]
-            yield from (one for one in found if files.isfile(one))
+def check_domains(scope: Scope) -> Faults:
+    """Domains that the corpus names or leaves out."""
+    domains, corpus = scope.block.domains, scope.block.corpus
+    for name in ("harvest", "train", "validation", "labels"):
+        part = getattr(corpus, name)
+        if not isinstance(part, dict):
+            continue
+        for domain in part:
+            if domain not in domains:
+                yield Fault(("corpus", name, domain), unknown("domain", domain, domains, "`domains` has"))
+        lacking = [domain for domain in domains if domain not in part]
+        if lacking and name != "labels":
+            what = "harvest" if name == "harvest" else "files"
+            yield Fault(("corpus", name), f"no {what} for {named(lacking)}; name some, or take it out of `domains`.")
 
 
-def _is_far(patterns: list[str]) -> bool:
-    """Whether the sizes of some files are not known: far away, or perhaps in a list."""
-    return any("://" in pattern or pattern.startswith("@") for pattern in patterns)
-
-
-def _rows(block: dict, tokens: Mapping[str, float]) -> Iterator[tuple[Fault, bool]]:
-    """A domain, or what is held out of it, that fills no row."""
-    length, validation = block["sequence_length"], block["corpus"]["validation"]
-    share = validation.get("share") if isinstance(validation, dict) else None
-    share = share if isinstance(share, float) else None
-    parts = {"its text": 1.0} | ({f"the {share:g} of it that is held out": share} if share else {})
-    for what, part in parts.items():
-        domain = min(tokens, key=tokens.__getitem__)
-        own = part * tokens[domain]
-        if own < length:
-            whose = f"of {domain} " if domain else ""
-            sentence = (
-                f"{length:,} tokens are a row, and {whose}{what} is about {own:,.0f} tokens by the size of its files: no row"
-                " is filled. Set a smaller number, or add text."
+def check_records(scope: Scope) -> Faults:
+    """How the records say their domains."""
+    domains, corpus, labels = scope.block.domains, scope.block.corpus, {}
+    for name in ("train", "validation") if corpus.domain_field is None else ():
+        if isinstance(getattr(corpus, name), str | list):
+            yield Fault(
+                ("corpus", name),
+                "files without a domain: name the field of the records that says it as `domain_field`, or map"
+                " domains to their files, as in `train: {web: web/*.jsonl}`.",
             )
-            yield Fault(("sequence_length",), sentence), SURE * own < length
-            return
+    for domain in domains if corpus.domain_field is not None else ():
+        label = (corpus.labels or {}).get(domain, domain)
+        if label in labels:
+            yield Fault(("corpus", "labels"), f"{labels[label]!r} and {domain!r} have the same label {label!r}.")
+        labels[label] = domain
 
 
-def _epochs(config: dict, dataset: str, tokens: Mapping[str, float]) -> Iterator[tuple[Fault, bool]]:
-    """A bound on epochs with which all text together is less than the run reads."""
-    block = config["datasets"][dataset]
-    optimum = block["optimum"]
-    if "max_epochs" not in optimum:
+def check_lengths(scope: Scope) -> Faults:
+    """The lengths above which documents of each domain give their ends to validation."""
+    key, corpus, domains = ("corpus", "held_out_characters"), scope.block.corpus, scope.block.domains
+    lengths, files = corpus.held_out_characters, corpus.harvest or corpus.train
+    if not isinstance(lengths, dict):
         return
-    model = optimum.get("for", optimum["model"])
-    run = schedule_tokens(config, dataset, model)
-    if "for" not in optimum:
-        run = run // block["training"][model]["steps"] * optimum["step"]
-    there = optimum["max_epochs"] * sum(tokens.values())
-    if there < run:
-        sentence = (
-            f"{optimum['max_epochs']:g} epochs of all text are about {there:,.0f} tokens by the size of its files, and a run"
-            f" of {model} to step {optimum['step']:,} reads {run:,}: no mixture keeps to that. Allow more, or run for less."
+    if not isinstance(files, dict):
+        yield Fault(key, "a number for each domain needs files for each domain under `train`; give one number for all.")
+        return
+    for domain in sorted(lengths.keys() - files.keys() - set(domains)):
+        yield Fault((*key, domain), unknown("domain", domain, domains, "`domains` has"))
+    if lacking := [domain for domain in files if domain not in lengths]:
+        yield Fault(key, f"no number for {named(lacking)}; name some, or give one number for all.")
+
+
+def check_measured_only(scope: Scope) -> Faults:
+    """Domains that nothing trains on: laws without losses of them, and a tokenizer that would be
+    trained before the text is drawn that it must leave out.
+    """
+    key, block = ("corpus", "validation_only"), scope.block
+    for name in block.corpus.validation_only:
+        if name in block.domains:
+            sentence = "it is in `domains`, which are trained on; files of it go to `validation`."
+            yield Fault((*key, name), sentence)
+    names = [*scope.laws, *(name.removesuffix("_swarm") for _, names in scope.lists() for name in names)]
+    for law in dict.fromkeys(name for name in names if name in LAWS) if scope.wanted else ():
+        if not LAWS[law].measured_only:
+            yield Fault(
+                key,
+                f"{law} has losses of training domains alone; leave it out of laws/optimise, as in"
+                " `laws: {optimise: [transfer]}`, and of all groups, or take these domains out.",
+            )
+    drawn = block.corpus.validation
+    if scope.sound("tokenizer/train") and isinstance(drawn, Drawn) and drawn.tokens is not None:
+        yield Fault(
+            key,
+            "beside validation `tokens`, which are drawn with the tokenizer, the tokenizer would be trained"
+            " on text of these domains; hold out a `share` alone, or give a tokenizer.",
         )
-        yield Fault(("optimum", "max_epochs"), sentence), SURE * there < run
+
+
+def check_published(scope: Scope) -> Faults:
+    """The table of published mixtures that the dataset names."""
+    tables, name = scope.config.mixtures.published, scope.block.published
+    if name not in tables:
+        yield Fault(("published",), unknown("table", name, tables, "mixtures/published has"))
+        return
+    try:
+        with Path(scope.code, tables[name]).open(encoding="utf-8", newline="") as lines:
+            header, *rows = [row for row in csv.reader(lines) if row] or [[]]
+    except (OSError, UnicodeDecodeError) as error:
+        yield Fault(("published",), f"the table {tables[name]} cannot be read ({error}).")
+        return
+    if header[:1] != ["domain"] or len(header) < 2:
+        yield Fault(("published",), f"the table {tables[name]} must have a column domain and one a mixture.")
+        return
+    strange = [row[0] for row in rows if row[0] not in (scope.block.domains or [row[0]])]
+    if strange:
+        sentence = f"the table {tables[name]} has a domain {shown(strange[0])}, which `domains` has not."
+        yield Fault(("published",), sentence)
+
+
+# Trainings
+
+
+def check_trainings(scope: Scope) -> Faults:
+    """Models and recipes that are not there, and rows that processes cannot share."""
+    models, recipes = scope.config.models or {}, scope.config.training or {}
+    for name, own in scope.block.training.items():
+        if name not in models:
+            yield Fault(("training", name), unknown("model", name, models, "`models` has"))
+        if own.recipe is not None and own.recipe not in recipes:
+            yield Fault(("training", name, "recipe"), unknown("recipe", own.recipe, recipes, "`training` has"))
+        recipe, launch = scope.recipe(name), models[name].launch if name in models else None
+        if recipe and launch and scope.sound(f"/models/{name}"):
+            processes = max(launch.gpus or 0, 1) * (launch.nodes or 1)
+            if recipe["batch_rows"] < processes:
+                sentence = (
+                    f"{recipe['batch_rows']} rows cannot be shared by the {processes} processes of {name}"
+                    " (gpus times nodes in its `launch`); each needs one at least."
+                )
+                yield Fault(("training", name, "batch_rows"), sentence)
+
+
+def check_models(scope: Scope) -> Faults:
+    """Models that blocks name and that the dataset does not train."""
+    block = scope.block
+    given = [(("seeds", model), model) for model in (block.seeds if scope.sound("seeds") else ())]
+    offered = block.design.models if scope.sound("design/models") else []
+    given += [(("design", "models", number), model) for number, model in enumerate(offered)]
+    for name in ("optimum", "compare", "reweighting", "swarm", "downstream"):
+        if scope.sound(f"{name}/model"):
+            given.append(((name, "model"), getattr(block, name).model))
+    for key, model in given:
+        if model not in block.training:
+            yield Fault(key, unknown("training settings for", model, block.training, "`training` has"))
+    if block.models:
+        sentence = "auto stands beside `training`, which names the models; take one of them away."
+        yield Fault(("models",), sentence)
+
+
+def check_commands(scope: Scope) -> Faults:
+    """What is not possible of a model that a command trains: its weights are not known."""
+    block, models = scope.block, scope.config.models
+    commands = {name: model.command for name, model in models.items() if model.command}
+    for stage, what in (
+        ("downstream", "answers questions with its weights"),
+        ("swarm", "is trained in one process with others"),
+        ("reweighting", "weighs domains while it trains"),
+    ):
+        if scope.sound(f"{stage}/model") and (model := getattr(block, stage).model) in commands:
+            yield Fault((stage, "model"), f"{model} is trained by a command; a model that {what} needs a `shape`.")
+    trained = [name for name in block.training or () if name in commands]
+    if trained and block.simulate_epochs:
+        sentence = f"{trained[0]} is trained by a command, which reads all the text there is: take it away."
+        yield Fault(("simulate_epochs",), sentence)
+    for name in block.seeds or () if scope.sound("?seeds") else ():
+        if name in commands and "{seed}" not in commands[name]:
+            yield Fault(("seeds", name), "its command never says {seed}: all of its seeds would be one run.")
+    proxies = [block.optimum.model, *(block.optimum.models or [])] if block.optimum else []
+    plain = scope.plain["models"]
+    proxy = min((name for name in proxies if name in plain), key=lambda name: weights_of(plain[name]), default=None)
+    for key, names in scope.lists() if proxy in commands else ():
+        if "chameleon" in names:
+            sentence = f"chameleon embeds the domains by the weights of {proxy}, which a command trains."
+            yield Fault(key, sentence)
+
+
+def check_schedules(scope: Scope) -> Faults:
+    """What does not go together in a schedule, and an optimum at a step at which a run's rate has
+    not decayed: its losses compare with those of no run of that length. Losses measured once are
+    remarked.
+    """
+    block = scope.block
+    fitted = None
+    if scope.sound("optimum/step", "optimum/model", "optimum/group"):
+        fitted = ("swarm", "training") if block.optimum.group == "swarm" else ("training", block.optimum.model)
+    for key, recipe in scope.recipes():
+        annealed, last = recipe["schedule"] == "wsds", recipe["steps"]
+        if key[0] == "reweighting" and not annealed:
+            continue  # the model's horizons are nothing to another schedule
+        if found := schedule_fault(recipe):
+            yield Fault((*key, found[0]), found[1])
+            continue
+        own = (scope.config.models or {}).get(key[1]) if key[0] == "training" else None
+        if annealed and own and own.command:
+            sentence = f"{key[1]} is trained by a command, which has its own schedule; wsds is none for it."
+            yield Fault((*key, "schedule"), sentence)
+        if annealed and key == fitted and block.optimum.step not in evaluations(recipe):
+            yield Fault(
+                ("optimum", "step"),
+                f"the losses of {block.optimum.model} are measured {measurements(recipe)}, not at"
+                f" {block.optimum.step:,}: name one of these steps, or make it a horizon.",
+            )
+        if key[0] == "training" and len(evaluations(recipe)) == 1:
+            interval = "no horizons" if annealed else f"evaluate_every {recipe['evaluate_every']:,}"
+            sentence = f"with {interval} and {last:,} steps the losses are measured once, at the end; a law over steps"
+            yield Fault(key, f"{sentence} needs several.", remark=True)
+
+
+def measurements(recipe: dict) -> str:
+    """When a training measures its losses, in words."""
+    if recipe["schedule"] == "wsds":
+        return f"at the ends of its decays alone, {named(f'{step:,}' for step in evaluations(recipe))}"
+    return f"every {recipe['evaluate_every']} steps and after the last, {recipe['steps']}"
+
+
+# Mixtures
+
+
+def check_mixtures(scope: Scope) -> Faults:
+    """Mixtures that a list names and nothing makes."""
+    known, swarm = scope.known, scope.swarm
+    more = [f"{swarm[0]} to {swarm[-1]}"] if swarm else []
+    for key, names in scope.lists():
+        for number, mixture in enumerate(names):
+            if mixture in REWEIGHTING and mixture not in known:
+                yield Fault((*key, number), f"{mixture!r} needs a block `reweighting` in the dataset.")
+            elif mixture not in known and mixture not in swarm:
+                yield Fault((*key, number), unknown("mixture", mixture, known + more, "the dataset knows"))
+            elif swarm and scope.sound("domains") and (lack := swarm_lack(scope.plain, scope.name, mixture)):
+                yield Fault((*key, number), lack)
+
+
+def check_search(scope: Scope) -> Faults:
+    """A search starts from mixtures that are there before it."""
+    block, search = scope.block, scope.block.search
+    for number, name in enumerate(search.start):
+        if is_optimum(name) or name in (*BEST, *scope.searched):
+            yield Fault(("search", "start", number), f"{name!r} is found by runs: a search starts before them.")
+    if search.budget is not None and search.budget <= len(search.start):
+        sentence = f"{search.budget} runs in all are spent by the {len(search.start)} of `start`: allow more."
+        yield Fault(("search", "budget"), sentence)
+    for group in block.groups:
+        if group == GROUP or group.startswith(f"{GROUP}_"):
+            yield Fault(("groups", group), "the search makes groups of this name: take another.")
+    runs = set(search_runs(scope.own))
+    for number, group in enumerate(block.held_out) if block.optimum.group == GROUP else ():
+        names = scope.group(group)
+        if names and set(names) <= runs:
+            sentence = f"all mixtures of {group!r} are runs of the search, to which the laws are fitted:"
+            yield Fault(("held_out", number), f"{sentence} hold out one that it does not run.")
+
+
+def check_reweighting(scope: Scope) -> Faults:
+    settings, datasets, recipes = scope.block.reweighting, scope.config.datasets, scope.config.training
+    references = [name for name in scope.known if name not in REWEIGHTING]
+    if settings.reference not in references:
+        yield Fault(("reweighting", "reference"), unknown("mixture", settings.reference, references))
+    for method in REWEIGHTING:
+        for change in reweighting_changes(scope.plain, scope.name, method) if scope.sound(f"/{method}") else ():
+            if change.get("recipe") not in (None, *recipes):
+                key = ("reweighting", method, "training", "recipe")
+                yield Fault(key, unknown("recipe", change["recipe"], recipes))
+    targets = settings.targets
+    if targets is None:
+        return
+    texts = [name for name, block in datasets.items() if getattr(block, "corpus", None)]
+    if targets.dataset not in texts:
+        sentence = unknown("dataset", targets.dataset, texts, "with a corpus there are")
+        yield Fault(("reweighting", "targets", "dataset"), sentence)
+    elif scope.sound(f"/datasets/{targets.dataset}/domains"):
+        domains = datasets[targets.dataset].domains
+        for number, domain in enumerate(targets.domains):
+            if domain not in domains:
+                sentence = unknown("domain", domain, domains, f"{targets.dataset} has")
+                yield Fault(("reweighting", "targets", "domains", number), sentence)
+
+
+def check_downstream(scope: Scope) -> Faults:
+    own, usual, length = scope.block.downstream, scope.config.downstream, scope.block.sequence_length
+    recipe = scope.recipe(own.model)
+    for number, step in enumerate(own.steps) if recipe else ():
+        if step not in evaluations(recipe):
+            yield Fault(
+                ("downstream", "steps", number),
+                f"{step} is no evaluation of {own.model}, which has one every {recipe['evaluate_every']} steps up to"
+                f" {recipe['steps']}.",
+            )
+    if (own.new_tokens or usual.new_tokens) >= length:
+        yield Fault(("downstream", "new_tokens"), f"no room is left for a question in {length} tokens.")
+    if (own.cache_tokens or usual.cache_tokens) < length:
+        yield Fault(("downstream", "cache_tokens"), f"fewer than the {length} of one prompt and its answer.")
+
+
+# Stages
+
+
+def check_stages(scope: Scope) -> Faults:
+    """Shares that do not sum to one, a stage that nothing makes or that has stages, a name that
+    stands under `mixture_files`, too.
+    """
+    known, stages = scope.known + scope.swarm, scope.block.stages
+    for name, own in stages.items():
+        total = math.fsum(stage.share for stage in own)
+        if abs(total - 1) > SHARES:
+            yield Fault(("stages", name), f"the shares of its stages sum to {total:.9g}, not to 1.")
+        if name in (scope.block.mixture_files or {}):
+            yield Fault(("stages", name), "it is the name of a mixture under `mixture_files`; take another.")
+        for number, stage in enumerate(own):
+            key = ("stages", name, number, "mixture")
+            if stage.mixture in stages:
+                yield Fault(key, f"{stage.mixture} has stages itself; write all stages in one list.")
+            elif stage.mixture not in known:
+                yield Fault(key, unknown("mixture", stage.mixture, known, "the dataset knows"))
+
+
+def check_staged_references(scope: Scope) -> Faults:
+    """Mixtures whose proportions are read, as others are measured against them or drawn around
+    them, are one for the whole run.
+    """
+    block = scope.block
+    given = [(("centre",), block.centre)]
+    given += [((*key, 0), names[0]) for key, names in mixture_lists(scope.own)]
+    given = [one for one in given if one[0][0] not in ("groups", "search")]
+    if block.optimum.objective:
+        given.append((("optimum", "objective", "reference"), block.optimum.objective.reference))
+    if block.reweighting:
+        given.append((("reweighting", "reference"), block.reweighting.reference))
+    staged = {*(block.stages or ()), *staged_files(block.mixture_files or {})}
+    for key, name in given:
+        if name in staged:
+            sentence = f"{name} has stages, and what others are measured against is one mixture for the whole run."
+            yield Fault(key, sentence)
+
+
+def staged_files(files: dict[str, str]) -> Iterator[str]:
+    """Mixtures of the user's files that have stages; what is wrong with a file is reported where it
+    is read.
+    """
+    for name, path in files.items():
+        try:
+            staged = is_staged(read_json(path))
+        except InputError:
+            continue
+        if staged:
+            yield name
+
+
+def check_staged_formats(scope: Scope) -> Faults:
+    """Runs on stages of models that a command trains, whose format is that of one mixture."""
+    block, models = scope.block, scope.config.models
+    fitted = block.optimum.models or [block.optimum.model]
+    groups = dict.fromkeys([block.optimum.group, *block.held_out])
+    lists = [(("groups", group), fitted, scope.group(group) or []) for group in groups]
+    lists.append((("compare", "mixtures"), [block.compare.model], block.compare.mixtures))
+    lists.append((("methods",), [block.compare.model], block.methods or []))
+    able = ", ".join(name for name, form in FORMATS.items() if form.stages)
+    for key, trained, names in lists:
+        for number, name in enumerate(names):
+            for model in trained if name in block.stages else ():
+                form = models[model].format if model in models else None
+                if form and not FORMATS[form].stages:
+                    yield Fault(
+                        (*key, number),
+                        f"{name} has stages, and {model} gets its mixtures in the format {form}, which holds one: take"
+                        f" {able}, or no format.",
+                    )
+
+
+def check_fitted_stages(scope: Scope) -> Faults:
+    """The groups that laws are fitted to and scored on: none has stages, or all have the same but
+    for the mixture of the stage that is optimised.
+    """
+    block, staged = scope.block, scope.block.stages or {}
+    number = block.optimum.stage
+    for group in dict.fromkeys([block.optimum.group, *block.held_out]):
+        compared = group == "compare"
+        names = block.compare.mixtures if compared else scope.group(group) or []
+        if number is not None:
+            if fault := _differing(names, staged, number):
+                yield Fault(("optimum", "stage"), f"the group {group}: {fault}")
+            continue
+        key = ("compare", "mixtures") if compared else ("groups", group)
+        for place, name in enumerate(names):
+            if name in staged:
+                sentence = f"{name} has stages, and a law reads one mixture of each run: say under `optimum/stage`"
+                yield Fault((*key, place), f"{sentence} which of them differs between the runs.")
+    for name in ("models", "max_epochs") if number is not None else ():
+        if getattr(block.optimum, name) is not None:
+            sentence = "it counts a run on one mixture, and `stage` optimises a part of a run: take one of them away."
+            yield Fault(("optimum", name), sentence)
+
+
+def _differing(names: list[str], staged: dict, number: int) -> str | None:
+    """Why the mixtures are no runs that differ in their stage of that number alone, from 1."""
+    first = None
+    for name in names:
+        if name not in staged:
+            return f"{name} is not under `stages`; each run must have a stage {number}."
+        if number > len(staged[name]):
+            return f"{name} has {len(staged[name])} stages."
+        rest = [(stage.share, place == number or stage.mixture) for place, stage in enumerate(staged[name], 1)]
+        if first is not None and rest != first:
+            return f"{name} differs from {names[0]} in more than the mixture of stage {number}."
+        first = rest
+    return None

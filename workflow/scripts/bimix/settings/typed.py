@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from bimix.names import meant, named, shown
-from bimix.settings.fault import Fault
+from bimix.settings.faults import Fault, Key
 from bimix.settings.models import Block, Config
-
-Key = tuple[str | int, ...]
 
 
 class Place(NamedTuple):
@@ -58,43 +56,28 @@ def _errors(config: dict) -> Sequence[Any] | None:
 
 
 def _take_out(config: dict, key: Key) -> None:
-    """Remove what stands at a key, of an entry of a list the whole list."""
+    """Remove what stands at a key, of an entry of a list the whole list. A block is of losses
+    measured elsewhere though its `observations` are refused: of them nothing is left.
+    """
     while isinstance(key[-1], int):
         key = key[:-1]
-    block = _around(config, key)
-    if block is not None:
-        block.pop(key[-1], None)
-
-
-def _around(config: dict, key: Key) -> dict | None:
-    """The block that a key is in; None where it is not there."""
     found: Any = config
     for part in key[:-1]:
-        entry = isinstance(found, list) and isinstance(part, int) and part < len(found)
-        if not entry and not (isinstance(found, dict) and part in found):
-            return None
-        found = found[part]
-    return found if isinstance(found, dict) else None
+        try:
+            found = found[part]
+        except (KeyError, IndexError, TypeError):  # taken out with another key
+            return
+    if isinstance(found, dict) and key[2:] == ("observations",) and found.get("observations") != {}:
+        found["observations"] = {}
+    elif isinstance(found, dict):
+        found.pop(key[-1], None)
 
 
-def put_back(config: dict, faults: Sequence[Fault], given: dict) -> None:
-    """Put what was refused into its places again, for checks that name what the file names."""
-    for fault in faults:
-        key = fault.key
-        while isinstance(key[-1], int):
-            key = key[:-1]
-        block, source = _around(config, key), _around(given, key)
-        if block is not None and source is not None and key[-1] in source:
-            block[key[-1]] = copy.deepcopy(source[key[-1]])
-
-
-def incomplete(config: dict, broken: Sequence[Key]) -> Iterator[Fault]:
-    """Faults of a config that the models accept and whose defaults are in their places: keys that
-    nothing sets, that exclude one another, and that need another.
-
-    None where what was taken out, `broken`, may have been that key.
+def incomplete(config: Config, broken: Sequence[Key]) -> Iterator[Fault]:
+    """Faults of a filled config: keys that nothing sets, that exclude one another, and that need
+    another. None where what was taken out, `broken`, may have been that key.
     """
-    yield from _incomplete(validated(config), (), set(broken))
+    yield from _incomplete(config, (), set(broken))
 
 
 def _incomplete(block: Block, key: Key, broken: set[Key]) -> Iterator[Fault]:
@@ -115,9 +98,8 @@ def _lacking(block: Block, key: Key, given: dict, broken: set[Key]) -> Iterator[
         return any(bad[: len(key) + 1] == (*key, name) for bad in broken)
 
     schema = definitions()[type(block).__name__] if type(block) is not Config else schema_of_config()
-    for name in block.NEEDED if (*key, "like") not in broken else ():
-        derived = refused(name) or (name == "domains" and refused("corpus"))
-        if name not in given and not derived:
+    for name in block.NEEDED if "like" not in given and not refused("like") else ():
+        if name not in given and not refused(name):
             wanted = allowed(schema["properties"][name])
             yield Fault((*key, name), f"the key is missing{f'; it takes {wanted}' if wanted else ''}.")
     ways = [way for way in block.EITHER if given.keys() >= set(way)]

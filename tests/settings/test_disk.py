@@ -5,15 +5,16 @@ mixture keeps to.
 from pathlib import Path
 
 import pytest
+from made_configs import ROOT
 
 from bimix.errors import InputError
-from bimix.settings import checks, defaults, prepare
-from bimix.settings.complete import complete
+from bimix.settings import complete, prepare
+from bimix.settings.complete import expanded, with_defaults
+from bimix.settings.disk import check_text
+from bimix.settings.files import merged, over
 from bimix.settings.machine import Machine
-from bimix.settings.text import check_text
 
-ROOT = Path(__file__).parents[2]
-DEFAULTS = checks.merged([ROOT / "workflow/defaults.yaml"])
+DEFAULTS = merged([ROOT / "workflow/defaults.yaml"])
 TRAIN = {"web": "web*.jsonl", "code": ["code.jsonl", "empty.jsonl"]}
 
 
@@ -21,20 +22,17 @@ TRAIN = {"web": "web*.jsonl", "code": ["code.jsonl", "empty.jsonl"]}
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Text of two domains, of about 300,000 tokens, on a machine with two cores."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(defaults, "seen_machine", lambda wanted, count: Machine("cpu", 2, 1))
+    monkeypatch.setattr(complete, "seen_machine", lambda wanted, count: Machine("cpu", 2, 1))
     for name, size in (("web1", 600_000), ("web2", 0), ("code", 200_000), ("empty", 0)):
         (tmp_path / f"{name}.jsonl").write_bytes(b"x" * size)
 
 
 def lines(train: object = None, **block: object) -> tuple[list[str], list[str]]:
     """Faults and remarks."""
-    config = checks.over(
-        DEFAULTS, {"run": ["mine"], "datasets": {"mine": {"corpus": {"train": train or TRAIN}} | block}}
-    )
-    defaults.fill(config)
-    complete(config)
-    faults, remarks = check_text(config, "mine", config["ladder"]["packed"])
-    return [str(one) for one in faults], [str(one) for one in remarks]
+    block = {"corpus": {"train": train or TRAIN}} | block
+    config, _ = with_defaults(over(DEFAULTS, {"run": ["mine"], "datasets": {"mine": block}}))
+    found = list(check_text(expanded(config), "mine"))
+    return [str(one) for one in found if not one.remark], [str(one) for one in found if one.remark]
 
 
 EMPTY = "0 bytes, so there is no text in it."
@@ -90,7 +88,7 @@ def test_a_call_stops_before_its_first_job_with_the_line_of_the_key(tmp_path: Pa
     )
 
     def call(*words: str) -> prepare.Prepared:
-        return prepare.prepare(checks.merged([own]), prepare.Call(ROOT, f"{ROOT}/", [own], 1, {}, words))
+        return prepare.prepare(merged([own]), prepare.Call(ROOT, f"{ROOT}/", [own], 1, {}, words))
 
     with pytest.raises(InputError, match=r"mine\.yaml:6: datasets/mine/optimum/max_epochs: 0\.001 epochs"):
         call()

@@ -1,5 +1,5 @@
-"""What a dataset's block leaves out: six lines are a whole config, what is set holds, and a choice
-stays.
+"""A config completed: six lines are a whole one, what is set holds, a choice of models stays, and
+other blocks' settings and names are written out.
 """
 
 import json
@@ -7,23 +7,28 @@ import os
 from pathlib import Path
 
 import pytest
+from made_configs import ROOT, demo, made, whole
+from mini_dataset import mini_config
 
 from bimix.errors import InputError
-from bimix.settings import checks, defaults, machine
-from bimix.settings.complete import complete
-from bimix.settings.home import over
+from bimix.plan.optimum import centre, objective_pair, objective_reference
+from bimix.plan.runs import byte_counts, large_runs
+from bimix.plan.targets import targets
+from bimix.plan.trainings import own_models, trainer, trainer_data, trainer_models, trainer_text, trainer_tokens
+from bimix.settings import complete, machine
+from bimix.settings.complete import expanded, with_defaults
+from bimix.settings.files import merged, over
 from bimix.settings.machine import Machine, keep, read_basis
-from bimix.settings.prepare import run_of_files
+from bimix.settings.prepare import settled
 
-ROOT = Path(__file__).parents[2]
-DEFAULTS = checks.merged([ROOT / "workflow/defaults.yaml"])
+DEFAULTS = merged([ROOT / "workflow/defaults.yaml"])
 
 
 @pytest.fixture(autouse=True)
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with text of two domains, on a machine with two cores."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(defaults, "seen_machine", lambda wanted, count: Machine("cpu", 2, 1))
+    monkeypatch.setattr(complete, "seen_machine", lambda wanted, count: Machine("cpu", 2, 1))
     for domain, size in (("web", 900_000), ("code", 300_000)):
         (tmp_path / domain).mkdir()
         (tmp_path / domain / "part.jsonl").write_bytes(b"x" * size)
@@ -37,12 +42,13 @@ def mine(**block: object) -> dict:
 
 def filled(**block: object) -> dict:
     """The dataset's block with its defaults, which the checks find no fault in."""
-    config = mine(**block)
-    ready = checks.settle(config, DEFAULTS, ROOT, wanted=["mine"])
+    ready = settled(mine(**block), DEFAULTS, ROOT, wanted=["mine"])
     assert ready.remarks == []
-    config = ready.config
-    complete(config)
-    return config["datasets"]["mine"]
+    return expanded(ready.config)["datasets"]["mine"]
+
+
+def chosen(config: dict, **how: bool) -> complete.Filled:
+    return with_defaults(config, **how)[1]["mine"]
 
 
 def test_six_lines_are_a_whole_config() -> None:
@@ -95,7 +101,7 @@ def test_models_that_are_named_are_trained_the_first_as_the_proxy() -> None:
     assert list(block["training"]) == ["tiny", "larger"]
     assert (block["optimum"]["model"], block["optimum"]["step"]) == ("tiny", 800)
     assert block["compare"]["model"] == "larger" and "max_epochs" not in block["optimum"]
-    assert defaults.fill(mine(training={"tiny": {"recipe": "demo"}}))["mine"].choice is None
+    assert chosen(mine(training={"tiny": {"recipe": "demo"}})).choice is None
 
 
 def test_vectors_are_made_only_where_their_mixture_is_named() -> None:
@@ -110,55 +116,56 @@ def test_vectors_are_made_only_where_their_mixture_is_named() -> None:
 def test_a_model_of_another_shape_keeps_its_name() -> None:
     config = mine()
     own = config["models"]["2x64"] = DEFAULTS["models"]["tiny"] | {"shape": {"layers": 1, "width": 64, "heads": 2}}
-    defaults.fill(config)
-    assert list(config["datasets"]["mine"]["training"]) == ["2x32", "ladder-2x64"]
-    assert config["models"]["2x64"] == own
+    found, _ = with_defaults(config)
+    assert list(found["datasets"]["mine"]["training"]) == ["2x32", "ladder-2x64"]
+    assert found["models"]["2x64"] == own and "ladder-2x64" in found["models"]
+    assert "ladder-2x64" not in config["models"] and "training" not in config["datasets"]["mine"]  # as it was
 
 
 def test_packed_files_lists_and_harvests_count_as_text(workplace: Path) -> None:
     (workplace / "web" / "part.jsonl.gz").write_bytes(b"x" * 1000)
     (workplace / "files.txt").write_text("far/a.parquet\t5000\nweb/part.jsonl\t7\n")
     corpus = {"train": {"web": ["web/*.gz", "@files.txt"], "code": "code/part.jsonl", "none": "nothing/*.txt"}}
-    own = defaults.fill(mine(corpus=corpus))["mine"]
+    own = chosen(mine(corpus=corpus))
     assert own.basis.sizes == {"web": 3000 + 10_007, "code": 300_000, "none": 0}
     harvest = {name: {"kind": "files", "packages": ["x"], "suffixes": [".py"], "megabytes": 2} for name in "ab"}
     block = {"corpus": {"harvest": harvest}}
     config = over(DEFAULTS, {"datasets": {"mine": block}})
-    assert defaults.fill(config)["mine"].basis.sizes == {"a": 2_000_000, "b": 2_000_000}
-    assert config["datasets"]["mine"]["domains"] == ["a", "b"]
+    assert chosen(config).basis.sizes == {"a": 2_000_000, "b": 2_000_000}
+    assert with_defaults(config)[0]["datasets"]["mine"]["domains"] == ["a", "b"]
 
 
 def test_a_choice_stays_on_another_machine_and_in_jobs(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = defaults.fill(mine())["mine"]
+    first = chosen(mine())
     keep("mine", first.basis, first.choice)
     kept = json.loads((workplace / "results/mine/ladder.json").read_text())
     assert kept["chosen"]["steps"] == first.choice.steps and read_basis("mine") == first.basis
-    monkeypatch.setattr(defaults, "seen_machine", lambda wanted, count: Machine("gpu", 8, 4))
-    assert defaults.fill(mine())["mine"] == first
+    monkeypatch.setattr(complete, "seen_machine", lambda wanted, count: Machine("gpu", 8, 4))
+    assert chosen(mine()) == first
     (workplace / "web" / "more.jsonl").write_bytes(b"x" * 3_000_000)
-    assert defaults.fill(mine(), planning=False)["mine"] == first  # a job of the call that chose
-    again = defaults.fill(mine())["mine"]
+    assert chosen(mine(), planning=False) == first  # a job of the call that chose
+    again = chosen(mine())
     assert again.basis.machine == first.basis.machine and again.choice != first.choice
     os.remove(workplace / "results/mine/ladder.json")
-    assert defaults.fill(mine())["mine"].basis.machine.kind == "gpu"
+    assert chosen(mine()).basis.machine.kind == "gpu"
     (workplace / "results/mine/ladder.json").write_text("{")
     with pytest.raises(InputError, match=r"results/mine/ladder.json cannot be read .*; delete it"):
-        defaults.fill(mine())
+        chosen(mine())
 
 
 def test_another_device_in_the_config_chooses_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = defaults.fill(mine())["mine"]
+    first = chosen(mine())
     keep("mine", first.basis, first.choice)
-    monkeypatch.setattr(defaults, "seen_machine", machine.seen_machine)
+    monkeypatch.setattr(complete, "seen_machine", machine.seen_machine)
     named = over(mine(), {"ladder": {"device": "cpu", "count": 2}})
-    assert defaults.fill(named)["mine"] == first
+    assert chosen(named) == first
     named = over(mine(), {"ladder": {"device": "gpu", "count": 4}})
-    assert defaults.fill(named)["mine"].basis.machine == Machine("gpu", 4, 8)
-    assert checks.settle(named, DEFAULTS, ROOT).remarks == []
+    assert chosen(named).basis.machine == Machine("gpu", 4, 8)
+    assert settled(named, DEFAULTS, ROOT).remarks == []
 
 
 def test_on_gpus_runs_are_longer_and_in_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(defaults, "seen_machine", lambda wanted, count: Machine("gpu", 2, 4))
+    monkeypatch.setattr(complete, "seen_machine", lambda wanted, count: Machine("gpu", 2, 4))
     block = filled()
     assert block["sequence_length"] == 1024
     assert {settings["precision"] for settings in block["training"].values()} == {"bf16"}
@@ -167,17 +174,8 @@ def test_on_gpus_runs_are_longer_and_in_bf16(monkeypatch: pytest.MonkeyPatch) ->
 def test_losses_measured_elsewhere_are_all_fitted_by_default() -> None:
     block = {"observations": {"losses": "l.csv", "mixtures": "m.csv"}, "optimum": {"step": 3}}
     config = over(DEFAULTS, {"datasets": {"own": block | {"compare": {"mixtures": ["a"]}}}})
-    defaults.fill(config)
-    own = config["datasets"]["own"]
+    own = with_defaults(config)[0]["datasets"]["own"]
     assert (own["groups"], own["held_out"], own["optimum"]["group"]) == ({"fitted": "all"}, [], "fitted")
-
-
-@pytest.mark.parametrize("odd", [None, 3, "x", [], {"hours": "long"}, {"packed": []}, {"cut_characters": [1]}])
-def test_rules_that_are_none_do_not_stop_the_checks(odd: object) -> None:
-    config = mine() | {"ladder": odd}
-    with pytest.raises(InputError) as error:
-        checks.settle(config, DEFAULTS, ROOT)
-    assert all(" ladder" in f" {line.strip()}" for line in str(error.value).removeprefix("config: ").splitlines()[-1:])
 
 
 def test_a_machine_without_gpus_is_its_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,32 +194,100 @@ def test_a_machine_without_gpus_is_its_cores(monkeypatch: pytest.MonkeyPatch) ->
         machine.seen_machine("gpu", "auto")
 
 
-@pytest.mark.parametrize(
-    ("texts", "given", "expected"),
-    [
-        (["run: [demo]"], 0, ["demo"]),
-        (["run: [demo]", "datasets: {mine: {}, yours: {}}"], 1, ["mine", "yours"]),
-        (["run: [demo]", "laws: {seed: 1}"], 1, ["demo"]),
-        (["run: [demo]", "datasets: {mine: {}, yours: {}}\nrun: [yours]"], 1, ["yours"]),
-        (["run: [demo]", "datasets: {mine: {}}\nrun: mine", "datasets: {other: {}}"], 2, "mine"),
-        (["run: [demo]", "datasets: {mine: {}}", "laws: {seed: 1}"], 1, ["mine"]),
-        (["container: null"], 0, ["demo"]),
-    ],
-)
-def test_what_is_built_is_what_the_users_files_name(
-    tmp_path: Path, texts: list[str], given: int, expected: object
-) -> None:
-    files = []
-    for number, text in enumerate(texts):
-        files.append(tmp_path / f"{number}.yaml")
-        files[-1].write_text(text + "\n")
-    config = checks.merged(files)
-    run_of_files(config, files, given, {})
-    assert config["run"] == expected
-    config["run"] = "said"
-    run_of_files(config, files, given, {"run": "said"})
-    assert config["run"] == "said"
-
-
 def test_the_record_of_a_choice_is_where_the_pages_say() -> None:
     assert str(machine.record_path("mine")) == "results/mine/ladder.json"
+
+
+# What other blocks say
+
+
+def digits(recipe: dict) -> str:
+    return json.dumps(recipe)
+
+
+def test_recipes_like_the_papers_are_whole_and_in_its_order() -> None:
+    """To the byte what a run's fingerprint is made of: no run is repeated."""
+    config = whole()
+    found = made(config)["training"]
+    paper, likes = config["training"]["paper"], {name: own for name, own in config["training"].items() if "like" in own}
+    assert len(likes) == 4
+    for name, own in likes.items():
+        changes = {key: own.get(key, value) for key, value in paper.items()}
+        assert digits(found[name]) == digits(changes), name
+    tiny = demo(made(config))["training"]["tiny"]
+    assert digits(tiny) == digits(found["demo"] | {"steps": 400, "evaluate_every": 40})
+
+
+def test_the_config_itself_is_expanded() -> None:
+    block = demo(made(whole()))
+    assert block["training"]["larger"]["steps"] == 160 and block["training"]["larger"]["batch_rows"] == 8
+    assert "recipe" not in block["training"]["larger"]
+    assert len(block["groups"]["swarm"]) == 32
+    assert block["methods"][-4:] == ["uniform", "unimax", "best", "best_swarm"]
+    assert block["groups"]["methods"] == block["methods"]
+    assert block["domains"] == sorted(block["domains"])
+
+
+def test_small_runs_have_the_share_of_a_domain_that_they_read_of_the_large_run() -> None:
+    def matched(config: dict) -> None:
+        demo(config)["simulate_epochs"] = True
+        demo(config)["training"]["larger"]["steps"] = 3200
+
+    block = demo(made(whole(matched)))
+    assert block["training"]["tiny"]["pool_share"] == 400 / 3200
+    assert block["training"]["larger"]["pool_share"] == 1
+    assert (block["training"]["tiny"] | block["swarm"]["training"])["pool_share"] == 50 / 3200
+    assert block["reweighting"]["doremi"]["training"]["pool_share"] == 400 / 3200
+    assert "pool_share" not in demo(made(whole()))["training"]["tiny"]
+
+
+FAMILIES = {"code": ["python", "cpp"], "text": ["web"]}
+
+
+def test_families_become_weights_and_the_reference_the_first_that_is_compared() -> None:
+    objective = {"kind": "minimax", "families": FAMILIES, "weights": {"code": 3, "text": 1}}
+    config = made(whole(lambda c: demo(c)["optimum"].update(objective=objective)))
+    optimum = demo(config)["optimum"]
+    assert optimum["weights"] == {"python": 1.5, "cpp": 1.5, "web": 1}
+    assert optimum["objective"]["reference"] == demo(config)["compare"]["mixtures"][0] == "baseline"
+    assert objective_reference(config, "demo") == ["results/demo/mixtures/baseline.json"]
+
+
+def test_a_front_is_a_table_and_a_figure_and_a_centre_is_read_by_optima() -> None:
+    def change(config: dict) -> None:
+        demo(config)["optimum"] |= {"objective": {"families": FAMILIES}, "pareto": ["code", {"web": 2}]}
+        demo(config)["centre"] = "uniform"
+
+    config, plain = made(whole(change)), made(whole())
+    files = targets(config, "demo")
+    assert "results/demo/figures/pareto.svg" in files["figures"]
+    assert "results/demo/tables/pareto.html" in files["further"]
+    assert objective_pair(config, "demo") == ["code", '{"web": 2}']
+    assert centre(config, "demo") == ["results/demo/mixtures/uniform.json"]
+    assert centre(plain, "demo") == objective_reference(plain, "demo") == []
+    assert not [file for files in targets(plain, "demo").values() for file in files if "pareto" in file]
+
+
+def test_what_is_planned_for_a_command() -> None:
+    def planned(**model: str) -> dict:
+        config = mini_config(6, 2, slim={}, other={})
+        losses, launch = {"table": "{folder}/losses.csv"}, {"nodes": 1, "gpus": 0, "threads": 1}
+        command = {"command": "train {mixture} {folder} --steps {steps}", "parameters": 1000, "losses": losses}
+        config["models"]["slim"] = command | {"launch": launch} | model
+        del config["datasets"]["mini"]["vectors"]
+        config["datasets"]["mini"]["mixture_files"] = {"plain": "p.json"}
+        return expanded(settled(over(DEFAULTS, config), DEFAULTS, ROOT).config)
+
+    config, plain = planned(format="olmo-core"), planned()
+    assert trainer_models(config) == ["slim"]
+    assert "slim" not in own_models(config) and "other" in own_models(config)
+    assert "launch" not in trainer(config, "slim")
+    assert trainer_data(config, "mini", "slim") == ["results/mini/export/rows.json"]
+    assert trainer_tokens(config, "mini", "slim") == ["results/mini/tokens/train.parquet"]
+    assert byte_counts(config, "mini") == []
+    assert trainer_data(plain, "mini", "slim") == trainer_tokens(plain, "mini", "slim") == []
+    text = [f"results/mini/tokens/{split}.parquet" for split in ("train", "validation")]
+    assert trainer_text(plain, "mini") == text  # or changed text would plan nothing
+    plain["datasets"]["mini"]["export"] = {"data": "own.json"}
+    assert trainer_text(plain, "mini") == []
+    assert not large_runs(plain, "mini")

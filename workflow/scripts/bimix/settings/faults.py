@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+Key = tuple[str | int, ...]
 BYTES = 200  # of a domain's name as UTF-8: file systems take 255, endings and temporary names need the rest
 
 
@@ -13,14 +14,16 @@ BYTES = 200  # of a domain's name as UTF-8: file systems take 255, endings and t
 class Fault:
     """One thing to mend: the path of its key, and a sentence; file and line where they are known.
 
-    `code`: what the file holds there could be run by who reads it, or end him with a traceback.
+    `code`: the value would execute code when loaded, or end the reader with a traceback. `remark`:
+    it is odd but possible.
     """
 
-    key: tuple[str | int, ...]
+    key: Key
     sentence: str
     file: str = ""
     line: int = 0
     code: bool = False
+    remark: bool = False
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}: " if self.line else f"{self.file}: " if self.file else ""

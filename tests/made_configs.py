@@ -1,0 +1,49 @@
+"""The workflow's own config with changes, settled or refused."""
+
+import copy
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bimix.errors import InputError
+from bimix.settings.complete import expanded
+from bimix.settings.files import merged
+from bimix.settings.prepare import Prepared, settled
+
+ROOT = Path(__file__).parents[1]
+DEFAULTS = ROOT / "workflow/defaults.yaml"
+
+
+@functools.cache
+def default() -> dict:
+    return merged([DEFAULTS, ROOT / "config.yaml"]) | {"run": ["demo"]}
+
+
+def whole(change: Callable[[dict], object] | None = None) -> dict:
+    config = copy.deepcopy(default())
+    if change:
+        change(config)
+    return config
+
+
+def demo(config: dict) -> dict:
+    return config["datasets"]["demo"]
+
+
+def ready(config: dict, wanted: Sequence[str] = (), files: Sequence[Path] = ()) -> Prepared:
+    return settled({"run": ["demo"]} | config, default(), ROOT, files, wanted)
+
+
+def made(config: dict, wanted: Sequence[str] = ()) -> dict:
+    """The config as rules read it."""
+    return expanded(ready(config, wanted).config)
+
+
+def said(config: dict, files: Sequence[Path] = (), wanted: Sequence[str] = ()) -> list[str]:
+    """The lines in which a config is refused, none where it is taken."""
+    try:
+        ready(config, wanted, files)
+    except InputError as error:
+        lines = str(error).splitlines()
+        return [line.strip() for line in lines[1:]] if len(lines) > 1 else [lines[0].removeprefix("config: ")]
+    return []

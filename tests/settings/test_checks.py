@@ -1,0 +1,337 @@
+"""What the table of faults cannot show: what is taken, what is remarked, files and tables, and that
+any value in any place is taken or refused with a sentence.
+"""
+
+import copy
+import functools
+import json
+import os
+import random
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+from made_configs import ROOT, default, demo, made, ready, said, whole
+
+from bimix.errors import InputError
+from bimix.model.transformer import Shape
+from bimix.settings import models
+from bimix.settings.commands import check_model, check_shape
+from bimix.training.command_losses import read
+
+
+def mapped(config: dict, files: dict) -> None:
+    own = {key: value for key, value in demo(config)["corpus"].items() if key != "harvest"}
+    demo(config)["corpus"] = own | {"train": files}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("a/b", "must not hold '/'"),
+        ("a\n", r"must not hold '\n'"),
+        ("{x}", "must not hold '{'"),
+        ("<i>h", "<i> stands for a path in Snakemake"),
+        ("-x", "would be read as a flag"),
+        ("..", "the system's name for a folder"),
+        ("", "must have a letter"),
+        ("é" * 101, "longer than 200 bytes"),
+        ("\ud800", r"must not hold '\ud800'"),
+        ("\x1b[31m", "must not hold '\\x1b'"),
+    ],
+)
+def test_a_domain_that_cannot_be_a_file_is_refused(name: str, reason: str) -> None:
+    lines = said(whole(lambda c: demo(c)["domains"].append(name)))
+    assert sum(line.startswith("datasets/demo/domains: ") and reason in line for line in lines) == 1, lines
+    "".join(lines).encode()  # can be printed
+
+
+@pytest.mark.parametrize(
+    "name", ["Wikipedia (en)", "s*", "[ab]", "$(touch x)", "`id`", "'q\" ;", "~", "#&|>", "%s", "日本", " x"]
+)
+def test_any_other_printable_name_is_taken(name: str) -> None:
+    def rename(config: dict) -> None:
+        block = demo(config)
+        block["domains"][0] = name
+        block["corpus"]["harvest"][name] = block["corpus"]["harvest"].pop("cpp")
+
+    assert said(whole(rename)) == []
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3, 8])
+def test_shapes_are_refused_where_the_model_refuses_them(heads: int) -> None:
+    refused, possible = [], []
+    for width in range(1, 70):
+        refused += [width] * bool(list(check_shape(models.Shape(layers=1, width=width, heads=heads))))
+        try:
+            Shape(layers=1, width=width, heads=heads, vocabulary=100)
+            possible.append(width)
+        except ValueError:
+            continue
+    assert possible and sorted(refused + possible) == list(range(1, 70))
+
+
+def test_what_is_odd_but_possible_is_remarked() -> None:
+    def remarks(**optimum) -> list[str]:
+        return ready(whole(lambda c: demo(c)["optimum"].update(optimum))).remarks
+
+    assert remarks() == []
+    beyond = "datasets/demo/optimum/step: 4,000 is 10 times the last measured step, 400: the law extrapolates."
+    assert remarks(step=4000) == [beyond]
+    (between,) = remarks(step=41)
+    assert "41 lies between two measured steps, 40 and the next: the law fills in." in between
+    (before,) = remarks(step=3)
+    assert "3 comes before the first measured step, 40" in before
+    (once,) = ready(whole(lambda c: demo(c)["training"]["tiny"].update(evaluate_every=900))).remarks
+    assert "training/tiny: with evaluate_every 900 and 400 steps the losses are measured once" in once
+
+
+def test_what_no_law_can_be_fitted_to_is_no_fault_where_it_is_not_built() -> None:
+    config = whole(lambda c: demo(c)["groups"].update(entropy=["se"]))
+    assert said(config) == [] and len(said(config, wanted=["demo"])) == 1
+
+
+def test_files_of_wanted_datasets_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices and pipes among them, by links and in lists; a finished tokenizer needs no source."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.jsonl").touch()
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "list").write_text("a.jsonl\npipe.jsonl\t3\nhttp://host/x.jsonl\n")
+
+    def change(config: dict) -> None:
+        first, *others = demo(config)["domains"]
+        mapped(config, dict.fromkeys(others, "a.jsonl") | {first: ["a.jsonl", "pipe.jsonl", "/dev/zero", "@list"]})
+        demo(config)["tokenizer"] = {"file": "nothing.json", "end_of_text": "x"}
+        tasks = {"own": {"kind": "question", "items": "q.jsonl", "shots": None}}
+        demo(config)["downstream"] = {"model": "larger", "steps": [80, 160], "tasks": tasks}
+
+    config = whole(change)
+    assert said(config) == []
+    assert said(config, wanted=["demo"]) == [
+        f"datasets/demo/{line}"
+        for line in (
+            'corpus/train/cpp: "pipe.jsonl" is a pipe or a device; name a file.',
+            'corpus/train/cpp: "/dev/zero" is a pipe or a device; name a file.',
+            'downstream/tasks/own/items: "q.jsonl" cannot be found (No such file or directory).',
+            'tokenizer/file: "nothing.json" cannot be found (No such file or directory).',
+        )
+    ]
+    (tmp_path / "results/demo").mkdir(parents=True)
+    (tmp_path / "results/demo/tokenizer.json").touch()
+    assert not any("tokenizer" in line for line in said(config, wanted=["demo"]))
+
+
+# Losses measured elsewhere
+
+
+def observed(folder: Path, **block: object) -> dict:
+    rows = [f"{m},{s},{d},3" for m in (0, 1) for s in (10, 15, 20) for d in ("web", "code")]
+    (folder / "losses.csv").write_text("\n".join(["mixture,step,domain,loss", *rows]) + "\n")
+    (folder / "mixtures.csv").write_text("mixture,web,code\n0,0.5,0.5\n1,0.25,0.75\n")
+    own = {
+        "observations": {"losses": "losses.csv", "mixtures": "mixtures.csv"},
+        "groups": {"fitted": [0, 1], "every": "all"},
+        "optimum": {"group": "fitted", "step": 20},
+        "held_out": [],
+        "compare": {"mixtures": [0]},
+    }
+    return whole(lambda config: config["datasets"].update(mine=own | block) or config.update(run=["mine"]))
+
+
+@pytest.mark.parametrize("name", ["transfer", "bimix_swarm"])
+def test_an_optimum_that_was_measured_is_compared_and_compares_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = observed(tmp_path, groups={"fitted": "all"}, compare={"mixtures": [0, name]})
+    for table, row in (("losses.csv", f"{name},20,web,3\n{name},20,code,3\n"), ("mixtures.csv", f"{name},0.4,0.6\n")):
+        with Path(table).open("a") as lines:
+            lines.write(row)
+    assert said(config, wanted=["mine"]) == []
+    config["datasets"]["mine"]["compare"]["mixtures"] = [name, "0"]
+    (line,) = said(config, wanted=["mine"])
+    assert f"compare/mixtures: '{name}' is what a law finds now, and a run of that name may have had other" in line
+
+
+def test_steps_beyond_the_losses_and_wide_tables_are_remarked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for step, words in (
+        (10**7, "10,000,000 is 5e+05 times the last measured step, 20"),
+        (5, "5 comes before the first"),
+    ):
+        config = observed(tmp_path, optimum={"group": "fitted", "step": step})
+        wide, odd = ready(config, ["mine"]).remarks
+        assert "mixtures.csv is read as a table of mixture and one column for each domain: web, code." in wide
+        assert words in odd
+    pl.DataFrame({"mixture": ["0"], "run": ["x"]}).write_csv("mixtures.csv")
+    (line,) = said(config, wanted=["mine"])
+    assert "observations: mixtures.csv: column 'run' holds no numbers" in line
+
+
+def test_losses_of_several_sizes_have_no_curve_and_one_law(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = observed(tmp_path)
+    rows = [f"{m},{s},{100 * s},{d},3,{9 * s}" for m, s in ((0, 10), (1, 20)) for d in ("web", "code")]
+    (tmp_path / "losses.csv").write_text("\n".join(["mixture,step,tokens,domain,loss,parameters", *rows]))
+    for laws, faults in (["transfer"], 0), (["transfer", "bimix"], 1):
+        lines = said(config | {"laws": config["laws"] | {"optimise": laws}}, wanted=["mine"])
+        assert len(lines) == faults, lines
+    assert "optimum/group: its losses are of models of several sizes, and bimix (in" in lines[0]
+
+
+def test_metrics_and_trust_are_taken_with_weights_and_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused without them is in the table of faults."""
+    monkeypatch.chdir(tmp_path)
+    tables = {"losses": "losses.csv", "mixtures": "mixtures.csv", "metrics": "metrics.csv", "tokens": "tokens.csv"}
+    trust = {"trust": {"most_kl": 0.1}, "reference": "0"}
+    for objective in ({"weights": {"err": 1}, "objective": trust}, {"objective": trust | {"families": {"a": ["err"]}}}):
+        config = observed(tmp_path, observations=tables, optimum={"group": "fitted", "step": 20} | objective)
+        (tmp_path / "metrics.csv").write_text("mixture,err\n0,0.5\n1,0.4\n")
+        (tmp_path / "tokens.csv").write_text("domain,tokens\nweb,10\ncode,5\n")
+        config["laws"] |= {"optimise": ["transfer"], "compare": ["transfer"]}
+        assert said(config, wanted=["mine"]) == []
+
+
+# Any value in any place
+
+
+def paths_of(value: object, path: tuple = ()) -> list[tuple]:
+    """All keys and list entries in a config, as paths."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path] * bool(path) + [one for key, below in inner for one in paths_of(below, (*path, key))]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_whatever_stands_in_a_place_is_taken_or_refused_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = observed(tmp_path)
+    config["datasets"] = {name: config["datasets"][name] for name in ("demo", "mine")}
+    draw = random.Random(part)
+    odds = [None, [], {}, [None], [[1]], {"a": None}, "x", "", -1, 0.5, True, [True], {1: 2}, "1e3"]
+    for path in draw.sample(paths_of(config), 40):
+        changed, odd = copy.deepcopy(config), draw.choice(odds)
+        holder = functools.reduce(lambda found, key: found[key], path[:-1], changed)
+        holder[path[-1]] = odd
+        if draw.random() < 0.1:
+            del holder[path[-1]]
+        lines = said(changed, wanted=["demo", "mine"])
+        for line in lines:
+            assert re.search(r"\w[^:]*: \S.*\.$", line) and "Traceback" not in line, (path, odd, line)
+        if not lines:
+            made(changed)
+
+
+@pytest.mark.parametrize("odd", [None, 3, [], "x", {"share": 1}])
+def test_a_wrong_value_deep_in_lists_is_one_fault_and_takes_no_others_along(odd: object) -> None:
+    """What is refused is taken out before defaults are filled in: that must end, and blame nothing
+    else.
+    """
+    stages = [{"share": 0.5, "mixture": "ce"}, {"share": 0.5, "mixture": odd}]
+    lines = said(whole(lambda c: demo(c).update(stages={"late": stages})))
+    assert len(lines) == 1 and lines[0].startswith("datasets/demo/stages/late/mixture: "), lines
+
+
+@pytest.mark.parametrize("odd", [None, 3, "x", [], {"hours": "long"}, {"packed": []}, {"cut_characters": [1]}])
+def test_a_ladder_that_is_none_is_one_fault(odd: object) -> None:
+    config = whole(lambda c: c["datasets"].update(mine={"corpus": {"train": {"a": "a.txt", "b": "b.txt"}}}))
+    assert all(line.startswith("ladder") for line in said(config | {"ladder": odd}))
+    assert said(config | {"ladder": odd}) or odd == []
+
+
+# Stages, sizes and commands
+
+
+def test_stages_and_their_optimum_are_taken_and_those_of_ones_own_file_are_seen(tmp_path: Path) -> None:
+    def staged(*names: str) -> list[dict]:
+        return [{"share": share, "mixture": name} for share, name in zip((0.8, 0.2), names, strict=True)]
+
+    def change(config: dict) -> None:
+        block = demo(config)
+        block["stages"] = {f"late_{name}": staged("ce", name) for name in ("se", "uniform", "baseline", "bimix")}
+        block["groups"]["second"] = ["late_se", "late_uniform", "late_baseline"]
+        block |= {"held_out": [], "mixture_files": {"own": str(tmp_path / "own.json")}, "methods": ["own", "ce"]}
+        block["optimum"] |= {"group": "second", "stage": 2}
+        block["compare"]["mixtures"] = ["baseline", "late_bimix"]
+
+    own = [{"share": 0.5, "mixture": {name: 1}} for name in ("code", "docs")]
+    (tmp_path / "own.json").write_text(json.dumps({"stages": own}))
+    (line,) = said(whole(change))
+    assert "methods: own has stages, and what others are measured against" in line
+    (tmp_path / "own.json").write_text(json.dumps({"code": 1}))
+    assert said(whole(change)) == []
+
+
+def two_sizes(config: dict, other: str = "small") -> None:
+    """Tiny and another are fitted, and larger is optimised for."""
+    block = demo(config)
+    config["models"][other] = copy.deepcopy(config["models"]["tiny"])
+    config["models"][other]["shape"]["layers"] += 1
+    block["training"][other] = dict(block["training"]["tiny"])
+    block["optimum"] = {"models": [other, "tiny"], "group": "entropy"}
+    block["compare"]["mixtures"] = ["baseline", "uniform", "transfer"]
+    block["held_out"] = []
+    block.pop("methods")
+    config["laws"]["optimise"] = ["transfer"]
+
+
+def test_models_of_several_sizes_are_ordered_by_size_whatever_their_order_in_the_config() -> None:
+    config = whole(two_sizes)
+    assert ready(config, ["demo"]).remarks == []
+    optimum = demo(made(config))["optimum"]
+    assert optimum["models"] == ["tiny", "small"]
+    assert (optimum["model"], optimum["for"], optimum["step"]) == ("tiny+small", "larger", 160)
+    (line,) = said(whole(lambda config: two_sizes(config, "small" * 20)))
+    assert "optimum/models: their names joined have 105 letters" in line
+
+
+def test_what_a_law_over_sizes_leaves_out_is_a_remark() -> None:
+    config = whole(two_sizes)
+    config["laws"]["optimise"] = ["bimix", "transfer"]
+    demo(config)["optimum"]["for"] = "small"
+    demo(config)["held_out"] = ["held_out"]
+    remarks = "\n".join(ready(config).remarks)
+    assert "bimix (in laws/optimise) is fitted to losses of one size of model, and left out here." in remarks
+    assert "`compare` trains larger: what is predicted of small is not measured." in remarks
+    assert "held_out: a law over sizes is not scored on held-out groups" in remarks
+    del demo(config)["compare"]["mixtures"]
+    assert demo(ready(config).config)["compare"]["mixtures"] == ["baseline", "uniform", "ce", "transfer"]
+
+
+@pytest.mark.parametrize("name", ["basline", "bimix", "best", "swarm_0001", "regmix"])
+def test_a_centre_must_be_there_before_the_runs(name: str) -> None:
+    (line,) = said(whole(lambda config: demo(config).update(centre=name)))
+    assert f'datasets/demo/centre: no mixture "{name}"' in line
+
+
+def examples() -> dict[str, dict]:
+    """The models in the blocks of docs/trainers.md."""
+    page = (ROOT / "docs/trainers.md").read_text()
+    blocks = re.findall(r"```yaml\n(models:.*?)```", page, flags=re.DOTALL)
+    return {name: model for block in blocks for name, model in yaml.safe_load(block)["models"].items()}
+
+
+def test_the_commands_of_the_page_are_sound_and_its_pattern_reads_what_megatron_prints(tmp_path: Path) -> None:
+    assert set(examples()) == {"theirs", "gpt2", "nano", "megatron", "olmo"}
+    launch = {"launch": {"nodes": 1, "gpus": 0, "threads": 1}, "parameters": 1000}
+    for name, model in examples().items():
+        assert list(check_model(models.Model.model_validate(launch | model))) == [], name
+    line = " validation-{} loss at iteration {} | lm loss value: {:.6E} | lm loss PPL: 1.000000E+01 | "
+    losses = [("web", 20, 2.5), ("code", 20, 2.25), ("web", 40, 2.0), ("code", 40, 1.75)]
+    printed = ["-" * 80, *(line.format(*one) for one in losses), line.format("web", "40 on validation set", 2.0)]
+    (tmp_path / "output.log").write_text("\n".join(printed))
+    rows = read(examples()["megatron"]["losses"], tmp_path / "work", [0])
+    assert [(row.domain, row.step, row.loss) for row in rows] == losses
+
+
+def test_a_record_that_cannot_be_read_is_refused_with_its_path(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results/mine").mkdir(parents=True)
+    (tmp_path / "results/mine/ladder.json").write_text("{")
+    config = copy.deepcopy(default())
+    config["datasets"]["mine"] = {"corpus": {"train": {"a": "a.txt", "b": "b.txt"}}}
+    with pytest.raises(InputError, match=r"results/mine/ladder.json cannot be read .*; delete it"):
+        ready(config)

@@ -1,0 +1,142 @@
+"""Files of a config: what is no config is refused before it is read, and what YAML takes in silence
+with its line.
+"""
+
+from pathlib import Path
+
+import pytest
+from made_configs import DEFAULTS, ROOT, default, said
+
+from bimix.errors import InputError
+from bimix.settings.files import check_files, merged, read_config_file
+from bimix.settings.prepare import as_text, check_results, run_of_files, settled
+
+# Ten lines whose aliases repeat 10^10 values.
+BOMB = "x-0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]\n" + "".join(
+    f"x-{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a: 1\n\tb: 2\n", ":2: the line is indented with a tab; YAML takes spaces only."),
+        ("a: [1, 2\nb: 3\n", ":2: no YAML from here: "),
+        ("# nothing\n", ": the file is empty"),
+        ("- a\n", ":1: the file holds a list; it must hold keys"),
+        ("word\n", ":1: the file holds a single value"),
+        ("a: 1\n---\na: 2\n", "no YAML from here: "),
+        ("__use_yte__: true\nx: 1\n", ":1: __use_yte__: a config that runs code is refused"),
+        ("<<: &y {__use_yte__: true}\nx-y: *y\n", ":1: __use_yte__: a config that runs code is refused"),
+        ("x-y: &y {__use_yte__: true}\n<<: *y\n", ":1: __use_yte__: a config that runs code is refused"),
+        ("x: !!python/name:os.system\n", ":1: x: the tag tag:yaml.org,2002:python/name:os.system is not allowed"),
+        (BOMB, ":6: the file has more than 200,000 keys and values, with all that aliases (*name) repeat."),
+        (f"x: {'[' * 900}{']' * 900}\n", ":1: blocks and lists lie more than 60 deep in one another."),
+        ('{"x": ' + "[" * 9000 + "]" * 9000 + "}", ":1: blocks and lists lie more than 60 deep in one another."),
+        ("laws: &a\n  compare: [*a]\n", ":2: *a stands within the block &a itself"),
+        (f"run: [demo]\nlaws: {{seed: {'9' * 5000}}}\n", ':2: laws/seed: "999999'),
+        ("x-day: 2026-02-31\n", ':1: x-day: "2026-02-31" cannot be read as YAML\'s timestamp; quote what is text.'),
+    ],
+)
+def test_a_file_that_is_no_config_is_refused_before_it_is_read(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(InputError) as error:
+        check_files([tmp_path / "mine.yaml"])
+    assert f"{tmp_path}/mine.yaml" in str(error.value) and sentence in str(error.value)
+
+
+def test_files_that_are_not_there_or_not_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nothing\.yaml: there is no such file; targets go before --configfile"):
+        check_files([tmp_path / "nothing.yaml"])
+    with pytest.raises(InputError, match=r"bimix\.json: this is a result and no config: targets go before"):
+        check_files([Path("results/mine/mixtures/bimix.json")])
+    (tmp_path / "latin.yaml").write_bytes("a: é".encode("latin-1"))
+    with pytest.raises(InputError, match=r"latin\.yaml: the file is not UTF-8"):
+        check_files([tmp_path / "latin.yaml"])
+    (tmp_path / "tabs.json").write_text('{\n\t"run": ["demo"]\n}')
+    check_files([tmp_path / "tabs.json"])
+
+
+def test_a_key_has_the_line_of_the_block_that_decides_it(tmp_path: Path) -> None:
+    """The block's own before those of a merge, of these the first, of two keys the last."""
+    (tmp_path / "mine.yaml").write_text(
+        "x-a: &a {one: 1, two: 2, three: 3}\nx-b: &b {two: 02, four: [4, 5]}\nblock:\n  <<: [*b, *a]\n  one: 0x1\n"
+    )
+    file, faults = read_config_file(tmp_path / "mine.yaml")
+    assert faults == []
+    own = {key[1:]: place for key, place in file.places.items() if key[0] == "block"}
+    assert own[("one",)] == (5, "0x1") and own[("two",)] == (2, "02") and own[("three",)] == (1, "3")
+    assert own[("four",)] == (2, None) and own[("four", 1)] == (2, "5")
+    assert file.line(("block", "five")) == 0
+
+
+def test_blocks_for_anchors_merges_and_a_word_for_run_are_taken(tmp_path: Path) -> None:
+    own = tmp_path / "mine.yaml"
+    own.write_text(
+        "run: demo\nx-tiny: &tiny {recipe: demo, steps: 160, 1: one}\n".replace(", 1: one", "")
+        + "datasets: {demo: {training: {tiny: {<<: *tiny, evaluate_every: 40}}, optimum: {step: 160}}}\n"
+    )
+    files = [ROOT / "config.yaml", own]
+    assert settled(merged([DEFAULTS, *files]), default(), ROOT, files).config["run"] == ["demo"]
+    own.write_text(own.read_text().replace("160}\ndata", "0}\ndata"))
+    (line,) = said(merged([DEFAULTS, *files]), files)
+    assert "mine.yaml:2: datasets/demo/training/tiny/steps: 0 is given" in line
+
+
+def test_what_the_command_line_has_set_is_reported_as_its_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("run: [demo]\nlaws: {seed: -1}\n")
+    files = [ROOT / "config.yaml", tmp_path / "mine.yaml"]
+    config = merged([DEFAULTS, *files]) | {"run": ["demmo"]}
+    with pytest.raises(InputError) as error:
+        settled(config, default(), ROOT, files, given={"run": "demmo"})
+    first, second = str(error.value).splitlines()[1:]
+    assert first.startswith('  --config: run: no dataset "demmo"') and "mine.yaml:2: laws/seed: -1 is given" in second
+
+
+def test_numbers_that_name_mixtures_are_text_as_the_file_spells_them(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(
+        "datasets: {mine: {groups: {fitted: [007, 1], every: all}, compare: {mixtures: [2]}}}\n"
+    )
+    block = {"groups": {"fitted": [7, 1, True], "every": "all"}, "compare": {"mixtures": [2], "model": "x"}}
+    found = as_text({"run": "mine", "datasets": {"mine": block}}, [read_config_file(tmp_path / "own.yaml")[0]])
+    assert found["run"] == ["mine"]
+    assert found["datasets"]["mine"]["groups"] == {"fitted": ["007", "1", True], "every": "all"}
+    assert found["datasets"]["mine"]["compare"] == {"mixtures": ["2"], "model": "x"}
+
+
+def test_results_are_a_folder(tmp_path: Path) -> None:
+    check_results(tmp_path / "results")
+    (tmp_path / "results").symlink_to(tmp_path / "disk")
+    with pytest.raises(InputError, match=r"results is a link to .*disk, which is not there: it must be a folder"):
+        check_results(tmp_path / "results")
+    (tmp_path / "disk").mkdir()
+    check_results(tmp_path / "results")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file is a file: it must be a folder"):
+        check_results(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("texts", "given", "expected"),
+    [
+        (["run: [demo]"], 0, ["demo"]),
+        (["run: [demo]", "datasets: {mine: {}, yours: {}}"], 1, ["mine", "yours"]),
+        (["run: [demo]", "laws: {seed: 1}"], 1, ["demo"]),
+        (["run: [demo]", "datasets: {mine: {}, yours: {}}\nrun: [yours]"], 1, ["yours"]),
+        (["run: [demo]", "datasets: {mine: {}}\nrun: mine", "datasets: {other: {}}"], 2, "mine"),
+        (["run: [demo]", "datasets: {mine: {}}", "laws: {seed: 1}"], 1, ["mine"]),
+        (["container: null"], 0, ["demo"]),
+    ],
+)
+def test_what_is_built_is_what_the_users_files_name(
+    tmp_path: Path, texts: list[str], given: int, expected: object
+) -> None:
+    files = [tmp_path / f"{number}.yaml" for number in range(len(texts))]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text + "\n")
+    config = merged(files)
+    run_of_files(config, files, given, {})
+    assert config["run"] == expected
+    config["run"] = "said"
+    run_of_files(config, files, given, {"run": "said"})
+    assert config["run"] == "said"

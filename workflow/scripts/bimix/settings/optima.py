@@ -1,0 +1,304 @@
+"""Checks of what a dataset's mixture is to be best at, and of the runs that laws are fitted to."""
+
+import math
+from collections.abc import Iterator
+
+from bimix.names import named, unknown
+from bimix.plan.laws import JOINS, LAWS, SWARM_LAWS, is_optimum
+from bimix.plan.settings import evaluations
+from bimix.plan.sources import BEST, from_swarm, one_size
+from bimix.settings.complete import unsearched
+from bimix.settings.faults import Fault
+from bimix.settings.scope import Scope
+from bimix.settings.text import measurements
+
+SUM_TOLERANCE = 1e-9
+LONGEST = 100  # letters of the models' names together, which become part of paths
+ZERO = "all weights are 0: one at least must be above 0."
+ONE_RUN = "it has one mixture; a law needs the losses of two or more."
+Faults = Iterator[Fault]
+
+
+def check_groups(scope: Scope) -> Faults:
+    """Groups that `optimum` and `held_out` name and nothing makes."""
+    known = [*scope.block.groups, "compare"]
+    if hasattr(scope.block, "corpus"):
+        known += ["methods", *(name for name in ("swarm", "search") if getattr(scope.block, name))]
+    named_groups = [(("optimum", "group"), scope.block.optimum.group)] if scope.sound("optimum/group") else []
+    held_out = scope.block.held_out if scope.sound("held_out") else []
+    named_groups += [(("held_out", number), group) for number, group in enumerate(held_out)]
+    for key, group in named_groups:
+        if group not in known:
+            yield Fault(key, unknown("group", group, known, "`groups` has"))
+
+
+# What a mixture is best at
+
+
+def check_bounds(scope: Scope) -> Faults:
+    """Weights of domains without a loss, bounds of domains that no run trains on, bounds that no
+    mixture keeps to.
+    """
+    optimum, trained = scope.block.optimum, scope.trained
+    lower, upper, weights = optimum.lower or {}, optimum.upper or {}, optimum.weights or {}
+    for name, own, known in (
+        ("weights", weights, scope.answering),
+        ("lower", lower, trained),
+        ("upper", upper, trained),
+    ):
+        for domain in own:
+            if known is not None and domain not in known:
+                yield Fault(("optimum", name, domain), unknown("domain", domain, known))
+    if weights and not any(weights.values()):
+        yield Fault(("optimum", "weights"), ZERO)
+    for domain in lower.keys() & upper.keys():
+        if lower[domain] > upper[domain]:
+            sentence = f"{lower[domain]:g} is above the upper bound of {domain!r}, {upper[domain]:g}."
+            yield Fault(("optimum", "lower", domain), sentence)
+    for domain, bound in upper.items():
+        if bound > 1:
+            sentence = f"{bound:g} is above 1, and bounds are proportions: write 0.3 for 30 per cent."
+            yield Fault(("optimum", "upper", domain), sentence)
+    least, most = math.fsum(lower.values()), math.fsum(upper.values())
+    if least > 1 + SUM_TOLERANCE:
+        yield Fault(("optimum", "lower"), f"the lower bounds sum to {least:g}: no mixture holds more than 1.")
+    if trained and upper and set(trained) <= upper.keys() and most < 1 - SUM_TOLERANCE:
+        yield Fault(("optimum", "upper"), f"the upper bounds sum to {most:g}: no mixture reaches 1.")
+
+
+def check_objective(scope: Scope) -> Faults:
+    """Families, weights, keys of another kind of objective, a trust region without tokens."""
+    optimum, known = scope.block.optimum, scope.answering
+    objective, key, of = optimum.objective, ("optimum", "objective"), {}
+    families, weights = objective.families or {}, objective.weights or {}
+    if optimum.weights is not None and (weights or families):
+        sentence = "`objective` has weights or families of its own; say them there only."
+        yield Fault(("optimum", "weights"), sentence)
+    for family, members in families.items():
+        for number, domain in enumerate(members):
+            if known is not None and domain not in known:
+                yield Fault((*key, "families", family, number), unknown("loss of", domain, known))
+            elif domain in of:
+                sentence = f"{domain} is in {of[domain]} as well; leave it in one family."
+                yield Fault((*key, "families", family, number), sentence)
+            of.setdefault(domain, family)
+    names = list(families) or known
+    for name in weights if names is not None else ():
+        if name not in names:
+            yield Fault((*key, "weights", name), unknown("family" if families else "loss of", name, names))
+    if weights and not any(weights.values()):
+        yield Fault((*key, "weights"), ZERO)
+    kind = objective.kind or "weighted"
+    if objective.margin is not None and kind != "no_worse_than":
+        yield Fault((*key, "margin"), f"it is of the kind no_worse_than; {kind} has none.")
+    observed = getattr(scope.block, "observations", None)
+    if objective.trust and observed and not observed.tokens and not scope.block.centre:
+        yield Fault(
+            (*key, "trust"),
+            "name a table of domain and tokens as `tokens` under `observations`: it is not known how many there are.",
+        )
+
+
+def check_reference(scope: Scope) -> Faults:
+    """What the optimum is measured against must be there before it."""
+    key, kind = ("optimum", "objective"), scope.block.optimum.objective.kind or "weighted"
+    name, compared = scope.block.optimum.objective.reference, scope.block.compare.mixtures
+    if name is None:
+        if kind != "weighted" and is_optimum(compared[0]):
+            sentence = f"name one: the first mixture under `compare`, {compared[0]}, is an optimum itself."
+            yield Fault(key, f"`reference` is missing; {sentence}")
+        return
+    known = _before_optima(scope)
+    if name not in known:
+        yield Fault((*key, "reference"), unknown("mixture", name, known))
+    elif kind != "weighted":
+        judged = scope.block.methods if scope.sound("?methods") else None
+        if judged and hasattr(scope.block, "corpus"):
+            judged = [*judged, *unsearched(scope.plain, scope.name)]
+        for path, names in (("compare/mixtures", compared), ("methods", judged)):
+            if names and name not in names:
+                sentence = f"{name} is not under `{path}`: add it, as runs are measured against its losses."
+                yield Fault((*key, "reference"), sentence)
+
+
+def check_centre(scope: Scope) -> Faults:
+    """What the draws are around must be there before the runs."""
+    known = [one for one in _before_optima(scope) if one not in (*scope.swarm, *BEST)]
+    if scope.block.centre not in known:
+        yield Fault(("centre",), unknown("mixture", scope.block.centre, known))
+
+
+def _before_optima(scope: Scope) -> list[str]:
+    """Mixtures that are no optimum of a law."""
+    if hasattr(scope.block, "corpus"):
+        known = [*scope.known, *scope.swarm]
+    else:
+        lists = [scope.group(group) or [] for group in scope.block.groups]
+        known = list(dict.fromkeys(one for names in (*lists, scope.block.compare.mixtures) for one in names))
+    return [one for one in known if not is_optimum(one)]
+
+
+def check_strengths(scope: Scope) -> Faults:
+    least, most = scope.block.strengths
+    if least > most:
+        yield Fault(("strengths",), f"{least:g} is above {most:g}: the least strength comes first.")
+
+
+def check_pareto(scope: Scope) -> Faults:
+    """Two objectives that nothing stands behind, or that are one."""
+    optimum, answering = scope.block.optimum, scope.answering
+    families = (optimum.objective.families if optimum.objective else None) or {}
+    for number, one in enumerate(optimum.pareto if answering is not None else []):
+        key = ("optimum", "pareto", number)
+        if isinstance(one, str) and one not in families and one not in answering:
+            yield Fault(key, unknown("family or loss of", one, [*families, *answering]))
+        for name in one if isinstance(one, dict) else ():
+            if name not in answering:
+                yield Fault((*key, name), unknown("loss of", name, answering))
+    if optimum.pareto[0] == optimum.pareto[1]:
+        yield Fault(("optimum", "pareto"), "both objectives are the same; name two.")
+
+
+# What laws are fitted to
+
+
+def check_swarm_step(scope: Scope) -> Faults:
+    swarm = scope.block.swarm
+    recipe = scope.recipe(swarm.model)
+    if recipe:
+        recipe |= scope.own["swarm"].get("training", {})
+        if swarm.step not in evaluations(recipe):
+            sentence = f"the losses of the swarm are measured {measurements(recipe)}, not at {swarm.step}."
+            yield Fault(("swarm", "step"), sentence)
+
+
+def check_fit(scope: Scope) -> Faults:
+    """The steps and the runs that laws of one size are fitted to."""
+    optimum = scope.block.optimum
+    recipe = scope.recipe(optimum.model)
+    if recipe is None:
+        return
+    if optimum.group == "swarm" and scope.sound("swarm"):
+        recipe |= scope.own["swarm"].get("training", {})
+    yield from step_faults(scope, evaluations(recipe))
+    names = scope.group(optimum.group) if scope.sound("groups", "domains") else None
+    if names is not None:
+        yield from run_faults(scope, len(names), len(scope.block.domains))
+
+
+def step_faults(scope: Scope, measured: list[int]) -> Faults:
+    """Of the steps at which the runs are measured that laws are fitted to, and the step that the
+    optimum is for.
+    """
+    step, key = scope.block.optimum.step, ("optimum", "step")
+    single = [law for law in scope.laws if law in SWARM_LAWS or len(measured) == 1]
+    curves = [law for law in scope.laws if law not in single]
+    if scope.wanted and curves and len(measured) == 2:
+        yield Fault(
+            ("optimum", "group"),
+            f"its runs are measured at two steps, {measured[0]:,} and {measured[1]:,}, from which {named(curves)}"
+            " cannot tell a curve: measure at three or more, or at one.",
+        )
+    if step in measured:
+        return
+    first, last = measured[0], measured[-1]
+    if scope.wanted and single:
+        there = named(f"{one:,}" for one in measured)
+        sentence = (
+            f"{named(single)} says nothing about the step {step:,}, at which no run is measured; there are {there}."
+        )
+        yield Fault(key, sentence)
+    elif step > last:
+        sentence = f"{step:,} is {step / last:.3g} times the last measured step, {last:,}: the law extrapolates."
+        yield Fault(key, sentence, remark=True)
+    elif step < first:
+        sentence = f"{step:,} comes before the first measured step, {first:,}: the law extrapolates."
+        yield Fault(key, sentence, remark=True)
+    else:
+        before = max(one for one in measured if one < step)
+        sentence = f"{step:,} lies between two measured steps, {before:,} and the next: the law fills in."
+        yield Fault(key, sentence, remark=True)
+
+
+def run_faults(scope: Scope, runs: int, domains: int) -> Faults:
+    """Laws that need more runs than the group under `optimum` has."""
+    if not scope.wanted:
+        return
+    if runs < 2:
+        yield Fault(("optimum", "group"), ONE_RUN)
+    for law in scope.laws:
+        least = LAWS[law].least_runs(domains)
+        if LAWS[law].refuses_few and 2 <= runs < least:
+            sentence = f"{law} (in laws/optimise) needs {least} runs at least for {domains} domains; the group has"
+            yield Fault(("optimum", "group"), f"{sentence} {runs}.")
+
+
+# Several sizes
+
+
+def single_laws(scope: Scope) -> list[str]:
+    """Laws that are fitted to losses of one size of model."""
+    return [law for law in scope.laws if not LAWS[law].over_sizes]
+
+
+def check_one_size(scope: Scope) -> Faults:
+    if scope.block.optimum.for_ is not None and scope.block.optimum.models is None:
+        sentence = "a law of one size says nothing of another: name two or more models under `models`."
+        yield Fault(("optimum", "for"), sentence)
+
+
+def check_sizes(scope: Scope) -> Faults:
+    """An optimum for another size than those of the models that the laws are fitted to."""
+    block, optimum, training = scope.block, scope.block.optimum, scope.block.training or {}
+    key, models = ("optimum", "models"), scope.config.models or {}
+    for name, why in (
+        ("model", "`models` names the models that the laws are fitted to"),
+        ("step", "a law over sizes tells the end of a run, and `for` has its own steps under `training`"),
+    ):
+        if getattr(optimum, name) is not None:
+            yield Fault(("optimum", name), f"{why}: take {name} away.")
+    given = [((*key, number), model) for number, model in enumerate(optimum.models)]
+    given += [(("optimum", "for"), optimum.for_)]
+    for own, model in given:
+        if model is not None and model not in training:
+            yield Fault(own, unknown("training settings for", model, training, "`training` has"))
+    length = len(JOINS.join(optimum.models))
+    if length > LONGEST:
+        sentence = f"their names joined have {length} letters, and names of files {LONGEST} at most: shorten some."
+        yield Fault(key, sentence)
+    shapes = [models[one].shape or models[one].parameters if one in models else None for one in optimum.models]
+    for number, shape in enumerate(shapes):
+        if shape is not None and shape in shapes[:number]:
+            other = optimum.models[shapes.index(shape)]
+            sentence = f"{optimum.models[number]} has the shape of {other}: a law over sizes needs models of several."
+            yield Fault((*key, number), sentence)
+    names = scope.group(optimum.group)
+    if optimum.group == "swarm":
+        sentence = "the swarm is trained with one model: name a group of `groups` instead."
+        yield Fault(("optimum", "group"), sentence)
+    elif names is not None and len(names) < 2:
+        yield Fault(("optimum", "group"), ONE_RUN)
+    if block.simulate_epochs:
+        sentence = "each of `optimum/models` would have pools of its own, and a law over sizes reads one of each domain"
+        yield Fault(("simulate_epochs",), f"{sentence}: take it away.")
+    if block.held_out:
+        sentence = "a law over sizes is not scored on held-out groups; it predicts their losses only."
+        yield Fault(("held_out",), sentence, remark=True)
+    if block.compare.model != (optimum.for_ or block.compare.model):
+        sentence = f"`compare` trains {block.compare.model}: what is predicted of {optimum.for_} is not measured."
+        yield Fault(("optimum", "for"), sentence, remark=True)
+
+
+def check_sized_laws(scope: Scope) -> Faults:
+    """Laws of one size, as far as a dataset with models of several would need them."""
+    single = single_laws(scope)
+    if single and len(single) == len(scope.laws):
+        sentence = f"{named(single)} (in laws/optimise) are fitted to losses of one size of model: add transfer there."
+        yield Fault(("optimum", "models"), sentence)
+    elif single:
+        sentence = f"{named(single)} (in laws/optimise) is fitted to losses of one size of model, and left out here."
+        yield Fault(("optimum", "models"), sentence, remark=True)
+    for key, names in scope.lists():
+        for number, name in enumerate(names):
+            if name in LAWS and not LAWS[name].over_sizes and not from_swarm(scope.plain, scope.name, name):
+                yield Fault((*key, number), one_size(name))

@@ -1,0 +1,106 @@
+"""What a check reads: a dataset's block as its models have it, filled, and the config around it."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from bimix.plan.search import search_names
+from bimix.plan.sources import REWEIGHTING
+from bimix.settings.complete import (
+    known_mixtures,
+    merged_recipe,
+    mixture_lists,
+    reweighting_changes,
+    reweighting_training,
+    swarm_names,
+)
+from bimix.settings.faults import Key
+from bimix.settings.models import Config, Dataset, Observed
+
+
+class Scope:
+    """A dataset's block in a filled config, which is there twice: typed, and as plain blocks for
+    functions of planning.
+
+    `wanted`: it is to be built, so its files must be there and its laws be possible. `broken`: keys
+    that the models refuse, and those whose defaults come of what they refuse.
+    """
+
+    def __init__(self, config: Config, plain: dict, name: str, code: Path, wanted: bool, broken: Sequence[Key]) -> None:
+        self.config, self.plain, self.name, self.code, self.wanted, self.broken = (
+            *(config, plain, name, code, wanted),
+            broken,
+        )
+        self.block: Dataset | Observed = config.datasets[name]
+        self.own: dict = plain["datasets"][name]
+        self.laws = config.laws.optimise or [] if config.laws else []
+        # Domains of the mixtures, and those with losses, as far as they are known.
+        self.trained: list[str] | None = None
+        self.answering: list[str] | None = None
+
+    def sound(self, *paths: str) -> bool:
+        """Whether the models refuse nothing in, around or below these paths. `/laws/optimise` lies
+        outside the dataset's block; a path without a question mark before it must be set, too.
+        """
+        return all(map(self._sound, paths))
+
+    def _sound(self, path: str) -> bool:
+        outside, optional = path.startswith("/"), path.startswith("?")
+        parts = tuple(path.strip("/?").split("/"))
+        key = parts if outside else ("datasets", self.name, *parts)
+        if any(key[: len(bad)] == bad[: len(key)] for bad in self.broken):
+            return False
+        found: object = self.plain if outside else self.own
+        for part in () if optional else parts:
+            if not isinstance(found, dict) or part not in found:
+                return False
+            found = found[part]
+        return True
+
+    @cached_property
+    def known(self) -> list[str]:
+        """Mixtures that the dataset knows, but for those of its swarm."""
+        return known_mixtures(self.plain, self.name, self.code)
+
+    @cached_property
+    def swarm(self) -> list[str]:
+        return swarm_names(self.plain, self.name)
+
+    @cached_property
+    def searched(self) -> list[str]:
+        return search_names(self.own)
+
+    def lists(self) -> Iterator[tuple[Key, list[str]]]:
+        """Lists of mixtures, by their keys, in which nothing is refused."""
+        for key, names in mixture_lists(self.own):
+            if self.sound("/".join(key)):
+                yield key, names
+
+    def group(self, name: str | None) -> list[str] | None:
+        """The mixtures of a group under `groups`; None where it is none of them."""
+        found = (self.block.groups or {}).get(name)
+        return None if found == "all" else found
+
+    def recipe(self, model: str | None) -> dict | None:
+        """Training settings of a model in full, None where something is wrong with them."""
+        own = self.own.get("training", {}).get(model)
+        if own is None or not self.sound(f"training/{model}", "/training"):
+            return None
+        whole = self.plain["training"].get(own.get("recipe"))
+        return None if whole is None or "like" in whole else merged_recipe(self.plain, own)
+
+    def recipes(self) -> Iterator[tuple[Key, dict]]:
+        """All trainings of the dataset in full, each by the key that sets it."""
+        block = self.own
+        for model in block.get("training", {}):
+            if recipe := self.recipe(model):
+                yield ("training", model), recipe
+        if self.sound("swarm") and (recipe := self.recipe(block["swarm"].get("model"))):
+            yield ("swarm", "training"), recipe | block["swarm"].get("training", {})
+        own = self.recipe(block["reweighting"].get("model")) if self.sound("reweighting") else None
+        for method in REWEIGHTING if own else ():
+            changes = (
+                reweighting_changes(self.plain, self.name, method) if self.sound(f"/{method}") else [{"recipe": ""}]
+            )
+            if all(change["recipe"] in self.plain["training"] for change in changes if "recipe" in change):
+                yield ("reweighting", method, "training"), reweighting_training(self.plain, self.name, method, own)
