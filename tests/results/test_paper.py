@@ -25,6 +25,7 @@ import plot_optimum_by_step
 import plot_perplexity
 import plot_predictions
 import plot_proportions
+import plot_rounds
 import plot_sizes
 import plot_steps
 import plot_verdict
@@ -33,7 +34,7 @@ from bimix import laws
 from bimix.observations.observations import observations
 from bimix.results import figures
 from bimix.results import pareto_figure as pareto
-from bimix.results.wrapping import balanced
+from bimix.results.figures import balanced
 
 ROOT = Path(__file__).parents[2]
 DOMAINS = ["code", "web", "books", "a domain with a long name"]
@@ -72,7 +73,7 @@ def known() -> dict:
 
 def steps(known):
     seen = observations(known["losses"], known["mixtures"])
-    return plot_steps.draw(known["law"], seen, known["mixtures"]), NAMES
+    return plot_steps.draw(known["law"], seen), NAMES
 
 
 def proportions(known):
@@ -190,13 +191,13 @@ def sizes(_):
 def verdict(_):
     """Two rules that cost nothing, and three methods of which two cost the same."""
     rows = [
-        ("uniform", 0.0, 1.1, 0.2, 2.0, None),
-        ("unimax", 0.0, 1.0, 0.1, 1.9, None),
-        ("bimix", 118.0, 0.9, -0.3, 2.1, 2.4),
-        ("transfer", 118.0, 0.9, -0.3, 2.1, 1.4),
-        ("regmix", 60.0, -0.4, None, None, None),
+        ("uniform", 0.0, 1.1, 0.2, 2.0, True, None),
+        ("unimax", 0.0, 1.0, 0.1, 1.9, True, None),
+        ("bimix", 118.0, 0.9, -0.3, 2.1, False, 2.4),
+        ("transfer", 118.0, 0.9, -0.3, 2.1, False, 1.4),
+        ("regmix", 60.0, -0.4, None, None, None, None),
     ]
-    columns = "mixture search_percent gain_percent gain_low gain_high predicted_gain_percent"
+    columns = "mixture search_percent gain_percent gain_low gain_high significant predicted_gain_percent"
     return plot_verdict.draw(table(columns, rows)), ["uniform", "unimax", "bimix", "transfer", "regmix"]
 
 
@@ -345,11 +346,9 @@ def test_ends_of_lines_are_named_in_their_order():
 
 def test_known_names_differ_in_grey():
     """By their marker or by their kind of line, whatever their colour."""
-    names = list(figures.STYLES)
-    looks = {(figures.styles([name])[name][1], str(figures.dashes([name])[name])) for name in names}
-    assert len(looks) == len(names)
-    domains = [f"d{k}" for k in range(22)]
-    assert len({tuple(map(str, look)) for look in figures.domain_styles(domains).values()}) == 22
+    looks = figures.looks(list(figures.STYLES))
+    assert len({(look.marker, str(look.dash)) for look in looks.values()}) == len(looks)
+    assert len(set(map(str, figures.domain_looks([f"d{k}" for k in range(22)]).values()))) == 22
 
 
 def test_an_axis_of_one_step_has_that_step_alone():
@@ -379,3 +378,32 @@ def test_the_gallery_shows_every_figure_and_each_fits_a_column():
         assert re.search(r'<svg [^>]*width="396pt"', svg), path.name
         letters = [float(size) for size in re.findall(r"font(?:-size)?: (?:[a-z0-9]+ )*([0-9.]+)px", svg)]
         assert letters and min(letters) >= figures.SMALL, path.name
+
+
+def title(figure) -> str:
+    said = figure.legends[0].get_title() if figure.legends else figure.texts[0]
+    return said.get_text().replace("\n", " ")
+
+
+def test_the_figures_in_front_state_what_was_found(known):
+    assert title(verdict(known)[0]).startswith("uniform gains most, 1.10 %, significant. Filled: measured,")
+    assert title(learning(known)[0]).startswith(
+        "Least error on new mixtures: bimix at 4 (8.3 %), bimix at 16 (2.1 %). "
+    )
+    nats = {("a", "a"): 2.0, ("a", "b"): 2.3, ("a", "c"): 4.0, ("b", "a"): 2.9, ("b", "b"): 2.5, ("b", "c"): 4.5}
+    nats |= {("c", "a"): 5.0, ("c", "b"): 5.5, ("c", "c"): 3.0}
+    figure = plot_cross_entropy.draw(table("domain under nats", ((*pair, value) for pair, value in nats.items())))
+    said = "a is nearest to b (0.30 nats a token beyond its own model); c is far from all others (2.00 or more)."
+    assert title(figure) == said
+    columns = "round mixture voice promised measured deviation_percent expected_gain_percent noise_percent stopped"
+    start = [(0, "hand", "by hand", None, 3.1, None, None, None, None)]
+    searched = (1, "round1", "law", 3.0, 2.945, 0.5, 2.0, 0.1, None)
+    figure = plot_rounds.draw(table(columns, [*start, searched]))
+    assert (
+        title(figure)
+        == "round1 is the best of 2 runs, 2.9450: 5.00 % below the best of the start. All rounds were run."
+    )
+    ended = (1, None, None, None, None, None, 0.05, 0.1, "little is expected.")
+    assert "no round found a lower one. It ended before round 1: little is" in title(
+        plot_rounds.draw(table(columns, [*start, ended]))
+    )

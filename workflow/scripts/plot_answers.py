@@ -6,8 +6,8 @@ tables/downstream.csv -> two svg
 
 import argparse
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -15,13 +15,11 @@ from matplotlib.figure import Figure
 
 from bimix.downstream.accuracy import AVERAGE, BITS
 from bimix.errors import run
-from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_table
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """A metric of the table as it is drawn: times `scale`, on an axis of this `label`."""
 
     metric: str
@@ -31,7 +29,7 @@ class Measure:
 
 
 RIGHT = Measure("normalised", 100, "answered right (%)", lower_is_better=False)
-MEASURES = (RIGHT, Measure(BITS, 1, "bits per byte", lower_is_better=True))
+BYTES = Measure(BITS, 1, "bits per byte", lower_is_better=True)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -41,11 +39,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--average", type=Path, required=True, help="svg")
     parser.add_argument("--tasks", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
-
     table = read_table(options.table)
-    for draw, path in ((draw_average, options.average), (draw_tasks, options.tasks)):
-        with replacing(path) as temporary:
-            figures.save(draw(table, options.level), temporary)
+    figures.save(draw_average(table, options.level), options.average)
+    figures.save(draw_tasks(table, options.level), options.tasks)
 
 
 def draw_average(table: pl.DataFrame, level: float) -> Figure:
@@ -56,13 +52,13 @@ def draw_average(table: pl.DataFrame, level: float) -> Figure:
     means = table.filter(pl.col("task") == AVERAGE)
     last = means["step"].max()
     figure, axes = figures.grid(2 * len(measures), wide=2)
+    looks = finish(figure, table, level)
     for measure, curves, ends in zip(measures, axes[::2], axes[1::2], strict=True):
         own = means.filter(pl.col("metric") == measure.metric)
-        draw_curves(curves, own, measure)
+        draw_curves(curves, own, measure, looks)
         curves.set_title("average over tasks")
-        draw_ends(ends, own.filter(pl.col("step") == last), measure)
+        draw_ends(ends, own.filter(pl.col("step") == last), measure, looks)
         ends.set_title(f"after step {last:,}")
-    finish(figure, table, level)
     return figure
 
 
@@ -71,17 +67,17 @@ def draw_tasks(table: pl.DataFrame, level: float) -> Figure:
     tasks = names_of(table)
     panels = [(measure, task) for measure in drawn(table) for task in tasks]
     figure, axes = figures.grid(len(panels), wide=len(tasks) if len(tasks) <= 3 else 0)
+    looks = finish(figure, table, level)
     for axis, (measure, task) in zip(axes, panels, strict=True):
         own = table.filter((pl.col("task") == task) & (pl.col("metric") == measure.metric))
-        draw_curves(axis, own, measure)
+        draw_curves(axis, own, measure, looks)
         figures.name_panel(axis, f"{task} ({own['items'][0]:,} items)")
-    finish(figure, table, level)
     return figure
 
 
 def drawn(table: pl.DataFrame) -> list[Measure]:
     """The measures that a figure has: accuracies of nothing but 0 are left to a sentence."""
-    return [measure for measure in MEASURES if measure != RIGHT or not nothing_right(table)]
+    return [BYTES] if nothing_right(table) else [RIGHT, BYTES]
 
 
 def names_of(table: pl.DataFrame) -> list[str]:
@@ -94,17 +90,13 @@ def nothing_right(table: pl.DataFrame) -> bool:
     return not table.filter(pl.col("metric") == RIGHT.metric)["value"].max()
 
 
-def draw_curves(axis: Axes, table: pl.DataFrame, measure: Measure) -> None:
+def draw_curves(axis: Axes, table: pl.DataFrame, measure: Measure, looks: dict[str, figures.Look]) -> None:
     """A measure and its interval against steps, a line for each mixture."""
-    names = table["mixture"].unique(maintain_order=True).to_list()
-    colours, dashes = figures.styles(names), figures.dashes(names)
-    for name in names:
+    for name, look in looks.items():
         curve = table.filter(pl.col("mixture") == name).sort("step")
-        colour, marker = colours[name]
         band = measure.scale * curve["low"].to_numpy(), measure.scale * curve["high"].to_numpy()
-        axis.fill_between(curve["step"], *band, color=colour, alpha=0.12, linewidth=0)
-        look = {"marker": marker, "color": colour, "linestyle": dashes[name], "markersize": figures.size(marker)}
-        axis.plot(curve["step"], measure.scale * curve["value"], **look)
+        axis.fill_between(curve["step"], *band, color=look.colour, alpha=0.12, linewidth=0)
+        axis.plot(curve["step"], measure.scale * curve["value"], **look.line())
     if not measure.lower_is_better:
         axis.set_ylim(bottom=0, top=None if table["high"].max() > 0 else 1)
     axis.set_ylabel(measure.label)
@@ -112,29 +104,30 @@ def draw_curves(axis: Axes, table: pl.DataFrame, measure: Measure) -> None:
     figures.log_axis(axis, "x", table["step"].to_numpy(), most=4)
 
 
-def draw_ends(axis: Axes, ends: pl.DataFrame, measure: Measure) -> None:
+def draw_ends(axis: Axes, ends: pl.DataFrame, measure: Measure, looks: dict[str, figures.Look]) -> None:
     """The last values of a measure, the best first, with their intervals."""
     ends = ends.sort("value", descending=not measure.lower_is_better, maintain_order=True)
     for row, one in enumerate(ends.iter_rows(named=True)):
-        colour, marker = figures.styles([one["mixture"]])[one["mixture"]]
-        axis.plot([measure.scale * one["low"], measure.scale * one["high"]], [row] * 2, color=colour, linewidth=1.4)
-        axis.plot(measure.scale * one["value"], row, marker, color=colour, markersize=figures.size(marker, 4.5))
+        look = looks[one["mixture"]]
+        axis.plot([measure.scale * one["low"], measure.scale * one["high"]], [row] * 2, color=look.colour, lw=1.4)
+        axis.plot(measure.scale * one["value"], row, **look.mark(4.5))
     if not ends["high"].max():
         axis.set_xlim(-0.05, 1)
     figures.name_rows(axis, ends["mixture"].to_list())
     axis.set_xlabel(measure.label)
 
 
-def finish(figure: Figure, table: pl.DataFrame, level: float) -> None:
-    """The legend: the mixtures, what the bands are, and why accuracies are missing."""
-    names = table["mixture"].unique(maintain_order=True).to_list()
-    colours, dashes = figures.styles(names), figures.dashes(names)
-    entries = [figures.swatch(name, *colours[name], line=dashes[name]) for name in names]
+def finish(figure: Figure, table: pl.DataFrame, level: float) -> dict[str, figures.Look]:
+    """The legend: the mixtures, what the bands are, and why accuracies are missing; the looks of
+    the mixtures.
+    """
+    looks = figures.looks(table["mixture"].unique(maintain_order=True).to_list())
     note = f"Answers after normalising; bands and bars: {100 * level:g} % intervals."
     if nothing_right(table):
         tasks = ", ".join(names_of(table))
         note = f"Bands and bars: {100 * level:g} % intervals. No model answered a single question of {tasks}."
-    figures.key(figure, [entries], note)
+    figures.key(figure, [[look.entry(name, line=True) for name, look in looks.items()]], note)
+    return looks
 
 
 if __name__ == "__main__":

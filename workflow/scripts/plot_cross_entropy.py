@@ -1,5 +1,5 @@
-"""Draw who speaks like whom: how much worse each domain's text is foretold by a model of another
-domain than by its own.
+"""Draw which domain's text resembles which: how much worse a model of another domain predicts each
+domain's text than its own model.
 
 cross_entropy.csv (domain, under, nats) -> svg
 """
@@ -13,7 +13,6 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from bimix.errors import run
-from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_table
 
@@ -26,10 +25,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--cross-entropy", type=Path, required=True, help="nats by domain and model, csv")
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
-
-    figure = draw(read_table(options.cross_entropy))
-    with replacing(options.out) as temporary:
-        figures.save(figure, temporary)
+    figures.save(draw(read_table(options.cross_entropy)), options.out)
 
 
 def draw(table: pl.DataFrame) -> Figure:
@@ -41,15 +37,15 @@ def draw(table: pl.DataFrame) -> Figure:
     nats = np.full((len(domains), len(models)), np.nan)
     for domain, under, value in table.select("domain", "under", "nats").iter_rows():
         nats[domains.index(domain), models.index(under)] = value
-    own = [nats[i, models.index(name)] if name in models else np.nanmin(nats[i]) for i, name in enumerate(domains)]
-    gaps = nats - np.array(own)[:, None]
+    own = np.array([[domain == model for model in models] for domain in domains])
+    gaps = nats - np.where(own.any(axis=1), np.where(own, nats, 0).sum(axis=1), np.nanmin(nats, axis=1))[:, None]
     names = 0.07 * max(len(figures.short(name)) for name in models)
-    height = min(CELL * len(domains) + names + 1.0, 8.5)
+    height = min(CELL * len(domains) + names + 1.2, 8.5)
     figure = Figure(figsize=(figures.WIDTH, height), layout="constrained")
     axis = figure.subplots()
-    image = axis.imshow(gaps, cmap="viridis_r", aspect="auto", vmin=min(0.0, np.nanmin(gaps)))
+    image = axis.imshow(np.where(own, np.nan, gaps), cmap="viridis_r", aspect="auto", vmin=min(0.0, np.nanmin(gaps)))
+    axis.set_facecolor("#dddddd")  # of a domain's own model
     axis.grid(visible=False)
-    axis.set_title("who speaks like whom")
     axis.set_xticks(range(len(models)), map(figures.short, models), rotation=90)
     axis.set_yticks(range(len(domains)), map(figures.short, domains))
     axis.tick_params(length=0)
@@ -60,8 +56,21 @@ def draw(table: pl.DataFrame) -> Figure:
         for i, j in np.argwhere(np.isfinite(gaps)):
             colour = "white" if gaps[i, j] > dark else "black"
             axis.text(j, i, f"{gaps[i, j]:.1f}", ha="center", va="center", fontsize=figures.SMALL, color=colour)
-    figure.colorbar(image, ax=axis, label="nats a token beyond its own model", aspect=30, pad=0.02)
+    figure.colorbar(image, ax=axis, label="nats a token beyond its own model (yellow: alike)", aspect=30, pad=0.02)
+    others = np.where(own | ~own.any(axis=1, keepdims=True), np.nan, gaps)  # of texts with a model of their own
+    figures.key(figure, [], finding(others, domains, models))
     return figure
+
+
+def finding(gaps: np.ndarray, domains: list[str], models: list[str]) -> str:
+    """The two domains whose texts are most alike, and the one that is least like any other."""
+    if not np.isfinite(gaps).any():
+        return ""
+    i, j = np.unravel_index(np.nanargmin(gaps), gaps.shape)
+    near = f"{domains[i]} is nearest to {models[j]} ({gaps[i, j]:.2f} nats a token beyond its own model)"
+    rows = [(np.nanmin(row), k) for k, row in enumerate(gaps) if np.isfinite(row).any()]
+    far, k = max(rows)
+    return f"{near}; {domains[k]} is far from all others ({far:.2f} or more)." if len(rows) > 2 else f"{near}."
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 
 from bimix.errors import run
 from bimix.judge.law_scores import COMPARISON
-from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_table
 
@@ -33,10 +32,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--comparison", type=Path, required=True, help="written by compare_laws.py")
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
-
-    figure = draw(read_table(options.comparison).cast(COMPARISON))
-    with replacing(options.out) as temporary:
-        figures.save(figure, temporary)
+    figures.save(draw(read_table(options.comparison).cast(COMPARISON)), options.out)
 
 
 def draw(table: pl.DataFrame) -> Figure:
@@ -51,25 +47,20 @@ def draw(table: pl.DataFrame) -> Figure:
         laws = [law for law in laws if law not in few]
     drawn = table.filter(pl.col("law").is_in(laws))
     shown = [score for score in PANELS if drawn.filter(pl.col("score") == score)["value"].count()]
-    height = 0.42 * len(laws) + 1.05
-    figure = Figure(figsize=(figures.WIDTH, height), layout="constrained")
-    axes = figure.subplots(1, max(1, len(shown)), squeeze=False, sharey=True)[0]
-    errors = [score for score in shown if score.endswith("mre")]
+    texts = [describe(table.filter(pl.col("law") == law), law) for law in laws]
+    figure, axes = figures.row_panels(laws, [1] * max(1, len(shown)), 0.42, 1.05, texts)
+    errors = drawn.filter(pl.col("score").is_in([score for score in shown if score.endswith("mre")]))
     for axis, score in zip(axes, shown, strict=False):
         draw_score(axis, drawn.filter(pl.col("score") == score), score, laws)
-        if score in errors:
-            share_range(axis, drawn.filter(pl.col("score").is_in(errors)))
+        if score.endswith("mre"):  # panels of errors have one range
+            values = percents(errors["value"].drop_nulls().drop_nans().to_numpy())
+            figures.log_axis(axis, "x", np.array([values.min() / 1.5, *values, values.max() * 1.5]), most=4)
     if not shown:
         axes[0].text(0.5, 0.5, "no law has a score", ha="center", va="center", transform=axes[0].transAxes)
         axes[0].set_xticks([])
-    figures.name_rows(axes[0], laws)
-    axes[0].set_yticks(range(len(laws)), [describe(table.filter(pl.col("law") == law), law) for law in laws])
-    for axis in axes[1:]:
-        axis.grid(visible=False, axis="y")
-        axis.tick_params(axis="y", length=0)
     left_out = [f"{law} ({reason})" for law, reason in few.items() if law not in laws]
     note = f"Fitted to {table['runs'][0]} mixtures." + (f" Not drawn: {', '.join(left_out)}." if left_out else "")
-    marks = [figures.swatch("mean over domains", "#555555", "o"), figures.swatch("a domain", "#999999", ".")]
+    marks = [figures.swatch("mean over domains", figures.GREY, "o"), figures.swatch("a domain", "#999999", ".")]
     figures.key(figure, [marks], note)
     return figure
 
@@ -78,10 +69,9 @@ def draw_score(axis: Axes, table: pl.DataFrame, score: str, laws: list[str]) -> 
     """One score of all laws, from the top down: the mean over domains with its number, and a dot
     for each of these.
     """
-    percent = score.endswith("mre")
-    drawn = []
-    for row, law in enumerate(laws):
-        colour, marker = figures.styles([law])[law]
+    is_error, lowest = score.endswith("mre"), 0.0
+    scaled = percents if is_error else np.asarray
+    for row, (law, look) in enumerate(figures.looks(laws).items()):
         values = table.filter(pl.col("law") == law)
         mean = values.filter(pl.col("domain").is_null())
         value = mean["value"][0] if mean.height else None
@@ -89,34 +79,26 @@ def draw_score(axis: Axes, table: pl.DataFrame, score: str, laws: list[str]) -> 
             where = {"transform": axis.get_yaxis_transform(), "va": "center", "ha": "center"}
             axis.text(0.5, row, "not defined", fontsize=figures.SMALL, color="#666666", **where)
             continue
-        own = values.filter(pl.col("domain").is_not_null())["value"].drop_nulls().drop_nans()
-        dots, place = scaled(own.to_numpy(), percent), scaled(value, percent)
-        axis.plot(dots, np.full(len(dots), row), ".", color=colour, alpha=0.45, markersize=4)
-        axis.plot(place, row, marker, color=colour, markersize=figures.size(marker, 4.8))
+        own = values.filter(pl.col("domain").is_not_null())["value"].drop_nulls().drop_nans().to_numpy()
+        axis.plot(scaled(own), np.full(len(own), row), ".", color=look.colour, alpha=0.45, markersize=4)
+        axis.plot(scaled(value), row, **look.mark(4.8))
         text = f"{value:.2f}"
-        if percent:
+        if is_error:
             text = f"{100 * value:.2f}" if 100 * value >= 0.1 else f"{100 * value:.3f}"
             text = text if 100 * value > LEAST else f"below {LEAST}"
         spot = {"xytext": (0, 5), "textcoords": "offset points", "ha": "center"}
-        axis.annotate(text, (place, row), **spot, fontsize=figures.SMALL)
-        drawn += [*dots, place]
+        axis.annotate(text, (scaled(value), row), **spot, fontsize=figures.SMALL)
+        lowest = min(lowest, value, *own)
     axis.set_title(PANELS[score])
-    axis.set_xlabel("error (%, log)" if percent else "Spearman's correlation")
-    if not percent:
-        low = min(0.0, *drawn)
-        axis.set_xlim(low - 0.25 * (1 - low), 1 + 0.25 * (1 - low))
-        axis.set_xticks([-1, 0, 1] if low < -0.5 else [0, 0.5, 1])
+    axis.set_xlabel("error (%, log)" if is_error else "Spearman's correlation")
+    if not is_error:
+        axis.set_xlim(lowest - 0.25 * (1 - lowest), 1 + 0.25 * (1 - lowest))
+        axis.set_xticks([-1, 0, 1] if lowest < -0.5 else [0, 0.5, 1])
 
 
-def share_range(axis: Axes, table: pl.DataFrame) -> None:
-    """The range of all errors: panels of errors have the same axis."""
-    errors = scaled(table["value"].drop_nulls().drop_nans().to_numpy(), True)
-    figures.log_axis(axis, "x", np.array([errors.min() / 1.5, *errors, errors.max() * 1.5]), most=4)
-
-
-def scaled(values: np.ndarray | float, percent: bool) -> np.ndarray | float:
-    """Errors in percent, LEAST at least; correlations as they are."""
-    return np.maximum(100 * values, LEAST) if percent else values
+def percents(values: np.ndarray | float) -> np.ndarray:
+    """Errors in percent, LEAST at least."""
+    return np.maximum(100 * np.asarray(values), LEAST)
 
 
 def too_few(table: pl.DataFrame) -> str:

@@ -9,12 +9,10 @@ import sys
 from pathlib import Path
 
 import polars as pl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bimix.errors import InputError, run
 from bimix.judge.law_scores import LEARNING
-from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_table
 
@@ -29,13 +27,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--learning", type=Path, required=True, help="written by trace_learning.py")
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
-
     table = read_table(options.learning).cast(LEARNING)
     if not table["mre"].count():
         raise InputError(f"{options.learning}: no law could be fitted: {table['note'][0]}")
-    figure = draw(table)
-    with replacing(options.out) as temporary:
-        figures.save(figure, temporary)
+    figures.save(draw(table), options.out)
 
 
 def draw(table: pl.DataFrame) -> Figure:
@@ -43,45 +38,39 @@ def draw(table: pl.DataFrame) -> Figure:
     range as a shade.
     """
     seen = table.with_columns(pl.col("mre") * 100).filter(pl.col("mre").is_not_null())
-    laws = seen["law"].unique(maintain_order=True).to_list()
+    looks = figures.looks(seen["law"].unique(maintain_order=True).to_list())
     figure, axes = figures.grid(2)
-    for axis, column in zip(axes, PANELS, strict=True):
-        draw_score(axis, seen.filter(pl.col(column).is_not_null()), column, laws)
+    counts = sorted(set(seen["runs"]))
+    for axis, (column, (title, label)) in zip(axes, PANELS.items(), strict=True):
+        for law, look in looks.items():
+            figures.draw_range(axis, seen.filter(pl.col("law") == law), "runs", column, look)
+        axis.set_title(title)
+        axis.set_ylabel(label)
+        axis.set_xlabel("mixtures fitted (log)")
         figures.log_axis(axis, "x", seen["runs"].to_numpy(), most=6)
-        counts = sorted(set(seen["runs"]))
         if len(counts) <= 8:
             axis.set_xticks(counts, [str(count) for count in counts])
     figures.log_axis(axes[0], "y", seen["mre"].to_numpy())
-    colours, dashes = figures.styles(laws), figures.dashes(laws)
-    draws = table["draw"].n_unique()
-    figures.key(
-        figure,
-        [[figures.swatch(law, *colours[law], line=dashes[law]) for law in laws]],
-        f"Mixtures that were not fitted, last step: mean and range of {draws} draws of the fitted ones",
-    )
+    figures.key(figure, [[look.entry(law, line=True) for law, look in looks.items()]], finding(seen))
     means = seen.filter(pl.col("spearman").is_not_null()).group_by("law", "runs").agg(pl.col("spearman").mean())
     ends = means.sort("runs").group_by("law").last()
-    figures.label_ends(
-        axes[1], {law: (end, colours[law][0]) for law, end in ends.select("law", "spearman").iter_rows()}
-    )
+    labels = {law: (end, looks[law].colour) for law, end in ends.select("law", "spearman").iter_rows()}
+    figures.label_ends(axes[1], labels)
     return figure
 
 
-def draw_score(axis: Axes, seen: pl.DataFrame, column: str, laws: list[str]) -> None:
-    """One score against the number of mixtures fitted."""
-    colours, dashes = figures.styles(laws), figures.dashes(laws)
-    of = pl.col(column)
-    for law in laws:
-        curve = seen.filter(pl.col("law") == law).group_by("runs").agg(of.mean(), low=of.min(), high=of.max())
-        curve = curve.sort("runs")
-        colour, marker = colours[law]
-        axis.fill_between(curve["runs"], curve["low"], curve["high"], color=colour, alpha=0.13, linewidth=0)
-        look = {"marker": marker, "color": colour, "linestyle": dashes[law], "markersize": figures.size(marker)}
-        axis.plot(curve["runs"], curve[column], **look)
-    title, label = PANELS[column]
-    axis.set_title(title)
-    axis.set_ylabel(label)
-    axis.set_xlabel("mixtures fitted (log)")
+def finding(seen: pl.DataFrame) -> str:
+    """Which law errs least, at the fewest mixtures that several laws were fitted to and at the
+    most.
+    """
+    means = seen.group_by("law", "runs").agg(pl.col("mre").mean())
+    rivals = means.group_by("runs").agg(pl.len()).filter(pl.col("len") > 1)["runs"]
+    parts = []
+    for runs in dict.fromkeys((rivals.min(), rivals.max()) if len(rivals) else (means["runs"].max(),)):
+        law, error = means.filter(pl.col("runs") == runs).sort("mre").select("law", "mre").row(0)
+        parts.append(f"{law} at {runs} ({error:.2g} %)")
+    draws = seen["draw"].n_unique()
+    return f"Least error on new mixtures: {', '.join(parts)}. Last step, mean and range of {draws} draws."
 
 
 if __name__ == "__main__":

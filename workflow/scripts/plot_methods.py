@@ -10,15 +10,11 @@ from pathlib import Path
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
 from bimix.errors import run
 from bimix.judge.measured import NATS
-from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_table
-
-LINEAR = 1.0  # percent of a large run, below which the axis of the costs is linear: some mixtures cost nothing
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -26,10 +22,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--methods", type=Path, required=True, help="written by price_methods.py")
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
-
-    figure = draw(read_table(options.methods))
-    with replacing(options.out) as temporary:
-        figures.save(figure, temporary)
+    figures.save(draw(read_table(options.methods)), options.out)
 
 
 def draw(table: pl.DataFrame) -> Figure:
@@ -38,47 +31,39 @@ def draw(table: pl.DataFrame) -> Figure:
     """
     table = table.sort("average_loss")
     names = table["mixture"].to_list()
-    figure = Figure(figsize=(figures.WIDTH, 0.19 * len(names) + 0.95), layout="constrained")
-    axes = figure.subplots(1, 3, sharey=True)
-    draw_losses(axes[0], table, "average_loss", "average loss", "deviation_percent", table["unit"][0])
-    draw_losses(axes[1], table, "worst_loss", "loss of the worst domain", None, NATS)
-    draw_prices(axes[2], table)
-    figures.name_rows(axes[0], names)
-    for axis in axes[1:]:
-        axis.grid(visible=False, axis="y")
-        axis.tick_params(axis="y", length=0)
+    looks = list(figures.looks(names).values())
+    figure, axes = figures.row_panels(names, [1, 1, 1], 0.19, 0.95)
+    draw_losses(axes[0], table, "average_loss", looks)
+    axes[0].set_title("average loss")
+    axes[0].set_xlabel(table["unit"][0])
+    draw_losses(axes[1], table.with_columns(deviation_percent=None), "worst_loss", looks)
+    axes[1].set_title("loss of the worst domain")
+    axes[1].set_xlabel(NATS)
+    draw_prices(axes[2], table, looks)
     if table["deviation_percent"].count():
-        figures.key(figure, [[figures.swatch("standard deviation between seeds", "#555555", "o", line="-")]])
+        figures.key(figure, [[figures.swatch("standard deviation between seeds", figures.GREY, "o", line="-")]])
     return figure
 
 
-def draw_losses(axis: Axes, table: pl.DataFrame, column: str, title: str, deviation: str | None, unit: str) -> None:
+def draw_losses(axis: Axes, table: pl.DataFrame, column: str, looks: list[figures.Look]) -> None:
     """How the large run on each mixture ended."""
-    for place, row in enumerate(table.iter_rows(named=True)):
-        colour, marker = figures.styles([row["mixture"]])[row["mixture"]]
-        spread = row[deviation] and row[column] * row[deviation] / 100 if deviation else None
-        axis.errorbar(row[column], place, xerr=spread, fmt=marker, color=colour, markersize=figures.size(marker, 4.5))
-    axis.set_title(title)
-    axis.set_xlabel(unit)
+    for place, (loss, deviation) in enumerate(table.select(column, "deviation_percent").iter_rows()):
+        axis.errorbar(loss, place, xerr=deviation and loss * deviation / 100, **looks[place].mark(4.5))
     axis.locator_params(axis="x", nbins=3)
     axis.margins(x=0.12)
 
 
-def draw_prices(axis: Axes, table: pl.DataFrame) -> None:
+def draw_prices(axis: Axes, table: pl.DataFrame, looks: list[figures.Look]) -> None:
     """What the search of each mixture cost, in percent of one large run, and its number of runs."""
     most = table["search_percent"].max()
-    for place, row in enumerate(table.iter_rows(named=True)):
-        colour, marker = figures.styles([row["mixture"]])[row["mixture"]]
-        price, runs = row["search_percent"], int(row["search_runs"])
-        axis.plot([0, price], [place] * 2, color=colour, linewidth=0.8)
-        axis.plot(price, place, marker, color=colour, markersize=figures.size(marker, 4.5))
+    for place, (price, runs) in enumerate(table.select("search_percent", "search_runs").iter_rows()):
+        axis.plot([0, price], [place] * 2, color=looks[place].colour, linewidth=0.8)
+        axis.plot(price, place, **looks[place].mark(4.5))
         offset = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
-        axis.annotate(f"{runs} run{'' if runs == 1 else 's'}", (price, place), **offset, fontsize=figures.SMALL)
+        axis.annotate(f"{runs:.0f} run{'' if runs == 1 else 's'}", (price, place), **offset, fontsize=figures.SMALL)
     axis.set_title("price of the search")
-    axis.set_xscale("symlog", linthresh=LINEAR, linscale=0.4)
-    ticks = [tick for tick in (0, 1, 10, 100, 1000, 10000) if tick <= max(10, most)]
-    axis.set_xticks(ticks, [figures.plain(tick) if tick else "0" for tick in ticks])
-    axis.xaxis.set_minor_locator(NullLocator())
+    axis.set_xscale("symlog", linthresh=1.0, linscale=0.4)
+    figures.cost_axis(axis, most)
     axis.set_xlim(-0.3, max(10, 40 * most))
     axis.set_xlabel("% of a large run (log)")
 

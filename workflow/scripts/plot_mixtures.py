@@ -19,7 +19,6 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from bimix.errors import run
-from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_table
 
@@ -40,9 +39,7 @@ def main(argv: list[str] | None = None) -> None:
     for path in options.mixtures:
         for name, domain, proportion in read_table(path).select("mixture", "domain", "proportion").iter_rows():
             mixtures.setdefault(name, {})[domain] = proportion
-    figure = draw(mixtures)
-    with replacing(options.out) as temporary:
-        figures.save(figure, temporary)
+    figures.save(draw(mixtures), options.out)
 
 
 def draw(mixtures: dict[str, dict[str, float]]) -> Figure:
@@ -53,7 +50,8 @@ def draw(mixtures: dict[str, dict[str, float]]) -> Figure:
     first = mixtures[reference]
     named = {domain for mixture in mixtures.values() for domain in mixture}
     domains = sorted(named, key=lambda domain: (-first.get(domain, 0), domain))
-    blocks = [list(mixtures)[start : start + BLOCK] for start in range(0, len(mixtures), BLOCK)]
+    wide = math.ceil(len(mixtures) / math.ceil(len(mixtures) / BLOCK))  # blocks of about as many mixtures
+    blocks = [list(mixtures)[start : start + wide] for start in range(0, len(mixtures), wide)]
     above = 0.1 + 0.75 * figures.LETTER * max(len(figures.short(name, NAME)) for name in mixtures)
     figure = Figure(figsize=(figures.WIDTH, len(blocks) * (ROW * len(domains) + above) + 0.6), layout="constrained")
     axes = figure.subplots(len(blocks), 1, squeeze=False)[:, 0]
@@ -62,17 +60,11 @@ def draw(mixtures: dict[str, dict[str, float]]) -> Figure:
         shares = np.array([[mixtures[name].get(domain, 0.0) for name in names] for domain in domains])
         draw_block(axis, shares, doublings(shares, before))
         axis.set_xticks(range(len(names)), [figures.short(name, NAME) for name in names], rotation=40, ha="left")
-        axis.set_xlim(-0.5, min(BLOCK, len(mixtures)) - 0.5)  # a short last block has cells as wide as the others'
+        axis.set_xlim(-0.5, wide - 0.5)  # a short last block has cells as wide as the others'
         axis.set_yticks(range(len(domains)), [figures.short(domain) for domain in domains])
-    bar = figure.colorbar(
-        ScalarMappable(Normalize(-DOUBLINGS, DOUBLINGS), COLOURS),
-        ax=axes.tolist(),
-        orientation="horizontal",
-        fraction=0.05,
-        aspect=45,
-        pad=0.02,
-        ticks=[-2, -1, 0, 1, 2],
-    )
+    scale = ScalarMappable(Normalize(-DOUBLINGS, DOUBLINGS), COLOURS)
+    place = {"orientation": "horizontal", "fraction": 0.05, "aspect": 45, "pad": 0.02}
+    bar = figure.colorbar(scale, ax=axes.tolist(), ticks=[-2, -1, 0, 1, 2], **place)
     bar.ax.set_xticklabels(["1/4", "1/2", "as much", "2", "4"])
     bar.set_label(f"in numbers: percent of the mixture; in colour (log): times the proportion in {reference}")
     bar.outline.set_visible(False)
@@ -93,15 +85,8 @@ def draw_block(axis: Axes, shares: np.ndarray, ratios: np.ndarray) -> None:
     axis.imshow(ratios, cmap=COLOURS, norm=Normalize(-DOUBLINGS, DOUBLINGS), aspect="auto")
     for (row, column), share in np.ndenumerate(shares):
         dark = abs(ratios[row, column]) > 0.72 * DOUBLINGS
-        axis.text(
-            column,
-            row,
-            percent(share),
-            ha="center",
-            va="center",
-            fontsize=figures.SMALL,
-            color="white" if dark else "black",
-        )
+        look = {"ha": "center", "va": "center", "fontsize": figures.SMALL, "color": "white" if dark else "black"}
+        axis.text(column, row, percent(share), **look)
     axis.xaxis.set_ticks_position("top")
     axis.tick_params(length=0)
     axis.grid(visible=False)

@@ -1,4 +1,4 @@
-"""Draw a law's optimum with its intervals beside the baseline, and the change of each loss as
+"""Draw a law's optimum with its intervals next to the baseline, and the change of each loss as
 predicted and as measured.
 
 coefficients.json, intervals.csv, mixture.json of the baseline; losses and mixtures of the runs
@@ -25,11 +25,10 @@ from bimix.mixtures.mixture import farthest, read_proportions
 from bimix.observations.observations import mean_over_seeds
 from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.optimum import average, target_weights
-from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_numbers, read_table
 
-FITTED, BASELINE = "#dcdcdc", "#000000"
+FITTED = "#dcdcdc"
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--weights", help="as for optimize_mixture.py")
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
-
     table = read_table(options.intervals).cast(INTERVALS)
     if not table.filter(pl.col("quantity") == "proportion").height:
         raise InputError(f"{options.intervals} has no proportions of an optimum: write it with estimate_intervals.py.")
@@ -65,9 +63,7 @@ def main(argv: list[str] | None = None) -> None:
         runs = Runs(options.compared_model, losses, read_table(options.compared_mixtures))
     law, before = checked_law(options.coefficients), read_proportions(options.baseline_mixture)
     weights = read_numbers(options.weights) if options.weights else None
-    figure = draw(law, table, options.baseline, before, runs, weights)
-    with replacing(options.out) as temporary:
-        figures.save(figure, temporary)
+    figures.save(draw(law, table, options.baseline, before, runs, weights), options.out)
 
 
 def draw(
@@ -79,108 +75,77 @@ def draw(
     weights: dict[str, float] | None = None,
 ) -> Figure:
     """Left, the proportions with their intervals; right, the change of the loss in each domain,
-    predicted and measured.
+    predicted and measured; their average, the first row, with the interval of the prediction.
     """
     best = table.filter(pl.col("quantity") == "proportion").sort("estimate", descending=True)
-    after = dict(best.select("domain", "estimate").iter_rows())
+    after, step = dict(best.select("domain", "estimate").iter_rows()), best["step"][0]
     target = target_weights(law, weights)
-    told = predicted_changes(law, before, after, best["step"][0], target)
-    found = measured_changes(law, baseline, after, runs, target) if runs else {}
-    others = [domain for domain in law["loss_domains"] if domain not in after]
-    rows = [*after, *others]
-    figure = Figure(figsize=(figures.WIDTH, 0.17 * len(rows) + 1.35), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[1.15, 1], sharey=True)
-    draw_proportions(left, law, best, before)
-    draw_changes(right, table, baseline, told, found, rows)
-    figures.name_rows(left, ["average", *rows])
-    right.grid(visible=False, axis="y")
-    right.tick_params(axis="y", length=0)
-    colour, marker = figures.styles([law["law"]])[law["law"]]
-    level, step = 100 * best["level"][0], best["step"][0]
+    shares = np.array([[mixture.get(domain, 0.0) for domain in law["domains"]] for mixture in (before, after)])
+    predicted = changes(law, predict_defined(law, shares, np.array([step]))[:, 0], target)
+    measured = measured_changes(law, baseline, after, runs, target) if runs else {}
+    span = gain_interval(table, baseline)
+    rows = ["", *after, *(domain for domain in law["loss_domains"] if domain not in after)]
+    look = figures.looks([law["law"]])[law["law"]]
+    figure, (left, right) = figures.row_panels(["average", *rows[1:]], [1.15, 1], 0.17, 1.2)
+    draw_proportions(left, law, best, before, look)
+    draw_changes(right, {"predicted": predicted, "measured": measured}, span, rows, look)
+    right.set_title(f"loss against {figures.short(baseline)}")
     entries = [
-        figures.swatch(baseline, BASELINE, "o", hollow=True),
-        figures.swatch(f"optimum, {level:g} % interval", colour, marker, line="-"),
+        figures.swatch(baseline, "black", "o", hollow=True),
+        look.entry(f"optimum, {100 * best['level'][0]:g} % interval", line=True),
         figures.swatch("proportions fitted", FITTED, "s"),
     ]
-    losses = [figures.swatch(f"predicted, step {step:,}", colour, marker, hollow=True)]
-    if found:
+    losses = [look.entry(f"predicted, step {step:,}", hollow=True)]
+    if measured:
         last, model = runs.losses["step"].max(), f", {figures.short(runs.model)}" if runs.model else ""
-        losses.append(figures.swatch(f"measured{model}, step {last:,}", colour, marker))
-    if gain_interval(table, baseline):
-        losses.append(figures.swatch("interval of the average", colour, line=(0, (1, 1))))
-    figures.key(figure, [entries, losses], say_average(table, baseline, told, found))
+        losses.append(look.entry(f"measured{model}, step {last:,}"))
+    if span:
+        losses.append(figures.swatch("interval of the average", look.colour, line=(0, (1, 1))))
+    between = f" ({span[0]:+.2f} to {span[1]:+.2f} %)" if span else ""
+    found = f"measured {measured['']:+.2f} %" if measured else "not measured"
+    note = f"Average loss of {law['law']} against {baseline}: predicted {predicted.get('', 0):+.2f} %{between}"
+    figures.key(figure, [entries, losses], f"{note}, {found}." if "" in predicted else "")
     return figure
 
 
-def say_average(table: pl.DataFrame, baseline: str, told: dict[str, float], found: dict[str, float]) -> str:
-    """The change of the average loss in numbers: as predicted, with its interval, and as
-    measured.
+def changes(law: dict, losses: np.ndarray, target: np.ndarray) -> dict[str, float]:
+    """{domain: percent} from the first to the second of losses (2, d), under "" that of their
+    average by the weights; NaN is left out.
     """
-    if "" not in told:
-        return ""
-    low, high = gain_interval(table, baseline) or (None, None)
-    between = "" if low is None else f" ({low:+.2f} to {high:+.2f} %)"
-    measured = f", measured {found['']:+.2f} %" if found else ", not measured"
-    return f"Average loss of {table['law'][0]} against {baseline}: predicted {told['']:+.2f} %{between}{measured}."
-
-
-def predicted_changes(
-    law: dict, before: dict[str, float], after: dict[str, float], step: int, target: np.ndarray
-) -> dict[str, float]:
-    """{domain: percent} by which the law has the loss change, and under "" their average by the
-    weights.
-    """
-    shares = np.array([[mixture.get(domain, 0.0) for domain in law["domains"]] for mixture in (before, after)])
-    losses = predict_defined(law, shares, np.array([step]))[:, 0]
-    changes = 100 * (losses[1] / losses[0] - 1)
     means = average(losses, target)
-    named = {**dict(zip(law["loss_domains"], changes, strict=True)), "": 100 * (means[1] / means[0] - 1)}
-    return {name: float(value) for name, value in named.items() if np.isfinite(value)}
+    found = np.append(100 * (losses[1] / losses[0] - 1), 100 * (means[1] / means[0] - 1))
+    named = zip([*law["loss_domains"], ""], found.tolist(), strict=True)
+    return {name: value for name, value in named if np.isfinite(value)}
 
 
 def measured_changes(
     law: dict, baseline: str, after: dict[str, float], runs: Runs, target: np.ndarray
 ) -> dict[str, float]:
-    """As `predicted_changes`, of the runs on the baseline and the optimum at their last step; empty
-    if one is missing.
+    """`changes` of the runs on the baseline and the optimum at their last step; empty if one is
+    missing.
     """
-    optimum = same_mixture(runs.mixtures, after)
-    if optimum is None:
-        return {}
-    last = runs.losses.filter(pl.col("step") == runs.losses["step"].max())
-    losses = [
-        dict(last.filter(pl.col("mixture") == name).select("domain", "loss").iter_rows())
-        for name in (baseline, optimum)
+    same = [
+        name
+        for (name,), own in runs.mixtures.group_by("mixture", maintain_order=True)
+        if farthest(dict(own.select("domain", "proportion").iter_rows()), after)[1] <= NEAR
     ]
-    weighed = [domain for domain, weight in zip(law["loss_domains"], target, strict=True) if weight > 0]
-    if not all(domain in one for one in losses for domain in weighed):
+    last = runs.losses.filter(pl.col("step") == runs.losses["step"].max())
+    found = {(name, domain): loss for name, domain, loss in last.select("mixture", "domain", "loss").iter_rows()}
+    names = (baseline, *same[:1])
+    losses = np.array([[found.get((name, domain), np.nan) for domain in law["loss_domains"]] for name in names])
+    if len(names) < 2 or np.isnan(losses[:, target > 0]).any():
         return {}
-    shared = [domain for domain in law["loss_domains"] if all(domain in one for one in losses)]
-    changes = {domain: 100 * (losses[1][domain] / losses[0][domain] - 1) for domain in shared}
-    arrays = np.array([[one.get(domain, np.nan) for domain in law["loss_domains"]] for one in losses])
-    means = average(arrays, target)
-    return {**changes, "": float(100 * (means[1] / means[0] - 1))}
+    return changes(law, losses, target)
 
 
-def same_mixture(mixtures: pl.DataFrame, wanted: dict[str, float]) -> str | None:
-    """The mixture whose proportions are those wanted; None if there is none."""
-    for name in mixtures["mixture"].unique(maintain_order=True):
-        own = dict(mixtures.filter(pl.col("mixture") == name).select("domain", "proportion").iter_rows())
-        if farthest(own, wanted)[1] <= NEAR:
-            return name
-    return None
-
-
-def draw_proportions(axis: Axes, law: dict, best: pl.DataFrame, before: dict[str, float]) -> None:
+def draw_proportions(axis: Axes, law: dict, best: pl.DataFrame, before: dict[str, float], look: figures.Look) -> None:
     """Rows from 1 on: the range that was fitted, the optimum with its interval, the baseline."""
-    colour, marker = figures.styles([law["law"]])[law["law"]]
     for row, one in enumerate(best.iter_rows(named=True), 1):
         seen = law["proportions_seen"][one["domain"]]
         axis.plot([seen["min"], seen["max"]], [row, row], color=FITTED, linewidth=6.5, solid_capstyle="butt")
-        axis.plot([one["low"], one["high"]], [row, row], color=colour, linewidth=1.2)
-        axis.plot(one["estimate"], row, marker, color=colour, markersize=figures.size(marker, 4.2))
-        hollow = {"color": BASELINE, "markerfacecolor": "none", "markersize": 4.4}
-        axis.plot(before.get(one["domain"], 0.0), row, "o", **hollow)
+        axis.plot([one["low"], one["high"]], [row, row], color=look.colour, linewidth=1.2)
+        axis.plot(one["estimate"], row, **look.mark(4.2))
+        axis.plot(before.get(one["domain"], 0.0), row, "o", color="black", markerfacecolor="none", markersize=4.4)
     axis.axhline(0.5, color="#cccccc", linewidth=0.6)
     axis.set_xlim(left=min(0, axis.get_xlim()[0]))
     axis.locator_params(axis="x", nbins=5)
@@ -189,33 +154,21 @@ def draw_proportions(axis: Axes, law: dict, best: pl.DataFrame, before: dict[str
 
 
 def draw_changes(
-    axis: Axes,
-    table: pl.DataFrame,
-    baseline: str,
-    told: dict[str, float],
-    found: dict[str, float],
-    rows: list[str],
+    axis: Axes, found: dict[str, dict[str, float]], span: list[float], rows: list[str], look: figures.Look
 ) -> None:
-    """Row 0 is the average with the interval of its predicted change, the rows from 1 on are the
-    domains.
-    """
-    law = table["law"][0]
-    colour, marker = figures.styles([law])[law]
-    places = {"": 0, **{domain: row for row, domain in enumerate(rows, 1)}}
+    """The changes of each loss, the predicted ones hollow and, where there are both, higher."""
+    shift = 0.17 if found["measured"] else 0.0
     axis.axvline(0, color="#888888", linewidth=0.8)
     axis.axhline(0.5, color="#cccccc", linewidth=0.6)
-    look = {"color": colour, "markersize": figures.size(marker, 4.2), "markeredgewidth": 0.8}
-    for changes, face, shift in ((told, "white", -0.17), (found, colour, 0.17)):
-        for name, change in changes.items():
-            axis.plot(change, places[name] + (shift if found else 0), marker, **look, markerfacecolor=face)
-    drawn = [*told.values(), *found.values(), 0.0]
-    low, high = min(drawn), max(drawn)
-    axis.set_xlim(low - 0.12 * (high - low) - 0.02, high + 0.12 * (high - low) + 0.02)
-    axis.set_title(f"loss against {figures.short(baseline)}")
+    for kind, place in (("predicted", -shift), ("measured", shift)):
+        for name, change in found[kind].items():
+            axis.plot(change, rows.index(name) + place, **look.mark(4.2, kind == "predicted", markeredgewidth=0.8))
+    drawn = [0.0, *(change for own in found.values() for change in own.values())]
+    margin = 0.12 * (max(drawn) - min(drawn)) + 0.02
+    axis.set_xlim(min(drawn) - margin, max(drawn) + margin)
     axis.set_xlabel("change of the loss (%)")
-    span = gain_interval(table, baseline)
     if span:
-        axis.plot(span, [-0.17 if found else 0] * 2, color=colour, linewidth=0.9, linestyle=(0, (1, 1)))
+        axis.plot(span, [-shift] * 2, color=look.colour, linewidth=0.9, linestyle=(0, (1, 1)))
 
 
 def gain_interval(table: pl.DataFrame, baseline: str) -> list[float]:

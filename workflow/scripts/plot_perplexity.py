@@ -19,7 +19,6 @@ from bimix.judge.measured import one_size
 from bimix.observations.averages import add_weights, average_loss, average_losses, of_losses
 from bimix.observations.metrics import losses_only
 from bimix.observations.observations import mean_over_seeds
-from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_table
 
@@ -37,9 +36,7 @@ def main(argv: list[str] | None = None) -> None:
 
     tables = [one_size(read_table(path))[0] for path in options.losses]
     weights = of_losses(options.weights, pl.concat(tables, how="diagonal"))
-    figure = draw([losses_only(table) for table in tables], options.reference, weights)
-    with replacing(options.out) as temporary:
-        figures.save(figure, temporary)
+    figures.save(draw([losses_only(table) for table in tables], options.reference, weights), options.out)
 
 
 def draw(losses: list[pl.DataFrame], reference: str, weights: Mapping[str, float] | None = None) -> Figure:
@@ -57,35 +54,33 @@ def draw(losses: list[pl.DataFrame], reference: str, weights: Mapping[str, float
     shared = figures.twins({name: list(curve["loss"]) for name, curve in curves.items()})
     level = averages.filter(pl.col("mixture") == reference).select("step", pl.col("loss").alias("level"))
     spread = spreads(losses, weights)
+    looks = figures.looks(order)
     figure, axes = figures.grid(2 if level.height else 1)
     steps = averages["step"].unique().sort().to_numpy()
     closest = np.log(steps[1:] / steps[:-1]).min(initial=np.inf)
-    apart = min(0.3 * closest, WITHIN * np.log(steps[-1] / steps[0])) if spread.height else 0.0
+    spaced = min(0.3 * closest, WITHIN * np.log(steps[-1] / steps[0])) if spread.height else 0.0
     for rank, name in enumerate(reversed(shared)):  # the best on top
-        beside = np.exp(figures.dodged(rank, len(shared), apart))
-        draw_curve(axes, name, curves[name], level, spread, beside)
+        shift = np.exp(figures.dodged(rank, len(shared), spaced))
+        own = spread.filter(pl.col("mixture") == name).drop("mixture")
+        draw_curve(axes, curves[name].join(own, on="step", how="left").sort("step"), level, looks[name], shift)
     axes[0].set_title("weighted average over domains" if weights else "average over domains")
     axes[0].set_ylabel("validation loss (nats per token, log)")
     figures.log_axis(axes[0], "y", averages["loss"].to_numpy())
     if level.height:
         axes[1].set_title(f"against {figures.short(reference)}")
         axes[1].set_ylabel("difference of the loss (%)")
-        draw_leaders(axes[1], averages.filter(pl.col("mixture").is_in(list(shared))))
+        draw_leaders(axes[1], averages.filter(pl.col("mixture").is_in(list(shared))), looks)
     for axis in axes:
         axis.set_xlabel("training steps (log)")
-        figures.log_axis(axis, "x", averages["step"].to_numpy())
-    colours, dashes, ends = figures.styles(order), figures.dashes(order), dict(last.rows_by_key("mixture", unique=True))
-    entries = [
-        figures.swatch(f"{' = '.join(shared[name])}: {ends[name][1]:.4f}", *colours[name], line=dashes[name])
-        for name in shared
-    ]
+        figures.log_axis(axis, "x", steps)
+    ends = dict(last.rows_by_key("mixture", unique=True))
+    entries = [looks[name].entry(f"{' = '.join(shared[name])}: {ends[name][1]:.4f}", line=True) for name in shared]
     figures.key(figure, [entries], note(bool(level.height), spread.height > 0))
     if level.height and len(shared) <= FEW:
         levels = dict(level.iter_rows())
-        differences = {name: 100 * (loss / levels[step] - 1) for name, step, loss in last.iter_rows() if step in levels}
-        figures.label_ends(
-            axes[1], {name: (differences[name], colours[name][0]) for name in shared if name in differences}
-        )
+        named = [(name, *ends[name]) for name in shared if ends[name][0] in levels]
+        marks = {name: (100 * (loss / levels[step] - 1), looks[name].colour) for name, step, loss in named}
+        figures.label_ends(axes[1], marks)
     return figure
 
 
@@ -111,32 +106,23 @@ def spreads(losses: list[pl.DataFrame], weights: Mapping[str, float] | None = No
     return ranges.filter(pl.col("seeds") > 1).drop("seeds").sort("mixture", "step")
 
 
-def draw_curve(
-    axes: list[Axes], name: str, curve: pl.DataFrame, level: pl.DataFrame, spread: pl.DataFrame, beside: float
-) -> None:
+def draw_curve(axes: list[Axes], own: pl.DataFrame, level: pl.DataFrame, look: figures.Look, shift: float) -> None:
     """One mixture's line, in nats and as percent of the reference's loss `level`; in the last panel
-    the bars of its seeds, at the steps times `beside`.
+    the bars of its seeds, at the steps times `shift`.
     """
-    colour, marker = figures.styles([name])[name]
-    look = {"marker": marker, "color": colour, "linestyle": figures.dashes([name])[name]}
-    look["markersize"] = figures.size(marker)
-    own = curve.join(spread.filter(pl.col("mixture") == name).drop("mixture"), on="step", how="left").sort("step")
     drawn = [(axes[0], own, pl.lit(1.0), 0.0)]
     if level.height:
-        both = own.join(level, on="step", maintain_order="left")
-        drawn.append((axes[1], both, 100 / pl.col("level"), 100.0))
+        drawn.append((axes[1], own.join(level, on="step", maintain_order="left"), 100 / pl.col("level"), 100.0))
     for axis, rows, factor, less in drawn:
         last = axis is axes[-1]
-        scaled = rows.select(
-            pl.col("step") * (beside if last else 1.0),
-            *(pl.col(column) * factor - less for column in ("loss", "low", "high")),
-        )
-        axis.plot(scaled["step"], scaled["loss"], **look)
+        values = (pl.col(column) * factor - less for column in ("loss", "low", "high"))
+        scaled = rows.select(pl.col("step") * (shift if last else 1.0), *values)
+        axis.plot(scaled["step"], scaled["loss"], **look.line())
         seeded = scaled.drop_nulls() if last else scaled.clear()
-        axis.vlines(seeded["step"], seeded["low"], seeded["high"], color=colour, linewidth=0.8)
+        axis.vlines(seeded["step"], seeded["low"], seeded["high"], color=look.colour, linewidth=0.8)
 
 
-def draw_leaders(axis: Axes, averages: pl.DataFrame) -> None:
+def draw_leaders(axis: Axes, averages: pl.DataFrame, looks: dict[str, figures.Look]) -> None:
     """At the bottom of a panel, for each step the mark of the mixture with the least loss."""
     best = averages.sort("loss", maintain_order=True).group_by("step", maintain_order=True).first().sort("step")
     low, high = axis.get_ylim()
@@ -144,8 +130,7 @@ def draw_leaders(axis: Axes, averages: pl.DataFrame) -> None:
     axis.set_ylim(low - 0.16 * (high - low), high)
     axis.axhline(low - 0.02 * (high - low), color="#cccccc", linewidth=0.6)
     for step, mixture in best.select("step", "mixture").iter_rows():
-        colour, marker = figures.styles([mixture])[mixture]
-        axis.plot(step, low - 0.09 * (high - low), marker, color=colour, markersize=figures.size(marker))
+        axis.plot(step, low - 0.09 * (high - low), **looks[mixture].mark())
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from bimix.errors import InputError, run
 from bimix.judge.errors import relative_error
 from bimix.laws.document import checked_law
 from bimix.observations.observations import mean_over_seeds
-from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_table
 
@@ -42,9 +41,8 @@ def main(argv: list[str] | None = None) -> None:
             f"{options.predictions} predicts no loss of a mixture in {', '.join(map(str, options.losses))} that the law "
             "has not seen: name a group with other mixtures under held_out."
         )
-    figure = draw(law, pairs, figures.loss_intervals(options.intervals and read_table(options.intervals), AVERAGE))
-    with replacing(options.out) as temporary:
-        figures.save(figure, temporary)
+    spans = figures.loss_intervals(options.intervals and read_table(options.intervals), AVERAGE)
+    figures.save(draw(law, pairs, spans), options.out)
 
 
 def pair(law: dict, losses: pl.DataFrame, predictions: pl.DataFrame) -> pl.DataFrame:
@@ -69,31 +67,28 @@ def draw(law: dict, pairs: pl.DataFrame, spans: Spans) -> Figure:
     height = max(2.2, 0.1 * len(shown) * min(4, max(1.6, len(names))) + 0.9)
     figure = Figure(figsize=(figures.WIDTH, height), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
-    draw_average(left, pairs.filter(pl.col("domain") == AVERAGE))
-    draw_misses(right, pairs, spans, shown)
-    rows = [
-        [
-            figures.swatch(f"{name}: {mean_error(pairs, name):.2f} %", *look)
-            for name, look in figures.styles(names).items()
-        ]
-    ]
-    rows.append([figures.swatch("earlier", "#555555", "o", hollow=True), figures.swatch("last step", "#555555", "o")])
-    rows[1] += [figures.swatch("interval", "#555555", line="-")] if spans else []
-    figures.key(figure, rows, "Beside a name the mean error over its domains and steps.")
+    looks = figures.looks(names)
+    draw_average(left, pairs.filter(pl.col("domain") == AVERAGE), looks)
+    draw_misses(right, pairs, spans, shown, looks)
+    rows = [[look.entry(f"{name}: {mean_error(pairs, name):.2f} %") for name, look in looks.items()]]
+    rows.append(
+        [figures.swatch("earlier", figures.GREY, "o", hollow=True), figures.swatch("last step", figures.GREY, "o")]
+    )
+    rows[1] += [figures.swatch("interval", figures.GREY, line="-")] if spans else []
+    figures.key(figure, rows, "Mean error of the law over domains and steps of each mixture that it has not seen.")
     return figure
 
 
-def draw_average(axis: Axes, rows: pl.DataFrame) -> None:
+def draw_average(axis: Axes, rows: pl.DataFrame, looks: dict[str, figures.Look]) -> None:
     """Predicted against measured average loss: training goes from the top right to the bottom
     left.
     """
     both = rows.select("loss", "predicted").to_numpy()
     axis.plot([both.min() / 2, both.max() * 2], [both.min() / 2, both.max() * 2], color="#aaaaaa", linewidth=0.8)
-    for name, (colour, marker) in figures.styles(rows["mixture"].unique(maintain_order=True).to_list()).items():
+    for name, look in looks.items():
         curve = rows.filter(pl.col("mixture") == name).sort("step")
-        look = {"color": colour, "markersize": figures.size(marker, 4.2)}
-        axis.plot(curve["loss"][:-1], curve["predicted"][:-1], marker, **look, markerfacecolor="white")
-        axis.plot(curve["loss"][-1], curve["predicted"][-1], marker, **look)
+        axis.plot(curve["loss"][:-1], curve["predicted"][:-1], **look.mark(4.2, hollow=True))
+        axis.plot(curve["loss"][-1], curve["predicted"][-1], **look.mark(4.2))
     figures.log_axis(axis, "x", both, most=4)
     figures.log_axis(axis, "y", both, most=4)
     axis.set_xlim(axis.get_ylim())
@@ -104,13 +99,14 @@ def draw_average(axis: Axes, rows: pl.DataFrame) -> None:
     axis.text(0.03, 0.97, "line: equal", transform=axis.transAxes, va="top", fontsize=figures.SMALL, color="#666666")
 
 
-def draw_misses(axis: Axes, pairs: pl.DataFrame, spans: Spans, shown: list[str]) -> None:
-    """How much above the measured loss the predicted one is, a row for each domain, the mixtures
-    one above the other.
+def draw_misses(
+    axis: Axes, pairs: pl.DataFrame, spans: Spans, shown: list[str], looks: dict[str, figures.Look]
+) -> None:
+    """The predicted loss over the measured one in percent, a row for each domain, the mixtures
+    dodged.
     """
-    looks = figures.styles(pairs["mixture"].unique(maintain_order=True).to_list())
     axis.axvline(0, color="#888888", linewidth=0.8)
-    for rank, (name, (colour, marker)) in enumerate(looks.items()):
+    for rank, (name, look) in enumerate(looks.items()):
         for row, domain in enumerate(shown):
             curve = pairs.filter(pl.col("mixture") == name, pl.col("domain") == domain).sort("step")
             if not curve.height:
@@ -120,10 +116,10 @@ def draw_misses(axis: Axes, pairs: pl.DataFrame, spans: Spans, shown: list[str])
             span = spans.get((name, curve["step"][-1], domain))
             if span:
                 ends = [100 * (end / curve["loss"][-1] - 1) for end in span]
-                axis.plot(ends, [place] * 2, color=colour, linewidth=0.9)
-            faint = {"color": colour, "markerfacecolor": "none", "markersize": 2.2, "markeredgewidth": 0.5}
-            axis.plot(misses[:-1], [place] * (len(misses) - 1), "o", **faint)
-            axis.plot(misses[-1], place, marker, color=colour, markersize=figures.size(marker, 3.4))
+                axis.plot(ends, [place] * 2, color=look.colour, linewidth=0.9)
+            faint = {"marker": "o", "markerfacecolor": "none", "markersize": 2.2, "markeredgewidth": 0.5}
+            axis.plot(misses[:-1], [place] * (len(misses) - 1), **look.mark() | faint)
+            axis.plot(misses[-1], place, **look.mark())
     figures.name_rows(axis, ["average", *shown[1:]])
     axis.set_title("miss in each domain")
     axis.set_xlabel("predicted above measured (%)")

@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
@@ -22,8 +21,7 @@ from matplotlib.figure import Figure
 from bimix.errors import InputError, run
 from bimix.laws import LAWS, predict_defined
 from bimix.laws.document import checked_law
-from bimix.observations.observations import Observations, mean_over_seeds, observations
-from bimix.outputs import replacing
+from bimix.observations.observations import Observations
 from bimix.results import figures
 from bimix.tables import read_table
 
@@ -42,20 +40,14 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     law = checked_law(options.coefficients)
-    losses = pl.concat(mean_over_seeds(read_table(path)) for path in options.losses)
-    mixtures = pl.concat(read_table(path).select("mixture", "domain", "proportion") for path in options.mixtures)
-    mixtures = mixtures.unique(maintain_order=True)  # a mixture may be in several groups
-    observed = observations(losses.unique(maintain_order=True), mixtures, allowed=None)
-
+    observed = figures.read_observed(options.losses, options.mixtures)
     if not shown_domains(law, observed):
         raise InputError(
             f"no domain that {', '.join(map(str, options.losses))} has losses of is trained on by the mixtures: there is no "
             "proportion to draw a loss against."
         )
     spans = figures.loss_intervals(options.intervals and read_table(options.intervals), "average over domains")
-    figure = draw(law, observed, spans)
-    with replacing(options.out) as temporary:
-        figures.save(figure, temporary)
+    figures.save(draw(law, observed, spans), options.out)
 
 
 def path_through(domain: str, domains: tuple[str, ...], shares: np.ndarray, mean: np.ndarray) -> np.ndarray:
@@ -91,16 +83,16 @@ def draw(law: dict, observed: Observations, spans: Spans) -> Figure:
     steps = chosen_steps(observed.steps if over_steps else np.intersect1d(observed.steps, law["steps"]))
     light_to_dark = colormaps["viridis_r"](np.linspace(0.25, 1, len(steps)))
     shades = {step: to_hex(colour) for step, colour in zip(steps, light_to_dark, strict=True)}
-    markers = {name: marker for name, (_, marker) in figures.styles(list(observed.mixtures)).items()}
+    looks = figures.looks(observed.mixtures)
     shown = shown_domains(law, observed)
     figure, axes = figures.grid(len(shown))
     for axis, domain in zip(axes, shown, strict=True):
-        draw_domain(axis, domain, law, observed, spans, shades, markers)
+        draw_domain(axis, domain, law, observed, spans, shades, looks)
     figure.supxlabel("proportion of the domain (log)", fontsize=figures.LARGE)
     figure.supylabel("validation loss (nats per token, log)", fontsize=figures.LARGE)
     hollow = [mixture not in law["mixtures"] for mixture in observed.mixtures]
     entries = [
-        figures.swatch(name, "#555555", markers[name], hollow=empty)
+        figures.swatch(name, figures.GREY, looks[name].marker, hollow=empty)
         for name, empty in zip(observed.mixtures, hollow, strict=True)
     ]
     lines = [figures.swatch(f"step {step:,}", shade, line="-") for step, shade in shades.items()]
@@ -123,7 +115,7 @@ def draw_domain(
     observed: Observations,
     spans: Spans,
     shades: dict[int, str],
-    markers: dict[str, str],
+    looks: dict[str, figures.Look],
 ) -> None:
     """One domain's losses at the steps of `shades` against its proportion, hollow where the law was
     not fitted to them.
@@ -144,8 +136,8 @@ def draw_domain(
             mixture = observed.mixtures[n]
             if (mixture, step, domain) in spans:
                 axis.plot([shares[n]] * 2, spans[mixture, step, domain], color=shade, linewidth=0.9, alpha=0.5)
-            look = {"color": shade, "markeredgewidth": 0.8, "markerfacecolor": shade if n in fitted else "white"}
-            axis.plot(shares[n], points[n, k], markers[mixture], **look, markersize=figures.size(markers[mixture], 3.0))
+            look = figures.Look(shade, looks[mixture].marker)
+            axis.plot(shares[n], points[n, k], **look.mark(3.0, n not in fitted, markeredgewidth=0.8))
     figures.name_panel(axis, domain)
     figures.log_axis(axis, "x", along, most=3)
     figures.log_axis(axis, "y", np.concatenate([points[shares > 0].ravel(), lines.ravel()]), most=4)

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 from bimix.errors import InputError, run
 from bimix.judge.law_scores import SIZES
-from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_table
 
@@ -34,9 +33,7 @@ def main(argv: list[str] | None = None) -> None:
     lacking = [name for name in SIZES if name not in table.columns]
     if lacking:
         raise InputError(f"{options.sizes} has no column {lacking[0]!r}: it needs {', '.join(SIZES)}.")
-    figure = draw(table.cast(SIZES))
-    with replacing(options.out) as temporary:
-        figures.save(figure, temporary)
+    figures.save(draw(table.cast(SIZES)), options.out)
 
 
 def draw(table: pl.DataFrame) -> Figure:
@@ -44,23 +41,16 @@ def draw(table: pl.DataFrame) -> Figure:
     and their range as a bar, one set beside the other.
     """
     names = table["runs"].unique(maintain_order=True).to_list()
-    looks = looks_of(names)
+    of_laws = set(names) <= set(figures.STYLES)
+    looks = figures.looks(names) if of_laws else figures.domain_looks(names)
     figure, axes = figures.grid(2)
     counts = sorted(set(table["large_runs"]))
+    # Places, not numbers: none has no logarithm.
+    placed = table.with_columns(place=pl.col("large_runs").replace_strict(counts, range(len(counts))))
     for axis, (column, (title, label)) in zip(axes, PANELS.items(), strict=True):
-        of = pl.col(column)
-        known = table.filter(of.is_not_null())
-        for rank, name in enumerate(names):
-            curve = known.filter(pl.col("runs") == name).group_by("large_runs")
-            curve = curve.agg(of.mean(), low=of.min(), high=of.max()).sort("large_runs")
-            # Places, not numbers: none has no logarithm.
-            beside = figures.dodged(rank, len(names), BESIDE)
-            places = [counts.index(count) + beside for count in curve["large_runs"]]
-            colour, marker, dash = looks[name]
-            axis.vlines(places, curve["low"], curve["high"], color=colour, linewidth=0.8)
-            axis.plot(
-                places, curve[column], color=colour, marker=marker, linestyle=dash, markersize=figures.size(marker)
-            )
+        for rank, (name, look) in enumerate(looks.items()):
+            own = placed.filter(pl.col("runs") == name)
+            figures.draw_range(axis, own, "place", column, look, figures.dodged(rank, len(names), BESIDE))
         axis.set_title(title)
         axis.set_ylabel(label)
         axis.set_xlabel("large runs fitted")
@@ -68,20 +58,10 @@ def draw(table: pl.DataFrame) -> Figure:
     figures.log_axis(axes[0], "y", table["error"].drop_nulls().to_numpy())
     figures.key(
         figure,
-        [[figures.swatch(name, *looks[name]) for name in names]],
+        [[looks[name].entry(name, line=True) for name in names]],
         f"Large runs that were not fitted: mean and range of {table['draw'].n_unique()} draws",
     )
     return figure
-
-
-def looks_of(names: list[str]) -> dict[str, tuple[str, str, str | tuple]]:
-    """{set of runs: colour, marker, kind of line}: those of laws where all are, else any that
-    differ.
-    """
-    if not set(names) <= set(figures.STYLES):
-        return figures.domain_styles(names)
-    colours, dashes = figures.styles(names), figures.dashes(names)
-    return {name: (*colours[name], dashes[name]) for name in names}
 
 
 if __name__ == "__main__":

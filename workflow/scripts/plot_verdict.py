@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
 from bimix.errors import run
-from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_table
 
@@ -29,9 +27,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--verdict", type=Path, required=True, help="written by judge_methods.py")
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
-    figure = draw(read_table(options.verdict))
-    with replacing(options.out) as temporary:
-        figures.save(figure, temporary)
+    figures.save(draw(read_table(options.verdict)), options.out)
 
 
 def draw(table: pl.DataFrame) -> Figure:
@@ -40,49 +36,54 @@ def draw(table: pl.DataFrame) -> Figure:
     height = 2.7 + 0.13 * max(0, -(-len(methods) // 3) - LINES)
     figure = Figure(figsize=(figures.WIDTH, height), layout="constrained")
     axis = figure.subplots()
-    styles = figures.styles(methods)
+    looks = figures.looks(methods)
     priced = table["search_percent"].null_count() < table.height  # of runs made elsewhere it may not be known
     costs = [cost or 0.0 for cost in table["search_percent"].to_list()]
     far = far_out(table["gain_percent"].to_numpy())
     near = table.filter(~far)["gain_percent"]
     edge = near.min() - 0.15 * (near.max() - near.min())
     for number, row in enumerate(table.iter_rows(named=True)):
-        colour, marker = styles[row["mixture"]]
-        at = beside(costs, number)
-        mark = {"marker": marker, "color": colour, "markersize": figures.size(marker, 4.5), "linestyle": "none"}
+        look, at = looks[row["mixture"]], beside(costs, number)
         if far[number]:
-            axis.plot(at, edge, **mark)
-            where = {"xytext": (-4, 0), "textcoords": "offset points", "va": "center", "ha": "right", "color": colour}
-            axis.annotate(f"{row['gain_percent']:.0f} %", (at, edge), **where, fontsize=figures.SMALL)
+            axis.plot(at, edge, **look.mark(4.5))
+            where = {"xytext": (-4, 0), "textcoords": "offset points", "va": "center", "ha": "right"}
+            text = f"{row['gain_percent']:.0f} %"
+            axis.annotate(text, (at, edge), **where, color=look.colour, fontsize=figures.SMALL)
             continue
         if row["gain_low"] is not None:
-            axis.plot([at] * 2, [row["gain_low"], row["gain_high"]], color=colour, linewidth=0.8)
-        axis.plot(at, row["gain_percent"], **mark)
+            axis.plot([at] * 2, [row["gain_low"], row["gain_high"]], color=look.colour, linewidth=0.8)
+        axis.plot(at, row["gain_percent"], **look.mark(4.5))
         if row["predicted_gain_percent"] is not None:
-            axis.plot(at, row["predicted_gain_percent"], **mark | {"markerfacecolor": "white"})
+            axis.plot(at, row["predicted_gain_percent"], **look.mark(4.5, hollow=True))
     axis.axhline(0, color="#999999", linewidth=0.6)
     axis.set_xscale("symlog", linthresh=LINEAR, linscale=0.9)
-    ticks = [tick for tick in (0, 1, 10, 100, 1000, 10000) if tick <= max(10, *costs)]
-    axis.set_xticks(ticks, [figures.plain(tick) if tick else "0" for tick in ticks])
-    axis.xaxis.set_minor_locator(NullLocator())
+    figures.cost_axis(axis, max(costs))
     last = max(beside(costs, number) for number in range(len(costs)))
     axis.set_xlim(-0.12, max(10, 3 * max(costs), 1.2 * last))
-    price = "price of the search, % of the FLOPs of a large run (log); those of one price side by side"
+    price = "price of the search, % of the FLOPs of a large run (log); equal ones side by side"
     axis.set_xlabel(price if priced else "the prices of the searches are not known: side by side")
     axis.set_ylabel("gain over the reference, %")
-    rows = [[figures.swatch(name, *styles[name]) for name in methods]]
-    told = "with 95 % intervals"
-    if not table["gain_low"].count():
-        told = "one run of each" if table["runs"].max() == 1 else "no two by the same two seeds"
-    note = f"Filled: measured, {told}; hollow: predicted by the method's own law."
-    note += " Methods of one price stand side by side."
-    note += " A number at the edge: its gain lies far below." if far.any() else ""
-    figures.key(figure, rows, note)
+    figures.key(figure, [[look.entry(name) for name, look in looks.items()]], finding(table, far.any()))
     return figure
 
 
+def finding(table: pl.DataFrame, is_far: bool) -> str:
+    """The largest gain and whether it is significant, then the marks."""
+    best = table.sort("gain_percent", descending=True, maintain_order=True).row(0, named=True)
+    if best["gain_percent"] <= 0:
+        text = "No mixture gains over the reference."
+    else:
+        sure = {True: "significant", False: "not significant", None: "of unknown significance"}[best["significant"]]
+        text = f"{best['mixture']} gains most, {best['gain_percent']:.2f} %, {sure}."
+    seeds = "with 95 % intervals"
+    if not table["gain_low"].count():
+        seeds = "one run of each" if table["runs"].max() == 1 else "no two by the same two seeds"
+    text += f" Filled: measured, {seeds}; hollow: predicted by the method's own law."
+    return text + (" A number at the edge: its gain lies far below." if is_far else "")
+
+
 def far_out(gains: np.ndarray) -> np.ndarray:
-    """Which gains (n,) lie so far below the others that these could not be told apart: they lose
+    """Which gains (n,) lie so far below the others that these could not be seen apart: they lose
     more than the best gains, so the reference, at 0, never does.
     """
     low, high = np.quantile(gains, [0.25, 0.75])

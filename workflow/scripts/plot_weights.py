@@ -17,12 +17,11 @@ from matplotlib.figure import Figure
 
 from bimix.errors import run
 from bimix.mixtures.mixture import read_proportions
-from bimix.outputs import replacing
 from bimix.results import figures
 from bimix.tables import read_table
 from bimix.training.artefacts import check
 
-GREY, PALE_GREY = "#555555", "#aaaaaa"
+PALE_GREY = "#aaaaaa"
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -36,8 +35,7 @@ def main(argv: list[str] | None = None) -> None:
 
     rounds = [read_table(check(path)) for path in options.paths]
     figure = draw(rounds, options.method, options.reference, read_proportions(options.reference_mixture))
-    with replacing(options.out) as temporary:
-        figures.save(figure, temporary)
+    figures.save(figure, options.out)
 
 
 def draw(rounds: list[pl.DataFrame], method: str, reference: str, before: dict[str, float]) -> Figure:
@@ -46,7 +44,7 @@ def draw(rounds: list[pl.DataFrame], method: str, reference: str, before: dict[s
     """
     rounds = [path.sort("step", "domain") for path in rounds]
     ends = rounds[-1].filter(pl.col("step") == pl.col("step").max()).sort("average", "domain", descending=[True, False])
-    colour = figures.styles([method])[method][0]
+    colour = figures.looks([method])[method].colour
     pale = to_hex(0.55 + 0.45 * np.array(to_rgb(colour)))
     figure, axes = figures.grid(ends.height, sharex=True)
     for axis, (domain, found) in zip(axes, ends.select("domain", "average").iter_rows(), strict=True):
@@ -58,7 +56,7 @@ def draw(rounds: list[pl.DataFrame], method: str, reference: str, before: dict[s
     entries = [
         figures.swatch(f"average so far; its end, in numbers, is {method}", colour, line="-"),
         figures.swatch("weight of each step", pale, line="-"),
-        figures.swatch(reference, GREY, line="--"),
+        figures.swatch(reference, figures.GREY, line="--"),
     ]
     if len(rounds) > 1:
         entries.append(figures.swatch("a new round", PALE_GREY, line=":"))
@@ -78,7 +76,7 @@ def draw_domain(axis: Axes, rounds: list[pl.DataFrame], before: float, found: fl
         first = steps.max()
         if number < len(rounds) - 1:
             axis.axvline(first, color=PALE_GREY, linewidth=0.8, linestyle=":")
-    axis.axhline(before, linestyle="--", color=GREY, linewidth=0.9)
+    axis.axhline(before, linestyle="--", color=figures.GREY, linewidth=0.9)
     axis.set_xlim(0, first)
     axis.set_ylim(0, 1.35 * max(before, *(own["weight"].max() for own in rounds)))
     axis.locator_params(axis="y", nbins=3)

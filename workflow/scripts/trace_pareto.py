@@ -26,7 +26,7 @@ from bimix.optimum.flags import (
     simulating,
 )
 from bimix.optimum.pareto import as_table, front, name_of, weights_of
-from bimix.outputs import replacing, write_table
+from bimix.outputs import write_table
 from bimix.tables import read_numbers
 
 
@@ -77,8 +77,7 @@ def main(argv: list[str] | None = None) -> None:
         from bimix.results.pareto_figure import draw
 
         reference = read_proportions(options.reference) if options.reference else None
-        with replacing(options.figure) as temporary:
-            figures.save(draw(table, laws, reference), temporary)
+        figures.save(draw(table, laws, reference), options.figure)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ import math
 import re
 import textwrap
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
@@ -23,11 +24,14 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 from scipy.optimize import isotonic_regression
 
-from bimix.results.wrapping import balanced
+from bimix.observations.observations import Observations, mean_over_seeds, observations
+from bimix.outputs import replacing
+from bimix.tables import read_table
 
 WIDTH = 5.5  # inches: a column of text in a paper
 SMALL, LARGE = 7.0, 7.5  # points of ticks, legends and notes; of titles and the names of axes
 
+GREY = "#555555"
 # Okabe and Ito's palette for colour-blind readers, less its yellow, and dark hues of Paul Tol's.
 STYLES = {
     "baseline": ("#000000", "o"),
@@ -53,6 +57,7 @@ FOUND = "by_"  # what a method found: all of one method have its colour
 OTHERS = ["#332288", "#117733", "#AA4499", "#44AA99", "#B8860B", "#7A5195", "#A0522D", "#4682B4"]
 OTHER_MARKERS = ["D", "s", "^", "P", "v", "o", "X", "p"]
 FOUND_MARKERS = [*OTHER_MARKERS, "<", ">"]
+SIZES = {"*": 1.7, "X": 1.2, "P": 1.2, "H": 1.15, "p": 1.15, "D": 0.85}  # that look as large as a circle
 
 MOST = 40  # entries of the legend in one group
 LETTER = 0.06  # inches that a letter takes at most, on average; a bold one a fifth more
@@ -93,11 +98,35 @@ SETTINGS = {
 matplotlib.rcParams.update(SETTINGS)
 
 
-def styles(names: list[str]) -> dict[str, tuple[str, str]]:
-    """{name: (colour, marker)}, the same in every figure.
+@dataclass(frozen=True)
+class Look:
+    """Colour, marker and kind of line of a name, as keywords of Matplotlib."""
+
+    colour: str
+    marker: str = ""
+    dash: str | tuple = "none"
+
+    def mark(self, points: float = 3.4, hollow: bool = False, **more: object) -> dict[str, object]:
+        """Keywords of a mark alone, which looks as large as a circle of so many points."""
+        face = "white" if hollow else self.colour
+        own = {"color": self.colour, "marker": self.marker, "markersize": points * SIZES.get(self.marker, 1.0)}
+        return own | {"markerfacecolor": face, "linestyle": "none"} | more
+
+    def line(self, points: float = 3.4) -> dict[str, object]:
+        """Keywords of a line with marks."""
+        return self.mark(points, linestyle=self.dash)
+
+    def entry(self, label: str, line: bool = False, hollow: bool = False) -> Line2D:
+        """An entry of the legend, as a mark or as a line with marks."""
+        return swatch(label, self.colour, self.marker, self.dash if line else "", hollow)
+
+
+def looks(names: Sequence[str]) -> dict[str, Look]:
+    """{name: its look}, the same in every figure.
 
     A name that has no style of its own takes the one that a hash of it points to, or the next that
-    is free; `by_transfer_8` and all others by transfer have its colour.
+    none of `names` has: ask for all names of a figure at once. `by_transfer_8` and all others by
+    transfer have its colour. In grey the kind of line separates mixtures.
     """
     chosen = {name: STYLES[name] for name in names if name in STYLES}
     free = [(colour, marker) for marker in OTHER_MARKERS for colour in OTHERS]
@@ -112,7 +141,9 @@ def styles(names: list[str]) -> dict[str, tuple[str, str]]:
         first = zlib.crc32(name.encode()) % len(own)
         turns = [own[(first + turn) % len(own)] for turn in range(len(own))]
         chosen[name] = next((style for style in turns if style not in chosen.values()), turns[0])
-    return {name: chosen[name] for name in names}
+    known = list(STYLES)
+    kinds = {name: known.index(name) if name in known else zlib.crc32(name.encode()) for name in names}
+    return {name: Look(*chosen[name], DASHES[kinds[name] % len(DASHES)]) for name in names}
 
 
 def colour_of(found: str) -> str:
@@ -125,29 +156,23 @@ def colour_of(found: str) -> str:
     return OTHERS[zlib.crc32(re.split(r"_\d", found)[0].encode()) % len(OTHERS)]
 
 
-def dashes(names: Iterable[str]) -> dict[str, str | tuple]:
-    """{name: kind of line}, the same in every figure; in grey it tells mixtures apart that their
-    colours do not.
-    """
-    known = list(STYLES)
+def domain_looks(domains: Sequence[str]) -> dict[str, Look]:
+    """{domain: its look}; of eight domains or more, any two differ in colour, marker or line."""
+    count = len(DOMAINS)
+    kinds = enumerate(sorted(domains))
     return {
-        name: DASHES[(known.index(name) if name in known else zlib.crc32(name.encode())) % len(DASHES)]
-        for name in names
-    }
-
-
-def domain_styles(domains: list[str]) -> dict[str, tuple[str, str, str | tuple]]:
-    """{domain: (colour, marker, kind of line)} of lines that are domains; three of eight or more
-    differ in any two.
-    """
-    return {
-        domain: (
-            DOMAINS[k % len(DOMAINS)],
-            DOMAIN_MARKERS[k % len(DOMAIN_MARKERS)],
-            DASHES[(k + k // len(DOMAINS)) % len(DASHES)],
+        domain: Look(
+            DOMAINS[k % count], DOMAIN_MARKERS[k % len(DOMAIN_MARKERS)], DASHES[(k + k // count) % len(DASHES)]
         )
-        for k, domain in enumerate(sorted(domains))
+        for k, domain in kinds
     }
+
+
+def read_observed(losses: Sequence[Path], mixtures: Sequence[Path]) -> Observations:
+    """The runs of several groups, means over their seeds; a mixture may be in several groups."""
+    rows = pl.concat(mean_over_seeds(read_table(path)) for path in losses).unique(maintain_order=True)
+    shares = pl.concat(read_table(path).select("mixture", "domain", "proportion") for path in mixtures)
+    return observations(rows, shares.unique(maintain_order=True), allowed=None)
 
 
 def columns(panels: int, most: int = 4) -> int:
@@ -292,6 +317,10 @@ def key(figure: Figure, rows: list[list[Line2D]], note: str = "") -> None:
 
     Each of `rows` starts a line, a long one is cut.
     """
+    said = "\n".join(balanced(note, int(figure.get_figwidth() / LETTER))) or None
+    if not rows:
+        figure.suptitle(said, fontsize=LARGE, ha="left", x=0.01)
+        return
     rows = [row if len(row) <= MOST else [*row[:MOST], swatch(f"and {len(row) - MOST} more", "white")] for row in rows]
     for wide in range(max(map(len, rows)), 0, -1):
         blank = Line2D([], [], linestyle="", label="")
@@ -304,7 +333,7 @@ def key(figure: Figure, rows: list[list[Line2D]], note: str = "") -> None:
         cells.pop()
     figure.legend(
         handles=[handle for column in range(wide) for handle in cells[column::wide]],  # Matplotlib fills columns
-        title="\n".join(balanced(note, int(figure.get_figwidth() / LETTER))) or None,
+        title=said,
         loc="outside upper center",
         ncols=wide,
         title_fontsize=LARGE,
@@ -340,6 +369,43 @@ def label_ends(axis: Axes, ends: dict[str, tuple[float, str]]) -> None:
         where = {"xycoords": ("axes fraction", "data"), "textcoords": "axes fraction", "annotation_clip": False}
         spot = {"xy": (1, ends[name][0]), "xytext": (1.06, place), "va": "center"}
         axis.annotate(short(name), **spot, **where, fontsize=SMALL, color="#222222", arrowprops=line)
+
+
+def row_panels(
+    names: list[str], widths: Sequence[float], row: float, more: float, texts: list[str] | None = None
+) -> tuple[Figure, list[Axes]]:
+    """A figure of panels side by side that share rows with names; heights in inches, of a row and
+    of all else.
+    """
+    figure = Figure(figsize=(WIDTH, row * len(names) + more), layout="constrained")
+    axes = figure.subplots(1, len(widths), squeeze=False, sharey=True, width_ratios=widths)[0].tolist()
+    name_rows(axes[0], names)
+    if texts:
+        axes[0].set_yticks(range(len(names)), texts)
+    for axis in axes[1:]:
+        axis.grid(visible=False, axis="y")
+        axis.tick_params(axis="y", length=0)
+    return figure, axes
+
+
+def cost_axis(axis: Axes, most: float) -> None:
+    """Percent of a large run from 0 on, logarithmic above 1: some searches cost nothing."""
+    ticks = [tick for tick in (0, 1, 10, 100, 1000, 10000) if tick <= max(10, most)]
+    axis.set_xticks(ticks, [plain(tick) if tick else "0" for tick in ticks])
+    axis.xaxis.set_minor_locator(NullLocator())
+
+
+def draw_range(axis: Axes, table: pl.DataFrame, x: str, y: str, look: Look, shift: float | None = None) -> None:
+    """Mean over the draws of `y` against `x` as a line, and their range: a shade or, where x are
+    places moved by `shift`, bars.
+    """
+    of = pl.col(y)
+    curve = table.filter(of.is_not_null()).group_by(x).agg(of.mean(), low=of.min(), high=of.max()).sort(x)
+    if shift is None:
+        axis.fill_between(curve[x], curve["low"], curve["high"], color=look.colour, alpha=0.13, linewidth=0)
+    else:
+        axis.vlines(curve[x] + shift, curve["low"], curve["high"], color=look.colour, linewidth=0.8)
+    axis.plot(curve[x] + (shift or 0), curve[y], **look.line())
 
 
 def dodged(rank: int, ranks: int, spread: float) -> float:
@@ -382,11 +448,22 @@ def swatch(label: str, colour: str, marker: str = "", line: str | tuple = "", ho
     )
 
 
-def size(marker: str, points: float = 3.4) -> float:
-    """The size of a marker that looks as large as a circle of so many points."""
-    return points * {"*": 1.7, "X": 1.2, "P": 1.2, "H": 1.15, "p": 1.15, "D": 0.85}.get(marker, 1.0)
+def balanced(text: str, letters: int) -> list[str]:
+    """Lines of at most so many letters, as few as these allow, and none of them a last word alone.
+
+    A number keeps its percent sign.
+    """
+    joined = text.replace(" %", "\x00%")
+
+    def lines(wide: int) -> list[str]:
+        return textwrap.wrap(joined, wide, break_on_hyphens=False)
+
+    widths = range(letters, 0, -1)
+    narrow = next((wide for wide in widths if len(lines(wide - 1 or 1)) > len(lines(letters)) or wide == 1), letters)
+    return [line.replace("\x00", " ") for line in lines(narrow)]
 
 
 def save(figure: Figure, path: Path) -> None:
     """Write svg whose bytes depend on nothing but the figure."""
-    figure.savefig(path, format="svg", metadata={"Date": None}, facecolor="white")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="svg", metadata={"Date": None}, facecolor="white")

@@ -26,32 +26,27 @@ def draw(
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
     first, second = table["first"][0], table["second"][0]
     names = [fitted["law"] for fitted, _, _ in laws]
-    looks, dashes = figures.styles(names), figures.dashes(names)
     entries = []
-    for fitted, one, other in laws:
-        law, step = fitted["law"], table["step"][0]
+    for (law, look), (fitted, one, other) in zip(figures.looks(names).items(), laws, strict=True):
         own = table.filter(pl.col("law") == law)
-        colour, marker = looks[law][:2]
-        left.plot(
-            own["first_loss"], own["second_loss"], color=colour, marker=marker, markersize=3, linestyle=dashes[law]
-        )
-        entries.append(figures.swatch(law, colour, marker, line=dashes[law]))
+        left.plot(own["first_loss"], own["second_loss"], **look.line(3))
+        entries.append(look.entry(law, line=True))
         if reference is not None:
             shares = mixture_of(reference, fitted["domains"], "the reference mixture")
-            losses = predict_defined(fitted, shares[None], np.array([step]))[0, 0]
-            at = [average(losses, target_weights(fitted, weights)) for weights in (one, other)]
-            left.plot(*at, marker=marker, color=colour, markerfacecolor="white", linestyle="")
+            losses = predict_defined(fitted, shares[None], np.array([table["step"][0]]))[0, 0]
+            losses = [average(losses, target_weights(fitted, weights)) for weights in (one, other)]
+            left.plot(*losses, **look.mark(hollow=True))
     if reference is not None:
-        entries.append(figures.swatch("the reference, as each law predicts it", "#555555", "o", hollow=True))
+        entries.append(figures.swatch("the reference, as each law predicts it", figures.GREY, "o", hollow=True))
     left.set_title("predicted losses")
     left.set_xlabel(f"loss of {first} (nats per token)")
     left.set_ylabel(f"loss of {second} (nats per token)")
     law = laws[0][0]["law"]
     own = table.filter(pl.col("law") == law)
     ends = {}
-    for domain, (colour, _, dash) in figures.domain_styles(domains).items():
-        right.plot(own["first_loss"], own[f"{SHARE}{domain}"], color=colour, linestyle=dash)
-        ends[domain] = (own[f"{SHARE}{domain}"][-1], colour)
+    for domain, look in figures.domain_looks(domains).items():
+        right.plot(own["first_loss"], own[f"{SHARE}{domain}"], color=look.colour, linestyle=look.dash)
+        ends[domain] = (own[f"{SHARE}{domain}"][-1], look.colour)
     right.set_ylim(bottom=0)
     right.set_title(f"proportions along the front of {law}")
     right.set_xlabel(f"loss of {first} (nats per token)")
