@@ -1,15 +1,24 @@
-"""Rules by hand for wanted domains: their arithmetic, their bounds, and who knows their names."""
+"""Mixtures by a rule: the arithmetic of each against its definition, bounds, and who knows their
+names.
+"""
 
 import copy
 import json
+from dataclasses import asdict
 
 import numpy as np
 import polars as pl
 import pytest
+import torch
+from safetensors.torch import save_file
 
+import embed_domains
+import mix_chameleon
+import mix_tokens
 import mix_wanted
 from bimix.errors import InputError
-from bimix.mixtures.by_hand import kin, wanted, wanted_domains
+from bimix.mixtures.by_hand import chameleon, kin, temperature, unimax, wanted, wanted_domains
+from bimix.model.transformer import Shape, Transformer, rotary_tables
 from bimix.plan.sources import hand_reference, has_wanted, source_of, wanted_names, wanted_rivals
 from bimix.settings.complete import unsearched
 
@@ -122,7 +131,8 @@ def test_names_are_known_where_the_objective_wants_domains_and_stand_in_every_ve
     config = copy.deepcopy(CONFIG)
     block = config["datasets"]["d"]
     assert wanted_names(config, "d")[:4] == ["wanted_2", "wanted_4", "wanted_8", "wanted_2_uniform"]
-    assert source_of(config, "d", "wanted_8_kin").rule == "mix_wanted"
+    rules = {"wanted_8_kin": "mix_wanted", "unimax": "mix_tokens", "chameleon": "mix_chameleon"}
+    assert {name: source_of(config, "d", name).rule for name in rules} == rules
     rivals = wanted_rivals(config, "d")
     block["methods"] = ["baseline", "wanted_8"]
     assert rivals == ["wanted_4", "wanted_8"] and unsearched(config, "d") == ["uniform", "unimax", "wanted_4"]
@@ -142,3 +152,69 @@ def test_the_rest_is_in_the_shares_of_a_reference_that_needs_no_search(first: st
     config["datasets"]["d"]["compare"]["mixtures"] = [first]
     assert hand_reference(config, "d", "wanted_8") == [f"results/d/mixtures/{expected}.json"]
     assert hand_reference(config, "d", "wanted_8_uniform") == []
+
+
+def test_temperature_goes_from_token_shares_to_uniform() -> None:
+    tokens = np.array([1.0, 3.0, 16.0])
+    assert temperature(tokens, 1) == pytest.approx(tokens / 20)
+    assert temperature(tokens, 0) == pytest.approx(np.full(3, 1 / 3))
+    assert temperature(tokens, 0.5) == pytest.approx(np.sqrt(tokens) / np.sqrt(tokens).sum())
+
+
+def test_unimax_gives_what_small_domains_cannot_take_to_the_others() -> None:
+    assert unimax(np.array([50.0, 60.0, 70.0]), 90, 1) == pytest.approx(np.full(3, 1 / 3))
+    # 2 epochs of 10 are 20; the other two share the remaining 80, of which 30 is the cap of the
+    # second
+    assert unimax(np.array([100.0, 10.0, 15.0]), 100, 2) == pytest.approx([0.5, 0.2, 0.3])
+    with pytest.raises(InputError, match="most_epochs"):
+        unimax(np.array([10.0, 10.0]), 100, 4)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_unimax_is_the_most_even_mixture_under_the_cap(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    tokens, epochs = draw.exponential(1.0, 6), 3.0
+    run = 0.7 * epochs * tokens.sum()
+    shares = unimax(tokens, run, epochs)
+    caps = epochs * tokens / run
+    assert shares.sum() == pytest.approx(1) and (shares <= caps + 1e-12).all()
+    free = shares < caps - 1e-12
+    assert np.ptp(shares[free]) < 1e-12 and (shares[~free] <= shares[free].max() + 1e-12).all()
+
+
+def test_chameleon_is_the_softmax_of_inverse_ridge_leverage_scores() -> None:
+    embeddings = np.random.default_rng(0).normal(size=(4, 8))
+    middle = np.eye(4) - 0.25
+    gram = middle @ embeddings @ embeddings.T @ middle
+    scores = np.diag(gram @ np.linalg.inv(gram + 10 * 4 * np.eye(4)))
+    powers = np.exp(1 / scores / 5)
+    assert chameleon(embeddings, 10, 5) == pytest.approx(powers / powers.sum())
+
+
+def test_the_scripts_write_mixtures(tmp_path) -> None:
+    index = tmp_path / "train.parquet"
+    pl.DataFrame({"domain": ["b", "a", "b"], "tokens": [30, 10, 60]}).write_parquet(index)
+    common = ["--index", str(index), "--exponent", "0.5", "--run-tokens", "50", "--most-epochs", "2"]
+    for rule, expected in (("temperature", {"a": 0.25, "b": 0.75}), ("unimax", {"a": 0.4, "b": 0.6})):
+        out = tmp_path / f"{rule}.json"
+        mix_tokens.main([*common, "--rule", rule, "--out", str(out)])
+        assert json.loads(out.read_text()) == pytest.approx(expected, abs=1e-9)
+
+
+def test_domains_are_embedded_by_a_trained_model(corpus, tmp_path) -> None:
+    out, mixture, weights = (tmp_path / name for name in ("embeddings.json", "chameleon.json", "model.safetensors"))
+    shape = Shape(vocabulary=40, layers=2, width=16, heads=2)
+    model = Transformer(shape).eval()
+    save_file(model.state_dict(), weights, metadata={"shape": json.dumps(asdict(shape))})
+    domains = ["bees", "cats", "dogs"]
+    arguments = ["--weights", str(weights), "--index", str(corpus / "train.parquet"), "--domains", *domains]
+    embed_domains.main([*arguments, "--rows", "100", "--threads", "1", "--out", str(out)])
+    found = json.loads(out.read_text())
+    assert list(found) == domains
+    rows = np.fromfile(corpus / "train.cats.bin", dtype=np.uint16).reshape(-1, 16).astype(np.int64)
+    with torch.no_grad():
+        hidden = model.embedding(torch.from_numpy(rows))
+        expected = model.blocks[0](hidden, *rotary_tables(16, shape.rotary_width)).double().mean(dim=(0, 1))
+    assert found["cats"] == pytest.approx(expected.tolist(), abs=1e-6)
+    mix_chameleon.main(["--embeddings", str(out), "--ridge", "10", "--softness", "5", "--out", str(mixture)])
+    assert sum(json.loads(mixture.read_text()).values()) == pytest.approx(1)

@@ -22,13 +22,10 @@ def index(tmp_path: Path) -> Path:
     return tmp_path / "train.parquet"
 
 
-def test_a_share_of_the_rows_is_rounded_and_never_none() -> None:
+def test_a_share_of_the_rows_is_rounded_and_never_none(index: Path) -> None:
     assert pool_rows(np.array([64, 5, 0]), 0.25).tolist() == [16, 1, 0]
     assert pool_rows(np.array([64, 5, 0]), 1.0).tolist() == [64, 5, 0]
     assert pool_rows(np.array([64, 5, 0]), 1e-6).tolist() == [1, 1, 0]
-
-
-def test_pools_are_tokens_of_whole_rows(index: Path) -> None:
     assert pools(index, 1.0) == {"a": 640, "b": 50}
     assert pools(index, 0.25) == {"a": 160, "b": 10}
 
@@ -47,16 +44,6 @@ def test_tables_of_mixtures_carry_the_pools(tmp_path: Path, index: Path) -> None
 
 def test_a_domain_without_tokens_is_refused(tmp_path: Path, index: Path) -> None:
     (tmp_path / "m.json").write_text(json.dumps({"a": 0.5, "c": 0.5}))
+    given = ["--mixtures", str(tmp_path / "m.json"), "--names", "m", "--tokens", str(index)]
     with pytest.raises(InputError, match="holds no tokens of 'c'"):
-        gather_mixtures.main(
-            [
-                "--mixtures",
-                str(tmp_path / "m.json"),
-                "--names",
-                "m",
-                "--tokens",
-                str(index),
-                "--out",
-                str(tmp_path / "o"),
-            ]
-        )
+        gather_mixtures.main([*given, "--out", str(tmp_path / "o")])

@@ -7,11 +7,11 @@ import argparse
 import sys
 from pathlib import Path
 
-import polars as pl
+import numpy as np
 
 from bimix.errors import run
 from bimix.mixtures.mixture import as_mixture
-from bimix.tables import read_table
+from bimix.tables import read_tokens
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -19,8 +19,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--index", type=Path, required=True, help="token index of the training split, parquet")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
-    tokens = read_table(options.index).group_by("domain").agg(pl.col("tokens").sum()).sort("domain")
-    as_mixture(tokens["domain"].to_list(), tokens["tokens"].to_numpy()).write(options.out)
+    tokens = read_tokens(options.index)
+    as_mixture(list(tokens), np.array(list(tokens.values()))).write(options.out)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from bimix.errors import run
+from bimix.mixtures.by_hand import chameleon
 from bimix.mixtures.mixture import as_mixture
-from bimix.mixtures.simple import chameleon
 from bimix.tables import read_json
 
 

@@ -7,12 +7,12 @@ import argparse
 import sys
 from pathlib import Path
 
-import polars as pl
+import numpy as np
 
 from bimix.errors import run
+from bimix.mixtures.by_hand import temperature, unimax
 from bimix.mixtures.mixture import as_mixture
-from bimix.mixtures.simple import temperature, unimax
-from bimix.tables import read_table
+from bimix.tables import read_tokens
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -24,13 +24,13 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--most-epochs", type=float, required=True, help="of any domain; of unimax")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
-    table = read_table(options.index).group_by("domain").agg(pl.col("tokens").sum()).sort("domain")
-    tokens = table["tokens"].to_numpy()
+    domains, counts = zip(*sorted(read_tokens(options.index).items()), strict=True)
+    tokens = np.array(counts)
     if options.rule == "temperature":
         shares = temperature(tokens, options.exponent)
     else:
         shares = unimax(tokens, options.run_tokens, options.most_epochs)
-    as_mixture(table["domain"].to_list(), shares).write(options.out)
+    as_mixture(domains, shares).write(options.out)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Rules by hand for wanted domains: read these a number of epochs, and mix the rest by a rule.
+"""Mixtures by a rule, without a law: the rules that a search has to beat.
 
-The share of a wanted domain is epochs x tokens / tokens of the run. The rest are in the shares of
-the reference, alike (`uniform`), or by how well their text predicts the wanted ones (`kin`). No run
-is needed, so these are the rules that a search has to beat.
+By the tokens of the domains (`temperature`, `unimax`), by their embeddings (`chameleon`), and by
+hand for wanted domains: read these a number of epochs, and mix the rest in the shares of the
+reference, alike (`uniform`), or by how well their text predicts the wanted ones (`kin`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bimix.errors import InputError
+from bimix.mixtures.mixture import softmax
 
 # Of the run, for the wanted domains together: the others are read, too.
 MOST_WANTED = 0.8
@@ -17,6 +18,48 @@ MOST_WANTED = 0.8
 # that is left out is not lost without end.
 SHARE_FLOOR = 0.003
 HALVINGS = 200  # of the logarithm of a scale between 1e-20 and 1e20: far below rounding
+
+
+def temperature(tokens: np.ndarray, exponent: float) -> np.ndarray:
+    """Shares (m,) of tokens (m,), raised to an exponent: 1 keeps them, 0 makes all equal (mT5, Xue
+    et al. 2021, Sec. 3.1, has 0.3).
+    """
+    powers = (np.asarray(tokens, dtype=float) / np.max(tokens)) ** exponent
+    return powers / powers.sum()
+
+
+def unimax(tokens: np.ndarray, run_tokens: float, most_epochs: float) -> np.ndarray:
+    """Shares (m,) as equal as they can be where no domain is read more than `most_epochs` times
+    (UniMax, Chung et al. 2023, Algorithm 1).
+
+    From the smallest domain up each gets an equal part of what is left of the run, or its tokens
+    times the epochs. Errors: all domains so often are less than the run.
+    """
+    tokens = np.asarray(tokens, dtype=float)
+    if most_epochs * tokens.sum() < run_tokens:
+        raise InputError(
+            f"unimax: {most_epochs:g} epochs of all domains are {most_epochs * tokens.sum():.4g} tokens, and the run has "
+            f"{run_tokens:.4g}: allow more epochs (mixtures/unimax/most_epochs), or train on fewer tokens."
+        )
+    left, read = float(run_tokens), np.zeros(len(tokens))
+    order = np.argsort(tokens, kind="stable")
+    for place, domain in enumerate(order):
+        read[domain] = min(left / (len(order) - place), most_epochs * tokens[domain])
+        left -= read[domain]
+    return read / read.sum()
+
+
+def chameleon(embeddings: np.ndarray, ridge: float, softness: float) -> np.ndarray:
+    """Shares (m,) from mean embeddings of the domains (m, width) (Chameleon, arXiv 2505.24844).
+
+    S = diagonal of K (K + ridge m I)^-1, K the centred Gram matrix; shares = softmax(1 / (S
+    softness)): a domain that others speak for gets more.
+    """
+    gram = embeddings @ embeddings.T
+    gram = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
+    m = len(gram)
+    scores = np.diag(np.linalg.solve(gram + ridge * m * np.eye(m), gram))
+    return softmax(1 / (np.maximum(scores, 0) + 1e-12) / softness)
 
 
 def wanted_domains(weights: Mapping[str, float], domains: Sequence[str], losses: Sequence[str]) -> np.ndarray:
@@ -39,8 +82,8 @@ def wanted(
     lower: np.ndarray | None = None,
     upper: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Shares (m,) of a run: `epochs` of the wanted domains (a mask (m,)), the others by `rest`
-    (m,), in any unit.
+    """Shares (m,) of a run: `epochs` x tokens / `run_tokens` of the wanted domains (a mask (m,)),
+    the others by `rest` (m,), in any unit.
 
     Bounds (m,) hold for all. The wanted domains have 80 % of the run together at most, each cut
     alike. No other domain is read more often than the wanted ones, unless the run is too long for
