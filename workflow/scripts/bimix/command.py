@@ -21,6 +21,7 @@ COMMANDS = {
     "fit": "fit_law.py",
     "predict": "predict_losses.py",
     "optimise": "optimize_mixture.py",
+    "allocate": "allocate_budget.py",
     "pareto": "trace_pareto.py",
     "intervals": "estimate_intervals.py",
     "propose": "propose_runs.py",

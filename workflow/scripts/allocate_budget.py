@@ -1,0 +1,118 @@
+"""Divide a budget of FLOPs between a model's parameters and its tokens, with the best mixture there.
+
+coefficients.json of a law over sizes -> allocation.json (flops, parameters, tokens, objective,
+mixture, warnings) and a table of sizes beside the best one
+
+FLOPs are 6 x parameters x tokens, with parameters counted as in the losses that the law was fitted
+to. The mixture is optimised anew at each size: fewer parameters read more tokens, and repeat scarce
+text more often.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from bimix.errors import InputError, run
+from bimix.laws import at_run
+from bimix.laws.document import checked_law
+from bimix.optimum.best import best_shares
+from bimix.optimum.bounds import run_bounds
+from bimix.optimum.flags import add_bounds
+from bimix.optimum.goal import Goal
+from bimix.optimum.report import add_objective, asked_objective
+from bimix.outputs import write_json
+from bimix.tables import read_numbers, read_tokens
+from bimix.transfer.size import FAR_APART
+
+FLOPS = 6  # a parameter and token, forward and backward (Kaplan et al. 2020, Sec. 2.1)
+ASKED = 12  # sizes that are tried before the search, evenly by their logarithm
+SHOWN = (0.25, 0.5, 1, 2, 4)  # times the best number of parameters, in the table
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py, of several sizes")
+    parser.add_argument("--flops", type=float, required=True, help="the budget")
+    add_bounds(parser)
+    add_objective(parser)
+    parser.add_argument("--out", type=Path, required=True, help="allocation.json")
+    options = parser.parse_args(argv)
+    if not 0 < options.flops < float("inf"):
+        raise InputError(f"--flops is {options.flops:g}: it must be a finite number above 0.")
+    fitted = checked_law(options.coefficients)
+    groups = fitted_groups(fitted, options.coefficients)
+    objective, step = asked_objective(options), fitted["steps"][-1]
+    pools = read_tokens(options.tokens) if options.tokens else None
+    limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
+
+    def at(log_parameters: float) -> dict:
+        """The best mixture of a model of so many parameters, and what it is worth."""
+        parameters = float(np.exp(log_parameters))
+        tokens = options.flops / (FLOPS * parameters)
+        there = at_run(fitted, parameters, tokens, pools, step)
+        bounds = run_bounds(there, step, *limits, options.max_epochs, pools, tokens, objective.domain_weights())
+        shares = best_shares(there, step, objective, *bounds, pools)
+        value = float(Goal(there, step, objective, pools).value(shares))
+        return {"parameters": parameters, "tokens": tokens, "objective": value, "shares": shares}
+
+    sizes = np.log([one[0] for one in groups])
+    low, high = sizes.min() - np.log(FAR_APART), sizes.max() + np.log(FAR_APART)
+    tried = np.linspace(low, high, ASKED)
+    near = int(np.argmin([at(one)["objective"] for one in tried]))
+    ends = tried[max(near - 1, 0)], tried[min(near + 1, ASKED - 1)]
+    found = minimize_scalar(lambda one: at(one)["objective"], bounds=ends, method="bounded", options={"xatol": 0.01})
+    best = at(found.x)
+    warnings = doubts(best, groups, near in (0, ASKED - 1))
+    mixture = dict(zip(fitted["domains"], best.pop("shares").round(6).tolist(), strict=True))
+    write_json(options.out, {"flops": options.flops, **best, "mixture": mixture, "warnings": warnings})
+    for text in warnings:
+        print(f"warning: {text}", file=sys.stderr)
+    print(f"{'parameters':>12}  {'tokens':>10}  {'tokens a parameter':>18}  {'objective':>9}  {'to the best':>11}")
+    for times in SHOWN:
+        one = best if times == 1 else at(float(np.log(best["parameters"] * times)))
+        print(
+            f"{one['parameters']:12.4g}  {one['tokens']:10.4g}  {one['tokens'] / one['parameters']:18.3g}"
+            f"  {one['objective']:9.4f}  {100 * (one['objective'] / best['objective'] - 1):+9.2f} %"
+        )
+
+
+def fitted_groups(fitted: dict, path: Path) -> list[tuple[float, float]]:
+    """(parameters, tokens) of the groups of runs that the law was fitted to.
+
+    Errors: it is none over sizes and tokens.
+    """
+    size = next(iter(fitted["coefficients"].values())).get("size")
+    if size is None or size["tokens"] is None:
+        raise InputError(
+            f"{path} is no law over sizes and tokens: fit the law transfer to losses of two sizes or more, with the columns"
+            " parameters and tokens."
+        )
+    return [(one["parameters"], one["tokens"]) for one in size["sizes"]]
+
+
+def doubts(best: dict, groups: list[tuple[float, float]], at_end: bool) -> list[str]:
+    """What a person should know before he trusts the division."""
+    parameters, tokens = np.array(groups).T
+    said = []
+    ratios = tokens / parameters
+    if ratios.max() < 1.5 * ratios.min():
+        said.append(
+            f"all runs fitted have about {ratios.mean():.3g} tokens a parameter: what more parameters are worth cannot be told"
+            " from what more tokens are, and the division is the prior's; add runs of other lengths."
+        )
+    for name, own, seen in (("parameters", best["parameters"], parameters), ("tokens", best["tokens"], tokens)):
+        times = max(own / seen.max(), seen.min() / own)
+        if times > FAR_APART:
+            said.append(f"{own:.3g} {name} are {times:.3g} times beyond the runs fitted: a guess.")
+        elif times > 1:
+            said.append(f"{own:.3g} {name} are {times:.3g} times beyond the runs fitted: extrapolated.")
+    if at_end:
+        said.append(f"the best size lies at the end of what was tried, {FAR_APART} times beyond the sizes fitted.")
+    return said
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
