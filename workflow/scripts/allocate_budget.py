@@ -1,4 +1,4 @@
-"""Divide a budget of FLOPs between a model's parameters and its tokens, with the best mixture there.
+"""Divide a budget of FLOPs between a model's parameters and its tokens, with the best mixture.
 
 coefficients.json of a law over sizes -> allocation.json (flops, parameters, tokens, objective,
 mixture, warnings) and a table of sizes beside the best one
