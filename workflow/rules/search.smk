@@ -21,6 +21,7 @@ rule propose_round:
         tokens=planned(pools.epoch_tokens),
         reference=planned(optimum.objective_reference),
         reports=planned(search.reports_before),
+        plan=ancient(planned(search.budget_plan)),  # made again as runs end, which changes no cost
     output:
         table="results/{dataset}/search/{model}/{round}/next.csv",
         report="results/{dataset}/search/{model}/{round}/report.json",
@@ -33,6 +34,7 @@ rule propose_round:
     params:
         **SEARCHED,
         of=setting("search/of"),
+        budget=planned(search.budget_flags),
     shell:
         RUN + r"""propose_round.py \
             --losses {input.losses:q} \
@@ -50,6 +52,8 @@ rule propose_round:
             --run-tokens {params.run_tokens:q} \
             --least {params.least:q} \
             --count {params.of} \
+            --models {input.plan:q} \
+            {params.budget:q} \
             --round {wildcards.round} \
             --reports {input.reports:q} \
             --out {output.table:q} \

@@ -19,7 +19,8 @@ from bimix.observations.observations import proportions_of
 from bimix.outputs import write_json, write_table
 from bimix.search.answer import add_search, read_search
 from bimix.search.posterior import USUAL_NOISE
-from bimix.search.rounds import Ended, stopped
+from bimix.search.rounds import Ended, overspent, report_of, stopped
+from bimix.search.sizes import add_models, read_budget, read_large, read_models
 from bimix.tables import read_json, read_table
 
 NAMED = re.compile(r"round(\d+)")
@@ -41,6 +42,11 @@ def main(argv: list[str] | None = None) -> None:
         default=[],
         help="of the rounds before: where the search has ended, the last round's mixtures are proposed again",
     )
+    parser.add_argument(
+        "--budget",
+        help="FLOPs of all runs, as 2e18, or a share of the large run, as 5%%; needs --models, the search ends at it",
+    )
+    add_models(parser)
     parser.add_argument("--out", type=Path, required=True, help="next.csv or .parquet")
     parser.add_argument("--report", type=Path, help="JSON of what is expected of each")
     options = parser.parse_args(argv)
@@ -57,6 +63,8 @@ def main(argv: list[str] | None = None) -> None:
     turn = 0 if candidates is None else (options.round or len(set(search.seen.names))) - 1
     found, others, ended = [], np.zeros((0, len(search.lower))), None
     try:
+        if options.budget and (why := _overspent(options, search)):
+            raise Ended(why)
         for number in range(options.count):
             found.append(search.next(turn + number, candidates, others))
             others = np.concatenate([others, found[-1].shares[None]])
@@ -72,25 +80,7 @@ def main(argv: list[str] | None = None) -> None:
         named = [f"round{first}" + (f"_{place}" if place > 1 else "") for place in range(1, options.count + 1)]
     else:
         named = [f"round{first + number}" for number in range(options.count)]
-    best = search.best
-    report = {
-        "best": search.seen.names[best],
-        "best_measured": float(np.exp(search.seen.levels[best])),
-        "best_posterior": float(np.exp(search.posterior(search.seen.shares[[best]])[0][0])),
-        "noise": search.noise,
-        "left_out": search.law.left,
-        "expected_gain": max((one.gain for one in found), default=0.0),
-        "proposals": [
-            {
-                "mixture": name,
-                "voice": one.voice,
-                "promised": float(np.exp(one.promised)),
-                "deviation": one.deviation,
-                "expected_gain": one.gain,
-            }
-            for name, one in zip(named, found, strict=False)
-        ],
-    }
+    report = report_of(search, named, found)
     report["stopped"] = stopped([*before, report], ended)
     if report["stopped"]:
         again = [f"round{first - 1}{name.removeprefix(f'round{first}')}" for name in named]
@@ -104,6 +94,15 @@ def main(argv: list[str] | None = None) -> None:
     if options.report:
         write_json(options.report, report)
     print("\n".join(sentences(report)))
+
+
+def _overspent(options, search) -> str | None:
+    """Why one more round is beyond --budget; None: it is not."""
+    if not options.models:
+        raise InputError("--budget needs --models: what a run costs.")
+    models = read_models(options.models, options.offered)
+    large = read_large(options.large, options.models) if options.large else None
+    return overspent(search.observed, models, options.count, read_budget(options.budget, large))
 
 
 def _candidates(options, search) -> tuple[tuple[str, ...] | None, np.ndarray | None]:

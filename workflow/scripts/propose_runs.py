@@ -36,7 +36,7 @@ from bimix.search.criterion import CRITERIA
 from bimix.search.proposals import Done, Setting, knee, mixture_table, propose, run_table
 from bimix.search.rounds import Search, advice
 from bimix.search.sensitivity import fitted_numbers, guessed
-from bimix.search.sizes import read_budget, read_large, read_models
+from bimix.search.sizes import add_models, read_budget, read_large, read_models
 from bimix.tables import read_numbers, read_table, read_tokens
 from bimix.transfer.repetition import PUBLISHED_R, counted
 from bimix.transfer.sized import form_of
@@ -66,9 +66,7 @@ def main(argv: list[str] | None = None) -> None:
         help="FLOPs of all proposed runs at most, as 2e18, or a share of the large run, as 5%%: without --count a ladder of"
         " numbers of runs is printed, and the knee proposed",
     )
-    parser.add_argument("--models", nargs="?", type=Path, help="name, parameters, tokens of a run; or plan.csv")
-    parser.add_argument("--offered", nargs="*", default=[], help="models of that table that may be proposed; none: all")
-    parser.add_argument("--large", help="the run to be made good: parameters,tokens, or a name in --models")
+    add_models(parser)
     parser.add_argument(
         "--flops-per-second",
         type=float,

@@ -10,6 +10,7 @@ import re
 ROUND = re.compile(r"round([1-9]\d*)(?:_([2-9]))?")
 FOUND = "found"
 GROUP = "search"
+LEAST_FLOPS = 10**6  # of a budget: a smaller number counts runs
 
 
 def round_of(mixture: str) -> int | None:
@@ -31,11 +32,32 @@ def proposed_in(block: dict, number: int) -> list[str]:
     return [f"round{number}" + (f"_{place}" if place > 1 else "") for place in range(1, block["search"]["of"] + 1)]
 
 
+def counts_runs(budget: object) -> bool:
+    """Whether a budget is a number of runs; else FLOPs, or a share of the large run."""
+    return isinstance(budget, int | float) and budget < LEAST_FLOPS
+
+
 def rounds(block: dict) -> range:
-    """The numbers of the rounds: as many as are asked for and the budget of runs holds."""
-    search = block["search"]
-    most = search.get("budget", float("inf")) - len(search["start"])
-    return range(1, 1 + min(search["rounds"], max(int(min(most, 1e6)) // search["of"], 1)))
+    """The numbers of the rounds: as many as are asked for and a budget of runs holds."""
+    search, numbers = block["search"], range(1, 1 + block["search"]["rounds"])
+    if not counts_runs(search.get("budget")):
+        return numbers
+    return numbers[: max((int(search["budget"]) - len(search["start"])) // search["of"], 1)]
+
+
+def budget_plan(config: dict, dataset: str) -> list[str]:
+    """What runs cost, for a budget of FLOPs."""
+    budget = config["datasets"][dataset]["search"].get("budget")
+    return [] if budget is None or counts_runs(budget) else [f"results/{dataset}/plan.csv"]
+
+
+def budget_flags(config: dict, dataset: str) -> list[str]:
+    """A budget of FLOPs as words of a command, of the proxies and beside the large run."""
+    block = config["datasets"][dataset]
+    if not budget_plan(config, dataset):
+        return []
+    proxies = block["optimum"].get("models", [block["optimum"]["model"]])
+    return ["--budget", str(block["search"]["budget"]), "--large", block["compare"]["model"], "--offered", *proxies]
 
 
 def mixtures_before(block: dict, number: int) -> list[str]:

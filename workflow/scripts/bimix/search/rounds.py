@@ -4,6 +4,7 @@ One shot of a law suffers the winner's curse: its optimum is where it errs most.
 to the fit, cures that, round by round.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,9 @@ from scipy.optimize import minimize
 
 from bimix.errors import InputError
 from bimix.mixtures.by_hand import within
+from bimix.observations.observations import Observations
 from bimix.search.posterior import USUAL_NOISE, Posterior, total_variation
+from bimix.search.sizes import Model
 
 DISTANCE = 0.05  # total variation of a new run from all others, at least
 DRAWN, DESCENTS = 2000, 6
@@ -151,7 +154,30 @@ def _apart(ranked: np.ndarray, distance: float, count: int) -> np.ndarray:
     return np.array(kept)
 
 
-def stopped(reports: list[dict], ended: str | None) -> str | None:
+def report_of(search: Search, named: Sequence[str], found: Sequence[Next]) -> dict:
+    """What is expected of the mixtures that a round proposes, under their names."""
+    best = search.best
+    return {
+        "best": search.seen.names[best],
+        "best_measured": float(np.exp(search.seen.levels[best])),
+        "best_posterior": float(np.exp(search.posterior(search.seen.shares[[best]])[0][0])),
+        "noise": search.noise,
+        "left_out": search.law.left,
+        "expected_gain": max((one.gain for one in found), default=0.0),
+        "proposals": [
+            {
+                "mixture": name,
+                "voice": one.voice,
+                "promised": float(np.exp(one.promised)),
+                "deviation": one.deviation,
+                "expected_gain": one.gain,
+            }
+            for name, one in zip(named, found, strict=False)
+        ],
+    }
+
+
+def stopped(reports: Sequence[dict], ended: str | None) -> str | None:
     """Why the search has ended before the round of the last report; None: it has not."""
     *before, now = reports
     for one in before:
@@ -167,6 +193,19 @@ def stopped(reports: list[dict], ended: str | None) -> str | None:
             f" {100 * noise:.2g} %."
         )
     return None
+
+
+def overspent(observed: Observations, models: Sequence[Model], count: int, budget: float) -> str | None:
+    """Why `count` more mixtures, trained with each of the models, are beyond a budget of FLOPs
+    after the runs that were observed; None: they are not.
+    """
+    seeds = np.ones(len(observed.mixtures)) if observed.runs is None else observed.runs
+    sizes = [models[0].parameters] * len(seeds) if observed.parameters is None else observed.parameters
+    each = [min(models, key=lambda one: abs(one.parameters - size)).flops for size in sizes]
+    spent, more = float(seeds @ each), count * sum(one.flops for one in models)
+    if spent + more <= budget * (1 + 1e-9):
+        return None
+    return f"{int(seeds.sum())} runs took {spent:.3g} FLOPs, and with a round of {more:.3g} the budget of {budget:.3g} is spent."
 
 
 def advice(search: Search, runs: int) -> str:

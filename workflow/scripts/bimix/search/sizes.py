@@ -8,6 +8,7 @@ model a tenth as large (slopes of 0.96 to 1.06 were measured between 122M and 1.
 0.25 for one a thousand times smaller (0.7 to 1.4 between 1M and 1B).
 """
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,13 @@ class Model:
 def model(name: str, parameters: float, tokens: float, flops: float | None = None) -> Model:
     """A model whose run takes so many FLOPs, or 6 for a parameter and token."""
     return Model(name, parameters, tokens, FLOPS * parameters * tokens if flops is None else flops)
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    """Add the models that could be run, to be read by `read_models` and `read_large`."""
+    parser.add_argument("--models", nargs="?", type=Path, help="name, parameters, tokens of a run; or plan.csv")
+    parser.add_argument("--offered", nargs="*", default=[], help="models of that table that may be run; none: all")
+    parser.add_argument("--large", help="the run to be made good: parameters,tokens, or a name in --models")
 
 
 def read_models(path: Path, offered: Sequence[str] = ()) -> list[Model]:

@@ -515,13 +515,17 @@ class Entropy(Block):
     curve_tokens: Count = key("Tokens of each domain up to which its entropy is traced.")
 
 
+# FLOPs, as a number or in YAML a text such as 2e18, or per cent of the large run.
+Budget = Positive | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?%?$")]
+
+
 class Design(Block):
     criterion: Literal["I", "D"] = key(
         "What the runs are to tell of: `I`, predicted losses; `D`, the law's coefficients.",
         "that of `design/criterion`",
     )
     count: Count = key("Mixtures, at most; one is to be run twice where no run was.", "that of `design/count`")
-    budget: Positive | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?%?$")] = key(
+    budget: Budget = key(
         "FLOPs of all of them, or per cent of the large run; used where sizes are known.",
         "that of `design/budget`",
         "FLOPs, as 2.0e+18, or per cent of the large run, as 5%",
@@ -561,7 +565,11 @@ class SearchOfText(Search):
         "Mixtures that are run first; none that runs find.",
         "token shares, uniform, temperature, the entropies, and rules by hand where domains are wanted",
     )
-    budget: Count = key("Runs in all, those of `start` included.", "by `rounds`")
+    budget: Budget = key(
+        "What all runs may take, those of `start` included: a number of runs, FLOPs, or per cent of the large run.",
+        "by `rounds`",
+        "a number of runs below 1,000,000, FLOPs, as 2.0e+18, or per cent of the large run, as 5%",
+    )
 
 
 class AnswerIntervals(Block):

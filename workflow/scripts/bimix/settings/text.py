@@ -11,7 +11,7 @@ from bimix.mixtures.mixture import is_staged
 from bimix.names import named, shown, unknown
 from bimix.plan.laws import LAWS, is_optimum
 from bimix.plan.runs import weights_of
-from bimix.plan.search import GROUP, search_runs
+from bimix.plan.search import GROUP, counts_runs, search_runs
 from bimix.plan.settings import evaluations
 from bimix.plan.sources import BEST, REWEIGHTING, swarm_lack
 from bimix.settings.complete import mixture_lists, reweighting_changes
@@ -251,8 +251,8 @@ def check_search(scope: Scope) -> Faults:
     for number, name in enumerate(search.start):
         if is_optimum(name) or name in (*BEST, *scope.searched):
             yield Fault(("search", "start", number), f"{name!r} is found by runs: a search starts before them.")
-    if search.budget is not None and search.budget <= len(search.start):
-        sentence = f"{search.budget} runs in all are spent by the {len(search.start)} of `start`: allow more."
+    if counts_runs(search.budget) and search.budget <= len(search.start):
+        sentence = f"{search.budget:g} runs in all are spent by the {len(search.start)} of `start`: allow more."
         yield Fault(("search", "budget"), sentence)
     for group in block.groups:
         if group == GROUP or group.startswith(f"{GROUP}_"):
