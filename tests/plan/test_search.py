@@ -50,6 +50,20 @@ def test_rounds_of_two_and_a_budget_of_runs(block: dict) -> None:
     assert search.round_of("round12_2") == 12 and search.round_of("rounds") is None
 
 
+def test_a_budget_of_flops_is_read_from_the_plan_of_costs(block: dict) -> None:
+    """All rounds are planned, and each reads what a run costs; a budget of runs needs no plan."""
+    block |= {"optimum": {"model": "tiny"}, "compare": {"model": "large"}}
+    config = config_of(block)
+    assert search.budget_plan(config, "d") == search.budget_flags(config, "d") == []
+    for budget in ("5%", 2e18):
+        block["search"]["budget"] = budget
+        assert len(search.rounds(block)) == 3 and search.budget_plan(config, "d") == ["results/d/plan.csv"]
+        words = ["--budget", str(budget), "--large", "large", "--offered", "tiny"]
+        assert search.budget_flags(config, "d") == words
+    block["search"]["budget"] = 8.0
+    assert search.budget_plan(config, "d") == []
+
+
 def test_who_makes_them_and_with_which_runs(block: dict) -> None:
     config = config_of(block)
     assert source_of(config, "d", "round2").rule == "mix_round"

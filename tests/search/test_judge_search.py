@@ -47,6 +47,32 @@ def test_a_round_after_the_end_is_the_one_before_again(tmp_path) -> None:
         propose_round.main([*flags, "--round", "3"])
 
 
+def test_a_search_ends_where_its_budget_is_spent(tmp_path) -> None:
+    """Five runs of the start and one a round, of 6e10 FLOPs each; 1 % of the large run are 4.2e11:
+    seven.
+    """
+    plan = tmp_path / "plan.csv"
+    plan.write_text("name,parameters,tokens\nsmall,1e4,1e6\nlarge,7e5,1e7\n")
+    flags = [*tables(tmp_path, runs(START)), "--models", str(plan), "--large", "large", "--offered", "small"]
+    out, report = tmp_path / "next.csv", tmp_path / "report.json"
+    flags += ["--out", str(out), "--report", str(report)]
+    propose_round.main([*flags, "--round", "1", "--budget", "1%", "--count", "2"])
+    assert pl.read_csv(out)["mixture"].n_unique() == 2 and not json.loads(report.read_text())["stopped"]
+    with pytest.raises(
+        InputError, match=r"5 runs took 3e\+11 FLOPs, and with a round of 6e\+10 the budget of 3e\+11 is spent"
+    ):
+        propose_round.main([*flags, "--round", "1", "--budget", "3e11"])
+    before = tmp_path / "1.json"
+    before.write_text(json.dumps(REPORT))
+    mixtures = pl.read_csv(tmp_path / "mixtures.csv")
+    again = mixtures.filter(pl.col("mixture") == "m4").with_columns(mixture=pl.lit("round1"))
+    pl.concat([mixtures, again]).write_csv(tmp_path / "mixtures.csv")
+    propose_round.main([*flags, "--round", "2", "--budget", "3e11", "--reports", str(before)])
+    assert "the budget of 3e+11 is spent" in json.loads(report.read_text())["stopped"]
+    with pytest.raises(InputError, match="--budget needs --models"):
+        propose_round.main([*flags[:4], "--out", str(out), "--budget", "1%"])
+
+
 def test_the_losses_of_such_a_round_are_not_gathered_again(tmp_path) -> None:
     for name, loss in (("se", 2.0), ("round1", 1.5), ("round2", 1.5)):
         pl.DataFrame({"step": [1], "tokens": [8], "domain": ["a"], "loss": [loss]}).write_parquet(tmp_path / name)

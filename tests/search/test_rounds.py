@@ -1,6 +1,7 @@
 """Rounds of a search: kriging against its definition, and a truth that no law has the form of."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -52,6 +53,15 @@ def test_the_shares_rank_by_what_is_wanted_and_never_the_reverse() -> None:
     upside = seen_of(search.goal, observed)
     reverse = Shares(search.goal, observed, type(upside)(upside.names, upside.shares, -upside.levels, upside.broken))
     assert reverse.line[1] == 0
+
+
+def test_where_benchmarks_alone_weigh_the_law_proposes_in_all_turns() -> None:
+    observed = runs(START)
+    observed = replace(observed, loss_domains=("arc", "piqa", "web"))
+    search = search_of(observed, weights={"arc": 1, "piqa": 1})
+    assert search.shares is None
+    assert search.next(0).voice == search.next(1).voice == "law"
+    assert search_of(observed, weights={"arc": 1, "web": 1}).next(1).voice == "shares"
 
 
 def test_a_proposal_is_within_bounds_and_away_from_all_runs() -> None:
