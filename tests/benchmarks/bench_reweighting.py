@@ -37,9 +37,10 @@ from bimix.reweighting.doge import Doge, Goal, held_mix, reserve, target_rows
 from bimix.reweighting.doremi import Doremi
 from bimix.settings.complete import whole_recipes
 from bimix.training.loop import Method, Plain
+from bimix.training.order import Schedule
 from bimix.training.recipe import Recipe
-from bimix.training.session import Learner, Session
-from bimix.training.update import batches, build_optimizer, compile_whole
+from bimix.training.session import Session
+from bimix.training.update import Learner, batches, build_optimizer, compile_whole
 
 ROOT = Path(__file__).parents[2]
 
@@ -142,7 +143,9 @@ def loop(session: Session, method: Callable[[Learner], Method]) -> Callable[[int
     clock = time.process_time if session.accelerator.device.type == "cpu" else time.perf_counter
     none = np.zeros(domains, dtype=np.int64)
     shares, steps = np.full(domains, 1 / domains), session.recipe.steps
-    feed = batches(session.train, shares, session.recipe, none, steps, advance.own, False, advance.backwards)
+    feed = batches(
+        session.train, Schedule(shares[None]), session.recipe, none, steps, advance.own, False, advance.backwards
+    )
     done = 0
 
     def make(steps: int) -> float:

@@ -55,9 +55,10 @@ from bimix.model.attention import backend_name, kernel_name
 from bimix.model.linear import product
 from bimix.model.memory import eager_peak, largest_micro_batch
 from bimix.model.transformer import Shape, Transformer
-from bimix.training.launch import wrapping
+from bimix.training.order import Schedule
 from bimix.training.recipe import Recipe
 from bimix.training.rows import RowStore
+from bimix.training.session import wrapping
 from bimix.training.update import ahead, batches, build_optimizer, compile_whole, own_slice, update
 
 ROOT = Path(__file__).parents[2]
@@ -256,7 +257,7 @@ def rows_of(accelerator: Accelerator, recipe: Recipe, store: RowStore) -> Iterat
     shares, taken = np.full(len(store.domains), 1 / len(store.domains)), np.zeros(len(store.domains), dtype=np.int64)
     place, on_gpu = (accelerator.process_index, accelerator.num_processes), accelerator.device.type == "cuda"
     own = own_slice(recipe.batch_rows, *place)
-    feed = batches(store, shares, recipe, taken, recipe.steps, lambda chosen: own, pinned=on_gpu)
+    feed = batches(store, Schedule(shares[None]), recipe, taken, recipe.steps, lambda chosen: own, pinned=on_gpu)
     return (batch.rows for batch in (ahead(feed) if on_gpu else feed))
 
 

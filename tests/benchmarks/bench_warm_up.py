@@ -30,8 +30,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from bimix.model.transformer import Shape
 from bimix.settings.complete import whole_recipes
-from bimix.training.launch import wrapping
 from bimix.training.recipe import Recipe
+from bimix.training.session import wrapping
 from bimix.training.update import evaluate, update
 
 HELD = 64  # of so many rows one is held out

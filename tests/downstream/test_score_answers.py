@@ -218,7 +218,7 @@ def test_two_processes_write_the_bytes_of_one(taught: Path, answered: Path, tmp_
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "answers.parquet").read_bytes() == (answered / "answers.parquet").read_bytes()
     done = execute(flags(taught, tmp_path, processes=2))
-    assert "2 processes were asked for but 1 started" in done.stderr
+    assert "2 processes were requested but 1 started" in done.stderr
 
 
 @pytest.mark.slow

@@ -16,8 +16,7 @@ from bimix.model.transformer import Shape, Transformer
 from bimix.reweighting import doge
 from bimix.reweighting.doge import Doge, Goal
 from bimix.training.rows import Part, RowStore
-from bimix.training.session import Learner
-from bimix.training.update import Batch
+from bimix.training.update import Batch, Learner
 
 SHAPE = Shape(layers=1, width=16, heads=2, vocabulary=30)
 DOMAINS = ["ants", "bees", "cats", "dogs"]

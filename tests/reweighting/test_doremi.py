@@ -14,8 +14,7 @@ from bimix.model.transformer import Shape, Transformer
 from bimix.reweighting import doremi
 from bimix.reweighting.doremi import Doremi
 from bimix.reweighting.trace import Trace, path_table
-from bimix.training.session import Learner
-from bimix.training.update import Batch
+from bimix.training.update import Batch, Learner
 
 SHAPE = Shape(layers=1, width=16, heads=2, vocabulary=30)
 DOMAINS = ["ants", "bees", "cats", "dogs"]

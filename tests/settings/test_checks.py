@@ -19,7 +19,7 @@ from bimix.errors import InputError
 from bimix.model.transformer import Shape
 from bimix.settings import models
 from bimix.settings.commands import check_model, check_shape
-from bimix.training.command_losses import read
+from bimix.training.command import read
 
 
 def mapped(config: dict, files: dict) -> None:

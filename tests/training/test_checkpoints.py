@@ -240,20 +240,6 @@ def test_a_configuration_begins_beside_the_newest_other(tmp_path: Path) -> None:
     assert not any(path.exists() for path in half)
 
 
-def test_what_an_earlier_version_left_is_adopted_whole(tmp_path: Path) -> None:
-    (tmp_path / "fingerprint.json").write_text('{"steps": 7}')
-    kept = ["attempts.jsonl", "losses.parquet", "run.json", "step-000000001.pt", "step-000000002.pt"]
-    for name in [*kept, "lock"]:
-        (tmp_path / name).write_text(name)
-    (tmp_path / "weights").mkdir()
-    checkpoints.adopt(tmp_path)
-    own = tmp_path / checkpoints.key_of({"steps": 7})
-    assert sorted(path.name for path in own.iterdir()) == sorted([*kept, "weights", "fingerprint.json"])
-    assert [path.name for path in tmp_path.iterdir() if path != own] == ["lock"]
-    checkpoints.adopt(tmp_path)
-    assert (own / "run.json").read_text() == "run.json"
-
-
 def test_half_written_outputs_are_swept_by_their_own_names(tmp_path: Path) -> None:
     gone, kept = [".a.json.7.partial", ".a.json.123.partial"], [".aXjson.7.partial", ".a.json.x.partial", "a.json"]
     for name in gone + kept:

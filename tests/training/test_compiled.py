@@ -22,7 +22,7 @@ import pretrain_model
 from bimix.errors import InputError
 from bimix.model.transformer import Shape, Transformer
 from bimix.reweighting.doremi import Doremi
-from bimix.training import launch, session
+from bimix.training import session
 from bimix.training import update as training_update
 from bimix.training.attempt import STOPPED
 from bimix.training.recipe import Recipe
@@ -137,7 +137,9 @@ def test_doremi_compiles_nothing_after_its_first_update(
         reference, plain = (Transformer(SMALL, loss_chunk=chunk) for _ in range(2))
         graphs = counted(plain, monkeypatch, whole_graph=False) if compiled else []
         model, optimizer = accelerator.prepare(plain, build_optimizer(plain, recipe))
-        doremi = Doremi(session.Learner(own, plain, model, optimizer, 8), reference.requires_grad_(False), 1.0, 1e-3)
+        doremi = Doremi(
+            training_update.Learner(own, plain, model, optimizer, 8), reference.requires_grad_(False), 1.0, 1e-3
+        )
         draw, found = np.random.default_rng(0), []
         for step in range(12):
             chosen = np.sort(draw.integers(0, 5, 8))
@@ -265,7 +267,7 @@ def test_the_size_found_is_kept_for_the_same_device_and_processes(
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     found = []
-    monkeypatch.setattr(session, "largest_micro_batch", lambda *given: found.append(given[2]) or 3)
+    monkeypatch.setattr(training_update, "largest_micro_batch", lambda *given: found.append(given[2]) or 3)
     arguments = flags(corpus, tmp_path, 1, steps=4, evaluate_every=2)
     for _ in range(2):  # stopped after one update each
         assert pretrain_model.main([*arguments, "--max-seconds", "0"]) == STOPPED
@@ -284,7 +286,7 @@ def test_no_compiler_is_a_sentence(corpus: Path, tmp_path: Path, monkeypatch: py
     assert not (tmp_path / "state").exists()
     for device, variable in (("cuda", "CC"), ("cpu", "CXX")):
         monkeypatch.setenv(variable, sys.executable)
-        launch.check_compiler(device)
+        session.check_compiler(device)
 
 
 def test_rows_are_mapped_and_a_file_of_another_size_is_refused(tmp_path: Path) -> None:

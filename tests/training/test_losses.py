@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from bimix.errors import InputError
-from bimix.training.command_losses import Row, read, tidy
+from bimix.training.command import Row, read, tidy
 
 DOMAINS = ["web", "code"]
 EXPECTED = [(2, 16, "code", 2.5), (2, 16, "web", 3.0), (4, 32, "code", 2.0), (4, 32, "web", 2.75)]
@@ -88,7 +88,7 @@ def test_what_an_attempt_repeats_after_another_takes_its_place(tmp_path: Path) -
 
 def test_a_second_loss_in_one_attempt_of_a_table_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text("step,domain,loss\n2,web,3\n2,web,3\n")
-    with pytest.raises(InputError, match=r"own\.csv, row 3: a second loss of 'web' at step 2, beside that of .*row 2"):
+    with pytest.raises(InputError, match=r"own\.csv, row 3: a second loss of 'web' at step 2, after that of .*row 2"):
         table_of({"table": "{folder}/own.csv"}, tmp_path)
     (tmp_path / "own.csv").write_text("step,domain,loss\n2,web\n")
     with pytest.raises(InputError, match=r"own\.csv, row 2: it has 2 values for 3 columns"):
@@ -102,7 +102,7 @@ def test_a_second_loss_in_one_attempt_of_a_table_is_a_fault(tmp_path: Path) -> N
         (LINES[:4], r"the run r: no loss of web, code at step 4; there are losses at the steps 0, 2, 3, and"),
         (LINES[:5], r"the run r: no loss of code at step 4"),
         ([*LINES[:2], *LINES[3:]], r"the run r: no loss of web, code at step 2"),
-        ([*LINES, LINES[2]], r"line 7: a second loss of 'web' at step 2, beside that of .*line 3"),
+        ([*LINES, LINES[2]], r"line 7: a second loss of 'web' at step 2, after that of .*line 3"),
         ([*LINES, {"step": 4, "eval/wep/loss": 2}], r"line 7: no measured domain \"wep\"; did you mean web"),
         ([*LINES, {"step": 6, "eval/web/loss": 2}], r"step 6 lies beyond the run's 4 steps"),
         ([*LINES, {"step": 4.5, "eval/web/loss": 2}], r"4.5 is no training step"),

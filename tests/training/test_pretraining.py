@@ -257,7 +257,7 @@ def test_a_gpu_that_is_not_there_is_no_reason_to_train_on_the_cpu(corpus: Path, 
     arguments = [flag for flag in command(corpus, tmp_path) if flag != "--cpu"]
     done = forked.run(arguments, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""})
     assert done.returncode == 1
-    assert "GPUs were asked for but torch sees none" in done.stderr
+    assert "GPUs were requested but torch sees none" in done.stderr
 
 
 def test_a_run_that_goes_on_draws_no_weights(
@@ -378,7 +378,7 @@ def test_two_launchers_as_on_two_nodes_give_the_losses_of_one(corpus: Path, tmp_
 def test_fewer_processes_than_asked_for_are_refused(corpus: Path, tmp_path: Path) -> None:
     arguments = command(corpus, tmp_path)
     arguments[arguments.index("--processes") + 1] = "2"
-    assert "2 processes were asked for but 1 started" in execute(arguments, expected=1)
+    assert "2 processes were requested but 1 started" in execute(arguments, expected=1)
 
 
 @pytest.mark.slow

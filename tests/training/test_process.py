@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bimix.training.command_process import follow
+from bimix.training.command_run import follow
 
 
 def lives(stat: Path) -> bool:

@@ -22,7 +22,7 @@ import gather_losses
 import pretrain_model
 from bimix.digests import digest_file
 from bimix.errors import InputError
-from bimix.training import artefacts, checkpoints, provenance, reports
+from bimix.training import artefacts, attempt, checkpoints, provenance
 from bimix.training.rows import check_shards
 
 ROOT = Path(__file__).parents[2]
@@ -155,18 +155,6 @@ def test_a_result_that_is_damaged_in_the_state_is_made_again_from_the_last_check
     assert (own / "damaged/model.safetensors").exists()
 
 
-def test_the_state_of_an_earlier_version_is_kept_as_another_configuration(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    state = tmp_path / "state"
-    state.mkdir()
-    (state / "fingerprint.json").write_text('{"training.steps": 70}')
-    (state / "step-000000010.pt").write_bytes(b"old")
-    assert pretrain_model.main(flags(corpus, tmp_path)) == 0
-    old = state / checkpoints.key_of({"training.steps": 70})
-    assert (old / "step-000000010.pt").read_bytes() == b"old" and f"kept in {old}" in capsys.readouterr().err
-
-
 def test_a_key_is_that_of_the_numbers_not_of_how_they_are_written() -> None:
     assert checkpoints.key_of({"a": 1, "b": 0.5}) == checkpoints.key_of({"b": 0.5, "a": 1.0})
     assert checkpoints.key_of({"a": 1}) != checkpoints.key_of({"a": 2})
@@ -176,14 +164,14 @@ def test_a_key_is_that_of_the_numbers_not_of_how_they_are_written() -> None:
 def test_the_digest_of_a_domain_is_that_of_its_shards_in_any_order() -> None:
     columns = {"domain": ["a", "a", "b"], "path": ["1", "2", "3"], "rows": [2, 1, 1], "tokens": [8, 4, 4]}
     index = pl.DataFrame(columns | {"digest": ["x", "y", "z"]})
-    found = reports.tokens_of({"train": index})
+    found = attempt.tokens_of({"train": index})
     # blake2b, 8 bytes, of "x\ny" and of "z": written down, since another version of any package
     # must give the same
     assert found == {
         "train.a": "3 rows of 4 tokens, 65d232fadc6a9a69",
         "train.b": "1 rows of 4 tokens, 8441b0a728fd4130",
     }
-    assert reports.tokens_of({"train": index.reverse()}) == found
+    assert attempt.tokens_of({"train": index.reverse()}) == found
 
 
 # damage

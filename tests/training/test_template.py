@@ -3,7 +3,7 @@
 import pytest
 
 from bimix.errors import InputError
-from bimix.training.command_template import FIELDS, fault, fill
+from bimix.training.command import FIELDS, fault, fill
 
 VALUES = dict.fromkeys(FIELDS, 1) | {"mixture": "a b.json", "folder": "/c; rm -rf 'd"}
 

@@ -20,8 +20,10 @@ from accelerate.state import AcceleratorState
 from tiny_run import RECIPE, SHAPE
 
 import train_swarm
+from bimix.errors import InputError
 from bimix.model.transformer import Transformer
-from bimix.training import checkpoints, update
+from bimix.training import checkpoints, loop, update
+from bimix.training.attempt import STOPPED
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 SCRIPTS = Path(__file__).parents[2] / "workflow/scripts"
@@ -177,6 +179,26 @@ def test_every_run_is_held_by_itself(corpus: Path, tmp_path: Path, whole: Path) 
     message = execute(part(corpus, tmp_path), expected=1)
     handle.close()
     assert "Another process is training in" in message and "state/swarm_0002" in message
+
+
+@pytest.mark.usefixtures("new_accelerator")
+def test_a_run_that_is_not_finite_stops_no_other(
+    corpus: Path, tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Run, "wants_to_stop", lambda run: run.step == 8)
+        assert train_swarm.main(part(corpus, tmp_path)[2:]) == STOPPED
+    (bad,) = (tmp_path / "state/swarm_0001").glob("*/step-*.pt")
+    state = torch.load(bad)
+    state["model"]["final_norm.bias"][0] = torch.nan
+    torch.save(state, bad)
+    with pytest.raises(InputError, match=r"^The other 2 runs .* swarm_0001: At step 9 the loss is nan and .* rows"):
+        train_swarm.main(part(corpus, tmp_path)[2:])
+    assert not (tmp_path / "losses.parquet").exists() and bad.exists()
+    for name in ("swarm_0002", "swarm_0003"):
+        found, expected = (only(folder / "state" / name) / "losses.parquet" for folder in (tmp_path, whole))
+        assert found.read_bytes() == expected.read_bytes()
 
 
 @pytest.mark.slow

@@ -26,7 +26,8 @@ import run_trainer
 from bimix.errors import InputError
 from bimix.judge.budget import Stated, run_flops
 from bimix.results.verify import verify
-from bimix.training import checkpoints
+from bimix.training import checkpoints, command_run
+from bimix.training.attempt import STOPPED
 from bimix.training.recipe import Recipe
 
 HERE = Path(__file__).parent
@@ -143,8 +144,8 @@ def test_at_its_deadline_it_is_asked_to_stop_and_the_next_attempt_goes_on(
         return time.time() + (3600 if list(folder.glob("state/*/work/step.txt")) else 0)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_trainer, "time", SimpleNamespace(time=clock, monotonic=time.monotonic))
-        assert train(folder, plain("0 wait"), "--max-seconds", "1800") == run_trainer.STOPPED
+        patch.setattr(command_run, "time", SimpleNamespace(time=clock, monotonic=time.monotonic, sleep=time.sleep))
+        assert train(folder, plain("0 wait"), "--max-seconds", "1800") == STOPPED
     own = own_folder(folder)
     assert (own / "work/step.txt").read_text() == "1"
     assert train(folder, plain("0 wait")) == 0

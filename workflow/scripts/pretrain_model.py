@@ -13,12 +13,11 @@ from bimix.errors import run
 from bimix.mixtures.mixture import Mixture
 from bimix.model.transformer import Transformer
 from bimix.plan.runs import first_updates
-from bimix.training.attempt import bring_to_end
+from bimix.training.attempt import bring_to_end, describe, fingerprint_run, write_weights
 from bimix.training.checkpoints import kept_weights, note
-from bimix.training.launch import open_session, training_parser
 from bimix.training.loop import Finished, train
 from bimix.training.order import Schedule
-from bimix.training.reports import describe, fingerprint_run, write_weights
+from bimix.training.session import open_session, training_parser
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -26,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     session = open_session(options)
     mixture = Mixture.read(options.mixture, session.domains)
     starts = first_updates([stage.share for stage in mixture.stages], session.recipe.steps, str(options.mixture))
-    defined_by = fingerprint_run(session.shape, session.recipe, mixture, session.indices)
+    defined_by = fingerprint_run(session, mixture)
     # the losses last, since they are what the later stages wait for
     places = {"run.json": options.report, "model.safetensors": options.weights, "losses.parquet": options.losses}
     schedule = Schedule(mixture.over(session.domains), starts)

@@ -25,12 +25,12 @@ from bimix.model.transformer import Transformer
 from bimix.outputs import write_json, write_table
 from bimix.tables import read_json
 from bimix.training.checkpoints import lock
-from bimix.training.launch import check_launch, forget_settings, obey
+from bimix.training.session import check_launch, end_by_sigterm, forget_settings
 
 
 def main(argv: list[str] | None = None) -> None:
     options = parse(argv)
-    obey()
+    end_by_sigterm()
     forget_settings()
     accelerator = Accelerator(cpu=options.cpu)
     check_launch(accelerator, options.processes, options.cpu)

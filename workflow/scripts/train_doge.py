@@ -19,26 +19,24 @@ from bimix.outputs import write_table
 from bimix.reweighting.doge import Doge, Goal, extra_flops, held_mix, reserve, target_rows
 from bimix.reweighting.trace import average, path_table
 from bimix.tables import read_table
-from bimix.training.attempt import bring_to_end
-from bimix.training.launch import open_session, training_parser
+from bimix.training.attempt import bring_to_end, describe, fingerprint_run
 from bimix.training.loop import Finished, train
-from bimix.training.reports import describe, fingerprint_run
+from bimix.training.order import Schedule
 from bimix.training.rows import RowStore, open_rows
-from bimix.training.session import Session
+from bimix.training.session import Session, open_session, training_parser
 
 
 def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     session = open_session(options)
     uniform = as_mixture(session.domains, np.ones(len(session.domains)))
-    indices, goal, named = session.indices, None, options.target
+    targets, goal, named = {}, None, options.target
     if options.targets:
-        index = read_table(options.targets[0]).filter(pl.col("domain").is_in(options.target_domains))
-        goal, named = open_targets(options, session, index), "domains"
-        indices = indices | {"target": index}
+        targets["target"] = read_table(options.targets[0]).filter(pl.col("domain").is_in(options.target_domains))
+        goal, named = open_targets(options, session, targets["target"]), "domains"
     elif options.target == "mix":
         goal = held_mix(session)
-    defined_by = fingerprint_run(session.shape, session.recipe, uniform, indices)
+    defined_by = fingerprint_run(session, uniform, **targets)
     settings = {"regularization": options.regularization, "score_limit": options.score_limit}
     defined_by |= {f"doge.{name}": value for name, value in settings.items()} | {"doge.target": named}
     # the mixture last, since it is what the later stages wait for
@@ -47,9 +45,9 @@ def main(argv: list[str] | None = None) -> int:
 
     def training(own: Path) -> Finished | None:
         method = partial(Doge, gradients=reserve(session, goal), goal=goal, **settings)
-        if options.targets:
-            session.check_shards(indices["target"])
-        return train(session, own, uniform.over(session.domains)[0], method, wrapped=False)
+        for index in targets.values():
+            session.check_shards(index)
+        return train(session, own, Schedule(uniform.over(session.domains)), method, wrapped=False)
 
     def results(own: Path, finished: Finished) -> dict:
         report = describe(session, finished.seconds, uniform, own)

@@ -19,12 +19,11 @@ from bimix.outputs import write_table
 from bimix.reweighting.doremi import Doremi
 from bimix.reweighting.trace import average, path_table
 from bimix.training.artefacts import check
-from bimix.training.attempt import bring_to_end
+from bimix.training.attempt import bring_to_end, describe, fingerprint_run
 from bimix.training.checkpoints import read_weights
-from bimix.training.launch import open_session, training_parser
 from bimix.training.loop import Finished, train
-from bimix.training.reports import describe, fingerprint_run
-from bimix.training.session import Session
+from bimix.training.order import Schedule
+from bimix.training.session import Session, open_session, training_parser
 from bimix.training.update import compile_whole
 
 
@@ -34,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     reference = read_reference(options.reference, session)
     before = read_proportions(options.reference_mixture, session.domains)
     uniform = as_mixture(session.domains, np.ones(len(session.domains)))
-    defined_by = fingerprint_run(session.shape, session.recipe, uniform, session.indices)
+    defined_by = fingerprint_run(session, uniform)
     defined_by |= {"doremi.step_size": options.step_size, "doremi.smoothing": options.smoothing}
     defined_by["doremi.order"] = "backwards"
     defined_by["reference"] = hashlib.sha256(options.reference.read_bytes()).hexdigest()[:16]
@@ -55,8 +54,8 @@ def main(argv: list[str] | None = None) -> int:
         mixture.write(own / "mixture.json")
         return report
 
-    shares = uniform.over(session.domains)[0]
-    training = partial(train, session, proportions=shares, method=method, wrapped=False)
+    schedule = Schedule(uniform.over(session.domains))
+    training = partial(train, session, schedule=schedule, method=method, wrapped=False)
     return bring_to_end(session, options.state, defined_by, places, training, results)
 
 

@@ -17,12 +17,11 @@ from bimix.mixtures.mixture import Mixture
 from bimix.outputs import write_table
 from bimix.tables import read_table
 from bimix.training.artefacts import check
-from bimix.training.attempt import STOPPED, holding, put_back
+from bimix.training.attempt import STOPPED, describe, fingerprint_run, finish, holding, put_back
 from bimix.training.checkpoints import discard
-from bimix.training.launch import open_session, training_parser
-from bimix.training.loop import train
-from bimix.training.reports import describe, fingerprint_run, finish, loss_table
-from bimix.training.session import Session
+from bimix.training.loop import NotFinite, train
+from bimix.training.order import Schedule
+from bimix.training.session import Session, open_session, training_parser
 
 COSTS = ["parameters", "tokens", "flops", "seconds", "gpu_hours"]  # of a run, as in run.json
 
@@ -39,11 +38,18 @@ def main(argv: list[str] | None = None) -> int:
             raise InputError(f"{options.mixtures} has no mixture {name!r}.")
         shares = dict(own.select("domain", "proportion").iter_rows())
         mixtures[name] = Mixture.parse(shares, f"{options.mixtures}, mixture {name}", session.domains)
-    folders = {}
+    folders, not_finite = {}, []
     for name, mixture in mixtures.items():
-        folders[name] = None if session.wants_to_stop() else train_one(session, options.state, name, mixture)
+        try:
+            folders[name] = None if session.wants_to_stop() else train_one(session, options.state, name, mixture)
+        except NotFinite as error:  # in all processes at the same update; the other runs can end
+            not_finite.append(f"{name}: {error}")
+            session.say(not_finite[-1])
+            continue
         if folders[name] is None:
             return STOPPED
+    if not_finite:
+        raise InputError(f"The other {len(folders)} runs have come to their end. {' '.join(not_finite)}")
     if not session.accelerator.is_main_process:
         return 0
     losses, costs = [], []
@@ -64,17 +70,18 @@ def train_one(session: Session, state: Path, name: str, mixture: Mixture) -> Pat
     Its checkpoints are dropped then: a swarm is trained for its losses, and hundreds of weights
     would fill a disk.
     """
-    defined_by = fingerprint_run(session.shape, session.recipe, mixture, session.indices)
+    defined_by = fingerprint_run(session, mixture)
     with holding(session, state / name, defined_by) as own:
         if not put_back(session, own, {file: own / file for file in ("run.json", "losses.parquet")}, quietly=True):
             session.say(f"{name}:")
-            finished = train(session, own, mixture.over(session.domains)[0])
-            session.accelerator.free_memory()
+            try:
+                finished = train(session, own, Schedule(mixture.over(session.domains)))
+            finally:
+                session.accelerator.free_memory()
             if finished is None:
                 return None
             if session.accelerator.is_main_process:
-                write_table(loss_table(session, finished.history), own / "losses.parquet")
-                finish(own, describe(session, finished.seconds, mixture, own), ["losses.parquet"])
+                finish(session, own, finished, describe(session, finished.seconds, mixture, own), ["losses.parquet"])
         if session.accelerator.is_main_process:
             discard(own)
     return own

@@ -25,7 +25,7 @@ Files are opened in `command`, `outputs`, `tables`, `digests`, `corpus/encoders`
 `corpus/samples`, `corpus/sources`, `corpus/stream`, `observations/imported_tables`,
 `plan/contents`, `plan/raw`, `plan/corpora`, `results/watch`, `settings/complete`, `settings/disk`,
 `settings/files`, `settings/lock`, `settings/machine`, `settings/text`, `training/artefacts`,
-`training/checkpoints`, `training/devices`, `training/command_losses`, `training/command_process`,
+`training/checkpoints`, `training/devices`, `training/command`, `training/command_run`,
 `training/rows`, `downstream/calls`, `downstream/questions`, `corpus/estimators`,
 `results/verify_tokens`.
 """

@@ -20,9 +20,9 @@ from bimix.model.transformer import Shape, Transformer
 from bimix.results.verify_files import Findings
 from bimix.tables import read_json, read_table
 from bimix.training import artefacts, checkpoints
-from bimix.training.launch import forget_settings, open_rows
-from bimix.training.reports import tokens_of
-from bimix.training.rows import RowStore
+from bimix.training.attempt import tokens_of
+from bimix.training.rows import RowStore, open_rows
+from bimix.training.session import forget_settings
 from bimix.training.update import Recipe, evaluate
 
 # How far a loss may be from the recorded one, relative. Other devices and sizes of parts move fp32

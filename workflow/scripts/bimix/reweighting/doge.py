@@ -24,8 +24,8 @@ from torch import Tensor
 from bimix.reweighting.trace import Trace, set_gradients, step_along_gradients, sum_over_processes
 from bimix.training.order import rows_of_domain
 from bimix.training.rows import Part, RowStore, set_aside
-from bimix.training.session import Learner, Session
-from bimix.training.update import Batch, to_device
+from bimix.training.session import Session
+from bimix.training.update import Batch, Learner, to_device
 
 LEAST_NORM = 1e-6  # added to norms that are divided by, as in torch's clipping and the DoGE code
 MIX_SHARE = 0.05  # of each domain's rows, kept for the mix; the DoGE code takes the last 2e9 / 7 tokens of each

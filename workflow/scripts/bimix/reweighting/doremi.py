@@ -18,8 +18,7 @@ from torch import Tensor
 from bimix.model.cross_entropy import sum_by_domain
 from bimix.model.transformer import Transformer
 from bimix.reweighting.trace import Trace, reduce_gradients, step_along_gradients
-from bimix.training.session import Learner
-from bimix.training.update import Batch, own_slice, to_device
+from bimix.training.update import Batch, Learner, own_slice, to_device
 
 
 def latest_excess(last: Tensor, sums: Tensor, tokens: Tensor) -> Tensor:

@@ -10,8 +10,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from bimix.training.session import Learner
-from bimix.training.update import set_rate
+from bimix.training.update import Learner, set_rate
 
 POINTS = 1000  # of a path that are kept, evenly over the steps
 

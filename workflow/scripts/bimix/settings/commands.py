@@ -8,7 +8,7 @@ from bimix.names import named
 from bimix.plan.trainings import LAUNCHED
 from bimix.settings.faults import Fault
 from bimix.settings.models import Losses, Model, Shape
-from bimix.training.command_template import FOLDER, WAYS, fault
+from bimix.training.command import FOLDER, WAYS, fault
 
 HOLE = "{domain}"
 # What goes with each way in which a command may leave its losses.

@@ -32,11 +32,11 @@ def finish(folder: Path, report: dict, names: list[str], kept: dict[str, str]) -
 
 
 def restore(folder: Path, places: dict[str, Path]) -> tuple[list[Path], str | None] | None:
-    """Give a finished run's files to those of their `places` that lack them: what was put back, and
-    None.
+    """Give a finished run's files to those of their `places` that lack them: the places that were
+    filled, and None; None alone where the run in `folder` has not come to its end.
 
-    None: the run in `folder` has not come to its end. Where a file is damaged its run has not,
-    either: the files go to damaged/ and a sentence is returned beside an empty list.
+    Where a file is damaged its run has not, either: the files go to damaged/, and a sentence is
+    returned with an empty list.
     """
     try:
         files = json.loads(digests.check(folder / REPORT).read_text(encoding="utf-8"))["files"]
@@ -55,6 +55,12 @@ def restore(folder: Path, places: dict[str, Path]) -> tuple[list[Path], str | No
     return deliver(folder, places), None
 
 
+def was_finished(folder: Path, changed: list[Path]) -> str:
+    """The sentence on a run that had come to its end, of which `changed` were put back."""
+    done = f"{', '.join(path.name for path in changed)} put back" if changed else "nothing to do"
+    return f"{folder} holds this run, which has come to its end: {done}."
+
+
 def set_aside(folder: Path, names: list[str], bad: str) -> str:
     """Move a result of which one file is `bad` to damaged/, and say so."""
     (folder / "damaged").mkdir(exist_ok=True)
@@ -68,11 +74,8 @@ def set_aside(folder: Path, names: list[str], bad: str) -> str:
 
 
 def deliver(folder: Path, places: dict[str, Path]) -> list[Path]:
-    """Let each of `places` hold the file of that name in `folder`; those that did not are returned,
-    in the order given.
-
-    What already holds the same bytes is left alone. Where the file system refuses a hard link the
-    file is copied.
+    """Let each of `places` hold the file of that name in `folder`, by a hard link or, where the
+    file system refuses one, a copy; those that did not are returned, in the order given.
     """
     changed = []
     for name, place in places.items():
@@ -102,9 +105,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def check(path: Path) -> Path:
-    """`path`, a file of a finished run, after it was held against the digest in the run.json beside
-    it.
-    """
+    """`path`, a file of a finished run, after a look at its digest in the run.json next to it."""
     report = path.with_name(REPORT)
     try:
         expected = json.loads(digests.check(report).read_text(encoding="utf-8")).get("files", {}).get(path.name)
@@ -121,12 +122,9 @@ def check(path: Path) -> Path:
 
 
 def check_digest(path: Path, expected: str | None, report: Path) -> str:
-    """Digest of a file.
-
-    Errors: it is not as it was written; where nobody has noted how it was, that is said only.
-    """
+    """Digest of a file; a remark where none was `expected`. Errors: it is not as it was written."""
     if not path.is_file():
-        raise InputError(f"{path} does not exist; ask for its run again, which puts it back or makes it.")
+        raise InputError(f"{path} does not exist; request its run again, which puts it back or makes it.")
     found = digest_file(path)
     if expected is None:
         print(f"{path} was not checked: {report} has no digest of it.", file=sys.stderr)

@@ -1,16 +1,25 @@
-"""One attempt at a run: its folder is held, what it had ended with is put back, else it
-is trained and delivered.
+"""One attempt at a run: its folder is held, the files of a finished run are put back, else it is
+trained, described and delivered.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
+import polars as pl
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+
 from bimix.errors import InputError
-from bimix.outputs import write_table
-from bimix.training import artefacts, checkpoints
+from bimix.mixtures.mixture import Mixture
+from bimix.model.transformer import Transformer
+from bimix.outputs import replacing, write_table
+from bimix.training import artefacts, checkpoints, provenance
 from bimix.training.loop import Finished
-from bimix.training.reports import finish, loss_table
+from bimix.training.rows import SPREAD_KEY
 from bimix.training.session import Session, other_processes
 
 STOPPED = 75  # exit status, the sysexits code for "try again": the state is saved, the run is not finished
@@ -41,8 +50,7 @@ def bring_to_end(
                 return STOPPED
             if session.accelerator.is_main_process:
                 report = results(own, finished)
-                write_table(loss_table(session, finished.history), own / "losses.parquet")
-                finish(own, report, [name for name in places if name != artefacts.REPORT])
+                finish(session, own, finished, report, [name for name in places if name != artefacts.REPORT])
                 artefacts.deliver(own, places)
     session.accelerator.end_training()
     return 0
@@ -66,11 +74,9 @@ def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[
         except InputError as error:
             complaint = str(error)
     session.settle(complaint)
-    session.settle(
-        f"its run is {own.name}, that of the first process another: they do not read the same files."
-        if session.told(own.name) != own.name
-        else None
-    )
+    first = session.broadcast(own.name)
+    differs = f"its run is {own.name}, that of the first process another: they do not read the same files."
+    session.settle(differs if first != own.name else None)
     session.listen()
     try:
         with other_processes(session):
@@ -82,9 +88,8 @@ def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[
 
 
 def put_back(session: Session, folder: Path, places: dict[str, Path], quietly: bool = False) -> bool:
-    """Whether the run in `folder` had come to its end before.
-
-    Files of it that are missing are then put to `places`.
+    """Whether the run in `folder` had come to its end before; files of it that are missing are then
+    put to `places`.
     """
     ended = False
     if session.accelerator.is_main_process:
@@ -94,7 +99,94 @@ def put_back(session: Session, folder: Path, places: dict[str, Path], quietly: b
             ended = complaint is None
             if changed:
                 checkpoints.note(folder, "restored", session.recipe.steps)
-            done = f"{', '.join(path.name for path in changed)} put back" if changed else "nothing to do"
             if not ended or not quietly:
-                session.say(complaint or f"{folder} holds this run, which has come to its end: {done}.")
-    return session.told(ended)
+                session.say(complaint or artefacts.was_finished(folder, changed))
+    return session.broadcast(ended)
+
+
+def fingerprint_run(session: Session, mixture: Mixture, **indices: pl.DataFrame) -> dict:
+    """What defines a run's result, flat, so that it can be compared: two runs of one fingerprint
+    give the same losses. `indices`: token indices that it reads besides the session's.
+    """
+    settings = {f"shape.{key}": value for key, value in asdict(session.shape).items()}
+    settings |= {f"training.{key}": value for key, value in session.recipe.settings().items()}
+    settings |= {f"mixture.{domain}": share for domain, share in mixture.flat().items()}
+    settings["held_out.spread"] = SPREAD_KEY
+    return settings | tokens_of(session.indices | indices)
+
+
+def tokens_of(indices: dict[str, pl.DataFrame]) -> dict[str, str]:
+    """{split.domain: its rows, and a digest of those of its shards}: two corpora that agree
+    in it hold the same ids.
+    """
+    found = {}
+    for split, index in indices.items():
+        for (domain,), own in index.sort("domain").group_by("domain", maintain_order=True):
+            rows, tokens = own["rows"].sum(), own["tokens"].sum()
+            key = hashlib.blake2b("\n".join(sorted(own["digest"])).encode(), digest_size=8).hexdigest()
+            found[f"{split}.{domain}"] = f"{rows} rows of {tokens // max(rows, 1)} tokens, {key}"
+    return found
+
+
+def describe(session: Session, seconds: float, mixture: Mixture, folder: Path) -> dict:
+    """The content of run.json; `seconds` of all attempts that led here, which are noted in
+    `folder`, the configuration's.
+    """
+    accelerator, recipe, shape = session.accelerator, session.recipe, session.shape
+    attempts = checkpoints.attempts(folder)
+    tokens = recipe.steps * session.step_tokens
+    on_gpu = accelerator.device.type == "cuda"
+    return {
+        "parameters": shape.parameters,
+        "tokens": tokens,
+        "flops": tokens * shape.flops_per_token(session.train.row_length),
+        "seconds": round(seconds, 1),
+        "tokens_per_second": round(tokens / seconds),
+        "processes": accelerator.num_processes,
+        "device": session.origin["device"],
+        "gpu_hours": accelerator.num_processes * seconds / 3600 if on_gpu else 0.0,
+        "seed": recipe.seed,
+        "shape": asdict(shape),
+        "recipe": recipe.settings(),
+        "mixture": mixture.document(),
+        "data": tokens_of(session.indices),
+        "tokenizer": session.tokenizer,
+        "versions": session.origin["versions"],
+        "commit": session.origin["commit"],
+        "attention": provenance.attention(attempts),
+        "state": folder.name,
+        "attempts": provenance.begun(attempts),
+        "warnings": provenance.warnings(attempts),
+    }
+
+
+def finish(session: Session, folder: Path, finished: Finished, report: dict, names: list[str]) -> None:
+    """Write the losses and then run.json, which says that the run in `folder` has come to its end,
+    with the digests of its files `names` and of the weights that it has kept.
+    """
+    write_table(loss_table(session, finished.history), folder / "losses.parquet")
+    kept = (line for line in checkpoints.attempts(folder) if line["event"] == "kept")
+    artefacts.finish(folder, report, names, {line["file"]: line["digest"] for line in kept})
+
+
+def loss_table(session: Session, history: list) -> pl.DataFrame:
+    """One row per evaluation and domain: step, tokens read until then,
+    domain, loss in nats per token.
+    """
+    rows = [
+        (step, step * session.step_tokens, domain, loss)
+        for step, losses in history
+        for domain, loss in zip(session.evaluated, losses, strict=True)
+    ]
+    schema = {"step": pl.Int64, "tokens": pl.Int64, "domain": pl.String, "loss": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def write_weights(model: Transformer, path: Path) -> None:
+    """Write a model's weights as safetensors, its shape in the metadata."""
+    weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
+    try:
+        with replacing(path, vouched=False) as temporary:  # run.json has its digest
+            save_file(weights, temporary, metadata={"shape": json.dumps(asdict(model.shape))})
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path} cannot be written ({error}); make room and start again.") from error

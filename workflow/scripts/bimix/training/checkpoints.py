@@ -40,18 +40,16 @@ def lock(folder: Path, patience: float, work: str = "training") -> TextIO:
     """Hold the run for this process until the returned file is closed or the process ends, however
     it ends.
 
-    Whoever holds it is left over from an attempt before this one: the Snakemake that started it was
-    killed, or its node was given up too early. It is asked to save its state and stop, and waited
-    for `patience` seconds. The newest attempt is the one that is wanted: of several that wait, the
-    others end at once, so that the run changes hands once and not with every one of them. On NFS
-    the kernel keeps the lock on the server, so that it holds between nodes.
-
-    The file `stop` names the attempt that came last; the one that holds the lock removes it.
+    Its holder is left over from an earlier attempt: the Snakemake that started it was killed, or
+    its node was given up too early. The file `stop` requests that it saves its state and stops
+    within `patience` seconds. That file names the newest attempt, the one that is wanted: others
+    that wait end at once, so that the run changes hands once. Whoever gets the lock removes it. On
+    NFS the kernel keeps the lock on the server, so that it holds between nodes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     handle = open(folder / "lock", "a")  # noqa: SIM115 (held open on purpose)
     until, request = time.monotonic() + patience, None
-    while not held_now(handle, folder):
+    while not try_lock(handle, folder):
         if time.monotonic() > until:
             raise InputError(
                 f"Another process is {work} in {folder} and did not stop within {patience:.0f} s; wait for it or"
@@ -74,8 +72,7 @@ def lock(folder: Path, patience: float, work: str = "training") -> TextIO:
     return handle
 
 
-def held_now(handle: TextIO, folder: Path) -> bool:
-    """Try to lock the open file of a run's `folder`; whether it worked."""
+def try_lock(handle: TextIO, folder: Path) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -101,12 +98,11 @@ def check_newest(folder: Path, request: str, work: str) -> None:
 
 
 def must_stop(folder: Path) -> bool:
-    """Whether another attempt waits for this one to save its state and stop."""
+    """Whether another attempt waits for the run."""
     return (folder / "stop").exists()
 
 
 def whereabouts() -> dict:
-    """Where this process runs."""
     return {"host": socket.gethostname(), "process": os.getpid(), "job": os.environ.get("SLURM_JOB_ID")}
 
 
@@ -132,19 +128,15 @@ def note(folder: Path, event: str, step: int, **more: object) -> None:
         lines.write(("\n" if cut else "") + json.dumps(line) + "\n")
 
 
-def progress_file(folder: Path) -> Path:
-    """Where a run with its checkpoints in `folder`, that of one configuration, says how far it is:
-    beside its outputs; of a run of a swarm, in its folder of the swarm's state.
+def show_progress(folder: Path, content: dict) -> None:
+    """Write the progress.json of a run with its checkpoints in `folder`, that of one configuration:
+    next to its outputs; of a run of a swarm, in its folder of the swarm's state.
+
+    Whole or not at all, but it need not reach the disk. To be called while the lock is held: what a
+    killed attempt left half written takes the same name.
     """
     own = folder.parent
-    return (own.parent if own.name == "state" else own) / "progress.json"
-
-
-def show_progress(folder: Path, content: dict) -> None:
-    """Write a run's progress.json, whole or not at all; it need not reach the disk. To be called
-    while the lock is held: what a killed attempt left half written takes the same name.
-    """
-    path = progress_file(folder)
+    path = (own.parent if own.name == "state" else own) / "progress.json"
     temporary = path.with_name(f".{path.name}.partial")
     temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
     os.replace(temporary, path)
@@ -176,12 +168,9 @@ def key_of(fingerprint: dict) -> str:
 
 
 def claim(folder: Path, fingerprint: dict) -> tuple[Path, str | None]:
-    """The folder of a configuration inside the run's `folder`, and a sentence where it begins
-    beside older ones.
-
-    What killed attempts have left half written is swept away. To be called while the lock is held.
+    """The folder of a configuration inside the run's `folder`, and a sentence where it begins next
+    to older ones. To be called while the lock is held: files of killed attempts are removed.
     """
-    adopt(folder)
     own = folder / key_of(fingerprint)
     others = [path.parent for path in folder.glob("*/fingerprint.json") if path.parent != own]
     for configuration in (own, *others):
@@ -220,34 +209,13 @@ def take_over(folder: Path, own: Path) -> bool:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.unlink(missing_ok=True)
                 # lines are added to the attempts
-                (shutil.copyfile if path.name == "attempts.jsonl" else _linked)(path, target)
+                try:
+                    (shutil.copyfile if path.name == "attempts.jsonl" else os.link)(path, target)
+                except OSError:  # no hard links here
+                    shutil.copyfile(path, target)
         write_json(own / report.name, json.loads(report.read_text(encoding="utf-8")))  # last: all is there
         return True
     return False
-
-
-def _linked(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # no hard links here
-        shutil.copyfile(source, target)
-
-
-def adopt(folder: Path) -> None:
-    """Give what an earlier version of the workflow left in the run's folder itself to a folder of
-    its configuration.
-    """
-    path = folder / "fingerprint.json"
-    if not path.exists():
-        return
-    own = folder / key_of(json.loads(path.read_text(encoding="utf-8")))
-    own.mkdir(exist_ok=True)
-    for name in ("attempts.jsonl", "weights", "losses.parquet", "run.json"):
-        if (folder / name).exists():
-            os.replace(folder / name, own / name)
-    for state in folder.glob("step-*.pt"):
-        os.replace(state, own / state.name)
-    os.replace(path, own / path.name)  # last: a kill before it leaves work that is done again
 
 
 def show_curves(folder: Path, own: Path) -> None:
@@ -273,7 +241,7 @@ def show_curves(folder: Path, own: Path) -> None:
 
 
 def sweep(places: Iterable[Path]) -> None:
-    """Remove what killed attempts have left half written beside the outputs `places`."""
+    """Remove half-written files of killed attempts next to the outputs `places`."""
     for place in places:
         if place.parent.is_dir():
             for path in place.parent.iterdir():
@@ -308,7 +276,7 @@ class Damaged(Exception):
 
 
 def read(path: Path, checksum: str | None = None) -> tuple[dict, str]:
-    """The state in `path` and its checksum; with `checksum`, that of the very state that is wanted.
+    """The state in `path` and its checksum; another than `checksum` is refused.
 
     The archive that torch writes holds a CRC of each of its members, which torch does not look at;
     they are compared here. The checksum of a state is that of its members' names, sizes and CRCs.
@@ -333,7 +301,7 @@ def choose(folder: Path) -> tuple[dict | None, tuple[str, str] | None, list[str]
     each that is not good.
 
     A damaged one is moved to damaged/, where it is neither tried again nor counted among those that
-    are kept. Checkpoints of which none is good are an InputError: a run is not begun anew behind
+    are kept. Checkpoints of which none is good are an InputError: a run is not begun again behind
     its owner's back.
     """
     complaints, aside = [], folder / "damaged"
@@ -355,7 +323,7 @@ def choose(folder: Path) -> tuple[dict | None, tuple[str, str] | None, list[str]
     if bad:
         raise InputError(
             f"None of the {bad} checkpoints in {folder} can be read ({' '.join(complaints) or f'all lie in {aside}'});"
-            f" give a good one back, or move that folder away to train anew."
+            f" give a good one back, or move that folder away to train again from the start."
         )
     return None, None, complaints
 
@@ -379,10 +347,7 @@ def load(path: Path, checksum: str, patience: float) -> dict:
 
 def kept_weights(folder: Path, step: int) -> Path:
     """Where a configuration with its checkpoints in `folder` keeps its weights after `step`
-    updates, if it was asked to.
-
-    In the run's own state, which Snakemake does not know: nothing deletes them, and they leave with
-    it.
+    updates: in the run's own state, which Snakemake does not know, so that nothing deletes them.
     """
     return folder / "weights" / f"step-{step:09d}.safetensors"
 

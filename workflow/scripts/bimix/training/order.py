@@ -7,7 +7,7 @@ domain comes from a pseudo-random permutation of the domain's rows, another one 
 depends on the seed, the domain's name and the epoch only: all mixtures see a domain's rows in the
 same order. Nothing is stored but the number of rows read of each domain.
 
-A mixture may change between two updates. The assignment then begins anew, so that each stage is as
+A mixture may change between two updates. The assignment then begins again, so that each stage is as
 close to its own proportions; the rows inside a domain go on where the stage before has left them.
 """
 
@@ -33,10 +33,6 @@ class Schedule:
         """The proportions (m,) of an update, counted from 0."""
         return self.proportions[bisect_right(self.starts, update) - 1]
 
-    def begins(self, update: int) -> bool:
-        """Whether a stage begins with that update."""
-        return update in self.starts
-
     def read(self) -> np.ndarray:
         """Whether a domain is read in any stage, bool (m,)."""
         return (self.proportions > 0).any(0)
@@ -48,11 +44,6 @@ class Schedule:
         domain. Stage by stage: a sum over an axis may round otherwise, and move a row.
         """
         return Schedule(np.stack([stage / stage.sum() for stage in self.proportions]), self.starts)
-
-
-def as_schedule(proportions: np.ndarray | Schedule) -> Schedule:
-    """A schedule as it is; of proportions (m,), that of one stage."""
-    return proportions if isinstance(proportions, Schedule) else Schedule(proportions[None])
 
 
 def assign_domains(proportions: np.ndarray, taken: np.ndarray, rows: int) -> np.ndarray:
@@ -82,15 +73,9 @@ def assign_domains(proportions: np.ndarray, taken: np.ndarray, rows: int) -> np.
     return chosen
 
 
-def _key(seed: int, domain: str, epoch: int) -> int:
-    digest = hashlib.blake2b(f"{seed}\0{domain}\0{epoch}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
-
-
 def rows_of_domain(seed: int, domain: str, size: int, visits: np.ndarray, backwards: bool = False) -> np.ndarray:
-    """Row numbers read at the given `visits` (n,) of a domain of `size` rows.
-
-    Visit v is in epoch v // size.
+    """Row numbers read at the given `visits` (n,) of a domain of `size` rows; visit v is in epoch
+    v // size.
 
     `backwards`, each epoch is read from its end: the rows that a run of less than an epoch in the
     usual direction has not read come first.
@@ -101,7 +86,8 @@ def rows_of_domain(seed: int, domain: str, size: int, visits: np.ndarray, backwa
         places = size - 1 - places
     for epoch in np.unique(epochs):
         here = epochs == epoch
-        rows[here] = permute(places[here], size, _key(seed, domain, int(epoch)))
+        digest = hashlib.blake2b(f"{seed}\0{domain}\0{int(epoch)}".encode(), digest_size=8).digest()
+        rows[here] = permute(places[here], size, int.from_bytes(digest, "little"))
     return rows
 
 

@@ -13,12 +13,11 @@ if TYPE_CHECKING:
 
 PACKAGES = ("torch", "accelerate", "numpy", "polars", "tokenizers", "safetensors")
 FITTING = ("numpy", "polars", "scipy", "lightgbm")
-UNSAID = {"gradient_compression": "none"}  # by attempts that were begun before there was any
 COMPARED = ("commit", "versions", "device", "processes", "gradient_compression")
 
 
 def git(*arguments: str) -> str | None:
-    """What git says of the checkout that holds this file; None outside one, or without git."""
+    """Git's answer about the checkout that holds this file; None outside one, or without git."""
     command = ["git", "-C", str(Path(__file__).parent), *arguments]
     # never wait for a lock of somebody else's git
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}
@@ -38,7 +37,7 @@ def code(packages: Iterable[str]) -> dict:
     """
     commit = git("rev-parse", "HEAD") if git("ls-files", "--error-unmatch", __file__) is not None else None
     packages = packages if commit else ("bimix", *packages)
-    # files that nobody has added may well be data; the code itself is what is asked after
+    # files that nobody has added may well be data
     changes = git("status", "--porcelain", "--untracked-files=no", "--", str(Path(__file__).parents[1]))
     return {
         "commit": commit,
@@ -48,7 +47,6 @@ def code(packages: Iterable[str]) -> dict:
 
 
 def installed(package: str) -> tuple[str, str | None]:
-    """The name of a package and its version; None where it is not there."""
     try:
         return package, version(package)
     except PackageNotFoundError:
@@ -56,7 +54,7 @@ def installed(package: str) -> tuple[str, str | None]:
 
 
 def origin(accelerator: "Accelerator") -> dict:
-    """What `code` says of it, the device and the number of processes."""
+    """What `code` gives, the device and the number of processes."""
     import torch  # here only: the environment that fits laws need not have it
 
     on_gpu = accelerator.device.type == "cuda"
@@ -67,8 +65,8 @@ def origin(accelerator: "Accelerator") -> dict:
 
 
 def begun(lines: Iterable[dict]) -> list[dict]:
-    """The attempts of a run, of the `lines` of its attempts.jsonl: what each began at and where it
-    comes from.
+    """The attempts of a run, from the `lines` of its attempts.jsonl: the step that each began at,
+    and where it comes from.
     """
     names = ("step", "host", "job", "clean", *COMPARED)
     return [{name: line.get(name) for name in names} for line in lines if line["event"] == "begun"]
@@ -83,7 +81,7 @@ def mixed(lines: Iterable[dict]) -> list[str]:
     """A sentence for each thing in which the attempts at a run differ."""
     attempts, sentences = begun(lines), []
     for name in COMPARED:
-        values = (UNSAID.get(name) if attempt[name] is None else attempt[name] for attempt in attempts)
+        values = (attempt[name] for attempt in attempts)
         seen = list(dict.fromkeys(str(describe(value)) for value in values))
         if len(seen) > 1:
             sentences.append(f"The attempts at this run differ in {name}: {'; then '.join(seen)}.")
@@ -91,8 +89,8 @@ def mixed(lines: Iterable[dict]) -> list[str]:
 
 
 def warnings(lines: Iterable[dict]) -> list[str]:
-    """What the reader of a result should know of its attempts: where they differ, and where nobody
-    can say which code ran.
+    """Sentences for the reader of a result: in what its attempts differ, and where their code is in
+    no commit.
     """
     lines = list(lines)
     changed = [str(attempt["step"]) for attempt in begun(lines) if attempt["clean"] is False]

@@ -14,55 +14,38 @@ DOREMI_RESIDUE = 1e-10
 DECAY_SHARE = 0.1  # of a horizon: that of the authors of WSD-S
 
 
-def exponential(step: int, steps: int, peak: float, final: float, warmup_share: float) -> float:
-    """Rate of update `step` (0 is the first): peak * (final/peak)^(step/steps) (paper
-    Sec. 4, Training Details).
+def exponential(done: float, peak: float, final: float) -> float:
+    """peak * (final/peak)^done (paper Sec. 4, Training Details)."""
+    return peak * (final / peak) ** done
+
+
+def doremi(done: float, peak: float, final: float) -> float:
+    """The DoReMi code's final + (peak - final) g^t, with g such that (peak - final) g^T = 1e-10.
+
+    It is all but flat at `final` from two fifths of the run on. With `final` equal to `peak` it is
+    constant.
     """
-    del warmup_share  # the paper names none
-    return peak * (final / peak) ** (step / steps)
-
-
-def warm_exponential(step: int, steps: int, peak: float, final: float, warmup_share: float) -> float:
-    """Rate of update `step`: linear warm-up as of `doremi`, then as `exponential` over the updates
-    that are left.
-    """
-    warmup = math.ceil(warmup_share * steps)
-    if step < warmup:
-        return peak * (step + 1) / warmup
-    return exponential(step - warmup, steps - warmup, peak, final, 0.0)
-
-
-def doremi(step: int, steps: int, peak: float, final: float, warmup_share: float) -> float:
-    """Rate of update `step` in the DoReMi code: linear warm-up, then final + (peak - final) g^t.
-
-    t counts updates after the warm-up and g is such that (peak - final) g^T = 1e-10 at the last
-    one, which makes the rate all but flat at `final` from two fifths of the run on. With `final`
-    equal to `peak` it is constant after the warm-up.
-    """
-    warmup = math.ceil(warmup_share * steps)
-    if step < warmup:
-        return peak * (step + 1) / warmup
     span = peak - final
-    if not span:
-        return final
-    return final + span * (DOREMI_RESIDUE / span) ** ((step - warmup) / max(steps - warmup, 1))
+    return final + span * (DOREMI_RESIDUE / span) ** done if span else final
 
 
-def cosine(step: int, steps: int, peak: float, final: float, warmup_share: float) -> float:
-    """Rate of update `step`: linear warm-up, then half a cosine from `peak` to
-    `final` (the DoGE code).
-    """
-    warmup = math.ceil(warmup_share * steps)
-    if step < warmup:
-        return peak * (step + 1) / warmup
-    done = (step - warmup) / max(steps - warmup, 1)
+def cosine(done: float, peak: float, final: float) -> float:
+    """Half a cosine from `peak` to `final` (the DoGE code)."""
     return final + (peak - final) * (1 + math.cos(math.pi * done)) / 2
 
 
-def wsds(
-    step: int, horizons: Sequence[int], peak: float, final: float, warmup_share: float, decay_share: float
-) -> float:
-    """Rate of update `step` of WSD-S: linear warm-up, then `peak`, and a linear decay to `final` at
+# Rates after the warm-up, of the share of updates `done` since then. `exponential` has no warm-up:
+# the paper names none.
+SCHEDULES: dict[str, Callable[[float, float, float], float]] = {
+    "exponential": exponential,
+    "warm_exponential": exponential,
+    "doremi": doremi,
+    "cosine": cosine,
+}
+
+
+def wsds(step: int, horizons: Sequence[int], peak: float, final: float, decay_share: float) -> float:
+    """Rate of update `step` of WSD-S after its warm-up: `peak`, and a linear decay to `final` at
     the end of each of the `horizons`, the last being the run's end; after it `peak` again at once.
 
     The decay to a horizon of h steps takes `decay_share` of h. A run goes on from the decayed
@@ -71,9 +54,6 @@ def wsds(
     arXiv 2410.05192). Linear, over a tenth, to a tenth and without a second warm-up are the
     settings of its authors' runs (WhenWen/levanter, config/llama2_100M_wsds.yaml).
     """
-    warmup = math.ceil(warmup_share * horizons[-1])
-    if step < warmup:
-        return peak * (step + 1) / warmup
     end = next((horizon for horizon in horizons if step < horizon), horizons[-1])
     length = decay_steps(end, decay_share)
     done = min(max(step + 1 - (end - length), 0) / length, 1)
@@ -112,14 +92,6 @@ def schedule_fault(recipe: dict) -> tuple[str, str] | None:
     return None
 
 
-SCHEDULES: dict[str, Callable[[int, int, float, float, float], float]] = {
-    "exponential": exponential,
-    "warm_exponential": warm_exponential,
-    "doremi": doremi,
-    "cosine": cosine,
-}
-
-
 @dataclass(frozen=True)
 class Recipe:
     """How a model is trained.
@@ -155,22 +127,24 @@ class Recipe:
         object.__setattr__(self, "horizons", tuple(self.horizons))  # of JSON a list
 
     def settings(self) -> dict:
-        """The fields as run.json and fingerprints have them: what a recipe need not name goes
-        unsaid where it is as usual, so that runs of before there was such a key keep their
-        fingerprint.
+        """The fields as run.json and fingerprints have them: without those at their defaults, so
+        that a new key changes no run's fingerprint.
         """
         usual = {field.name: field.default for field in fields(self)}
         said = {name: value for name, value in asdict(self).items() if value != usual[name]}
         return said | {"horizons": list(self.horizons)} if self.horizons else said
 
     def rate(self, step: int) -> float:
-        """Learning rate of update `step`, the first being 0."""
+        """Learning rate of update `step`, the first being 0: a linear warm-up over `warmup_share`
+        of the run, then the schedule's.
+        """
+        peak, final = self.learning_rate, self.final_learning_rate
+        warmup = 0 if self.schedule == "exponential" else math.ceil(self.warmup_share * self.steps)
+        if step < warmup:
+            return peak * (step + 1) / warmup
         if self.schedule == "wsds":
-            ends = (*self.horizons, self.steps)
-            return wsds(step, ends, self.learning_rate, self.final_learning_rate, self.warmup_share, self.decay_share)
-        return SCHEDULES[self.schedule](
-            step, self.steps, self.learning_rate, self.final_learning_rate, self.warmup_share
-        )
+            return wsds(step, (*self.horizons, self.steps), peak, final, self.decay_share)
+        return SCHEDULES[self.schedule]((step - warmup) / max(self.steps - warmup, 1), peak, final)
 
     def evaluates(self, step: int) -> bool:
         """Whether the losses are measured after `step` updates."""

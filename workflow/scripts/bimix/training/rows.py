@@ -66,9 +66,8 @@ class RowStore:
         return rows
 
     def sample(self, domain: int, rows: int) -> np.ndarray:
-        """Rows from all over one domain, at most `rows`, int32 (n, row length).
-
-        More rows hold the fewer.
+        """Rows from all over one domain, at most `rows`, int32 (n, row length); a larger sample
+        holds a smaller one.
 
         Files come in the order of their paths, and text that lies together is alike: the first
         rows would be a few books.
@@ -90,7 +89,7 @@ def open_rows(path: str, dtype: str, rows: int) -> np.ndarray:
     kind = np.dtype(dtype).newbyteorder("<")
     with open(path, "rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    # rows are read one here, one there: the kernel would fetch 128 kB around each of 2 kB
+    # rows of 2 kB are read here and there: the kernel would fetch 128 kB around each
     mapped.madvise(mmap.MADV_RANDOM)
     if len(mapped) % (rows * kind.itemsize):
         raise InputError(
@@ -129,9 +128,7 @@ class Part:
 
 def pool(store: RowStore, share: float) -> RowStore | Part:
     """The rows that a run may read: of each domain `share` of them, rounded, at least one, from all
-    over it.
-
-    A smaller share takes some of a larger one's rows.
+    over it. A smaller share takes some of a larger one's rows.
     """
     if share >= 1:
         return store
@@ -151,9 +148,8 @@ def set_aside(store: RowStore, share: float) -> tuple[Part, Part]:
 
 
 def check_shards(index: pl.DataFrame, vocabulary: int, threads: int) -> int:
-    """Hold every file of a token index against its digest, and its ids against the vocabulary.
-
-    Gives the bytes that were read.
+    """Compare every file of a token index with its digest, and its ids with the vocabulary; gives
+    the bytes that were read.
 
     Errors: the first file, in the order of the index, that is not as its tokenisation left it.
     """

@@ -1,10 +1,11 @@
-"""What the runs of one process share, how its processes agree, and the model
-that a run of them trains.
-
-A session is the device, the tokens, the settings and the stop request.
+"""What the runs of one process share: the flags that all trainings have, the device, the tokens,
+the settings, the stop request, and how several processes agree.
 """
 
+import argparse
+import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -14,27 +15,71 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 import torch
 from accelerate import Accelerator
-from accelerate.utils import broadcast_object_list, gather_object
-from torch import nn
-from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
-from torch.nn.parallel import DistributedDataParallel
+from accelerate.utils import (
+    DistributedDataParallelKwargs,
+    DistributedType,
+    InitProcessGroupKwargs,
+    broadcast_object_list,
+    gather_object,
+)
+from tokenizers import Tokenizer
 
+from bimix.digests import digest_file
 from bimix.errors import InputError
-from bimix.model.memory import largest_micro_batch
-from bimix.model.transformer import Shape, Transformer
-from bimix.training import checkpoints
-from bimix.training.recipe import Recipe
-from bimix.training.rows import Part, RowStore, check_shards
-from bimix.training.update import build_optimizer, compile_whole
+from bimix.model.attention import SWITCHES, choose_attention
+from bimix.model.transformer import Shape
+from bimix.tables import read_table
+from bimix.training import provenance
+from bimix.training.recipe import Recipe, schedule_fault
+from bimix.training.rows import Part, RowStore, check_shards, open_rows, pool
+
+if TYPE_CHECKING:
+    from bimix.training.update import Learner
 
 PROGRESS_SECONDS = 10
-PATIENCE = timedelta(hours=1)  # of processes that wait while one of them reads or writes tens of GB
-MANY_TOKENS = 4e9  # of shards that are held against their digests: from here on it takes seconds to minutes
+PATIENCE = timedelta(minutes=10)  # of a process for the others in updates
+LONG_PATIENCE = timedelta(hours=1)  # while one of them reads or writes tens of GB
+MANY_TOKENS = 4e9  # of shards whose digests are checked: from here on it takes seconds to minutes
+# Accelerate 1.15: accelerator.py, state.py, parallelism_config.py, utils/dataclasses.py; ranks of
+# MPI come before RANK
+SETTINGS_OF_ACCELERATE = (
+    *("ACCELERATE_", "DEEPSPEED_", "FP8_", "FSDP_", "MEGATRON_LM_", "PARALLELISM_CONFIG_"),
+    *("PMI_", "OMPI_COMM_WORLD_", "MV2_COMM_WORLD_"),
+)
+# All gradients in one bucket, whatever the model: they are sent once, after the backward pass,
+# which is then one compiled graph (`compile_whole`).
+ALL_MEGABYTES = 2**20
+COMPILERS = {"cuda": ("CC", ("gcc", "clang")), "cpu": ("CXX", ("g++", "clang++"))}  # of Triton, of C++
+
+
+def training_parser(description: str) -> argparse.ArgumentParser:
+    """A parser of the flags that every training has: tokens, shape, recipe, device, state."""
+    parser = argparse.ArgumentParser(description=description)
+    attentions = ("auto", *(name for name in SWITCHES if name != "efficient"))
+    parser.add_argument("--train", type=Path, required=True, help="token index of the training split, parquet")
+    parser.add_argument("--validation", type=Path, required=True, help="token index of the validation split, parquet")
+    parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json, for the size of the vocabulary")
+    parser.add_argument("--shape", type=json.loads, required=True, help="layers, width and heads, JSON")
+    parser.add_argument("--recipe", type=json.loads, required=True, help="fields of training.Recipe, JSON")
+    parser.add_argument("--processes", type=int, required=True, help="processes that the launcher starts")
+    parser.add_argument("--micro-batch", required=True, help="rows at once on one process; auto: as memory allows")
+    parser.add_argument("--loss-chunk", required=True, help="tokens whose scores exist at once, or all")
+    parser.add_argument("--compile", choices=("yes", "no"), default="no", help="compile the model; pays on a GPU")
+    parser.add_argument("--attention", choices=attentions, default="auto", help="torch's kernel; auto: torch chooses")
+    parser.add_argument("--bucket-megabytes", default="all", help="gradients that processes send at once, or all")
+    parser.add_argument("--gradient-compression", choices=("none", "bf16"), default="none")
+    parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
+    parser.add_argument("--max-seconds", type=float, help="save the state and stop after so long")
+    parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to stop")
+    parser.add_argument("--verify-shards", choices=("yes", "no"), default="yes", help="check digests of shards first")
+    parser.add_argument("--state", type=Path, required=True, help="folder of the checkpoints")
+    return parser
 
 
 @dataclass
@@ -42,7 +87,6 @@ class Session:
     """What the runs of one process share; `loss_chunk` and `micro_batch` None: the
     whole, as memory allows.
 
-    `deadline` by time.monotonic(); `lock_seconds`: how long another attempt at a run is waited for.
     With `one_model` a run takes over the model of the one before it, prepared and compiled as it
     is, with new weights and a new optimizer: nobody may hold that model any more.
     """
@@ -58,12 +102,12 @@ class Session:
     loss_chunk: int | None
     micro_batch: int | None
     compiled: bool
-    deadline: float | None
-    lock_seconds: float
+    deadline: float | None  # by time.monotonic()
+    lock_seconds: float  # how long to wait for another attempt at a run
     tokenizer: str  # digest of its file
     origin: dict  # of this attempt: code, versions, devices
     trusted: bool  # shards are read without a look at their digests
-    overlapped: bool = False  # gradients are sent in buckets while others are taken
+    overlapped: bool = False  # gradients are sent in buckets while others are computed
     compressed: bool = False  # they are sent in bf16
     checked: set[str] = field(default_factory=set)  # shards of which the digests were right
     signals: list[int] = field(default_factory=list)
@@ -90,7 +134,7 @@ class Session:
             signal.signal(number, lambda received, frame: self.signals.append(received))
 
     def wants_to_stop(self) -> bool:
-        """Whether this process has been asked to stop, or its time is up."""
+        """Whether this process was asked to stop, or its time is up."""
         return bool(self.signals) or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def circumstances(self) -> dict:
@@ -113,7 +157,7 @@ class Session:
         if self.accelerator.num_processes == 1:
             return
         if self.waiting is None:
-            self.waiting = torch.distributed.new_group(backend="gloo", timeout=PATIENCE)
+            self.waiting = torch.distributed.new_group(backend="gloo", timeout=LONG_PATIENCE)
         torch.distributed.barrier(self.waiting)
 
     def settle(self, complaint: str | None) -> None:
@@ -129,31 +173,27 @@ class Session:
         if complaints:
             raise InputError(" ".join(complaints))
 
-    def told(self, thing: object) -> object:
-        """What the first process has, in all of them."""
+    def broadcast(self, thing: object) -> object:
+        """The first process's `thing`, in all of them."""
         self.wait()
         return broadcast_object_list([thing])[0]
 
     def check_shards(self, index: pl.DataFrame) -> None:
-        """Hold the shards of a token index against their digests, once.
-
-        The processes of a host share its shards.
+        """Compare the shards of a token index with their digests, once; the processes of a host
+        share its shards.
         """
         if self.trusted:
             return
         index = index.filter((pl.col("rows") > 0) & ~pl.col("path").is_in(list(self.checked)))
-        own, begun = index.sort("path"), time.monotonic()
+        begun = time.monotonic()
         if index["tokens"].sum() > MANY_TOKENS:
-            self.say(
-                f"Holding {index.height} shards against their digests; `verify_shards: no` in launch leaves it out."
-            )
-        alone = self.accelerator.num_processes == 1
-        sharers = 1 if alone else int(os.environ["LOCAL_WORLD_SIZE"])
-        own = own.filter(pl.int_range(pl.len()) % sharers == self.accelerator.local_process_index % sharers)
+            self.say(f"Checking the digests of {index.height} shards; `verify_shards: no` in launch leaves it out.")
+        sharers = 1 if self.accelerator.num_processes == 1 else int(os.environ["LOCAL_WORLD_SIZE"])
+        mine = pl.int_range(pl.len()) % sharers == self.accelerator.local_process_index % sharers
         threads = int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)) // sharers))
-        size = 0
+        complaint, size = None, 0
         try:
-            complaint, size = None, check_shards(own, self.shape.vocabulary, max(1, threads))
+            size = check_shards(index.sort("path").filter(mine), self.shape.vocabulary, max(1, threads))
         except InputError as error:
             complaint = str(error)
         self.settle(complaint)
@@ -161,6 +201,143 @@ class Session:
         size, seconds = sum(gather_object([size])), time.monotonic() - begun
         if seconds > PROGRESS_SECONDS:
             self.say(f"{size / 1e9:.1f} GB of shards are as they were written ({size / 1e9 / seconds:.2f} GB/s).")
+
+
+def open_session(options: argparse.Namespace) -> Session:
+    """The session of a parsed command line; its deadline counts from now."""
+    end_by_sigterm()
+    launched = time.monotonic()
+    recipe = Recipe(**options.recipe)
+    wrong = schedule_fault(options.recipe)
+    if wrong is not None and recipe.schedule == "wsds":  # horizons of a model on it are nothing to others
+        raise InputError(f"recipe, {wrong[0]}: {wrong[1]}")
+    indices = {split: read_table(getattr(options, split)) for split in ("train", "validation")}
+    evaluated = sorted(indices["validation"]["domain"].unique().to_list())
+    trained = set(indices["train"]["domain"])
+    domains = [domain for domain in evaluated if domain in trained]
+    train = RowStore(indices["train"], domains, open_rows)
+    validation = RowStore(indices["validation"], evaluated, open_rows)
+    vocabulary = Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()
+    accelerator = start(options, recipe)
+    origin = {"gradient_compression": options.gradient_compression}
+    return Session(
+        accelerator=accelerator,
+        shape=Shape(**options.shape, vocabulary=vocabulary),
+        recipe=recipe,
+        indices=indices,
+        domains=domains,
+        evaluated=evaluated,
+        train=pool(train, recipe.pool_share),
+        held=[validation.sample(number, recipe.validation_rows) for number in range(len(evaluated))],
+        loss_chunk=None if options.loss_chunk == "all" else int(options.loss_chunk),
+        micro_batch=None if options.micro_batch == "auto" else int(options.micro_batch),
+        compiled=options.compile == "yes",
+        deadline=None if options.max_seconds is None else launched + options.max_seconds,
+        lock_seconds=options.lock_seconds,
+        tokenizer=digest_file(options.tokenizer),
+        origin=origin | provenance.origin(accelerator) if accelerator.is_main_process else {},
+        trusted=options.verify_shards == "no",
+        overlapped=options.bucket_megabytes != "all",
+        compressed=options.gradient_compression == "bf16",
+    )
+
+
+def end_by_sigterm() -> None:
+    """Let SIGTERM end this process as by default: launch_training.sh ignores it, and what it starts
+    inherits that.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def forget_settings() -> None:
+    """Drop what Accelerate would read of the environment: all that counts is given to it by
+    argument.
+
+    Its launcher hands such variables on, and an earlier job script may have left others behind, of
+    which gradient accumulation, FSDP or another device would change the result without a word.
+    Ranks come by RANK and WORLD_SIZE.
+    """
+    for name in list(os.environ):
+        if name.startswith(SETTINGS_OF_ACCELERATE) or name == "FORK_LAUNCHED":
+            del os.environ[name]
+
+
+def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
+    """The accelerator, of just as many processes as were requested.
+
+    Errors: other processes, another device or other settings than requested, which would change the
+    gradient; updates of fewer rows than processes; compiling without a compiler.
+    """
+    forget_settings()
+    accelerator = Accelerator(
+        cpu=options.cpu,
+        mixed_precision=recipe.precision,
+        log_with="tensorboard",
+        project_dir=options.state.parent,
+        kwargs_handlers=wrapping(options.bucket_megabytes),
+    )
+    processes = options.processes
+    check_launch(accelerator, processes, options.cpu)
+    if recipe.batch_rows < processes:
+        raise InputError(
+            f"batch_rows is {recipe.batch_rows}, but {processes} processes were started and each needs a row of every"
+            f" update; raise batch_rows, or lower gpus or nodes in the model's launch."
+        )
+    if options.compile == "yes":
+        check_compiler(accelerator.device.type)
+    kinds = {DistributedType.MULTI_GPU, DistributedType.MULTI_CPU}
+    taken = {
+        "gradient_accumulation_steps": (accelerator.gradient_accumulation_steps, {1}),
+        "mixed_precision": (accelerator.mixed_precision, {recipe.precision}),
+        "distributed_type": (accelerator.distributed_type, kinds | ({DistributedType.NO} if processes == 1 else set())),
+    }
+    for name, (value, allowed) in taken.items():
+        if value not in allowed:
+            raise InputError(
+                f"Accelerate has taken {name} {value!s}, which nobody requested; look for its variables in the"
+                f" environment and for its default_config.yaml."
+            )
+    choose_attention(options.attention, accelerator.device.type, recipe.precision)
+    return accelerator
+
+
+def wrapping(bucket_megabytes: str = "all") -> list:
+    """How Accelerate wraps a model for several processes, which send gradients so many megabytes
+    at once or all, and how long these wait for each other.
+    """
+    size = ALL_MEGABYTES if bucket_megabytes == "all" else int(bucket_megabytes)
+    buckets = {"gradient_as_bucket_view": True, "bucket_cap_mb": size}
+    return [
+        DistributedDataParallelKwargs(broadcast_buffers=False, **buckets),  # the model has none
+        InitProcessGroupKwargs(timeout=PATIENCE),
+    ]
+
+
+def check_launch(accelerator: Accelerator, processes: int, cpu: bool) -> None:
+    """Refuse other processes or another device than requested; take the threads that the launcher
+    gave to each process.
+    """
+    if accelerator.num_processes != processes:
+        raise InputError(
+            f"{processes} processes were requested but {accelerator.num_processes} started;"
+            f" check the launcher's --num_processes and --multi_gpu."
+        )
+    if accelerator.device.type == "cpu" and not cpu:
+        raise InputError("GPUs were requested but torch sees none on this machine; look at its driver, or give --cpu.")
+    if accelerator.device.type == "cpu":
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
+
+
+def check_compiler(device: str) -> None:
+    """Refuse to compile a model for a kind of device where there is no compiler: torch would end in
+    a backtrace.
+    """
+    variable, names = COMPILERS[device]
+    if not any(map(shutil.which, filter(None, (os.environ.get(variable), *names)))):
+        raise InputError(
+            f'`compile: "yes"` needs a compiler, and this machine has none of {", ".join(names)}: install one, name one'
+            f' in {variable}, or set `compile: "no"` in the model\'s launch.'
+        )
 
 
 @contextmanager
@@ -178,98 +355,3 @@ def other_processes(session: Session) -> Iterator[None]:
             f" when it is started again. Where it never begins on several nodes, GLOO_SOCKET_IFNAME and"
             f" NCCL_SOCKET_IFNAME name the network between them. ({words.splitlines()[0]})"
         ) from error
-
-
-def resume(session: Session, folder: Path) -> dict | None:
-    """The state to go on from, None at the start: the first process chooses, the others load
-    that very one or all end.
-    """
-    state, choice, complaint = None, None, None
-    if session.accelerator.is_main_process:
-        try:
-            state, choice, remarks = checkpoints.choose(folder)
-            for remark in remarks:
-                session.say(remark)
-        except InputError as error:
-            complaint = str(error)
-    session.settle(complaint)
-    choice = session.told(choice)
-    if choice is not None and not session.accelerator.is_main_process:
-        name, checksum = choice
-        try:
-            state = checkpoints.load(folder / name, checksum, checkpoints.PATIENCE)
-        except InputError as error:
-            complaint = str(error)
-    session.settle(complaint)
-    steps = gather_object([0 if state is None else state["step"]])
-    if len(set(steps)) > 1:
-        raise InputError(
-            f"The processes would go on from different updates ({', '.join(map(str, steps))}); start again."
-        )
-    return state
-
-
-@dataclass
-class Learner:
-    """What a run trains: the `plain` model as written here, `model` and `optimizer` as Accelerate
-    prepared them.
-    """
-
-    session: Session
-    plain: Transformer
-    model: nn.Module
-    optimizer: torch.optim.Optimizer
-    micro_batch: int
-
-
-def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = True) -> Learner:
-    """The learner of a run, from its model and `state`, whose entry `optimizer`
-    is taken out.
-
-    A model that is not `wrapped` sums no gradients over processes, and needs no memory for that.
-    """
-    before = session.learner
-    if before is not None:
-        before.plain.load_state_dict(plain.state_dict())
-        plain = before.plain
-    optimizer = build_optimizer(plain.to(session.accelerator.device), session.recipe)
-    if "optimizer" in state:
-        optimizer.load_state_dict(state.pop("optimizer"))
-    if session.compiled and before is None:
-        # Accelerate's autocast is another object for each model: a compiled pass of another one
-        # never serves again, but counts towards the limit past which torch goes on uncompiled
-        torch.compiler.reset()
-        compile_whole(plain, session.overlapped)
-    model = session.accelerator.prepare_model(plain, evaluation_mode=not wrapped) if before is None else before.model
-    if session.compressed and before is None and isinstance(model, DistributedDataParallel):
-        model.register_comm_hook(None, send_in_bf16)
-    optimizer = session.accelerator.prepare(optimizer)
-    micro_batch = session.micro_batch
-    if micro_batch is None:
-        micro_batch = fit(session, model, state, None if before is None else before.micro_batch)
-    learner = Learner(session, plain, model, optimizer, micro_batch)
-    session.learner = learner if session.one_model else None
-    return learner
-
-
-def send_in_bf16(
-    group: torch.distributed.ProcessGroup | None, bucket: torch.distributed.GradBucket
-) -> torch.futures.Future[torch.Tensor]:
-    """torch's hook, which by its own name is refused where there is no NCCL, though gloo can do
-    it.
-    """
-    return bf16_compress_hook(group, bucket)
-
-
-def fit(session: Session, model: nn.Module, state: dict, known: int | None = None) -> int:
-    """Rows at once, at most this process's: as many as `state` says for the same
-    circumstances, else as are `known` to fit, else as fit now.
-    """
-    found, alike = state.get("fitted", {}), session.circumstances()
-    if found.get("circumstances") != alike:
-        rows = known
-        if rows is None:
-            rows = largest_micro_batch(session.accelerator, model, session.own_rows, session.train.row_length)
-        found = {"rows": rows, "circumstances": alike}
-    state["fitted"] = found
-    return found["rows"]

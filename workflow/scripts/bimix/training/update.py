@@ -1,4 +1,5 @@
-"""What one update and one evaluation do, on any number of processes of an Accelerator.
+"""What a run trains, and what one update and one evaluation do, on any number of processes of an
+Accelerator.
 
 The loader and the scheduler are not handed to Accelerate: rows are a pure function of the step
 (`order`), the rate too (`recipe`), so each process takes its slice of the global batch by itself
@@ -15,33 +16,89 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
 from torch.nn.parallel import DistributedDataParallel
 
+from bimix.model.memory import largest_micro_batch
 from bimix.model.optimizers import MuonAndAdamW, adamw
 from bimix.model.transformer import Transformer
-from bimix.training.order import Schedule, as_schedule, next_rows
+from bimix.training.order import Schedule, next_rows
 from bimix.training.recipe import Recipe
 from bimix.training.rows import Part, RowStore
+from bimix.training.session import Session
 
 RECOMPILATIONS = 64  # torch's own limit is 8: DoGE has parts of several sizes, evaluations and probes others
+
+
+@dataclass
+class Learner:
+    """What a run trains: the `plain` model as written here, `model` and `optimizer` as Accelerate
+    prepared them.
+    """
+
+    session: Session
+    plain: Transformer
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    micro_batch: int
+
+
+def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = True) -> Learner:
+    """The learner of a run, from its model and `state`, whose entry `optimizer` is taken out.
+
+    A model that is not `wrapped` sums no gradients over processes, and needs no memory for that.
+    """
+    before = session.learner
+    if before is not None:
+        before.plain.load_state_dict(plain.state_dict())
+        plain = before.plain
+    optimizer = build_optimizer(plain.to(session.accelerator.device), session.recipe)
+    if "optimizer" in state:
+        optimizer.load_state_dict(state.pop("optimizer"))
+    if session.compiled and before is None:
+        # Accelerate's autocast is another object for each model: a compiled pass of another one
+        # never serves again, but counts towards the limit past which torch goes on uncompiled
+        torch.compiler.reset()
+        compile_whole(plain, session.overlapped)
+    model = session.accelerator.prepare_model(plain, evaluation_mode=not wrapped) if before is None else before.model
+    if session.compressed and before is None and isinstance(model, DistributedDataParallel):
+        # by its own name torch's hook is refused where there is no NCCL, though gloo can do it
+        model.register_comm_hook(None, lambda group, bucket: bf16_compress_hook(group, bucket))
+    optimizer = session.accelerator.prepare(optimizer)
+    micro_batch = session.micro_batch or fit(session, model, state, before and before.micro_batch)
+    learner = Learner(session, plain, model, optimizer, micro_batch)
+    session.learner = learner if session.one_model else None
+    return learner
+
+
+def fit(session: Session, model: nn.Module, state: dict, known: int | None) -> int:
+    """Rows at once, at most this process's: as many as `state` says for the same
+    circumstances, else as are `known` to fit, else as fit now.
+    """
+    found, alike = state.get("fitted", {}), session.circumstances()
+    if found.get("circumstances") != alike:
+        rows = known
+        if rows is None:
+            rows = largest_micro_batch(session.accelerator, model, session.own_rows, session.train.row_length)
+        found = {"rows": rows, "circumstances": alike}
+    state["fitted"] = found
+    return found["rows"]
 
 
 def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """The optimizer that a recipe names, of a model that is on its device."""
     settings = recipe.learning_rate, (recipe.beta1, recipe.beta2), recipe.epsilon, recipe.weight_decay
-    if recipe.optimizer == "muon":
-        return MuonAndAdamW(model, *settings)
-    return adamw(model.parameters(), *settings)
+    return MuonAndAdamW(model, *settings) if recipe.optimizer == "muon" else adamw(model.parameters(), *settings)
 
 
 def compile_whole(model: nn.Module, overlapped: bool = False) -> None:
     """Have a model compiled in place: one graph for each number of rows, under any wrapper
     and in any number of runs.
 
-    Only where gradients are to be sent `overlapped`, while others are taken, torch may cut it at
+    Only where gradients are to be sent `overlapped`, while others are computed, torch may cut it at
     the borders of DistributedDataParallel's buckets. With its own size of these, 25 MB, that
     makes 14 graphs of 280M and 50 of 1B, which cost more than the sending within a node (0.5 and
-    3.6 GB beside 0.4 and 3 s on eight A100). Past its limit of graphs it would go on uncompiled,
+    3.6 GB against 0.4 and 3 s on eight A100). Past its limit of graphs it would go on uncompiled,
     silently: here it ends with an error.
     """
     torch._dynamo.config.optimize_ddp = overlapped
@@ -79,7 +136,7 @@ class Batch:
 
 def batches(
     store: RowStore | Part,
-    proportions: np.ndarray | Schedule,
+    schedule: Schedule,
     recipe: Recipe,
     taken: np.ndarray,
     steps: int,
@@ -97,10 +154,9 @@ def batches(
     made before these; `before` (m,) of the rows `taken` were read until the stage of the last began
     (None: none).
     """
-    schedule = as_schedule(proportions)
     before = np.zeros_like(taken) if before is None else before
     for step in range(made, made + steps):
-        if step and schedule.begins(step):
+        if step and step in schedule.starts:
             before = taken
         chosen, numbers, after = next_rows(
             recipe.seed, store.domains, schedule.at(step), store.sizes, taken, recipe.batch_rows, backwards, before
@@ -118,7 +174,7 @@ def to_device(array: np.ndarray, device: torch.device) -> Tensor:
 
 
 def ahead(items: Iterator[Batch], depth: int = 4) -> Iterator[Batch]:
-    """The same items, made by a thread up to `depth` of them before they are asked for.
+    """The same items, made by a thread up to `depth` of them before they are needed.
 
     Its error is raised here.
     """
@@ -214,29 +270,22 @@ def evaluate(
 
 @dataclass
 class Watch:
-    """Remembers, on the device, the first update since the last look whose loss or
-    gradient was not finite.
+    """Remembers, on the device, what the updates since the last look gave: for each its step, the
+    batch's rows by domain (m,), this process's loss and the gradient norm.
     """
 
     accelerator: Accelerator
     seen: list[tuple[int, np.ndarray, Tensor, Tensor]] = field(default_factory=list)
 
-    def note(self, step: int, counts: np.ndarray, loss: Tensor, norm: Tensor) -> None:
-        """Keep what update `step` gave: the batch's rows by domain (m,), this process's
-        loss, the gradient norm.
-        """
-        self.seen.append((step, counts, loss, norm))
-
-    def look(self, asked: Callable[[], bool]) -> tuple[bool, tuple[int, np.ndarray, float, float] | None]:
-        """Whether any process is `asked` to stop, and the first bad (step, counts, loss, norm).
-
-        The same in all processes.
+    def look(self, wants_to_stop: Callable[[], bool]) -> tuple[bool, tuple[int, np.ndarray, float, float] | None]:
+        """Whether any process wants to stop, and the first (step, counts, loss, norm) that is not
+        finite; the same in all processes.
 
         The only place that waits for the device between two evaluations.
         """
         device = self.accelerator.device
         shares = [loss for _, _, loss, _ in self.seen]
-        losses = torch.stack([*shares, torch.tensor(float(asked()), device=device)])
+        losses = torch.stack([*shares, torch.tensor(float(wants_to_stop()), device=device)])
         *losses, requests = self.accelerator.reduce(losses, reduction="sum").tolist()
         norms = torch.stack([norm for _, _, _, norm in self.seen]).tolist()
         notes = [(step, counts) for step, counts, _, _ in self.seen]
@@ -245,14 +294,3 @@ class Watch:
             if not np.isfinite(loss) or not np.isfinite(norm):
                 return requests > 0, (step, counts, loss, norm)
         return requests > 0, None
-
-
-def not_finite(step: int, counts: np.ndarray, loss: float, norm: float, domains: list[str], recipe: Recipe) -> str:
-    """The sentence about an update whose loss or gradient is not finite: `counts` (m,) are
-    its rows of the domains.
-    """
-    rows = ", ".join(f"{domain} {count}" for domain, count in zip(domains, counts.tolist(), strict=True) if count)
-    return (
-        f"At step {step} the loss is {loss} and the gradient norm {norm}, at a rate of {recipe.rate(step - 1):.3g} and with"
-        f" these rows in the batch: {rows}. The checkpoints before it are kept; lower the rate or look at that text."
-    )
