@@ -25,7 +25,11 @@ OWN = ROOT / "resources/examples/own_losses"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 # Packages of the command, with what they import.
 NEEDED = {
-    **{"numpy": (), "scipy": (), "polars": (), "jinja2": ("markupsafe",), "PyYAML": ("yaml",)},
+    "numpy": (),
+    "scipy": (),
+    "polars": (),
+    "jinja2": ("markupsafe",),
+    "PyYAML": ("yaml",),
     "pydantic": ("pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"),
 }
 
