@@ -21,7 +21,8 @@ from public_runs import Case, cases
 
 from bimix.errors import InputError
 from bimix.judge.errors import rank_correlation
-from bimix.laws import LAWS, fit, predict_observed
+from bimix.laws.fitted import fit, predict_observed
+from bimix.laws.table import LAWS
 from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observations.observations import Observations
 from bimix.optimum.intervals import left_out, picked
@@ -71,7 +72,7 @@ def judged(case: Case, laws: list[str], counts: list[int] | None, draws: int, co
 
 
 def _scores(law: str, some: Observations, asked: Observations, ranks_only: bool, covers: bool) -> tuple:
-    if LAWS[law].plan.refuses_few and len(some.mixtures) < LAWS[law].plan.least_runs(len(some.domains)):
+    if LAWS[law].refuses_few and len(some.mixtures) < LAWS[law].least_runs(len(some.domains)):
         raise InputError(f"the law {law} needs more runs than {len(some.mixtures)}.")
     fitted = fit(law, some)
     predicted, truth = predict_observed(fitted, asked, asked.steps[-1:])[:, 0], asked.losses[:, -1]

@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bench_few_runs import regmix, told
 
-from bimix import laws
 from bimix.judge.errors import rank_correlation
+from bimix.laws import fitted as laws
 from bimix.laws.transfer import own_domains
 from bimix.observations.prior import centred, offsets
 from bimix.search import criterion, sensitivity, sizes

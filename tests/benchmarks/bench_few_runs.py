@@ -28,9 +28,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 import public_runs
 from public_runs import SLIMPAJAMA, mixing_laws
 
-from bimix import laws
 from bimix.corpus.estimators import cross_entropies, thin
 from bimix.judge.errors import rank_correlation
+from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 from bimix.observations.prior import centred
 from bimix.optimum.intervals import Bootstrap, intervals, left_out, resampled

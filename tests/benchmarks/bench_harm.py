@@ -24,8 +24,8 @@ import bench_few_runs
 import made_metrics
 from public_runs import from_wide
 
-from bimix import laws
 from bimix.judge.errors import rank_correlation
+from bimix.laws import fitted as laws
 from bimix.transfer import by_domain, choice
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
-from bimix import laws
+from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 from bimix.optimum.intervals import left_out, losses_of
 

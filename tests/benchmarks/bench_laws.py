@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 import public_runs
 
-from bimix import laws
 from bimix.judge.errors import rank_correlation, relative_error
 from bimix.judge.law_scores import LEARNING
+from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 from bimix.optimum.intervals import left_out, resampled
 from bimix.optimum.optimum import optimum

@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from public_runs import from_wide
 
-from bimix import laws
 from bimix.judge.errors import rank_correlation
+from bimix.laws import fitted as laws
 
 ASKED = 256
 

@@ -16,7 +16,7 @@ from scipy.interpolate import CubicSpline
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
-from bimix import laws
+from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations
 from bimix.optimum.optimum import optimum
 from bimix.transfer import repetition, single_source

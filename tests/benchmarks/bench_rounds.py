@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from public_runs import from_wide, regmix
 
-from bimix import laws
+from bimix.laws import fitted as laws
 from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.goal import Goal

@@ -16,8 +16,8 @@ from scipy.interpolate import PchipInterpolator
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
-from bimix import laws
 from bimix.errors import InputError
+from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations
 
 SCARCE = "Github"

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import bench_few_runs as public
 
-from bimix import laws
 from bimix.judge.errors import rank_correlation
+from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bimix import laws
 from bimix.errors import InputError
 from bimix.judge import errors as scores
 from bimix.judge import law_scores as learning
@@ -26,6 +25,7 @@ from bimix.judge.errors import (
     rank_correlation,
 )
 from bimix.judge.law_scores import compare, complexity, laws_table, learning_curve
+from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 
 STEPS = np.array([1000, 2000, 4000, 8000, 16000])

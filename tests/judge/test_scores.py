@@ -5,7 +5,7 @@ import pytest
 
 from bimix.judge import errors as scores
 from bimix.judge.errors import GENERALIZATION, generalization, r2_log, rank_correlation
-from bimix.laws import predict_observed
+from bimix.laws.fitted import predict_observed
 from bimix.observations.observations import Observations
 
 STEPS = np.array([1000, 2000, 4000, 8000])

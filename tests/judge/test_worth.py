@@ -13,13 +13,13 @@ from scipy import stats
 import judge_methods
 import mix_best
 import plot_verdict
-from bimix import laws
 from bimix.errors import InputError
 from bimix.judge import worth
 from bimix.judge.comparison import Comparison, compared, in_bits
 from bimix.judge.measured import Criterion, measured
 from bimix.judge.noise import best_quantile, levels
 from bimix.judge.worth import VERDICT
+from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 from bimix.outputs import write_json
 

@@ -24,7 +24,8 @@ import fit_law
 import optimize_mixture
 import predict_losses
 from bimix.errors import InputError
-from bimix.laws import LAWS, predict_runs
+from bimix.laws.fitted import predict_runs
+from bimix.laws.table import LAWS
 from bimix.observations.observations import read_observations
 
 KEPT = Path(__file__).parents[2] / "resources/observations"
@@ -142,7 +143,7 @@ def numbers_of(case: Case, law: str, folder: Path) -> dict:
         observed = read_observations(Path(tables[1]), Path(tables[3]), prior)
         weights = np.ones(len(observed.mixtures))
         weights[0] = 0.0
-        again = next(LAWS[law].refit([(observed, weights)], fitted))
+        again = next(LAWS[law].code.refit([(observed, weights)], fitted))
         losses = predict_runs(fitted | {"coefficients": again}, observed.take([0])).ravel()
         kept["refit"] = losses[np.isfinite(losses)].tolist()
     step = ["--step", fitted["steps"][-1]]

@@ -9,8 +9,8 @@ import pytest
 from laws.known import STEPS, bivariate, mixtures, observe
 from scipy.optimize import least_squares, minimize_scalar
 
-from bimix import laws
 from bimix.errors import InputError
+from bimix.laws import fitted as laws
 from bimix.laws.bimix import BETA_STARTS, _starts, fit_curve, fit_domain, fit_fixed_step
 from bimix.observations.observations import Observations
 

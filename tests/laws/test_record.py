@@ -1,6 +1,7 @@
-"""A law is one record: those of the table are in order, and a new one runs from fit to scores."""
+"""A law is one entry of the table: entries are in order, and a new one runs from fit to scores."""
 
 import json
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,62 +10,59 @@ import polars as pl
 import pytest
 from laws.known import observe, write_tables
 
+import bimix.laws
 import fit_law
 import optimize_mixture
-from bimix import laws
 from bimix.judge.law_scores import compare, complexity, learning_curve
+from bimix.laws import fitted as laws
+from bimix.laws.table import LAWS, Law
 from bimix.observations.observations import Observations
-from bimix.observations.record import Law, Size
 from bimix.optimum.intervals import intervals, left_out
 from bimix.optimum.optimum import optimum
-from bimix.plan.laws import LAWS, Planned
 from bimix.plan.sources import Fit, Source, source_of
 
 DOMAINS = ("code", "law", "web")
 STEPS = np.array([100, 200, 400, 800])
 
 
-def test_the_table_that_planning_reads_is_that_of_the_records() -> None:
-    assert {name: law.plan for name, law in laws.LAWS.items()} == LAWS
-    assert list(laws.LAWS) == list(LAWS)
-
-
 @pytest.mark.parametrize("name", LAWS)
-def test_a_record_is_whole(name: str) -> None:
-    law = laws.LAWS[name]
-    assert law.plan.optimum in ("power_sum", "convex", "searched", "simulated")
-    assert (law.objective is None) == (law.plan.optimum == "simulated")
+def test_an_entry_is_whole(name: str) -> None:
+    law = LAWS[name]
+    assert law.optimum in ("power_sum", "convex", "searched", "simulated")
+    assert all(callable(getattr(law.code, function)) for function in ("fit", "refit", "predict", "objective", "count"))
     # more domains never need fewer runs, and two are the least that `fit` takes
-    least = [law.plan.least_runs(m) for m in range(2, 30)]
+    least = [law.least_runs(m) for m in range(2, 30)]
     assert least[0] >= 2 and all(few <= many for few, many in pairwise(least))
 
 
-def fit_linear(observed, weights=None, start=None):
-    """L_i = t_i.r at the last step, by least squares: the law that the test adds."""
-    root = np.sqrt(np.ones(len(observed.mixtures)) if weights is None else weights)[:, None]
-    t = np.linalg.lstsq(root * observed.proportions, root * observed.losses[:, -1])[0]
-    return {name: {"t": column.tolist()} for name, column in zip(observed.loss_domains, t.T, strict=True)}, {}
+MODULE = '''"""L_i = t_i.r at a step, by least squares: the module of a law that the test adds."""
+
+import numpy as np
 
 
-def predict_linear(coefficients, domains, seen, proportions, steps):
-    losses = proportions @ np.array([values["t"] for values in coefficients.values()]).T
-    return np.repeat(losses[:, None], len(steps), axis=1)
+def fit_step(shares, losses, weights, domains, begin=None):
+    root = np.sqrt(weights)
+    return {"t": np.linalg.lstsq(root[:, None] * shares, root * losses)[0].tolist()}
+
+
+def predict_step(numbers, domains, shares):
+    return shares @ np.array(numbers["t"])
+
+
+def count_step(numbers):
+    return len(numbers["t"])
+'''
 
 
 @pytest.fixture
-def linear(monkeypatch: pytest.MonkeyPatch) -> Law:
-    law = Law(
-        fit=fit_linear,
-        refit=lambda samples, fitted: (fit_linear(*sample)[0] for sample in samples),
-        predict=predict_linear,
-        count=lambda coefficients: sum(len(values["t"]) for values in coefficients.values()),
-        formula="t.r",
-        size=Size(lambda m: m, lambda m, n: m, ("m", "d m", "d m")),
-        plan=Planned(lambda m: m, refuses_few=True, over_steps=False, optimum="simulated"),
-    )
-    monkeypatch.setitem(laws.LAWS, "linear", law)
-    monkeypatch.setitem(LAWS, "linear", law.plan)
-    return law
+def linear(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Law:
+    """One module, one entry: what docs/contributing.md says that a law takes."""
+    (tmp_path / "linear.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.setattr("bimix.laws.__path__", [*bimix.laws.__path__, str(tmp_path)])
+    law = Law("linear", "t.r", ("m", "d m", "d n m"), "simulated", lambda m: m, numbers=lambda m, n: (m, n * m))
+    monkeypatch.setitem(LAWS, "linear", law)
+    yield law
+    sys.modules.pop("bimix.laws.linear", None)
 
 
 @pytest.fixture
@@ -87,7 +85,7 @@ def test_a_law_that_is_entered_is_fitted_optimised_and_scored(
     fitted = laws.fit("linear", observed)
     new = np.random.default_rng(1).dirichlet(np.ones(3), 20)
     assert np.allclose(laws.predict(fitted, new, STEPS[-1:])[:, 0], new @ truth.T)
-    assert fitted["formula"] == "t.r" and fitted["coefficients_fitted"] == 9
+    assert fitted["formula"] == "t.r" and fitted["coefficients_fitted"] == 36
 
     # simulated optima are averages of the best 128: near the corner that is best, and within bounds
     lower, upper = np.zeros(3), np.array([0.6, 1.0, 1.0])
@@ -97,7 +95,7 @@ def test_a_law_that_is_entered_is_fitted_optimised_and_scored(
     scores = compare(["linear", "bimix"], observed, None).filter(pl.col("domain").is_null())
     left = scores.filter((pl.col("law") == "linear") & (pl.col("score") == "left_out_mre"))
     assert left["value"][0] < 1e-12 < scores.filter(pl.col("law") == "bimix")["value"].max()
-    assert complexity(["linear"], 3, 3, 4).row(0, named=True)["all_domains_all_steps_here"] == 9
+    assert complexity(["linear"], 3, 3, 4).row(0, named=True)["all_domains_all_steps_here"] == 36
     curve = learning_curve(["linear"], observed, None, [3, 6], 2, 0)
     assert curve["mre_worst"].max() < 1e-6 and curve["note"].null_count() == 4
 

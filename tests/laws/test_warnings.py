@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from laws.known import mixtures, observe, with_transfer
 
-from bimix import laws
 from bimix.errors import InputError
+from bimix.laws import fitted as laws
 from bimix.optimum.bounds import feasible_bounds
 from bimix.optimum.intervals import left_out
 

@@ -8,7 +8,7 @@ import pytest
 
 import sample_mixtures
 from bimix.errors import InputError
-from bimix.laws import fit
+from bimix.laws.fitted import fit
 from bimix.mixtures import draws
 from bimix.observations.observations import Observations
 from bimix.optimum import simulation

@@ -14,7 +14,8 @@ import import_losses
 import optimize_mixture
 import take_observations
 from bimix.errors import InputError
-from bimix.laws import LAWS, fit, predict_defined
+from bimix.laws.fitted import fit, predict_defined
+from bimix.laws.table import LAWS
 from bimix.observations.metrics import losses_only, with_metrics
 from bimix.observations.observations import observations, read_observations
 from bimix.optimum.intervals import left_out
@@ -200,7 +201,7 @@ def test_names_that_only_look_like_an_accuracy_are_taken(name: str) -> None:
 @pytest.mark.parametrize("law", [law for law in LAWS if law != "bimix"])
 def test_metrics_move_no_loss_by_a_bit(law: str) -> None:
     """Twelve metrics of noise beside the losses, over steps where the law has them."""
-    steps = STEPS if LAWS[law].plan.over_steps else STEPS[-1:]
+    steps = STEPS if LAWS[law].over_steps else STEPS[-1:]
     losses = observe(with_transfer(0, 3), mixtures(0, RUNS, 3), steps, noise=0.002)
     if law == "transfer":  # pools that repeat: how repetition counts is read off the losses too
         tokens, pools = np.full(RUNS, 8e6), np.tile([2e6, 8e6, 9e6], (RUNS, 1))
@@ -250,7 +251,7 @@ def test_metrics_with_fewer_terms_than_losses_are_predicted_with_their_own() -> 
     both = fitted | {"loss_domains": ["x", "d02"], "coefficients": {"x": two, "d02": one}}
     of_both, of_one = (predict_defined(law, shares, STEPS[-1:])[:, :, -1] for law in (both, alone))
     assert np.allclose(of_both, of_one, rtol=1e-12, atol=0)
-    value = LAWS["transfer"].objective
+    value = LAWS["transfer"].code.objective
     at = np.full(3, 1 / 3)
     for one, other in zip(value(both, 8000, np.array([0.0, 1.0]))(at), value(alone, 8000, np.ones(1))(at), strict=True):
         assert np.allclose(one, other, rtol=1e-12, atol=0)

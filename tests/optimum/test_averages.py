@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bimix.errors import InputError
-from bimix.laws import LAWS
+from bimix.laws.table import LAWS
 from bimix.mixtures.draws import TEMPERATURE
 from bimix.optimum import optimum as module
 from bimix.optimum.optimum import MOST_NAMED, average, optimum, target_weights, weighed
@@ -53,7 +53,7 @@ def exponential(mixtures: int) -> dict:
 
 
 def test_a_law_of_fewer_runs_than_its_numbers_has_no_optimum() -> None:
-    least = LAWS["exponential"].plan.least_runs(3)
+    least = LAWS["exponential"].least_runs(3)
     best = optimum(exponential(least), 5, {"x": 1}, np.zeros(3), np.ones(3))
     assert np.allclose(best, [1, 0, 0], atol=1e-8)
     with pytest.raises(InputError, match=f"its optimum needs {least} at least"):

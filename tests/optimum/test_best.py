@@ -9,7 +9,7 @@ from optimum.fitted_laws import KINDS, even, fitted_law
 from scipy.optimize import minimize
 
 from bimix.errors import InputError
-from bimix.laws import at_run, predict
+from bimix.laws.fitted import at_run, predict
 from bimix.optimum.best import best, certificate
 from bimix.optimum.goal import HELD, Goal
 from bimix.optimum.objective import Objective

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from bimix.laws import exponential, predict, transfer
+from bimix.laws import transfer
+from bimix.laws.fitted import predict
+from bimix.laws.table import LAWS
 from bimix.optimum.convex import minimum
 from bimix.optimum.power_sum import power_sum_optimum
 
@@ -134,7 +136,7 @@ def test_a_corner_is_found_when_one_domain_is_best():
         "steps": [5],
         "coefficients": coefficients,
     }
-    value = exponential.objective(fitted, 5, np.ones(1))
+    value = LAWS["exponential"].code.objective(fitted, 5, np.ones(1))
     assert np.allclose(minimum(value, np.zeros(3), np.ones(3)), [1, 0, 0], atol=1e-8)
     bounded = minimum(value, np.array([0, 0.1, 0.05]), np.array([0.7, 1, 1]))
     assert np.allclose(bounded, [0.7, 0.25, 0.05], atol=1e-8)

@@ -10,7 +10,7 @@ from laws.known import bivariate, mixtures, observe, write_tables
 
 import fit_law
 import optimize_mixture
-from bimix import laws
+from bimix.laws import fitted as laws
 from bimix.optimum.report import epochs_sentence, further_epochs
 from bimix.tables import read_json
 

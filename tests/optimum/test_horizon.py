@@ -12,8 +12,8 @@ import estimate_intervals
 import fit_law
 import optimize_mixture
 import predict_losses
-from bimix import laws
 from bimix.errors import InputError
+from bimix.laws import fitted as laws
 from bimix.optimum.intervals import left_out, losses_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from bimix.errors import InputError
-from bimix.laws import predict
+from bimix.laws.fitted import predict
 from bimix.observations.observations import Observations
 from bimix.optimum import coefficients
 from bimix.optimum import intervals as module
@@ -161,26 +161,20 @@ def test_residuals_that_are_drawn_are_whole_runs_of_those_observed() -> None:
 def test_each_run_is_predicted_by_a_refit_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     runs, asked = observed(0.05), []
 
-    class Named:
-        """bimix, of at most so many refits, each told by the runs it was fitted to."""
+    def refit(samples, fitted):
+        """Coefficients that differ by the runs they were fitted to."""
+        for _, weights in samples:
+            asked.append(weights)
+            yield law(0.1 + 0.01 * len(asked))["coefficients"]
 
-        plan, at_run, predict = module.LAWS["bimix"].plan, None, staticmethod(module.LAWS["bimix"].predict)
-        most_refits = 32
-
-        @staticmethod
-        def refit(samples, fitted):
-            for _, weights in samples:
-                asked.append(weights)
-                yield law(0.1 + 0.01 * len(asked))["coefficients"]
-
-    monkeypatch.setitem(module.LAWS, "bimix", Named)
+    monkeypatch.setattr(module.LAWS["bimix"].code, "refit", refit)
     found = left_out(FITTED, replace(runs, runs=np.array([1, 2, 3, 4])), 100)
     assert np.array_equal(asked, np.array([1.0, 2, 3, 4]) * (1 - np.eye(4)))
     for n in range(4):
         assert np.allclose(found.predicted[n], losses(law(0.1 + 0.01 * (n + 1)))[n])
     assert found.step == 100 and np.array_equal(found.observed, runs.losses[:, 0])
     asked.clear()
-    Named.most_refits = 2
+    monkeypatch.setitem(module.LAWS, "bimix", replace(module.LAWS["bimix"], most_refits=2))
     found = left_out(FITTED, runs, 70)  # nothing was observed there: the last step
     assert len(asked) == 2 and found.step == 100 and np.array_equal(asked[0] + asked[1], np.ones(4))
     assert sorted(asked[0]) == [0, 0, 1, 1] and len(found.refitted) == 2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bimix.errors import InputError
-from bimix.laws import fit, predict, predict_defined
+from bimix.laws.fitted import fit, predict, predict_defined
 from bimix.observations.observations import Observations
 from bimix.optimum.bounds import feasible_bounds, run_bounds, unanswered
 from bimix.optimum.optimum import average, optimum, weighed

@@ -5,7 +5,7 @@ import pytest
 from optimum.fitted_laws import KINDS, fitted_law
 
 from bimix.errors import InputError
-from bimix.laws import predict_defined
+from bimix.laws.fitted import predict_defined
 from bimix.optimum.pareto import as_table, front
 
 

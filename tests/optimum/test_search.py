@@ -5,7 +5,7 @@ import pytest
 from laws.known import mixtures, observe, with_transfer
 
 from bimix.errors import InputError
-from bimix.laws import fit
+from bimix.laws.fitted import fit
 from bimix.optimum.best import best
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective

@@ -6,8 +6,7 @@ import pytest
 
 from bimix.errors import InputError
 from bimix.plan import costs, optimum, runs, sources
-from bimix.plan.laws import optimised_laws
-from bimix.plan.targets import targets
+from bimix.plan.targets import optimised_laws, targets
 
 CONFIG = {
     "models": {

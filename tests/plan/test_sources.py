@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bimix.errors import InputError
+from bimix.laws.table import LAWS
 from bimix.plan import sources
 from bimix.plan.corpora import vector_moments
-from bimix.plan.laws import LAWS
 from bimix.plan.optimum import optimum_coefficients
 from bimix.plan.sources import (
     Fit,

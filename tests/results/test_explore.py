@@ -15,7 +15,7 @@ from made_laws import DOMAINS, STEPS, law, tables
 
 import explore_mixtures
 from bimix.errors import InputError
-from bimix.laws import at_run, fit, predict_defined
+from bimix.laws.fitted import at_run, fit, predict_defined
 from bimix.mixtures.mixture import as_mixture
 from bimix.observations.observations import read_observations
 from bimix.optimum.goal import Goal

@@ -19,8 +19,8 @@ import plot_predictions
 import plot_proportions
 import plot_steps
 import plot_weights
-from bimix import laws
 from bimix.errors import InputError
+from bimix.laws import fitted as laws
 from bimix.observations.observations import observations
 from bimix.results import figures
 

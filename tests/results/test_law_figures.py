@@ -23,9 +23,9 @@ import predict_losses
 import tabulate_laws
 import trace_learning
 import trace_optimum
-from bimix import laws
 from bimix.errors import InputError
 from bimix.judge.law_scores import complexity
+from bimix.laws import fitted as laws
 from bimix.laws.bimix import bracket
 
 DOMAINS = ["code & co", "law", "web"]

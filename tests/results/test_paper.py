@@ -30,7 +30,7 @@ import plot_sizes
 import plot_steps
 import plot_verdict
 import plot_weights
-from bimix import laws
+from bimix.laws import fitted as laws
 from bimix.observations.observations import observations
 from bimix.results import figures
 from bimix.results import pareto_figure as pareto

@@ -9,8 +9,8 @@ import pytest
 from made_search import DOMAINS, START, runs, tables, truth, written
 
 import propose_round
-from bimix import laws
 from bimix.errors import InputError
+from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective

@@ -16,8 +16,8 @@ import compare_laws
 import estimate_intervals
 import fit_law
 import trace_learning
-from bimix import laws
 from bimix.errors import InputError
+from bimix.laws import fitted as laws
 from bimix.laws import transfer
 from bimix.observations.observations import read_observations
 from bimix.observations.prior import offsets, read_gaps, recorded

@@ -15,8 +15,8 @@ from scipy.interpolate import CubicSpline
 import fit_law
 import optimize_mixture
 import predict_losses
-from bimix import laws
 from bimix.errors import InputError
+from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations, read_observations
 from bimix.optimum.optimum import optimum
 from bimix.transfer import repetition, single_source, sized
@@ -113,7 +113,7 @@ def test_gradient_hessian_and_the_one_optimum(tmp_path):
     pools = dict(zip(DOMAINS, (2e7, 1e10, 1e10, 5e7), strict=True))
     at = laws.at_run(fitted, tokens=4e9, pools=pools)
     step, target = at["steps"][0], np.array([1.0, 2.0, 0.0, 1.0])
-    function = laws.LAWS["transfer"].objective(at, step, target)
+    function = laws.LAWS["transfer"].code.objective(at, step, target)
     for r in mixtures(6, 10, 4):
         value, gradient, hessian = function(r)
         assert value == pytest.approx(float(laws.predict(at, r[None], [step])[0, 0] @ target))

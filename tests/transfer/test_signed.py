@@ -9,7 +9,7 @@ import pytest
 from laws.known import STEPS, bivariate, mixtures, observe, of_sizes
 from scipy.optimize import minimize
 
-from bimix import laws
+from bimix.laws import fitted as laws
 from bimix.laws import transfer
 from bimix.optimum.convex import minimum
 from bimix.optimum.intervals import left_out
@@ -209,7 +209,9 @@ def test_t_passes_through_the_json_and_a_file_without_it_has_none():
     fitted = json.loads(json.dumps(laws.fit("transfer", observed)))
     hurt = fitted["coefficients"]["d00"]
     assert set(hurt["t"]) == {"d00", "d01", "d02", "d03"}
-    assert laws.LAWS["transfer"].count({"d00": hurt}) == 3 + 1 + 1 + 3 + 3  # k but one, alpha, gamma, t but one, curve
+    assert (
+        laws.LAWS["transfer"].code.count({"d00": hurt}) == 3 + 1 + 1 + 3 + 3
+    )  # k but one, alpha, gamma, t but one, curve
     again = next(transfer.refit([(observed, None)], fitted))
     both = [
         laws.predict(fitted | {"coefficients": one}, mixtures(9, 20, 4), [400_000])

@@ -17,8 +17,8 @@ import fit_law
 import optimize_mixture
 import plot_sizes
 import predict_losses
-from bimix import laws
 from bimix.errors import InputError
+from bimix.laws import fitted as laws
 from bimix.observations.observations import observations, read_observations
 from bimix.optimum.best import best
 from bimix.optimum.intervals import left_out

@@ -10,10 +10,10 @@ import pytest
 from laws.known import STEPS, mixtures, observe, with_transfer
 from scipy.optimize import least_squares
 
-from bimix import laws
 from bimix.errors import InputError
 from bimix.judge.errors import rank_correlation
 from bimix.laws import bimix, transfer
+from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations
 from bimix.transfer import levels, mixing
 from bimix.transfer.curve import fit_curves
@@ -305,5 +305,5 @@ def test_rank_correlation_on_the_public_runs_of_regmix(runs, wanted):
 def test_the_size_of_the_law_is_what_fits_have(m, count):
     observed = observe(with_transfer(1, m), mixtures(1, 6, m), STEPS[:count], 0.003)
     law, fitted = laws.LAWS["transfer"], laws.fit("transfer", observed)
-    numbers = law.size.one_step(m) if count == 1 else law.size.steps(m, count)
-    assert law.count(fitted["coefficients"]) == m * numbers
+    numbers = law.numbers(m, count)[count > 1]
+    assert law.code.count(fitted["coefficients"]) == m * numbers

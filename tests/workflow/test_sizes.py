@@ -13,7 +13,7 @@ import pytest
 import yaml
 from mini_dataset import mini_config, write_checkout
 
-from bimix.laws import at_run, predict_defined
+from bimix.laws.fitted import at_run, predict_defined
 from bimix.results.verify import verify
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ from bimix.settings.machine import keep
 from bimix.errors import InputError
 from bimix.plan import contents, exports, pools, rounds, tasks
 from bimix.plan import corpora, costs, optimum, runs, search, settings, sources, trainings
-from bimix.plan.laws import LAWS
+from bimix.laws.table import LAWS
 from bimix.plan.settings import one_of
 from bimix.plan.sources import MEASURES
 from bimix.plan.targets import all_targets, explored, explored_run_tokens, resampled_laws, targets

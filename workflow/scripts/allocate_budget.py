@@ -16,8 +16,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from bimix.errors import InputError, run
-from bimix.laws import at_run
 from bimix.laws.document import checked_law
+from bimix.laws.fitted import at_run
 from bimix.optimum.best import best_shares
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import add_bounds

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bimix.errors import run
 from bimix.judge.law_scores import compare
-from bimix.laws import LAWS
+from bimix.laws.table import LAWS
 from bimix.observations.observations import joined, read_observations
 from bimix.outputs import write_table
 

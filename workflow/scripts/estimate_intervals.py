@@ -17,8 +17,9 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.laws import LAWS, at_run, far_ahead
 from bimix.laws.document import checked_law
+from bimix.laws.fitted import at_run, far_ahead
+from bimix.laws.table import LAWS
 from bimix.mixtures.mixture import read_proportions
 from bimix.observations.observations import proportions_of, read_observations
 from bimix.observations.observed_flags import add_allowed
@@ -150,7 +151,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def _not_wider(fitted, observed, step, of_losses) -> str:
     """A sentence where intervals do not know how far ahead the step is."""
-    over_steps = LAWS[fitted["law"]].plan.over_steps and "rows" not in fitted and len(fitted["steps"]) > 1
+    over_steps = LAWS[fitted["law"]].over_steps and "rows" not in fitted and len(fitted["steps"]) > 1
     if not over_steps or step <= observed.steps[-1] or getattr(of_losses, "shortened", ()):
         return ""
     why = "bootstraps do not know it" if of_losses.kind in BOOTSTRAPS else "that takes four evaluations of the runs"

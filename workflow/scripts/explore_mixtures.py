@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.laws import at_run
 from bimix.laws.document import checked_law
+from bimix.laws.fitted import at_run
 from bimix.mixtures.mixture import read_proportions
 from bimix.observations.observations import proportions_of
 from bimix.optimum.bounds import run_bounds

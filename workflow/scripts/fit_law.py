@@ -14,8 +14,9 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.laws import LAWS, asked_at, fit
 from bimix.laws.document import digest_law
+from bimix.laws.fitted import asked_at, fit
+from bimix.laws.table import LAWS
 from bimix.observations.observations import read_observations
 from bimix.observations.observed_flags import add_allowed
 from bimix.outputs import write_json

@@ -15,8 +15,8 @@ from bimix.errors import run
 from bimix.judge.comparison import compared, in_bits
 from bimix.judge.measured import Criterion, add_criterion, criterion_of, measured
 from bimix.judge.worth import PREDICTED, PRICES, verdict
-from bimix.laws import at_run, predict_defined
 from bimix.laws.document import checked_law
+from bimix.laws.fitted import at_run, predict_defined
 from bimix.optimum.flags import number_or_none
 from bimix.outputs import write_table
 from bimix.tables import read_table, read_tokens

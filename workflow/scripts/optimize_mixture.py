@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from bimix.errors import InputError, run
-from bimix.laws import at_run, far_ahead, predict_defined, undefined
 from bimix.laws.document import checked_law
+from bimix.laws.fitted import at_run, far_ahead, predict_defined, undefined
 from bimix.mixtures.mixture import as_mixture
 from bimix.optimum.best import best
 from bimix.optimum.bounds import run_bounds

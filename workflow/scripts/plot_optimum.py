@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 
 from bimix.errors import InputError, run
 from bimix.judge.evidence import NEAR
-from bimix.laws import predict_defined
 from bimix.laws.document import checked_law
+from bimix.laws.fitted import predict_defined
 from bimix.mixtures.mixture import farthest, read_proportions
 from bimix.observations.observations import mean_over_seeds
 from bimix.optimum.intervals import INTERVALS

@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bimix.errors import InputError, run
-from bimix.laws import predict_defined
 from bimix.laws.document import checked_law
+from bimix.laws.fitted import predict_defined
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.optimum import average, target_weights, weighed
 from bimix.results import figures

@@ -19,8 +19,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from bimix.errors import InputError, run
-from bimix.laws import LAWS, predict_defined
 from bimix.laws.document import checked_law
+from bimix.laws.fitted import predict_defined
+from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 from bimix.results import figures
 from bimix.tables import read_table
@@ -79,7 +80,7 @@ def draw(law: dict, observed: Observations, spans: Spans) -> Figure:
     """A panel for each domain: its losses against its proportion, and the law's line, a shade for
     each step.
     """
-    over_steps = LAWS[law["law"]].plan.over_steps and len(law["steps"]) > 1
+    over_steps = LAWS[law["law"]].over_steps and len(law["steps"]) > 1
     steps = chosen_steps(observed.steps if over_steps else np.intersect1d(observed.steps, law["steps"]))
     light_to_dark = colormaps["viridis_r"](np.linspace(0.25, 1, len(steps)))
     shades = {step: to_hex(colour) for step, colour in zip(steps, light_to_dark, strict=True)}

@@ -15,8 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bimix.errors import run
-from bimix.laws import LAWS, predict_defined
 from bimix.laws.document import checked_law
+from bimix.laws.fitted import predict_defined
+from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 from bimix.results import figures
 
@@ -41,7 +42,7 @@ def draw(law: dict, observed: Observations) -> Figure:
     percent.
     """
     proportions = observed.proportions[:, [observed.domains.index(name) for name in law["domains"]]]
-    over_steps = LAWS[law["law"]].plan.over_steps and len(law["steps"]) > 1
+    over_steps = LAWS[law["law"]].over_steps and len(law["steps"]) > 1
     known = observed.steps if over_steps else np.intersect1d(observed.steps, law["steps"])
     smooth = np.geomspace(observed.steps[0], observed.steps[-1], POINTS) if over_steps else known
     shown = [domain for domain in law["loss_domains"] if domain in observed.loss_domains]

@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import run
-from bimix.laws import at_run, far_ahead, predict_defined, undefined
 from bimix.laws.document import checked_law
+from bimix.laws.fitted import at_run, far_ahead, predict_defined, undefined
 from bimix.observations.observations import pools_of, proportions_of
 from bimix.optimum.flags import add_parameters, add_run_tokens, add_tokens, asked_tokens, note_unlimited
 from bimix.outputs import write_table

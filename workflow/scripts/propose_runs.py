@@ -19,7 +19,7 @@ import polars as pl
 from bimix.errors import InputError, run
 from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion
-from bimix.laws import at_run, fit
+from bimix.laws.fitted import at_run, fit
 from bimix.laws.transfer import own_domains
 from bimix.mixtures.mixture import decimals
 from bimix.observations.observations import proportions_of, read_observations

@@ -17,8 +17,8 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.judge.errors import extrapolation, generalization
-from bimix.laws import LAWS
 from bimix.laws.document import checked_law
+from bimix.laws.table import LAWS
 from bimix.observations.observations import proportions_of, read_observations
 from bimix.outputs import write_table
 from bimix.tables import read_table
@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> None:
     key = ["law", "mixture", "domain"]
     write_table(pl.concat(extrapolated).unique(key, keep="first", maintain_order=True), options.extrapolation)
     write_table(pl.concat(generalized).unique(key, keep="first", maintain_order=True), options.generalization)
-    if not LAWS[fitted["law"]].plan.over_steps:
+    if not LAWS[fitted["law"]].over_steps:
         print(f"{fitted['law']} is fitted at single steps: it extrapolates to no other step", file=sys.stderr)
 
 

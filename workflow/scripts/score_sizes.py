@@ -13,7 +13,7 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.judge.law_scores import LEFT, size_scores
-from bimix.laws import LAWS
+from bimix.laws.table import LAWS
 from bimix.observations.observations import observations
 from bimix.observations.prior import read_gaps
 from bimix.outputs import write_table

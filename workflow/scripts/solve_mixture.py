@@ -18,7 +18,7 @@ from bimix.judge.comparison import compared
 from bimix.judge.evidence import known_from, moved, noise_between, outside, proxies_at, renamed
 from bimix.judge.measured import add_criterion, criterion_of
 from bimix.judge.verdict import decide, trusted
-from bimix.laws import LAWS
+from bimix.laws.table import LAWS
 from bimix.mixtures.mixture import as_mixture
 from bimix.observations.metrics import read_with_metrics
 from bimix.observations.observations import Observations, observations

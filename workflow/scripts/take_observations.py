@@ -11,12 +11,12 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
+from bimix.laws.table import is_optimum
 from bimix.observations.metrics import read_with_metrics
 from bimix.observations.observations import observations
 from bimix.observations.observed_flags import add_allowed, add_lower
 from bimix.observations.wide import ROW, read_mixtures
 from bimix.outputs import write_table
-from bimix.plan.laws import is_optimum
 
 
 def main(argv: list[str] | None = None) -> None:

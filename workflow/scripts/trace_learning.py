@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bimix.errors import run
 from bimix.judge.law_scores import learning_curve
-from bimix.laws import LAWS
+from bimix.laws.table import LAWS
 from bimix.observations.observations import joined, read_observations
 from bimix.outputs import write_table
 

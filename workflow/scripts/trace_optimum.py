@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.laws import at_run, predict_defined
 from bimix.laws.document import checked_law
+from bimix.laws.fitted import at_run, predict_defined
 from bimix.optimum.best import best_shares
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import (

@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.laws import at_run, far_ahead
 from bimix.laws.document import checked_law
+from bimix.laws.fitted import at_run, far_ahead
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.families import written

@@ -1,14 +1,14 @@
 """What the scripts share, a room for each chapter. A room imports from rooms above it only.
 
     corpus       documents, streams, shards, the pass over a shard, n-grams, entropies
-    plan         which files and runs there are, who makes which mixture, targets
     mixtures     what a mixture is, draws of a swarm, pools, rules by hand
-    model        the transformer, its loss, optimizers, its memory, generation, export
     observations losses that were observed, tidy tables, logs of other tools
+    transfer     the parts of the law transfer: mixing factor, curve, choice, sizes, repeated text
+    laws         one table of laws; fitted laws: bimix, transfer and those of others
+    plan         which files and runs there are, who makes which mixture, targets
+    model        the transformer, its loss, optimizers, its memory, generation, export
     training     a session of runs, the loop, order, checkpoints, GPUs, users' commands
     reweighting  DoReMi, DoGE, the trace of their weights
-    transfer     the parts of the law transfer: mixing factor, curve, choice, sizes, repeated text
-    laws         all laws behind one interface: bimix, transfer and those of others
     optimum      the best mixture of a law by an objective, its solvers, bounds, intervals
     judge        errors of laws, noise, runs compared, the mixture to take, prices
     search       which runs to make next, by design and by rounds, and when to stop

@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.laws import LAWS, fit, predict_observed
 from bimix.laws.bimix import SAME, fit_curve
+from bimix.laws.fitted import fit, predict_observed
+from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 
 FOLDS = 8
@@ -54,7 +55,7 @@ def extrapolation(law: str, observed: Observations) -> pl.DataFrame:
     for n, mixture in enumerate(observed.mixtures):
         for d, domain in enumerate(observed.loss_domains):
             seen = np.nonzero(np.isfinite(observed.losses[n, :, d]))[0]
-            if not LAWS[law].plan.over_steps or len(seen) < 4:
+            if not LAWS[law].over_steps or len(seen) < 4:
                 continue
             curve = fit_curve(observed.steps[seen[:-1]], observed.losses[n, seen[:-1], d])
             step, truth = int(observed.steps[seen[-1]]), float(observed.losses[n, seen[-1], d])
@@ -71,7 +72,7 @@ def generalization(fitted: dict, held_out: Observations, proportions: np.ndarray
     per-step law has not seen are left out.
     """
     steps = held_out.steps
-    if not LAWS[fitted["law"]].plan.over_steps or len(fitted["steps"]) == 1:
+    if not LAWS[fitted["law"]].over_steps or len(fitted["steps"]) == 1:
         steps = np.array([step for step in steps if step in fitted["steps"]], dtype=int)
     losses = held_out.losses[:, np.isin(held_out.steps, steps)]
     shared = [domain for domain in fitted["loss_domains"] if domain in held_out.loss_domains]
@@ -174,7 +175,7 @@ def for_the_last_step(law: str, observed: Observations) -> Observations:
     """The losses that a law's predictions at the last step rest on: of a law that is fitted at
     single steps those of that step.
     """
-    if LAWS[law].plan.over_steps:
+    if LAWS[law].over_steps:
         return observed
     return replace(observed, steps=observed.steps[-1:], losses=observed.losses[:, -1:])
 

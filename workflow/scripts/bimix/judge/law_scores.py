@@ -16,7 +16,8 @@ from bimix.judge.errors import (
     rank_correlation,
     relative_error,
 )
-from bimix.laws import LAWS, fit, predict_observed, predict_runs
+from bimix.laws.fitted import fit, predict_observed, predict_runs
+from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 
 COMPARISON = {
@@ -92,7 +93,7 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
         except InputError as refusal:
             rows.append((law, "refused", None, None, n, None, str(refusal)))
             continue
-        size, least = fitted["coefficients_fitted"], LAWS[law].plan.least_runs(len(observed.domains))
+        size, least = fitted["coefficients_fitted"], LAWS[law].least_runs(len(observed.domains))
         few = f"needs {least} runs" if n < least else None
         for score, values in scores.items():
             rows += [(law, score, domain, value, n, size, None) for domain, value in values.items()]
@@ -126,10 +127,11 @@ def complexity(laws: list[str], m: int, d: int, n: int) -> pl.DataFrame:
     """
     rows = []
     for law in laws:
-        size = LAWS[law].size
-        one, every = size.one_step(m), size.one_step(m) if n == 1 else size.steps(m, n)
+        entry = LAWS[law]
+        one, every = entry.numbers(m, n)
+        every = one if n == 1 else every
         numbers = [one, one and d * one, every and d * every]
-        rows.append((law, LAWS[law].formula, *size.written, *numbers, LAWS[law].plan.least_runs(m)))
+        rows.append((law, entry.formula, *entry.letters, *numbers, entry.least_runs(m)))
     return pl.DataFrame(rows, schema=COMPLEXITY, orient="row")
 
 

@@ -16,8 +16,6 @@ from scipy.optimize import least_squares
 
 from bimix.errors import InputError
 from bimix.observations.observations import Observations
-from bimix.observations.record import Law, Size
-from bimix.plan.laws import LAWS
 
 ALPHA_RANGE = (0.0, 5.0)
 BETA_RANGE = (1e-3, 5.0)
@@ -90,7 +88,7 @@ def bracket(coefficients, seen, steps) -> tuple[np.ndarray, np.ndarray]:
         return a * np.exp(np.log(b) - beta * np.log(steps)[:, None]), a * c
 
 
-def power_sum(fitted: dict, step: int, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def objective(fitted: dict, step: int, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """K (m,) and alpha (m,) of what the optimum minimises, sum_i K_i r_i^-alpha_i: K_i = w_i A_i
     (B_i / s^beta_i + C_i).
     """
@@ -243,15 +241,3 @@ def _starts(x, t, y, root, fixed) -> list[np.ndarray]:
     cost = np.sum((root * (np.log(b[:, None] * curve + c[:, None]) - np.log(level))) ** 2, axis=1)
     chosen = np.argsort(cost)[:STARTS]
     return [np.array([np.log(b[k]), BETA_STARTS[k], np.log(c[k]), alpha]) for k in chosen]
-
-
-LAW = Law(
-    fit=fit,
-    refit=refit,
-    predict=predict,
-    count=count,
-    formula="A/r_i^alpha (B/s^beta + C)",
-    size=Size(lambda m: 2, lambda m, n: 4, ("2", "2 d", "4 d")),  # the paper writes 5 m: A scales B and C,
-    plan=LAWS["bimix"],
-    objective=power_sum,
-)

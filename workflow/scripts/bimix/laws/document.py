@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from bimix.errors import InputError
-from bimix.laws import LAWS, predict_defined
+from bimix.laws.fitted import predict_defined
+from bimix.laws.table import LAWS
 from bimix.tables import read_json
 
 FIXED = ("law", "domains", "loss_domains", "steps", "mixtures", "proportions_seen", "coefficients", "warnings")

@@ -9,27 +9,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bimix.laws.per_step import at_step, counted, fit_steps, predict_steps, refit_with
-from bimix.observations.observations import Observations
-from bimix.observations.record import Law, Size
-from bimix.plan.laws import LAWS
-
 RESTARTS = 4
 HEIGHT, LENGTH, NOISE = (1e-3, 1e3), (1e-2, 1e2), (1e-5, 1e1)  # bounds; losses are standardised
 
 
-def fit(observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> tuple[dict, dict]:
-    """{domain: {"steps": {step: {mean, height, length, noise, runs (n, m), weights (n,)}}}}; no
-    notes.
-
-    The loss is mean + sum_n weights_n height exp(-|r - runs_n|^2 / (2 length^2)).
-    """
-    return fit_steps(fit_step, observed, weights, start), {}
-
-
-def fit_step(shares, losses, weights, begin=None) -> dict:
-    """The numbers of one step; from `begin` kernel and noise are taken and not fitted again. A run
-    that counts twice has half the noise.
+def fit_step(shares, losses, weights, domains, begin=None) -> dict:
+    """{mean, height, length, noise, runs (n, m), weights (n,)}: the loss is mean + sum_n weights_n
+    height exp(-|r - runs_n|^2 / (2 length^2)). From `begin` kernel and noise are taken and not
+    fitted again. A run that counts twice has half the noise.
     """
     mean, spread = np.average(losses, weights=weights), max(float(losses.std()), 1e-12)
     z, share_of_noise = (losses - mean) / spread, weights.mean() / weights
@@ -70,50 +57,22 @@ def _near(some, others, length) -> np.ndarray:
     return np.exp(-np.maximum(squares, 0.0) / (2 * length**2))
 
 
-def predict(
-    coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
-) -> np.ndarray:
-    """Losses (n, k, d) at proportions (n, m) and steps that were fitted.
-
-    Errors: a step that was not.
-    """
-
-    def of_step(numbers, shares):
-        near = _near(shares, np.array(numbers["runs"]), numbers["length"])
-        return numbers["mean"] + numbers["height"] * near @ np.array(numbers["weights"])
-
-    return predict_steps(of_step, coefficients, seen, proportions, steps)
+def predict_step(numbers, domains, shares) -> np.ndarray:
+    near = _near(shares, np.array(numbers["runs"]), numbers["length"])
+    return numbers["mean"] + numbers["height"] * near @ np.array(numbers["weights"])
 
 
-def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
-    """What the optimum at a fitted step minimises: value and gradient (m,) of the weighted sum."""
-    parts = [at_step(name, values, step) for name, values in fitted["coefficients"].items()]
-    runs = [np.array(part["runs"]) for part in parts]
-    heights = [w * part["height"] * np.array(part["weights"]) for w, part in zip(target, parts, strict=True)]
+def slope_step(numbers, domains) -> Callable:
+    """Without the mean."""
+    runs, heights = np.array(numbers["runs"]), numbers["height"] * np.array(numbers["weights"])
 
     def at(r):
-        value, gradient = 0.0, np.zeros(len(r))
-        for part, there, height in zip(parts, runs, heights, strict=True):
-            pull = height * _near(r[None], there, part["length"])[0]
-            value += pull.sum()
-            gradient += pull @ (there - r) / part["length"] ** 2
-        return value, gradient
+        pull = heights * _near(r[None], runs, numbers["length"])[0]
+        return pull.sum(), pull @ (runs - r) / numbers["length"] ** 2
 
     return at
 
 
-def count(coefficients: dict) -> int:
+def count_step(numbers) -> int:
     """Mean, height, length and noise, and a number for each run."""
-    return counted(coefficients, lambda numbers: 4 + len(numbers["weights"]))
-
-
-LAW = Law(
-    fit=fit,
-    refit=refit_with(fit),
-    predict=predict,
-    count=count,
-    formula="Gaussian process of r, per step",
-    size=Size(lambda m: None, lambda m, n: None, ("4 + runs", "d (4 + runs)", "d n (4 + runs)")),
-    plan=LAWS["gaussian_process"],
-    objective=objective,
-)
+    return 4 + len(numbers["weights"])

@@ -19,10 +19,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from bimix.errors import InputError
-from bimix.laws.per_step import at_step, counted, fit_steps, predict_steps, refit_with
 from bimix.observations.observations import Observations
-from bimix.observations.record import Law, Size
-from bimix.plan.laws import LAWS
 
 RATES, POWERS, THRESHOLDS = np.geomspace(0.05, 4, 7), (0.3, 0.5, 0.75, 1.0), np.linspace(1, 6, 6)
 RIDGES, DEPTHS = (0.0, 1e-3, 1e-2, 0.1, 1.0), (1.25, 2.0, 3.5, 6.0)
@@ -32,32 +29,25 @@ LEAST_EPOCHS = 1e-6  # below it the slope of the benefit is that at it: at 0 it 
 SHAPE = ("rate", "power", "threshold", "ridge", "depth")
 
 
-def fit(observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> tuple[dict, dict]:
-    """{domain: {"steps": {step: {floor, c, benefit {domain: b}, harm {domain: d}, rate, power,
-    threshold, ridge, depth}}, "epochs_of_share" {domain: T / U; null: fitted to proportions}}}, and
-    no notes.
+def fit_step(epochs, losses, weights, domains, begin=None) -> dict:
+    """{floor, c, benefit {domain: b}, harm {domain: d}, rate, power, threshold, ridge, depth}."""
+    shape = tuple(begin[name] for name in SHAPE) if begin else choose(epochs, losses, weights)
+    floor, c, *parts = solve(epochs, losses, weights, shape)
+    benefit, harm = (dict(zip(domains, one.tolist(), strict=True)) for one in parts)
+    return {
+        "floor": floor,
+        "c": c,
+        "benefit": benefit,
+        "harm": harm,
+        **dict(zip(SHAPE, map(float, shape), strict=True)),
+    }
 
-    Errors: sizes; a domain that is trained on and has no pool where others have one.
+
+def epochs_of_share(observed: Observations) -> np.ndarray | None:
+    """Epochs of a whole run on one domain, T / U (n, m); None where no pools are known.
+
+    Errors: a domain that is trained on has no pool where others have one.
     """
-    if observed.parameters is not None:
-        raise InputError("the losses are of models of several sizes, and the law mariner has no size.")
-    per_share = _per_share(observed)
-
-    def fit_named(epochs, losses, base, begin):
-        shape = tuple(begin[name] for name in SHAPE) if begin else choose(epochs, losses, base)
-        floor, c, b, d = solve(epochs, losses, base, shape)
-        named = [dict(zip(observed.domains, one.tolist(), strict=True)) for one in (b, d)]
-        shown = dict(zip(SHAPE, map(float, shape), strict=True))
-        return {"floor": floor, "c": c, "benefit": named[0], "harm": named[1], **shown}
-
-    epochs = observed.proportions if per_share is None else observed.proportions * per_share
-    coefficients = fit_steps(fit_named, observed, weights, start, epochs)
-    mean = None if per_share is None else dict(zip(observed.domains, per_share.mean(axis=0).tolist(), strict=True))
-    return {name: {**values, "epochs_of_share": mean} for name, values in coefficients.items()}, {}
-
-
-def _per_share(observed: Observations) -> np.ndarray | None:
-    """Epochs of a whole run on one domain, T / U (n, m); None where no pools are known."""
     if observed.pools is None or observed.tokens is None:
         return None
     endless = np.isinf(observed.pools) & (observed.proportions > 0)
@@ -118,41 +108,21 @@ def slopes(epochs, rate, power, threshold) -> tuple[np.ndarray, np.ndarray]:
     return benefit, 2 * np.logaddexp(0.0, over) / (1 + np.exp(-over)) / (1 + epochs)
 
 
-def predict(
-    coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
-) -> np.ndarray:
-    """Losses (n, k, d) at proportions (n, m) and steps that were fitted.
-
-    Errors: a step that was not.
-    """
-    per_share = _epochs_of_share(coefficients, domains)
-
-    def of_step(numbers, shares):
-        benefit, harm = features(shares * per_share, *(numbers[name] for name in SHAPE[:3]))
-        b, d = _by_domain(numbers, domains)
-        return numbers["floor"] + np.exp(numbers["c"] - benefit @ b + harm @ d)
-
-    return predict_steps(of_step, coefficients, seen, proportions, steps)
+def predict_step(numbers, domains, epochs) -> np.ndarray:
+    benefit, harm = features(epochs, *(numbers[name] for name in SHAPE[:3]))
+    b, d = _by_domain(numbers, domains)
+    return numbers["floor"] + np.exp(numbers["c"] - benefit @ b + harm @ d)
 
 
-def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
-    """What the optimum at a fitted step minimises: value and gradient (m,) of the weighted sum."""
-    parts = [at_step(name, values, step) for name, values in fitted["coefficients"].items()]
-    per_share = _epochs_of_share(fitted["coefficients"], fitted["domains"])
+def slope_step(numbers, domains) -> Callable:
+    """Without the floor."""
+    form, (b, d) = [numbers[name] for name in SHAPE[:3]], _by_domain(numbers, domains)
 
-    def at(r):
-        value, gradient = 0.0, np.zeros(len(r))
-        for weight, numbers in zip(target, parts, strict=True):
-            if weight == 0:
-                continue
-            form = [numbers[name] for name in SHAPE[:3]]
-            b, d = _by_domain(numbers, fitted["domains"])
-            benefit, harm = features(r * per_share, *form)
-            up, down = slopes(r * per_share, *form)
-            grown = weight * np.exp(numbers["c"] - benefit @ b + harm @ d)
-            value += grown
-            gradient += grown * (d * down - b * up) * per_share
-        return value, gradient
+    def at(epochs):
+        benefit, harm = features(epochs, *form)
+        up, down = slopes(epochs, *form)
+        grown = np.exp(numbers["c"] - benefit @ b + harm @ d)
+        return grown, grown * (d * down - b * up)
 
     return at
 
@@ -172,32 +142,10 @@ def at_run(coefficients: dict, domains: list[str], parameters: float | None, tok
     return {name: {**values, "epochs_of_share": per_share} for name, values in coefficients.items()}
 
 
-def count(coefficients: dict) -> int:
+def count_step(numbers) -> int:
     """c, floor, rate, power, threshold, and the benefits and harms that are not 0."""
-    return counted(
-        coefficients,
-        lambda numbers: 5 + sum(value > 0 for part in ("benefit", "harm") for value in numbers[part].values()),
-    )
+    return 5 + sum(value > 0 for part in ("benefit", "harm") for value in numbers[part].values())
 
 
-def _epochs_of_share(coefficients: dict, domains: list[str]) -> np.ndarray:
-    named = next(iter(coefficients.values()))["epochs_of_share"]
-    return np.ones(len(domains)) if named is None else np.array([named[name] for name in domains])
-
-
-def _by_domain(numbers: dict, domains: list[str]) -> tuple[np.ndarray, np.ndarray]:
+def _by_domain(numbers, domains) -> tuple[np.ndarray, np.ndarray]:
     return tuple(np.array([numbers[part][name] for name in domains]) for part in ("benefit", "harm"))
-
-
-LAW = Law(
-    fit=fit,
-    refit=refit_with(fit),
-    predict=predict,
-    count=count,
-    formula="floor + exp(c - b.benefit(e) + d.harm(e)), e epochs, per step",
-    # numbers that the fit leaves at 0 do not count
-    size=Size(lambda m: None, lambda m, n: None, ("2m + 5 or fewer", "d (2m + 5) or fewer", "d n (2m + 5) or fewer")),
-    plan=LAWS["mariner"],
-    objective=objective,
-    at_run=at_run,
-)

@@ -1,74 +1,120 @@
-"""Laws that are fitted to each step and loss domain by itself, and say nothing of other steps."""
+"""Laws that are fitted to each step and loss domain by itself, and predict no other step.
 
-from collections.abc import Callable, Iterator
+The module of such a law has its formula and its fit:
+
+    fit_step(shares (n, m), losses (n,), weights (n,), domains, begin, **settings) -> numbers,
+        for JSON; begin: those of an earlier fit, whose choices are kept, or None
+    predict_step(numbers, domains, shares (n, m)) -> losses (n,)
+    slope_step(numbers, domains) -> function of shares (m,) that gives the loss, but for a constant,
+        its gradient (m,) and, of a convex law, its Hessian (m, m)
+    count_step(numbers) -> how many there are
+
+One that reads epochs in the place of shares has `epochs_of_share(observed)` and `at_run`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 
 from bimix.errors import InputError
 from bimix.observations.observations import Observations
 
-# (proportions (n, m), losses (n,), weights (n,), what was fitted there before or None) -> numbers
-# of one step
-FitStep = Callable[[np.ndarray, np.ndarray, np.ndarray, dict | None], dict]
 
-
-def fit_steps(
-    fit_step: FitStep,
-    observed: Observations,
-    weights: np.ndarray | None = None,
-    start: dict | None = None,
-    proportions: np.ndarray | None = None,
-) -> dict:
-    """{loss domain: {"steps": {step: numbers}}} of the runs (n,) whose loss is known at a step and
-    whose weight is above 0. A step with fewer than two is left out.
-
-    `proportions` (n, m) stand in the place of those observed, as epochs do.
+@dataclass(frozen=True)
+class PerStep:
+    """The functions of a law (`table.py`) from those of its module; coefficients are {loss domain:
+    {"steps": {step: numbers}}}, beside `epochs_of_share` {domain: epochs of a whole run} of a law
+    that reads epochs, null where it was fitted to proportions.
     """
-    base = np.ones(len(observed.mixtures)) if weights is None else np.asarray(weights, dtype=float)
-    shares = observed.proportions if proportions is None else proportions
-    coefficients: dict = {}
-    for i, domain in enumerate(observed.loss_domains):
-        steps = {}
-        for s, step in enumerate(observed.steps):
-            used = np.isfinite(observed.losses[:, s, i]) & (base > 0)
-            if used.sum() >= 2:
-                begin = start["coefficients"][domain]["steps"].get(str(step)) if start else None
-                steps[str(step)] = fit_step(shares[used], observed.losses[used, s, i], base[used], begin)
-        coefficients[domain] = {"steps": steps}
-    return coefficients
 
+    module: ModuleType
+    settings: Mapping
+    reads_epochs: bool
 
-def refit_with(fit: Callable) -> Callable:
-    """The `refit` of a law that knows no quicker way than `fit`, begun at what was fitted."""
+    def fit(
+        self, observed: Observations, weights: np.ndarray | None = None, start: dict | None = None
+    ) -> tuple[dict, dict]:
+        """Coefficients from the runs (n,) whose loss is known at a step and whose weight is above
+        0, and no notes. A step with fewer than two such runs is left out.
+        """
+        base = np.ones(len(observed.mixtures)) if weights is None else np.asarray(weights, dtype=float)
+        shares, kept = observed.proportions, {}
+        if self.reads_epochs:
+            epochs = self.module.epochs_of_share(observed)
+            shares = shares if epochs is None else shares * epochs
+            mean = epochs if epochs is None else dict(zip(observed.domains, epochs.mean(axis=0).tolist(), strict=True))
+            kept = {"epochs_of_share": mean}
+        coefficients: dict = {}
+        for i, domain in enumerate(observed.loss_domains):
+            steps = {}
+            for s, step in enumerate(observed.steps):
+                used = np.isfinite(observed.losses[:, s, i]) & (base > 0)
+                if used.sum() >= 2:
+                    begin = start["coefficients"][domain]["steps"].get(str(step)) if start else None
+                    runs = shares[used], observed.losses[used, s, i], base[used]
+                    steps[str(step)] = self.module.fit_step(*runs, observed.domains, begin, **self.settings)
+            coefficients[domain] = {"steps": steps, **kept}
+        return coefficients, {}
 
-    def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
+    def refit(self, samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
         for observed, weights in samples:
-            yield fit(observed, weights, fitted)[0]
+            yield self.fit(observed, weights, fitted)[0]
 
-    return refit
+    def predict(
+        self, coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
+    ) -> np.ndarray:
+        """Losses (n, k, d) at proportions (n, m) and steps (k,) that were fitted; NaN of a loss
+        domain that was not observed at a step that others were, as metrics at the last step.
+
+        Errors: a step that was not fitted.
+        """
+        losses = np.full((len(proportions), len(steps), len(coefficients)), np.nan)
+        shares = proportions * _scale(coefficients, domains)
+        for i, (domain, values) in enumerate(coefficients.items()):
+            for s, step in enumerate(steps):
+                if step not in seen or f"{step:.0f}" in values["steps"]:
+                    losses[:, s, i] = self.module.predict_step(_at_step(domain, values, step), domains, shares)
+        return losses
+
+    def objective(self, fitted: dict, step: int, target: np.ndarray) -> Callable:
+        """r (m,) -> value, gradient and, of a convex law, Hessian of the sum of losses by weights
+        (d,), but for a constant.
+        """
+        coefficients, domains = fitted["coefficients"], fitted["domains"]
+        parts = [
+            (weight, self.module.slope_step(_at_step(name, values, step), domains))
+            for weight, (name, values) in zip(target, coefficients.items(), strict=True)
+            if weight
+        ]
+        scale = _scale(coefficients, domains)
+
+        def at(r):
+            found = zip(*([weight * one for one in slope(r * scale)] for weight, slope in parts), strict=True)
+            value, gradient, *hessian = map(sum, found)
+            return value, gradient * scale, *hessian
+
+        return at
+
+    def count(self, coefficients: dict) -> int:
+        """The fitted numbers of all steps and loss domains."""
+        return sum(
+            self.module.count_step(numbers) for own in coefficients.values() for numbers in own["steps"].values()
+        )
+
+    def at_run(self, *run: object) -> dict:
+        """The coefficients at a run, of a law that reads epochs."""
+        return self.module.at_run(*run)
 
 
-def predict_steps(
-    of_step: Callable[[dict, np.ndarray], np.ndarray],
-    coefficients: dict,
-    seen: list[int],
-    proportions: np.ndarray,
-    steps: np.ndarray,
-) -> np.ndarray:
-    """Losses (n, k, d) at proportions (n, m); `of_step` (numbers, proportions) gives (n,). NaN of a
-    loss domain that was not observed at a step that others were, as metrics at the last step.
-
-    Errors: a step that was not fitted.
-    """
-    losses = np.full((len(proportions), len(steps), len(coefficients)), np.nan)
-    for i, (domain, values) in enumerate(coefficients.items()):
-        for s, step in enumerate(steps):
-            if step not in seen or f"{step:.0f}" in values["steps"]:
-                losses[:, s, i] = of_step(at_step(domain, values, step), proportions)
-    return losses
+def _scale(coefficients: dict, domains: list[str]) -> np.ndarray | float:
+    """By what shares are multiplied (m,) before a law reads them."""
+    named = next(iter(coefficients.values())).get("epochs_of_share")
+    return 1.0 if named is None else np.array([named[name] for name in domains])
 
 
-def at_step(domain: str, values: dict, step: float) -> dict:
+def _at_step(domain: str, values: dict, step: float) -> dict:
     """The numbers of a loss domain at a step. Errors: a step that was not fitted."""
     if f"{step:.0f}" not in values["steps"]:
         raise InputError(
@@ -76,8 +122,3 @@ def at_step(domain: str, values: dict, step: float) -> dict:
             f"it says nothing about step {step:g}."
         )
     return values["steps"][f"{step:.0f}"]
-
-
-def counted(coefficients: dict, of_step: Callable[[dict], int]) -> int:
-    """The sum over steps and loss domains of what a step's numbers count."""
-    return sum(of_step(numbers) for values in coefficients.values() for numbers in values["steps"].values())

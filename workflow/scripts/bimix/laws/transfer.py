@@ -32,8 +32,6 @@ from bimix.errors import InputError
 from bimix.laws import bimix
 from bimix.observations.observations import Observations
 from bimix.observations.prior import offsets, recorded, written
-from bimix.observations.record import Law, Size
-from bimix.plan.laws import LAWS
 from bimix.transfer import asked, mixing, sized
 from bimix.transfer.choice import RUNS_FOR_TWO_TERMS, choose, descend, settings
 from bimix.transfer.curve import fit_curves
@@ -248,14 +246,4 @@ def run_levels(observed) -> np.ndarray:
     return np.where(seen.any(axis=1), level, np.nan)
 
 
-LAW = Law(
-    fit=fit,
-    refit=refit,
-    predict=predict,
-    count=count,
-    formula="sum A (k.r^gamma)^-alpha exp(t.r) (B/s^beta + C)",
-    size=Size(lambda m: m + 2, lambda m, n: m + 4, ("m + 2", "d (m + 2)", "d (m + 4)")),  # a further term adds m + 2,
-    plan=LAWS["transfer"],
-    objective=objective,
-    at_run=sized.at_run,
-)
+at_run = sized.at_run

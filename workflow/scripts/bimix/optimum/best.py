@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bimix.errors import InputError
-from bimix.laws import LAWS
+from bimix.laws.table import LAWS
 from bimix.optimum.constrained import Solved, certified, solve
 from bimix.optimum.convex import minimum
 from bimix.optimum.goal import HELD, Goal
@@ -48,8 +48,8 @@ def best(
     which losses are not convex.
     """
     enough_runs(fitted)
-    plan = LAWS[fitted["law"]].plan
-    if plan.optimum == "searched" and not objective.plain:
+    law = LAWS[fitted["law"]]
+    if law.optimum == "searched" and not objective.plain:
         raise InputError(
             f"the law {fitted['law']} is not convex, and its optimum is searched for the weighted average alone: take a"
             f" convex law or regmix for the objective {objective.kind}{' with a trust region' if objective.trusted else ''}."
@@ -65,7 +65,7 @@ def best(
         return _searched(goal, lower, upper, tokens)
     if objective.plain:
         shares = optimum(fitted, step, objective.domain_weights(), lower, upper, tokens)
-        if plan.trust or plan.optimum == "searched":  # it minimises more than the objective, or is not convex
+        if law.trust or law.optimum == "searched":  # it minimises more than the objective, or is not convex
             return Best(shares, float(goal.value(shares)), None)
         return certificate(goal, shares, lower, upper)
     if not goal.parts:  # a penalty alone

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bimix.errors import InputError
-from bimix.laws import LAWS
+from bimix.laws.table import LAWS
 from bimix.optimum.constrained import Program
 from bimix.optimum.losses import Losses, divergence, divergence_slope
 from bimix.optimum.objective import Objective
@@ -31,7 +31,7 @@ class Goal:
         self.names = list(fitted["loss_domains"]) if self.held else weigh
         self.weights = np.array([self.target[fitted["loss_domains"].index(name)] for name in self.names])
         self.weights = self.weights / self.weights.sum()
-        self.convex = LAWS[fitted["law"]].plan.optimum != "simulated"
+        self.convex = LAWS[fitted["law"]].optimum != "simulated"
         self.losses = Losses(fitted, step, self.names) if self.convex else None
         self.before = self._reference_losses() if self.groups or self.held else None
         self.rows, self.parts, self.epigraph = self._rows()
@@ -54,7 +54,7 @@ class Goal:
         wanted = {name: self.fitted["coefficients"][name] for name in self.names}
         law, rows = LAWS[self.fitted["law"]], np.atleast_2d(shares)
         seen = self.fitted["steps"]
-        losses = law.predict(wanted, self.fitted["domains"], seen, rows, np.array([self.step], dtype=float))[:, 0]
+        losses = law.code.predict(wanted, self.fitted["domains"], seen, rows, np.array([self.step], dtype=float))[:, 0]
         return losses[0] if np.ndim(shares) == 1 else losses
 
     def _rows(self) -> tuple[np.ndarray, list[str], np.ndarray]:

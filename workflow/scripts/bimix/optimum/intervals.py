@@ -28,7 +28,8 @@ import polars as pl
 from scipy.special import stdtrit  # scipy.stats has it as t.ppf and takes half a second to import
 
 from bimix.errors import InputError
-from bimix.laws import LAWS, predict_defined, predict_runs
+from bimix.laws.fitted import predict_defined, predict_runs
+from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 from bimix.optimum.coefficients import of_coefficients
 from bimix.optimum.optimum import average, optimum, target_weights
@@ -95,7 +96,7 @@ def resampled(fitted: dict, observed: Observations, kind: str, count: int, seed:
     _enough(len(observed.mixtures))
     draw = np.random.default_rng(seed)
     samples = {"mixtures": _drawn_runs, "residuals": _drawn_residuals}[kind](fitted, observed, count, draw)
-    return [fitted | {"coefficients": coefficients} for coefficients in LAWS[fitted["law"]].refit(samples, fitted)]
+    return [fitted | {"coefficients": coefficients} for coefficients in LAWS[fitted["law"]].code.refit(samples, fitted)]
 
 
 def _drawn_runs(fitted, observed, count, draw):
@@ -280,7 +281,7 @@ def left_out(fitted: dict, observed: Observations, step: int) -> LeftOut:
         groups = np.random.default_rng(0).permutation(groups % count)
     groups = groups[[names.index(name) for name in observed.mixtures]]
     samples = [(observed, np.where(groups == group, 0.0, base)) for group in range(count)]
-    refitted = [fitted | {"coefficients": values} for values in LAWS[fitted["law"]].refit(samples, fitted)]
+    refitted = [fitted | {"coefficients": values} for values in LAWS[fitted["law"]].code.refit(samples, fitted)]
     at = np.nonzero(observed.steps == step)[0]
     at = int(at[0]) if len(at) else len(observed.steps) - 1
     own_size = observed.parameters is not None
@@ -311,7 +312,7 @@ def shortened_fits(fitted: dict, observed: Observations, weights: np.ndarray) ->
     A loss that no earlier step has, as a metric of the last, is kept.
     """
     steps, law = observed.steps, LAWS[fitted["law"]]
-    if not law.plan.over_steps or "rows" in fitted or len(steps) <= LEAST_STEPS:
+    if not law.over_steps or "rows" in fitted or len(steps) <= LEAST_STEPS:
         return ()
     last, found = steps[-1:], []
     of_all = predict_runs(fitted, observed, last)[:, 0]
@@ -319,7 +320,7 @@ def shortened_fits(fitted: dict, observed: Observations, weights: np.ndarray) ->
         before = np.isfinite(observed.losses[:, :kept]).any(axis=(0, 1))
         losses = observed.losses.copy()
         losses[:, kept:, before] = np.nan
-        coefficients = next(law.refit([(replace(observed, losses=losses), weights)], fitted))
+        coefficients = next(law.code.refit([(replace(observed, losses=losses), weights)], fitted))
         shorter = predict_runs(fitted | {"coefficients": coefficients}, observed, last)[:, 0]
         found.append(Shortened(float(np.log(last[0] / steps[kept - 1])), shorter, of_all))
     return tuple(found)

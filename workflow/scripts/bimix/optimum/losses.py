@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from bimix.laws import LAWS, predict_defined
+from bimix.laws.fitted import predict_defined
+from bimix.laws.table import LAWS
 
 TINY = 1e-30  # stands for a share of 0, where a power of it has no slope
 
@@ -48,8 +49,8 @@ def _part(fitted: dict, step: int, name: str) -> Callable:
     """r -> value, gradient and Hessian of one loss domain's loss, but for a constant."""
     law = LAWS[fitted["law"]]
     alone = fitted | {"loss_domains": [name], "coefficients": {name: fitted["coefficients"][name]}}
-    problem = law.objective(alone, step, np.ones(1))
-    if law.plan.optimum != "power_sum":
+    problem = law.code.objective(alone, step, np.ones(1))
+    if law.optimum != "power_sum":
         return problem
     gains, exponents = problem
 

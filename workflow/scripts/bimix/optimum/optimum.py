@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bimix.errors import InputError
-from bimix.laws import LAWS
+from bimix.laws.table import LAWS
 from bimix.mixtures.draws import STRENGTHS, TEMPERATURE
 from bimix.optimum.convex import minimum
 from bimix.optimum.power_sum import power_sum_optimum
@@ -40,23 +40,23 @@ def optimum(
     enough_runs(fitted)
     law = LAWS[fitted["law"]]
     target = target_weights(fitted, weights)
-    if law.plan.optimum == "simulated":
+    if law.optimum == "simulated":
         return simulated_optimum(fitted, step, target, lower, upper, tokens)
-    problem = law.objective(fitted, step, target)
-    if law.plan.optimum == "power_sum":
+    problem = law.code.objective(fitted, step, target)
+    if law.optimum == "power_sum":
         return power_sum_optimum(*problem, lower, upper)
-    if law.plan.optimum == "searched":
+    if law.optimum == "searched":
         return searched(problem, mean_seen(fitted), lower, upper)
-    if law.plan.trust:
-        problem = trusting(problem, law.plan.trust * target.sum(), trust_centre(fitted, tokens))
+    if law.trust:
+        problem = trusting(problem, law.trust * target.sum(), trust_centre(fitted, tokens))
     return minimum(problem, lower, upper)
 
 
 def enough_runs(fitted: dict) -> None:
     """Errors: fewer runs than the optimum of the law needs."""
     law, m = LAWS[fitted["law"]], len(fitted["domains"])
-    least = law.plan.least_runs(m)
-    if law.plan.refuses_few and len(fitted["mixtures"]) < least:
+    least = law.least_runs(m)
+    if law.refuses_few and len(fitted["mixtures"]) < least:
         raise InputError(
             f"the law {fitted['law']!r} was fitted to {len(fitted['mixtures'])} mixtures of {m} domains, and its"
             f" optimum needs {least} at least: train more of them, or use bimix or transfer."
@@ -163,7 +163,7 @@ def simulated_optimum(
     They are drawn around the shares of `tokens`; where these are not known, around the shares whose
     draws have the mean of the mixtures fitted.
     """
-    domains, predict = fitted["domains"], LAWS[fitted["law"]].predict
+    domains, predict = fitted["domains"], LAWS[fitted["law"]].code.predict
     shares = simulation_centre(fitted, tokens)
     names, weights = zip(
         *((name, one) for name, one in zip(fitted["loss_domains"], target, strict=True) if one), strict=True

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.laws import predict_defined
+from bimix.laws.fitted import predict_defined
 from bimix.optimum.families import checked
 from bimix.optimum.optimum import average, optimum, target_weights
 from bimix.tables import read_numbers

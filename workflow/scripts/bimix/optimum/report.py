@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bimix.laws import predict_defined
+from bimix.laws.fitted import predict_defined
 from bimix.observations.observations import proportions_of
 from bimix.optimum.best import Best
 from bimix.optimum.families import written

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from glob import escape, iglob
 
-from bimix.plan.laws import JOINS
+from bimix.laws.table import JOINS
 from bimix.plan.rounds import Moved, reweighting_folders
 from bimix.plan.runs import answering_runs, runs_of, swarm_recipe
 from bimix.plan.search import FOUND, GROUP, round_of

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bimix.errors import InputError
-from bimix.plan.laws import JOINS, is_optimum
+from bimix.laws.table import JOINS, is_optimum
 from bimix.plan.settings import evaluations
 
 INTERVAL_RUNS = 3  # a bootstrap draws among so many runs or more

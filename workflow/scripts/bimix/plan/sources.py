@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bimix.errors import InputError
-from bimix.plan.laws import LAWS, SWARM_LAWS, is_optimum
+from bimix.laws.table import LAWS, SWARM_LAWS, is_optimum
 from bimix.plan.runs import first_updates, schedule_tokens
 from bimix.plan.search import FOUND, GROUP, round_of
 

@@ -6,12 +6,20 @@ folder of `results`.
 
 from collections.abc import Iterable
 
-from bimix.plan.laws import LAWS, optimised_laws
+from bimix.laws.table import LAWS
 from bimix.plan.optimum import objective_reference, optimum_run_tokens
 from bimix.plan.pools import token_table
 from bimix.plan.runs import check_compared, fitted_size, has_intervals, large_runs, observes_sizes, prior_table
 
 LEARNING_LEFT = 3  # mixtures that a learning curve leaves to be predicted, at least
+
+
+def optimised_laws(config: dict, dataset: str) -> list[str]:
+    """Laws that are fitted to the group under `optimum`; to models of several sizes only those over
+    sizes.
+    """
+    several = "models" in config["datasets"][dataset]["optimum"]
+    return [law for law in config["laws"]["optimise"] if LAWS[law].over_sizes or not several]
 
 
 def resampled_laws(config: dict, dataset: str) -> list[str]:

@@ -17,10 +17,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from bimix.exports.formats import FORMATS
-from bimix.laws import FAR_AHEAD
+from bimix.laws.fitted import FAR_AHEAD
+from bimix.laws.table import LAWS
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
-from bimix.plan.laws import LAWS
 
 PAGE = Path(__file__).parent / "explore_page"
 DRAWN = tuple(name for name, law in LAWS.items() if law.drawn)  # by laws.js

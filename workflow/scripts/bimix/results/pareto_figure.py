@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from bimix.laws import predict_defined
+from bimix.laws.fitted import predict_defined
 from bimix.optimum.objective import mixture_of
 from bimix.optimum.optimum import average, target_weights
 from bimix.results import figures

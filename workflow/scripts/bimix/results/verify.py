@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.laws import fit, predict_defined
 from bimix.laws.document import checked_law
+from bimix.laws.fitted import fit, predict_defined
+from bimix.laws.table import is_optimum
 from bimix.mixtures.mixture import Mixture, as_mixture
 from bimix.observations.observations import observations
 from bimix.observations.prior import recorded
 from bimix.observations.rows import ROUNDING
-from bimix.plan.laws import is_optimum
 from bimix.results.verify_files import Findings, check_written, name_unvouched
 from bimix.results.verify_runs import check_run, read_report
 from bimix.results.verify_tokens import check_counts, check_tokens, read_indices

@@ -13,7 +13,8 @@ import polars as pl
 from bimix.errors import InputError
 from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion
-from bimix.laws import LAWS, at_run, fit
+from bimix.laws.fitted import at_run, fit
+from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations, read_observations
 from bimix.observations.observed_flags import add_allowed
 from bimix.optimum.bounds import run_bounds, with_least

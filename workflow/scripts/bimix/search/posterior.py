@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from bimix.errors import InputError
-from bimix.laws import predict_runs
+from bimix.laws.fitted import predict_runs
 from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observations.observations import Observations
 from bimix.optimum.goal import Goal

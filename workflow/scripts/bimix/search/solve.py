@@ -23,7 +23,7 @@ from bimix.judge.law_scores import COMPARISON
 from bimix.judge.measured import Criterion, criterion_of
 from bimix.judge.noise import runs_to_tell
 from bimix.judge.verdict import UPPER, Promise, Verdict, by_law
-from bimix.laws import at_run, fit
+from bimix.laws.fitted import at_run, fit
 from bimix.mixtures.by_hand import wanted, wanted_domains, within
 from bimix.observations.observations import Observations
 from bimix.observations.prior import kin_weights

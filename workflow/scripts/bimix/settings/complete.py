@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.optimum.families import by_domain
-from bimix.plan.laws import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.plan.runs import weights_of
 from bimix.plan.search import FOUND, GROUP, groups_of, search_names, search_runs
 from bimix.plan.sources import (

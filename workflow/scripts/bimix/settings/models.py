@@ -13,8 +13,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from pydantic_core import PydanticCustomError
 
 from bimix.exports.formats import FORMATS
+from bimix.laws.table import LAWS
 from bimix.names import meant, shown
-from bimix.plan.laws import LAWS
 from bimix.settings.faults import name_fault
 
 T = TypeVar("T")

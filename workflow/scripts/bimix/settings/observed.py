@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from bimix.errors import InputError
+from bimix.laws.table import is_optimum
 from bimix.names import named, unknown
-from bimix.plan.laws import is_optimum
 from bimix.settings.disk import file_fault
 from bimix.settings.faults import Fault
 from bimix.settings.optima import run_faults, single_laws, step_faults

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterator
 
+from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.names import named, unknown
-from bimix.plan.laws import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.plan.settings import evaluations
 from bimix.plan.sources import BEST, from_swarm, one_size
 from bimix.settings.complete import unsearched

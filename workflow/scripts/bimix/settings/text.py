@@ -7,9 +7,9 @@ from pathlib import Path
 
 from bimix.errors import InputError
 from bimix.exports.formats import FORMATS
+from bimix.laws.table import LAWS, is_optimum
 from bimix.mixtures.mixture import is_staged
 from bimix.names import named, shown, unknown
-from bimix.plan.laws import LAWS, is_optimum
 from bimix.plan.runs import weights_of
 from bimix.plan.search import GROUP, counts_runs, search_runs
 from bimix.plan.settings import evaluations

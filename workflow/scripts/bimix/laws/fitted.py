@@ -1,0 +1,276 @@
+"""A fitted law: fitted to observed losses, asked for the losses of any mixture, read at a run.
+
+A fitted law is a dict that is written as JSON and read by a person. It holds the law's name, the
+training domains in order, the steps and mixtures seen, and the range of proportions seen. Then come
+the coefficients of every loss domain, and warnings about what the data could not tell.
+"""
+
+import numpy as np
+
+from bimix.errors import InputError
+from bimix.laws.table import LAWS
+from bimix.observations.observations import Observations
+from bimix.transfer.sized import by_runs, far_apart, reversed_order
+
+# Beyond so many times the last step fitted a curve over steps is a guess, and then nothing at all.
+FAR_AHEAD, TOO_FAR = 10, 100
+FEW_MIXTURES = 3  # fewer cannot be cross-validated
+SURE = 2.0  # standard deviations of a rank correlation that is not from chance
+
+
+def fit(law: str, observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> dict:
+    """Fit the law called `law`, from `start`, which was fitted earlier, if there is one.
+
+    `weights` (n,) count each mixture; without them the repeated runs of each do.
+
+    Errors: one mixture only; two steps, from which no curve can be identified; several sizes, of a
+    law that has none; what the law itself refuses.
+    """
+    entry = LAWS[law]
+    if weights is None and observed.runs is not None:
+        weights = observed.runs.astype(float)  # the variance of a mean falls with the runs behind it
+    used = len(observed.mixtures) if weights is None else int(np.count_nonzero(weights))
+    if used < 2:
+        raise InputError(
+            f"only one mixture ({observed.mixtures[0]!r}) was observed: a mixing law needs losses of two or more mixtures."
+        )
+    if observed.parameters is not None and not entry.over_sizes:
+        raise InputError(
+            f"the losses are of models of {len(np.unique(observed.parameters))} sizes (column parameters), and the law {law} has no"
+            " size: fit it to one of them, or use the law transfer."
+        )
+    if entry.over_steps and len(observed.steps) == 2 and not (entry.over_sizes and by_runs(observed)):
+        raise InputError(
+            f"losses were observed at two steps ({observed.steps[0]} and {observed.steps[1]}): B, beta and C cannot be told "
+            "apart from two points of a curve; give three or more steps, or one for the law's fixed-step form."
+        )
+    coefficients, notes = entry.code.fit(observed, weights, start)
+    shares = zip(*(function(observed.proportions, axis=0) for function in (np.min, np.max, np.mean)), strict=True)
+    seen = {
+        domain: dict(zip(("min", "max", "mean"), map(float, own), strict=True))
+        for domain, own in zip(observed.domains, shares, strict=True)
+    }
+    fitted = {
+        "law": law,
+        "formula": entry.formula,
+        "domains": list(observed.domains),
+        "loss_domains": list(observed.loss_domains),
+        "steps": [int(step) for step in observed.steps],
+        "mixtures": list(observed.mixtures),
+        **({"metrics": list(observed.metrics)} if observed.metrics else {}),
+    }
+    if observed.pools is not None and observed.tokens is not None:
+        most = (observed.proportions * observed.tokens[:, None] / observed.pools).max(axis=0)
+        fitted["epochs_seen"] = dict(zip(observed.domains, most.tolist(), strict=True))
+    fitted |= {
+        "noise_between_runs": observed.noise,
+        "tokens_per_step": observed.tokens_per_step,
+        "proportions_seen": seen,
+        **notes,
+        "coefficients": coefficients,
+        "coefficients_fitted": entry.code.count(coefficients),
+    }
+    return fitted | {"warnings": [*_warnings(fitted), *_rising(fitted, observed)]}
+
+
+def predict(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Losses (n, k, d), nats per token, of a fitted law at proportions (n, m) in the order of its
+    domains, at each of k steps.
+
+    Errors: a step that a law fitted at single steps has not seen; a mixture at which the law does
+    not define a loss.
+    """
+    losses = predict_defined(fitted, proportions, steps)
+    for domain in undefined(fitted, losses):
+        raise InputError(
+            f"a mixture has proportion 0 of {domain}: the {fitted['law']} law is not defined there; use the law transfer."
+        )
+    return losses
+
+
+def predict_defined(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """What `predict` gives, with NaN where the law does not define a loss: in `bimix`, of a domain
+    whose proportion is 0.
+    """
+    code, steps = LAWS[fitted["law"]].code, np.asarray(steps, dtype=float)
+    return code.predict(fitted["coefficients"], fitted["domains"], fitted["steps"], proportions, steps)
+
+
+def undefined(fitted: dict, losses: np.ndarray) -> list[str]:
+    """The loss domains of which one of the predicted losses (..., d) is not defined."""
+    missing = np.isnan(losses).reshape(-1, losses.shape[-1]).any(axis=0)
+    return [domain for domain, one in zip(fitted["loss_domains"], missing, strict=True) if one]
+
+
+def predict_runs(fitted: dict, observed: Observations, steps: np.ndarray | None = None) -> np.ndarray:
+    """Losses (n, k, d) of runs at the steps observed or at others, each at its own size, tokens and
+    pools; NaN where not defined.
+    """
+    law = LAWS[fitted["law"]]
+    steps = observed.steps if steps is None else steps
+    if not law.reads_pools or (observed.parameters is None and observed.pools is None):
+        return predict_defined(fitted, observed.proportions, steps)
+    seen = list(steps) if "rows" in fitted else fitted["steps"]
+    losses = np.empty((len(observed.mixtures), len(steps), len(fitted["loss_domains"])))
+    for n, shares in enumerate(observed.proportions):
+        pools = None if observed.pools is None else dict(zip(observed.domains, observed.pools[n], strict=True))
+        size, tokens = (None if one is None else float(one[n]) for one in (observed.parameters, observed.tokens))
+        own = law.code.at_run(fitted["coefficients"], fitted["domains"], size, tokens, pools)
+        losses[n] = law.code.predict(own, fitted["domains"], seen, shares[None], np.asarray(steps, dtype=float))[0]
+    return losses
+
+
+def predict_observed(fitted: dict, observed: Observations, steps: np.ndarray) -> np.ndarray:
+    """What `predict` gives of runs at k steps, each read at its own epochs where its pools are
+    known.
+    """
+    if observed.pools is None:
+        return predict(fitted, observed.proportions, steps)
+    return predict_runs(fitted, observed, steps)
+
+
+def at_run(
+    fitted: dict,
+    parameters: float | None = None,
+    tokens: float | None = None,
+    pools: dict[str, float] | None = None,
+    step: int | None = None,
+) -> dict:
+    """The fitted law at a run: `predict` and the optimum then give the losses of a model of so many
+    parameters on so many tokens.
+
+    pools {domain: unique tokens}: what is read more often than once counts less. A domain they do
+    not name has no limit, and without them, or the run's tokens, nothing is repeated. A law fitted
+    over sizes predicts the same at every step: `step` is the one it is asked for. None: those of
+    the run that it is read at.
+
+    Errors: a size asked of a law that was not fitted over sizes, or without tokens where schedules
+    had several lengths.
+    """
+    law, first = LAWS[fitted["law"]], next(iter(fitted["coefficients"].values()))
+    levels = first.get("size") if law.over_sizes else None
+    if parameters is not None and levels is None:
+        raise InputError(
+            f"--parameters {parameters:g} asks for a size, and the law {fitted['law']} was fitted at one: it needs losses of two"
+            " sizes or more (column parameters), and the law transfer."
+        )
+    for what, amount in (("--parameters", parameters), ("--run-tokens", tokens)):
+        if amount is not None and not 0 < amount < float("inf"):
+            raise InputError(f"{what} is {amount:g}: it must be a finite number above 0.")
+    for name, pool in (pools or {}).items():
+        if tokens is not None and not pool >= 1:
+            raise InputError(f"the pool of {name!r} is {pool:g} tokens: it must be 1 or more.")
+    if levels is not None:
+        if parameters is not None and tokens is None and levels["tokens"] is not None:
+            raise InputError("--parameters needs --run-tokens: a loss depends on both.")
+        parameters = first["run"]["parameters"] if parameters is None else parameters
+        tokens = first["run"]["tokens"] if tokens is None else tokens
+        # Its steps are no measure of the tokens of a run of another size.
+        fitted = fitted | {"steps": [step if step is not None else fitted["steps"][-1]], "tokens_per_step": None}
+    elif not law.reads_pools or tokens is None or not pools:
+        return fitted
+    asked = pools if pools and tokens is not None else None
+    return fitted | {
+        "coefficients": law.code.at_run(fitted["coefficients"], fitted["domains"], parameters, tokens, asked)
+    }
+
+
+def asked_at(fitted: dict, parameters: float, tokens: float) -> dict:
+    """A law fitted over sizes, to be read at a run of so many parameters and tokens unless another
+    is asked for; with a warning where that is far from the sizes fitted.
+
+    Errors: it was fitted at one size.
+    """
+    coefficients = at_run(fitted, parameters, tokens)["coefficients"]
+    far = far_apart(coefficients, parameters)
+    return fitted | {"coefficients": coefficients, "warnings": [*([far] if far else []), *fitted["warnings"]]}
+
+
+def far_ahead(fitted: dict, step: float) -> str:
+    """A sentence where a step is so far beyond those fitted that the curve over steps is a guess;
+    else nothing. A law over sizes has no steps, and a law at single steps refuses others itself.
+
+    Errors: it is beyond TOO_FAR times the last step fitted.
+    """
+    if not LAWS[fitted["law"]].over_steps or "rows" in fitted or len(fitted["steps"]) < 2:
+        return ""
+    last = fitted["steps"][-1]
+    if step <= FAR_AHEAD * last:
+        return ""
+    times = f"step {step:g} is {step / last:.3g} times the last step that the law was fitted to, {last}:"
+    if step > TOO_FAR * last:
+        raise InputError(
+            f"{times} beyond {TOO_FAR} times the runs say nothing of it; ask for an earlier step, or fit longer runs."
+        )
+    return f"{times} so far ahead the curve over steps is a guess; trust ranks more than losses, or fit longer runs."
+
+
+def _warnings(fitted: dict) -> list[str]:
+    """Sentences about what the data could not tell: proportions that hardly varied, coefficients on
+    their bounds.
+    """
+    sentences = []
+    if fitted.get("rows") == "last":
+        sentences.append("of each run its last row counts: earlier checkpoints of a schedule have not decayed.")
+    if turned := reversed_order(fitted["coefficients"]):
+        sentences.append(
+            f"the largest models rank the mixtures the other way round than smaller ones in {', '.join(turned)}: "
+            "of these losses the mixture is taken to change next to nothing at that size; add runs of it."
+        )
+    if fitted["law"] == "transfer" and len(set(fitted["mixtures"])) < FEW_MIXTURES:
+        sentences.append(
+            f"{len(set(fitted['mixtures']))} mixtures are too few to tell the ridge by cross-validation, or any error of the law:"
+            f" its optimum is all but a guess; {FEW_MIXTURES} at least."
+        )
+    for domain, seen in fitted["proportions_seen"].items():
+        if seen["max"] == 0:
+            sentences.append(
+                f"no fitted mixture trains on {domain}: the law has not seen what it is worth, and an optimum leaves it out."
+            )
+    if "prior" in fitted:
+        silent = [name for name in fitted["loss_domains"] if name not in fitted["prior"]["gaps"]]
+        if silent:
+            sentences.append(
+                f"the prior says nothing of {', '.join(silent)}: the law is fitted to these losses without it."
+            )
+    for domain, coefficients in fitted["coefficients"].items():
+        seen = fitted["proportions_seen"].get(domain)
+        if seen and seen["max"] < 1.2 * seen["min"]:
+            sentences.append(
+                f"the proportion of {domain} varied only from {seen['min']:.4g} to {seen['max']:.4g}: "
+                "how its loss answers to its proportion is hardly identified."
+            )
+        if coefficients.get("alpha") == 0:
+            sentences.append(
+                f"alpha of {domain} is at its bound 0: in these runs its loss did not fall with its proportion, "
+                "so the optimum keeps it at the least proportion that was seen, or at the lower bound you set."
+            )
+        if coefficients.get("B") == 0 and len(fitted["steps"]) > 1:
+            sentences.append(f"{domain} was observed at one step alone: the law says the same of it at every step.")
+        if coefficients.get("C") == 0 and len(fitted["steps"]) > 1:
+            sentences.append(f"C of {domain} is at its bound 0: these steps show no floor of the loss yet.")
+    return sentences
+
+
+def _rising(fitted: dict, observed: Observations) -> list[str]:
+    """A sentence on each loss that rose with its domain's own share, of `transfer`, whose own share
+    always helps; of `bimix` alpha says it.
+    """
+    if fitted["law"] != "transfer" or by_runs(observed):
+        return []
+    sentences, last = [], observed.last()
+    for i, domain in enumerate(observed.loss_domains):
+        seen = np.isfinite(last[:, i])
+        if domain not in observed.domains or seen.sum() < FEW_MIXTURES:
+            continue
+        both = np.stack([observed.proportions[seen, observed.domains.index(domain)], last[seen, i]])
+        if (np.ptp(both, axis=1) == 0).any():
+            continue
+        ranks = both.argsort(axis=1).argsort(axis=1)
+        rho = np.corrcoef(ranks)[0, 1]
+        if rho * np.sqrt(seen.sum() - 1) > SURE:
+            sentences.append(
+                f"the loss of {domain} rose with its own proportion (rank correlation {rho:+.2f}): the law takes a domain's own"
+                " text to help it; check the names of domains and losses."
+            )
+    return sentences

@@ -1,0 +1,185 @@
+"""All laws, one entry each. Planning reads this table too, so the code of a law is imported where
+it is used.
+
+A law over steps is a module with
+
+    fit(observed, weights (n,) or None, start) -> {loss domain: coefficients}, notes
+    refit(samples of (observed, weights), fitted) -> iterator of coefficients
+    predict(coefficients, domains, steps seen, proportions (n, m), steps (k,)) -> losses (n, k, d)
+    objective(fitted, step, weights (d,)) -> what the optimum minimises, see `Law.optimum`
+    count(coefficients) -> number of fitted numbers
+
+and, where it reads pools, `at_run`. A law at single steps is a module with the same for one step of
+one loss domain (`per_step.py`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Law:
+    module: str  # below bimix.laws
+    formula: str
+    # Numbers to fit (paper App. Complexity Analysis), m training domains, d loss domains, n steps,
+    # in letters: one loss domain at one step, all at one step, all at all steps.
+    letters: tuple[str, str, str]
+    # How its optimum is found. `power_sum`: `objective` gives factors and exponents (m,) and (m,).
+    # `convex`: a function of proportions (m,) that gives value, gradient (m,) and Hessian (m, m).
+    # `searched` from many starts: one that gives value and gradient. `simulated` by draws around
+    # shares of tokens: no objective.
+    optimum: str
+    # The least number of mixtures, of m training domains: with fewer, losses do not determine its
+    # numbers.
+    least_runs: Callable[[int], int]
+    # Whether its optimum is refused with fewer; else bounds or its ridge decide what is lacking.
+    refuses_few: bool = True
+    # m, n -> numbers of one loss domain at one step and at n steps, three or more; None where they
+    # are not known before the fit
+    numbers: Callable[[int, int], tuple[int | None, int | None]] = lambda m, n: (None, None)
+    # Whether it predicts steps that it has not seen; else it is fitted at single steps.
+    over_steps: bool = False
+    # Whether it is fitted to runs of models of several sizes, and predicts other sizes.
+    over_sizes: bool = False
+    # Whether `at_run` reads how often a run repeats the pools of its domains.
+    reads_pools: bool = False
+    # Whether it has losses of domains that nothing trains on.
+    measured_only: bool = True
+    # Its optimum minimises the mean prediction and so much KL(r || token shares).
+    trust: float = 0.0
+    # Its optimum reads no domain more often, where the user sets no other number.
+    most_epochs: float = float("inf")
+    # At most so many refits without some of the runs, for intervals.
+    most_refits: int = 32
+    # Whether the page to play with computes it in a browser (results/explore_page/laws.js).
+    drawn: bool = False
+    # Arguments of `fit_step`, by which two laws share a module.
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def code(self) -> Any:
+        """The functions of the law, see above."""
+        module = import_module(f"bimix.laws.{self.module}")
+        if self.over_steps:
+            return module
+        return import_module("bimix.laws.per_step").PerStep(module, self.settings, self.reads_pools)
+
+
+# Below ten mixtures LightGBM splits nothing and predicts their mean, and folds say little.
+TEN = 10
+
+
+def _exponential(m: int) -> int:
+    return m + 2
+
+
+LAWS: dict[str, Law] = {
+    "bimix": Law(
+        "bimix",
+        "A/r_i^alpha (B/s^beta + C)",
+        ("2", "2 d", "4 d"),  # the paper writes 5 m: A scales B and C
+        "power_sum",
+        least_runs=lambda m: 2,
+        refuses_few=False,
+        numbers=lambda m, n: (2, 4),
+        over_steps=True,
+        measured_only=False,
+        drawn=True,
+    ),
+    "transfer": Law(
+        "transfer",
+        "sum A (k.r^gamma)^-alpha exp(t.r) (B/s^beta + C)",
+        ("m + 2", "d (m + 2)", "d (m + 4)"),  # a further term adds m + 2
+        "convex",
+        least_runs=lambda m: 2,
+        refuses_few=False,
+        numbers=lambda m, n: (m + 2, m + 4),
+        over_steps=True,
+        over_sizes=True,
+        reads_pools=True,
+        drawn=True,
+    ),
+    "exponential": Law(
+        "exponential",
+        "c + k exp(t.r), per step",
+        ("m + 2", "d (m + 2)", "d n (m + 2)"),
+        "convex",
+        least_runs=_exponential,
+        numbers=lambda m, n: (m + 2, n * (m + 2)),
+        drawn=True,
+    ),
+    # The exponential form as Olmix has it (arXiv 2602.12237): c_i + exp(t_i.r), where our k_i is a
+    # shift of all t_ij as proportions sum to 1; a narrower Huber loss, four epochs at most.
+    "olmix": Law(
+        "exponential",
+        "c + exp(t.r), per step, near the token shares",
+        ("m + 2", "d (m + 2)", "d n (m + 2)"),
+        "convex",
+        least_runs=_exponential,
+        numbers=lambda m, n: (m + 2, n * (m + 2)),
+        trust=0.05,
+        most_epochs=4.0,
+        settings={"width": 0.02},
+        drawn=True,
+    ),
+    "mariner": Law(
+        "mariner",
+        "floor + exp(c - b.benefit(e) + d.harm(e)), e epochs, per step",
+        ("2m + 5 or fewer", "d (2m + 5) or fewer", "d n (2m + 5) or fewer"),
+        "searched",
+        least_runs=lambda m: TEN,
+        reads_pools=True,
+        drawn=True,
+    ),
+    "scheffe": Law(
+        "scheffe",
+        "c + b.r + r'Br, per step",
+        ("terms kept", "terms kept", "terms kept"),
+        "searched",
+        least_runs=lambda m: TEN,
+        drawn=True,
+    ),
+    "gaussian_process": Law(
+        "gaussian_process",
+        "Gaussian process of r, per step",
+        ("4 + runs", "d (4 + runs)", "d n (4 + runs)"),
+        "searched",
+        least_runs=lambda m: TEN,
+    ),
+    "regmix": Law(
+        "regmix",
+        "gradient-boosted trees of r, per step",
+        ("leaves", "leaves", "leaves"),
+        "simulated",
+        least_runs=lambda m: TEN,
+        most_refits=8,  # a fit takes seconds
+    ),
+    "regmix_tuned": Law(
+        "regmix",
+        "gradient-boosted trees of r, per step",
+        ("leaves", "leaves", "leaves"),
+        "simulated",
+        least_runs=lambda m: TEN,
+        most_refits=8,
+        settings={"tuned": True},
+    ),
+}
+
+# Laws whose mixture comes from the swarm, where there is one; of the others {law}_swarm does. The
+# swarm is measured at one step.
+SWARM_LAWS = tuple(name for name, law in LAWS.items() if not law.over_steps)
+
+# Joins the names of the models of several sizes, where the name of one stands in paths; no model's
+# name may hold it.
+JOINS = "+"
+
+
+def is_optimum(mixture: str) -> bool:
+    """Whether a name is that of a law's optimum. A run on one that is added to a table of
+    observations tests the law, and the group `all` leaves it out: the law would be fitted to it,
+    and another mixture would take its name.
+    """
+    return mixture.removesuffix("_swarm") in LAWS
