@@ -138,16 +138,8 @@ def test_table_figures_and_summary(answers: pl.DataFrame, tmp_path: Path, none_r
         flags.append(str(tmp_path / f"{name}.parquet"))
     rows = [(name, step, "web", 3.0 + step / 10) for name in ("baseline", "bimix") for step in (5, 10, 20)]
     pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row").write_csv(tmp_path / "losses.csv")
-    flags += [
-        "--losses",
-        str(tmp_path / "losses.csv"),
-        "--reference",
-        "baseline",
-        "--resamples",
-        "50",
-        "--level",
-        "0.9",
-    ]
+    flags += ["--losses", str(tmp_path / "losses.csv"), "--reference", "baseline"]
+    flags += ["--resamples", "50", "--level", "0.9"]
     compare_answers.main([*flags, "--seed", "0", "--out", str(tmp_path / "table.csv")])
     table = pl.read_csv(tmp_path / "table.csv")
     assert table.height == 2 * 2 * 3 * 3

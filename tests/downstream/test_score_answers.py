@@ -30,8 +30,9 @@ import export_model
 import score_answers
 from bimix.corpus.encoders import reference_encoder
 from bimix.digests import digest_file
-from bimix.downstream import tasks as library
-from bimix.downstream.prompts import TEMPLATES, draw_shot
+from bimix.downstream import answers as library
+from bimix.downstream.answers import plan_parts
+from bimix.downstream.prompts import TEMPLATES, Gold, Prompt, Task, draw_shot
 from bimix.downstream.questions import Question
 from bimix.errors import InputError
 from bimix.model.transformer import Shape, Transformer
@@ -198,17 +199,17 @@ def test_batches_and_order_of_the_file_change_no_answer(taught: Path, answered: 
 def execute(arguments: list[str], processes: int = 1) -> subprocess.CompletedProcess[str]:
     launcher = [sys.executable]
     if processes > 1:
-        launcher = [
-            sys.executable,
-            shutil.which("accelerate"),
-            "launch",
-            "--multi_gpu",
+        launcher += [shutil.which("accelerate"), "launch", "--multi_gpu", "--num_machines", "1"]
+        launcher += [
             "--num_processes",
             str(processes),
-            "--num_machines",
-            "1",
+            "--mixed_precision",
+            "no",
+            "--dynamo_backend",
+            "no",
+            "--main_process_port",
+            "0",
         ]
-        launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
     return forked.run([*launcher, str(SCRIPT), *arguments], env=forked.jobs(OMP_NUM_THREADS="1"))
 
 
@@ -244,6 +245,7 @@ def test_what_changed_is_answered_again_and_nothing_else(
 ) -> None:
     shutil.copytree(answered, tmp_path / "again")
     capsys.readouterr()
+    (tmp_path / "again/state/right-000000010-0.parquet").touch()  # of settings that are no longer asked
     score_answers.main(flags(taught, tmp_path / "again"))
     assert " right, " not in capsys.readouterr().err
     shutil.copytree(taught / "run", tmp_path / "run")
@@ -270,9 +272,26 @@ def test_the_text_of_every_module_that_answers_decides_what_is_done() -> None:
         unread |= set(found) - reached
     # the losses of training, which no answer has
     assert deciding == reached - {"bimix.model.cross_entropy"}
-    settings = library.what_decides("digest", 8)
-    assert settings[:2] == ["digest", 8] and len(settings) == 2 + len(deciding)
-    assert len(set(settings)) == len(settings)
+
+
+def task(answer: str) -> Task:
+    gold = Gold(answer, len(answer) + 1, np.array([1]))
+    question = Question("one", "file, line 1", "Is it?", (answer,))
+    return Task("agree", [Prompt(question, np.array([5, 6]), 0, "digest", (gold,))], {})
+
+
+def test_a_part_has_another_name_where_anything_differs_that_decides(tmp_path: Path, monkeypatch) -> None:
+    tasks = [task("yes")]
+    plans = [
+        plan_parts(tasks, {10: "a"}, ["fp32"], tmp_path),
+        plan_parts(tasks, {10: "b"}, ["fp32"], tmp_path),
+        plan_parts(tasks, {10: "a"}, ["bf16"], tmp_path),
+        plan_parts([task("perhaps")], {10: "a"}, ["fp32"], tmp_path),
+    ]
+    assert len({plan[10]["agree"] for plan in plans}) == len(plans)
+    assert plan_parts(tasks, {10: "a"}, ["fp32"], tmp_path) == plans[0]
+    monkeypatch.setattr(library, "DECIDING", library.DECIDING[1:])  # as if the text of a module were another
+    assert plan_parts(tasks, {10: "a"}, ["fp32"], tmp_path) != plans[0]
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "weights/step-000000010.safetensors"])
@@ -355,7 +374,7 @@ def of_hub(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, SCRIPT, *arguments], env=environment, capture_output=True, text=True)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_data_set_of_the_hub_by_name(taught: Path, answered: Path, tmp_path: Path, monkeypatch) -> None:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Hub, directory=str(taught)))
     threading.Thread(target=server.serve_forever, daemon=True).start()

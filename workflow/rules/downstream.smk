@@ -47,10 +47,8 @@ rule score_answers:
             "score_answers",
             "model/generation",
             "model/likelihood",
-            "downstream/tasks",
             "downstream/questions",
             "downstream/prompts",
-            "downstream/golds",
             "downstream/answers",
         ),
     output:

@@ -16,9 +16,19 @@ from accelerate import Accelerator
 from tokenizers import Tokenizer
 
 from bimix.corpus.encoders import reference_encoder
-from bimix.downstream.answers import Task
-from bimix.downstream.calls import answer_parts, check_weights, gather_parts, open_tasks, plan_parts, sweep
-from bimix.downstream.tasks import answer, find_weights, load_model, score
+from bimix.downstream.answers import (
+    answer,
+    answer_parts,
+    check_weights,
+    find_weights,
+    gather_parts,
+    load_model,
+    open_tasks,
+    plan_parts,
+    score,
+    sweep,
+)
+from bimix.downstream.prompts import Task
 from bimix.errors import InputError, run
 from bimix.model.generation import stop_ids
 from bimix.model.transformer import Transformer
@@ -74,31 +84,27 @@ def main(argv: list[str] | None = None) -> None:
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=json.loads, required=True, help="{name: {kind, items, shots}}, JSON")
-    parser.add_argument("--run", type=Path, required=True, help="run.json of the run")
-    parser.add_argument("--weights", type=Path, required=True, help="its last weights, safetensors")
-    parser.add_argument("--state", type=Path, required=True, help="its folder of states, where earlier weights lie")
-    parser.add_argument("--steps", type=int, nargs="+", required=True, help="steps whose weights answer")
-    parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json of the run")
-    parser.add_argument("--end-of-text", required=True, help="the token after each document")
-    parser.add_argument("--sequence-length", type=int, required=True, help="tokens of a row in training")
-    parser.add_argument("--new-tokens", type=int, required=True, help="tokens of an answer, at most")
-    parser.add_argument("--cache-tokens", type=int, required=True, help="tokens whose keys and values exist at once")
-    parser.add_argument("--seed", type=int, required=True, help="of the draw of the shots")
-    parser.add_argument("--rejects", type=float, required=True, help="share of bad items that is left out; 0: stop")
-    parser.add_argument("--precision", choices=["no", "bf16"], required=True, help="no: fp32")
-    parser.add_argument("--processes", type=int, required=True, help="processes asked of the launcher")
-    parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to end")
-    parser.add_argument("--cpu", action="store_true", help="compute on the CPU even where there is a GPU")
-    parser.add_argument(
-        "--graphs",
-        choices=("yes", "no"),
-        default="no",
-        help="on a GPU, replay the step between two tokens as a CUDA graph",
-    )
-    parser.add_argument("--parts", type=Path, required=True, help="folder of what is done, task by task")
-    parser.add_argument("--out", type=Path, required=True, help="parquet")
-    parser.add_argument("--report", type=Path, required=True, help="items asked, cut and rejected, by task; JSON")
+    add = parser.add_argument
+    add("--tasks", type=json.loads, required=True, help="{name: {kind, items, shots}}, JSON")
+    add("--run", type=Path, required=True, help="run.json of the run")
+    add("--weights", type=Path, required=True, help="its last weights, safetensors")
+    add("--state", type=Path, required=True, help="its folder of states, where earlier weights lie")
+    add("--steps", type=int, nargs="+", required=True, help="steps whose weights answer")
+    add("--tokenizer", type=Path, required=True, help="tokenizer.json of the run")
+    add("--end-of-text", required=True, help="the token after each document")
+    add("--sequence-length", type=int, required=True, help="tokens of a row in training")
+    add("--new-tokens", type=int, required=True, help="tokens of an answer, at most")
+    add("--cache-tokens", type=int, required=True, help="tokens whose keys and values exist at once")
+    add("--seed", type=int, required=True, help="of the draw of the shots")
+    add("--rejects", type=float, required=True, help="share of bad items that is left out; 0: stop")
+    add("--precision", choices=["no", "bf16"], required=True, help="no: fp32")
+    add("--processes", type=int, required=True, help="processes asked of the launcher")
+    add("--lock-seconds", type=float, required=True, help="wait so long for another attempt to end")
+    add("--cpu", action="store_true", help="compute on the CPU even where there is a GPU")
+    add("--graphs", choices=("yes", "no"), default="no", help="on a GPU, replay the step of a token as a CUDA graph")
+    add("--parts", type=Path, required=True, help="folder of what is done, task by task")
+    add("--out", type=Path, required=True, help="parquet")
+    add("--report", type=Path, required=True, help="items asked, cut and rejected, by task; JSON")
     options = parser.parse_args(argv)
     if options.sequence_length <= options.new_tokens:
         raise InputError(

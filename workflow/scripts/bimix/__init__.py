@@ -19,13 +19,13 @@
 
 At the top, for all: errors, addresses, names, digests, outputs, tables; and the command `bimix`.
 
-Only `model`, `training`, `reweighting`, `downstream/tasks`, `downstream/calls` and
+Only `model`, `training`, `reweighting`, `downstream/answers` and
 `results/verify_runs` import torch or Accelerate.
-Files are opened in `command`, `outputs`, `tables`, `digests`, `corpus/encoders`, `corpus/harvest`,
-`corpus/samples`, `corpus/sources`, `corpus/stream`, `observations/imported_tables`,
-`plan/contents`, `plan/raw`, `plan/corpora`, `results/watch`, `settings/complete`, `settings/disk`,
-`settings/files`, `settings/lock`, `settings/machine`, `settings/text`, `training/artefacts`,
-`training/checkpoints`, `training/devices`, `training/command`, `training/command_run`,
-`training/rows`, `downstream/calls`, `downstream/questions`, `corpus/estimators`,
-`results/verify_tokens`.
+Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/harvest`,
+`corpus/samples`, `corpus/sources`, `corpus/stream`, `digests`, `downstream/answers`,
+`downstream/questions`, `observations/imported_tables`, `outputs`, `plan/contents`,
+`plan/corpora`, `plan/raw`, `results/verify_tokens`, `results/watch`, `settings/complete`,
+`settings/disk`, `settings/files`, `settings/lock`, `settings/machine`, `settings/text`, `tables`,
+`training/artefacts`, `training/checkpoints`, `training/command`, `training/command_run`,
+`training/devices`, `training/rows`.
 """

@@ -1,20 +1,39 @@
-"""What is kept of a task: one row for each question that was asked, and an
-account of those that were not.
+"""The answers of a run's models to the tasks of one call.
+
+What is done of a task at a step is a file of its own, a part, whose name has the hash of all that
+decides it: a call that was killed goes on from there.
 """
 
 import hashlib
+import inspect
 import json
+import sys
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import polars as pl
+import torch
+from accelerate import Accelerator
+from tokenizers import Tokenizer
 
 from bimix.corpus.encoders import Encode
-from bimix.corpus.sources import Rejected
-from bimix.downstream.golds import likeliest
-from bimix.downstream.prompts import Prompt, build_prompt, draw_shot, judge, read_prediction
-from bimix.downstream.questions import Faults, Question
+from bimix.corpus.sources import Rejects
+from bimix.downstream import prompts, questions
+from bimix.downstream.prompts import Task, build_task, judge, likeliest, read_prediction
+from bimix.downstream.questions import locate, origin, read_questions
 from bimix.errors import InputError
+from bimix.model import generation, likelihood, linear, transformer
+from bimix.model.generation import generate, plan_batches
+from bimix.model.likelihood import negative_log_likelihoods
+from bimix.model.transformer import Transformer
+from bimix.outputs import write_table
+from bimix.training.artefacts import check_digest
+from bimix.training.checkpoints import kept_weights, read_weights
+
+# Modules whose text decides what is written, too.
+DECIDING = (sys.modules[__name__], prompts, questions, generation, likelihood, linear, transformer)
 
 ANSWERS = {
     "task": pl.String,
@@ -33,65 +52,166 @@ ANSWERS = {
 }
 
 
-@dataclass(frozen=True)
-class Task:
-    """The prompts of one task, and the account of its files."""
+def open_tasks(
+    given: dict[str, dict], seed: int, rejects: float, encode: Encode, room: int
+) -> tuple[list[Task], dict[str, dict]]:
+    """The tasks of {name: {kind, items, shots}} in the order of their names, and {name: origin of
+    its files}. Without `shots` of its own, a task's other items are the examples.
 
-    name: str
-    prompts: list[Prompt]
-    account: dict
-
-
-def build_task(
-    name: str,
-    kind: str,
-    items: Sequence[Question],
-    shots: Sequence[Question],
-    seed: int,
-    encode: Encode,
-    room: int,
-    faults: Faults,
-) -> Task:
-    """The prompts of `items` in at most `room` tokens each, their examples drawn from `shots`.
-
-    `faults` has the records that were no question, and gets the questions that do not fit. Errors:
-    more of them than are allowed, no question, no shot.
+    `seed` is that of the draw of the shots, `rejects` the share of records that may be no question,
+    `room` the tokens of a prompt. Errors: as of `build_task` and `read_questions`.
     """
-    if not items or not shots:
+    tasks, origins = [], {}
+    for name, task in sorted(given.items()):
+        kind, faults = task["kind"], Rejects(rejects, "downstream.rejects")
+        files = {key: locate(task.get(key)) for key in ("items", "shots")}
+        items = read_questions(files["items"], kind, faults)
+        shots = items if files["shots"] is None else read_questions(files["shots"], kind, faults)
+        tasks.append(build_task(name, kind, items, shots, seed, encode, room, faults))
+        origins[name] = {key: origin(task.get(key), path) for key, path in files.items()}
+    return tasks, origins
+
+
+def find_weights(report: dict, weights: Path, state: Path, steps: Sequence[int]) -> dict[int, Path]:
+    """Where the weights of each of `steps` lie: the last in `weights`, earlier ones in the folder
+    `state`.
+
+    `report` is run.json, which names the folder of its configuration there. Errors: a step whose
+    weights were not kept.
+    """
+    last, own = report["recipe"]["steps"], state / report.get("state", "")
+    places = {step: weights if step == last else kept_weights(own, step) for step in steps}
+    missing = [str(step) for step, path in places.items() if not path.exists()]
+    if missing:
+        kept = sorted(int(path.stem.split("-")[1]) for path in kept_weights(own, 0).parent.glob("step-*"))
         raise InputError(
-            f"Task {name!r} has {len(items)} items and {len(shots)} shots; give files that hold questions."
+            f"{own} has no weights of step {', '.join(missing)}, only of {', '.join(map(str, [*kept, last]))}: the"
+            f" run ended before they were asked for. Take those steps out of downstream.steps, or move that folder away"
+            f" to train anew."
         )
-    prompts = []
-    for item in items:
-        try:
-            prompts.append(build_prompt(kind, draw_shot(item, shots, seed), item, encode, room))
-        except Rejected as rejection:
-            faults.add(item.place, rejection)
-    faults.check()
-    if not prompts:
-        raise InputError(f"Task {name!r}: none of its {len(items)} items can be asked; the first is {faults.first}.")
-    lengths = [len(prompt.ids) for prompt in prompts]
-    account = {
-        "records": faults.records,
-        "items": len(prompts),
-        "rejected": dict(sorted(faults.reasons.items())),
-        "first_rejected": faults.first or None,
-        "cut_prompts": sum(prompt.cut > 0 for prompt in prompts),
-        "mean_prompt_tokens": round(sum(lengths) / len(lengths), 1),
-        "longest_prompt_tokens": max(lengths),
-    }
-    return Task(name, prompts, account)
+    return places
 
 
-def part_name(task: Task, step: int, decides: Sequence[object]) -> str:
-    """Task, step and the hash of everything that decides what is written about them:
-    the prompts and `decides`.
+def check_weights(places: dict[int, Path], last: Path, report: dict, path: Path) -> dict[int, str]:
+    """{step: digest} of the weights at `places`, compared with those that run.json at `path`, the
+    `report`, has noted.
+
+    `last` are the run's last weights, which it notes by name alone. Errors: weights that are
+    not as they were written.
     """
-    content = [list(decides)]
-    for prompt in task.prompts:
-        content.append([prompt.question.identity, prompt.question.answers, prompt.digest, prompt.ids.tolist()])
-    digest = hashlib.blake2b(json.dumps(content).encode(), digest_size=8).hexdigest()
-    return f"{task.name}-{step:09d}-{digest}"
+    noted = report.get("files", {})
+    names = {step: own.name if own == last else f"weights/{own.name}" for step, own in places.items()}
+    return {step: check_digest(own, noted.get(names[step]), path) for step, own in places.items()}
+
+
+def load_model(path: Path, tokenizer: Tokenizer, place: Path, precision: str) -> Transformer:
+    """The model in a file of weights, in fp32 or `bf16`.
+
+    Errors: the tokenizer, read from `place`, has other ids.
+    """
+    weights, shape = read_weights(path, "pt")
+    if tokenizer.get_vocab_size() != shape.vocabulary:
+        raise InputError(
+            f"{place} has {tokenizer.get_vocab_size()} ids but the model in {path} was trained on"
+            f" {shape.vocabulary}; give the tokenizer of that run."
+        )
+    model = Transformer(shape)
+    model.load_state_dict(weights)
+    return model.to(torch.bfloat16) if precision == "bf16" else model
+
+
+def answer(
+    accelerator: Accelerator,
+    model: Transformer,
+    task: Task,
+    stops: list[int],
+    new_tokens: int,
+    cache_tokens: int,
+    graphs: bool,
+) -> list[list[int]]:
+    """Ids of the continuation of each prompt, `new_tokens` at most; the batches keep `cache_tokens`
+    keys and values.
+
+    Processes take batches in turn, which are the same however many processes there are.
+    """
+    prompts = [prompt.ids for prompt in task.prompts]
+    batches = plan_batches([len(ids) for ids in prompts], new_tokens, cache_tokens)
+    own = batches[accelerator.process_index :: accelerator.num_processes]
+    written = np.zeros((len(prompts), new_tokens), dtype=np.int64)  # 0: no token, others one higher
+    for position, ids in generate(model, prompts, own, new_tokens, stops, graphs):
+        written[position, : len(ids)] = np.array(ids) + 1
+    together = accelerator.reduce(torch.from_numpy(written).to(accelerator.device), reduction="sum")
+    return [[token - 1 for token in row if token] for row in together.tolist()]
+
+
+def score(
+    accelerator: Accelerator, model: Transformer, task: Task, length: int, cache_tokens: int
+) -> list[list[float]]:
+    """Negative log-likelihoods, in nats, of each prompt's golds after it, in batches of
+    `cache_tokens` at most.
+
+    The model sees `length` tokens: before an answer of many of them the prompt is cut further.
+    Processes take batches in turn, as in `answer`.
+    """
+    pairs = [(prompt.ids[-(length - len(gold.ids)) :], gold.ids) for prompt in task.prompts for gold in prompt.golds]
+    batches = plan_batches([len(before) + len(ids) for before, ids in pairs], 0, cache_tokens)
+    own = batches[accelerator.process_index :: accelerator.num_processes]
+    found = np.zeros(len(pairs))
+    for position, nats in negative_log_likelihoods(model, pairs, own):
+        found[position] = nats
+    together = iter(accelerator.reduce(torch.from_numpy(found).to(accelerator.device), reduction="sum").tolist())
+    return [[next(together) for _ in prompt.golds] for prompt in task.prompts]
+
+
+def plan_parts(
+    tasks: Sequence[Task], digests: dict[int, str], settings: Sequence[object], folder: Path
+) -> dict[int, dict[str, Path]]:
+    """{step: {task: its part in `folder`}}; `digests` are of the weights of each step, `settings`
+    those of the call on which an answer depends.
+
+    A part has the hash of all that decides what is written: these, the prompts and the text of the
+    modules.
+    """
+    code = [inspect.getsource(module) for module in DECIDING]
+    parts = {}
+    for step, weights in digests.items():
+        parts[step] = {}
+        for task in tasks:
+            content = [[weights, *settings, *code]]
+            for prompt in task.prompts:
+                content.append([prompt.question.identity, prompt.question.answers, prompt.digest, prompt.ids.tolist()])
+            digest = hashlib.blake2b(json.dumps(content).encode(), digest_size=8).hexdigest()
+            parts[step][task.name] = folder / f"{task.name}-{step:09d}-{digest}.parquet"
+    return parts
+
+
+def answer_parts(
+    accelerator: Accelerator,
+    tasks: Sequence[Task],
+    parts: dict[int, dict[str, Path]],
+    load: Callable[[int], Transformer],
+    ask: Callable[[Transformer, Task], tuple[list[list[int]], list[list[float]]]],
+    decode: Callable[[list[int]], str],
+) -> None:
+    """Have the model of each step, from `load`, answer the tasks whose parts are not there.
+
+    The main process writes them.
+
+    `ask` gives, in all processes, the ids of the answers to a task's prompts, whose text is given
+    by `decode`, and the nats of the accepted answers.
+    """
+    for step, planned in parts.items():
+        missing = [task for task in tasks if not planned[task.name].exists()]
+        accelerator.wait_for_everyone()  # nobody may see the parts that the main process is about to write
+        model = load(step) if missing else None
+        for task in missing:
+            begun = time.monotonic()
+            written, nats = ask(model, task)
+            seconds = time.monotonic() - begun
+            if accelerator.is_main_process:
+                table = answer_table(task, step, written, nats, decode)
+                write_table(table, planned[task.name])
+                _tell(task, step, written, table, seconds)
 
 
 def answer_table(
@@ -109,7 +229,31 @@ def answer_table(
         prediction = read_prediction(decode(ids))
         verdict = judge(prediction, prompt.question.answers)
         place = (task.name, step, prompt.question.identity, prompt.digest)
-        best = likeliest(prompt.golds, own)
-        gold = (best.gold.text, len(best.gold.ids), best.gold.bytes, best.bits)
-        rows.append((*place, len(prompt.ids), prompt.cut, prediction, *verdict, *gold))
+        gold, bits = likeliest(prompt.golds, own)
+        scored = (gold.text, len(gold.ids), gold.bytes, bits)
+        rows.append((*place, len(prompt.ids), prompt.cut, prediction, *verdict, *scored))
     return pl.DataFrame(rows, schema=ANSWERS, orient="row")
+
+
+def _tell(task: Task, step: int, written: list[list[int]], table: pl.DataFrame, seconds: float) -> None:
+    """Say on standard error how many of a task's items were right, and how fast it went."""
+    read = sum(len(prompt.ids) for prompt in task.prompts) + sum(map(len, written))
+    bits = (table["gold_bits"] / table["gold_bytes"]).mean()
+    say = f"step {step}, {task.name}: {table['normalised'].mean():.1%} of {table.height} right, {bits:.3f} bits/byte,"
+    rates = f"{table.height / seconds:,.1f} items/s, {read / seconds:,.0f} tokens/s"
+    print(f"{say} {rates}", file=sys.stderr, flush=True)
+
+
+def gather_parts(parts: dict[int, dict[str, Path]]) -> pl.DataFrame:
+    """The rows of all parts, step after step."""
+    paths = [path for planned in parts.values() for path in planned.values()]
+    return pl.concat(pl.read_parquet(path, glob=False) for path in paths)
+
+
+def sweep(parts: dict[int, dict[str, Path]], folder: Path) -> None:
+    """Remove the parts in `folder` that are of no use to this call: something
+    that decides has changed.
+    """
+    wanted = {path for planned in parts.values() for path in planned.values()}
+    for old in set(folder.glob("*.parquet")) - wanted:
+        old.unlink()

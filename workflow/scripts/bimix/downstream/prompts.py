@@ -1,16 +1,23 @@
-"""One-shot prompts and how answers are judged: the protocol of DoReMi, which the
-paper takes over (Sec. 4).
+"""One-shot prompts, the accepted answers that are scored after them, and how answers are judged.
+
+The protocol is that of DoReMi, which the paper takes over (Sec. 4).
+
+What is scored is an answer with the space before it, since the tokens begin with that space; its
+bytes are those of the same text. So bits and bytes are of one string, as in the `bits_per_byte` of
+lm-evaluation-harness (loglikelihood_rolling) and of OLMES, whose continuations begin with the space
+too. The harness' `acc_bytes` counts a choice without the space.
 """
 
 import hashlib
+import math
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from bimix.corpus.sources import Rejected
-from bimix.downstream.golds import Gold, encode_golds
+from bimix.corpus.encoders import Encode
+from bimix.corpus.sources import Rejected, Rejects
 from bimix.downstream.questions import Question
 from bimix.errors import InputError
 
@@ -48,6 +55,17 @@ TEMPLATES = {
 
 
 @dataclass(frozen=True)
+class Gold:
+    """An accepted answer: its `text`, its UTF-8 `bytes` with the space before it, its token
+    `ids`.
+    """
+
+    text: str
+    bytes: int
+    ids: np.ndarray
+
+
+@dataclass(frozen=True)
 class Prompt:
     """A question as the model gets it: token `ids`, after `cut` ids were taken off its left;
     `digest` of the whole text; the accepted answers to be scored after it, as `golds`.
@@ -76,9 +94,7 @@ def draw_shot(question: Question, shots: Sequence[Question], seed: int) -> Quest
     raise InputError(f"{question.place}: no other question is there to be its example; give the task more `shots`.")
 
 
-def build_prompt(
-    kind: str, shot: Question, question: Question, encode: Callable[[list[str]], list[np.ndarray]], room: int
-) -> Prompt:
+def build_prompt(kind: str, shot: Question, question: Question, encode: Encode, room: int) -> Prompt:
     """The prompt in at most `room` tokens, cut from the left.
 
     Raises Rejected where the question itself does not fit, or no answer of `room` tokens is there.
@@ -93,6 +109,36 @@ def build_prompt(
             raise Rejected("too long", f"the question alone has {len(own):,} tokens, {room:,} fit before the answer")
     digest = hashlib.blake2b(text.encode("utf-8"), digest_size=16).hexdigest()
     return Prompt(question, ids[cut:], cut, digest, encode_golds(text, ids, question.answers, encode, room))
+
+
+def encode_golds(text: str, ids: np.ndarray, answers: Sequence[str], encode: Encode, room: int) -> tuple[Gold, ...]:
+    """The `answers` after a prompt of this `text` and these `ids`, those of at most `room` tokens.
+
+    Their ids are those that follow the prompt's where both are encoded together. Where a tokenizer
+    joins the end of the prompt to the answer, the answer is encoded by itself: the model is given
+    the prompt as it is when it has to go on from it. Raises Rejected where no answer fits.
+    """
+    golds, longest = [], 0
+    for answer, whole in zip(answers, encode([f"{text} {answer}" for answer in answers]), strict=True):
+        own = whole[len(ids) :]
+        if not np.array_equal(whole[: len(ids)], ids) or not len(own):
+            (own,) = encode([f" {answer}"])
+        longest = max(longest, len(own))
+        if len(own) <= room:
+            golds.append(Gold(answer, len(f" {answer}".encode()), own))
+    if not golds:
+        raise Rejected("answer too long", f"the answer has {longest:,} tokens, {room:,} fit after the prompt")
+    return tuple(golds)
+
+
+def likeliest(golds: Sequence[Gold], nats: Sequence[float]) -> tuple[Gold, float]:
+    """The accepted answer with the least bits per byte, and its bits: the sum of -log2 p over its
+    tokens; `nats` are the negative log-likelihoods.
+
+    Bits are kept to four places: beyond them fp32 differs by the size of a batch.
+    """
+    bits = [round(one / math.log(2), 4) for one in nats]
+    return min(zip(golds, bits, strict=True), key=lambda pair: pair[1] / pair[0].bytes)
 
 
 def read_prediction(text: str) -> str:
@@ -113,3 +159,53 @@ def judge(prediction: str, answers: Sequence[str]) -> tuple[bool, bool]:
     exact = prediction in answers
     own = normalise(prediction)
     return exact, exact or (own != "" and any(own == normalise(answer) for answer in answers))
+
+
+@dataclass(frozen=True)
+class Task:
+    """The prompts of one task, and the account of its files."""
+
+    name: str
+    prompts: list[Prompt]
+    account: dict
+
+
+def build_task(
+    name: str,
+    kind: str,
+    items: Sequence[Question],
+    shots: Sequence[Question],
+    seed: int,
+    encode: Encode,
+    room: int,
+    faults: Rejects,
+) -> Task:
+    """The prompts of `items` in at most `room` tokens each, their examples drawn from `shots`.
+
+    `faults` has the records that were no question, and gets the questions that do not fit. Errors:
+    more of them than are allowed, no question, no shot.
+    """
+    if not items or not shots:
+        raise InputError(
+            f"Task {name!r} has {len(items)} items and {len(shots)} shots; give files that hold questions."
+        )
+    prompts = []
+    for item in items:
+        try:
+            prompts.append(build_prompt(kind, draw_shot(item, shots, seed), item, encode, room))
+        except Rejected as rejection:
+            faults.add(item.place, rejection)
+    faults.check()
+    if not prompts:
+        raise InputError(f"Task {name!r}: none of its {len(items)} items can be asked; the first is {faults.first}.")
+    lengths = [len(prompt.ids) for prompt in prompts]
+    account = {
+        "records": faults.records,
+        "items": len(prompts),
+        "rejected": dict(sorted(faults.reasons.items())),
+        "first_rejected": faults.first or None,
+        "cut_prompts": sum(prompt.cut > 0 for prompt in prompts),
+        "mean_prompt_tokens": round(sum(lengths) / len(lengths), 1),
+        "longest_prompt_tokens": max(lengths),
+    }
+    return Task(name, prompts, account)

@@ -1,20 +1,24 @@
 """Task files in their published formats: records become questions with their accepted
 answers, or a reason why not.
 
-Read are JSON lines, one JSON array, TriviaQA's official object of `Data`, parquet (the hub's form)
-and plain text with a passage to a line (LAMBADA's own form).
+The formats are JSON lines, one JSON array, TriviaQA's official object of `Data`, parquet (the hub's
+form) and plain text with a passage to a line (LAMBADA's own form).
 """
 
 import io
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
+from huggingface_hub import hf_hub_download
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-from bimix.corpus.sources import Rejected, parse_record
+from bimix.addresses import hub_commit, masked
+from bimix.corpus.sources import BROKEN_STREAM, COMPRESSED, Rejected, Rejects, open_stream, parse_record
+from bimix.digests import digest_file
 from bimix.errors import InputError
 
 QUESTION_FIELDS = ("question", "Question", "utterance")
@@ -152,7 +156,7 @@ def _read_array(raw: bytes, name: str) -> Iterator[tuple[int, object]]:
         line += text.count("\n", start, place)
 
 
-def take_questions(records: Iterable[tuple[int, object]], name: str, kind: str, faults: "Faults") -> Iterator[Question]:
+def take_questions(records: Iterable[tuple[int, object]], name: str, kind: str, faults: Rejects) -> Iterator[Question]:
     """The questions of a file called `name`; what is none goes to `faults`."""
     for number, (line, record) in enumerate(records):
         faults.records += 1
@@ -167,28 +171,45 @@ def take_questions(records: Iterable[tuple[int, object]], name: str, kind: str, 
         yield Question(own, f"{name}:{line}", text, answers)
 
 
-class Faults:
-    """Keeps account of records that cannot be asked: at a share `allowed` of 0 the first one stops
-    with its place, otherwise they are counted by reason and `check` stops where they are too many.
+def read_questions(path: str, kind: str, faults: Rejects) -> list[Question]:
+    """The questions of one file, which lies here or at an address."""
+    if "://" not in path and not Path(path).is_file():
+        raise InputError(f"There is no task file {path}; set items and shots of the task under downstream.tasks.")
+    with open_stream(path) as stream:
+        try:
+            raw = stream.read()
+        except BROKEN_STREAM as error:
+            raise InputError(f"{path}: the file breaks off or is damaged ({error}); fetch it again.") from error
+    return list(take_questions(read_records(raw, re.sub(COMPRESSED, "", path)), path, kind, faults))
+
+
+def locate(source: str | dict | None) -> str | None:
+    """Where a file of questions is: here, at an address, or, of a data set of the hub, in the local
+    cache.
     """
+    return fetch(**source) if isinstance(source, dict) else source
 
-    def __init__(self, allowed: float) -> None:
-        self.allowed = allowed
-        self.records = 0
-        self.reasons: Counter[str] = Counter()
-        self.first = ""
 
-    def add(self, place: str, rejection: Rejected) -> None:
-        """Count one record; raises InputError where none is allowed."""
-        self.reasons[rejection.reason] += 1
-        self.first = self.first or f"{place}: {rejection}"
-        if self.allowed == 0:
-            raise InputError(f"{self.first}. Mend the record or allow a share of rejects (downstream.rejects).")
+def fetch(hub: str, file: str, revision: str | None = None) -> str:
+    """Path of one file of a data set of the hub at a branch, tag or commit (None: main), from the
+    local cache where it is there.
+    """
+    try:
+        return hf_hub_download(hub, file, repo_type="dataset", revision=revision)
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        at = f" at {revision!r}" if revision else ""
+        raise InputError(
+            f"The hub gave no {file!r} of the data set {hub!r}{at} ({error}); check the task and the network, or fetch the"
+            f" file by hand and name its path."
+        ) from error
 
-    def check(self) -> None:
-        """Raise InputError if more records were rejected than the stated share allows."""
-        if self.reasons.total() > self.allowed * self.records:
-            raise InputError(
-                f"{self.reasons.total()} of {self.records} records were rejected, more than the share"
-                f" {self.allowed:g} that downstream.rejects allows; the first is {self.first}."
-            )
+
+def origin(source: str | dict | None, path: str | None) -> dict | None:
+    """Which version of a file was read: its place, the commit of a data set of the hub, the digest
+    of a file.
+    """
+    if path is None:
+        return None
+    if isinstance(source, dict):
+        return {"revision": None} | source | {"commit": hub_commit(path), "digest": digest_file(Path(path))}
+    return {"file": masked(source)} | ({} if "://" in source else {"digest": digest_file(Path(source))})
