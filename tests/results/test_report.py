@@ -15,16 +15,15 @@ import pytest
 import yaml
 from browser import Browser, obstacle
 
-from bimix.results.pages import table_page
-
 ROOT = Path(__file__).parents[2]
 DOMAINS, STEPS = ["code & co", "web"], [500, 1000, 2000, 4000, 8000]
 WIDTHS = [1400, 800]
 HEADS = {  # columns of the entries of each chapter
     "1 Summary": ["figure"],
-    "2 Mixtures": ["figure"],
-    "3 Law": ["figure", "model", "group", "law"],
-    "4 Training": ["figure", "model", "group"],
+    "2 Findings": ["figure", "model", "group"],  # the law is a switch
+    "Appendix: Law": ["figure", "model", "group", "law"],
+    "Appendix: Mixtures": ["figure"],
+    "Appendix: Training": ["figure", "model", "group"],
 }
 
 # The share of an image's pixels that are not white; the image is drawn anew on 400 pixels.
@@ -145,7 +144,7 @@ def test_every_entry_opens(page: Browser) -> None:
         page.run("app.setView({navbarMode: 'menu'})")
         page.wait_for("return document.querySelector('tbody') === null")
         page.run("app.setView(arguments[0])", view)
-        page.wait_for(f"return {ROWS}.length === categories[arguments[0]][arguments[1]].length", *view_of(view))
+        page.wait_for(f"return {ROWS}.length >= 1 && app.state.category === arguments[0]", category)
         heads = page.run("return [...document.querySelectorAll('th')].map(head => head.textContent).filter(Boolean)")
         assert heads == HEADS[category]
         for row in range(page.run(f"return {ROWS}.length")):
@@ -157,12 +156,9 @@ def test_every_entry_opens(page: Browser) -> None:
             else:
                 check_frame(page)
             opened += 1
-    assert opened == page.run("return Object.keys(results).length") >= 14
+    # the optima of two laws share a row, with a switch between them
+    assert opened == page.run("return Object.keys(results).length") - 1 >= 14
     assert not page.errors()
-
-
-def view_of(view: dict) -> tuple[str, str]:
-    return view["category"], view["subcategory"]
 
 
 def check_frame(page: Browser) -> None:
@@ -172,31 +168,6 @@ def check_frame(page: Browser) -> None:
         page.wait_for("return document.querySelectorAll('tbody tr').length || document.body?.innerText.length > 500")
     finally:
         page.enter_frame(None)
-
-
-@pytest.mark.slow
-def test_a_table_is_sorted_by_a_click(browser: Browser, tmp_path: Path) -> None:
-    table = pl.DataFrame(
-        {"name & <x>": ["b", None, "a"], "loss": [10.0, 9.123456789, float("nan")], "runs": [4, 1200, 3]}
-    )
-    (tmp_path / "table.html").write_text(
-        table_page(table, "Some & <more>", "table.csv", table.write_csv()), encoding="utf-8"
-    )
-    browser.open(tmp_path / "table.html")
-
-    def clicked(column: int) -> list[str]:
-        browser.run("document.querySelectorAll('th button')[arguments[0]].click()", column)
-        return browser.run(f"return {ROWS}.map(row => row.cells[arguments[0]].textContent)", column)
-
-    assert clicked(0) == ["a", "b", ""]
-    assert clicked(0) == ["b", "a", ""]
-    assert clicked(1) == ["9.1235", "10", ""]  # by their size, not by their letters
-    assert clicked(2) == ["3", "4", "1\N{NARROW NO-BREAK SPACE}200"]
-    assert browser.run("return document.querySelectorAll('th')[2].getAttribute('aria-sort')") == "ascending"
-    assert browser.run("return document.querySelector('h1').textContent") == "Some & <more>"
-    fetched = "return atob(document.querySelector('a').href.split(',')[1])"
-    assert browser.run(fetched).splitlines()[2] == ",9.123456789,1200"
-    assert not browser.errors()
 
 
 def test_every_caption_is_there_and_says_what_its_rule_has() -> None:

@@ -140,12 +140,13 @@ def fitted(pattern, **more):
 LAUNCH = {"runtime": 0} | {name: entry(f"models/{{model}}/launch/{name}", *usual) for name, usual in LAUNCHED.items()}
 
 
+IN_FRONT = ("optimum", "learning", "cross_entropy", "pareto", "rounds", "verdict")  # figures whose title is a finding
 TABLES = {}  # what the report shows of each table, by name; show_table writes its page
 
 
 def shown(path, caption, category, shows):
     """An output that the report shows, among those of its dataset; of a table in csv its page of
-    html.
+    html. The summary and the figures in front come first, all else is an appendix.
 
     The report's own table of entries has a column for each wildcard of the path.
     """
@@ -153,6 +154,10 @@ def shown(path, caption, category, shows):
     if path.endswith(".csv"):
         TABLES[Path(path).stem] = (caption, category, title)
         return path
+    if path.endswith(".svg") and Path(path).stem.split("_{")[0] in IN_FRONT:
+        category = "2 Findings"
+    elif category[0] > "1":
+        category = f"Appendix: {category[2:]}"
     columns = {name: f"{{{name}}}" for name in ("reweighted", "model", "group", "law") if f"{{{name}}}" in path}
     sort = {"category": category, "subcategory": "{dataset}", "labels": {"figure": title} | columns}
     return report(path, caption=f"../report/{caption}.rst", **sort)

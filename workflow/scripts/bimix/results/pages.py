@@ -1,61 +1,38 @@
-"""Tables and the summary as pages of HTML that a browser shows by itself.
-
-Nothing is loaded from elsewhere.
+"""Tables and the summary as pages of HTML that a browser shows by itself; nothing is loaded from
+elsewhere.
 """
 
 import base64
-import html
 import math
 import re
+from html import escape
 
 import polars as pl
 
-DIGITS = 5  # that a number is shown with; the page sorts by all of them and gives the whole table as csv
+DIGITS = 5  # of a number in a table; the csv has them all
 STYLE = """
-body { font: 14px/1.45 system-ui, sans-serif; color: #1a1a1a; margin: 1.5em; }
-h1 { font-size: 1.15em; margin: 0 0 0.2em; }
-p { margin: 0 0 1em; color: #555; }
-div { overflow-x: auto; }
-table { border-collapse: collapse; }
-th, td { padding: 0.25em 0.8em; border-bottom: 1px solid #e2e2e2; white-space: nowrap; text-align: left; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-th { border-bottom: 2px solid #888; position: sticky; top: 0; background: #fff; }
-th button { all: unset; cursor: pointer; font-weight: 600; }
-th button:focus-visible { outline: 2px solid #0072b2; }
-th[aria-sort=ascending] button::after { content: " \\2191"; }
-th[aria-sort=descending] button::after { content: " \\2193"; }
-tbody tr:hover { background: #f4f7fa; }
-"""
-# Numbers go by size, texts by the alphabet; what is missing comes last either way.
-SCRIPT = """
-for (const head of document.querySelectorAll("th")) head.querySelector("button").onclick = () => {
-  const up = head.getAttribute("aria-sort") !== "ascending", column = head.cellIndex;
-  const body = document.querySelector("tbody"), numbers = head.className === "number";
-  const value = row => row.cells[column].dataset.value;
-  const order = (a, b) => numbers ? Number(a) - Number(b) : a.localeCompare(b);
-  const rows = [...body.rows].sort((one, other) => {
-    const [a, b] = [value(one), value(other)];
-    if (a === undefined || b === undefined) return (a === undefined) - (b === undefined);
-    return up ? order(a, b) : order(b, a);
-  });
-  for (const other of document.querySelectorAll("th")) other.removeAttribute("aria-sort");
-  head.setAttribute("aria-sort", up ? "ascending" : "descending");
-  body.append(...rows);
-};
-"""
-
-SUMMARY_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; margin: 1.5em; max-width: 50em; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; margin: 1.5em; }
 h1 { font-size: 1.3em; margin: 0 0 0.8em; }
 h2 { font-size: 1.05em; margin: 1.8em 0 0.5em; }
 p { margin: 0 0 0.8em; }
+body > :is(p, pre, dl) { max-width: 50em; }
 pre { font-size: 13px; line-height: 1.45; margin: 0 0 0.8em; overflow-x: auto; }
 .bar { display: inline-block; height: 0.75em; background: #0072b2; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.25em 1.2em; margin: 0; }
 dt { font-weight: 600; }
 dd { margin: 0; overflow-wrap: anywhere; }
+table { border-collapse: collapse; font-size: 14px; }
+th, td { padding: 0.25em 0.8em; border-bottom: 1px solid #e2e2e2; white-space: nowrap; text-align: left; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
 """
 LABELLED = re.compile(r"(\S[^\n]*?) {2,}(\S.*)")  # a line of the headline: its label and its text
+BAR = re.compile(r"(?<=[ *])#+")
+
+
+def page(title: str, parts: list[str]) -> str:
+    """A page of HTML."""
+    head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{escape(title)}</title>'
+    return head + f"\n<style>{STYLE}</style>\n" + "\n".join(parts) + "\n</html>\n"
 
 
 def summary_page(dataset: str, text: str) -> str:
@@ -63,7 +40,7 @@ def summary_page(dataset: str, text: str) -> str:
     paragraphs, and as they are the blocks that are set in columns.
     """
     title, _, rest = text.partition("\n")
-    parts = [f"<h1>{html.escape(title)}</h1>"]
+    parts = [f"<h1>{escape(title)}</h1>"]
     for place, block in enumerate(re.split(r"\n[ \t]*\n", rest.strip("\n"))):
         lines = [line for line in block.splitlines() if line.strip() and set(line) != {"="}]
         if not lines:
@@ -71,17 +48,18 @@ def summary_page(dataset: str, text: str) -> str:
         if place == 0 and LABELLED.fullmatch(lines[0]):
             parts.append(labelled(lines))
         elif in_columns(lines):
-            shown = html.escape("\n".join(lines))
-            bars = re.sub(
-                r"(?<=[ *])#+", lambda run: f'<span class="bar" style="width: {len(run[0])}ch"></span>', shown
-            )
-            parts.append(f"<pre>{bars}</pre>")
+            columns = escape("\n".join(lines))
+            parts.append(f"<pre>{BAR.sub(as_bar, columns)}</pre>")
         elif len(lines) == 1 and not lines[0].startswith(" ") and not lines[0].endswith((".", ":")):
-            parts.append(f"<h2>{html.escape(lines[0])}</h2>")
+            parts.append(f"<h2>{escape(lines[0])}</h2>")
         else:
-            parts.append(f"<p>{html.escape(' '.join(line.strip() for line in lines))}</p>")
-    head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html.escape(dataset)}</title>'
-    return head + f"\n<style>{SUMMARY_STYLE}</style>\n" + "\n".join(parts) + "\n</html>\n"
+            parts.append(f"<p>{escape(' '.join(line.strip() for line in lines))}</p>")
+    return page(dataset, parts)
+
+
+def as_bar(signs: re.Match) -> str:
+    """A bar as wide as so many characters."""
+    return f'<span class="bar" style="width: {len(signs[0])}ch"></span>'
 
 
 def labelled(lines: list[str]) -> str:
@@ -92,11 +70,8 @@ def labelled(lines: list[str]) -> str:
             entries[-1][1] += f" {line.strip()}"
         else:
             entries.append(list(LABELLED.fullmatch(line).groups()))
-    rows = [
-        f"<dt>{html.escape(label)}</dt><dd>{html.escape(text).replace(' %', chr(160) + '%')}</dd>"
-        for label, text in entries
-    ]
-    return "\n".join(["<dl>", *rows, "</dl>"])
+    texts = [(escape(label), escape(text).replace(" %", "\N{NO-BREAK SPACE}%")) for label, text in entries]
+    return "\n".join(["<dl>", *(f"<dt>{label}</dt><dd>{text}</dd>" for label, text in texts), "</dl>"])
 
 
 def in_columns(lines: list[str]) -> bool:
@@ -110,51 +85,23 @@ def in_columns(lines: list[str]) -> bool:
 
 def table_page(table: pl.DataFrame, title: str, name: str, csv: str) -> str:
     """The page of a table, with a link that saves `csv`, the table as text, as the file `name`."""
-    numbers = {column: dtype.is_numeric() for column, dtype in table.schema.items()}
-    heads = "".join(
-        f'<th{_kind(numbers[column])}><button type="button">{html.escape(column)}</button></th>'
-        for column in table.columns
-    )
-    rows = "\n".join(
-        "<tr>" + "".join(_cell(value, numbers[column]) for column, value in row.items()) + "</tr>"
-        for row in table.iter_rows(named=True)
-    )
-    data = base64.b64encode(csv.encode()).decode()
-    link = f'<a download="{html.escape(name)}" href="data:text/csv;base64,{data}">{html.escape(name)}</a>'
-    says = "A click on a column's name sorts by it." if table.height else "There is nothing to put into this table."
-    return f"""<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>{html.escape(title)}</title>
-<style>{STYLE}</style>
-<h1>{html.escape(title)}</h1>
-<p>{says} All digits: {link}.</p>
-<div><table>
-<thead><tr>{heads}</tr></thead>
-<tbody>
-{rows}
-</tbody>
-</table></div>
-<script>{SCRIPT}</script>
-</html>
-"""
+    kinds = [' class="number"' if dtype.is_numeric() else "" for dtype in table.dtypes]
+    lines = ["".join(f"<th{kind}>{escape(name)}</th>" for name, kind in zip(table.columns, kinds, strict=True))]
+    for row in table.iter_rows():
+        lines.append("".join(f"<td{kind}>{escape(cell(value))}</td>" for value, kind in zip(row, kinds, strict=True)))
+    link = f"data:text/csv;base64,{base64.b64encode(csv.encode()).decode()}"
+    says = "" if table.height else "There is nothing to put into this table. "
+    parts = [f"<h1>{escape(title)}</h1>", f'<p>{says}All digits: <a download="{escape(name)}" href="{link}">']
+    parts += [f"{escape(name)}</a>.</p>", "<table>", *(f"<tr>{line}</tr>" for line in lines), "</table>"]
+    return page(title, parts)
 
 
-def _kind(number: bool) -> str:
-    return ' class="number"' if number else ""
-
-
-def _cell(value: object, number: bool) -> str:
-    """A cell whose `data-value` is what it sorts by; an empty one has none."""
+def cell(value: object) -> str:
+    """A value as it is shown: a number with DIGITS digits, a whole one with all of its own."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
-        return f"<td{_kind(number)}></td>"
-    shown = _short(value) if number else str(value)
-    return f'<td{_kind(number)} data-value="{html.escape(str(value))}">{html.escape(shown)}</td>'
-
-
-def _short(number: float) -> str:
-    """A number with DIGITS digits, a whole one with all of its own and spaces between thousands."""
-    if isinstance(number, int) or float(number).is_integer():
-        return f"{int(number):,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-    return f"{number:.{DIGITS}g}"
+        return ""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if float(value).is_integer():
+        return f"{int(value):,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    return f"{value:.{DIGITS}g}"
