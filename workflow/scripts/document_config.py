@@ -9,26 +9,20 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
+from bimix.settings.files import merged
 from bimix.settings.page import editor_schema, page
 
 CODE = Path(__file__).resolve().parents[2]
 
 
 def main(argv: list[str] | None = None) -> None:
-    import yaml
-
-    from bimix.outputs import replacing
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=CODE / "docs/config.md", help="the page to write")
     parser.add_argument("--schema", type=Path, help="the schema to write, in JSON")
     options = parser.parse_args(argv)
-    defaults = yaml.safe_load((CODE / "workflow/defaults.yaml").read_text(encoding="utf-8"))
-    with replacing(options.out) as temporary:
-        temporary.write_text(page(defaults), encoding="utf-8")
+    options.out.write_text(page(merged([CODE / "workflow/defaults.yaml"])), encoding="utf-8")
     if options.schema:
-        with replacing(options.schema) as temporary:
-            temporary.write_text(json.dumps(editor_schema(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        options.schema.write_text(json.dumps(editor_schema(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

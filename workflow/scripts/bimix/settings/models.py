@@ -7,7 +7,8 @@ workflow/defaults.yaml sets it. What has no default (`NEEDED`), keys that exclud
 """
 
 import re
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
@@ -85,6 +86,11 @@ def kind_of_validation(value: object) -> str:
     return "=Drawn" if drawn else kind_of(value)
 
 
+def either(by: Callable[[object], str] = kind_of, **kinds: Any) -> Any:
+    """A type that is one of several kinds of value, as `by` tells them: scalar, array or object."""
+    return Annotated[Union[*(Annotated[kind, Tag(f"={name}")] for name, kind in kinds.items())], Discriminator(by)]
+
+
 def key(description: str, unset: str | None = None, allowed: str | None = None, **more: Any) -> Any:
     """A key that may be left out."""
     extra = {name: value for name, value in (("unset", unset), ("allowed", allowed)) if value is not None}
@@ -99,11 +105,21 @@ class Block(BaseModel):
         strict=True,
         allow_inf_nan=False,
         defer_build=True,  # by Config, all at once: quicker
-        json_schema_extra=lambda schema, model: schema.update(needed=list(model.NEEDED)) if model.NEEDED else None,
+        json_schema_extra=lambda schema, model: model.arrange(schema),
     )
-    NEEDED: ClassVar[tuple[str, ...]] = ()
+    NEEDED: ClassVar[str] = ""  # keys that must be set, where no default sets them
     EITHER: ClassVar[tuple[tuple[str, ...], ...]] = ()
     BESIDE: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    @classmethod
+    def arrange(cls, schema: dict) -> None:
+        """Put a block's own keys before those that it has in common with others."""
+        keys = schema.get("properties", {})
+        names = [cls.model_fields[name].alias or name for name in cls.__annotations__ if name in cls.model_fields]
+        own = {name: keys[name] for name in names}
+        schema["properties"] = own | {name: one for name, one in keys.items() if name not in own}
+        if cls.NEEDED:
+            schema["needed"] = cls.NEEDED.split()
 
 
 Count = Annotated[int, Field(ge=1)]
@@ -115,6 +131,7 @@ Part = Annotated[float, Field(gt=0, lt=1)]
 Text = Annotated[str, Field(min_length=1)]
 Unique = Annotated[list[T], AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})]
 Some = Annotated[list[T], Field(min_length=1), AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})]
+Several = Annotated[list[T], Field(min_length=2), AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})]
 Two = Annotated[list[T], Field(min_length=2, max_length=2)]
 NoneEmpty = Annotated[dict[str, T], Field(min_length=1)]
 
@@ -151,7 +168,7 @@ Path = Annotated[
     Field(min_length=1, json_schema_extra={"allowed": "a path, a glob, an address or @ and the path of a list"}),
 ]
 PathList = Annotated[list[Path], Field(min_length=1, json_schema_extra={"allowed": "a list of them"})]
-Paths = Annotated[Annotated[Path, Tag("=scalar")] | Annotated[PathList, Tag("=array")], Discriminator(kind_of)]
+Paths = either(scalar=Path, array=PathList)
 DomainPaths = Annotated[
     dict[Domain, Paths], Field(min_length=1, json_schema_extra={"allowed": "a block of domains and their paths"})
 ]
@@ -165,7 +182,7 @@ Revision = Annotated[
 
 
 class Shape(Block):
-    NEEDED = ("layers", "width", "heads")
+    NEEDED = "layers width heads"
     layers: Count = key("Blocks of the transformer.")
     width: Count = key("Numbers that stand for a token.")
     heads: Count = key("Heads of attention; the width of each is a multiple of 8.")
@@ -176,24 +193,20 @@ class Losses(Block):
     table: Below = key("A csv or parquet of `step`, `domain`, `loss`.")
     lines: Below = key("A file of JSON lines.")
     trainer_state: Below = key("The `trainer_state.json` of a transformers Trainer.")
-    pattern: Annotated[
-        Annotated[str, Tag("=scalar")] | Annotated[NoneEmpty[str], Tag("=object")], Discriminator(kind_of)
-    ] = key(
+    pattern: either(scalar=str, object=NoneEmpty[str]) = key(
         "A regular expression with the groups `step`, `domain` and `loss`; or one of each domain, without `domain`.",
         allowed="a regular expression, or one of each domain",
     )
     file: Below = key("The file that `pattern` is looked for in.", "what the command prints")
     step: str = key("The key of the step in `lines`.", "`step`")
-    loss: Annotated[
-        Annotated[str, Tag("=scalar")] | Annotated[NoneEmpty[str], Tag("=object")], Discriminator(kind_of)
-    ] = key(
+    loss: either(scalar=str, object=NoneEmpty[str]) = key(
         "The metric that is a domain's loss, as `eval/{domain}/loss`; or the metric of each domain.",
         allowed="a name with {domain}, or the name of each domain's metric",
     )
 
 
 class Launch(Block):
-    NEEDED = ("nodes", "gpus", "threads")
+    NEEDED = "nodes gpus threads"
     nodes: Count = key("Machines that a training takes.")
     gpus: Natural = key("GPUs on each node; 0: the CPU.")
     threads: Count = key("CPU threads on each node.")
@@ -221,7 +234,7 @@ class Launch(Block):
 
 
 class Model(Block):
-    NEEDED = ("launch",)
+    NEEDED = "launch"
     EITHER = (("shape",), ("command",))
     BESIDE = {
         "command": ("losses", "parameters"),
@@ -263,11 +276,11 @@ class UsualCorpus(Block):
 
 
 class UsualTokenizer(Block):
-    end_of_text: Text = key("The token that ends a document.")
+    end_of_text: Text = key("The token that ends a document.", allowed="the token that ends a document")
 
 
 class UsualVectors(Block):
-    train: dict[str, Any] = key("Settings of FastText, as gensim names them.")
+    train: dict[str, Any] = key("Settings of FastText, as gensim names them.")  # it refuses what it does not know
     documents: Count = key("Documents of each domain, for training them and for the entropy.")
 
 
@@ -376,21 +389,8 @@ class Settings(Block):
 
 class Recipe(Settings):
     NEEDED = (
-        "steps",
-        "batch_rows",
-        "evaluate_every",
-        "validation_rows",
-        "learning_rate",
-        "final_learning_rate",
-        "schedule",
-        "warmup_share",
-        "beta1",
-        "beta2",
-        "epsilon",
-        "weight_decay",
-        "max_gradient_norm",
-        "precision",
-        "seed",
+        "steps batch_rows evaluate_every validation_rows learning_rate final_learning_rate schedule "
+        "warmup_share beta1 beta2 epsilon weight_decay max_gradient_norm precision seed"
     )
     like: str = key(
         "The recipe that it takes over what it does not say itself from.",
@@ -404,7 +404,7 @@ class Changes(Settings):
 
 
 class Training(Changes):
-    NEEDED = ("recipe",)
+    NEEDED = "recipe"
 
 
 class Temperature(Block):
@@ -521,14 +521,12 @@ Budget = Positive | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([eE][+-]?[
 
 class Design(Block):
     criterion: Literal["I", "D"] = key(
-        "What the runs are to tell of: `I`, predicted losses; `D`, the law's coefficients.",
-        "that of `design/criterion`",
+        "What the runs are to tell of: `I`, predicted losses; `D`, the law's coefficients."
     )
-    count: Count = key("Mixtures, at most; one is to be run twice where no run was.", "that of `design/count`")
+    count: Count = key("Mixtures, at most; one is to be run twice where no run was.")
     budget: Budget = key(
         "FLOPs of all of them, or per cent of the large run; used where sizes are known.",
-        "that of `design/budget`",
-        "FLOPs, as 2.0e+18, or per cent of the large run, as 5%",
+        allowed="FLOPs, as 2.0e+18, or per cent of the large run, as 5%",
     )
 
 
@@ -548,19 +546,16 @@ class DesignOfLosses(Design):
 
 
 class Search(Block):
-    rounds: Count = key(
-        "Rounds at most; a search ends where more gain less than the noise of a run.", "that of `search/rounds`"
-    )
-    of: Literal[1, 2] = key("Mixtures of a round; the second by the other voice.", "that of `search/of`")
-    law: Law = key("The law that the runs correct.", "that of `search/law`")
+    rounds: Count = key("Rounds at most; a search ends where more gain less than the noise of a run.")
+    of: Literal[1, 2] = key("Mixtures of a round; the second by the other voice.")
+    law: Law = key("The law that the runs correct.")
     least: Share = key(
-        "The part of its share of the tokens that a round leaves every domain, but for a bound `lower` of its own.",
-        "that of `search/least`",
+        "The part of its share of the tokens that a round leaves every domain, but for a bound `lower` of its own."
     )
 
 
 class SearchOfText(Search):
-    NEEDED = ("start", "rounds", "of", "law", "least")
+    NEEDED = "start rounds of law least"
     start: Mixtures = key(
         "Mixtures that are run first; none that runs find.",
         "token shares, uniform, temperature, the entropies, and rules by hand where domains are wanted",
@@ -573,59 +568,50 @@ class SearchOfText(Search):
 
 
 class AnswerIntervals(Block):
-    NEEDED = ("resamples", "level")
+    NEEDED = "resamples level"
     resamples: Count = key("How many are drawn.")
     level: Part = key("The probability of an interval.")
 
 
 class HubFile(Block):
-    NEEDED = ("hub", "file")
+    NEEDED = "hub file"
     hub: str = key("A data set of the hub.")
     file: str = key("A path in it.")
     revision: Revision = key("A branch, tag or commit.", "main")
 
 
-Questions = Annotated[Annotated[str, Tag("=scalar")] | Annotated[HubFile, Tag("=object")], Discriminator(kind_of)]
+Questions = either(scalar=str, object=HubFile)
 
 
 class Generate(Block):
-    NEEDED = ("items", "words", "seed")
+    NEEDED = "items words seed"
     items: Annotated[int, Field(ge=2)] = key("How many.")
     words: Count = key("Words of each.")
     seed: Natural = key("Of the draw.")
 
 
 class TaskOfQuestions(Block):
-    NEEDED = ("kind",)
+    NEEDED = "kind"
     EITHER = (("items", "shots"), ("generate",))
     kind: Literal["question", "last_word"] = key("`question` (WebQuestions, TriviaQA) or `last_word` (LAMBADA).")
     items: Questions = key("What is asked: a path, an address or a file of the hub.")
-    shots: Annotated[
-        Annotated[str | None, Tag("=scalar")] | Annotated[HubFile, Tag("=object")], Discriminator(kind_of)
-    ] = key("Examples that stand before it; `null`: its other items.")
+    shots: either(scalar=str | None, object=HubFile) = key("Examples that stand before it; `null`: its other items.")
     generate: Generate = key("Made-up words to be copied, in the place of items.")
 
 
 class Downstream(Block):
-    new_tokens: Count = key("Tokens of an answer, at most.", "that of `downstream/new_tokens`")
-    cache_tokens: Count = key(
-        "Tokens whose keys and values exist at once: bounds memory, changes no answer.",
-        "that of `downstream/cache_tokens`",
-    )
-    seed: Natural = key("Of the shots, and of the bootstrap.", "that of `downstream/seed`")
-    rejects: Share = key(
-        "Share of items that cannot be asked which is counted and left out; 0: stop at the first.",
-        "that of `downstream/rejects`",
-    )
+    new_tokens: Count = key("Tokens of an answer, at most.")
+    cache_tokens: Count = key("Tokens whose keys and values exist at once: bounds memory, changes no answer.")
+    seed: Natural = key("Of the shots, and of the bootstrap.")
+    rejects: Share = key("Share of items that cannot be asked which is counted and left out; 0: stop at the first.")
     precision: Literal["no", "bf16"] = key(
         '`"no"` is fp32; `bf16` is faster on a GPU, and near ties may fall either way.',
-        "that of `downstream/precision`",
     )
-    intervals: AnswerIntervals = key("Of accuracies, by resampling items.", "that of `downstream/intervals`")
+    intervals: AnswerIntervals = key("Of accuracies, by resampling items.")
 
 
 class DownstreamOfText(Downstream):
-    NEEDED = ("model", "steps", "tasks")
+    NEEDED = "model steps tasks"
     model: str = key("The model whose runs on the mixtures of `compare` are asked.", allowed="the name of a model")
     steps: Some[Count] = key("Steps whose weights answer: evaluations of its runs.")
     tasks: Annotated[dict[Task, TaskOfQuestions], Field(min_length=1)] = key("What is asked, by name.")
@@ -662,9 +648,7 @@ class Optimum(Block):
     lower: Numbers = key("Least proportions.", "0")
     upper: Numbers = key("Greatest proportions.", "1")
     objective: Objective = key("What the mixture is best at (docs/objectives.md).", "the average loss by `weights`")
-    pareto: Two[
-        Annotated[Annotated[str, Tag("=scalar")] | Annotated[Numbers, Tag("=object")], Discriminator(kind_of)]
-    ] = key(
+    pareto: Two[either(scalar=str, object=Numbers)] = key(
         "Two objectives, each a family, a loss domain or weights: table and figure of the mixtures between them.",
         "none",
         "two objectives: families, loss domains or weights",
@@ -672,21 +656,17 @@ class Optimum(Block):
 
 
 class OptimumOfLosses(Optimum):
-    NEEDED = ("group", "step")
+    NEEDED = "group step"
     step: Count = key("The step that the mixture is best at.", "must be set")
     max_epochs: Positive = key("How often a run may repeat a domain.", "no bound")
 
 
 class OptimumOfText(Optimum):
-    NEEDED = ("group",)
+    NEEDED = "group"
     model: str = key(
-        "The model to whose losses the laws are fitted.",
-        "the proxy: the first under `training`",
-        "the name of a model",
+        "The model to whose losses the laws are fitted.", "the proxy: the first under `training`", "the name of a model"
     )
-    models: Annotated[
-        list[str], Field(min_length=2), AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})
-    ] = key(
+    models: Several[str] = key(
         "In its place: models of several sizes, to whose losses together the law `transfer` is fitted.",
         "one model",
         "a list of models",
@@ -717,7 +697,7 @@ class Export(Block):
 
 
 class Harvest(Block):
-    NEEDED = ("kind", "packages", "suffixes", "megabytes")
+    NEEDED = "kind packages suffixes megabytes"
     kind: str = key("What of the files is text.")
     packages: Annotated[list[str], Field(min_length=1)] = key("Packages that are installed.")
     suffixes: Annotated[list[str], Field(min_length=1)] = key("Endings of their files.")
@@ -725,28 +705,21 @@ class Harvest(Block):
 
 
 class Drawn(Block):
-    NEEDED = ("share",)
+    NEEDED = "share"
     share: Part = key("Share of the documents.", "must be set")
     tokens: Count = key("Tokens of each domain, drawn from that share.", "all of it")
 
 
-class Corpus(Block):
-    NEEDED = ("validation", "text_field", "domain_field", "labels", "cut_characters", "rejects")
+class Corpus(UsualCorpus, Reading):
+    NEEDED = "validation text_field domain_field labels cut_characters rejects"
     EITHER = (("train",), ("harvest",))
     harvest: dict[Domain, Harvest] = key(
         "In the place of `train`: text of the Python packages that are installed, by domain (the demo's)."
     )
-    train: Annotated[
-        Annotated[Path, Tag("=scalar")] | Annotated[PathList, Tag("=array")] | Annotated[TrainPaths, Tag("=object")],
-        Discriminator(kind_of),
-    ] = key('The files: a path, a glob, a list of them, `"@files.txt"`, or any of these for each domain.')
-    validation: Annotated[
-        Annotated[Drawn, Tag("=Drawn")]
-        | Annotated[Path, Tag("=scalar")]
-        | Annotated[PathList, Tag("=array")]
-        | Annotated[DomainPaths, Tag("=object")],
-        Discriminator(kind_of_validation),
-    ] = key(
+    train: either(scalar=Path, array=PathList, object=TrainPaths) = key(
+        'The files: a path, a glob, a list of them, `"@files.txt"`, or any of these for each domain.'
+    )
+    validation: either(kind_of_validation, Drawn=Drawn, scalar=Path, array=PathList, object=DomainPaths) = key(
         "What is held out: `{share: 0.01}` of the text by the hash of documents, with `tokens` about so many of "
         "each domain, or files.",
         "a share, by `ladder/validation_bytes`",
@@ -757,45 +730,20 @@ class Corpus(Block):
         "`optimum/weights` may name them.",
         "none",
     )
-    text_field: TextField = key("The field of a record that holds the text.", "`usual/corpus/text_field`")
-    domain_field: DomainField = key(
-        "The field that names a record's domain; `null` where each domain has files of its own.",
-        "`usual/corpus/domain_field`",
-    )
-    labels: Labels = key("Names of domains in the records, where they differ.", "none")
     cut_characters: Count | None = key(
         "Longer documents are cut at white space; `null`: none is. Of no matter to what is held out.",
         "`ladder/cut_characters`",
     )
-    held_out_characters: Annotated[
-        Annotated[Count, Tag("=scalar")] | Annotated[dict[str, Count], Tag("=object")], Discriminator(kind_of)
-    ] = key(
+    held_out_characters: either(scalar=Count, object=dict[str, Count]) = key(
         "Where validation is a share: a longer document is not held out whole, but its end is. One number, or one "
         "for each domain.",
         "by `ladder/documents`, or that of `corpus/held_out_characters`",
         "a whole number above 0, or a block of domains with one each",
     )
-    rejects: Share = key(
-        "The share of bad records that is counted and left out; 0: stop at the first.", "`usual/corpus/rejects`"
-    )
-    shard_megabytes: Positive = key(
-        "Raw files are put together into shards (jobs) of this size on average, as they lie on disk.",
-        "that of `corpus/shard_megabytes`",
-    )
-    document_megabytes: Positive = key(
-        "A longer record is a reject; bounds a job's memory.", "that of `corpus/document_megabytes`"
-    )
-    formats: Formats = key(
-        "What a file holds, by its ending before `.gz`, `.xz` or `.zst`.", "that of `corpus/formats`"
-    )
-    backend: Backend = key(
-        "What encodes; `gigatoken` is some 20 times faster and used only where it gives the same ids.",
-        "that of `corpus/backend`",
-    )
 
 
 class TrainedTokenizer(Block):
-    NEEDED = ("vocabulary", "share")
+    NEEDED = "vocabulary share"
     vocabulary: Annotated[int, Field(ge=257)] = key("Ids.", "`ladder/vocabulary`")
     fewer: bool = key(
         "Whether a text that yields fewer ids gets a tokenizer of those; `false`: the job stops.",
@@ -806,37 +754,30 @@ class TrainedTokenizer(Block):
     )
 
 
-class Tokenizer(Block):
-    NEEDED = ("end_of_text",)
+class Tokenizer(UsualTokenizer):
+    NEEDED = "end_of_text"
     EITHER = (("train",), ("file",), ("hub",))
     BESIDE = {"revision": ("hub",)}
     train: TrainedTokenizer = key("A byte-level BPE is trained on the text.")
     file: File = key("A `tokenizer.json`.")
     hub: Text = key("A repository of the hub.", allowed="the name of a repository on the hub")
     revision: Revision = key("Of that repository.", "main")
-    end_of_text: Text = key(
-        "The token that ends a document.", "`usual/tokenizer/end_of_text`", "the token that ends a document"
-    )
 
 
-class Vectors(Block):
-    NEEDED = ("documents",)
+class Vectors(UsualVectors):
+    NEEDED = "documents"
     EITHER = (("train",), ("file",))
-    train: dict[str, Any] = key("Settings of FastText, as gensim names them.")  # it refuses what it does not know
     file: File = key("A model in the format of FastText.")
-    documents: Count = key(
-        "Documents of each domain, for training them and for the entropy.", "`usual/vectors/documents`"
-    )
 
 
 class Stage(Block):
-    NEEDED = ("share", "mixture")
+    NEEDED = "share mixture"
     share: Part = key("The stage's share of the run's steps.")
     mixture: str = key("Its mixture.", allowed="the name of a mixture")
 
 
 class Swarm(Block):
-    NEEDED = ("model", "runs", "seed", "together", "step")
+    NEEDED = "model runs seed together step"
     model: str = key("The model that is trained.", allowed="the name of a model")
     runs: Annotated[int, Field(ge=2, le=9999)] = key("How many.")
     seed: Natural = key("Of the drawn mixtures.")
@@ -846,13 +787,13 @@ class Swarm(Block):
 
 
 class Targets(Block):
-    NEEDED = ("dataset", "domains")
+    NEEDED = "dataset domains"
     dataset: str = key("The dataset that has them, with the same tokenizer.")
     domains: Some[Domain] = key("Their names.")
 
 
 class Reweighting(Block):
-    NEEDED = ("model", "reference")
+    NEEDED = "model reference"
     model: str = key("The model that is trained.", allowed="the name of a model")
     reference: str = key("The mixture of DoReMi's reference run.")
     training: Settings = key("What differs from the model's recipe, for both.", "nothing")
@@ -862,7 +803,7 @@ class Reweighting(Block):
 
 
 class CompareOfText(Block):
-    NEEDED = ("model", "mixtures")
+    NEEDED = "model mixtures"
     model: str = key("The larger model.", "the last under `training`", "the name of a model")
     mixtures: Mixtures = key(
         "The first is the reference.", "`[baseline, uniform, ce]`, `laws/optimise` and, with a search, `found`"
@@ -870,25 +811,33 @@ class CompareOfText(Block):
 
 
 class Compare(Block):
-    NEEDED = ("mixtures",)
+    NEEDED = "mixtures"
     mixtures: Mixtures = key("The first is the reference.")
 
 
-class Dataset(Block):
-    NEEDED = (
-        "domains",
-        "corpus",
-        "tokenizer",
-        "sequence_length",
-        "groups",
-        "training",
-        "optimum",
-        "held_out",
-        "compare",
+class AnyDataset(Block):
+    methods: Mixtures = key(
+        "Mixtures whose gain and cost `tables/methods.csv` and `tables/verdict.csv` compare; the first is the reference.",
+        "none",
     )
-    domains: Annotated[
-        list[Domain], Field(min_length=2), AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})
-    ] = key("The domains that are mixed.", "the keys of `corpus/train`")
+    centre: str = key(
+        "The mixture that draws of the swarm, simulated mixtures and KL penalties are around, in the place of token "
+        "shares: where the text is a sample of a corpus with other shares.",
+        "token shares",
+        "the name of a mixture",
+    )
+    strengths: Strengths = key(
+        "The least and the greatest strength of the draws of the swarm, and of simulated mixtures: the stronger, the "
+        "nearer to the centre.",
+        "[0.1, 5], as RegMix has it",
+    )
+    held_out: Unique[str] = key("Groups that the laws must predict.", "none", "a list of groups")
+    export: Export = key("What [exports](export.md) of mixtures are for.", "the dataset's own files, if it has text")
+
+
+class Dataset(AnyDataset):
+    NEEDED = "domains corpus tokenizer sequence_length groups training optimum held_out compare"
+    domains: Several[Domain] = key("The domains that are mixed.", "the keys of `corpus/train`")
     corpus: Corpus = key("The text.")
     tokenizer: Tokenizer = key("What makes tokens of it.", "a byte-level BPE that is trained on the text")
     entropy: Entropy = key("Changes of `entropy`.", "none")
@@ -924,20 +873,6 @@ class Dataset(Block):
         "from it.",
         "chosen by the size ladder",
     )
-    methods: Mixtures = key(
-        "Mixtures that `tables/methods.csv` has beside each other; the first is the reference.", "none"
-    )
-    centre: str = key(
-        "The mixture that draws of the swarm, simulated mixtures and KL penalties are around, in the place of "
-        "token shares: where the text is a sample of a corpus with other shares.",
-        "token shares",
-        "the name of a mixture",
-    )
-    strengths: Strengths = key(
-        "The least and the greatest strength of the draws of the swarm, and of simulated mixtures: the stronger, "
-        "the nearer to the centre.",
-        "[0.1, 5], as RegMix has it",
-    )
     search: SearchOfText = key(
         "A search by rounds ([page](search.md)): the mixtures `round1`, ..., and its answer, `found`.",
         "that of `search`, where neither `groups` nor `optimum/group` or `models` is set; else none",
@@ -952,20 +887,17 @@ class Dataset(Block):
     optimum: OptimumOfText = key("What is optimised.")
     design: DesignOfText = key("Changes of `design`.", "none")
     downstream: DownstreamOfText = key("Questions to the models, and changes of `downstream`.", "none")
-    held_out: Unique[str] = key("Groups that the laws must predict.", "none", "a list of groups")
-    export: Export = key("What [exports](export.md) of mixtures are for.", "the dataset's own files")
     compare: CompareOfText = key("The larger model's runs, which are measured against the first of them.")
 
 
 class Observations(Block):
-    NEEDED = ("losses", "mixtures")
+    NEEDED = "losses mixtures"
     losses: Table = key("Mixture, step, domain, loss in nats a token.")
     mixtures: Table = key("Mixture, domain, proportion.")
     metrics: Table = key("Mixture and a column for each metric, lower is better: further loss domains.", "none")
     tokens: File = key("Domain, tokens; needed where `optimum/max_epochs` is set.", "none")
     costs: Table = key(
-        "Mixture, search_runs, search_flops, large_flops: what finding the mixtures under `methods` took.",
-        "not known",
+        "Mixture, search_runs, search_flops, large_flops: what finding the mixtures under `methods` took.", "not known"
     )
     cross_entropy: Table = key(
         "Domain, under, nats: who speaks like whom, the prior of transfer (docs/transfer.md).", "none"
@@ -980,32 +912,16 @@ class Observations(Block):
     )
 
 
-class Observed(Block):
+class Observed(AnyDataset):
     """Losses measured elsewhere; nothing is trained."""
 
-    NEEDED = ("observations", "groups", "optimum", "held_out", "compare")
+    NEEDED = "observations groups optimum held_out compare"
     observations: Observations = key("The tables of losses measured elsewhere; nothing is trained.")
-    groups: Annotated[
-        dict[
-            ObservedGroup,
-            Annotated[
-                Annotated[Literal["all"], Tag("=scalar")] | Annotated[Mixtures, Tag("=array")], Discriminator(kind_of)
-            ],
-        ],
-        Field(min_length=1),
-    ] = key("Lists of mixtures by name; `all` takes every mixture.", "`{fitted: all}`")
+    groups: Annotated[dict[ObservedGroup, either(scalar=Literal["all"], array=Mixtures)], Field(min_length=1)] = key(
+        "Lists of mixtures by name; `all` takes every mixture.", "`{fitted: all}`"
+    )
     optimum: OptimumOfLosses = key("What is optimised.")
-    methods: Mixtures = key("Mixtures that `tables/verdict.csv` judges; the first is the reference.", "none")
-    centre: str = key(
-        "The mixture that simulated mixtures and KL penalties are around.", "token shares", "the name of a mixture"
-    )
-    strengths: Strengths = key(
-        "The least and the greatest strength of simulated mixtures (RegMix): the stronger, the nearer to the centre.",
-        "[0.1, 5], as RegMix has it",
-    )
     design: DesignOfLosses = key("Changes of `design`.", "none")
-    held_out: Unique[str] = key("Groups that the laws must predict.", "none", "a list of groups")
-    export: Export = key("What [exports](export.md) of mixtures are for.", "none")
     compare: Compare = key("Mixtures that are measured against the first of them.")
 
 
@@ -1040,10 +956,6 @@ class Config(Block):
     design: Design = key("Which runs to make next; a dataset may set these in its own `design`.")
     search: Search = key("Searches by rounds; a dataset with a block `search` may set these in it.")
     downstream: Downstream = key("How models answer questions; a dataset may set these in its own `downstream`.")
-    datasets: dict[
-        Name,
-        Annotated[
-            Annotated[Observed, Tag("=Observed")] | Annotated[Dataset, Tag("=Dataset")],
-            Discriminator(kind_of_dataset),
-        ],
-    ] = key("The datasets by name: text to train on, or losses measured elsewhere.")
+    datasets: dict[Name, either(kind_of_dataset, Observed=Observed, Dataset=Dataset)] = key(
+        "The datasets by name: text to train on, or losses measured elsewhere."
+    )

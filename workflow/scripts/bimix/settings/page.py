@@ -31,6 +31,7 @@ says if it is stale. Your file holds only what differs:
 # The datasets' blocks have sections of their own; what they change of another section stands there.
 ELSEWHERE = {"Settings": "training", "Changes": "training", "Training": "training"}
 ELSEWHERE |= {"Entropy": "entropy", "Doremi": "doremi", "Doge": "doge"}
+MISSING = object()
 BLOCK_OF_RECIPE = "paper"  # the recipe whose values stand for defaults
 
 
@@ -51,9 +52,9 @@ def page(defaults: dict) -> str:
         if name != "datasets":
             parts.append(section(name, own, defaults.get(name), own["description"]))
     text = "A block under `datasets` with a `corpus`: text that models are trained on. Here `train` is all that must be set."
-    parts.append(section("a dataset of text", definitions()["Dataset"], None, text, of_dataset=True))
+    parts.append(dataset_section("a dataset of text", "Dataset", defaults, text))
     text = "A block under `datasets` with `observations`: losses measured elsewhere. Nothing is trained."
-    parts.append(section("a dataset of losses", definitions()["Observed"], None, text, of_dataset=True))
+    parts.append(dataset_section("a dataset of losses", "Observed", defaults, text))
     return "\n".join(parts)
 
 
@@ -69,17 +70,37 @@ def editor_schema() -> dict:
     return {**plain(schema_of_config()), "patternProperties": {"^x-": {}}}
 
 
-def section(name: str, own: dict, default: object, text: str, of_dataset: bool = False) -> str:
+def section(name: str, own: dict, default: object, text: str) -> str:
     """A heading, a sentence, and the table of the keys below; a key that is no block is a table of
     one.
     """
-    rows = list(rows_below(own, default, ""))
-    heading = f"## {name.capitalize()}" if of_dataset else f"## `{name}`"
-    if not rows:
-        rows = [row(name, own, default, False)]
-    head = ["| key | meaning | default | allowed |", "|---|---|---|---|"]
+    return table(f"`{name}`", list(rows_below(own, default, "")) or [row(name, own, default, False)], text)
+
+
+def dataset_section(name: str, model: str, defaults: dict, text: str) -> str:
+    """The same of a dataset's block, whose keys may have their defaults in other sections."""
+
+    def inherited(path: str) -> str | None:
+        for prefix in ("", "usual/"):
+            found: object = defaults
+            for part in f"{prefix}{path}".split("/"):
+                found = found.get(part, MISSING) if isinstance(found, dict) else MISSING
+            if found is not MISSING:
+                return f"that of `{prefix}{path}`"
+        return None
+
+    rows = []
+    for one in rows_below(definitions()[model], None, ""):
+        # of blocks within these none is inherited: they are taken over whole
+        other = inherited(one.key) if one.key.count("/") == 1 and one.default in ("-", "must be set", "") else None
+        rows.append(one._replace(default=other) if other else one)
+    return table(name.capitalize(), rows, text)
+
+
+def table(heading: str, rows: list[Row], text: str) -> str:
     lines = [f"| `{one.key}` | {one.meaning} | {one.default} | {one.allowed} |" for one in rows]
-    return "\n".join([heading, "", *wrapped(text), "", *head, *lines, ""])
+    head = ["| key | meaning | default | allowed |", "|---|---|---|---|"]
+    return "\n".join([f"## {heading}", "", *wrapped(text), "", *head, *lines, ""])
 
 
 def wrapped(text: str) -> list[str]:

@@ -98,7 +98,7 @@ def _lacking(block: Block, key: Key, given: dict, broken: set[Key]) -> Iterator[
         return any(bad[: len(key) + 1] == (*key, name) for bad in broken)
 
     schema = definitions()[type(block).__name__] if type(block) is not Config else schema_of_config()
-    for name in block.NEEDED if "like" not in given and not refused("like") else ():
+    for name in block.NEEDED.split() if "like" not in given and not refused("like") else ():
         if name not in given and not refused(name):
             wanted = allowed(schema["properties"][name])
             yield Fault((*key, name), f"the key is missing{f'; it takes {wanted}' if wanted else ''}.")
