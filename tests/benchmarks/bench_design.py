@@ -23,10 +23,10 @@ from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws
 from bimix.laws.transfer import own_domains
 from bimix.observations.prior import centred, offsets
-from bimix.search import criterion, sensitivity, sizes
+from bimix.search import design, sensitivity, sizes
 
 OFFERED = 256
-WAYS = ("random", "logs", *criterion.CRITERIA)  # logs: D-optimal in log proportions
+WAYS = ("random", "logs", *design.CRITERIA)  # logs: D-optimal in log proportions
 FLOOR = 1e-3  # of the proportions in logarithms, which the design was before laws had a say in it
 
 
@@ -34,22 +34,22 @@ def by_logs(shares, count):
     """D-optimal in log proportions: log det(I + X'X), one number for all loss domains."""
     logs = np.log(np.maximum(shares, FLOOR))
     slopes = (logs - logs.mean(axis=0))[:, None]
-    return picked(slopes, criterion.Aim("D", np.eye(slopes.shape[2])[None], None, np.ones(1)), count)
+    return picked(slopes, design.Aim("D", np.eye(slopes.shape[2])[None], None, np.ones(1)), count)
 
 
 def by_law(shares, count, name, own, gaps):
     """As propose_runs.py picks runs of one size before any run."""
     at, one = sensitivity.guessed(shares.shape[1], own, gaps), np.ones(1)
-    decided = criterion.wanted(sizes.at_sizes(at, shares, None, 1))
+    decided = design.wanted(sizes.at_sizes(at, shares, None, 1))
     known, weights = sizes.known_at_sizes(at, one, 1.0), np.full(len(own), 1 / len(own))
     slopes = sizes.at_sizes(at, shares, np.zeros(len(shares), dtype=int), 1)
-    return picked(slopes, criterion.Aim(name, known, decided, weights, 2), count)
+    return picked(slopes, design.Aim(name, known, decided, weights, 2), count)
 
 
 def picked(slopes, aim, count):
     n = len(slopes)
-    offer = criterion.Offer(slopes, np.arange(n), np.zeros(n, dtype=int), np.ones(n))
-    return criterion.choose(offer, aim, np.inf, count)
+    offer = design.Offer(slopes, np.arange(n), np.zeros(n, dtype=int), np.ones(n))
+    return design.choose(offer, aim, np.inf, count)
 
 
 def measured(runs, new, gaps):

@@ -40,7 +40,7 @@ from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
-from bimix.search import criterion, sensitivity, sizes
+from bimix.search import design, sensitivity, sizes
 from bimix.search.rounds import Search
 
 WAYS = {"law": (1, False, False), "kriged": (1, True, False), "voices": (1, True, True)} | {
@@ -193,13 +193,11 @@ def designed(offered, case: Case, count: int) -> list[int]:
     own = np.array([case.domains.index(name) if name in case.domains else -1 for name in case.names])
     at = sensitivity.guessed(len(case.domains), own, None)
     slopes = sizes.at_sizes(at, offered, np.zeros(len(offered), dtype=int), 1)
-    decided = criterion.wanted(sizes.at_sizes(at, offered, None, 1))
+    decided = design.wanted(sizes.at_sizes(at, offered, None, 1))
     weights = np.array([case.weights.get(name, 0.0) for name in case.names])
-    aim = criterion.Aim("I", sizes.known_at_sizes(at, np.ones(1), 1.0), decided, weights / weights.sum(), 2)
+    aim = design.Aim("I", sizes.known_at_sizes(at, np.ones(1), 1.0), decided, weights / weights.sum(), 2)
     n = len(offered)
-    return criterion.choose(
-        criterion.Offer(slopes, np.arange(n), np.zeros(n, dtype=int), np.ones(n)), aim, np.inf, count
-    )
+    return design.choose(design.Offer(slopes, np.arange(n), np.zeros(n, dtype=int), np.ones(n)), aim, np.inf, count)
 
 
 def search_of(case: Case, shares, losses, corrected: bool) -> Search:

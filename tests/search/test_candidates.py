@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bimix.errors import InputError
-from bimix.search.candidates import CANDIDATES, candidates, within
+from bimix.search.design import CANDIDATES, candidates, within
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from bimix.search import criterion
-from bimix.search.criterion import Aim, Offer, choose, informations, outer, repeated, wanted
+from bimix.search import design
+from bimix.search.design import Aim, Offer, choose, informations, outer, repeated, wanted
 
 WEAK = 1e-6
 
@@ -53,7 +53,7 @@ def test_the_quadratic_design_by_d_is_the_vertices_and_midpoints() -> None:
     assert {tuple(row) for row in shares[chosen]} == expected
 
 
-@pytest.mark.parametrize("name", criterion.CRITERIA)
+@pytest.mark.parametrize("name", design.CRITERIA)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_choice_is_all_but_the_best_of_all_subsets(name: str, seed: int) -> None:
     slopes, offer = random_case(seed, n=10)
@@ -68,7 +68,7 @@ def test_the_choice_is_all_but_the_best_of_all_subsets(name: str, seed: int) -> 
     assert chosen > np.mean(every)
 
 
-@pytest.mark.parametrize("name", criterion.CRITERIA)
+@pytest.mark.parametrize("name", design.CRITERIA)
 def test_the_choice_is_better_than_random_by_its_own_criterion(name: str) -> None:
     slopes, offer = random_case(1, n=60, d=3, p=5)
     aim, draw = aim_of(name, slopes, 0.01), np.random.default_rng(0)
@@ -77,7 +77,7 @@ def test_the_choice_is_better_than_random_by_its_own_criterion(name: str) -> Non
     assert informations(offer, aim, chosen)[-1] > max(random)
 
 
-@pytest.mark.parametrize("name", criterion.CRITERIA)
+@pytest.mark.parametrize("name", design.CRITERIA)
 @pytest.mark.parametrize("nuisances", [0, 2])
 def test_gains_are_what_the_criterion_rises_by(name: str, nuisances: int) -> None:
     slopes, _ = random_case(2, n=8, p=5)
@@ -105,7 +105,7 @@ def test_a_loss_that_weighs_nothing_decides_nothing() -> None:
     slopes, _ = random_case(4, n=30)
     other = slopes.copy()
     other[:, 1] = np.random.default_rng(9).standard_normal((30, 3))
-    for name in criterion.CRITERIA:
+    for name in design.CRITERIA:
         aims = [
             Aim(name, np.tile(0.1 * np.eye(3), (2, 1, 1)), wanted(one), np.array([1.0, 0.0])) for one in (slopes, other)
         ]
@@ -115,7 +115,7 @@ def test_a_loss_that_weighs_nothing_decides_nothing() -> None:
 
 def test_fewer_runs_than_numbers_make_no_singular_matrix() -> None:
     slopes, offer = random_case(5, n=20, p=9)
-    for name in criterion.CRITERIA:
+    for name in design.CRITERIA:
         values = informations(offer, aim_of(name, slopes), choose(offer, aim_of(name, slopes), np.inf, 3))
         assert np.isfinite(values).all() and (np.diff(values) > 0).all()
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from laws.known import mixtures
 
-from bimix.search import criterion
+from bimix.search import design
 from bimix.search.sensitivity import guessed, known_before, slopes
 from bimix.search.sizes import at_sizes, known_at_sizes, model, read_budget, read_large, slope_spread
 
@@ -26,9 +26,9 @@ def test_slopes_of_sizes_spread_with_the_distance() -> None:
 def test_of_one_size_as_large_as_the_large_run_the_law_alone_is_told() -> None:
     """A level takes the place of the first c, and a slope of a size with none is held."""
     at, shares = guessed(3, OWN), mixtures(0, 20, 3)
-    plain = np.linalg.inv(known_before(at) + criterion.outer(slopes(at, shares[:8])[1]))
+    plain = np.linalg.inv(known_before(at) + design.outer(slopes(at, shares[:8])[1]))
     sized = at_sizes(at, shares[:8], np.zeros(8, dtype=int), 1)
-    with_size = np.linalg.inv(known_at_sizes(at, np.ones(1), 1.0) + criterion.outer(sized))
+    with_size = np.linalg.inv(known_at_sizes(at, np.ones(1), 1.0) + design.outer(sized))
     targets = slopes(at, shares)[1], at_sizes(at, shares, None, 1)
     first, second = (
         np.einsum("ndi,dij,ndj->nd", one, inverse, one)
@@ -46,7 +46,7 @@ def test_runs_of_a_small_model_leave_its_slope_open_and_large_ones_close_it() ->
 
     def variance(small: int, large: int) -> float:
         size = np.array([0] * small + [1] * large)
-        precision = before + criterion.outer(at_sizes(at, shares[: small + large], size, 2))
+        precision = before + design.outer(at_sizes(at, shares[: small + large], size, 2))
         return float(np.einsum("ndi,dij,ndj->nd", targets, np.linalg.inv(precision), targets).mean())
 
     assert variance(190, 0) > 0.9 * variance(100, 0)  # more of them do not help

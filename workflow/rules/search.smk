@@ -174,7 +174,7 @@ rule propose_runs:
         models=planned(costs.design_models),
         centre=planned(optimum.centre),
         reference=planned(optimum.objective_reference),
-        code=script("propose_runs", "search/proposals", "search/criterion", "search/rounds"),
+        code=script("propose_runs", "search/proposals", "search/design", "search/rounds"),
     output:
         mixtures="results/{dataset}/design/mixtures.csv",
         runs="results/{dataset}/design/runs.csv",

@@ -10,11 +10,13 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.search import criterion
-from bimix.search.candidates import candidates
+from bimix.mixtures.mixture import decimals
+from bimix.search import design
+from bimix.search.design import candidates
 from bimix.search.sensitivity import Numbers, slopes
+from bimix.search.setting import Done, Setting
 from bimix.search.sizes import Model, at_sizes, known_at_sizes
-from bimix.transfer.repetition import PUBLISHED_R, counted
+from bimix.transfer.repetition import counted
 
 NAMED = re.compile(r"proposed_(\d+)")
 RUNGS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # of the ladder of a budget
@@ -22,37 +24,6 @@ MOST = RUNGS[-1]
 LEAST_RUNS = 12  # below, a law that fits well may fit by chance
 DECIDED, REGRET_DRAWS = 400, 40  # mixtures and draws of the law, for the regret of a rung
 FURTHEST = 100.0  # errors of a run that a drawn law is off at a mixture, at most
-
-
-@dataclass(frozen=True)
-class Done:
-    """Runs that are done: their mixtures, shares (n, m), those that count, and parameters (n,)."""
-
-    mixtures: tuple[str, ...] = ()
-    shares: np.ndarray | None = None
-    counted: np.ndarray | None = None
-    parameters: np.ndarray | None = None  # None: of the cheapest model
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What is asked of a design of m domains."""
-
-    domains: tuple[str, ...]
-    lower: np.ndarray  # (m,)
-    upper: np.ndarray  # (m,)
-    criterion: str
-    weights: np.ndarray  # (d,) of the loss domains
-    seed: int
-    count: int | None = None  # mixtures, without the run that is repeated
-    budget: float = np.inf  # FLOPs
-    models: tuple[Model, ...] = ()  # cheapest first; none: one size, of unknown cost
-    large: Model | None = None
-    pools: np.ndarray | None = None  # (m,) unique tokens, inf where not limited
-    run_tokens: float | None = None  # of the large run
-    match_epochs: bool = False  # whether small runs have pools that are smaller likewise
-    floor: float = 0.0  # shares below count as this
-    R: float = PUBLISHED_R
 
 
 @dataclass(frozen=True)
@@ -104,7 +75,7 @@ def propose(at: Numbers, done: Done, asked: Setting, repeat: bool) -> tuple[list
     names = list(dict.fromkeys(done.mixtures))
     first = [done.mixtures.index(name) for name in names]
     shares = np.concatenate([known[first], fresh])
-    sizes = _Sizes(asked, models, done)
+    sizes = _sizes(asked, models, done)
     offer = _offer(at, asked, sizes, shares, names, done, costs)
     aim = _aim(at, asked, sizes, fresh, done)
     linked = frozenset(range(len(names)))
@@ -113,13 +84,13 @@ def propose(at: Numbers, done: Done, asked: Setting, repeat: bool) -> tuple[list
     left = asked.budget - costs.min() * twice
     ladder: list[Rung] = []
     if asked.count is None:
-        chosen = criterion.choose(offer, aim, left, MOST, linked, exchange=False)
+        chosen = design.choose(offer, aim, left, MOST, linked, exchange=False)
         ladder = _ladder(at, asked, offer, aim, chosen, fresh[:DECIDED], len(sizes.parameters))
-        chosen = criterion.exchanged(offer, aim, chosen[: knee(ladder, len(done.mixtures)).runs])
+        chosen = design.exchanged(offer, aim, chosen[: knee(ladder, len(done.mixtures)).runs])
     else:
-        chosen = criterion.choose(offer, aim, left, asked.count, linked)
+        chosen = design.choose(offer, aim, left, asked.count, linked)
     if twice and chosen:
-        again = criterion.repeated(offer, aim, chosen)
+        again = design.repeated(offer, aim, chosen)
         chosen.append(again)
     return _named(offer, aim, chosen, shares, names, asked, models), ladder
 
@@ -144,13 +115,13 @@ def knee(ladder: Sequence[Rung], done: int = 0) -> Rung:
 def _ladder(at, asked, offer, aim, chosen, decided, groups) -> list[Rung]:
     """The rungs of a growing number of the runs chosen."""
     counts = [*(count for count in RUNGS if count < len(chosen)), len(chosen)]
-    known = criterion.informations(offer, aim, chosen)
+    known = design.informations(offer, aim, chosen)
     of_large = at_sizes(at, _counting(asked, decided, asked.run_tokens, asked.pools), None, groups)
     levels = slopes(at, _counting(asked, decided, asked.run_tokens, asked.pools))[0]
     draws = np.random.default_rng(asked.seed).standard_normal((REGRET_DRAWS, *aim.precision.shape[:2]))
     rungs, precision, last = [], aim.precision, 0
     for count in counts:
-        precision = precision + criterion.outer(offer.slopes[chosen[last:count]])
+        precision = precision + design.outer(offer.slopes[chosen[last:count]])
         last = count
         # A precision L L' has draws L^-T z, in units of a run's error.
         factors = np.linalg.cholesky(precision).transpose(0, 2, 1)
@@ -163,19 +134,21 @@ def _ladder(at, asked, offer, aim, chosen, decided, groups) -> list[Rung]:
     return rungs
 
 
+@dataclass(frozen=True)
 class _Sizes:
     """The groups of runs of one size: those offered first, then those that only done runs have."""
 
-    def __init__(self, asked: Setting, models: Sequence[Model | None], done: Done):
-        own = [1.0 if one is None else one.parameters for one in models]
-        further = [] if done.parameters is None else sorted(set(done.parameters.tolist()) - set(own))
-        self.parameters = np.array(own + further)
-        self.large = asked.large.parameters if asked.large else max(own)
-        self.of_done = (
-            np.zeros(len(done.mixtures), dtype=int)
-            if done.parameters is None
-            else np.array([(own + further).index(one) for one in done.parameters.tolist()], dtype=int)
-        )
+    parameters: np.ndarray  # (groups,)
+    large: float
+    of_done: np.ndarray  # (n,) the group of each run that is done
+
+
+def _sizes(asked: Setting, models: Sequence[Model | None], done: Done) -> _Sizes:
+    own = [1.0 if one is None else one.parameters for one in models]
+    further = [] if done.parameters is None else sorted(set(done.parameters.tolist()) - set(own))
+    there = [own[0]] * len(done.mixtures) if done.parameters is None else done.parameters.tolist()
+    of_done = np.array([(own + further).index(one) for one in there], dtype=int)
+    return _Sizes(np.array(own + further), asked.large.parameters if asked.large else max(own), of_done)
 
 
 def pools_of(asked: Setting, model: Model | None) -> np.ndarray | None:
@@ -194,7 +167,7 @@ def _counting(asked: Setting, shares: np.ndarray, tokens: float | None, pools: n
     return np.maximum(shares, asked.floor)
 
 
-def _offer(at, asked, sizes, shares, names, done, costs) -> criterion.Offer:
+def _offer(at, asked, sizes, shares, names, done, costs) -> design.Offer:
     """Every fresh mixture at every size, and the mixtures that are done at the sizes that they are
     not done at.
     """
@@ -210,18 +183,18 @@ def _offer(at, asked, sizes, shares, names, done, costs) -> criterion.Offer:
         mixture.append(np.array(rows))
         size.append(group)
     group = np.concatenate(size)
-    return criterion.Offer(np.concatenate(slopes), np.concatenate(mixture), group, costs[group])
+    return design.Offer(np.concatenate(slopes), np.concatenate(mixture), group, costs[group])
 
 
-def _aim(at, asked, sizes, fresh, done) -> criterion.Aim:
+def _aim(at, asked, sizes, fresh, done) -> design.Aim:
     groups = len(sizes.parameters)
     large = _counting(asked, fresh, asked.run_tokens, asked.pools)
-    decided = criterion.wanted(at_sizes(at, large, None, groups))
+    decided = design.wanted(at_sizes(at, large, None, groups))
     before = known_at_sizes(at, sizes.parameters, sizes.large)
-    aim = criterion.Aim(asked.criterion, before, decided, asked.weights / asked.weights.sum(), 2 * groups)
+    aim = design.Aim(asked.criterion, before, decided, asked.weights / asked.weights.sum(), 2 * groups)
     if not done.mixtures:
         return aim
-    return criterion.with_done(aim, at_sizes(at, np.maximum(done.counted, asked.floor), sizes.of_done, groups))
+    return design.with_done(aim, at_sizes(at, np.maximum(done.counted, asked.floor), sizes.of_done, groups))
 
 
 def _named(offer, aim, chosen, shares, names, asked, models) -> list[Proposed]:
@@ -233,7 +206,7 @@ def _named(offer, aim, chosen, shares, names, asked, models) -> list[Proposed]:
     known: dict[tuple, str] = {}
     runs: list[Proposed] = []
     apart = asked.match_epochs and asked.pools is not None
-    for row, information in zip(chosen, criterion.informations(offer, aim, chosen), strict=True):
+    for row, information in zip(chosen, design.informations(offer, aim, chosen), strict=True):
         mixture, model = int(offer.mixture[row]), models[offer.size[row]]
         new = mixture >= len(names) or apart
         key = (mixture, int(offer.size[row]) if apart else None)
@@ -242,8 +215,15 @@ def _named(offer, aim, chosen, shares, names, asked, models) -> list[Proposed]:
             known[key] = f"proposed_{number:03d}"
         name = known[key] if new else names[mixture]
         seed = 1 + sum(one.mixture == name and one.model == model for one in runs)
-        runs.append(Proposed(name, shares[mixture], new, model, pools_of(asked, model), seed, information))
+        own = rounded(shares[mixture]) if mixture >= len(names) else shares[mixture]
+        runs.append(Proposed(name, own, new, model, pools_of(asked, model), seed, information))
     return runs
+
+
+def rounded(shares: np.ndarray) -> np.ndarray:
+    """Shares (m,) in ten thousandths, as a person would write them; they sum to 1."""
+    kept = decimals({j: float(one) for j, one in enumerate(shares) if one >= 5e-5}, 4)
+    return np.array([kept.get(j, 0.0) for j in range(len(shares))])
 
 
 def mixture_table(runs: Sequence[Proposed], domains: Sequence[str]) -> pl.DataFrame:
@@ -282,3 +262,36 @@ def run_table(runs: Sequence[Proposed]) -> pl.DataFrame:
     return pl.DataFrame(
         rows, schema={"mixture": pl.String, "seed": pl.Int64, "model": pl.String} | numbers, orient="row"
     )
+
+
+def run_lines(proposed: Sequence[Proposed], asked: Setting) -> list[str]:
+    """How many runs are proposed, and what they cost."""
+    repeated = [one.mixture for one in proposed if one.seed > 1]
+    head = f"{len(proposed)} runs of {len({one.mixture for one in proposed})} mixtures by {asked.criterion}-optimality"
+    lines = [head + (f": {repeated[0]} with two seeds, which tell the noise of a run." if repeated else ".")]
+    if asked.models:
+        spent = sum(one.model.flops for one in proposed)
+        sizes = pl.Series([one.model.name for one in proposed]).value_counts().sort("count", descending=True)
+        parts = ", ".join(f"{count} of {name}" for name, count in sizes.iter_rows())
+        of = f" of {asked.budget:.3g}" if np.isfinite(asked.budget) else ""
+        lines.append(f"{spent:.3g} FLOPs{of}: {parts}.")
+    return lines
+
+
+def ladder_lines(ladder: Sequence[Rung], large: Model | None, done: int, flops_per_second: float) -> list[str]:
+    """The ladder for a person, and the rung to take."""
+    head = f"{'runs':>6} {'of the large run':>17} {'GPU hours':>10} {'information':>12} {'expected regret':>16}"
+    lines = [head]
+    for rung in ladder:
+        share = "-" if large is None else f"{100 * rung.flops / large.flops:.2g} %"
+        hours = rung.flops / flops_per_second / 3600
+        lines.append(
+            f"{rung.runs:>6} {share:>17} {hours:>10,.3g} {rung.information:>12.2f} {100 * rung.regret:>14.2g} %"
+        )
+    chosen, last = knee(ladder, done), ladder[-1]
+    return [
+        *lines,
+        f"{chosen.runs} runs are proposed: {last.runs} would lower the expected regret from {100 * chosen.regret:.2g} to"
+        f" {100 * last.regret:.2g} %, for {last.flops / chosen.flops:.2g} times the FLOPs. --count takes another number.",
+        "The regret is of the law as it is known before these runs; one that misfits loses more.",
+    ]

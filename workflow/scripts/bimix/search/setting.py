@@ -1,0 +1,168 @@
+"""What a design of runs is asked for, and what is done already: read from the flags and tables."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bimix.errors import InputError
+from bimix.judge.evidence import noise_between
+from bimix.judge.measured import Criterion
+from bimix.laws.fitted import at_run, fit
+from bimix.laws.transfer import own_domains
+from bimix.observations.observations import Observations, proportions_of, read_observations
+from bimix.observations.prior import offsets, read_gaps
+from bimix.observations.wide import read_mixtures
+from bimix.optimum.bounds import feasible_bounds, with_least
+from bimix.optimum.flags import centre_of, run_tokens_of
+from bimix.optimum.goal import Goal
+from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import target_weights
+from bimix.optimum.report import asked_objective
+from bimix.search.rounds import Search, advice
+from bimix.search.sensitivity import Numbers, fitted_numbers, guessed
+from bimix.search.sizes import Model, read_budget, read_large, read_models
+from bimix.tables import read_numbers, read_table, read_tokens
+from bimix.transfer.repetition import PUBLISHED_R, counted
+from bimix.transfer.sized import form_of
+
+LEAST_RUNS = 3  # of which one can be left out
+
+
+@dataclass(frozen=True)
+class Done:
+    """Runs that are done: their mixtures, shares (n, m), those that count, and parameters (n,)."""
+
+    mixtures: tuple[str, ...] = ()
+    shares: np.ndarray | None = None
+    counted: np.ndarray | None = None
+    parameters: np.ndarray | None = None  # None: of the cheapest model
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is asked of a design of m domains."""
+
+    domains: tuple[str, ...]
+    lower: np.ndarray  # (m,)
+    upper: np.ndarray  # (m,)
+    criterion: str
+    weights: np.ndarray  # (d,) of the loss domains
+    seed: int
+    count: int | None = None  # mixtures, without the run that is repeated
+    budget: float = np.inf  # FLOPs
+    models: tuple[Model, ...] = ()  # cheapest first; none: one size, of unknown cost
+    large: Model | None = None
+    pools: np.ndarray | None = None  # (m,) unique tokens, inf where not limited
+    run_tokens: float | None = None  # of the large run
+    match_epochs: bool = False  # whether small runs have pools that are smaller likewise
+    floor: float = 0.0  # shares below count as this
+    R: float = PUBLISHED_R
+
+
+@dataclass(frozen=True)
+class Known:
+    """What runs say before a design: the law's numbers, the runs done and, where they have losses,
+    the law fitted to them and the noise of one.
+    """
+
+    at: Numbers
+    done: Done
+    objective: Objective
+    observed: Observations | None = None
+    fitted: dict | None = None
+    noise: float | None = None
+
+
+def read_setting(options: argparse.Namespace) -> tuple[Known, Setting]:
+    """What is known and what is asked for. Errors: flags that do not belong together."""
+    _refuse(options)
+    tokens = read_tokens(options.tokens) if options.tokens else None
+    objective = asked_objective(options)
+    large = read_large(options.large, options.models) if options.large else None
+    run_tokens = options.run_tokens or (large and large.tokens)
+    observed = fitted = form = noise = None
+    if options.losses:
+        observed = read_observations(options.losses, options.mixtures, options.prior, options.allow_unmeasured)
+        domains, loss_domains, fitted = observed.domains, observed.loss_domains, fit("transfer", observed)
+        at, form = fitted_numbers(fitted, own_domains(observed)), form_of(fitted["coefficients"])
+        known = noise_between(read_table(options.losses), Criterion("", weights=objective.domain_weights()))
+        noise = known and known.deviation
+        if "rows" not in fitted:  # as the optimum has it: a step and the tokens of one say how long the run is
+            run_tokens = run_tokens_of(fitted, run_tokens, step_of(options, fitted))
+    else:
+        names = tokens if options.mixtures is None else read_mixtures(options.mixtures).names("domain")
+        domains = loss_domains = tuple(sorted(names))
+        gaps = read_gaps(options.prior, domains, loss_domains) if options.prior else None
+        at = guessed(len(domains), np.arange(len(domains)), offsets(gaps))
+    asked = Setting(
+        domains,
+        *_bounds(options, domains, tokens, run_tokens),
+        options.criterion,
+        target_weights({"loss_domains": list(loss_domains)}, objective.domain_weights()),
+        options.seed,
+        options.count,
+        np.inf if options.budget is None else read_budget(options.budget, large),
+        tuple(read_models(options.models, options.offered)) if options.models else (),
+        large,
+        None if tokens is None else np.array([tokens.get(name, np.inf) for name in domains]),
+        run_tokens,
+        options.match_epochs,
+        options.floor,
+        PUBLISHED_R if form is None else form.R,
+    )
+    return Known(at, _done(options.mixtures, asked, observed), objective, observed, fitted, noise), asked
+
+
+def step_of(options: argparse.Namespace, fitted: dict) -> int:
+    return fitted["steps"][-1] if options.step is None else options.step
+
+
+def _refuse(options: argparse.Namespace) -> None:
+    """Flags that belong together."""
+    if options.mixtures is None and options.tokens is None:
+        raise InputError("neither --mixtures nor --tokens is given: one of them names the domains.")
+    for flag, needed in (("losses", "mixtures"), ("budget", "models"), ("models", "runs"), ("offered", "models")):
+        if getattr(options, flag) and not getattr(options, needed):
+            raise InputError(f"--{flag} needs --{needed}.")
+    if options.count is not None and options.count < 1:
+        raise InputError(f"--count is {options.count}: it must be 1 or more.")
+
+
+def _bounds(options, domains, tokens, run_tokens):
+    epochs = options.max_epochs
+    if epochs not in (None, np.inf) and (tokens is None or run_tokens is None):
+        raise InputError(
+            "--max-epochs needs --tokens, and the tokens of the large run: --run-tokens, --large, or losses with tokens."
+        )
+    lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
+    low, high = feasible_bounds(domains, lower, upper, epochs, tokens, run_tokens)
+    return with_least(low, high, domains, options.least, tokens, lower), high
+
+
+def _done(mixtures: Path | None, asked: Setting, observed: Observations | None) -> Done:
+    """The runs that are done; of mixtures without losses one each, of unknown size."""
+    if observed is not None:
+        own = observed.proportions
+        if observed.pools is not None:
+            own = counted(own, observed.tokens[:, None] / observed.pools, asked.R)[0]
+        return Done(observed.mixtures, observed.proportions, own, observed.parameters)
+    if mixtures is None:
+        return Done()
+    names, shares = proportions_of(read_mixtures(mixtures).table, asked.domains, str(mixtures))
+    return Done(names, shares, shares)
+
+
+def whether_to_go_on(options: argparse.Namespace, known: Known, asked: Setting) -> str:
+    """One sentence, by what is left to gain for the large run."""
+    observed, fitted = known.observed, known.fitted
+    mixtures = len(set(observed.mixtures))
+    if mixtures < LEAST_RUNS:
+        return f"Go on: {mixtures} mixtures are too few to say what more may gain."
+    tokens, step = read_tokens(options.tokens) if options.tokens else None, step_of(options, fitted)
+    sized = "size" in next(iter(fitted["coefficients"].values()))
+    parameters = asked.large.parameters if sized and asked.large else None
+    large = at_run(fitted, parameters, asked.run_tokens, tokens, step)
+    goal = Goal(large, step, known.objective, centre_of(options, tokens))
+    return advice(Search(goal, fitted, observed, asked.lower, asked.upper, known.noise), len(observed.mixtures))
