@@ -298,11 +298,6 @@ def other_weight(state: dict) -> None:
     weight.view(-1)[0] += 1.0
 
 
-def swap_state(run: Path) -> None:
-    own = state_of(run)
-    os.replace(own, own.with_name("0" * 16))
-
-
 def forge(path: Path, text: str) -> None:
     """Other content, whose digest is right."""
     with replacing(path) as temporary:
@@ -337,35 +332,47 @@ def move_counts(path: Path) -> None:
     write_table(table.with_columns(n=pl.Series(counts, dtype=pl.UInt64)), path)
 
 
-def change_law(at: Path, *keys: str, value: object) -> None:
-    """Another law, whose digests are right."""
-    change_json(at / LAW, *keys, value=value)
-    law = json.loads((at / LAW).read_text())
-    change_json(at / LAW, "provenance", "digest", value=digest_law(law))
-
-
 RUN = "runs/tiny/even"
 LAW = "laws/tiny/bimix/all/coefficients.json"
+# Files of which a bit is flipped, all at once: each is a fault of its own.
+BITS = [
+    *("unigrams/dogs.parquet", "shards/validation/rest/bees.bigrams.parquet", "shards/train/part/bees.bin"),
+    *("entropy.csv", "swarm/tiny/state/s1/*/losses.parquet", "runs/tiny/cats/run.json"),
+    *(f"{RUN}/losses.parquet", f"{RUN}/model.safetensors", f"{RUN}/state/*/losses.parquet"),
+    *(f"{RUN}/state/*/weights/step-000000010.safetensors", "runs/tiny/dogs/state/*/fingerprint.json"),
+]
+# {entries of a JSON file: another value, its fault}
+ENTRIES = {
+    (f"{RUN}/run.json", "recipe", "learning_rate"): (0.5, "training.learning_rate is 0.01, but 0.5"),
+    (f"{RUN}/run.json", "mixture", "bees"): (0.41, "the proportions sum to 1.01"),
+    (f"{RUN}/run.json", "data", "train.bees"): ("9 rows of 16 tokens, 00", "trained on other tokens than the token"),
+    (f"{RUN}/run.json", "parameters"): (5456, "run.json: parameters is 5456, but its run has"),
+    (f"{RUN}/run.json", "flops"): (1, "run.json: flops is 1, but its run has"),
+    (f"{RUN}/run.json", "seed"): (7, "run.json: seed is 7, but its run has 1"),
+    (f"{RUN}/run.json", "tokens"): (7, "run.json: tokens is 7, but its run has"),
+    (f"{RUN}/run.json", "seconds"): (98765.4, "run.json is not the one that its run keeps in"),
+    ("mixtures/even.json", "bees"): (0.5, "the proportions sum to 1.1"),
+    ("shards/train/part/report.json", "domains", "bees", "digest"): ("0" * 32, "bees is not as tokens/train.parquet"),
+    (LAW, "tokens_per_step"): (1, "coefficients.json is not the law that was fitted"),
+}
+# {entries of a law with the digest of what it holds then: another value, its fault}
+OF_LAW = {
+    ("coefficients", "bees", "C"): (0.1, "away from those of the law fitted again"),
+    ("tokens_per_step",): (1, "json: tokens_per_step is not"),
+    ("proportions_seen", "bees", "min"): (0.9, "proportions_seen/bees/min is not that of the law fitted again"),
+    ("steps",): ([1, 2, 3, 4], "json: steps/0 is not that"),
+    ("mixtures",): (["x"], "json: mixtures is not that"),
+    ("warnings",): (["none"], "json: warnings"),
+    ("law",): ("../../evil", "there is no law '../../evil'"),
+    ("coefficients",): ({}, "coefficients.json: coefficients is of , but loss_domains are bees, cats, dogs"),
+}
 DAMAGE = {
     "counts of two domains swapped": (
         lambda at: swap(at / "counts/bees.parquet", at / "counts/cats.parquet"),
         "counts/bees.parquet is not as it was written",
     ),
-    "a bit of unigrams": (lambda at: flip(at / "unigrams/dogs.parquet"), "unigrams/dogs.parquet is not as it was"),
-    "a bit of a shard's counts": (
-        lambda at: flip(at / "shards/validation/rest/bees.bigrams.parquet"),
-        "shards/validation/rest/bees.bigrams.parquet is not as it was written",
-    ),
-    "a bit of the entropies": (lambda at: flip(at / "entropy.csv"), "entropy.csv is not as it was written"),
-    "a bit of a fingerprint": (
-        lambda at: flip(state_of(at / RUN) / "fingerprint.json"),
-        "fingerprint.json is not as it was written",
-    ),
     "a record": (lambda at: (at / ".digests/entropy.csv.json").write_text("{"), "entropy.csv.json is damaged"),
-    "too many pairs": (
-        lambda at: change_table(at / "counts/bees.parquet", "n"),
-        "bigrams, but its rows hold 750",
-    ),
+    "too many pairs": (lambda at: change_table(at / "counts/bees.parquet", "n"), "bigrams, but its rows hold 750"),
     "pairs of others": (
         lambda at: move_counts(at / "counts/cats.parquet"),
         "counts/cats.parquet does not hold the sums of the bigrams of its 2 shards",
@@ -382,7 +389,6 @@ DAMAGE = {
         lambda at: (at / "losses/tiny/own.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1"),
         "losses/tiny/own.parquet cannot be read as a parquet table",
     ),
-    "a bit of a shard": (lambda at: flip(at / "shards/train/part/bees.bin"), "bees.bin is not as it was written"),
     "a shard is gone": (lambda at: (at / "shards/validation/part/cats.bin").unlink(), "cats.bin cannot be read"),
     "raw text under its old time": (lambda at: other_text(Path("raw.jsonl")), "raw.jsonl holds other text than was"),
     "the index": (
@@ -393,69 +399,17 @@ DAMAGE = {
         lambda at: add_index_line(at / "tokens/train.parquet"),
         "lost/x.bin, which no shard of shards.jsonl has made",
     ),
-    "a report of a shard": (
-        lambda at: change_json(at / "shards/train/part/report.json", "domains", "bees", "digest", value="0" * 32),
-        "bees is not as tokens/train.parquet lists it",
-    ),
     "the manifest": (lambda at: (at / "shards.jsonl").write_text("{}\n"), "shards.jsonl is no manifest of shards"),
     "a report is gone": (
         lambda at: (at / "shards/train/part/report.json").unlink(),
         "shards/train/part/report.json does not exist",
     ),
     "the tokenizer": (lambda at: (at / "tokenizer.json").write_text("{}"), "tokenizer.json is no tokenizer"),
-    "losses of a run": (lambda at: flip(at / RUN / "losses.parquet"), "even/losses.parquet is not as it was written"),
-    "weights of a run": (lambda at: flip(at / RUN / "model.safetensors"), "model.safetensors is not as it was written"),
-    "losses in the state": (
-        lambda at: flip(state_of(at / RUN) / "losses.parquet"),
-        "losses.parquet is not as it was written",
-    ),
-    "kept weights": (
-        lambda at: flip(state_of(at / RUN) / "weights/step-000000010.safetensors"),
-        "step-000000010.safetensors is not as it was written",
-    ),
-    "losses of a swarm's run": (
-        lambda at: flip(next((at / "swarm/tiny/state/s1").glob("*/losses.parquet"))),
-        "losses.parquet is not as it was written",
-    ),
     "run.json is no JSON": (lambda at: forge(at / RUN / "run.json", "{"), "run.json is not valid JSON"),
-    "run.json says another rate": (
-        lambda at: change_json(at / RUN / "run.json", "recipe", "learning_rate", value=0.5),
-        "training.learning_rate is 0.01, but 0.5",
-    ),
-    "run.json says another mixture": (
-        lambda at: change_json(at / RUN / "run.json", "mixture", "bees", value=0.41),
-        "the proportions sum to 1.01",
-    ),
-    "run.json says other tokens": (
-        lambda at: change_json(at / RUN / "run.json", "data", "train.bees", value="9 rows of 16 tokens, 00"),
-        "trained on other tokens than the token index lists now",
-    ),
-    "a bit of run.json": (lambda at: flip(at / RUN / "run.json"), "even/run.json is not as it was written"),
-    "run.json says another size": (
-        lambda at: change_json(at / RUN / "run.json", "parameters", value=5456),
-        "run.json: parameters is 5456, but its run has",
-    ),
-    "run.json says other costs": (
-        lambda at: change_json(at / RUN / "run.json", "flops", value=1),
-        "run.json: flops is 1, but its run has",
-    ),
-    "run.json says another seed": (
-        lambda at: change_json(at / RUN / "run.json", "seed", value=7),
-        "run.json: seed is 7, but its run has 1",
-    ),
-    "run.json says more tokens": (
-        lambda at: change_json(at / RUN / "run.json", "tokens", value=7),
-        "run.json: tokens is 7, but its run has",
-    ),
-    "run.json is another than in the state": (
-        lambda at: change_json(at / RUN / "run.json", "seconds", value=98765.4),
-        "run.json is not the one that its run keeps in",
-    ),
     "the fingerprint": (
         lambda at: change_json(state_of(at / RUN) / "fingerprint.json", "training.seed", value=2),
         "fingerprint.json is that of",
     ),
-    "the fingerprint lies elsewhere": (lambda at: swap_state(at / RUN), "is not there: fingerprint"),
     "a bit of the last state": (
         lambda at: flip(sorted(state_of(at / RUN).glob("step-*.pt"))[-1]),
         "step-000000020.pt cannot be read",
@@ -465,7 +419,6 @@ DAMAGE = {
         "does not hold the losses that",
     ),
     "a weight in the last state": (lambda at: change_state(at / RUN, other_weight), "is not what results/small"),
-    "a mixture": (lambda at: change_json(at / "mixtures/even.json", "bees", value=0.5), "the proportions sum to 1.1"),
     "a mixture that has moved": (
         lambda at: write_json(at / "mixtures/even.json", MIXTURES["bees"]),
         "trained on another mixture than mixtures/even.json holds now",
@@ -482,45 +435,45 @@ DAMAGE = {
         lambda at: write_table(read_table(at / "losses/tiny/all.parquet")[1:], at / "losses/tiny/all.parquet"),
         "does not hold the losses of the run of even, seed 1",
     ),
-    "the law": (
-        lambda at: change_law(at, "coefficients", "bees", "C", value=0.1),
-        "away from those of the law fitted again",
-    ),
-    "tokens of a step in the law": (
-        lambda at: change_law(at, "tokens_per_step", value=1),
-        "json: tokens_per_step is not",
-    ),
-    "proportions seen in the law": (
-        lambda at: change_law(at, "proportions_seen", "bees", "min", value=0.9),
-        "coefficients.json: proportions_seen/bees/min is not that of the law fitted again",
-    ),
-    "steps in the law": (lambda at: change_law(at, "steps", value=[1, 2, 3, 4]), "json: steps/0 is not that"),
-    "mixtures in the law": (lambda at: change_law(at, "mixtures", value=["x"]), "json: mixtures is not that"),
-    "warnings of the law": (lambda at: change_law(at, "warnings", value=["none"]), "json: warnings"),
-    "the law was changed": (
-        lambda at: change_json(at / LAW, "tokens_per_step", value=1),
-        "coefficients.json is not the law that was fitted",
-    ),
-    "the law is another": (lambda at: change_law(at, "law", value="../../evil"), "there is no law '../../evil'"),
-    "the law lacks a domain": (
-        lambda at: change_law(at, "coefficients", value={}),
-        "coefficients.json: coefficients is of , but loss_domains are bees, cats, dogs",
-    ),
 }
+
+
+def faults_of(place: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    assert verify_results.main([str(place), "--out", "verify.txt"]) == 1
+    assert not Path("verify.txt").exists()
+    return capsys.readouterr().err.partition("Faults:\n")[2].replace("\n", " ")
+
+
+def test_every_bit_is_looked_at(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [next(place.glob(pattern)) for pattern in BITS]
+    for path in files:
+        flip(path)
+    page = faults_of(place, capsys)
+    assert not [path for path in files if f"{path} is not as it was written" not in page]
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_every_damage_is_a_fault(place: Path, capsys: pytest.CaptureFixture[str], damage: str) -> None:
     spoil, sentence = DAMAGE[damage]
     spoil(place)
-    status = verify_results.main([str(place), "--out", "verify.txt"])
-    page = capsys.readouterr().err or Path("verify.txt").read_text()
-    assert sentence in page.replace("\n", " ")
-    if damage == "the fingerprint lies elsewhere":  # as where it was deleted: said, and no fault
-        assert status == 0
-    else:
-        assert status == 1 and "Faults:\n  none" not in page
-        assert not Path("verify.txt").exists()
+    assert sentence in faults_of(place, capsys)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids="/".join)
+def test_another_entry_is_a_fault(place: Path, capsys: pytest.CaptureFixture[str], entry: tuple) -> None:
+    value, sentence = ENTRIES[entry]
+    change_json(place / entry[0], *entry[1:], value=value)
+    assert sentence in faults_of(place, capsys)
+
+
+@pytest.mark.parametrize("entry", OF_LAW, ids="/".join)
+def test_another_law_is_a_fault(place: Path, capsys: pytest.CaptureFixture[str], entry: tuple) -> None:
+    value, sentence = OF_LAW[entry]
+    change_json(place / LAW, *entry, value=value)
+    change_json(place / LAW, "provenance", "digest", value=digest_law(json.loads((place / LAW).read_text())))
+    for folder in ("runs", "swarm", "shards", "tokens"):  # the law is compared with its tables alone
+        shutil.rmtree(place / folder)
+    assert sentence in faults_of(place, capsys)
 
 
 WRITING = """
