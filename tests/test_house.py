@@ -88,7 +88,7 @@ def test_files_are_opened_where_the_map_says_and_nowhere_else() -> None:
 
 
 def test_the_plan_imports_the_standard_library_only() -> None:
-    for path in [*(PACKAGE / "files").glob("*.py"), *(PACKAGE / "plan").glob("*.py")]:
+    for path in (PACKAGE / "plan").glob("*.py"):
         top = ast.parse(path.read_text(encoding="utf-8")).body
         for node in top:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -96,7 +96,7 @@ def test_the_plan_imports_the_standard_library_only() -> None:
             for name in names:
                 first = name.split(".")[0]
                 known = first in sys.stdlib_module_names or re.match(
-                    r"bimix\.(files|plan|errors|addresses|digests|laws\.table)", name
+                    r"bimix\.(plan|errors|addresses|digests|laws\.table)", name
                 )
                 assert known or name == "bimix.corpus.shards", f"{place(path)} imports {name}"
 

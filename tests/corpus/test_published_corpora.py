@@ -14,7 +14,7 @@ import yaml
 import tokenize_shard
 from bimix.corpus.documents import Reader, Reading
 from bimix.corpus.shards import Shard, write_shards
-from bimix.plan.corpora import READING
+from bimix.plan.shards import READING
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text())

@@ -8,13 +8,14 @@ from tiny_run import READING
 
 from bimix.corpus.documents import Reader, Reading, reading_parser
 from bimix.errors import InputError
-from bimix.plan.corpora import READING as SETTINGS
-from bimix.plan.corpora import reading
+from bimix.plan.dataset import Dataset
+from bimix.plan.shards import READING as SETTINGS
+from bimix.plan.shards import reading
 
 
 def test_what_the_config_gives_is_what_the_scripts_read() -> None:
     corpus = READING | {"train": "x", "shard_megabytes": 1}
-    planned = reading({"datasets": {"own": {"corpus": corpus}}}, "own")
+    planned = reading(Dataset({"datasets": {"own": {"corpus": corpus}}}, "own"))
     assert planned == READING and tuple(READING) == SETTINGS
     options = reading_parser("").parse_args(["--shards", "s.jsonl", "--reading", json.dumps(planned)])
     assert options.shards == Path("s.jsonl") and options.reading == Reading(**READING)

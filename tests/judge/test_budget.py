@@ -11,7 +11,7 @@ import pytest
 import plan_runs
 from bimix.judge.budget import Device, cost, run_flops, search_factor, with_totals
 from bimix.model.transformer import Shape
-from bimix.plan.costs import PlannedRuns
+from bimix.plan.budget import PlannedRuns
 from bimix.reweighting.doge import Goal, extra_flops, mix_rows, target_rows
 from bimix.training.recipe import Recipe
 

@@ -19,7 +19,7 @@ from bimix.laws.table import LAWS, Law
 from bimix.observations.observations import Observations
 from bimix.optimum.intervals import intervals, left_out
 from bimix.optimum.optimum import optimum
-from bimix.plan.sources import Fit, Source, source_of
+from bimix.plan.dataset import Dataset, Fit
 
 DOMAINS = ("code", "law", "web")
 STEPS = np.array([100, 200, 400, 800])
@@ -116,4 +116,4 @@ def test_scripts_and_planning_know_a_law_that_is_entered(linear: Law, observed: 
 
     block = {"domains": dict.fromkeys(DOMAINS), "optimum": {"model": "tiny", "group": "proxies", "step": 800}}
     config = {"datasets": {"own": block}, "laws": {"optimise": ["linear"]}}
-    assert source_of(config, "own", "linear") == Source("optimize_mixture", Fit("tiny", "linear", "proxies", 800))
+    assert Dataset(config, "own").fit("linear") == Fit("tiny", "linear", "proxies", 800)

@@ -19,7 +19,9 @@ import mix_wanted
 from bimix.errors import InputError
 from bimix.mixtures.by_hand import chameleon, kin, temperature, unimax, wanted, wanted_domains
 from bimix.model.transformer import Shape, Transformer, rotary_tables
-from bimix.plan.sources import hand_reference, has_wanted, source_of, wanted_names, wanted_rivals
+from bimix.plan.dataset import Dataset
+from bimix.plan.inputs import hand_reference
+from bimix.plan.sources import has_wanted, wanted_names, wanted_rivals
 from bimix.settings.complete import unsearched
 
 TOKENS = np.array([10.0, 20.0, 300.0, 670.0])
@@ -130,18 +132,18 @@ def test_the_script_writes_each_of_the_three_rules(tmp_path) -> None:
 def test_names_are_known_where_the_objective_wants_domains_and_stand_in_every_verdict() -> None:
     config = copy.deepcopy(CONFIG)
     block = config["datasets"]["d"]
-    assert wanted_names(config, "d")[:4] == ["wanted_2", "wanted_4", "wanted_8", "wanted_2_uniform"]
+    assert wanted_names(Dataset(config, "d"))[:4] == ["wanted_2", "wanted_4", "wanted_8", "wanted_2_uniform"]
     rules = {"wanted_8_kin": "mix_wanted", "unimax": "mix_tokens", "chameleon": "mix_chameleon"}
-    assert {name: source_of(config, "d", name).rule for name in rules} == rules
-    rivals = wanted_rivals(config, "d")
+    assert {name: Dataset(config, "d").source(name).rule for name in rules} == rules
+    rivals = wanted_rivals(Dataset(config, "d"))
     block["methods"] = ["baseline", "wanted_8"]
     assert rivals == ["wanted_4", "wanted_8"] and unsearched(config, "d") == ["uniform", "unimax", "wanted_4"]
     block["optimum"]["max_epochs"] = 5
-    assert wanted_rivals(config, "d") == ["wanted_4"]
+    assert wanted_rivals(Dataset(config, "d")) == ["wanted_4"]
     del block["optimum"]["weights"]
-    assert wanted_names(config, "d") == wanted_rivals(config, "d") == []
+    assert wanted_names(Dataset(config, "d")) == wanted_rivals(Dataset(config, "d")) == []
     with pytest.raises(InputError, match="no mixture 'wanted_8'"):
-        source_of(config, "d", "wanted_8")
+        Dataset(config, "d").source("wanted_8")
 
 
 @pytest.mark.parametrize(
@@ -150,8 +152,8 @@ def test_names_are_known_where_the_objective_wants_domains_and_stand_in_every_ve
 def test_the_rest_is_in_the_shares_of_a_reference_that_needs_no_search(first: str, expected: str) -> None:
     config = copy.deepcopy(CONFIG)
     config["datasets"]["d"]["compare"]["mixtures"] = [first]
-    assert hand_reference(config, "d", "wanted_8") == [f"results/d/mixtures/{expected}.json"]
-    assert hand_reference(config, "d", "wanted_8_uniform") == []
+    assert hand_reference(Dataset(config, "d"), "wanted_8") == [f"results/d/mixtures/{expected}.json"]
+    assert hand_reference(Dataset(config, "d"), "wanted_8_uniform") == []
 
 
 def test_temperature_goes_from_token_shares_to_uniform() -> None:

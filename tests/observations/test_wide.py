@@ -12,7 +12,7 @@ import take_observations
 from bimix.errors import InputError
 from bimix.observations.observations import observations
 from bimix.observations.wide import read_losses, read_mixtures, tidy_losses, tidy_mixtures
-from bimix.plan import runs
+from bimix.plan.dataset import Dataset
 from bimix.tables import MOST_ROWS
 
 MIXTURES = pl.DataFrame(
@@ -177,7 +177,9 @@ def test_a_run_on_what_a_law_proposed_is_in_no_group_of_all(tmp_path, capsys):
         assert pl.read_parquet(tmp_path / name)["mixture"].unique().sort().to_list() == ["a", "b", "c", "transferred"]
     assert "called as what a law proposes: transfer, bimix_swarm." in capsys.readouterr().err
     block = {"groups": {"all": []}, "optimum": {"group": "all"}, "observations": {"losses": str(losses)}}
-    assert runs._observed(block)[0] == 4
+    config = {"datasets": {"seen": block}}
+    assert Dataset(config, "seen").fitted_size()[0] == 4
     take_observations.main([*flags, "a", "transfer"])
     assert pl.read_parquet(tmp_path / "m.parquet").filter(mixture="transfer")["proportion"].to_list() == [0.3, 0.7]
-    assert runs._observed(block | {"groups": {"all": ["a", "transfer"]}})[0] == 2
+    block["groups"] = {"all": ["a", "transfer"]}
+    assert Dataset(config, "seen").fitted_size()[0] == 2

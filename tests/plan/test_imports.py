@@ -14,7 +14,7 @@ SCRIPTS = Path(plan.__file__).parents[2]
 
 def test_planning_imports_the_standard_library_only() -> None:
     names = [f"bimix.plan.{module.name}" for module in pkgutil.iter_modules(plan.__path__)]
-    assert {"bimix.plan.contents", "bimix.plan.corpora", "bimix.plan.costs", "bimix.plan.sources"} < set(names)
+    assert {"bimix.plan.dataset", "bimix.plan.shards", "bimix.plan.sources"} < set(names)
     code = f"import sys; before = set(sys.modules); import {', '.join(names)}; print(*set(sys.modules) - before)"
     done = subprocess.run([sys.executable, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     foreign = {name.split(".")[0] for name in done.stdout.split()} - set(sys.stdlib_module_names)

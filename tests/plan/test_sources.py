@@ -2,20 +2,24 @@
 
 import copy
 import re
-from pathlib import Path
 
 import pytest
 
 from bimix.errors import InputError
 from bimix.laws.table import LAWS
-from bimix.plan import sources
-from bimix.plan.corpora import vector_moments
-from bimix.plan.optimum import optimum_coefficients
+from bimix.plan.budget import search_flags, search_plan, searched_with
+from bimix.plan.dataset import Dataset, Fit
+from bimix.plan.inputs import rules_without_runs, vector_moments
 from bimix.plan.sources import (
-    Fit,
-    from_swarm,
+    SOURCES,
+    constraint,
+    groups_of,
+    known_names,
     observed_names,
-    source_of,
+    round_of,
+    rounds,
+    search_names,
+    search_runs,
 )
 from bimix.settings.complete import unsearched
 
@@ -68,14 +72,17 @@ def config() -> dict:
     ],
 )
 def test_every_mixture_has_its_rule(config: dict, mixture: str, rule: str) -> None:
-    source = source_of(config, "own", mixture)
-    assert source.rule == rule
-    assert (source.fit is None) == (rule != "optimize_mixture")
+    own = Dataset(config, "own")
+    assert own.source(mixture).rule == rule
+    assert (own.fit(mixture) is None) == (rule != "optimize_mixture")
+    assert re.fullmatch(constraint(config, rule), mixture)
 
 
 def test_observed_mixtures_are_taken_but_for_optima(config: dict) -> None:
-    assert source_of(config, "seen", "baseline").rule == source_of(config, "seen", "m7").rule == "mix_observed"
-    assert source_of(config, "seen", "bimix").fit == Fit("observed", "bimix", "all", 9)
+    assert (
+        Dataset(config, "seen").source("baseline").rule == Dataset(config, "seen").source("m7").rule == "mix_observed"
+    )
+    assert Dataset(config, "seen").fit("bimix") == Fit("observed", "bimix", "all", 9)
     config["datasets"]["seen"]["compare"]["mixtures"] += ["transfer"]  # which optimize_mixture makes
     assert observed_names(config) == ["m0", "m1", "m2"]
 
@@ -94,43 +101,44 @@ def test_a_mixture_that_nothing_makes_is_refused(config: dict, mixture: str, blo
     if block:
         del config["datasets"]["own"][block]
     with pytest.raises(InputError, match=f"config: datasets/own: no mixture '{mixture}'"):
-        source_of(config, "own", mixture)
+        Dataset(config, "own").source(mixture)
 
 
 def test_optima_come_from_the_swarm_where_their_law_needs_it(config: dict) -> None:
-    assert source_of(config, "own", "bimix").fit == Fit("tiny", "bimix", "entropy", 800)
-    assert source_of(config, "own", "bimix_swarm").fit == Fit("small", "bimix", "swarm", 50)
-    assert source_of(config, "own", "regmix").fit == Fit("small", "regmix", "swarm", 50)
-    assert optimum_coefficients(config, "own", "regmix") == "results/own/laws/small/regmix/swarm/coefficients.json"
+    own = Dataset(config, "own")
+    assert Dataset(config, "own").fit("bimix") == Fit("tiny", "bimix", "entropy", 800)
+    assert Dataset(config, "own").fit("bimix_swarm") == Fit("small", "bimix", "swarm", 50)
+    assert Dataset(config, "own").fit("regmix") == Fit("small", "regmix", "swarm", 50)
+    assert own.coefficients(own.fit("regmix")) == "results/own/laws/small/regmix/swarm/coefficients.json"
     config["laws"]["optimise"].append("regmix")
-    assert source_of(config, "own", "regmix").fit == Fit("tiny", "regmix", "entropy", 800)
-    assert source_of(config, "own", "exponential").fit.group == "swarm"
+    assert Dataset(config, "own").fit("regmix") == Fit("tiny", "regmix", "entropy", 800)
+    assert Dataset(config, "own").fit("exponential").group == "swarm"
     del config["datasets"]["own"]["swarm"]
-    assert not from_swarm(config, "own", "exponential")
-    assert source_of(config, "own", "exponential").fit.group == "entropy"
+    assert not own.from_swarm("exponential")
+    assert Dataset(config, "own").fit("exponential").group == "entropy"
     with pytest.raises(InputError, match="'bimix_swarm' needs a block `swarm`"):
-        source_of(config, "own", "bimix_swarm")
+        Dataset(config, "own").source("bimix_swarm")
 
 
 @pytest.mark.parametrize("law", LAWS)
 def test_a_swarm_below_the_least_runs_is_refused(config: dict, law: str) -> None:
     least = LAWS[law].least_runs(3)
     config["datasets"]["own"]["swarm"]["runs"] = least
-    assert source_of(config, "own", f"{law}_swarm").fit.law == law
+    assert Dataset(config, "own").fit(f"{law}_swarm").law == law
     config["datasets"]["own"]["swarm"]["runs"] = least - 1
     sentence = (
         f"swarm/runs: '{law}_swarm' needs a swarm of {least} runs at least for 3 domains; `swarm` has {least - 1}"
     )
     with pytest.raises(InputError, match=sentence):
-        source_of(config, "own", f"{law}_swarm")
+        Dataset(config, "own").source(f"{law}_swarm")
 
 
 def test_vne_needs_vectors(config: dict) -> None:
     del config["datasets"]["own"]["vectors"]
     with pytest.raises(InputError, match="own: the mixture vne needs document vectors: name it in a group"):
-        source_of(config, "own", "vne")
-    assert vector_moments(config, "own") == []
-    assert vector_moments(CONFIG, "own") == [f"results/own/vectors/{domain}.npz" for domain in "abc"]
+        Dataset(config, "own").source("vne")
+    assert vector_moments(Dataset(config, "own")) == []
+    assert vector_moments(Dataset(CONFIG, "own")) == [f"results/own/vectors/{domain}.npz" for domain in "abc"]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +161,7 @@ def test_a_verdict_has_the_best_run_of_each_search_that_its_methods_made(
         del block["swarm"], block["groups"]["swarm"]
     assert [name for name in unsearched(config, "own") if name.startswith("best")] == best
     for name in best:
-        assert source_of(config, "own", name).rule == "mix_best"
+        assert Dataset(config, "own").source(name).rule == "mix_best"
 
 
 def test_the_best_of_runs_is_judged_by_the_objective_where_they_have_its_reference(config: dict) -> None:
@@ -162,16 +170,90 @@ def test_the_best_of_runs_is_judged_by_the_objective_where_they_have_its_referen
     block["optimum"]["objective"] = {"kind": "minimax", "reference": "baseline"}
     assert "best" not in unsearched(config, "own")
     with pytest.raises(InputError, match="'best' is judged by the objective minimax, against the losses of 'baseline'"):
-        source_of(config, "own", "best")
+        Dataset(config, "own").source("best")
     block["groups"]["entropy"].append("baseline")
-    assert "best" in unsearched(config, "own") and source_of(config, "own", "best").rule == "mix_best"
+    assert "best" in unsearched(config, "own") and Dataset(config, "own").source("best").rule == "mix_best"
     block["optimum"]["stage"] = 2
     with pytest.raises(InputError, match="'best' is one mixture for the whole run"):
-        source_of(config, "own", "best")
+        Dataset(config, "own").source("best")
 
 
-def test_every_source_of_mixtures_has_a_rank() -> None:
-    """Of mixtures that tie the cheaper is recommended: no kind of source may be forgotten."""
-    text = Path(sources.__file__).read_text(encoding="utf-8")
-    rules = set(re.findall(r'Source\(\s*"(\w+)"', text)) | set(re.findall(r'else "(mix_\w+)"', text))
-    assert len(rules) > 10 and rules - {"mix_stages"} == set(sources.RANKS)
+def test_what_groups_may_name_is_what_can_be_made(config: dict) -> None:
+    """One table: a name that is known has a rule that makes it and a rank, whoever it is."""
+    config["mixtures"] = {"wanted": {"epochs": [2], "rivals": [2]}}
+    own = Dataset(config, "own")
+    own.block.update({"stages": {"late": []}, "search": {"start": ["baseline"], "rounds": 2, "of": 1}})
+    own.block["optimum"]["weights"] = {"a": 1}
+    own.groups.update(groups_of(own.block))
+    own.block["swarm"]["runs"] = max(law.least_runs(3) for law in LAWS.values())
+    known = known_names(own, ["published_doremi"])
+    made = {name: own.source(name) for name in known}
+    assert len(set(known)) == len(known) > 30
+    assert {source.rule for source in SOURCES} - {source.rule for source in made.values()} == {"mix_swarm", "mix_best"}
+    assert {name for name, source in made.items() if source.rank is None} == {"late"}
+
+
+START = ["baseline", "se", "wanted_4"]
+BLOCK = {
+    "corpus": {},
+    "domains": ["a", "b"],
+    "groups": {},
+    "training": {"tiny": {"seed": 1}},
+    "optimum": {"model": "tiny", "group": "search", "step": 8, "weights": {"a": 1}},
+    "compare": {"model": "tiny", "mixtures": ["baseline", "found"]},
+    "search": {"start": START, "rounds": 3, "of": 1, "law": "transfer"},
+}
+
+
+@pytest.fixture
+def block() -> dict:
+    return copy.deepcopy(BLOCK)
+
+
+def dataset_of(block: dict) -> Dataset:
+    block["groups"] |= groups_of(block)
+    return Dataset({"datasets": {"d": block}, "mixtures": {"wanted": {"epochs": [4]}}}, "d")
+
+
+def test_a_group_has_all_runs_before_a_round(block: dict) -> None:
+    assert groups_of(block) == {
+        "search_0": START,
+        "search_1": [*START, "round1"],
+        "search_2": [*START, "round1", "round2"],
+        "search": [*START, "round1", "round2", "round3"],
+    }
+    assert search_names(block) == ["round1", "round2", "round3", "found"]
+    assert search_runs(block) == groups_of(block)["search"]
+
+
+def test_rounds_of_two_and_a_budget_of_runs(block: dict) -> None:
+    block["search"] |= {"of": 2, "budget": 8}
+    assert groups_of(block)["search"] == [*START, "round1", "round1_2", "round2", "round2_2"]
+    assert round_of("round12_2") == 12 and round_of("rounds") is None
+
+
+def test_who_makes_them_and_with_which_runs(block: dict) -> None:
+    own = dataset_of(block)
+    assert own.source("round2").rule == "mix_round"
+    assert own.source("found").rule == "mix_found"
+    with pytest.raises(InputError, match="no mixture 'round4'"):
+        own.source("round4")
+    assert [run.name for run in searched_with(own, "round2")] == [*START, "round1"]
+    assert [run.name for run in searched_with(own, "found")] == [*START, "round1", "round2", "round3"]
+    assert rules_without_runs(own) == ["baseline", "wanted_4"]
+    del block["search"]
+    with pytest.raises(InputError, match="no mixture 'found'"):
+        own.source("found")
+
+
+def test_a_budget_of_flops_is_read_from_the_plan_of_costs(block: dict) -> None:
+    """All rounds are planned, and each reads what a run costs; a budget of runs needs no plan."""
+    block |= {"optimum": {"model": "tiny"}, "compare": {"model": "large"}}
+    own = dataset_of(block)
+    assert search_plan(own) == search_flags(own) == []
+    for budget in ("5%", 2e18):
+        block["search"]["budget"] = budget
+        assert len(rounds(block)) == 3 and search_plan(own) == ["results/d/plan.csv"]
+        assert search_flags(own) == ["--budget", str(budget), "--large", "large", "--offered", "tiny"]
+    block["search"]["budget"] = 8.0
+    assert search_plan(own) == []

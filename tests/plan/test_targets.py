@@ -5,8 +5,9 @@ import copy
 import pytest
 
 from bimix.errors import InputError
-from bimix.plan.runs import prior_of, prior_table
-from bimix.plan.targets import all_targets, resampled_laws, targets, wanted_datasets
+from bimix.plan.dataset import Dataset
+from bimix.plan.inputs import prior
+from bimix.plan.targets import all_targets, nearest, targets, wanted_datasets
 
 PAGES = ["extrapolation", "generalization", "comparison", "laws", "complexity", "downstream"]
 CONFIG = {
@@ -31,11 +32,11 @@ def config() -> dict:
 
 
 def figures(config: dict) -> set[str]:
-    return {path.removeprefix("results/own/figures/") for path in targets(config, "own")["figures"]}
+    return {path.removeprefix("results/own/figures/") for path in targets(Dataset(config, "own"))["figures"]}
 
 
 def test_a_dataset_with_all_blocks_makes_everything(config: dict) -> None:
-    made = targets(config, "own")
+    made = targets(Dataset(config, "own"))
     assert made["reference"] == ["results/own/mixtures/m1.json"]
     assert made["coefficients"] == [
         f"results/own/laws/tiny/{law}/fitted/coefficients.json" for law in ("bimix", "regmix")
@@ -74,10 +75,10 @@ def test_observations_may_bring_a_prior() -> None:
     tables = {"losses": "losses.csv", "mixtures": "mixtures.csv"}
     told, bare = {"observations": tables | {"cross_entropy": "who.csv"}}, {"observations": tables}
     config = {"laws": {"prior": True}, "datasets": {"told": told, "bare": bare}}
-    assert prior_table(config, "told") == prior_of(config, "told", "transfer") == ["who.csv"]
-    assert prior_table(config, "bare") == prior_of(config, "told", "bimix") == []
+    assert prior(Dataset(config, "told")) == prior(Dataset(config, "told"), "transfer") == ["who.csv"]
+    assert prior(Dataset(config, "bare")) == prior(Dataset(config, "told"), "bimix") == []
     config["laws"]["prior"] = False
-    assert prior_table(config, "told") == []
+    assert prior(Dataset(config, "told")) == []
 
 
 def test_a_config_without_a_prior_makes_no_figure_of_it(config: dict) -> None:
@@ -87,7 +88,7 @@ def test_a_config_without_a_prior_makes_no_figure_of_it(config: dict) -> None:
 
 def test_two_runs_give_no_intervals(config: dict) -> None:
     config["datasets"]["own"]["groups"]["fitted"] = ["m0", "m1"]
-    assert targets(config, "own")["intervals"] == []
+    assert targets(Dataset(config, "own"))["intervals"] == []
     assert "optimum_tiny_bimix_fitted.svg" not in figures(config)
     assert "path_tiny_bimix_fitted.svg" in figures(config)
 
@@ -97,7 +98,7 @@ def test_a_run_makes_all_of_its_datasets_and_of_no_other(config: dict) -> None:
     config["run"] = ["other"]
     files = all_targets(config)
     assert files[0] == "results/other/summary.txt"
-    assert set(files[1:]) == {file for made in targets(config, "other").values() for file in made}
+    assert set(files[1:]) == {file for made in targets(Dataset(config, "other")).values() for file in made}
     assert all(file.startswith("results/other/") for file in files)
 
 
@@ -114,16 +115,55 @@ def test_mixtures_of_no_common_size_are_refused_before_the_first_job(config: dic
     del own["corpus"], own["downstream"]
     own |= {"observations": {"losses": str(path)}, "groups": {"fitted": []}, "held_out": []}
     own["compare"] = {"model": "observed", "mixtures": ["a", "b"]}
-    drawn = targets(config, "own")["figures"]
+    drawn = targets(Dataset(config, "own"))["figures"]
     assert not [path for path in drawn if "steps" in path or "proportions" in path], "they are of one size"
     own["compare"]["mixtures"] = ["a", "b", "c"]
     with pytest.raises(InputError, match="none of them has runs of all of a, b, c: compare mixtures of one size"):
-        targets(config, "own")
+        targets(Dataset(config, "own"))
     own["compare"]["mixtures"], own["methods"] = ["a", "b"], ["a", "c"]
     with pytest.raises(InputError, match="datasets/own/methods: the losses are of models of several sizes"):
-        targets(config, "own")
+        targets(Dataset(config, "own"))
 
 
 def test_no_law_with_a_simulated_optimum_is_resampled(config: dict) -> None:
     config["laws"]["optimise"] = ["bimix", "regmix", "regmix_tuned"]
-    assert resampled_laws(config, "own") == ["bimix"]
+    assert Dataset(config, "own").resampled_laws == ["bimix"]
+
+
+# A file that no rule makes
+
+BLOCK = {
+    "corpus": {},
+    "groups": {"fitted": ["se", "je", "uniform"]},
+    "training": {"tiny": {"steps": 100, "evaluate_every": 50}},
+    "optimum": {"model": "tiny", "group": "fitted"},
+    "held_out": [],
+    "compare": {"model": "larger", "mixtures": ["baseline", "bimix"]},
+}
+NAMED = {
+    "run": ["mine"],
+    "laws": {"optimise": ["bimix"], "learning": {"counts": [4]}},
+    "datasets": {"mine": BLOCK, "demo": BLOCK},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("results/mine/mixtures/unifrm.json", ": did you mean results/mine/mixtures/uniform.json"),
+        (
+            "results/mine/runs/larger/bimx/losses.parquet",
+            ": did you mean results/mine/runs/larger/bimix/losses.parquet",
+        ),
+        ("results/mine/sumary.txt", ": did you mean results/mine/summary.txt?"),
+        ("results/mine/tables/lawz.html", "results/mine/tables/laws.html"),
+        ("results/mine/figures/steps.svg", ": did you mean results/mine/figures/steps_tiny_bimix_fitted.svg?"),
+        ("results/mine/zzz", ": docs/results.md lists what there is."),
+        ("results/mina/summary.txt", ": no dataset is called mina; did you mean mine? There are: mine, demo."),
+        ("results/other/summary.txt", ": no dataset is called other. There are: mine, demo."),
+        ("summary.txt", ": files are named as in results/mine/summary.txt."),
+    ],
+)
+def test_what_was_meant_is_named(path: str, said: str) -> None:
+    sentence = nearest(NAMED, path)
+    assert sentence.startswith(f"No rule to produce {path}: ") and said in sentence

@@ -11,10 +11,19 @@ from made_configs import ROOT, demo, made, whole
 from mini_dataset import mini_config
 
 from bimix.errors import InputError
-from bimix.plan.optimum import centre, objective_pair, objective_reference
-from bimix.plan.runs import byte_counts, large_runs
+from bimix.plan.dataset import Dataset
+from bimix.plan.inputs import (
+    byte_counts,
+    centre,
+    export_tokens,
+    large_runs,
+    objective_pair,
+    objective_reference,
+    trainer,
+    trainer_data,
+    trainer_text,
+)
 from bimix.plan.targets import targets
-from bimix.plan.trainings import own_models, trainer, trainer_data, trainer_models, trainer_text, trainer_tokens
 from bimix.settings import complete, machine
 from bimix.settings.complete import expanded, with_defaults
 from bimix.settings.files import merged, over
@@ -250,7 +259,7 @@ def test_families_become_weights_and_the_reference_the_first_that_is_compared() 
     optimum = demo(config)["optimum"]
     assert optimum["weights"] == {"python": 1.5, "cpp": 1.5, "web": 1}
     assert optimum["objective"]["reference"] == demo(config)["compare"]["mixtures"][0] == "baseline"
-    assert objective_reference(config, "demo") == ["results/demo/mixtures/baseline.json"]
+    assert objective_reference(Dataset(config, "demo")) == ["results/demo/mixtures/baseline.json"]
 
 
 def test_a_front_is_a_table_and_a_figure_and_a_centre_is_read_by_optima() -> None:
@@ -259,13 +268,13 @@ def test_a_front_is_a_table_and_a_figure_and_a_centre_is_read_by_optima() -> Non
         demo(config)["centre"] = "uniform"
 
     config, plain = made(whole(change)), made(whole())
-    files = targets(config, "demo")
+    files = targets(Dataset(config, "demo"))
     assert "results/demo/figures/pareto.svg" in files["figures"]
     assert "results/demo/tables/pareto.html" in files["further"]
-    assert objective_pair(config, "demo") == ["code", '{"web": 2}']
-    assert centre(config, "demo") == ["results/demo/mixtures/uniform.json"]
-    assert centre(plain, "demo") == objective_reference(plain, "demo") == []
-    assert not [file for files in targets(plain, "demo").values() for file in files if "pareto" in file]
+    assert objective_pair(Dataset(config, "demo")) == ["code", '{"web": 2}']
+    assert centre(Dataset(config, "demo")) == ["results/demo/mixtures/uniform.json"]
+    assert centre(Dataset(plain, "demo")) == objective_reference(Dataset(plain, "demo")) == []
+    assert not [file for files in targets(Dataset(plain, "demo")).values() for file in files if "pareto" in file]
 
 
 def test_what_is_planned_for_a_command() -> None:
@@ -279,15 +288,13 @@ def test_what_is_planned_for_a_command() -> None:
         return expanded(settled(over(DEFAULTS, config), DEFAULTS, ROOT).config)
 
     config, plain = planned(format="olmo-core"), planned()
-    assert trainer_models(config) == ["slim"]
-    assert "slim" not in own_models(config) and "other" in own_models(config)
-    assert "launch" not in trainer(config, "slim")
-    assert trainer_data(config, "mini", "slim") == ["results/mini/export/rows.json"]
-    assert trainer_tokens(config, "mini", "slim") == ["results/mini/tokens/train.parquet"]
-    assert byte_counts(config, "mini") == []
-    assert trainer_data(plain, "mini", "slim") == trainer_tokens(plain, "mini", "slim") == []
+    assert "launch" not in trainer(Dataset(config, "mini"), "slim")
+    assert trainer_data(Dataset(config, "mini"), "slim") == ["results/mini/export/rows.json"]
+    assert export_tokens(Dataset(config, "mini")) == ["results/mini/tokens/train.parquet"]
+    assert byte_counts(Dataset(config, "mini")) == []
+    assert trainer_data(Dataset(plain, "mini"), "slim") == []
     text = [f"results/mini/tokens/{split}.parquet" for split in ("train", "validation")]
-    assert trainer_text(plain, "mini") == text  # or changed text would plan nothing
+    assert trainer_text(Dataset(plain, "mini")) == text  # or changed text would plan nothing
     plain["datasets"]["mini"]["export"] = {"data": "own.json"}
-    assert trainer_text(plain, "mini") == []
-    assert not large_runs(plain, "mini")
+    assert trainer_text(Dataset(plain, "mini")) == []
+    assert not large_runs(Dataset(plain, "mini"))

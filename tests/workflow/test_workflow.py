@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 from bimix.corpus.shards import Shard, read_shards
-from bimix.plan.sources import source_of
+from bimix.plan.dataset import Dataset
 from bimix.settings.complete import whole_recipes
 
 ROOT = Path(__file__).parents[2]
@@ -144,7 +144,7 @@ def test_snakemake_makes_each_mixture_as_the_list_of_sources_says(workplace: Pat
     assert done.returncode == 0, done.stdout + done.stderr
     jobs = re.findall(r"^\w*rule (\w+):$(?:\n    .*)*?\n    output: ([^,\s]+)(?:, \S+)*$", done.stdout, re.MULTILINE)
     made = {targets[output]: rule for rule, output in jobs if output in targets}
-    assert made == {name: source_of(config, "demo", name).rule for name in targets.values()}
+    assert made == {name: Dataset(config, "demo").source(name).rule for name in targets.values()}
 
 
 def recipe_of(printed: str, script: str) -> dict:

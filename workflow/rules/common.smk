@@ -8,17 +8,20 @@ from pathlib import Path
 
 from bimix.settings.machine import keep
 from bimix.errors import InputError
-from bimix.plan import contents, exports, pools, rounds, tasks
-from bimix.plan import corpora, costs, optimum, runs, search, settings, sources, trainings
-from bimix.laws.table import LAWS
-from bimix.plan.settings import one_of
-from bimix.plan.sources import MEASURES
-from bimix.plan.targets import all_targets, explored, explored_run_tokens, resampled_laws, targets
-from bimix.plan.trainings import LAUNCHED, TOKENS
+from bimix.plan import budget, inputs, sources
+from bimix.plan.dataset import LAUNCHED, Dataset, joined_models
+from bimix.laws.table import JOINS, LAWS
+from bimix.plan.shards import Shards, digest, file_version, open_shards, reading
+from bimix.plan.shards import task_versions, tokenizer_hashes, versions_of
+from bimix.plan.targets import all_targets, explored, explored_run_tokens, targets
+from bimix.plan import wildcards as of_config
+from bimix.plan.wildcards import entry_at, of_wildcards, one_of
 from bimix.settings import lock
 
-names_under = functools.partial(settings.names_under, config)
-datasets_with = functools.partial(settings.datasets_with, config)
+DATASETS = {name: Dataset(config, name) for name in config["datasets"]}
+names_under = functools.partial(of_config.names_under, config)
+datasets_with = functools.partial(of_config.datasets_with, config)
+made_by = functools.partial(sources.constraint, config)
 
 
 @functools.cache
@@ -46,17 +49,12 @@ def hold_planned_results():
 
 @functools.cache
 def shards(dataset):
-    """The shards of a dataset by name; the call that plans writes their manifest."""
+    """The shards of a dataset; the call that plans writes their manifest."""
     hold_results(dataset)
-    if dataset in filled and runs_jobs() and workflow.is_main_process:
+    plans, own = workflow.is_main_process, DATASETS[dataset]
+    if dataset in filled and runs_jobs() and plans:
         keep(dataset, filled[dataset].basis, filled[dataset].choice)
-    return corpora.open_shards(config, dataset, workflow.is_main_process, runs_jobs())
-
-
-@functools.cache
-def versions(dataset):
-    """A function of a shard: the versions of its raw files that changed since it was tokenised."""
-    return contents.versions(dataset, workflow.is_main_process, runs_jobs())
+    return Shards(own, open_shards(own, plans, runs_jobs()), versions_of(own, plans, runs_jobs()))
 
 
 def runs_jobs():
@@ -75,23 +73,33 @@ def moved(dataset):
     return largest
 
 
-def planned(function):
-    """A function of the wildcards: what `function` of bimix.plan gives for them.
+# What a function of the plan may take besides wildcards, by the name of its parameter.
+GIVEN = {"config": lambda _: config, "dataset": DATASETS.get, "shards": shards, "moved": moved}
 
-    Its parameters are wildcards by their names, `config`, and of the dataset its `shards`, their
-    `versions` or what DoReMi's rounds `moved`.
+
+def planned(function):
+    """A function of the wildcards: what `function` gives for them.
+
+    Its parameters are `dataset`, `config`, the dataset's `shards`, what DoReMi's rounds `moved`,
+    and wildcards by their names; one with a default may be no wildcard of the rule.
     """
-    names = inspect.signature(function).parameters
-    given = {"config": lambda _: config, "shards": shards, "versions": versions, "moved": moved}
+    parameters = inspect.signature(function).parameters.values()
+    names = [(one.name, one.default is not one.empty) for one in parameters]
 
     def find(wildcards):
         dataset = wildcards.get("dataset")
         try:
-            return function(**{name: given[name](dataset) if name in given else wildcards[name] for name in names})
+            return function(
+                **{
+                    name: GIVEN[name](dataset) if name in GIVEN else wildcards[name]
+                    for name, may_lack in names
+                    if name in GIVEN or not may_lack or name in wildcards.keys()
+                }
+            )
         except InputError as error:
             end_planning(error)
 
-    return settings.of_wildcards(find)
+    return of_wildcards(find)
 
 
 def setting(path, default=None):
@@ -101,13 +109,13 @@ def setting(path, default=None):
 
 def entry(path, default=None):
     """A function of the wildcards: an entry of the config, whose path may hold {wildcards}."""
-    return settings.of_wildcards(lambda wildcards: settings.entry(config, path, wildcards, default))
+    return of_wildcards(lambda wildcards: entry_at(config, path, wildcards, default))
 
 
 def as_json(find, default=None, sort_keys=True):
     """A function of the wildcards: JSON of what another gives, or of an entry of the config."""
     find = entry(find, default) if isinstance(find, str) else find
-    return settings.of_wildcards(lambda wildcards: json.dumps(find(wildcards), sort_keys=sort_keys, default=asdict))
+    return of_wildcards(lambda wildcards: json.dumps(find(wildcards), sort_keys=sort_keys, default=asdict))
 
 
 def bound(key):
@@ -126,7 +134,7 @@ SEARCHED = {key: SOUGHT[key] for key in ("weights", "objective", "lower", "upper
     "law": setting("search/law"),
     "least": setting("search/least"),
     "step": setting("optimum/step"),
-    "run_tokens": planned(optimum.search_run_tokens),
+    "run_tokens": planned(lambda dataset: inputs.epoch_run_tokens(dataset, dataset.block["search"]["law"])),
 }
 
 
@@ -138,6 +146,21 @@ def fitted(pattern, **more):
 # How a training is launched: resources, since no run is repeated because of them. `runtime` in
 # minutes, 0: no limit; a profile says how long (set-resources).
 LAUNCH = {"runtime": 0} | {name: entry(f"models/{{model}}/launch/{name}", *usual) for name, usual in LAUNCHED.items()}
+# On all nodes together, which is how schedulers count GPUs.
+GPUS = planned(
+    lambda config, model: config["models"][model]["launch"]["gpus"] * config["models"][model]["launch"]["nodes"]
+)
+# The text that every training reads.
+TOKENS = {
+    "train": "results/{dataset}/tokens/train.parquet",
+    "validation": "results/{dataset}/tokens/validation.parquet",
+    "tokenizer": "results/{dataset}/tokenizer.json",
+}
+
+
+def models_with(key):
+    """Models of the config with a `shape`, which are trained here, or a `command` of the user's."""
+    return [name for name, model in config["models"].items() if key in model]
 
 
 IN_FRONT = ("optimum", "learning", "cross_entropy", "pareto", "rounds", "verdict")  # figures whose title is a finding
@@ -186,18 +209,18 @@ JUDGE = [f"judge/{name}" for name in ("measured", "comparison", "noise")]
 wildcard_constraints:
     dataset=one_of(config["datasets"]),
     domain=names_under("domains"),
-    model=one_of([*config["models"], "observed", *runs.joined_models(config)]),
+    model=one_of([*config["models"], "observed", *joined_models(config)]),
     group=names_under("groups"),
     law=one_of(LAWS),
-    optimised=rf"({one_of(LAWS)})(_swarm)?",
-    measure=one_of(MEASURES),
-    own=names_under("mixture_files"),
-    staged=names_under("stages"),
+    optimised=made_by("optimize_mixture"),
+    measure=made_by("mix_entropy"),
+    own=made_by("mix_given"),
+    staged=made_by("mix_stages"),
     shard=r"[^/]+",
     mixture=r"[^/@]+",
     run=r"[^/@]+(@\d+)?",
     round=r"[1-9]\d*",
     part=r"\d+",
-    reweighted=r"doremi|doge|doremi_round[1-9]\d*",
+    reweighted=made_by("mix_reweighted"),
     split="train|validation",
     task=names_under("downstream/tasks"),

@@ -26,12 +26,12 @@ rule plan_runs:
     conda:
         "../../envs/torch.yaml"
     params:
-        runs=as_json(planned(costs.planned_runs)),
+        runs=as_json(planned(budget.planned_runs)),
         models=as_json("models"),
         hardware=as_json("hardware"),
         vocabulary=setting("tokenizer/train/vocabulary", default=0),
         sequence_length=setting("sequence_length"),
-        domains=planned(corpora.count_measured),
+        domains=planned(lambda dataset: len(dataset.block["domains"]) + len(dataset.only_measured)),
     shell:
         RUN + r"""plan_runs.py \
             --runs {params.runs:q} \
@@ -50,8 +50,8 @@ rule price_methods:
     """What each method spent before the large run, and how the large run on its mixture ended."""
     input:
         losses=collect("results/{{dataset}}/losses/{model}/methods.parquet", model=setting("compare/model")),
-        large=planned(costs.large_report),
-        searches=planned(costs.report_files),
+        large=planned(inputs.large_report),
+        searches=planned(budget.report_files),
         costs=setting("observations/costs", default=[]),
         code=script("price_methods", "judge/worth", *JUDGE),
     output:
@@ -64,7 +64,7 @@ rule price_methods:
         "../../envs/analysis.yaml"
     params:
         reference=setting("methods/0"),
-        searches=as_json(planned(costs.search_reports)),
+        searches=as_json(planned(budget.search_reports)),
         weights=bound("weights"),
         objective=bound("objective"),
     shell:
@@ -87,9 +87,9 @@ rule judge_methods:
         losses=collect("results/{{dataset}}/losses/{model}/methods.parquet", model=setting("compare/model")),
         mixtures="results/{dataset}/mixtures/groups/methods.parquet",
         prices="results/{dataset}/tables/methods.csv",
-        laws=planned(optimum.laws_of_methods),
-        tokens=planned(pools.epoch_tokens),
-        bytes=planned(runs.byte_counts),
+        laws=planned(lambda dataset: sorted({law["coefficients"] for law in inputs.laws_of_methods(dataset).values()})),
+        tokens=planned(inputs.epoch_tokens),
+        bytes=planned(inputs.byte_counts),
         code=script("judge_methods", "judge/worth", *JUDGE),
     output:
         table=table("verdict", "6 Methods", "What each method's proposal is worth over seeds (csv)"),
@@ -101,8 +101,8 @@ rule judge_methods:
         "../../envs/analysis.yaml"
     params:
         reference=setting("methods/0"),
-        laws=as_json(planned(optimum.proposed_by)),
-        run_tokens=planned(sources.compared_tokens),
+        laws=as_json(planned(inputs.laws_of_methods)),
+        run_tokens=planned(inputs.compared_tokens),
         weights=bound("weights"),
         objective=bound("objective"),
     shell:

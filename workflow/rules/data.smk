@@ -32,8 +32,8 @@ rule collect_text:
 rule train_tokenizer:
     """Train the dataset's tokenizer on its training documents."""
     input:
-        files=planned(corpora.training_inputs),
-        held_out=planned(corpora.tokenizer_hashes),
+        files=planned(lambda shards: shards.inputs("train")),
+        held_out=planned(tokenizer_hashes),
     output:
         "results/{dataset}/tokenizer.json",
     log:
@@ -47,8 +47,8 @@ rule train_tokenizer:
     threads: 4
     params:
         shards="results/{dataset}/shards.jsonl",
-        files=planned(corpora.training_digest),
-        reading=as_json(planned(corpora.reading)),
+        files=planned(lambda shards: shards.digest("train")),
+        reading=as_json(planned(reading)),
         validation_share=setting("corpus/validation/share", 0),
         held_out_characters=as_json("datasets/{dataset}/corpus/held_out_characters"),
         share=setting("tokenizer/train/share"),
@@ -84,7 +84,7 @@ rule fetch_tokenizer:
         "../../envs/analysis.yaml"
     params:
         source=as_json("datasets/{dataset}/tokenizer"),
-        version=planned(contents.tokenizer_version),
+        version=planned(lambda dataset: file_version(dataset, dataset.block["tokenizer"].get("file"))),
         end_of_text=setting("tokenizer/end_of_text"),
     shell:
         RUN + r"""fetch_tokenizer.py \
@@ -99,7 +99,7 @@ rule draw_validation:
     """Draw a fixed number of validation tokens of each domain from the training files."""
     input:
         tokenizer="results/{dataset}/tokenizer.json",
-        files=planned(corpora.training_inputs),
+        files=planned(lambda shards: shards.inputs("train")),
     output:
         directory("results/{dataset}/held_out"),
     log:
@@ -110,8 +110,8 @@ rule draw_validation:
         "../../envs/analysis.yaml"
     params:
         shards="results/{dataset}/shards.jsonl",
-        files=planned(corpora.training_digest),
-        reading=as_json(planned(corpora.reading)),
+        files=planned(lambda shards: shards.digest("train")),
+        reading=as_json(planned(reading)),
         domain_field=as_json("datasets/{dataset}/corpus/domain_field"),
         domains=setting("domains"),
         labels=as_json("datasets/{dataset}/corpus/labels"),
@@ -137,7 +137,7 @@ rule draw_validation:
 rule hash_validation:
     """Hashes of the documents in validation files, which no training shard may hold."""
     input:
-        files=planned(corpora.validation_inputs),
+        files=planned(lambda shards: shards.inputs("validation")),
     output:
         "results/{dataset}/held_out.hashes",
     log:
@@ -148,8 +148,8 @@ rule hash_validation:
         "../../envs/analysis.yaml"
     params:
         shards="results/{dataset}/shards.jsonl",
-        files=planned(corpora.validation_digest),
-        reading=as_json(planned(corpora.reading)),
+        files=planned(lambda shards: shards.digest("validation")),
+        reading=as_json(planned(reading)),
     shell:
         RUN + r"""hash_validation.py \
             --shards {params.shards:q} \
@@ -163,8 +163,8 @@ rule tokenize_shard:
     """Read a shard's raw files once; write rows, counts, samples and a report of both splits."""
     input:
         tokenizer="results/{dataset}/tokenizer.json",
-        files=planned(corpora.shard_inputs),
-        held_out=planned(corpora.shard_hashes),
+        files=planned(lambda shards, shard: shards.local_files(shards.by_name[shard].files)),
+        held_out=planned(lambda shards, shard: shards.hashes(shard)),
     output:
         train=directory("results/{dataset}/shards/train/{shard}"),
         validation=directory("results/{dataset}/shards/validation/{shard}"),
@@ -174,20 +174,20 @@ rule tokenize_shard:
         "results/{dataset}/benchmarks/tokenize_shard/{shard}.tsv"
     conda:
         "../../envs/analysis.yaml"
-    threads: planned(corpora.shard_threads)
+    threads: planned(lambda shards, shard: shards.threads(shard))
     resources:  # which encodes is no parameter: the ids are the same, so nothing runs again when it changes
         backend=setting("corpus/backend"),
     params:
         end_of_text=setting("tokenizer/end_of_text"),
         sequence_length=setting("sequence_length"),
-        reading=as_json(planned(corpora.reading)),
+        reading=as_json(planned(reading)),
         domain_field=as_json("datasets/{dataset}/corpus/domain_field"),
-        domains=planned(corpora.shard_domains),
+        domains=planned(lambda shards, shard: shards.domains(shard)),
         labels=as_json("datasets/{dataset}/corpus/labels"),
         shards="results/{dataset}/shards.jsonl",
-        shard=planned(corpora.shard_settings),
+        shard=planned(lambda shards, shard: shards.settings(shard)),
         validation_share=setting("corpus/validation/share", 0),
-        held_out_characters=planned(corpora.longest_held_out),
+        held_out_characters=planned(lambda shards, shard: shards.longest_held_out(shard)),
         # as many where there are no vectors yet: no corpus is tokenised again for the mixture vne
         sample_documents=setting("vectors/documents", config["usual"]["vectors"]["documents"]),
     shell:
@@ -216,8 +216,10 @@ rule tokenize_shard:
 rule index_tokens:
     """List the rows of all shards, by split; a domain without a row stops here."""
     input:
-        train=collect("results/{{dataset}}/shards/train/{shard}", shard=planned(corpora.shard_names)),
-        validation=collect("results/{{dataset}}/shards/validation/{shard}", shard=planned(corpora.shard_names)),
+        train=collect("results/{{dataset}}/shards/train/{shard}", shard=planned(lambda shards: list(shards.by_name))),
+        validation=collect(
+            "results/{{dataset}}/shards/validation/{shard}", shard=planned(lambda shards: list(shards.by_name))
+        ),
     output:
         train="results/{dataset}/tokens/train.parquet",
         validation="results/{dataset}/tokens/validation.parquet",
@@ -228,7 +230,7 @@ rule index_tokens:
         "../../envs/analysis.yaml"
     params:
         shards="results/{dataset}/shards.jsonl",
-        names=planned(corpora.names_digest),
+        names=planned(lambda shards: shards.names_digest()),
         folder="results/{dataset}/shards",
         domains=setting("domains"),
     shell:

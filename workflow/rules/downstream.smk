@@ -42,7 +42,7 @@ rule score_answers:
         weights="results/{dataset}/runs/{model}/{run}/model.safetensors",
         run="results/{dataset}/runs/{model}/{run}/run.json",
         tokenizer="results/{dataset}/tokenizer.json",
-        questions=planned(tasks.task_inputs),
+        questions=planned(inputs.task_inputs),
         code=script(
             "score_answers",
             "model/generation",
@@ -64,13 +64,13 @@ rule score_answers:
         "../../envs/torch.yaml"
     threads: entry("models/{model}/launch/threads")
     resources:
-        gpu=planned(runs.gpus),
+        gpu=GPUS,
         nodes=entry("models/{model}/launch/nodes"),
         compile=entry("models/{model}/launch/compile"),
         cache_tokens=setting("downstream/cache_tokens"),
     params:
-        tasks=as_json(planned(tasks.task_files)),
-        versions=planned(contents.task_versions),
+        tasks=as_json(planned(inputs.task_files)),
+        versions=planned(task_versions),
         steps=setting("downstream/steps"),
         new_tokens=setting("downstream/new_tokens"),
         seed=setting("downstream/seed"),
@@ -112,7 +112,7 @@ rule compare_answers:
         answers=collect(
             "results/{{dataset}}/downstream/{model}/{run}.parquet",
             model=setting("downstream/model"),
-            run=planned(runs.answering_runs),
+            run=planned(lambda dataset: [run.name for run in dataset.answering_runs()]),
         ),
         losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("downstream/model")),
         code=script("compare_answers", "downstream/accuracy", "observations/averages"),
@@ -125,8 +125,8 @@ rule compare_answers:
     conda:
         "../../envs/analysis.yaml"
     params:
-        names=planned(runs.answering_mixtures),
-        seeds=planned(runs.answering_seeds),
+        names=planned(lambda dataset: [run.mixture for run in dataset.answering_runs()]),
+        seeds=planned(lambda dataset: [run.seed for run in dataset.answering_runs()]),
         reference=setting("compare/mixtures/0"),
         resamples=setting("downstream/intervals/resamples"),
         level=setting("downstream/intervals/level"),

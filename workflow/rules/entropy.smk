@@ -63,7 +63,7 @@ rule train_vectors:
 rule embed_documents:
     """Second moment of the document vectors of one domain."""
     input:
-        model=planned(corpora.vectors_model),
+        model=planned(inputs.vectors_model),
         index="results/{dataset}/tokens/train.parquet",
     output:
         "results/{dataset}/vectors/{domain}.npz",
@@ -94,7 +94,7 @@ rule measure_entropy:
     input:
         unigrams=collect("results/{{dataset}}/unigrams/{domain}.parquet", domain=setting("domains")),
         bigrams=collect("results/{{dataset}}/counts/{domain}.parquet", domain=setting("domains")),
-        moments=planned(corpora.vector_moments),
+        moments=planned(inputs.vector_moments),
     output:
         "results/{dataset}/entropy.csv",
     log:
@@ -227,7 +227,7 @@ rule plot_entropy_curves:
 rule plot_cross_entropy:
     """Who speaks like whom."""
     input:
-        cross_entropy=planned(runs.prior_table),
+        cross_entropy=planned(inputs.prior),
         code=script("plot_cross_entropy", "results/figures"),
     output:
         figure=figure("cross_entropy", "3 Law", "Who speaks like whom"),

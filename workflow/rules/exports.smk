@@ -18,7 +18,7 @@ rule describe_data:
     conda:
         "../../envs/analysis.yaml"
     params:
-        names=planned(corpora.names_digest),
+        names=planned(lambda shards: shards.names_digest()),
     shell:
         RUN + r"""describe_data.py \
             --files {wildcards.files} \
@@ -33,8 +33,8 @@ rule export_mixture:
     """A mixture for another training stack, with its shares and epochs in the log."""
     input:
         mixture="results/{dataset}/mixtures/{mixture}.json",
-        data=planned(exports.export_data),
-        tokens=planned(exports.export_tokens),
+        data=planned(inputs.export_data),
+        tokens=planned(inputs.export_tokens),
         code=script("export_mixture", "exports/data", "exports/weights", "exports/write"),
     output:
         export="results/{dataset}/export/{format}/{mixture}.{ending}",
@@ -43,8 +43,8 @@ rule export_mixture:
     conda:
         "../../envs/analysis.yaml"
     params:
-        run_tokens=planned(exports.export_run_tokens),
-        run_steps=planned(exports.export_run_steps),
+        run_tokens=planned(lambda dataset: inputs.export_run(dataset, "run_tokens")),
+        run_steps=planned(lambda dataset: inputs.export_run(dataset, "run_steps")),
     shell:
         RUN + r"""export_mixture.py \
             --mixture {input.mixture:q} \

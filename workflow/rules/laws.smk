@@ -12,8 +12,8 @@ rule fit_law:
     input:
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
-        prior=planned(runs.prior_of),
-        asked=planned(runs.asked_size),
+        prior=planned(inputs.prior),
+        asked=planned(inputs.asked_size),
     output:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
     log:
@@ -85,7 +85,7 @@ rule plot_proportions:
     """Loss against a domain's own proportion (paper Fig. 2)."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
-        intervals=planned(runs.interval_tables),
+        intervals=planned(inputs.intervals),
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),

@@ -118,7 +118,7 @@ rule mix_given:
 rule mix_stages:
     """Mixtures of others one after the other, each for a share of the run."""
     input:
-        mixtures=planned(sources.staged_mixtures),
+        mixtures=planned(lambda dataset, staged: list(map(dataset.mixture, dataset.staged(staged)))),
     output:
         mixture="results/{dataset}/mixtures/{staged}.json",
     log:
@@ -128,7 +128,7 @@ rule mix_stages:
     conda:
         "../../envs/analysis.yaml"
     params:
-        shares=planned(sources.staged_shares),
+        shares=planned(lambda dataset, staged: [stage["share"] for stage in dataset.block["stages"][staged]]),
     shell:
         RUN + r"""mix_stages.py \
             --mixtures {input.mixtures:q} \
@@ -142,7 +142,7 @@ rule gather_mixtures:
     """The mixtures of a group as one tidy table: mixture, domain, proportion."""
     input:
         mixtures=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("groups/{group}")),
-        tokens=planned(pools.pool_tokens),
+        tokens=planned(inputs.pool_tokens),
     output:
         table="results/{dataset}/mixtures/groups/{group}.parquet",
     log:
@@ -154,8 +154,8 @@ rule gather_mixtures:
         "../../envs/analysis.yaml"
     params:
         names=setting("groups/{group}"),
-        pool_share=planned(runs.pool_share),
-        stage=planned(sources.fitted_stage),
+        pool_share=planned(inputs.pool_share),
+        stage=planned(inputs.fitted_stage),
     shell:
         RUN + r"""gather_mixtures.py \
             --mixtures {input.mixtures:q} \

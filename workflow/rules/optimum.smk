@@ -10,11 +10,11 @@
 rule optimize_mixture:
     """The mixture with the least predicted loss, trained on like any other."""
     input:
-        coefficients=planned(optimum.optimum_coefficients),
-        tokens=planned(optimum.optimum_tokens),
-        mixtures=planned(optimum.optimum_mixtures),
-        centre=planned(optimum.centre),
-        reference=planned(optimum.objective_reference),
+        coefficients=planned(lambda dataset, optimised: dataset.coefficients(dataset.optimum_fit(optimised))),
+        tokens=planned(inputs.epoch_tokens),
+        mixtures=planned(lambda dataset, optimised: dataset.mixture_table(dataset.optimum_fit(optimised).group)),
+        centre=planned(inputs.centre),
+        reference=planned(inputs.objective_reference),
     output:
         mixture="results/{dataset}/mixtures/{optimised}.json",
         report="results/{dataset}/optima/{optimised}.json",
@@ -26,8 +26,8 @@ rule optimize_mixture:
         "../../envs/analysis.yaml"
     params:
         **SOUGHT,
-        step=planned(optimum.optimum_step),
-        run_tokens=planned(optimum.optimum_run_tokens),
+        step=planned(lambda dataset, optimised: dataset.optimum_fit(optimised).step),
+        run_tokens=planned(inputs.epoch_run_tokens),
     shell:
         RUN + r"""optimize_mixture.py \
             --weights {params.weights:q} \
@@ -59,9 +59,9 @@ rule estimate_intervals:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
-        tokens=planned(pools.epoch_tokens),
-        centre=planned(optimum.centre),
-        reference=planned(optimum.objective_reference),
+        tokens=planned(inputs.epoch_tokens),
+        centre=planned(inputs.centre),
+        reference=planned(inputs.objective_reference),
         code=script("estimate_intervals", "optimum/intervals", "optimum/objective_intervals", "optimum/best"),
     output:
         intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
@@ -74,7 +74,7 @@ rule estimate_intervals:
     params:
         **SOUGHT,
         step=setting("optimum/step"),
-        run_tokens=planned(optimum.law_run_tokens),
+        run_tokens=planned(lambda dataset, law: inputs.epoch_run_tokens(dataset, law)),
         baseline=setting("compare/mixtures/0"),
         resample=config["laws"]["intervals"]["resample"],
         bootstrap=config["laws"]["intervals"]["bootstrap"],
@@ -114,9 +114,9 @@ rule trace_optimum:
     """How the optimum moves with the training steps."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
-        tokens=planned(pools.epoch_tokens),
-        centre=planned(optimum.centre),
-        reference=planned(optimum.objective_reference),
+        tokens=planned(inputs.epoch_tokens),
+        centre=planned(inputs.centre),
+        reference=planned(inputs.objective_reference),
         code=script("trace_optimum", "optimum/optimum", "optimum/bounds", "optimum/power_sum", "optimum/best"),
     output:
         path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
@@ -129,7 +129,7 @@ rule trace_optimum:
     params:
         **SOUGHT,
         step=setting("optimum/step"),
-        pool_share=planned(runs.pool_share),
+        pool_share=planned(inputs.pool_share),
     shell:
         RUN + r"""trace_optimum.py \
             --weights {params.weights:q} \
@@ -153,10 +153,11 @@ rule trace_pareto:
     """The mixtures between the two objectives under `pareto`, by every law."""
     input:
         coefficients=fitted(
-            "results/{{dataset}}/laws/{model}/{law}/{group}/coefficients.json", law=planned(resampled_laws)
+            "results/{{dataset}}/laws/{model}/{law}/{group}/coefficients.json",
+            law=planned(lambda dataset: dataset.resampled_laws),
         ),
-        tokens=planned(pools.epoch_tokens),
-        centre=planned(optimum.centre),
+        tokens=planned(inputs.epoch_tokens),
+        centre=planned(inputs.centre),
         reference=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         code=script("trace_pareto", "optimum/pareto", "results/pareto_figure", "results/figures"),
     output:
@@ -168,13 +169,13 @@ rule trace_pareto:
         "../../envs/analysis.yaml"
     params:
         step=setting("optimum/step"),
-        between=planned(optimum.objective_pair),
+        between=planned(inputs.objective_pair),
         families=as_json("datasets/{dataset}/optimum/objective/families", default={}),
         lower=bound("lower"),
         upper=bound("upper"),
         max_epochs=setting("optimum/max_epochs", default="none"),
         strengths=setting("strengths", default=()),
-        pool_share=planned(runs.optimum_pool_share),
+        pool_share=planned(inputs.pool_share),
     shell:
         RUN + r"""trace_pareto.py \
             --coefficients {input.coefficients:q} \

@@ -39,9 +39,9 @@ rule summarize_results:
         lower=bound("lower"),
         upper=bound("upper"),
         max_epochs=setting("optimum/max_epochs", default="none"),
-        run_tokens=planned(sources.compared_tokens),
+        run_tokens=planned(inputs.compared_tokens),
         stage=setting("optimum/stage", default=()),
-        ranks=as_json(planned(sources.ranks)),
+        ranks=as_json(planned(inputs.ranks)),
         reference=setting("compare/mixtures/0"),
     shell:
         RUN + r"""summarize_results.py \
@@ -184,7 +184,7 @@ rule gather_provenance:
     conda:
         "../../envs/torch.yaml"
     params:
-        config=lambda wildcards: corpora.digest([as_json("datasets/{dataset}")(wildcards)]),
+        config=lambda wildcards: digest([as_json("datasets/{dataset}")(wildcards)]),
     shell:
         RUN + r"""gather_provenance.py \
             --folder results/{wildcards.dataset:q} \

@@ -18,10 +18,10 @@ checkpoint train_doremi:
         **TOKENS,
         reference=collect(
             "results/{{dataset}}/runs/{{model}}/{reference}/model.safetensors",
-            reference=planned(rounds.round_reference),
+            reference=planned(inputs.round_reference),
         ),
         reference_mixture=collect(
-            "results/{{dataset}}/mixtures/{reference}.json", reference=planned(rounds.round_reference)
+            "results/{{dataset}}/mixtures/{reference}.json", reference=planned(inputs.round_reference)
         ),
     output:
         path="results/{dataset}/reweighting/{model}/doremi/{round}/path.parquet",
@@ -39,7 +39,7 @@ checkpoint train_doremi:
     threads: entry("models/{model}/launch/threads")
     resources:
         **LAUNCH,
-        gpu=planned(runs.gpus),
+        gpu=GPUS,
         nodes=entry("models/{model}/launch/nodes"),
     params:
         shape=as_json("models/{model}/shape"),
@@ -103,13 +103,13 @@ rule train_doge:
     threads: entry("models/{model}/launch/threads")
     resources:
         **LAUNCH,
-        gpu=planned(runs.gpus),
+        gpu=GPUS,
         nodes=entry("models/{model}/launch/nodes"),
     params:
         shape=as_json("models/{model}/shape"),
         recipe=as_json("datasets/{dataset}/reweighting/doge/training"),
         target=setting("reweighting/doge/target"),
-        regularization=planned(rounds.doge_regularization),
+        regularization=planned(inputs.doge_regularization),
         score_limit=setting("reweighting/doge/score_limit"),
         target_domains=setting("reweighting/targets/domains", default=[]),
         state="results/{dataset}/reweighting/{model}/doge/state",
@@ -145,7 +145,9 @@ rule train_doge:
 rule mix_reweighted:
     """The mixture of a method that reweighs, or of one round of DoReMi, among the others."""
     input:
-        mixture=planned(rounds.reweighted_mixture),
+        mixture=planned(
+            lambda dataset, reweighted, moved: f"{inputs.reweighting_folders(dataset, reweighted, moved)[-1]}/mixture.json"
+        ),
     output:
         mixture="results/{dataset}/mixtures/{reweighted}.json",
     log:
@@ -168,7 +170,11 @@ rule mix_reweighted:
 rule plot_weights:
     """Weights of the domains while DoReMi or DoGE trains its model, and their average."""
     input:
-        paths=planned(rounds.reweighting_paths),
+        paths=planned(
+            lambda dataset, reweighted, moved: [
+                f"{folder}/path.parquet" for folder in inputs.reweighting_folders(dataset, reweighted, moved)
+            ]
+        ),
         reference=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("reweighting/reference")),
         code=script("plot_weights", "results/figures"),
     output:

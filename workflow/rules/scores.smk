@@ -66,7 +66,7 @@ rule plot_predictions:
     """Predicted against observed loss of held-out mixtures (paper Fig. 3)."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
-        intervals=planned(runs.interval_tables),
+        intervals=planned(inputs.intervals),
         predictions="results/{dataset}/laws/{model}/{law}/{group}/predictions.parquet",
         losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         code=script("plot_predictions", "results/figures"),
@@ -98,7 +98,7 @@ rule compare_laws:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        prior=planned(runs.prior_table),
+        prior=planned(inputs.prior),
         code=script("compare_laws", "judge/law_scores", "judge/errors"),
     output:
         comparison="results/{dataset}/laws/{model}/comparison/{group}.csv",
@@ -172,7 +172,7 @@ rule trace_learning:
     input:
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
-        prior=planned(runs.prior_table),
+        prior=planned(inputs.prior),
         code=script("trace_learning", "judge/law_scores", "judge/errors"),
     output:
         learning="results/{dataset}/laws/{model}/learning/{group}.csv",

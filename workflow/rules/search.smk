@@ -15,13 +15,13 @@
 rule propose_round:
     """The mixtures of the next round, by a law that all runs before it correct."""
     input:
-        losses=planned(search.losses_before),
-        mixtures=planned(search.mixtures_tabled_before),
-        prior=planned(runs.prior_table),
-        tokens=planned(pools.epoch_tokens),
-        reference=planned(optimum.objective_reference),
-        reports=planned(search.reports_before),
-        plan=ancient(planned(search.budget_plan)),  # made again as runs end, which changes no cost
+        losses=planned(lambda dataset, model, round: f"{dataset.folder}/losses/{model}/search_{int(round) - 1}.parquet"),
+        mixtures=planned(lambda dataset, round: dataset.mixture_table(f"search_{int(round) - 1}")),
+        prior=planned(inputs.prior),
+        tokens=planned(inputs.epoch_tokens),
+        reference=planned(inputs.objective_reference),
+        reports=planned(lambda dataset, model, round: inputs.round_reports(dataset, model, range(1, int(round)))),
+        plan=ancient(planned(budget.search_plan)),  # made again as runs end, which changes no cost
     output:
         table="results/{dataset}/search/{model}/{round}/next.csv",
         report="results/{dataset}/search/{model}/{round}/report.json",
@@ -34,7 +34,7 @@ rule propose_round:
     params:
         **SEARCHED,
         of=setting("search/of"),
-        budget=planned(search.budget_flags),
+        budget=planned(budget.search_flags),
     shell:
         RUN + r"""propose_round.py \
             --losses {input.losses:q} \
@@ -65,14 +65,14 @@ rule propose_round:
 rule mix_round:
     """A mixture that a round proposed, trained on like any other."""
     input:
-        mixture=planned(search.proposals_with),
+        mixture=planned(inputs.proposed_in),
     output:
         mixture="results/{dataset}/mixtures/{proposed}.json",
     log:
         "results/{dataset}/logs/mix_round/{proposed}.log",
     wildcard_constraints:
         dataset=datasets_with("search"),
-        proposed=search.ROUND.pattern,
+        proposed=made_by("mix_round"),
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -92,10 +92,10 @@ rule judge_search:
     input:
         losses="results/{dataset}/losses/{model}/search.parquet",
         mixtures="results/{dataset}/mixtures/groups/search.parquet",
-        prior=planned(runs.prior_table),
-        tokens=planned(pools.epoch_tokens),
-        reference=planned(optimum.objective_reference),
-        reports=planned(search.all_reports),
+        prior=planned(inputs.prior),
+        tokens=planned(inputs.epoch_tokens),
+        reference=planned(inputs.objective_reference),
+        reports=planned(lambda dataset, model: inputs.round_reports(dataset, model, sources.rounds(dataset.block))),
     output:
         mixture="results/{dataset}/search/{model}/found.json",
         rounds="results/{dataset}/search/{model}/rounds.csv",
@@ -108,7 +108,7 @@ rule judge_search:
         "../../envs/analysis.yaml"
     params:
         **SEARCHED,
-        by_hand=planned(sources.rules_without_runs),
+        by_hand=planned(inputs.rules_without_runs),
     shell:
         RUN + r"""judge_search.py \
             --losses {input.losses:q} \
@@ -144,7 +144,7 @@ use rule mix_given as mix_found with:
         "results/{dataset}/logs/mix_found/{own}.log",
     wildcard_constraints:
         dataset=datasets_with("search"),
-        own=search.FOUND,
+        own=made_by("mix_found"),
 
 
 rule plot_rounds:
@@ -169,11 +169,11 @@ rule propose_runs:
     input:
         losses=fitted("results/{{dataset}}/losses/{model}/{group}.parquet"),
         mixtures=collect("results/{{dataset}}/mixtures/groups/{group}.parquet", group=setting("optimum/group")),
-        prior=planned(runs.prior_table),
-        tokens=planned(pools.epoch_tokens),
-        models=planned(costs.design_models),
-        centre=planned(optimum.centre),
-        reference=planned(optimum.objective_reference),
+        prior=planned(inputs.prior),
+        tokens=planned(inputs.epoch_tokens),
+        models=planned(budget.design_models),
+        centre=planned(inputs.centre),
+        reference=planned(inputs.objective_reference),
         code=script("propose_runs", "search/proposals", "search/design", "search/rounds"),
     output:
         mixtures="results/{dataset}/design/mixtures.csv",
@@ -185,7 +185,7 @@ rule propose_runs:
         "../../envs/analysis.yaml"
     params:
         **SOUGHT,
-        asked=planned(costs.design_flags),
+        asked=planned(budget.design_flags),
         seed=config["laws"]["seed"],
         step=setting("optimum/step"),
     shell:

@@ -16,13 +16,13 @@ rule mix_tokens:
         "results/{dataset}/logs/mix_tokens/{rule}.log",
     wildcard_constraints:
         dataset=datasets_with("corpus"),
-        rule=one_of(sources.BY_TOKENS),
+        rule=made_by("mix_tokens"),
     conda:
         "../../envs/analysis.yaml"
     params:
         exponent=config["mixtures"]["temperature"]["exponent"],
         most_epochs=config["mixtures"]["unimax"]["most_epochs"],
-        run_tokens=planned(sources.compared_tokens),
+        run_tokens=planned(inputs.compared_tokens),
     shell:
         RUN + r"""mix_tokens.py \
             --index {input.index:q} \
@@ -39,21 +39,23 @@ rule mix_wanted:
     """Rules by hand: so many epochs of the wanted domains, the rest as the name says."""
     input:
         tokens="results/{dataset}/tokens/train.parquet",
-        reference=planned(sources.hand_reference),
-        cross_entropy=planned(sources.kin_table),
+        reference=planned(inputs.hand_reference),
+        cross_entropy=planned(
+            lambda dataset, wanted: [f"{dataset.folder}/cross_entropy.csv"] if wanted.endswith("_kin") else []
+        ),
     output:
         mixture="results/{dataset}/mixtures/{wanted}.json",
     log:
         "results/{dataset}/logs/mix_wanted/{wanted}.log",
     wildcard_constraints:
         dataset=datasets_with("corpus"),
-        wanted=sources.WANTED.pattern,
+        wanted=made_by("mix_wanted"),
     conda:
         "../../envs/analysis.yaml"
     params:
         **{key: SOUGHT[key] for key in ("weights", "lower", "upper", "max_epochs")},
         softness=config["mixtures"]["wanted"]["softness"],
-        run_tokens=planned(sources.compared_tokens),
+        run_tokens=planned(inputs.compared_tokens),
     shell:
         RUN + r"""mix_wanted.py \
             --name {wildcards.wanted:q} \
@@ -75,7 +77,7 @@ rule embed_domains:
     """Embed the domains by the proxy that was trained on the uniform mixture, for chameleon."""
     input:
         index="results/{dataset}/tokens/train.parquet",
-        weights=planned(sources.embedding_weights),
+        weights=planned(lambda dataset: f"{dataset.folder}/runs/{dataset.proxies[0]}/uniform/model.safetensors"),
     output:
         "results/{dataset}/embeddings.json",
     log:
@@ -126,18 +128,22 @@ rule mix_chameleon:
 rule mix_best:
     """The mixture of the best run of a search: what a law must beat."""
     input:
-        losses=planned(sources.searched_losses),
-        mixtures=planned(sources.searched_mixtures),
+        losses=planned(
+            lambda dataset, best: "{0}/losses/{1[0]}/{1[1]}.parquet".format(
+                dataset.folder, dataset.searched_runs(best)
+            )
+        ),
+        mixtures=planned(lambda dataset, best: dataset.mixture_table(dataset.searched_runs(best)[1])),
     output:
         mixture="results/{dataset}/mixtures/{best}.json",
     log:
         "results/{dataset}/logs/mix_best/{best}.log",
     wildcard_constraints:
-        best=one_of(sources.BEST),
+        best=made_by("mix_best"),
     conda:
         "../../envs/analysis.yaml"
     params:
-        step=planned(sources.searched_step),
+        step=planned(lambda dataset, best: dataset.searched_runs(best)[2]),
         weights=bound("weights"),
         objective=bound("objective"),
     shell:

@@ -21,7 +21,7 @@ rule measure_size:
     params:
         shape=as_json("models/{model}/shape", default={}),
         parameters=entry("models/{model}/parameters", default=0),
-        tokens=planned(runs.schedule_tokens),
+        tokens=planned(lambda dataset, model: dataset.run_tokens(model)),
     shell:
         RUN + r"""measure_size.py \
             --tokenizer {input.tokenizer:q} \
@@ -36,8 +36,12 @@ rule measure_size:
 rule join_sizes:
     """The losses of a group by models of several sizes as one table, with a column for the size."""
     input:
-        losses=planned(runs.size_losses),
-        sizes=planned(runs.size_files),
+        losses=planned(
+            lambda dataset, model, group: [
+                f"{dataset.folder}/losses/{one}/{group}.parquet" for one in model.split(JOINS)
+            ]
+        ),
+        sizes=planned(lambda dataset, model: [f"{dataset.folder}/sizes/{one}.json" for one in model.split(JOINS)]),
     output:
         table="results/{dataset}/losses/{model}/{group}.parquet",
     log:
@@ -45,7 +49,7 @@ rule join_sizes:
     wildcard_constraints:
         dataset=datasets_with("optimum/models"),
         group=names_under("groups", but=["swarm"]),
-        model=one_of(runs.joined_models(config)),
+        model=one_of(joined_models(config)),
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -64,8 +68,8 @@ rule score_sizes:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         large_losses=collect("results/{{dataset}}/losses/{large}/compare.parquet", large=setting("optimum/for")),
         large_mixtures="results/{dataset}/mixtures/groups/compare.parquet",
-        asked=planned(runs.asked_size),
-        prior=planned(runs.prior_of),
+        asked=planned(inputs.asked_size),
+        prior=planned(inputs.prior),
         code=script("score_sizes", "judge/law_scores"),
     output:
         sizes="results/{dataset}/laws/{model}/{law}/{group}/sizes.csv",

@@ -12,7 +12,7 @@ rule sample_mixtures:
     """
     input:
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("centre", default="baseline")),
-        tokens=planned(pools.pool_tokens),
+        tokens=planned(inputs.pool_tokens),
     output:
         table="results/{dataset}/mixtures/groups/swarm.parquet",
     log:
@@ -25,7 +25,7 @@ rule sample_mixtures:
         names=setting("groups/swarm"),
         seed=setting("swarm/seed"),
         strengths=setting("strengths", default=()),
-        pool_share=lambda wildcards: runs.pool_share(config, wildcards.dataset, "swarm"),
+        pool_share=planned(lambda dataset: inputs.pool_share(dataset, "swarm")),
     shell:
         RUN + r"""sample_mixtures.py \
             --baseline {input.baseline:q} \
@@ -45,7 +45,7 @@ use rule mix_observed as mix_swarm with:
         mixtures="results/{dataset}/mixtures/groups/swarm.parquet",
     wildcard_constraints:
         dataset=datasets_with("swarm"),
-        mixture=r"swarm_\d+",
+        mixture=made_by("mix_swarm"),
 
 
 rule train_swarm:
@@ -66,14 +66,14 @@ rule train_swarm:
         dataset=datasets_with("swarm"),
     conda:
         "../../envs/torch.yaml"
-    threads: planned(runs.swarm_threads)
+    threads: planned(inputs.process_threads)
     resources:
         **LAUNCH,
-        gpu=planned(runs.swarm_gpu),
+        gpu=planned(lambda config, model: min(config["models"][model]["launch"]["gpus"], 1)),
     params:
-        names=planned(runs.swarm_part),
+        names=planned(inputs.swarm_part),
         shape=as_json("models/{model}/shape"),
-        recipe=as_json(planned(runs.swarm_recipe)),
+        recipe=as_json(planned(lambda dataset: dataset.swarm_recipe)),
         state="results/{dataset}/swarm/{model}/state",
     shell:
         LAUNCHER + r"""{resources.gpu} 1 {threads} {resources.runtime} \
@@ -102,8 +102,8 @@ rule train_swarm:
 rule gather_swarm:
     """The losses of all runs of the swarm as one tidy table, and what each run cost."""
     input:
-        losses=collect("results/{{dataset}}/swarm/{{model}}/{part}/losses.parquet", part=planned(runs.swarm_parts)),
-        runs=collect("results/{{dataset}}/swarm/{{model}}/{part}/runs.parquet", part=planned(runs.swarm_parts)),
+        losses=collect("results/{{dataset}}/swarm/{{model}}/{part}/losses.parquet", part=planned(inputs.swarm_parts)),
+        runs=collect("results/{{dataset}}/swarm/{{model}}/{part}/runs.parquet", part=planned(inputs.swarm_parts)),
     output:
         losses="results/{dataset}/losses/{model}/swarm.parquet",
         runs="results/{dataset}/swarm/{model}/runs.parquet",

@@ -7,9 +7,11 @@ rule run_trainer:
     """Train one model on one mixture by its command, and read the losses that it leaves."""
     input:
         mixture=rules.pretrain_model.input.mixture,
-        data=planned(trainings.trainer_data),
-        tokens=planned(trainings.trainer_tokens),
-        text=planned(trainings.trainer_text),
+        data=planned(inputs.trainer_data),
+        tokens=planned(
+            lambda dataset, model: inputs.export_tokens(dataset) if "format" in config["models"][model] else []
+        ),
+        text=planned(inputs.trainer_text),
     output:
         losses="results/{dataset}/runs/{model}/{run}/losses.parquet",
         report="results/{dataset}/runs/{model}/{run}/run.json",
@@ -18,18 +20,18 @@ rule run_trainer:
     benchmark:
         "results/{dataset}/benchmarks/run_trainer/{model}/{run}.tsv"
     wildcard_constraints:
-        model=one_of(trainings.trainer_models(config)),
+        model=one_of(models_with("command")),
     conda:
         "../../envs/torch.yaml"
     threads: entry("models/{model}/launch/threads")
     resources:
         runtime=0,
-        gpu=planned(runs.gpus),
+        gpu=GPUS,
         nodes=entry("models/{model}/launch/nodes"),
     params:
-        trainer=as_json(planned(trainings.trainer)),
-        recipe=as_json(planned(runs.recipe)),
-        domains=planned(trainings.measured),
+        trainer=as_json(planned(inputs.trainer)),
+        recipe=as_json(planned(lambda dataset, model, run: dataset.recipe(model, run))),
+        domains=planned(lambda dataset: [*dataset.block["domains"], *dataset.only_measured]),
         sequence_length=setting("sequence_length"),
         state="results/{dataset}/runs/{model}/{run}/state",
     shell:

@@ -27,18 +27,18 @@ rule pretrain_model:
     benchmark:
         "results/{dataset}/benchmarks/pretrain_model/{model}/{run}.tsv"
     wildcard_constraints:
-        model=one_of(trainings.own_models(config)),
+        model=one_of(models_with("shape")),
     conda:
         "../../envs/torch.yaml"
     threads: entry("models/{model}/launch/threads")
     resources:
         **LAUNCH,
-        gpu=planned(runs.gpus),
+        gpu=GPUS,
         nodes=entry("models/{model}/launch/nodes"),
-        keep=planned(runs.kept_steps),
+        keep=planned(inputs.kept_steps),
     params:
         shape=as_json("models/{model}/shape"),
-        recipe=as_json(planned(runs.recipe)),
+        recipe=as_json(planned(lambda dataset, model, run: dataset.recipe(model, run))),
         state="results/{dataset}/runs/{model}/{run}/state",
     shell:
         LAUNCHER + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
@@ -67,7 +67,7 @@ rule pretrain_model:
 rule gather_losses:
     """The losses of a group's runs as one tidy table: mixture, seed, step, tokens, domain, loss."""
     input:
-        losses=planned(runs.run_losses),
+        losses=planned(lambda dataset, model, group: [dataset.losses(run) for run in dataset.runs(group, model)]),
     output:
         table="results/{dataset}/losses/{model}/{group}.parquet",
     log:
@@ -79,9 +79,9 @@ rule gather_losses:
     conda:
         "../../envs/analysis.yaml"
     params:
-        names=planned(runs.run_mixtures),
-        seeds=planned(runs.run_seeds),
-        after=planned(sources.stage_begins),
+        names=planned(lambda dataset, model, group: [run.mixture for run in dataset.runs(group, model)]),
+        seeds=planned(lambda dataset, model, group: [run.seed for run in dataset.runs(group, model)]),
+        after=planned(inputs.stage_begins),
     shell:
         RUN + r"""gather_losses.py \
             --losses {input.losses:q} \
@@ -152,7 +152,7 @@ rule compare_mixtures:
     """How the large runs end, and the steps that each needs to get where the reference ends."""
     input:
         losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("compare/model")),
-        bytes=planned(runs.byte_counts),
+        bytes=planned(inputs.byte_counts),
         code=script("compare_mixtures", *JUDGE),
     output:
         table=table("comparison", "4 Training", "Comparison of the large runs (csv)"),

@@ -13,7 +13,7 @@ import polars as pl
 from bimix.digests import digest_file
 from bimix.errors import run
 from bimix.outputs import write_table
-from bimix.plan.search import round_of
+from bimix.plan.sources import round_of
 from bimix.training.artefacts import check
 
 

@@ -15,7 +15,7 @@ from bimix.errors import run
 from bimix.judge.budget import Device, Stated, cost, with_totals
 from bimix.model.transformer import Shape
 from bimix.outputs import write_table
-from bimix.plan.costs import PlannedRuns
+from bimix.plan.budget import PlannedRuns
 
 
 def brief(number: float) -> str:
@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
         "--runs",
         type=json.loads,
         required=True,
-        help="list of fields of plan.costs.PlannedRuns, JSON",
+        help="list of fields of plan.budget.PlannedRuns, JSON",
     )
     parser.add_argument("--models", type=json.loads, required=True, help="{model: {shape, launch}}, JSON")
     parser.add_argument("--hardware", type=json.loads, required=True, help="{gpu, cpu: fields of budget.Device}, JSON")

@@ -23,9 +23,9 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "workflow" / "scripts"))
 
+from bimix.laws.table import is_optimum
 from bimix.mixtures.pools import pools as pools_of
 from bimix.outputs import write_table
-from bimix.plan.laws import is_optimum
 from bimix.plan.sources import REWEIGHTING
 from bimix.tables import read_json, read_table
 

@@ -1,6 +1,6 @@
 # What the terminal shows of a call: a line for each finished job in the place of Snakemake's
 # paragraphs, which stay in .snakemake/log.
-from bimix.plan.nearest import nearest
+from bimix.plan.targets import nearest
 from bimix.results import terminal
 
 

@@ -12,7 +12,7 @@ from bimix.errors import InputError
 from bimix.exports.data import Data, File
 from bimix.exports.formats import FORMATS, Format
 from bimix.mixtures.mixture import Mixture, decimals
-from bimix.plan.runs import first_updates
+from bimix.plan.dataset import first_updates
 
 DECIMALS = 9  # of a weight
 MARGIN = 1.01  # of the epochs that a consumer is allowed: a run ends with its last whole batch

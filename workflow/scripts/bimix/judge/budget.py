@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, fields
 import polars as pl
 
 from bimix.model.transformer import Shape
-from bimix.plan.costs import PlannedRuns
+from bimix.plan.budget import PlannedRuns
 from bimix.reweighting.doge import mix_rows, target_rows, vector_flops
 from bimix.training.recipe import Recipe
 

@@ -1,51 +1,205 @@
-"""Who makes which mixture, and from what.
+"""Who makes which mixture: the table SOURCES, from which the constraints of wildcards, the names
+that groups may use and the checks follow.
 
-`source_of` is the one list. A mixture either comes without a training, is found while a model
-trains, or is the optimum of a fitted law. All functions take the checked and completed config.
+A mixture either comes without a training, is found while a model trains, or is the optimum of a
+fitted law. Names of rounds are static, so that all are planned at once: round1, of two a round
+round1 and round1_2. A round after the search has ended is the one before again, whose training
+costs nothing. Group `search` has all runs of a search, `search_2` those before round 3.
+
+What is here is called of blocks that are not yet checked as well, where settings says so.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bimix.errors import InputError
 from bimix.laws.table import LAWS, SWARM_LAWS, is_optimum
-from bimix.plan.runs import first_updates, schedule_tokens
-from bimix.plan.search import FOUND, GROUP, round_of
+from bimix.plan.wildcards import one_of
 
-MEASURES = ("se", "je", "ce", "vne")
+if TYPE_CHECKING:
+    from bimix.plan.dataset import Dataset
+
 REWEIGHTING = ("doremi", "doge")
-# Rules over the tokens there are; chameleon needs a run of the proxy on the uniform mixture.
-BY_TOKENS = ("temperature", "unimax")
-SIMPLE = (*BY_TOKENS, "chameleon")
 # The mixture of the best run of a search: of the group under `optimum`, of the swarm.
 BEST = ("best", "best_swarm")
-
-# What a mixture costs to find, by the kind of source that makes it: of mixtures that tie the
-# cheaper is recommended. Token shares, equal shares, what needs no run, what one or two runs of a
-# proxy find, what a search finds.
-TOKEN_SHARES, EQUAL, GIVEN, REWEIGHTED, SEARCHED = range(5)
-RANKS = {
-    "mix_baseline": TOKEN_SHARES,
-    "mix_uniform": EQUAL,
-    "mix_tokens": GIVEN,
-    "mix_wanted": GIVEN,
-    "mix_entropy": GIVEN,
-    "mix_given": GIVEN,
-    "mix_published": GIVEN,
-    "mix_observed": GIVEN,
-    "mix_swarm": GIVEN,
-    "mix_chameleon": REWEIGHTED,
-    "mix_reweighted": REWEIGHTED,
-    "mix_round": SEARCHED,
-    "mix_found": SEARCHED,
-    "mix_best": SEARCHED,
-    "optimize_mixture": SEARCHED,
-}
-
-
 # Rules by hand for wanted domains: the epochs of these, and how the rest is mixed.
 WANTED = re.compile(r"wanted_([1-9]\d*)(?:_(uniform|kin))?")
+ROUND = re.compile(r"round([1-9]\d*)(?:_([2-9]))?")
+FOUND = "found"  # the answer of a search by rounds
+GROUP = "search"
+LEAST_FLOPS = 10**6  # of a budget: a smaller number counts runs
+
+# What a mixture costs to find: of mixtures that tie the cheaper is recommended. Token shares,
+# equal shares, what needs no run, what one or two runs of a proxy find, what a search finds.
+TOKEN_SHARES, EQUAL, GIVEN, REWEIGHTED, SEARCHED = range(5)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A rule that makes mixtures, what they cost to find, and their names.
+
+    `pattern` None: names of the user's own. `makes`: whether it makes one of such a name for a
+    dataset; `known`: the names that the groups of a dataset, perhaps unchecked, may use.
+    """
+
+    rule: str
+    rank: int | None  # None: of stages, the dearest of theirs
+    pattern: str | None
+    makes: Callable[["Dataset", str], bool] = lambda dataset, mixture: True
+    known: Callable[["Dataset"], Iterable[str]] = lambda dataset: ()
+
+
+def always(*names: str) -> dict:
+    """A source of a few names that every dataset has."""
+    return {"pattern": "|".join(names), "known": lambda dataset: names}
+
+
+def listed(key: str) -> dict:
+    """A source of the names below a key of the dataset's block."""
+
+    def names(dataset: "Dataset") -> Iterable[str]:
+        own = dataset.block.get(key)
+        return own if isinstance(own, dict) else ()
+
+    return {"pattern": None, "makes": lambda dataset, mixture: mixture in names(dataset), "known": names}
+
+
+def with_block(key: str) -> Callable[["Dataset", str], bool]:
+    return lambda dataset, mixture: key in dataset.block
+
+
+SOURCES = [
+    Source("mix_baseline", TOKEN_SHARES, **always("baseline")),
+    Source("mix_uniform", EQUAL, **always("uniform")),
+    Source("mix_tokens", GIVEN, **always("temperature", "unimax")),
+    Source("mix_chameleon", REWEIGHTED, **always("chameleon")),
+    Source(
+        "mix_wanted",
+        GIVEN,
+        WANTED.pattern,
+        makes=lambda dataset, mixture: has_wanted(dataset.block),
+        known=lambda dataset: wanted_names(dataset),
+    ),
+    Source(
+        "mix_round",
+        SEARCHED,
+        ROUND.pattern,
+        makes=lambda dataset, mixture: mixture in search_names(dataset.block),
+        known=lambda dataset: search_names(dataset.block)[:-1],
+    ),
+    Source(
+        "mix_found",
+        SEARCHED,
+        FOUND,
+        makes=with_block("search"),
+        known=lambda dataset: search_names(dataset.block)[-1:],
+    ),
+    Source("mix_entropy", GIVEN, **always("se", "je", "ce", "vne")),
+    Source("mix_published", GIVEN, "published_.*", makes=with_block("published")),
+    Source("mix_given", GIVEN, **listed("mixture_files")),
+    Source("mix_stages", None, **listed("stages")),
+    Source(
+        "mix_reweighted",
+        REWEIGHTED,
+        r"doge|doremi(_round[1-9]\d*)?",
+        makes=with_block("reweighting"),
+        known=lambda dataset: REWEIGHTING if "reweighting" in dataset.block else (),
+    ),
+    Source(
+        "mix_swarm",
+        GIVEN,
+        r"swarm_\d+",
+        makes=lambda dataset, mixture: mixture in dataset.groups.get("swarm", ()),
+    ),
+    Source("mix_best", SEARCHED, "|".join(BEST)),
+    Source("optimize_mixture", SEARCHED, rf"({'|'.join(LAWS)})(_swarm)?", known=lambda dataset: optima_of(dataset)),
+]
+# Of losses measured elsewhere: all mixtures but optima.
+OBSERVED = Source("mix_observed", None, None)
+
+
+def source_of(dataset: "Dataset", mixture: str) -> Source:
+    """What makes a dataset's mixture.
+
+    Errors: no rule makes it; what it is found with is missing or too little.
+    """
+    if dataset.observed and not is_optimum(mixture):
+        return OBSERVED
+    for source in SOURCES:
+        if (source.pattern is None or re.fullmatch(source.pattern, mixture)) and source.makes(dataset, mixture):
+            break
+    else:
+        raise InputError(f"config: datasets/{dataset.name}: no mixture {mixture!r} can be made of this dataset.")
+    if mixture == "vne" and "vectors" not in dataset.block:
+        raise InputError(
+            f"config: datasets/{dataset.name}: the mixture vne needs document vectors: name it in a group."
+        )
+    # what these are found with must be there
+    if source.rule == "optimize_mixture":
+        dataset.fit(mixture)
+    if source.rule == "mix_best":
+        dataset.searched_runs(mixture)
+    return source
+
+
+def known_names(dataset: "Dataset", published: Iterable[str]) -> list[str]:
+    """The mixtures that a dataset's groups may use, those of its swarm aside; `published`: those of
+    the table that it names.
+    """
+    return [
+        name for source in SOURCES for name in (published if source.rule == "mix_published" else source.known(dataset))
+    ]
+
+
+def constraint(config: Mapping, rule: str) -> str:
+    """The mixtures that a rule may make of any dataset, as the constraint of its wildcard."""
+    source = next(source for source in SOURCES if source.rule == rule)
+    return source.pattern or one_of({name for dataset in all_datasets(config) for name in source.known(dataset)})
+
+
+def all_datasets(config: Mapping) -> list["Dataset"]:
+    from bimix.plan.dataset import Dataset  # which imports this
+
+    return [Dataset(config, name) for name in config["datasets"]]
+
+
+def rank(dataset: "Dataset", mixture: str) -> int:
+    """What a mixture costs to find."""
+    source = source_of(dataset, mixture)
+    if source is OBSERVED:
+        return observed_rank(mixture)
+    return max(rank(dataset, one) for one in dataset.staged(mixture)) if source.rank is None else source.rank
+
+
+def observed_rank(mixture: str, shares: Mapping[str, float] | None = None) -> int:
+    """That of a mixture that was trained elsewhere, by its name and its shares."""
+    if is_optimum(mixture) or mixture in BEST:
+        return SEARCHED
+    if mixture == "baseline":
+        return TOKEN_SHARES
+    equal = bool(shares) and max(shares.values()) - min(shares.values()) < 1e-6
+    return EQUAL if mixture == "uniform" or equal else GIVEN
+
+
+def observed_names(config: Mapping) -> list[str]:
+    """Mixtures that observed datasets name in groups and under `compare`, without optima."""
+    lists = [
+        names
+        for dataset in all_datasets(config)
+        if dataset.observed
+        for names in (*dataset.groups.values(), dataset.compared, dataset.block.get("methods", []))
+    ]
+    return sorted({name for names in lists for name in names if not is_optimum(name)})
+
+
+def optima_of(dataset: "Dataset") -> list[str]:
+    """Optima that a dataset's groups may name."""
+    fitted = [law for law in LAWS if law not in SWARM_LAWS]
+    if "swarm" in dataset.block:
+        return [*fitted, *SWARM_LAWS, *(f"{law}_swarm" for law in LAWS)]
+    return fitted + [law for law in SWARM_LAWS if law in dataset.config["laws"]["optimise"]]
 
 
 def wanted_rule(mixture: str) -> tuple[int, str] | None:
@@ -56,24 +210,22 @@ def wanted_rule(mixture: str) -> tuple[int, str] | None:
     return (int(found[1]), found[2] or "reference") if found else None
 
 
-def wanted_names(config: dict, dataset: str) -> list[str]:
+def wanted_names(dataset: "Dataset") -> list[str]:
     """The rules by hand that a dataset knows: none where its objective wants no domain more than
     others.
     """
-    if not has_wanted(config["datasets"][dataset]):
-        return []
-    epochs = config["mixtures"]["wanted"]["epochs"]
+    epochs = dataset.config["mixtures"]["wanted"]["epochs"] if has_wanted(dataset.block) else ()
     return [f"wanted_{one}{rest}" for rest in ("", "_uniform", "_kin") for one in epochs]
 
 
-def wanted_rivals(config: dict, dataset: str) -> list[str]:
+def wanted_rivals(dataset: "Dataset") -> list[str]:
     """Those of them that every verdict has: with `epochs` of `mixtures/wanted/rivals`, the rest in
     the reference's shares. Beyond `max_epochs` two would be one.
     """
-    if not has_wanted(config["datasets"][dataset]):
+    if not has_wanted(dataset.block):
         return []
-    most = config["datasets"][dataset]["optimum"].get("max_epochs", float("inf"))
-    epochs = config["mixtures"]["wanted"]["rivals"]
+    most = dataset.block["optimum"].get("max_epochs", float("inf"))
+    epochs = dataset.config["mixtures"]["wanted"]["rivals"]
     return [f"wanted_{one}" for one in epochs if one <= most] or [f"wanted_{min(epochs)}"]
 
 
@@ -107,266 +259,53 @@ def loss_weights(block: dict) -> dict[str, float]:
     }
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A law fitted to a group of a model's runs, and the step that its optimum is for."""
-
-    model: str
-    law: str
-    group: str
-    step: int
+def round_of(mixture: str) -> int | None:
+    """The number of the round that proposes a mixture; None: none does."""
+    found = ROUND.fullmatch(mixture)
+    return int(found[1]) if found else None
 
 
-@dataclass(frozen=True)
-class Source:
-    """The rule that makes a mixture; `fit` where that mixture is the optimum of a law."""
-
-    rule: str
-    fit: Fit | None = None
-
-
-def source_of(config: dict, dataset: str, mixture: str) -> Source:
-    """What makes a dataset's mixture.
-
-    Errors: no rule makes it; the swarm is missing or too small for the law.
+def is_of_search(run: str) -> bool:
+    """Whether a run, with its seed or without, is named by a search: such a name may stand for the
+    mixture of another one.
     """
-    block = config["datasets"][dataset]
-    if is_optimum(mixture):
-        return Source("optimize_mixture", _fit(config, dataset, mixture))
-    if "observations" in block:
-        return Source("mix_observed")
-    if mixture == "baseline":
-        return Source("mix_baseline")
-    if mixture == "uniform":
-        return Source("mix_uniform")
-    if mixture in SIMPLE:
-        return Source("mix_tokens" if mixture in BY_TOKENS else "mix_chameleon")
-    if wanted_rule(mixture) is not None and has_wanted(block):
-        return Source("mix_wanted")
-    if "search" in block and mixture in block["groups"][GROUP] and round_of(mixture):
-        return Source("mix_round")
-    if "search" in block and mixture == FOUND:
-        return Source("mix_found")
-    if mixture in BEST:
-        searched_runs(config, dataset, mixture)
-        return Source("mix_best")
-    if mixture == "vne" and "vectors" not in block:
-        raise InputError(f"config: datasets/{dataset}: the mixture vne needs document vectors: name it in a group.")
-    if mixture in MEASURES:
-        return Source("mix_entropy")
-    if mixture in block.get("mixture_files", {}):
-        return Source("mix_given")
-    if mixture in block.get("stages", {}):
-        return Source("mix_stages")
-    if mixture.startswith("published_") and "published" in block:
-        return Source("mix_published")
-    if mixture in block["groups"].get("swarm", ()):
-        return Source("mix_swarm")
-    if re.fullmatch(r"doge|doremi(_round[1-9]\d*)?", mixture) and "reweighting" in block:
-        return Source("mix_reweighted")
-    raise InputError(f"config: datasets/{dataset}: no mixture {mixture!r} can be made of this dataset.")
+    mixture = run.partition("@")[0]
+    return mixture == FOUND or round_of(mixture) is not None
 
 
-def rank(config: dict, dataset: str, mixture: str) -> int:
-    """What a mixture costs to find; of stages the dearest of theirs."""
-    rule = source_of(config, dataset, mixture).rule
-    if rule == "mix_stages":
-        return max(rank(config, dataset, one) for one in staged_names(config, dataset, mixture))
-    return observed_rank(mixture) if rule == "mix_observed" else RANKS[rule]
+def counts_runs(budget: object) -> bool:
+    """Whether a budget is a number of runs; else FLOPs, or a share of the large run."""
+    return isinstance(budget, int | float) and budget < LEAST_FLOPS
 
 
-def observed_rank(mixture: str, shares: Mapping[str, float] | None = None) -> int:
-    """That of a mixture that was trained elsewhere, by its name and its shares."""
-    if is_optimum(mixture) or mixture in BEST:
-        return SEARCHED
-    if mixture == "baseline":
-        return TOKEN_SHARES
-    equal = bool(shares) and max(shares.values()) - min(shares.values()) < 1e-6
-    return EQUAL if mixture == "uniform" or equal else GIVEN
+def rounds(block: dict) -> range:
+    """The numbers of the rounds: as many as are asked for and a budget of runs holds."""
+    search, numbers = block["search"], range(1, 1 + block["search"]["rounds"])
+    if not counts_runs(search.get("budget")):
+        return numbers
+    return numbers[: max((int(search["budget"]) - len(search["start"])) // search["of"], 1)]
 
 
-def ranks(config: dict, dataset: str) -> dict[str, int]:
-    """That of all mixtures in the dataset's groups."""
-    names = [name for group in config["datasets"][dataset]["groups"].values() for name in group]
-    return {name: rank(config, dataset, name) for name in dict.fromkeys(names)}
+def groups_of(block: dict) -> dict[str, list[str]]:
+    """The groups of a search by name; none of a dataset without one."""
+    if "search" not in block:
+        return {}
+    groups, runs = {}, list(block["search"]["start"])
+    for number in rounds(block):
+        groups[f"{GROUP}_{number - 1}"] = list(runs)
+        runs += [f"round{number}" + (f"_{place}" if place > 1 else "") for place in range(1, block["search"]["of"] + 1)]
+    return groups | {GROUP: runs}
 
 
-def from_swarm(config: dict, dataset: str, mixture: str) -> bool:
-    """Whether a mixture is the optimum of a law that is fitted to the dataset's swarm."""
-    if "swarm" not in config["datasets"][dataset]:
-        return False
-    of_law = mixture in SWARM_LAWS and mixture not in config["laws"]["optimise"]
-    return of_law or (mixture.endswith("_swarm") and is_optimum(mixture))
-
-
-def swarm_lack(config: dict, dataset: str, mixture: str) -> str | None:
-    """Why a mixture cannot be found with the dataset's swarm: its law needs more runs; None: it
-    can, or has no need.
-    """
-    if not from_swarm(config, dataset, mixture):
-        return None
-    block, law = config["datasets"][dataset], mixture.removesuffix("_swarm")
-    domains, runs = len(block["domains"]), block["swarm"]["runs"]
-    least = LAWS[law].least_runs(domains)
-    if runs >= least:
-        return None
-    return f"{mixture!r} needs a swarm of {least} runs at least for {domains} domains; `swarm` has {runs} runs."
-
-
-def _fit(config: dict, dataset: str, mixture: str) -> Fit:
-    """The fit behind an optimised mixture: to the swarm, or to the group under `optimum`."""
-    block, law = config["datasets"][dataset], mixture.removesuffix("_swarm")
-    if not from_swarm(config, dataset, mixture):
-        if mixture != law:
-            raise InputError(f"config: datasets/{dataset}: {mixture!r} needs a block `swarm` in the dataset.")
-        if "models" in block["optimum"] and not LAWS[law].over_sizes:
-            raise InputError(f"config: datasets/{dataset}/optimum/models: {one_size(law)}")
-        return Fit(block["optimum"]["model"], law, block["optimum"]["group"], block["optimum"]["step"])
-    lack = swarm_lack(config, dataset, mixture)
-    if lack is not None:
-        raise InputError(f"config: datasets/{dataset}/swarm/runs: {lack}")
-    return Fit(block["swarm"]["model"], law, "swarm", block["swarm"]["step"])
-
-
-def unjudged(config: dict, dataset: str, best: str) -> str | None:
-    """Why runs of a search do not say which of them is best by the objective; None: they do."""
-    block = config["datasets"][dataset]
-    objective = block["optimum"].get("objective", {})
-    kind, reference = objective.get("kind", "weighted"), objective.get("reference")
-    group = "swarm" if best == "best_swarm" else block["optimum"].get("group")
-    if best == "best" and "stage" in block["optimum"]:
-        return "the runs under `optimum` differ in a stage, and 'best' is one mixture for the whole run: leave it out."
-    if kind == "weighted" or reference in block["groups"].get(group, []):
-        return None
-    return (
-        f"{best!r} is judged by the objective {kind}, against the losses of {reference!r}, which the group {group} has not:"
-        " name it there, or leave the best of the runs out."
-    )
-
-
-def searched_runs(config: dict, dataset: str, best: str) -> tuple[str, str, int]:
-    """Model, group and step of the runs whose best mixture that is.
-
-    Errors: there is no swarm; nothing measured says which is best.
-    """
-    block = config["datasets"][dataset]
-    fault = unjudged(config, dataset, best)
-    if fault is not None:
-        raise InputError(f"config: datasets/{dataset}: {fault}")
-    optimum = block["optimum"]
-    if best == "best" and "models" in optimum:  # the largest says most of a larger one
-        model = optimum["models"][-1]
-        return model, optimum["group"], block["training"][model]["steps"]
-    if best == "best":
-        return optimum["model"], optimum["group"], optimum["step"]
-    if "swarm" not in block:
-        raise InputError(f"config: datasets/{dataset}: {best!r} needs a block `swarm` in the dataset.")
-    return block["swarm"]["model"], "swarm", block["swarm"]["step"]
-
-
-def searched_losses(config: dict, dataset: str, best: str) -> str:
-    """The losses of those runs."""
-    model, group, _ = searched_runs(config, dataset, best)
-    return f"results/{dataset}/losses/{model}/{group}.parquet"
-
-
-def searched_mixtures(config: dict, dataset: str, best: str) -> str:
-    """Their mixtures."""
-    return f"results/{dataset}/mixtures/groups/{searched_runs(config, dataset, best)[1]}.parquet"
-
-
-def searched_step(config: dict, dataset: str, best: str) -> int:
-    """The step at which they are compared."""
-    return searched_runs(config, dataset, best)[2]
-
-
-def hand_reference(config: dict, dataset: str, wanted: str) -> list[str]:
-    """The mixture whose shares the rest of a rule by hand has: the reference under `compare`, or
-    token shares where that is itself found or made by hand; none of other rules.
-    """
-    first = config["datasets"][dataset]["compare"]["mixtures"][0]
-    if wanted_rule(wanted)[1] != "reference":
+def search_runs(block: dict) -> list[str]:
+    """The mixtures that a search trains the proxy on; the block may be unchecked."""
+    search = block.get("search")
+    if not isinstance(search, dict) or type(search.get("rounds")) is not int or search.get("of") not in (1, 2):
         return []
-    needs = is_optimum(first) or wanted_rule(first) or round_of(first) or first in (*BEST, *REWEIGHTING, FOUND)
-    return [f"results/{dataset}/mixtures/{'baseline' if needs else first}.json"]
+    return groups_of(block)[GROUP] if isinstance(search.get("start"), list) else []
 
 
-def rules_without_runs(config: dict, dataset: str) -> list[str]:
-    """The mixtures that a search starts from and nobody has to search for; all of them where none
-    is such.
-    """
-    start = config["datasets"][dataset]["search"]["start"]
-    plain = [name for name in start if name in ("baseline", "uniform", *BY_TOKENS) or wanted_rule(name)]
-    return plain or start
-
-
-def kin_table(dataset: str, wanted: str) -> list[str]:
-    """What a rule by hand weighs the rest by: how well their text predicts the wanted one's."""
-    return [f"results/{dataset}/cross_entropy.csv"] if wanted_rule(wanted)[1] == "kin" else []
-
-
-def staged_names(config: dict, dataset: str, staged: str) -> list[str]:
-    """The mixtures of the stages of a mixture under `stages`."""
-    return [stage["mixture"] for stage in config["datasets"][dataset]["stages"][staged]]
-
-
-def staged_mixtures(config: dict, dataset: str, staged: str) -> list[str]:
-    """Their files."""
-    return [f"results/{dataset}/mixtures/{name}.json" for name in staged_names(config, dataset, staged)]
-
-
-def staged_shares(config: dict, dataset: str, staged: str) -> list[float]:
-    """Their shares of the run."""
-    return [stage["share"] for stage in config["datasets"][dataset]["stages"][staged]]
-
-
-def fitted_stage(config: dict, dataset: str, group: str) -> list[int]:
-    """The stage, from 1, in which alone the mixtures of a group differ, as `optimum/stage` says of
-    those that laws are fitted to and scored on; none of another group.
-    """
-    block = config["datasets"][dataset]
-    of_stage = "stage" in block["optimum"] and group in (block["optimum"]["group"], *block.get("held_out", []))
-    return [block["optimum"]["stage"]] if of_stage else []
-
-
-def stage_begins(config: dict, dataset: str, model: str, group: str) -> list[int]:
-    """The updates before that stage in a model's runs of the group; none of another group."""
-    stage = fitted_stage(config, dataset, group)
-    if not stage:
-        return []
-    first, block = config["datasets"][dataset]["groups"][group][0], config["datasets"][dataset]
-    shares = staged_shares(config, dataset, first)
-    return [first_updates(shares, block["training"][model]["steps"], f"{first}, {model}")[stage[0] - 1]]
-
-
-def one_size(law: str) -> str:
-    """Why a law is not fitted to models of several sizes."""
-    others = ", ".join(name for name, other in LAWS.items() if other.over_sizes)
-    return f"{law!r} is fitted to losses of one size of model; over several sizes there is {others}."
-
-
-def compared_tokens(config: dict, dataset: str) -> int | str:
-    """Tokens of a run of the model under `compare`; `none` where it was trained elsewhere."""
-    if "observations" in config["datasets"][dataset]:
-        return "none"
-    return schedule_tokens(config, dataset, config["datasets"][dataset]["compare"]["model"])
-
-
-def embedding_weights(config: dict, dataset: str) -> str:
-    """The weights that embed the domains for chameleon: the proxy's, trained on the uniform
-    mixture.
-    """
-    optimum = config["datasets"][dataset]["optimum"]
-    return f"results/{dataset}/runs/{optimum.get('models', [optimum['model']])[0]}/uniform/model.safetensors"
-
-
-def observed_names(config: dict) -> list[str]:
-    """Mixtures that observed datasets name in groups and under `compare`, without optima."""
-    observed = [block for block in config["datasets"].values() if "observations" in block]
-    groups = [
-        names
-        for block in observed
-        for names in (*block["groups"].values(), block["compare"]["mixtures"], block.get("methods", []))
-    ]
-    names = {name for group in groups for name in group}
-    return sorted(name for name in names if not is_optimum(name))
+def search_names(block: dict) -> list[str]:
+    """The mixtures that a dataset's search makes, its answer last; the block may be unchecked."""
+    runs = search_runs(block)
+    return [*runs[len(block["search"]["start"]) :], FOUND] if runs else []

@@ -1,63 +1,36 @@
-"""Everything that a dataset's run makes.
-
-All functions but `wanted_datasets` take the checked and completed config. Paths are relative to the
-folder of `results`.
+"""Everything that a dataset's run makes, and what a file may have been meant to be that no rule
+makes. Paths are relative to the folder of `results`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from itertools import chain
 
 from bimix.laws.table import LAWS
-from bimix.plan.optimum import objective_reference, optimum_run_tokens
-from bimix.plan.pools import token_table
-from bimix.plan.runs import check_compared, fitted_size, has_intervals, large_runs, observes_sizes, prior_table
+from bimix.plan.dataset import Dataset
+from bimix.plan.inputs import (
+    check_compared,
+    epoch_run_tokens,
+    large_runs,
+    objective_reference,
+    prior,
+    token_table,
+)
 
 LEARNING_LEFT = 3  # mixtures that a learning curve leaves to be predicted, at least
+SHOWN = 2  # names that are much like the one given
+ALIKE = 0.75  # of 1, by difflib
 
 
-def optimised_laws(config: dict, dataset: str) -> list[str]:
-    """Laws that are fitted to the group under `optimum`; to models of several sizes only those over
-    sizes.
-    """
-    several = "models" in config["datasets"][dataset]["optimum"]
-    return [law for law in config["laws"]["optimise"] if LAWS[law].over_sizes or not several]
-
-
-def resampled_laws(config: dict, dataset: str) -> list[str]:
-    """Laws whose optimum a bootstrap or a path follows.
-
-    Either takes hundreds of optima. Where each is the best of 100,000 simulated mixtures, as
-    RegMix's are, that takes hours.
-    """
-    return [law for law in optimised_laws(config, dataset) if LAWS[law].optimum != "simulated"]
-
-
-def explored(config: dict, dataset: str) -> dict[str, list[str]]:
-    """What the page to play with is made of, of the laws that it draws."""
-    made = targets(config, dataset)
-    drawn = [LAWS[law].drawn for law in optimised_laws(config, dataset)]
-    files = {name: made[name] for name in ("reference", "mixtures", "tokens", "intervals")}
-    files["compared"] = objective_reference(config, dataset)
-    for name in ("coefficients", "optimised"):
-        files[name] = [path for path, one in zip(made[name], drawn, strict=True) if one]
-    return files
-
-
-def explored_run_tokens(config: dict, dataset: str) -> int | str:
-    """Tokens of the run that the page foretells, as of the optimum of its first law."""
-    first = next(law for law in optimised_laws(config, dataset) if LAWS[law].drawn)
-    return optimum_run_tokens(config, dataset, first)
-
-
-def targets(config: dict, dataset: str) -> dict[str, list[str]]:
+def targets(dataset: Dataset) -> dict[str, list[str]]:
     """Files by what the page of results reads them as.
 
     It only lists `figures` and only waits for what is `further`. What there are too few runs, steps
     or held-out groups for is left out; of a law over sizes, what needs one size and its steps.
     """
-    block, laws = config["datasets"][dataset], optimised_laws(config, dataset)
-    folder = f"results/{dataset}"
-    model, group = block["optimum"]["model"], block["optimum"]["group"]
-    groups = dict.fromkeys([group, *block["held_out"]])
+    block, laws, folder = dataset.block, dataset.optimised_laws, dataset.folder
+    model, group, held_out = block["optimum"]["model"], block["optimum"]["group"], block["held_out"]
+    groups = dict.fromkeys([group, *held_out])
 
     def fits(name: str, of: Iterable[str]) -> list[str]:
         return [f"{folder}/laws/{model}/{law}/{group}/{name}" for law in of]
@@ -65,80 +38,92 @@ def targets(config: dict, dataset: str) -> dict[str, list[str]]:
     def figures(kind: str, of: Iterable[str]) -> list[str]:
         return [f"{folder}/figures/{kind}_{model}_{law}_{group}.svg" for law in of]
 
-    check_compared(config, dataset)
-    runs, steps = fitted_size(config, dataset)
+    check_compared(dataset)
+    runs, steps = dataset.fitted_size()
     several = block["optimum"].get("models", [])
-    sized = several or observes_sizes(config, dataset)  # steps and shares of one size are not drawn then
-    resampled = resampled_laws(config, dataset) if has_intervals(config, dataset) else []
-    compared = not sized  # scores of laws are of one size
-    learning = compared and runs >= min(config["laws"]["learning"]["counts"]) + LEARNING_LEFT
-    entropy = ["figures/entropy.svg", "figures/entropy_curves.svg"] if "corpus" in block else []
-    prior = [f"{folder}/figures/cross_entropy.svg"] if prior_table(config, dataset) else []
-    answers = "downstream" in block
-    pareto = bool("pareto" in block["optimum"] and resampled_laws(config, dataset))
+    compared = not (several or dataset.observes_sizes)  # scores, steps and shares are of one size
+    resampled = dataset.resampled_laws if dataset.has_intervals else []
+    learning = compared and runs >= min(dataset.config["laws"]["learning"]["counts"]) + LEARNING_LEFT
+    has_corpus, answers, search = "corpus" in block, "downstream" in block, "search" in block
+    pareto = "pareto" in block["optimum"] and bool(dataset.resampled_laws)
     tables = ["comparison"] if several else ["extrapolation", "generalization", "comparison"]
     tables += ["laws", "complexity"] if compared else []
     tables += ["downstream"] if answers else []
     tables += ["pareto"] if pareto else []
-    large = laws if large_runs(config, dataset) else []
-    # a fitted group's figure has the held-out ones beside it, of which a law over sizes has no runs
-    fitted = [] if sized and (block["held_out"] or not several) else several or [model]
-
     explores = any(LAWS[law].drawn for law in laws) and "stage" not in block["optimum"]
+    large = laws if large_runs(dataset) else []
+    # a fitted group's figure has the held-out ones beside it, of which a law over sizes has no runs
+    fitted = (several or [model]) if compared or (several and not held_out) else []
+
+    def drawn(*names: str, there: object = True) -> list[str]:
+        return [f"{folder}/figures/{name}.svg" for name in names] if there else []
 
     def listed(name: str) -> list[str]:
         return [f"{folder}/tables/{name}.csv"] if name in tables else []
 
     return {
         "coefficients": fits("coefficients.json", laws),
-        "optimised": [f"{folder}/mixtures/{law}.json" for law in laws],
-        "reference": [f"{folder}/mixtures/{block['compare']['mixtures'][0]}.json"],
-        "extrapolation": listed("extrapolation"),
-        "generalization": listed("generalization"),
-        "comparison": listed("comparison"),
-        "laws": listed("laws"),
+        "optimised": [dataset.mixture(law) for law in laws],
+        "reference": [dataset.mixture(dataset.compared[0])],
+        **{name: listed(name) for name in ("extrapolation", "generalization", "comparison", "laws")},
         "scores": [f"{folder}/laws/{model}/comparison/{group}.csv"] if compared else [],
-        "compared": [f"{folder}/losses/{block['compare']['model']}/compare.parquet"],
+        "compared": [f"{folder}/losses/{dataset.large}/compare.parquet"],
         "proxies": [] if several else [f"{folder}/losses/{model}/{name}.parquet" for name in groups],
         "mixtures": [f"{folder}/mixtures/groups/{name}.parquet" for name in ("compare", *groups)],
-        "tokens": token_table(config, dataset),
+        "tokens": token_table(dataset),
         "sizes": fits("sizes.csv", large),
         "intervals": fits("intervals.csv", resampled),
         "answers": listed("downstream"),
         "explore": [f"{folder}/explore.html"] if explores else [],
         "further": [
             *(f"{folder}/tables/{name}.html" for name in tables),
-            *([f"{folder}/tables/entropy_choices.csv"] if "corpus" in block else []),
-            *([f"{folder}/search/{model}/answer.txt", f"{folder}/mixtures/found.json"] if "search" in block else []),
+            *([f"{folder}/tables/entropy_choices.csv"] if has_corpus else []),
+            *([f"{folder}/search/{model}/answer.txt", dataset.mixture("found")] if search else []),
         ],
         "figures": [
-            f"{folder}/figures/mixtures.svg",
-            *(f"{folder}/{name}" for name in entropy),
-            *prior,
-            *figures("steps", [] if sized else laws),
-            *figures("proportions", [] if sized else laws),
-            *figures("predictions", laws if block["held_out"] and not sized else []),
+            *drawn("mixtures"),
+            *drawn("entropy", "entropy_curves", there=has_corpus),
+            *drawn("cross_entropy", there=prior(dataset)),
+            *figures("steps", laws if compared else []),
+            *figures("proportions", laws if compared else []),
+            *figures("predictions", laws if held_out and compared else []),
             *figures("optimum", resampled),
             *figures("sizes", large),
-            *figures("path", resampled_laws(config, dataset) if steps > 1 else []),
-            *([f"{folder}/figures/pareto.svg"] if pareto else []),
-            *([f"{folder}/figures/rounds.svg"] if "search" in block else []),
-            *([f"{folder}/figures/laws_{model}_{group}.svg"] if compared else []),
-            *([f"{folder}/figures/learning_{model}_{group}.svg"] if learning else []),
-            *(f"{folder}/figures/perplexity_{name}_{group}.svg" for name in fitted),
-            f"{folder}/figures/perplexity_{block['compare']['model']}_compare.svg",
-            *([f"{folder}/figures/downstream.svg", f"{folder}/figures/downstream_tasks.svg"] if answers else []),
+            *figures("path", dataset.resampled_laws if steps > 1 else []),
+            *drawn("pareto", there=pareto),
+            *drawn("rounds", there=search),
+            *drawn(f"laws_{model}_{group}", there=compared),
+            *drawn(f"learning_{model}_{group}", there=learning),
+            *drawn(*(f"perplexity_{one}_{group}" for one in fitted)),
+            *drawn(f"perplexity_{dataset.large}_compare"),
+            *drawn("downstream", "downstream_tasks", there=answers),
         ],
     }
 
 
-def all_targets(config: dict) -> list[str]:
+def explored(dataset: Dataset) -> dict[str, list[str]]:
+    """What the page to play with is made of, of the laws that it draws."""
+    made, drawn = targets(dataset), [LAWS[law].drawn for law in dataset.optimised_laws]
+    files = {name: made[name] for name in ("reference", "mixtures", "tokens", "intervals")}
+    files["compared"] = objective_reference(dataset)
+    for name in ("coefficients", "optimised"):
+        files[name] = [path for path, one in zip(made[name], drawn, strict=True) if one]
+    return files
+
+
+def explored_run_tokens(dataset: Dataset) -> int | str:
+    """Tokens of the run that the page foretells, as of the optimum of its first law."""
+    return epoch_run_tokens(dataset, next(law for law in dataset.optimised_laws if LAWS[law].drawn))
+
+
+def all_targets(config: Mapping) -> list[str]:
     """Everything for the datasets that `run` names: pages of results and all that these list."""
-    files = [f"results/{dataset}/summary.txt" for dataset in config["run"]]
-    return files + [file for dataset in config["run"] for made in targets(config, dataset).values() for file in made]
+    datasets = [Dataset(config, name) for name in config["run"]]
+    files = [f"{dataset.folder}/summary.txt" for dataset in datasets]
+    return files + [file for dataset in datasets for made in targets(dataset).values() for file in made]
 
 
-def wanted_datasets(config: dict, words: Iterable[str]) -> list[str]:
+def wanted_datasets(config: Mapping, words: Iterable[str]) -> list[str]:
     """Datasets of which everything is to be built, given the words of the command line: their files
     must be there.
 
@@ -154,3 +139,36 @@ def wanted_datasets(config: dict, words: Iterable[str]) -> list[str]:
 def named_datasets(words: Iterable[str]) -> list[str]:
     """Datasets of the single targets that a command line names."""
     return [word.split("/")[1] for word in words if word.startswith("results/")]
+
+
+def nearest(config: Mapping, path: str) -> str:
+    """A sentence on a target that no rule makes, with those that are much like it; of a dataset
+    that there is not, with its names.
+    """
+    folder, _, rest = path.partition("/")
+    name, _, file = rest.partition("/")
+    names = list(config["datasets"])
+    if folder != "results" or not file:
+        return f"No rule to produce {path}: files are named as in results/{config['run'][0]}/summary.txt."
+    if name not in names:
+        near = get_close_matches(name, names, 1, ALIKE)
+        meant = f"; did you mean {near[0]}?" if near else "."
+        return f"No rule to produce {path}: no dataset is called {name}{meant} There are: {', '.join(names)}."
+    files = {path.removeprefix(f"results/{name}/"): path for path in nameable(Dataset(config, name))}
+    begin = [short for short in files if short.startswith(file.rpartition(".")[0] or file)]
+    near = [files[short] for short in (begin or get_close_matches(file, files, SHOWN, ALIKE))[:SHOWN]]
+    meant = f"did you mean {' or '.join(near)}?" if near else "docs/results.md lists what there is."
+    return f"No rule to produce {path}: {meant}"
+
+
+def nameable(dataset: Dataset) -> list[str]:
+    """The files of a dataset that a user may name: those of its page of results, its mixtures and
+    their runs.
+    """
+    proxy, folder = dataset.block["optimum"]["model"], dataset.folder
+    groups = [(proxy, names) for names in dataset.groups.values() if isinstance(names, list)]
+    runs = [(model, name) for model, names in [*groups, (dataset.large, dataset.compared)] for name in names]
+    files = [f"{folder}/summary.txt", f"{folder}/plan.csv", *chain.from_iterable(targets(dataset).values())]
+    files += [dataset.mixture(name) for _, name in runs]
+    files += [f"{folder}/runs/{model}/{name}/losses.parquet" for model, name in runs if not dataset.observed]
+    return list(dict.fromkeys(files))

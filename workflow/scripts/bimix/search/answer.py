@@ -21,7 +21,7 @@ from bimix.optimum.bounds import run_bounds, with_least
 from bimix.optimum.flags import add_bounds, add_parameters, add_run_tokens, asked_tokens
 from bimix.optimum.goal import Goal
 from bimix.optimum.report import add_objective, asked_objective
-from bimix.plan.search import round_of
+from bimix.plan.sources import round_of
 from bimix.search.posterior import USUAL_NOISE
 from bimix.search.rounds import DISTANCE, Search
 from bimix.tables import read_numbers, read_table, read_tokens

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bimix.names import named
-from bimix.plan.trainings import LAUNCHED
+from bimix.plan.dataset import LAUNCHED
 from bimix.settings.faults import Fault
 from bimix.settings.models import Losses, Model, Shape
 from bimix.training.command import FOLDER, WAYS, fault

@@ -10,19 +10,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
+from bimix.laws.table import JOINS, LAWS, is_optimum
 from bimix.optimum.families import by_domain
-from bimix.plan.runs import weights_of
-from bimix.plan.search import FOUND, GROUP, groups_of, search_names, search_runs
+from bimix.plan.dataset import Dataset, weights_of
 from bimix.plan.sources import (
     BEST,
-    MEASURES,
+    FOUND,
+    GROUP,
     REWEIGHTING,
-    SIMPLE,
-    from_swarm,
+    groups_of,
     has_wanted,
-    unjudged,
-    wanted_names,
+    known_names,
+    search_runs,
     wanted_rivals,
 )
 from bimix.settings import ladder
@@ -274,15 +273,7 @@ def published_names(config: dict, dataset: str, code: Path) -> list[str]:
 
 def known_mixtures(config: dict, dataset: str, code: Path) -> list[str]:
     """Names that a dataset's groups may use, those of its swarm aside."""
-    block = config["datasets"][dataset]
-    fitted = [law for law in LAWS if law not in SWARM_LAWS]
-    if "swarm" in block:
-        fitted += [*SWARM_LAWS, *(f"{law}_swarm" for law in LAWS)]
-    else:
-        fitted += [law for law in SWARM_LAWS if law in config["laws"]["optimise"]]
-    made = ["baseline", "uniform", *SIMPLE, *wanted_names(config, dataset), *search_names(block), *MEASURES]
-    own = [*published_names(config, dataset, code), *block.get("mixture_files", {}), *block.get("stages", {})]
-    return [*made, *own, *(REWEIGHTING if "reweighting" in block else []), *fitted]
+    return known_names(Dataset(config, dataset), published_names(config, dataset, code))
 
 
 def swarm_names(config: dict, dataset: str) -> list[str]:
@@ -296,10 +287,11 @@ def unsearched(config: dict, dataset: str) -> list[str]:
     rules that anyone would try, those by hand for wanted domains, and the best mixtures of the
     searches themselves, where their runs say which that is.
     """
-    methods = config["datasets"][dataset]["methods"]
-    searched = {"best_swarm" if from_swarm(config, dataset, name) else "best" for name in methods if is_optimum(name)}
-    rivals = ["baseline", "uniform", "unimax", *wanted_rivals(config, dataset)]
-    rivals += [name for name in BEST if name in searched and not unjudged(config, dataset, name)]
+    planned = Dataset(config, dataset)
+    methods = planned.block["methods"]
+    searched = {"best_swarm" if planned.from_swarm(name) else "best" for name in methods if is_optimum(name)}
+    rivals = ["baseline", "uniform", "unimax", *wanted_rivals(planned)]
+    rivals += [name for name in BEST if name in searched and not planned.unjudged(name)]
     return [name for name in rivals if name not in methods]
 
 

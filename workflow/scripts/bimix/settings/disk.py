@@ -12,8 +12,8 @@ from glob import iglob
 from pathlib import Path
 
 from bimix.names import named, shown
-from bimix.plan.raw import has_wildcards
-from bimix.plan.runs import schedule_tokens
+from bimix.plan.dataset import Dataset
+from bimix.plan.shards import has_wildcards
 from bimix.settings.complete import UNKNOWN_VOCABULARY
 from bimix.settings.faults import Fault, Key
 from bimix.settings.ladder import text_bytes, token_bytes
@@ -156,7 +156,7 @@ def _epoch_fault(config: dict, dataset: str, tokens: Mapping[str, float]) -> Fau
     if "max_epochs" not in optimum:
         return None
     model = optimum.get("for", optimum["model"])
-    run = schedule_tokens(config, dataset, model)
+    run = Dataset(config, dataset).run_tokens(model)
     if "for" not in optimum:
         run = run // block["training"][model]["steps"] * optimum["step"]
     there = optimum["max_epochs"] * sum(tokens.values())

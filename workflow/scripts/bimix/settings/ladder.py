@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bimix.errors import InputError
-from bimix.plan.raw import is_remote, raw_files
+from bimix.plan.shards import is_remote, raw_files
 
 Sizes = dict[str, int]  # bytes of text by domain; under "" where the records say which is theirs
 PADDING = 128  # the embedding's rows are a multiple of it
@@ -218,12 +218,11 @@ def text_bytes(config: dict, dataset: str) -> Sizes:
 
 def _sizes(config: dict, dataset: str, patterns: str | list[str]) -> list[int]:
     """Bytes of text of the files that paths, globs and lists stand for."""
-    ratios, block = config["ladder"]["packed"], config["datasets"][dataset]
-    whole = {"datasets": {dataset: block | {"corpus": config["corpus"] | block["corpus"]}}}
+    ratios, corpus = config["ladder"]["packed"], config["corpus"] | config["datasets"][dataset]["corpus"]
     sizes = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         try:
-            for _, path, listed in raw_files(whole, dataset, "train", pattern):
+            for _, path, listed in raw_files(pattern, corpus["shard_megabytes"] * 10**6, ""):
                 near = not is_remote(path) and pattern == path
                 size = (os.path.getsize(path) if os.path.isfile(path) else 0) if near else listed
                 ratio = next((ratio for ending, ratio in ratios.items() if path.endswith(ending)), 1)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.names import named, unknown
-from bimix.plan.settings import evaluations
-from bimix.plan.sources import BEST, from_swarm, one_size
+from bimix.plan.dataset import Dataset, evaluations, one_size
+from bimix.plan.sources import BEST
 from bimix.settings.complete import unsearched
 from bimix.settings.faults import Fault
 from bimix.settings.scope import Scope
@@ -300,5 +300,5 @@ def check_sized_laws(scope: Scope) -> Faults:
         yield Fault(("optimum", "models"), sentence, remark=True)
     for key, names in scope.lists():
         for number, name in enumerate(names):
-            if name in LAWS and not LAWS[name].over_sizes and not from_swarm(scope.plain, scope.name, name):
+            if name in LAWS and not LAWS[name].over_sizes and not Dataset(scope.plain, scope.name).from_swarm(name):
                 yield Fault((*key, number), one_size(name))

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from bimix.plan.search import search_names
-from bimix.plan.sources import REWEIGHTING
+from bimix.plan.sources import REWEIGHTING, search_names
 from bimix.settings.complete import (
     known_mixtures,
     merged_recipe,

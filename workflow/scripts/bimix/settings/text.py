@@ -10,10 +10,8 @@ from bimix.exports.formats import FORMATS
 from bimix.laws.table import LAWS, is_optimum
 from bimix.mixtures.mixture import is_staged
 from bimix.names import named, shown, unknown
-from bimix.plan.runs import weights_of
-from bimix.plan.search import GROUP, counts_runs, search_runs
-from bimix.plan.settings import evaluations
-from bimix.plan.sources import BEST, REWEIGHTING, swarm_lack
+from bimix.plan.dataset import Dataset, evaluations, weights_of
+from bimix.plan.sources import BEST, GROUP, REWEIGHTING, counts_runs, search_runs
 from bimix.settings.complete import mixture_lists, reweighting_changes
 from bimix.settings.faults import Fault
 from bimix.settings.models import Drawn
@@ -241,7 +239,7 @@ def check_mixtures(scope: Scope) -> Faults:
                 yield Fault((*key, number), f"{mixture!r} needs a block `reweighting` in the dataset.")
             elif mixture not in known and mixture not in swarm:
                 yield Fault((*key, number), unknown("mixture", mixture, known + more, "the dataset knows"))
-            elif swarm and scope.sound("domains") and (lack := swarm_lack(scope.plain, scope.name, mixture)):
+            elif swarm and scope.sound("domains") and (lack := Dataset(scope.plain, scope.name).swarm_lack(mixture)):
                 yield Fault((*key, number), lack)
 
 

@@ -28,7 +28,7 @@ from safetensors import SafetensorError, safe_open
 from bimix.errors import InputError
 from bimix.model.transformer import Shape
 from bimix.outputs import replacing, write_json
-from bimix.plan.search import is_of_search
+from bimix.plan.sources import is_of_search
 
 KEPT = 2
 CURVES = "tensorboard"

@@ -18,7 +18,7 @@ from bimix.digests import digest_bytes, digest_file
 from bimix.errors import InputError
 from bimix.mixtures.mixture import Mixture
 from bimix.outputs import write_table
-from bimix.plan.settings import evaluations
+from bimix.plan.dataset import evaluations
 from bimix.tables import read_json
 from bimix.training import artefacts, checkpoints, provenance
 from bimix.training.attempt import STOPPED

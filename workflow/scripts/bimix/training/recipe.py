@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 
-from bimix.plan.settings import evaluations
+from bimix.plan.dataset import evaluations
 
 DOREMI_RESIDUE = 1e-10
 DECAY_SHARE = 0.1  # of a horizon: that of the authors of WSD-S

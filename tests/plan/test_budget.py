@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bimix.plan.costs import (
+from bimix.plan.budget import (
     ENDED,
     Training,
     design_flags,
@@ -16,7 +16,8 @@ from bimix.plan.costs import (
     searched_with,
     trained_for,
 )
-from bimix.plan.optimum import laws_of_methods, proposed_by
+from bimix.plan.dataset import Dataset
+from bimix.plan.inputs import laws_of_methods
 
 TINY, LARGE = {"steps": 100, "seed": 1}, {"steps": 40, "seed": 1}
 CONFIG = {
@@ -50,8 +51,8 @@ CONFIG = {
 
 
 @pytest.fixture
-def config() -> dict:
-    return copy.deepcopy(CONFIG)
+def own() -> Dataset:
+    return Dataset(copy.deepcopy(CONFIG), "own")
 
 
 @pytest.fixture(autouse=True)
@@ -69,37 +70,36 @@ def settled(number: int) -> float:
     return {1: 0.5}[number]
 
 
-def test_a_mixture_that_needs_no_training_costs_none(config: dict) -> None:
+def test_a_mixture_that_needs_no_training_costs_none(own: Dataset) -> None:
     for mixture in ("baseline", "uniform", "se"):
-        assert searched_with(config, "own", mixture) == []
+        assert searched_with(own, mixture) == []
 
 
-def test_an_optimum_costs_the_runs_that_its_law_is_fitted_to(config: dict) -> None:
-    assert names(searched_with(config, "own", "bimix")) == [
+def test_an_optimum_costs_the_runs_that_its_law_is_fitted_to(own: Dataset) -> None:
+    assert names(searched_with(own, "bimix")) == [
         ("pretraining", "tiny", "se"),
         ("pretraining", "tiny", "ce"),
     ]
-    swarm = searched_with(config, "own", "regmix")
-    assert names(swarm) == [("swarm", "tiny", name) for name in config["datasets"]["own"]["groups"]["swarm"]]
+    swarm = searched_with(own, "regmix")
+    assert names(swarm) == [("swarm", "tiny", name) for name in own.block["groups"]["swarm"]]
     assert {training.recipe["steps"] for training in swarm} == {20}
 
 
-def test_a_mixture_of_a_law_comes_from_its_fit(config: dict) -> None:
-    config["datasets"]["own"]["groups"]["methods"] = ["baseline", "bimix", "regmix", "transfer_swarm"]
-    config["datasets"]["own"]["methods"] = config["datasets"]["own"]["groups"]["methods"]
+def test_a_mixture_of_a_law_comes_from_its_fit(own: Dataset) -> None:
+    own.block["groups"]["methods"] = ["baseline", "bimix", "regmix", "transfer_swarm"]
+    own.block["methods"] = own.block["groups"]["methods"]
     folder = "results/own/laws/tiny"
-    assert proposed_by(config, "own") == {
+    assert laws_of_methods(own) == {
         "bimix": {"coefficients": f"{folder}/bimix/entropy/coefficients.json", "step": 100},
         "regmix": {"coefficients": f"{folder}/regmix/swarm/coefficients.json", "step": 20},
         "transfer_swarm": {"coefficients": f"{folder}/transfer/swarm/coefficients.json", "step": 20},
     }
-    assert len(laws_of_methods(config, "own")) == 3
 
 
-def test_a_search_pays_for_the_search_of_its_mixtures(config: dict) -> None:
-    config["datasets"]["own"]["groups"]["entropy"] = ["se", "doge"]
-    config["datasets"]["own"]["reweighting"]["reference"] = "bimix"
-    found = searched_with(config, "own", "doremi")
+def test_a_search_pays_for_the_search_of_its_mixtures(own: Dataset) -> None:
+    own.block["groups"]["entropy"] = ["se", "doge"]
+    own.block["reweighting"]["reference"] = "bimix"
+    found = searched_with(own, "doremi")
     assert names(found) == [
         ("doremi", "tiny", "doremi"),
         ("pretraining", "tiny", "bimix"),
@@ -110,26 +110,26 @@ def test_a_search_pays_for_the_search_of_its_mixtures(config: dict) -> None:
     assert [training.recipe["steps"] for training in found] == [60, 100, 100, 100, 60]
 
 
-def test_a_mixture_found_with_itself_comes_to_an_end(config: dict) -> None:
-    config["datasets"]["own"]["groups"]["entropy"] = ["se", "bimix"]
-    assert names(searched_with(config, "own", "bimix")) == [
+def test_a_mixture_found_with_itself_comes_to_an_end(own: Dataset) -> None:
+    own.block["groups"]["entropy"] = ["se", "bimix"]
+    assert names(searched_with(own, "bimix")) == [
         ("pretraining", "tiny", "se"),
         ("pretraining", "tiny", "bimix"),
     ]
 
 
-def test_a_group_costs_its_runs_and_its_searches(config: dict) -> None:
-    config["datasets"]["own"]["seeds"] = {"large": [2]}
-    wanted = names(trained_for(config, "own", "large", "compare"))
+def test_a_group_costs_its_runs_and_its_searches(own: Dataset) -> None:
+    own.block["seeds"] = {"large": [2]}
+    wanted = names(trained_for(own, "large", "compare"))
     assert wanted[:2] == [("pretraining", "tiny", "se"), ("pretraining", "tiny", "ce")]
     assert [name for _, model, name in wanted if model == "large"] == [
         f"{mixture}{seed}" for mixture in ("baseline", "ce", "bimix") for seed in ("", "@2")
     ]
-    assert {what for what, _, _ in names(trained_for(config, "own", "tiny", "swarm"))} == {"swarm"}
+    assert {what for what, _, _ in names(trained_for(own, "tiny", "swarm"))} == {"swarm"}
 
 
-def test_runs_are_counted_once_by_kind_model_and_table(config: dict) -> None:
-    counted = {(row.needed_for, row.what, row.model): row for row in planned_runs(config, "own")}
+def test_runs_are_counted_once_by_kind_model_and_table(own: Dataset) -> None:
+    counted = {(row.needed_for, row.what, row.model): row for row in planned_runs(own)}
     assert {kind: row.runs for kind, row in counted.items()} == {
         ("summary", "pretraining", "tiny"): 3,  # se, ce and the held-out baseline, which is DoReMi's reference too
         ("summary", "pretraining", "large"): 3,
@@ -145,7 +145,7 @@ def test_runs_are_counted_once_by_kind_model_and_table(config: dict) -> None:
     assert not any(row.done for row in counted.values())
 
 
-def test_what_has_ended_is_counted_where_its_losses_are(config: dict, workplace: Path) -> None:
+def test_what_has_ended_is_counted_where_its_losses_are(own: Dataset, workplace: Path) -> None:
     ended = [
         Training("pretraining", "tiny", "ce", TINY),
         Training("doremi", "tiny", "doremi", TINY),
@@ -156,13 +156,13 @@ def test_what_has_ended_is_counted_where_its_losses_are(config: dict, workplace:
         place = ENDED[training.what].format(dataset="own", model=training.model, name=training.name)
         (workplace / place).parent.mkdir(parents=True)
         (workplace / place).touch()
-    done = {(row.what, row.model): row.done for row in planned_runs(config, "own") if row.done}
+    done = {(row.what, row.model): row.done for row in planned_runs(own) if row.done}
     assert done == {(training.what, training.model): 1 for training in ended}
 
 
-def test_reports_are_those_of_all_rounds_and_of_no_run_twice(config: dict) -> None:
+def test_reports_are_those_of_all_rounds_and_of_no_run_twice(own: Dataset) -> None:
     folder = "results/own"
-    reports = search_reports(config, "own", settled)
+    reports = search_reports(own, settled)
     assert reports["baseline"] == []
     assert reports["bimix"] == [f"{folder}/runs/tiny/se/run.json", f"{folder}/runs/tiny/ce/run.json"]
     assert reports["doremi"] == [
@@ -172,12 +172,12 @@ def test_reports_are_those_of_all_rounds_and_of_no_run_twice(config: dict) -> No
         f"{folder}/runs/tiny/baseline/run.json",
     ]
     assert reports["regmix"] == reports["transfer_swarm"] == [f"{folder}/swarm/tiny/runs.parquet"]
-    assert report_files(config, "own", settled) == sorted({file for files in reports.values() for file in files})
+    assert report_files(own, settled) == sorted({file for files in reports.values() for file in files})
 
 
-def test_no_round_is_asked_for_where_doremi_has_no_price(config: dict) -> None:
-    config["datasets"]["own"]["groups"]["methods"].remove("doremi")
-    assert search_reports(config, "own", {}.__getitem__)["doge"] == ["results/own/reweighting/tiny/doge/run.json"]
+def test_no_round_is_asked_for_where_doremi_has_no_price(own: Dataset) -> None:
+    own.block["groups"]["methods"].remove("doremi")
+    assert search_reports(own, {}.__getitem__)["doge"] == ["results/own/reweighting/tiny/doge/run.json"]
 
 
 def test_a_design_is_asked_for_as_the_config_says() -> None:
@@ -194,11 +194,11 @@ def test_a_design_is_asked_for_as_the_config_says() -> None:
     datasets = {"trained": trained, "seen": seen, "sized": sized}
     config = {"datasets": datasets | {"more": trained | {"design": trained["design"] | {"models": ["tiny", "mid"]}}}}
     config["datasets"]["matched"] = trained | {"simulate_epochs": True}
-    flags = {name: " ".join(design_flags(config, name)) for name in config["datasets"]}
+    flags = {name: " ".join(design_flags(Dataset(config, name))) for name in config["datasets"]}
     assert flags["trained"] == "--criterion I --count 8 --budget 5% --large large --offered tiny"
     assert flags["more"] == flags["trained"] + " mid"
     assert flags["matched"] == flags["trained"] + " --match-epochs"
     assert flags["seen"] == "--criterion D --count 4"
     assert flags["sized"] == "--criterion D --count 4 --budget 2e+18 --large 1e9,2e10"
-    assert design_models(config, "trained") == ["results/trained/plan.csv"]
-    assert design_models(config, "seen") == [] and design_models(config, "sized") == ["models.csv"]
+    assert design_models(Dataset(config, "trained")) == ["results/trained/plan.csv"]
+    assert design_models(Dataset(config, "seen")) == [] and design_models(Dataset(config, "sized")) == ["models.csv"]

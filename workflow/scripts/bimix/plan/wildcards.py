@@ -1,7 +1,6 @@
-"""Entries of the config by path, the names in it that a wildcard may take, and the steps at which a
-training measures its losses.
+"""Entries of the config by path that may hold {wildcards}, and the names that a wildcard may take.
 
-`config` is the checked and completed one. A path is keys joined by slashes.
+A path is keys joined by slashes.
 """
 
 import inspect
@@ -19,7 +18,7 @@ def of_wildcards(find: Callable) -> Callable:
     return find
 
 
-def entry(config: dict, path: str, wildcards: Mapping[str, str], default: object = None) -> object:
+def entry_at(config: dict, path: str, wildcards: Mapping[str, str], default: object = None) -> object:
     """The entry at a path that may hold {wildcards}; `default`, unless it is
     None, where there is none.
 
@@ -56,15 +55,3 @@ def datasets_with(config: dict, path: str, but: str | None = None) -> str:
     """A wildcard constraint: the datasets with an entry at a path, and none at another."""
     blocks = config["datasets"].items()
     return one_of(name for name, block in blocks if at(block, path) and not (but and at(block, but)))
-
-
-def evaluations(recipe: dict) -> list[int]:
-    """Steps at which a training measures its losses, in order: every `evaluate_every` and the last.
-
-    Of the schedule `wsds` only the steps at which a decay ends: between them the rate is high, and
-    no loss there is that of a run of that length.
-    """
-    every, last = recipe["evaluate_every"], recipe["steps"]
-    if recipe.get("schedule") == "wsds":
-        return [*recipe.get("horizons", []), last]
-    return [*range(every, last, every), last]

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from bimix.plan.settings import datasets_with, entry, names_under, of_wildcards, one_of
+from bimix.plan.wildcards import datasets_with, entry_at, names_under, of_wildcards, one_of
 
 CONFIG = {
     "models": {"1B": {"launch": {"gpus": 8, "compile": False}}},
@@ -18,16 +18,16 @@ CONFIG = {
 
 
 def test_a_path_leads_through_wildcards_and_lists() -> None:
-    assert entry(CONFIG, "models/{model}/launch/gpus", {"model": "1B"}) == 8
-    assert entry(CONFIG, "datasets/{dataset}/groups/{group}/1", {"dataset": "web", "group": "entropy"}) == "je"
+    assert entry_at(CONFIG, "models/{model}/launch/gpus", {"model": "1B"}) == 8
+    assert entry_at(CONFIG, "datasets/{dataset}/groups/{group}/1", {"dataset": "web", "group": "entropy"}) == "je"
 
 
 def test_a_default_takes_the_place_of_what_is_not_there_and_of_nothing_else() -> None:
-    assert entry(CONFIG, "models/{model}/launch/nodes", {"model": "1B"}, 1) == 1
-    assert entry(CONFIG, "models/{model}/none/nodes", {"model": "1B"}, []) == []
-    assert entry(CONFIG, "models/{model}/launch/compile", {"model": "1B"}, True) is False
+    assert entry_at(CONFIG, "models/{model}/launch/nodes", {"model": "1B"}, 1) == 1
+    assert entry_at(CONFIG, "models/{model}/none/nodes", {"model": "1B"}, []) == []
+    assert entry_at(CONFIG, "models/{model}/launch/compile", {"model": "1B"}, True) is False
     with pytest.raises(KeyError):
-        entry(CONFIG, "models/{model}/launch/nodes", {"model": "1B"})
+        entry_at(CONFIG, "models/{model}/launch/nodes", {"model": "1B"})
 
 
 def test_the_signature_of_a_function_of_the_wildcards_is_not_worked_out_again() -> None:

@@ -1,0 +1,303 @@
+"""Runs of groups and their recipes; what laws are fitted to: one size, several, a stage."""
+
+import copy
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from bimix.errors import InputError
+from bimix.plan import budget, inputs
+from bimix.plan.dataset import Dataset, Fit, Run, joined_models
+from bimix.plan.targets import targets
+
+CONFIG = {
+    "models": {
+        "tiny": {"launch": {"nodes": 1, "gpus": 0, "threads": 3}},
+        "large": {"launch": {"nodes": 2, "gpus": 8, "threads": 64}},
+    },
+    "datasets": {
+        "own": {
+            "groups": {"entropy": ["se", "ce"], "compare": ["se", "bimix"], "swarm": ["s1", "s2", "s3", "s4", "s5"]},
+            "training": {
+                "tiny": {"steps": 100, "evaluate_every": 30, "seed": 1},
+                "large": {"steps": 40, "evaluate_every": 10, "seed": 7},
+            },
+            "seeds": {"tiny": [1, 2]},
+            "optimum": {"model": "tiny", "group": "entropy"},
+            "swarm": {"model": "tiny", "runs": 5, "together": 2, "training": {"steps": 20}},
+            "downstream": {
+                "model": "large",
+                "steps": [10, 40],
+                "tasks": {
+                    "far": {"kind": "question", "items": "https://host/a.json", "shots": "near.jsonl"},
+                    "hub": {"kind": "last_word", "items": {"hub": "x/y", "file": "z"}, "shots": None},
+                    "made": {"kind": "question", "generate": {"items": 3}},
+                },
+            },
+        }
+    },
+}
+
+
+@pytest.fixture
+def own() -> Dataset:
+    return Dataset(copy.deepcopy(CONFIG), "own")
+
+
+def test_the_recipes_seed_comes_first_and_once(own: Dataset) -> None:
+    expected = [(mixture + seed, mixture, number) for mixture in ("se", "ce") for seed, number in (("", 1), ("@2", 2))]
+    assert own.runs("entropy", "tiny") == [Run("tiny", *one) for one in expected]
+    assert own.runs("entropy", "large") == [Run("large", "se", "se", 7), Run("large", "ce", "ce", 7)]
+    assert own.losses(own.runs("entropy", "tiny")[1]) == "results/own/runs/tiny/se@2/losses.parquet"
+
+
+def test_a_run_has_its_models_recipe_but_for_seed_and_swarm(own: Dataset) -> None:
+    usual = own.block["training"]["tiny"]
+    assert own.recipe("tiny", "se") == usual
+    assert own.recipe("tiny", "se@2") == usual | {"seed": 2}
+    assert own.recipe("tiny", "s3@9") == usual | {"steps": 20, "seed": 9}
+    assert own.recipe("large", "s3")["steps"] == 40  # the swarm is of another model
+    assert own.config == CONFIG
+
+
+def test_parts_of_a_swarm_hold_each_run_once(own: Dataset) -> None:
+    parts = inputs.swarm_parts(own, "tiny")
+    assert [inputs.swarm_part(own, str(part)) for part in parts] == [["s1", "s2"], ["s3", "s4"], ["s5"]]
+    with pytest.raises(InputError, match="own/swarm/model: the swarm is trained with 'tiny', not 'large'"):
+        inputs.swarm_parts(own, "large")
+    assert [inputs.process_threads(own.config, model) for model in ("tiny", "large")] == [3, 8]
+
+
+def test_weights_are_kept_of_the_runs_that_answer(own: Dataset) -> None:
+    assert inputs.kept_steps(own, "large", "bimix") == "10,40"
+    assert inputs.kept_steps(own, "large", "ce") == inputs.kept_steps(own, "tiny", "bimix") == "none"
+    assert own.answering_runs() == [Run("large", "se", "se", 7), Run("large", "bimix", "bimix", 7)]
+    del own.block["downstream"]
+    assert own.answering_runs() == [] and inputs.kept_steps(own, "large", "bimix") == "none"
+
+
+def test_task_files_far_away_are_no_inputs(own: Dataset) -> None:
+    made = "results/own/downstream/tasks/made.jsonl"
+    found = inputs.task_files(own)
+    assert found["made"] == {"kind": "question", "items": made, "shots": None}
+    assert found["hub"]["items"] == {"hub": "x/y", "file": "z"}
+    assert inputs.task_inputs(own) == ["near.jsonl", made]
+
+
+def test_the_size_of_a_fit_is_counted_from_the_config(own: Dataset) -> None:
+    assert own.fitted_size() == (2, 4)
+    assert inputs.intervals(own, "tiny", "bimix", "entropy") == []
+    own.block["optimum"]["group"] = "swarm"
+    assert own.fitted_size() == (5, 1)
+    assert inputs.intervals(own, "tiny", "bimix", "swarm") == ["results/own/laws/tiny/bimix/swarm/intervals.csv"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_size_of_observations_is_counted_in_their_table(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"losses [1].{ending}"  # a name, and no glob
+    block = {
+        "observations": {"losses": str(path)},
+        "groups": {"all": [], "some": ["1", "3"]},
+        "optimum": {"model": "observed", "group": "all"},
+    }
+    seen = Dataset({"datasets": {"seen": block}}, "seen")
+    assert seen.fitted_size() == (0, 0)  # no such file
+    table = pl.DataFrame({"mixture": [1, 1, 2, 3], "step": [10, 20, 10, 10], "loss": [1.0] * 4})
+    table.write_csv(path) if ending == "csv" else table.write_parquet(path)
+    assert seen.fitted_size() == (3, 2)
+    block["optimum"]["group"] = "some"
+    assert seen.fitted_size() == (2, 2)
+    assert not seen.observes_sizes
+    for number, (sizes, several) in enumerate((([5, 5, 5, 5], False), ([5, 5, 7, 5], False), ([5, 5, 5, 7], True))):
+        sized = table.with_columns(parameters=pl.Series(sizes))
+        sized.write_csv(path) if ending == "csv" else sized.write_parquet(path)
+        os.utime(path, ns=(0, 10**9 * number))
+        assert seen.observes_sizes == several
+    path.write_text("no table")
+    os.utime(path, ns=(0, 10**18))
+    assert seen.fitted_size() == (0, 0)
+
+
+def test_the_pools_of_a_group_are_those_of_the_runs_that_laws_are_fitted_to(own: Dataset) -> None:
+    assert inputs.pool_share(own, "entropy") == inputs.pool_share(own, "swarm") == 1
+    own.block["training"]["tiny"]["pool_share"], own.block["swarm"]["training"]["pool_share"] = 0.25, 0.05
+    assert inputs.pool_share(own, "entropy") == inputs.pool_share(own) == 0.25
+    assert inputs.pool_share(own, "swarm") == 0.05
+
+
+# Models of several sizes
+
+SIZES = {
+    "models": {
+        name: {"shape": {"layers": layers, "width": 16, "heads": 2}}
+        for name, layers in (("tiny", 1), ("small", 2), ("large", 4))
+    },
+    "laws": {"optimise": ["bimix", "transfer"], "learning": {"counts": [4]}, "prior": False},
+    "datasets": {
+        "own": {
+            "corpus": {},
+            "domains": ["a", "b"],
+            "groups": {"some": ["se", "ce", "je"], "compare": ["se", "ce", "transfer"]},
+            "training": {
+                "tiny": {"steps": 100, "batch_rows": 4, "evaluate_every": 10, "seed": 1},
+                "small": {"steps": 50, "batch_rows": 8, "evaluate_every": 10, "seed": 1},
+                "large": {"steps": 80, "batch_rows": 16, "evaluate_every": 10, "seed": 1},
+            },
+            "sequence_length": 32,
+            "seeds": {"small": [2]},
+            "optimum": {
+                "models": ["tiny", "small"],
+                "for": "large",
+                "model": "tiny+small",
+                "group": "some",
+                "step": 80,
+            },
+            "held_out": [],
+            "compare": {"model": "large", "mixtures": ["se", "ce", "transfer"]},
+        },
+        "other": {"optimum": {"model": "tiny"}},
+    },
+}
+
+
+@pytest.fixture
+def sized() -> Dataset:
+    return Dataset(copy.deepcopy(SIZES), "own")
+
+
+def test_the_models_have_one_name_in_paths_and_the_optimum_is_for_the_whole_run_of_the_large_one(
+    sized: Dataset,
+) -> None:
+    other = Dataset(SIZES, "other")
+    assert joined_models(SIZES) == ["tiny+small"]
+    assert inputs.asked_size(sized, "tiny+small") == ["results/own/sizes/large.json"]
+    assert inputs.asked_size(sized, "tiny") == inputs.asked_size(other, "tiny") == []
+    assert sized.fit("transfer") == Fit("tiny+small", "transfer", "some", 80)
+    assert inputs.epoch_run_tokens(sized, "transfer") == sized.run_tokens("large") == 80 * 16 * 32
+    assert inputs.pool_share(sized, "some") == 1.0
+
+
+def test_laws_of_one_size_are_left_out_or_refused(sized: Dataset) -> None:
+    assert sized.optimised_laws == ["transfer"]
+    assert Dataset(SIZES, "other").optimised_laws == ["bimix", "transfer"]
+    with pytest.raises(InputError, match="own/optimum/models: 'bimix' is fitted to losses of one size of model"):
+        sized.fit("bimix")
+    sized.block["swarm"] = {"model": "tiny", "runs": 12, "step": 50}
+    assert sized.fit("bimix_swarm").model == "tiny"
+    assert inputs.epoch_run_tokens(sized, "bimix_swarm") == 80 * 16 * 32
+
+
+def test_each_of_the_models_is_trained_on_the_group(
+    sized: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = [(run.model, run.name) for run in budget.searched_with(sized, "transfer")]
+    assert sorted(found) == sorted(
+        [("tiny", name) for name in ("se", "ce", "je")]
+        + [("small", name) for mixture in ("se", "ce", "je") for name in (mixture, f"{mixture}@2")]
+    )
+    sized.groups.update(methods=[], rest=["uniform"])
+    sized.block["held_out"] = ["rest"]
+    rows = {(row.model, row.runs) for row in budget.planned_runs(sized)}
+    assert rows == {("tiny", 3), ("small", 6), ("large", 3)}  # none on the group held out
+
+
+def test_what_needs_one_size_is_left_out(sized: Dataset) -> None:
+    made = targets(sized)
+    law = "results/own/laws/tiny+small/transfer/some"
+    assert made["coefficients"] == [f"{law}/coefficients.json"]
+    assert made["intervals"] == [f"{law}/intervals.csv"]
+    assert made["sizes"] == [f"{law}/sizes.csv"]
+    assert made["extrapolation"] == made["generalization"] == made["laws"] == []
+    assert made["comparison"] == ["results/own/tables/comparison.csv"]
+    drawn = {path.removeprefix("results/own/figures/") for path in made["figures"]}
+    assert {name for name in drawn if "some" in name} == {
+        "optimum_tiny+small_transfer_some.svg",
+        "sizes_tiny+small_transfer_some.svg",
+        "perplexity_tiny_some.svg",
+        "perplexity_small_some.svg",
+    }
+    sized.block["held_out"] = ["rest"]
+    drawn = {path for path in targets(sized)["figures"] if "perplexity" in path}
+    assert drawn == {"results/own/figures/perplexity_large_compare.svg"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda config, block: block["compare"].update(model="small"),
+        lambda config, block: block["compare"]["mixtures"].pop(),
+        lambda config, block: config["models"]["large"]["shape"].update(layers=2),
+    ],
+)
+def test_without_runs_of_the_large_size_there_is_no_score_of_them(sized: Dataset, change) -> None:
+    assert inputs.large_runs(sized)
+    change(sized.config, sized.block)
+    assert not inputs.large_runs(sized)
+    assert targets(sized)["sizes"] == []
+
+
+# Mixtures in stages
+
+RECIPE = {"steps": 50, "batch_rows": 4, "seed": 1}
+
+
+@pytest.fixture
+def staged() -> Dataset:
+    def stages(last: str) -> list[dict]:
+        return [{"share": 0.8, "mixture": "se"}, {"share": 0.2, "mixture": last}]
+
+    config = {
+        "laws": {"optimise": ["bimix"]},
+        "datasets": {
+            "own": {
+                "corpus": {},
+                "domains": ["a", "b"],
+                "sequence_length": 10,
+                "stages": {"one": stages("uniform"), "two": stages("ce"), "found": stages("bimix")},
+                "groups": {"second": ["one", "two"], "plain": ["se", "ce"], "compare": ["found", "se"]},
+                "training": {"tiny": RECIPE, "large": RECIPE | {"steps": 700}},
+                "optimum": {"model": "tiny", "group": "second", "step": 50, "stage": 2},
+                "held_out": [],
+                "methods": ["one", "found"],
+                "compare": {"model": "large", "mixtures": ["found", "se"]},
+            }
+        },
+    }
+    return Dataset(config, "own")
+
+
+def test_a_mixture_in_stages_costs_the_searches_of_its_stages_once(staged: Dataset) -> None:
+    assert staged.source("found").rule == "mix_stages" and staged.staged("found") == ["se", "bimix"]
+    assert budget.searched_with(staged, "one") == []
+    found = budget.searched_with(staged, "found")
+    assert [(run.model, run.name) for run in found] == [("tiny", "one"), ("tiny", "two")]
+    staged.block["stages"]["found"][0]["mixture"] = "bimix"
+    assert budget.searched_with(staged, "found") == found
+
+
+def test_the_groups_of_the_laws_are_of_one_stage_and_no_others(staged: Dataset) -> None:
+    assert inputs.fitted_stage(staged, "second") == [2]
+    assert inputs.fitted_stage(staged, "compare") == inputs.fitted_stage(staged, "plain") == []
+    assert inputs.stage_begins(staged, "tiny", "second") == [40]
+    assert inputs.stage_begins(staged, "large", "second") == [560]
+    assert inputs.stage_begins(staged, "large", "compare") == []
+    staged.block["training"]["tiny"]["steps"] = 2
+    with pytest.raises(InputError, match=r"^one, tiny: stage 2 has a share of 0\.2, which of 2 updates is none"):
+        inputs.stage_begins(staged, "tiny", "second")
+    del staged.block["optimum"]["stage"]
+    assert inputs.fitted_stage(staged, "second") == inputs.stage_begins(staged, "tiny", "second") == []
+
+
+def test_an_optimum_of_a_stage_counts_no_epochs_of_the_run(staged: Dataset) -> None:
+    """The law of a stage has no pools, and a domain is read for that stage only."""
+    assert inputs.epoch_tokens(staged, "bimix") == inputs.epoch_tokens(staged) == []
+    assert inputs.centre(staged) == ["results/own/mixtures/baseline.json"]
+    staged.block["swarm"] = {"model": "tiny", "runs": 20, "step": 50}
+    tokens = ["results/own/tokens/train.parquet"]
+    assert inputs.epoch_tokens(staged, "transfer_swarm") == tokens  # its runs have no stages
+    del staged.block["optimum"]["stage"]
+    assert inputs.epoch_tokens(staged, "bimix") == inputs.epoch_tokens(staged) == tokens
+    assert inputs.centre(staged) == []

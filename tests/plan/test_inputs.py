@@ -1,0 +1,109 @@
+"""What jobs read because of the config: the tokens and the run of an optimum, rounds, exports."""
+
+import pytest
+
+from bimix.errors import InputError
+from bimix.plan.dataset import Dataset
+from bimix.plan.inputs import (
+    epoch_run_tokens,
+    epoch_tokens,
+    export_data,
+    export_run,
+    export_tokens,
+    pool_tokens,
+    reweighting_folders,
+    round_reference,
+)
+
+
+@pytest.fixture
+def config() -> dict:
+    own = {
+        "corpus": {},
+        "domains": ["a", "b", "c"],
+        "groups": {"entropy": ["se", "ce"], "swarm": ["swarm_0001", "swarm_0002"]},
+        "training": {"tiny": {"batch_rows": 4}},
+        "sequence_length": 10,
+        "optimum": {"model": "tiny", "group": "entropy", "step": 800},
+        "swarm": {"model": "small", "runs": 12, "step": 50},
+        "compare": {"model": "tiny", "mixtures": ["baseline", "bimix"]},
+    }
+    seen = {"observations": {}, "optimum": {"model": "observed", "group": "all", "step": 9}}
+    return {"laws": {"optimise": ["bimix", "transfer"]}, "datasets": {"own": own, "seen": seen}}
+
+
+def test_an_optimum_is_of_a_law(config: dict) -> None:
+    with pytest.raises(InputError, match="'baseline' is not the optimum of a law"):
+        Dataset(config, "own").optimum_fit("baseline")
+
+
+def test_tokens_are_read_for_epochs_and_for_regmix(config: dict) -> None:
+    table = ["results/own/tokens/train.parquet"]
+    assert epoch_tokens(Dataset(config, "own")) == epoch_tokens(Dataset(config, "own"), "transfer") == table
+    assert epoch_tokens(Dataset(config, "own"), "regmix") == table
+    assert epoch_run_tokens(Dataset(config, "own"), "bimix") == "none"
+    # the run under `optimum`, 800 updates of 4 rows of 10 tokens, and not the swarm's 50
+    assert epoch_run_tokens(Dataset(config, "own"), "bimix_swarm") == 32_000
+    config["datasets"]["own"]["optimum"]["max_epochs"] = 4
+    assert epoch_tokens(Dataset(config, "own")) == epoch_tokens(Dataset(config, "own"), "bimix") == table
+    assert epoch_tokens(Dataset(config, "seen"), "regmix") == []
+    config["datasets"]["seen"]["observations"]["tokens"] = "tokens.csv"
+    assert epoch_tokens(Dataset(config, "seen"), "regmix") == ["tokens.csv"]
+
+
+def test_runs_that_repeat_as_the_large_one_will_count_its_tokens(config: dict) -> None:
+    table, own = ["results/own/tokens/train.parquet"], Dataset(config, "own")
+    assert pool_tokens(Dataset(config, "seen")) == []
+    own.block["simulate_epochs"] = True
+    own.block["compare"] = {"model": "large", "mixtures": ["baseline"]}
+    own.block["training"]["large"] = {"steps": 5000, "batch_rows": 8}
+    assert pool_tokens(own) == epoch_tokens(own) == epoch_tokens(own, "bimix") == table
+    assert epoch_run_tokens(own, "bimix") == epoch_run_tokens(own, "bimix_swarm") == 400_000
+
+
+def test_doremi_ends_with_the_round_that_has_settled_and_each_has_a_folder() -> None:
+    settings = {"model": "tiny", "reference": "baseline", "doremi": {"rounds": 3, "settled": 0.01}}
+    own = Dataset({"datasets": {"own": {"reweighting": settings}}}, "own")
+    folder, sizes = "results/own/reweighting/tiny", {1: 0.5, 2: 0.001}.__getitem__
+    assert reweighting_folders(own, "doremi", sizes) == [f"{folder}/doremi/1", f"{folder}/doremi/2"]
+    assert len(reweighting_folders(own, "doremi", lambda number: 0.5)) == 3
+    assert reweighting_folders(own, "doremi_round3", sizes) == [f"{folder}/doremi/3"]
+    assert reweighting_folders(own, "doge", sizes) == [f"{folder}/doge"]
+    references = [round_reference(own, number) for number in "123"]
+    assert references == ["baseline", "doremi_round1", "doremi_round2"]
+    settings["doremi"]["rounds"] = 1
+    assert reweighting_folders(own, "doremi", {}.__getitem__) == [f"{folder}/doremi/1"]  # reads no round's report
+
+
+@pytest.fixture
+def exported() -> dict:
+    own = {"corpus": {}, "training": {"tiny": {"batch_rows": 4, "steps": 700}}, "sequence_length": 10}
+    return {"datasets": {"own": own | {"compare": {"model": "tiny"}}, "seen": {"observations": {}}}}
+
+
+def test_an_export_names_the_datasets_own_files_or_those_of_the_config(exported: dict) -> None:
+    own = exported["datasets"]["own"]
+    assert export_data(Dataset(exported, "own"), "levanter") == "results/own/export/raw.json"
+    assert export_data(Dataset(exported, "own"), "olmo-core") == "results/own/export/rows.json"
+    assert export_tokens(Dataset(exported, "own")) == ["results/own/tokens/train.parquet"]
+    assert export_run(Dataset(exported, "own"), "run_tokens") == [700 * 4 * 10]
+    own["export"] = {"data": "files.json", "run_tokens": 5}
+    assert export_data(Dataset(exported, "own"), "olmo-core") == "files.json"
+    assert (export_tokens(Dataset(exported, "own")), export_run(Dataset(exported, "own"), "run_tokens")) == ([], [5])
+
+
+def test_an_export_of_observed_losses_needs_files_of_its_own(exported: dict) -> None:
+    with pytest.raises(InputError, match="config: datasets/seen/export/data: an export names the files of each domain"):
+        export_data(Dataset(exported, "seen"), "csv")
+    assert export_run(Dataset(exported, "seen"), "run_tokens") == []
+    exported["datasets"]["seen"]["export"] = {"data": "files.json"}
+    assert export_data(Dataset(exported, "seen"), "csv") == "files.json"
+
+
+def test_an_export_begins_its_stages_by_the_updates_of_its_run(exported: dict) -> None:
+    block = exported["datasets"]["own"]
+    assert export_run(Dataset(exported, "own"), "run_steps") == [700]
+    block["export"] = {"run_tokens": 10**12}
+    assert export_run(Dataset(exported, "own"), "run_steps") == []
+    block["export"]["run_steps"] = 250_000
+    assert export_run(Dataset(exported, "own"), "run_steps") == [250_000]

@@ -1,0 +1,334 @@
+"""Raw files become shards, and shards the inputs and parameters of jobs."""
+
+import copy
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from bimix.corpus.shards import Shard
+from bimix.digests import digest_file, stamp_file
+from bimix.errors import InputError
+from bimix.plan import shards as planning
+from bimix.plan.dataset import Dataset
+from bimix.plan.shards import Shards, digest, open_shards, plan_shards, tokenizer_hashes, validation_kind, versions_of
+
+CONFIG = {
+    "datasets": {
+        "own": {
+            "domains": ["a", "b"],
+            "corpus": {"train": "raw/*/*.jsonl", "validation": {"share": 0.1}, "shard_megabytes": 1},
+            "vectors": {"train": {}},
+        }
+    }
+}
+
+
+def unchanged(shard: Shard) -> list[str]:
+    """Versions of files that are as they were tokenised."""
+    return []
+
+
+@pytest.fixture
+def config() -> dict:
+    return copy.deepcopy(CONFIG)
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with six raw files in two folders."""
+    monkeypatch.chdir(tmp_path)
+    for number in range(6):
+        file = tmp_path / f"raw/part{number % 2}/file{number}.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x" * (number + 1))
+    return tmp_path
+
+
+def read(config: dict, **settings: object) -> Shards:
+    config["datasets"]["own"]["corpus"].update(settings)
+    own = Dataset(config, "own")
+    return Shards(own, plan_shards(own), unchanged)
+
+
+def files(shards: Shards, split: str) -> list[str]:
+    return [path for shard in shards.of(split) for path in shard.files]
+
+
+@pytest.mark.parametrize(
+    ("validation", "kind"),
+    [
+        ({"share": 0.1}, "share"),
+        ({"share": 0.1, "tokens": 9}, "tokens"),
+        ("val.jsonl", "files"),
+        ({"share": "share.jsonl", "tokens": ["a.jsonl"]}, "files"),  # two domains of these names
+    ],
+)
+def test_validation_is_a_share_tokens_or_files(config: dict, validation: object, kind: str) -> None:
+    config["datasets"]["own"]["corpus"]["validation"] = validation
+    own = Dataset(config, "own")
+    assert validation_kind(own) == kind
+    assert tokenizer_hashes(own) == (["results/own/held_out.hashes"] if kind == "files" else [])
+
+
+def test_splits_by_hash_share_their_shards(config: dict) -> None:
+    shards = read(config)
+    (shard,) = shards.by_name.values()
+    assert (shard.name, shard.split, shard.domain, len(shard.files)) == ("part1.file5", "hash", None, 6)
+    assert shards.domains(shard.name) == ["a", "b"] and shards.hashes(shard.name) == []
+    assert shards.inputs("train") == list(shard.files) and shards.inputs("validation") == []
+
+
+def test_files_by_domain_have_shards_by_domain(config: dict) -> None:
+    train = {"a": "raw/part0/*.jsonl", "b": ["raw/part1/file1.jsonl", "s3://bucket/x.jsonl"]}
+    shards = read(config, train=train, validation={"a": "raw/part1/file3.jsonl", "b": "http://host/v.jsonl"})
+    assert [*shards.by_name] == ["a.file4", "b.file1", "b.x", "validation.a.file3", "validation.b.v"]
+    assert shards.domains("b.x") == ["b"] and shards.local_files(shards.by_name["b.x"].files) == []
+    assert shards.settings("b.x") == ["train", "b", "s3://bucket/x.jsonl"]
+    assert shards.settings("b.file1") == ["train", "b"]
+    alone = Shards(shards.dataset, {"b.x": shards.by_name["b.x"]}, unchanged)
+    assert alone.hashes("b.x") == ["results/own/held_out.hashes"]  # planning must not look at all shards for each
+    assert shards.hashes("validation.b.v") == []
+    assert shards.inputs("validation") == ["raw/part1/file3.jsonl"]
+    assert len(files(shards, "train")) == 5 and len(shards.inputs("train")) == 4
+
+
+def test_small_shards_take_one_thread(config: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    shards = read(config, train={"a": "raw/part0/*.jsonl", "b": ["raw/part1/file1.jsonl", "s3://bucket/x.jsonl"]})
+    # nobody knows how many bytes lie far away
+    assert {name: shards.threads(name) for name in shards.by_name} == {"a.file4": 1, "b.file1": 1, "b.x": 2}
+    monkeypatch.setattr(planning, "SMALL_SHARD", 9)  # bytes; a.file4 has 1 + 3 + 5
+    assert {name: shards.threads(name) for name in shards.by_name} == {"a.file4": 2, "b.file1": 1, "b.x": 2}
+
+
+@pytest.mark.parametrize(("megabytes", "threads"), [(1.5, 1), (64, 2)])
+def test_a_harvest_is_read_from_the_results_and_says_how_large_it_will_be(
+    config: dict, megabytes: float, threads: int
+) -> None:
+    shards = read(config, harvest={"a": {"megabytes": megabytes}, "b": {"megabytes": 1}})
+    assert files(shards, "train") == ["results/own/corpus/a.jsonl", "results/own/corpus/b.jsonl"]
+    assert shards.threads("a.a") == threads
+
+
+def test_drawn_validation_is_one_folder(config: dict) -> None:
+    shards = read(config, validation={"share": 0.1, "tokens": 5})
+    assert files(shards, "validation") == ["results/own/held_out/a.jsonl", "results/own/held_out/b.jsonl"]
+    assert shards.inputs("validation") == ["results/own/held_out"]
+
+
+def test_two_shards_of_one_name_are_refused(config: dict) -> None:
+    with pytest.raises(InputError, match=r"own/corpus/train: 'y/f\.jsonl' and 'x/f\.jsonl' share a name"):
+        read(config, train=["x/f.jsonl", "y/f.jsonl"])
+
+
+def test_the_manifest_is_written_by_the_call_that_plans(config: dict, workplace: Path) -> None:
+    manifest, own = workplace / "results/own/shards.jsonl", Dataset(config, "own")
+    dry = open_shards(own, planning=True, runs_jobs=False)
+    assert not manifest.exists()  # as -n does
+    planned = open_shards(own, planning=True, runs_jobs=True)
+    assert planned == dry
+    text, written = manifest.read_text(), manifest.stat()
+    assert open_shards(own, planning=True, runs_jobs=True) == planned
+    assert manifest.stat().st_mtime_ns == written.st_mtime_ns and manifest.stat().st_ino == written.st_ino
+    (workplace / "raw/part1/file7.jsonl").touch()
+    assert open_shards(own, planning=False, runs_jobs=True) == planned  # a job reads what was planned
+    assert manifest.read_text() == text
+    again = open_shards(own, planning=True, runs_jobs=True)
+    assert sum(len(shard.files) for shard in again.values()) == 7
+    assert [path.name for path in manifest.parent.iterdir()] == ["shards.jsonl"]
+    manifest.unlink()
+    assert open_shards(own, planning=False, runs_jobs=True) == again  # a job without one plans by itself
+
+
+def test_a_digest_stands_for_a_list(config: dict) -> None:
+    named = {name: Shard(name, split, None, (f"{name}.txt",)) for name, split in (("a", "train"), ("v", "validation"))}
+    shards = Shards(Dataset(config, "own"), named, unchanged)
+    assert shards.digest("train") == digest(["a.txt"]) != digest(["a.txt", "b.txt"])
+    assert shards.digest("validation") == digest(["v.txt"])
+    assert shards.names_digest() == digest(["a", "v"]) != digest(["v", "a"])
+
+
+@pytest.mark.parametrize("kind", ["share", "tokens", "files"])
+def test_domains_that_are_only_measured_have_validation_shards_and_are_left_out_of_training(
+    config: dict, workplace: Path, kind: str
+) -> None:
+    (workplace / "tasks.jsonl").write_bytes(b"x")
+    validation = {"share": {"share": 0.1}, "tokens": {"share": 0.1, "tokens": 9}, "files": "raw/part1/*.jsonl"}[kind]
+    settings = {"validation": validation, "train": "raw/part0/*.jsonl"}
+    before = read(config, **settings).by_name
+    shards = read(config, **settings, validation_only={"tasks": "tasks.jsonl"})
+    assert shards.dataset.only_measured == ["tasks"]
+    added = Shard("validation.tasks.tasks", "validation", "tasks", ("tasks.jsonl",))
+    assert shards.by_name == before | {added.name: added}  # nothing else is tokenised again but for the hashes
+    assert "tasks.jsonl" in files(shards, "validation") and "tasks.jsonl" not in files(shards, "train")
+    assert shards.domains(added.name) == ["tasks"]
+    for name, shard in shards.by_name.items():
+        trains = shard.split != "validation"
+        assert shards.hashes(name) == (["results/own/held_out.hashes"] if trains else [])
+        assert not trains or shards.domains(name) == ["a", "b"]
+    assert tokenizer_hashes(shards.dataset) == ["results/own/held_out.hashes"]
+
+
+def test_domains_in_another_order_are_the_same_shards(config: dict) -> None:
+    train = {"b": "raw/part1/*.jsonl", "a": "raw/part0/*.jsonl"}
+    only = {"d": "raw/part0/file0.jsonl", "c": "raw/part0/file2.jsonl"}
+    first = read(config, train=train, validation_only=only)
+    assert [shard.domain for shard in first.by_name.values()][-2:] == first.dataset.only_measured == ["c", "d"]
+    turned = read(config, train=dict(reversed(train.items())), validation_only=dict(reversed(only.items())))
+    assert list(turned.by_name.items()) == list(first.by_name.items())
+    for split in ("train", "validation"):
+        assert turned.digest(split) == first.digest(split)
+
+
+# Raw files against what was tokenised: other bytes are a version, whatever their times say
+
+SHARD = Shard("a", "train", "a", ("raw/one.jsonl", "raw/two.jsonl", "s3://far/three.jsonl", "results/own/made.jsonl"))
+
+
+@pytest.fixture
+def raw(workplace: Path) -> Path:
+    """The first of two raw files; both were tokenised."""
+    for name in ("one", "two"):
+        Path(f"raw/{name}.jsonl").write_text(name)
+    tokenised()
+    return Path("raw/one.jsonl")
+
+
+def tokenised() -> None:
+    """The report of the shard, as tokenize_shard.py leaves it."""
+    report = Path("results/own/shards/train/a/report.json")
+    report.parent.mkdir(parents=True, exist_ok=True)
+    files = [Path("raw/one.jsonl"), Path("raw/two.jsonl")]
+    raw = {str(path): {"digest": digest_file(path), "stamp": stamp_file(path)} for path in files}
+    report.write_text(json.dumps({"raw": raw}))
+
+
+def replace(path: Path, text: str) -> None:
+    """Other bytes under the old time of modification, as `cp -p` leaves them."""
+    before = path.stat()
+    path.write_text(text)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def find(looks: bool = True, writes: bool = True) -> list[str]:
+    return versions_of(Dataset(CONFIG, "own"), looks, writes)(SHARD)
+
+
+def test_what_was_never_tokenised_and_what_is_as_it_was_has_no_version(raw: Path) -> None:
+    assert find() == []
+    replace(raw, "six")
+    Path("results/own/shards/train/a/report.json").unlink()
+    assert find() == []
+    assert not Path("results/own/contents").exists()
+
+
+def test_other_text_under_an_old_time_is_a_version_that_stays(raw: Path) -> None:
+    replace(raw, "six")
+    changed = [digest_file(raw)]
+    assert find(writes=False) == changed and not Path("results/own/contents").exists()
+    assert find() == changed
+    assert find(looks=False) == changed  # a job on another machine
+    tokenised()
+    assert find() == changed  # else the job would run again
+    replace(raw, "ten")
+    assert find() == [digest_file(raw)] != changed
+
+
+def test_the_same_bytes_are_no_version_and_are_read_once(
+    raw: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    read = []
+    monkeypatch.setattr(planning, "digest_file", lambda path: read.append(path) or digest_file(path))
+    for path in (raw, Path("raw/two.jsonl")):
+        path.rename("aside")
+        path.write_bytes(Path("aside").read_bytes())  # copied, without its times
+    assert find() == find() == []
+    assert read == [raw, Path("raw/two.jsonl")]
+    assert capsys.readouterr().err.count("was changed, copied or moved since it was tokenised") == 1
+
+
+def test_versions_decide_a_shard_and_all_that_reads_the_text(raw: Path) -> None:
+    def planned() -> tuple[list, str]:
+        own = Dataset(CONFIG, "own")
+        shards = Shards(own, {"a": SHARD}, versions_of(own, True, True))
+        return shards.settings("a"), shards.digest("train")
+
+    before = planned()
+    replace(raw, "six")
+    after = planned()
+    assert after[0] == [*before[0], digest_file(raw)] and after[1] != before[1]
+
+
+def test_files_of_tokenizer_and_tasks_are_known_by_their_bytes(raw: Path) -> None:
+    tasks = {
+        "near": {"kind": "qa", "items": str(raw), "shots": "hf://far/x.jsonl"},
+        "made": {"kind": "copy", "generate": {}},
+        "hub": {"kind": "last_word", "items": {"hub": "x/y", "file": "z"}, "shots": None},
+    }
+    own = Dataset({"datasets": {"own": {"downstream": {"tasks": tasks}}}}, "own")
+    for text in ("one", "six"):
+        replace(raw, text)
+        assert planning.file_version(own, str(raw)) == digest_file(raw)
+        assert planning.task_versions(own) == [digest_file(raw), *[None] * 5]
+
+
+# What paths, globs and lists of raw files stand for
+
+
+def listed(patterns: str | list[str]) -> list[tuple[str, str, int]]:
+    return list(planning.raw_files(patterns, 10**6, "config: datasets/own/corpus/train"))
+
+
+def test_a_glob_takes_files_in_order_with_their_bytes() -> None:
+    files = listed("raw/*/*.jsonl")
+    assert [name for name, _, _ in files] == [f"part{n % 2}.file{n}" for n in (0, 2, 4, 1, 3, 5)]
+    assert [size for _, _, size in files] == [1, 3, 5, 2, 4, 6]
+    assert listed(["raw/part1/file?.jsonl"])[0][0] == "file1"
+
+
+def test_one_file_fills_a_shard_before_it_is_there() -> None:
+    named = ["https://host/x.jsonl?part=1", "made/later.jsonl"]
+    assert [size for _, _, size in listed(named)] == [10**6, 10**6]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "glob"),
+    [
+        ("a*.txt", True),
+        ("a?.txt", True),
+        ("a[0-9]", True),
+        ("https://h/a?b=1", False),
+        ("https://h/*", True),
+        ("a", False),
+    ],
+)
+def test_a_question_mark_of_an_address_is_no_glob(pattern: str, glob: bool) -> None:
+    assert planning.has_wildcards(pattern) == glob
+
+
+def test_a_list_names_files_and_their_bytes(workplace: Path) -> None:
+    (workplace / "list").write_text("data/one/a.jsonl\t40\ndata/two/b.jsonl\n")
+    assert (listed("@list")) == [
+        ("one.a", "data/one/a.jsonl", 40),
+        ("two.b", "data/two/b.jsonl", 10**6),
+    ]
+    (workplace / "list").write_text("/disk/a.jsonl\t1\nhttp://host/b.jsonl\t2\n")
+    assert [path for _, path, _ in listed("@list")][1] == "http://host/b.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sentence"),
+    [
+        ("none/*.jsonl", "datasets/own/corpus/train: no file matches 'none/.*"),
+        ("@empty", "datasets/own/corpus/train: no file matches '@empty'"),
+        ("@missing", "datasets/own/corpus/train: 'missing' cannot be read as a list of files"),
+        ("@bad", "datasets/own/corpus/train: 'bad' cannot be read as a list of files .invalid literal"),
+        ("https://host/*.jsonl", "datasets/own/corpus/train: 'https://host/.*' cannot be listed"),
+    ],
+)
+def test_what_stands_for_no_file_is_refused_with_its_key(workplace: Path, pattern: str, sentence: str) -> None:
+    (workplace / "empty").write_text("")
+    (workplace / "bad").write_text("a.jsonl\t40 kB")
+    with pytest.raises(InputError, match=sentence):
+        (listed(pattern))

@@ -1,0 +1,229 @@
+"""What mixtures are found with, for the plan of costs before and the price list after."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from glob import escape, iglob
+
+from bimix.laws.table import JOINS
+from bimix.plan.dataset import Dataset
+from bimix.plan.inputs import Moved, reweighting_folders
+from bimix.plan.sources import BEST, GROUP, REWEIGHTING, counts_runs, round_of
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training: what it is for, its model, the name of its run, its recipe.
+
+    `what` is a key of ENDED. Two of one run are equal, whatever needs them.
+    """
+
+    what: str
+    model: str
+    name: str
+    recipe: dict = field(compare=False)
+
+
+@dataclass(frozen=True)
+class PlannedRuns:
+    """Trainings of one kind on one model that a table needs and that no table before it did.
+
+    `runs` in all, `done` of them that have ended, `kept` weights of earlier steps that
+    they leave on the disk, `targets` domains that DoGE helps, `mixed` where without them
+    it is to help a mix of all.
+    """
+
+    needed_for: str
+    what: str
+    model: str
+    recipe: dict
+    runs: int
+    done: int
+    kept: int
+    targets: int
+    mixed: bool
+
+
+# Where the losses of a training are once it has ended; of a run of a swarm: in the folder of
+# any of its configurations.
+ENDED = {
+    "pretraining": "results/{dataset}/runs/{model}/{name}/losses.parquet",
+    "doremi": "results/{dataset}/reweighting/{model}/doremi/1/losses.parquet",
+    "doge": "results/{dataset}/reweighting/{model}/doge/losses.parquet",
+    "swarm": "results/{dataset}/swarm/{model}/state/{name}/*/losses.parquet",
+}
+
+
+def searched_with(dataset: Dataset, mixture: str, found_with: tuple[str, ...] = ()) -> list[Training]:
+    """Trainings that a mixture is found with, and those that their mixtures are found with in turn.
+
+    `found_with`: the mixtures on the way here. One that is found with itself adds nothing:
+    Snakemake refuses it.
+    """
+    if mixture in found_with:
+        return []
+    block, rule = dataset.block, dataset.source(mixture).rule
+    searched: list[str] = []  # the mixtures that it is found with
+    runs: list[Training] = []
+    if mixture in REWEIGHTING:
+        model, reference = block["reweighting"]["model"], block["reweighting"]["reference"]
+        runs = [Training(mixture, model, mixture, block["reweighting"][mixture]["training"])]
+        if mixture == "doremi":
+            runs.append(Training("pretraining", model, reference, block["training"][model]))
+            searched = [reference]
+    elif rule == "mix_chameleon":
+        model = dataset.proxies[0]
+        runs = [Training("pretraining", model, "uniform", block["training"][model])]
+    elif rule == "mix_stages":
+        searched = list(dict.fromkeys(dataset.staged(mixture)))
+    elif rule in ("mix_round", "mix_found"):
+        number = round_of(mixture)
+        runs = pretrainings(dataset, block["optimum"]["model"], f"{GROUP}_{number - 1}" if number else GROUP)
+        searched = block["search"]["start"]  # what rounds are found with are runs of this group
+    else:
+        fit = dataset.fit(mixture)
+        model, group = (
+            dataset.searched_runs(mixture)[:2] if mixture in BEST else (fit.model, fit.group) if fit else ("", "")
+        )
+        if group == "swarm":
+            runs = swarm_trainings(dataset)
+        elif group:
+            runs, searched = pretrainings(dataset, model, group), dataset.groups[group]
+    way = (*found_with, mixture)
+    return runs + [run for name in searched for run in searched_with(dataset, name, way)]
+
+
+def pretrainings(dataset: Dataset, model: str, group: str) -> list[Training]:
+    """The trainings of a group's runs, of each of the models where several are joined."""
+    return [
+        Training("pretraining", one, run.name, dataset.block["training"][one])
+        for one in model.split(JOINS)
+        for run in dataset.runs(group, one)
+    ]
+
+
+def swarm_trainings(dataset: Dataset) -> list[Training]:
+    """The trainings of a swarm."""
+    recipe, model = dataset.swarm_recipe, dataset.block["swarm"]["model"]
+    return [Training("swarm", model, name, recipe) for name in dataset.groups["swarm"]]
+
+
+def trained_for(dataset: Dataset, model: str, group: str) -> Iterator[Training]:
+    """Trainings that the losses of a group take, and those that its mixtures are found with."""
+    if group == "swarm":
+        yield from swarm_trainings(dataset)
+        return
+    for mixture in dataset.groups[group]:
+        yield from searched_with(dataset, mixture)
+    yield from pretrainings(dataset, model, group)
+
+
+def planned_runs(dataset: Dataset) -> list[PlannedRuns]:
+    """Trainings that the summary needs, and those that the price list needs beside them."""
+    optimum, large = dataset.block["optimum"], dataset.large
+    held_out = [] if "models" in optimum else dataset.block["held_out"]
+    fitted = [(optimum["model"], group) for group in (optimum["group"], *held_out)]
+    answering = [(dataset.block["downstream"]["model"], "compare")] if "downstream" in dataset.block else []
+    tables = {"summary": [*fitted, (large, "compare"), *answering], "methods": [(large, "methods")]}
+    kinds: dict[tuple[str, str, str], list[Training]] = {}
+    seen: set[Training] = set()
+    for needed_for, groups in tables.items():
+        for training in (each for group in groups for each in trained_for(dataset, *group)):
+            if training not in seen:
+                seen.add(training)
+                kinds.setdefault((needed_for, training.what, training.model), []).append(training)
+    return [_counted(dataset, needed_for, same) for (needed_for, _, _), same in kinds.items()]
+
+
+def _counted(dataset: Dataset, needed_for: str, same: list[Training]) -> PlannedRuns:
+    """Trainings of one kind on one model as one row."""
+    block, first = dataset.block, same[0]
+    answering = {(run.model, run.name) for run in dataset.answering_runs()} if first.what == "pretraining" else set()
+    earlier = 0
+    if answering:
+        last = block["training"][first.model]["steps"]
+        earlier = sum(step < last for step in block["downstream"]["steps"])
+    targets = block.get("reweighting", {}).get("targets", {}).get("domains", [])
+    return PlannedRuns(
+        needed_for=needed_for,
+        what=first.what,
+        model=first.model,
+        recipe=first.recipe,
+        runs=len(same),
+        done=sum(has_ended(dataset, training) for training in same),
+        kept=earlier * sum((training.model, training.name) in answering for training in same),
+        targets=len(targets) if first.what == "doge" else 0,
+        mixed=first.what == "doge" and block["reweighting"]["doge"]["target"] == "mix",
+    )
+
+
+def has_ended(dataset: Dataset, training: Training) -> bool:
+    """Whether a training's losses are there."""
+    names = {"dataset": dataset.name, "model": training.model, "name": training.name}
+    return any(iglob(ENDED[training.what].format(**{key: escape(name) for key, name in names.items()})))
+
+
+def reports_of(dataset: Dataset, training: Training, moved: Moved) -> list[str]:
+    """Files that say what a training cost; of DoReMi all rounds and their references."""
+    folder, model = dataset.folder, training.model
+    if training.what == "swarm":
+        return [f"{folder}/swarm/{model}/runs.parquet"]
+    if training.what == "pretraining":
+        return [f"{folder}/runs/{model}/{training.name}/run.json"]
+    rounds = reweighting_folders(dataset, training.name, moved)
+    references = [f"{folder}/runs/{model}/doremi_round{number}/run.json" for number in range(1, len(rounds))]
+    return [f"{each}/run.json" for each in rounds] + references
+
+
+def search_reports(dataset: Dataset, moved: Moved) -> dict[str, list[str]]:
+    """{mixture: files that say what the runs cost that it was found with}; no file twice.
+
+    Nothing of runs that were trained elsewhere.
+    """
+    files: dict[str, list[str]] = {}
+    for mixture in () if dataset.observed else dataset.groups["methods"]:
+        trainings = dict.fromkeys(searched_with(dataset, mixture))
+        reports = [file for training in trainings for file in reports_of(dataset, training, moved)]
+        files[mixture] = list(dict.fromkeys(reports))
+    return files
+
+
+def report_files(dataset: Dataset, moved: Moved) -> list[str]:
+    """All of these files, in order."""
+    return sorted({file for files in search_reports(dataset, moved).values() for file in files})
+
+
+def design_flags(dataset: Dataset) -> list[str]:
+    """What the next runs are to be, as words of a command.
+
+    The large run is that of `compare`, and the proxy is offered unless other models are named.
+    """
+    design = dataset.block["design"]
+    words = ["--criterion", design["criterion"], "--count", str(design["count"])]
+    if not dataset.observed:
+        offered = design.get("models", [dataset.block["optimum"]["model"]])
+        words += ["--budget", str(design["budget"]), "--large", dataset.large, "--offered", *offered]
+    elif "models" in design:
+        words += ["--budget", str(design["budget"]), *(["--large", design["large"]] if "large" in design else [])]
+    return [*words, "--match-epochs"] if dataset.block.get("simulate_epochs") else words
+
+
+def design_models(dataset: Dataset) -> list[str]:
+    """The table of the models that runs may be proposed of: the plan of costs; a dataset of losses
+    measured elsewhere names one or none.
+    """
+    if dataset.observed:
+        return [dataset.block["design"]["models"]] if "models" in dataset.block["design"] else []
+    return [f"{dataset.folder}/plan.csv"]
+
+
+def search_plan(dataset: Dataset) -> list[str]:
+    """What runs cost, for a search with a budget of FLOPs."""
+    budget = dataset.block["search"].get("budget")
+    return [] if budget is None or counts_runs(budget) else [f"{dataset.folder}/plan.csv"]
+
+
+def search_flags(dataset: Dataset) -> list[str]:
+    """A budget of FLOPs as words of a command, of the proxies and beside the large run."""
+    if not search_plan(dataset):
+        return []
+    return ["--budget", str(dataset.block["search"]["budget"]), "--large", dataset.large, "--offered", *dataset.proxies]

@@ -1,0 +1,357 @@
+"""A dataset as it is planned: its groups of runs, their recipes, the fits of laws.
+
+Built of the checked and completed config, which nothing here changes; settings builds it of a
+block on the way there. Paths are relative to the folder of `results`.
+"""
+
+import functools
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bimix.errors import InputError
+from bimix.laws.table import LAWS, SWARM_LAWS, is_optimum
+from bimix.plan.sources import Source, source_of
+
+INTERVAL_RUNS = 3  # a bootstrap draws among so many runs or more
+# Keys of `launch` that every training is given as a resource and by a flag, with what holds where
+# the config does not say; (): a model with a `shape` must.
+LAUNCHED = {
+    "micro_batch": (),
+    "loss_chunk": (),
+    "compile": (),
+    "attention": ("auto",),
+    "bucket_megabytes": ("all",),
+    "gradient_compression": ("none",),
+    "verify_shards": ("yes",),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training of a model: its folder below runs/{model} is the mixture, with another seed than
+    the recipe's mixture@seed.
+    """
+
+    model: str
+    name: str
+    mixture: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A law fitted to a group of a model's runs, and the step that its optimum is for."""
+
+    model: str
+    law: str
+    group: str
+    step: int
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A dataset of the config, by its name."""
+
+    config: Mapping = field(repr=False)
+    name: str
+
+    @property
+    def block(self) -> dict:
+        return self.config["datasets"][self.name]
+
+    @property
+    def folder(self) -> str:
+        return f"results/{self.name}"
+
+    @property
+    def observed(self) -> bool:
+        """Whether its losses were measured elsewhere."""
+        return "observations" in self.block
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        return self.block["groups"]
+
+    @property
+    def compared(self) -> list[str]:
+        """The mixtures under `compare`, the reference first."""
+        return self.block["compare"]["mixtures"]
+
+    @property
+    def large(self) -> str:
+        """The model under `compare`."""
+        return self.block["compare"]["model"]
+
+    @property
+    def proxies(self) -> list[str]:
+        """The models that laws are fitted to, the smallest first; one but for laws over sizes."""
+        optimum = self.block["optimum"]
+        return optimum.get("models", [optimum["model"]])
+
+    def mixture(self, name: str) -> str:
+        return f"{self.folder}/mixtures/{name}.json"
+
+    def mixture_table(self, group: str) -> str:
+        return f"{self.folder}/mixtures/groups/{group}.parquet"
+
+    def losses(self, run: Run) -> str:
+        return f"{self.folder}/runs/{run.model}/{run.name}/losses.parquet"
+
+    def runs(self, group: str, model: str) -> list[Run]:
+        """Runs of a group: of each mixture the recipe's seed first, then `seeds` in
+        mixture@seed.
+        """
+        usual = self.block["training"][model]["seed"]
+        more = [seed for seed in self.block.get("seeds", {}).get(model, []) if seed != usual]
+        return [
+            run
+            for mixture in self.groups[group]
+            for run in (
+                Run(model, mixture, mixture, usual),
+                *(Run(model, f"{mixture}@{seed}", mixture, seed) for seed in more),
+            )
+        ]
+
+    def recipe(self, model: str, run: str) -> dict:
+        """Training settings of one run: the model's or the swarm's, with the seed of
+        `mixture@seed`.
+        """
+        mixture, _, seed = run.partition("@")
+        of_swarm = self.block.get("swarm", {}).get("model") == model and mixture in self.groups["swarm"]
+        recipe = self.swarm_recipe if of_swarm else self.block["training"][model]
+        return recipe | ({"seed": int(seed)} if seed else {})
+
+    @property
+    def swarm_recipe(self) -> dict:
+        """Training settings of the runs of a swarm: its model's, but for what `swarm` says."""
+        swarm = self.block["swarm"]
+        return self.block["training"][swarm["model"]] | swarm.get("training", {})
+
+    def run_tokens(self, model: str) -> int:
+        """Tokens of a model's whole run."""
+        recipe = self.block["training"][model]
+        return recipe["steps"] * recipe["batch_rows"] * self.block["sequence_length"]
+
+    @property
+    def only_measured(self) -> list[str]:
+        """Domains whose loss is measured and on which nothing trains."""
+        return sorted(self.block["corpus"].get("validation_only", {}))
+
+    def answering_runs(self) -> list[Run]:
+        """The runs that are asked questions, those of `compare`, or none."""
+        downstream = self.block.get("downstream")
+        return self.runs("compare", downstream["model"]) if downstream else []
+
+    def fit(self, mixture: str) -> Fit | None:
+        """The fit behind an optimised mixture: to the swarm, or to the group under `optimum`; None
+        of a mixture that is no optimum.
+
+        Errors: the swarm is missing or too small for the law; the law knows one size alone.
+        """
+        if not is_optimum(mixture):
+            return None
+        law, optimum = mixture.removesuffix("_swarm"), self.block["optimum"]
+        place = f"config: datasets/{self.name}"
+        if self.from_swarm(mixture):
+            lack = self.swarm_lack(mixture)
+            if lack is not None:
+                raise InputError(f"{place}/swarm/runs: {lack}")
+            return Fit(self.block["swarm"]["model"], law, "swarm", self.block["swarm"]["step"])
+        if mixture != law:
+            raise InputError(f"{place}: {mixture!r} needs a block `swarm` in the dataset.")
+        if "models" in optimum and not LAWS[law].over_sizes:
+            raise InputError(f"{place}/optimum/models: {one_size(law)}")
+        return Fit(optimum["model"], law, optimum["group"], optimum["step"])
+
+    def optimum_fit(self, mixture: str) -> Fit:
+        """That of a mixture that must have one. Errors: it has none; as of `fit`."""
+        fit = self.fit(mixture)
+        if fit is None:
+            raise InputError(f"config: datasets/{self.name}: {mixture!r} is not the optimum of a law.")
+        return fit
+
+    def coefficients(self, fit: Fit) -> str:
+        return f"{self.folder}/laws/{fit.model}/{fit.law}/{fit.group}/coefficients.json"
+
+    def from_swarm(self, mixture: str) -> bool:
+        """Whether a mixture is the optimum of a law that is fitted to the dataset's swarm."""
+        of_law = mixture in SWARM_LAWS and mixture not in self.config["laws"]["optimise"]
+        return "swarm" in self.block and (of_law or (mixture.endswith("_swarm") and is_optimum(mixture)))
+
+    def swarm_lack(self, mixture: str) -> str | None:
+        """Why a mixture cannot be found with the dataset's swarm: its law needs more runs; None: it
+        can, or has no need.
+        """
+        if not self.from_swarm(mixture):
+            return None
+        domains, runs = len(self.block["domains"]), self.block["swarm"]["runs"]
+        least = LAWS[mixture.removesuffix("_swarm")].least_runs(domains)
+        if runs >= least:
+            return None
+        return f"{mixture!r} needs a swarm of {least} runs at least for {domains} domains; `swarm` has {runs} runs."
+
+    @property
+    def optimised_laws(self) -> list[str]:
+        """Laws that are fitted to the group under `optimum`; to models of several sizes only those
+        over sizes.
+        """
+        several = "models" in self.block["optimum"]
+        return [law for law in self.config["laws"]["optimise"] if LAWS[law].over_sizes or not several]
+
+    @property
+    def resampled_laws(self) -> list[str]:
+        """Laws whose optimum a bootstrap or a path follows.
+
+        Either takes hundreds of optima. Where each is the best of 100,000 simulated mixtures, as
+        RegMix's are, that takes hours.
+        """
+        return [law for law in self.optimised_laws if LAWS[law].optimum != "simulated"]
+
+    def fitted_size(self) -> tuple[int, int]:
+        """Mixtures and evaluations of the group that laws are fitted to, known before the first
+        job.
+
+        Of observations they are counted in the table; of one that cannot be read both are 0: its
+        own job says what is wrong. Of models of several sizes each run counts once, with its end.
+        """
+        if self.observed:
+            return self._counted()[:2]
+        group = self.block["optimum"]["group"]
+        if len(self.proxies) > 1:
+            return len(self.groups[group]), 1
+        recipe = self.swarm_recipe if group == "swarm" else self.block["training"][self.proxies[0]]
+        return len(self.groups[group]), len(evaluations(recipe))
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether laws are fitted to enough mixtures for a bootstrap."""
+        return self.fitted_size()[0] >= INTERVAL_RUNS
+
+    @property
+    def observes_sizes(self) -> bool:
+        """Whether its losses are observations of models of several sizes."""
+        return self.observed and self._counted()[2] > 1
+
+    def _counted(self) -> tuple[int, int, int]:
+        """Mixtures, steps and sizes of models of the fitted group in a table of losses, in which a
+        group of no names has all but what laws proposed; 0 of what cannot be read.
+        """
+        names = self.groups[self.block["optimum"]["group"]]
+        rows = [
+            row
+            for row in observed_rows(self.block["observations"]["losses"])
+            if (row[0] in names if names else not is_optimum(str(row[0])))
+        ]
+        mixtures, steps, sizes = (len({row[place] for row in rows if row[place] is not None}) for place in range(3))
+        return mixtures, steps, sizes or min(mixtures, 1)
+
+    def source(self, mixture: str) -> Source:
+        """What makes a mixture. Errors: as of `source_of`."""
+        return source_of(self, mixture)
+
+    def staged(self, mixture: str) -> list[str]:
+        """The mixtures of the stages of one under `stages`."""
+        return [stage["mixture"] for stage in self.block["stages"][mixture]]
+
+    def unjudged(self, best: str) -> str | None:
+        """Why runs of a search do not say which of them is best by the objective; None: they do."""
+        objective = self.block["optimum"].get("objective", {})
+        kind, reference = objective.get("kind", "weighted"), objective.get("reference")
+        group = "swarm" if best == "best_swarm" else self.block["optimum"].get("group")
+        if best == "best" and "stage" in self.block["optimum"]:
+            return (
+                "the runs under `optimum` differ in a stage, and 'best' is one mixture for the whole run: leave it out."
+            )
+        if kind == "weighted" or reference in self.groups.get(group, []):
+            return None
+        return (
+            f"{best!r} is judged by the objective {kind}, against the losses of {reference!r}, which the group {group} has"
+            " not: name it there, or leave the best of the runs out."
+        )
+
+    def searched_runs(self, best: str) -> tuple[str, str, int]:
+        """Model, group and step of the runs whose best mixture that is.
+
+        Errors: there is no swarm; nothing measured says which is best.
+        """
+        fault = self.unjudged(best)
+        if fault is not None:
+            raise InputError(f"config: datasets/{self.name}: {fault}")
+        optimum = self.block["optimum"]
+        if best == "best":
+            model = self.proxies[-1]  # the largest says most of a larger one
+            step = self.block["training"][model]["steps"] if "models" in optimum else optimum["step"]
+            return model, optimum["group"], step
+        if "swarm" not in self.block:
+            raise InputError(f"config: datasets/{self.name}: {best!r} needs a block `swarm` in the dataset.")
+        return self.block["swarm"]["model"], "swarm", self.block["swarm"]["step"]
+
+
+def joined_models(config: Mapping) -> list[str]:
+    """Names that stand in paths for the models of several sizes to which a dataset's laws are
+    fitted.
+    """
+    return sorted({block["optimum"]["model"] for block in config["datasets"].values() if "models" in block["optimum"]})
+
+
+def one_size(law: str) -> str:
+    """Why a law is not fitted to models of several sizes."""
+    others = ", ".join(name for name, other in LAWS.items() if other.over_sizes)
+    return f"{law!r} is fitted to losses of one size of model; over several sizes there is {others}."
+
+
+def weights_of(model: Mapping) -> float:
+    """By which models are ordered by size: parameters, of a shape those of its blocks (12 layers
+    width^2), as the tokenizer alone says how many its embeddings have.
+    """
+    shape = model.get("shape", {})
+    return model.get("parameters") or 12 * shape.get("layers", 0) * shape.get("width", 0) ** 2
+
+
+def evaluations(recipe: Mapping) -> list[int]:
+    """Steps at which a training measures its losses, in order: every `evaluate_every` and the last.
+
+    Of the schedule `wsds` only the steps at which a decay ends: between them the rate is high, and
+    no loss there is that of a run of that length.
+    """
+    every, last = recipe["evaluate_every"], recipe["steps"]
+    if recipe.get("schedule") == "wsds":
+        return [*recipe.get("horizons", []), last]
+    return [*range(every, last, every), last]
+
+
+def first_updates(shares: Sequence[float], steps: int, source: str) -> tuple[int, ...]:
+    """The updates, counted from 0, that the stages of a run of `steps` begin with.
+
+    Errors: a stage would have no update.
+    """
+    starts = [round(math.fsum(shares[:number]) * steps) for number in range(len(shares))]
+    for number, (start, end) in enumerate(zip(starts, [*starts[1:], steps], strict=True), start=1):
+        if end <= start:
+            raise InputError(
+                f"{source}: stage {number} has a share of {shares[number - 1]:g}, which of {steps} updates is none."
+            )
+    return tuple(starts)
+
+
+def observed_rows(path: str) -> frozenset[tuple]:
+    """(mixture, step, parameters) of a table of losses, the last None without that column; none of
+    one that cannot be read.
+    """
+    return _rows(path, os.stat(path).st_mtime_ns if os.path.exists(path) else None)
+
+
+@functools.cache
+def _rows(path: str, stamp: int | None) -> frozenset[tuple]:
+    import polars as pl  # here only: it costs each call of Snakemake a quarter of a second
+
+    from bimix.tables import read_table, renamed
+
+    try:
+        table = renamed(read_table(path), path)
+        size = pl.col("parameters") if "parameters" in table.columns else pl.lit(None).alias("parameters")
+        return frozenset(table.select(pl.col("mixture").cast(pl.String), "step", size).unique().iter_rows())
+    except (InputError, pl.exceptions.PolarsError):
+        return frozenset()

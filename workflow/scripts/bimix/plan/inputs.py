@@ -1,0 +1,363 @@
+"""What rules read because of what the config says: files and settings of a job, by its dataset and
+its wildcards. An input that a dataset does not have is an empty list.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+
+from bimix.errors import InputError
+from bimix.laws.table import JOINS, is_optimum
+from bimix.plan.dataset import Dataset, first_updates, observed_rows
+from bimix.plan.sources import BEST, REWEIGHTING, is_of_search, rank, round_of, wanted_rule
+
+# The size of DoReMi's last move of a proportion in a round, by its number from 1.
+Moved = Callable[[int], float]
+
+
+def swarm_parts(dataset: Dataset, model: str) -> range:
+    """The numbers of the parts of a swarm. Errors: the swarm is trained with another model."""
+    swarm = dataset.block["swarm"]
+    if model != swarm["model"]:
+        raise InputError(
+            f"config: datasets/{dataset.name}/swarm/model: the swarm is trained with {swarm['model']!r}, not {model!r}."
+        )
+    return range(1, -(-swarm["runs"] // swarm["together"]) + 1)
+
+
+def swarm_part(dataset: Dataset, part: str) -> list[str]:
+    """Mixtures of one part of a swarm, a job's work; parts are numbered from 1."""
+    together = dataset.block["swarm"]["together"]
+    return dataset.groups["swarm"][(int(part) - 1) * together : int(part) * together]
+
+
+def compared_tokens(dataset: Dataset) -> int | str:
+    """Tokens of a run of the model under `compare`; `none` where it was trained elsewhere."""
+    return "none" if dataset.observed else dataset.run_tokens(dataset.large)
+
+
+def pool_share(dataset: Dataset, group: str | None = None) -> float:
+    """The share of every domain's rows that the runs have to which laws are fitted: those of a
+    swarm, else of `optimum`. Runs that were trained elsewhere had all.
+    """
+    if dataset.observed:
+        return 1.0
+    swarm = (group or dataset.block["optimum"]["group"]) == "swarm"
+    recipe = dataset.swarm_recipe if swarm else dataset.block["training"][dataset.proxies[0]]
+    return recipe.get("pool_share", 1.0)
+
+
+def process_threads(config: Mapping, model: str) -> int:
+    """CPU threads of one process of a model: of a part of a swarm."""
+    launch = config["models"][model]["launch"]
+    return max(launch["threads"] // max(launch["gpus"], 1), 1)
+
+
+def trainer(dataset: Dataset, model: str) -> dict:
+    """The command of a model and how its losses are read, without how it is launched."""
+    return {key: value for key, value in dataset.config["models"][model].items() if key != "launch"}
+
+
+def trainer_data(dataset: Dataset, model: str) -> list[str]:
+    """The files of each domain and their tokens, where a command reads mixtures in the format
+    of an export.
+    """
+    form = dataset.config["models"][model].get("format")
+    return [export_data(dataset, form)] if form else []
+
+
+def trainer_text(dataset: Dataset) -> list[str]:
+    """The tables of the text that a command reads, so that it trains again where that has
+    changed: the dataset's, unless the config names files of its own for exports.
+    """
+    own = "data" in dataset.block.get("export", {})
+    return [] if own else [f"{dataset.folder}/tokens/{split}.parquet" for split in ("train", "validation")]
+
+
+def kept_steps(dataset: Dataset, model: str, run: str) -> str:
+    """Steps of a run whose weights are to answer questions, as 200,400; `none` of other runs."""
+    answering = {(one.model, one.name) for one in dataset.answering_runs()}
+    return ",".join(map(str, dataset.block["downstream"]["steps"])) if (model, run) in answering else "none"
+
+
+def task_files(dataset: Dataset) -> dict[str, dict]:
+    """{task: kind, and the places of its items and shots}; generated tasks have no shots."""
+    tasks = {}
+    for name, task in dataset.block["downstream"]["tasks"].items():
+        generated = {"items": f"{dataset.folder}/downstream/tasks/{name}.jsonl", "shots": None}
+        places = generated if "generate" in task else task
+        tasks[name] = {key: places[key] for key in ("items", "shots")} | {"kind": task["kind"]}
+    return tasks
+
+
+def task_places(dataset: Dataset) -> list[str | dict | None]:
+    """The items and shots of all tasks; a file of the hub is a dict."""
+    return [task[key] for task in task_files(dataset).values() for key in ("items", "shots")]
+
+
+def task_inputs(dataset: Dataset) -> list[str]:
+    """The task files that lie on a disk: inputs of a job, which those far away are not."""
+    return [place for place in task_places(dataset) if isinstance(place, str) and "://" not in place]
+
+
+def byte_counts(dataset: Dataset) -> list[str]:
+    """The bytes behind the losses of the compared runs; of losses measured elsewhere, or by a
+    command on text of its own, none are known.
+    """
+    counted = "corpus" in dataset.block and "shape" in dataset.config["models"][dataset.large]
+    return [f"{dataset.folder}/tokens/bytes/{dataset.large}.csv"] if counted else []
+
+
+def large_report(dataset: Dataset) -> list[str]:
+    """What the large run on the reference cost; of runs that were trained elsewhere none."""
+    run = f"{dataset.folder}/runs/{dataset.large}/{dataset.block['methods'][0]}/run.json"
+    return [] if dataset.observed else [run]
+
+
+def laws_of_methods(dataset: Dataset) -> dict[str, dict]:
+    """{mixture: {coefficients, step}} of the mixtures under `methods` that a law proposed."""
+    fits = {name: dataset.fit(name) for name in dataset.block["methods"]}
+    return {name: {"coefficients": dataset.coefficients(fit), "step": fit.step} for name, fit in fits.items() if fit}
+
+
+def vectors_model(dataset: Dataset) -> str:
+    """The FastText model of a dataset: the file that the config names, else one of its own."""
+    return dataset.block["vectors"].get("file", f"{dataset.folder}/vectors/model.bin")
+
+
+def vector_moments(dataset: Dataset) -> list[str]:
+    """Second moments of the document vectors of all domains, where the dataset has vectors."""
+    domains = dataset.block["domains"] if "vectors" in dataset.block else ()
+    return [f"{dataset.folder}/vectors/{domain}.npz" for domain in domains]
+
+
+def intervals(dataset: Dataset, model: str, law: str, group: str) -> list[str]:
+    """The intervals of a fitted law, where there are enough mixtures for them."""
+    return [f"{dataset.folder}/laws/{model}/{law}/{group}/intervals.csv"] if dataset.has_intervals else []
+
+
+def objective_pair(dataset: Dataset) -> list[str]:
+    """The two objectives under `pareto`, as a script's flag has them: names, or JSON of weights."""
+    pair = dataset.block["optimum"]["pareto"]
+    return [one if isinstance(one, str) else json.dumps(one) for one in pair]
+
+
+def proposed_in(dataset: Dataset, proposed: str) -> str:
+    """The table in which a round's mixture is proposed."""
+    return f"{dataset.folder}/search/{dataset.block['optimum']['model']}/{round_of(proposed)}/next.csv"
+
+
+def round_reports(dataset: Dataset, model: str, numbers: Iterable[int]) -> list[str]:
+    """What rounds of a search expected."""
+    return [f"{dataset.folder}/search/{model}/{number}/report.json" for number in numbers]
+
+
+def check_compared(dataset: Dataset) -> None:
+    """Errors: observed mixtures under `compare` or `methods` of which no size of model has
+    all.
+    """
+    if not dataset.observed:
+        return
+    rows = observed_rows(dataset.block["observations"]["losses"])
+    for key, names in (("compare/mixtures", dataset.compared), ("methods", dataset.block.get("methods", []))):
+        sizes = {name: {size for one, _, size in rows if one == name} for name in names}
+        known = [own for own in sizes.values() if own]  # what has no losses is another fault
+        if known and not set.intersection(*known):
+            lacking = min((name for name in names if sizes[name]), key=lambda name: len(sizes[name]))
+            raise InputError(
+                f"config: datasets/{dataset.name}/{key}: the losses are of models of several sizes, and none of them has"
+                f" runs of all of {', '.join(names)}: compare mixtures of one size ({lacking} was run with the fewest)."
+            )
+
+
+def prior(dataset: Dataset, law: str = "transfer") -> list[str]:
+    """Who speaks like whom, the prior of the law transfer: where text was counted or
+    observations name a table, and the config does not turn it off.
+    """
+    if law != "transfer" or not dataset.config["laws"].get("prior", True):
+        return []
+    if "corpus" in dataset.block:
+        return [f"{dataset.folder}/cross_entropy.csv"]
+    brought = dataset.block.get("observations", {})
+    return [brought["cross_entropy"]] if "cross_entropy" in brought else []
+
+
+def asked_size(dataset: Dataset, model: str) -> list[str]:
+    """The size at which a law over several is read, that of the model to be optimised for; none
+    of a law of one.
+    """
+    return [f"{dataset.folder}/sizes/{dataset.block['optimum']['for']}.json"] if JOINS in model else []
+
+
+def large_runs(dataset: Dataset) -> bool:
+    """Whether a law over sizes can be scored on runs of the model that it is for: one that is
+    compared, and of a size of its own.
+    """
+    if "models" not in dataset.block["optimum"] or dataset.block["optimum"]["for"] != dataset.large:
+        return False
+    sizes = {name: model.get("shape", model.get("parameters")) for name, model in dataset.config["models"].items()}
+    return len(dataset.compared) > 2 and all(sizes[model] != sizes[dataset.large] for model in dataset.proxies)
+
+
+def token_table(dataset: Dataset) -> list[str]:
+    """The table of the tokens there are of each domain; an observed dataset may have none."""
+    if dataset.observed:
+        return [dataset.block["observations"]["tokens"]] if "tokens" in dataset.block["observations"] else []
+    return [f"{dataset.folder}/tokens/train.parquet"]
+
+
+def pool_tokens(dataset: Dataset) -> list[str]:
+    """That table for the pools of the mixtures, so that laws read each run at its own epochs.
+
+    Observed mixtures have pools in their own table, or none.
+    """
+    return [] if dataset.observed else token_table(dataset)
+
+
+def epoch_tokens(dataset: Dataset, optimised: str = "") -> list[str]:
+    """That table for optima: `max_epochs` caps epochs, and the law transfer counts repeated text
+    less. None where the mixture of a stage is optimised: its law was fitted without pools, and
+    its tokens are not those of the run; a swarm's runs have no stages.
+    """
+    of_stage = "stage" in dataset.block["optimum"] and not dataset.from_swarm(optimised)
+    return [] if of_stage else token_table(dataset)
+
+
+def epoch_run_tokens(dataset: Dataset, optimised: str) -> int | str:
+    """Tokens of the run in which an optimum keeps to a number of epochs.
+
+    Of models of several sizes: those of the one that is optimised for. Where small runs repeat
+    as the large one will: those of the large one. Of a swarm's optimum: those of the run under
+    `optimum`, which no run of the swarm is. Else `none`: they follow from the losses that the
+    law was fitted to.
+    """
+    optimum = dataset.block["optimum"]
+    if "models" in optimum:
+        return dataset.run_tokens(optimum["for"])
+    if dataset.block.get("simulate_epochs"):
+        return dataset.run_tokens(dataset.large)
+    if not dataset.from_swarm(optimised):
+        return "none"
+    return (
+        optimum["step"] * dataset.block["training"][optimum["model"]]["batch_rows"] * dataset.block["sequence_length"]
+    )
+
+
+def objective_reference(dataset: Dataset) -> list[str]:
+    """The mixture that the objective is measured against; none without one."""
+    objective = dataset.block["optimum"].get("objective", {})
+    return [dataset.mixture(objective["reference"])] if "reference" in objective else []
+
+
+def centre(dataset: Dataset) -> list[str]:
+    """The mixture that draws and penalties are around in the place of the shares of the tokens
+    that an optimum is given; none: those. An optimum of a stage is given no tokens.
+    """
+    name = dataset.block.get("centre", "baseline" if "stage" in dataset.block["optimum"] else None)
+    return [dataset.mixture(name)] if name else []
+
+
+def fitted_stage(dataset: Dataset, group: str) -> list[int]:
+    """The stage, from 1, in which alone the mixtures of a group differ, as `optimum/stage` says
+    of those that laws are fitted to and scored on; none of another group.
+    """
+    optimum = dataset.block["optimum"]
+    of_stage = "stage" in optimum and group in (optimum["group"], *dataset.block.get("held_out", []))
+    return [optimum["stage"]] if of_stage else []
+
+
+def stage_begins(dataset: Dataset, model: str, group: str) -> list[int]:
+    """The updates before that stage in a model's runs of the group; none of another group."""
+    first = dataset.groups[group][0] if fitted_stage(dataset, group) else ""
+    shares = [stage["share"] for stage in dataset.block["stages"][first]] if first else []
+    steps = dataset.block["training"][model]["steps"]
+    return [first_updates(shares, steps, f"{first}, {model}")[number - 1] for number in fitted_stage(dataset, group)]
+
+
+def ranks(dataset: Dataset) -> dict[str, int]:
+    """What all mixtures in the dataset's groups cost to find."""
+    return {
+        name: rank(dataset, name) for name in dict.fromkeys(name for names in dataset.groups.values() for name in names)
+    }
+
+
+def hand_reference(dataset: Dataset, wanted: str) -> list[str]:
+    """The mixture whose shares the rest of a rule by hand has: the reference under `compare`, or
+    token shares where that is itself found or made by hand; none of other rules.
+    """
+    first = dataset.compared[0]
+    if wanted_rule(wanted)[1] != "reference":
+        return []
+    found = is_optimum(first) or wanted_rule(first) or is_of_search(first) or first in (*BEST, *REWEIGHTING)
+    return [dataset.mixture("baseline" if found else first)]
+
+
+def rules_without_runs(dataset: Dataset) -> list[str]:
+    """The mixtures that a search starts from and nobody has to search for; all of them where
+    none is such.
+    """
+    plain = ("mix_baseline", "mix_uniform", "mix_tokens", "mix_wanted")
+    start = dataset.block["search"]["start"]
+    return [name for name in start if dataset.source(name).rule in plain] or start
+
+
+def round_reference(dataset: Dataset, round: str) -> str:
+    """The mixture that a round of DoReMi, numbered from 1, is measured against."""
+    before = int(round) - 1
+    return f"doremi_round{before}" if before else dataset.block["reweighting"]["reference"]
+
+
+def reweighting_folders(dataset: Dataset, reweighted: str, moved: Moved) -> list[str]:
+    """Folders of the trainings behind a mixture: of `doremi` all rounds up to the first that
+    has settled, of doremi_round2 one.
+    """
+    method, _, number = reweighted.partition("_round")
+    folder = f"{dataset.folder}/reweighting/{dataset.block['reweighting']['model']}/{method}"
+    if method == "doge":
+        return [folder]
+    doremi = dataset.block["reweighting"]["doremi"]
+    before_last = range(1, doremi["rounds"]) if not number else ()
+    last = next((one for one in before_last if moved(one) < doremi["settled"]), doremi["rounds"])
+    return [f"{folder}/{one}" for one in ([int(number)] if number else range(1, last + 1))]
+
+
+def doge_regularization(dataset: Dataset) -> float:
+    """The mu of DoGE, which is another where its targets are elsewhere."""
+    settings = dataset.block["reweighting"]
+    return settings["doge"]["targets_regularization" if "targets" in settings else "regularization"]
+
+
+def export_data(dataset: Dataset, format: str) -> str:
+    """The files of each domain that an export names: those of the config's file, else the
+    dataset's own. OLMo-core reads its rows of tokens as they are.
+
+    Errors: observed losses have no files.
+    """
+    if "data" in dataset.block.get("export", {}):
+        return dataset.block["export"]["data"]
+    if dataset.observed:
+        raise InputError(
+            f"config: datasets/{dataset.name}/export/data: an export names the files of each domain: give a file of them."
+        )
+    return f"{dataset.folder}/export/{'rows' if format == 'olmo-core' else 'raw'}.json"
+
+
+def export_tokens(dataset: Dataset) -> list[str]:
+    """The pools of an export: the table of tokens where the dataset's own files are exported,
+    else what the config's file says of them.
+    """
+    return [] if "data" in dataset.block.get("export", {}) else token_table(dataset)
+
+
+def export_run(dataset: Dataset, key: str) -> list[int]:
+    """Updates (run_steps) or tokens (run_tokens) of the run that an export is for: as the
+    config says, else of the larger model's run. None of observed losses, and no updates where
+    the config gives its tokens alone.
+    """
+    export = dataset.block.get("export", {})
+    if key in export:
+        return [export[key]]
+    if dataset.observed or "run_tokens" in export:
+        return []
+    return [
+        dataset.run_tokens(dataset.large) if key == "run_tokens" else dataset.block["training"][dataset.large]["steps"]
+    ]

@@ -1,0 +1,334 @@
+"""The shards that the raw files of a corpus are put together into, and what a job that reads them
+is given.
+
+Snakemake makes again what is older than its inputs. Text that comes with an old time of
+modification it does not see. The report of a shard has the digest and the stamp of each raw file as
+it was read. A file with the same stamp is the same; one with another (replaced, copied, moved to
+another disk) is read and compared with the digest. Other bytes are a version, which is a parameter
+of the shard's job: a job whose parameters have changed runs again. Versions stay in
+results/{dataset}/contents/{shard}.json, for parameters must not change back; so do the stamps of
+files that were read, that each is read once.
+"""
+
+import functools
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+
+from bimix.addresses import masked
+from bimix.corpus.shards import Shard, group_files, longest_of, name_file, read_shards, write_shards
+from bimix.digests import digest_file, stamp_file
+from bimix.errors import InputError
+from bimix.plan.dataset import Dataset
+from bimix.plan.inputs import task_places
+
+# The settings that decide the text of a corpus's documents.
+READING = ("formats", "text_field", "document_megabytes", "cut_characters", "rejects")
+SMALL_SHARD = 32 * 10**6  # bytes of raw files; the start of a job of fewer takes as long as its encoding
+Versions = Callable[[Shard], list[str]]  # of the files of a shard; none where it was never tokenised otherwise
+File = tuple[str, int]  # path, bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Shards:
+    """The shards of a dataset by name, and the versions of their raw files."""
+
+    dataset: Dataset
+    by_name: Mapping[str, Shard]
+    versions: Versions
+
+    def of(self, split: str) -> list[Shard]:
+        """Those that training or validation documents come from."""
+        return [shard for shard in self.by_name.values() if (shard.split == "validation") == (split == "validation")]
+
+    def inputs(self, split: str) -> list[str]:
+        """Inputs of a job that reads all documents of a split."""
+        return self.local_files(path for shard in self.of(split) for path in shard.files)
+
+    def digest(self, split: str) -> str:
+        """The digest of all files of a split's documents, and of their versions."""
+        shards = self.of(split)
+        files = [path for shard in shards for path in shard.files]
+        return digest([*files, *(version for shard in shards for version in self.versions(shard))])
+
+    def local_files(self, paths: Iterable[str]) -> list[str]:
+        """Inputs that stand for raw files.
+
+        Those far away are none, drawn validation files are one folder.
+        """
+        drawn = f"{self.dataset.folder}/held_out"
+        near = (path for path in paths if not is_remote(path))
+        return list(dict.fromkeys(drawn if os.path.dirname(path) == drawn else path for path in near))
+
+    def names_digest(self) -> str:
+        return digest(self.by_name)
+
+    def hashes(self, shard: str) -> list[str]:
+        """Hashes of the documents that a shard of training files must leave out; none where
+        validation has no files.
+
+        From the config, not from all shards: it is called for each of them.
+        """
+        has_files = validation_kind(self.dataset) != "share" or self.dataset.only_measured
+        trains = self.by_name[shard].split != "validation"
+        return [f"{self.dataset.folder}/held_out.hashes"] if trains and has_files else []
+
+    def settings(self, shard: str) -> list[str | None]:
+        """What decides the content of a shard besides its local files, and versions of those."""
+        chosen = self.by_name[shard]
+        far = list(filter(is_remote, chosen.files))
+        # Snakemake keeps and prints parameters: a digest stands for what is hidden
+        own = [digest(far)] if any(masked(path) != path for path in far) else []
+        return [chosen.split, chosen.domain, *map(masked, far), *own, *self.versions(chosen)]
+
+    def threads(self, shard: str) -> int:
+        """Threads of the job that reads one shard: 1 for few bytes, so that small shards run side
+        by side; 2 where they are many or unknown before the job, as those far away are.
+
+        Text that is harvested has at most the megabytes that the config says.
+        """
+        chosen = self.by_name[shard]
+        harvested = self.dataset.block["corpus"].get("harvest", {})
+        if chosen.domain in harvested:
+            size = harvested[chosen.domain]["megabytes"] * 10**6
+        elif all(map(os.path.isfile, chosen.files)):
+            size = sum(map(os.path.getsize, chosen.files))
+        else:
+            return 2
+        return 1 if size < SMALL_SHARD else 2
+
+    def domains(self, shard: str) -> list[str]:
+        """Domains that the files of a shard may hold."""
+        domain = self.by_name[shard].domain
+        return [domain] if domain else self.dataset.block["domains"]
+
+    def longest_held_out(self, shard: str) -> int:
+        """The longest document of a shard that is held out whole; 1 where all of its files are."""
+        chosen = self.by_name[shard]
+        lengths = self.dataset.block["corpus"]["held_out_characters"]
+        return 1 if chosen.split == "validation" else longest_of(lengths, chosen.domain)
+
+
+def validation_kind(dataset: Dataset) -> str:
+    """How validation documents are found: share (by hash), tokens (so many are drawn), files."""
+    validation = dataset.block["corpus"]["validation"]
+    # A dict of paths may have a domain called share or tokens.
+    given = validation if isinstance(validation, dict) else {}
+    return next((kind for kind in ("tokens", "share") if isinstance(given.get(kind), (int, float))), "files")
+
+
+def tokenizer_hashes(dataset: Dataset) -> list[str]:
+    """Hashes that the tokenizer must leave out; drawn documents are of a share it does not read."""
+    published = validation_kind(dataset) == "files" or dataset.only_measured
+    return [f"{dataset.folder}/held_out.hashes"] if published else []
+
+
+def reading(dataset: Dataset) -> dict:
+    """Settings of a corpus that decide the text of its documents: fields of `reading.Reading`."""
+    return {key: dataset.block["corpus"][key] for key in READING}
+
+
+def split_patterns(dataset: Dataset) -> dict[str, dict[str | None, str | list[str]]]:
+    """{split: {domain: paths and globs}}; the domain is None where each record names its own.
+
+    Validation has domains of its own, too, on which nothing trains.
+    """
+    corpus, kind = dataset.block["corpus"], validation_kind(dataset)
+    train = {domain: f"{dataset.folder}/corpus/{domain}.jsonl" for domain in corpus.get("harvest", {})}
+    validation = corpus["validation"]
+    if kind == "share":
+        validation = {}
+    elif kind == "tokens":
+        validation = {domain: f"{dataset.folder}/held_out/{domain}.jsonl" for domain in dataset.block["domains"]}
+    by_domain = [one if isinstance(one, dict) else {None: one} for one in (train or corpus["train"], validation)]
+    return {"train": by_domain[0], "validation": by_domain[1] | corpus.get("validation_only", {})}
+
+
+def plan_shards(dataset: Dataset) -> dict[str, Shard]:
+    """All shards of a dataset by name, in the order of their domains.
+
+    Errors: two that share a name; as of `raw_files`.
+    """
+    by_hash, target = validation_kind(dataset) == "share", dataset.block["corpus"]["shard_megabytes"] * 10**6
+    planned: dict[str, Shard] = {}
+    for split, source in split_patterns(dataset).items():
+        key = f"config: datasets/{dataset.name}/corpus/{split}"
+        for domain, patterns in sorted(source.items(), key=lambda entry: entry[0] or ""):
+            for name, paths in group_files(raw_files(patterns, target, key), target):
+                name = ".".join([*(["validation"] if split == "validation" else []), *filter(None, [domain]), name])
+                if name in planned:
+                    raise InputError(f"{key}: {paths[-1]!r} and {planned[name].files[-1]!r} share a name.")
+                planned[name] = Shard(name, "hash" if by_hash and split == "train" else split, domain, paths)
+    return planned
+
+
+def open_shards(dataset: Dataset, planning: bool, runs_jobs: bool) -> dict[str, Shard]:
+    """Shards of a dataset by name, as its manifest lists them.
+
+    The manifest is written by the call that plans what it will run. So all shards are known before
+    the first job runs, and no command line has to hold their names. Jobs on other machines read it,
+    instead of asking for 10,000 files each. A call that runs nothing (-n, --dag) leaves it alone:
+    jobs of another call may be reading it. Errors: as of `plan_shards`.
+    """
+    manifest = Path(dataset.folder, "shards.jsonl")
+    written = manifest.read_text(encoding="utf-8") if manifest.exists() else ""
+    if written and not planning:
+        return read_shards(written.splitlines())
+    shards = plan_shards(dataset)
+    planned = write_shards(shards.values())
+    if planned != written and runs_jobs:
+        manifest.parent.mkdir(parents=True, exist_ok=True)
+        temporary = manifest.with_name(f".shards.{os.getpid()}.partial")
+        # jobs need addresses as they are; those with secrets are for their owner alone
+        temporary.touch(mode=0o666 if masked(planned) == planned else 0o600)
+        temporary.write_text(planned, encoding="utf-8")
+        os.replace(temporary, manifest)
+    return shards
+
+
+def digest(names: Iterable[str]) -> str:
+    """Stands for a long list as a parameter: a job that has it runs again when the list changes."""
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+
+
+def is_remote(path: str) -> bool:
+    return "://" in path
+
+
+def has_wildcards(pattern: str) -> bool:
+    """Whether a path is a glob; the question mark of a web address is none."""
+    return bool(re.search(r"[*\[]" if re.match("https?://", pattern) else r"[*?\[]", pattern))
+
+
+def raw_files(patterns: str | list[str], unknown: int, key: str) -> Iterator[tuple[str, str, int]]:
+    """Files (name, path, bytes) that paths, globs and lists stand for.
+
+    A list is @file: one path to a line, its bytes after a tab. A file of unknown size counts as
+    `unknown` bytes. Errors, at the `key` of the config: a pattern without a file, a list or a store
+    that cannot be read.
+    """
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        if pattern.startswith("@"):
+            found = read_list(Path(pattern[1:]), unknown, key)
+            # of strings, not paths: a list may mix addresses, relative and absolute paths
+            folder = os.path.commonprefix([os.path.dirname(path) + "/" for path, _ in found])  # noqa: RUF071
+            folder = folder[: folder.rfind("/") + 1]
+        elif not has_wildcards(pattern):  # one file, perhaps not there yet or far away
+            found, folder = [(pattern, unknown)], pattern[: pattern.rfind("/") + 1]
+        else:
+            found = list_remote(pattern, key) if is_remote(pattern) else list_local(pattern)
+            folder = re.split(r"[^/]*[*?\[]", pattern)[0]
+        if not found:
+            raise InputError(f"{key}: no file matches {pattern!r}.")
+        for path, size in found:
+            try:
+                yield name_file(path, folder), path, size
+            except InputError as error:
+                raise InputError(f"{key}: {error}") from error
+
+
+def read_list(path: Path, unknown: int, key: str) -> list[File]:
+    """Files that a list names, of `unknown` bytes where it gives no number."""
+    try:
+        entries = [line.partition("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
+        return [(name, int(given) if tab else unknown) for name, tab, given in entries]
+    except (OSError, ValueError) as error:
+        raise InputError(f"{key}: {str(path)!r} cannot be read as a list of files ({error}).") from error
+
+
+def list_local(pattern: str) -> list[File]:
+    """Files on a disk that match a glob, in order."""
+    paths = sorted(glob(pattern, recursive=True))
+    return [(path, os.path.getsize(path)) for path in paths if os.path.isfile(path)]
+
+
+def list_remote(pattern: str, key: str) -> list[File]:
+    """Files far away that match a glob, as their store lists them."""
+    from bimix.corpus.sources import list_files  # here only: most corpora lie on a disk
+
+    try:
+        return list_files(pattern)
+    except InputError as error:
+        raise InputError(f"{key}: {error}") from error
+
+
+def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
+    """The versions of shards. The call that plans `looks` at the files, once; its jobs take what it
+    wrote. A call that runs nothing writes nothing.
+    """
+    said = []
+
+    @functools.cache
+    def find(shard: Shard) -> list[str]:
+        path = Path(dataset.folder, "contents", f"{shard.name}.json")
+        known = read_json(path, {"versions": {}, "stamps": {}})
+        if looks and look(dataset, shard, known, said) and writes:
+            from bimix.outputs import write_json  # here only: it imports polars, for the fewest calls
+
+            write_json(path, known)
+        return sorted(known["versions"].values())
+
+    return find
+
+
+def look(dataset: Dataset, shard: Shard, known: dict, said: list[str]) -> bool:
+    """Bring what is `known` of a shard's files up to date: whether anything was new.
+
+    Says once that it reads.
+    """
+    near = [path for path in shard.files if not is_made(dataset, path)]
+    report = read_json(Path(dataset.folder, "shards/train", shard.name, "report.json"), {}) if near else {}
+    tokenised = report.get("raw", {})
+    new = False
+    for path in near:
+        recorded = tokenised.get(str(Path(path)))
+        if recorded is None or not Path(path).is_file():
+            continue
+        stamp = stamp_file(Path(path))
+        if stamp in (recorded.get("stamp"), known["stamps"].get(path)):
+            continue
+        if not said:
+            said.append(
+                f"{path} was changed, copied or moved since it was tokenised; it is read, as are others like it."
+            )
+            print(said[0], file=sys.stderr, flush=True)
+        found = digest_file(Path(path))
+        known["stamps"][path] = stamp
+        if found != recorded["digest"]:
+            known["versions"][path] = found
+        new = True
+    return new
+
+
+def read_json(path: Path, otherwise: dict) -> dict:
+    """The JSON in a file; `otherwise` where there is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return otherwise
+
+
+def task_versions(dataset: Dataset) -> list[str | None]:
+    """The digests of the task files that lie on a disk; None stands for others."""
+    return [file_version(dataset, place) for place in task_places(dataset)]
+
+
+def file_version(dataset: Dataset, path: str | dict | None) -> str | None:
+    """The digest of a small file on a disk; None: not there, made by a job, or far away.
+
+    A file of the hub is a dict.
+    """
+    if not isinstance(path, str) or is_made(dataset, path) or not Path(path).is_file():
+        return None
+    return digest_file(Path(path))
+
+
+def is_made(dataset: Dataset, path: str) -> bool:
+    """Whether a file is far away or made by jobs, so that Snakemake knows when."""
+    return is_remote(path) or path.startswith(f"{dataset.folder}/")
