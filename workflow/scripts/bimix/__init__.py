@@ -23,8 +23,8 @@ Only `model`, `training`, `reweighting`, `downstream/answers` and
 `results/verify_runs` import torch or Accelerate.
 Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/harvest`,
 `corpus/samples`, `corpus/sources`, `corpus/stream`, `digests`, `downstream/answers`,
-`downstream/questions`, `observations/imported_tables`, `outputs`, `plan/contents`,
-`plan/corpora`, `plan/raw`, `results/verify_tokens`, `results/watch`, `settings/complete`,
+`downstream/questions`, `observations/imported_tables`, `outputs`, `plan/shards`,
+`results/verify_tokens`, `results/watch`, `settings/complete`,
 `settings/disk`, `settings/files`, `settings/lock`, `settings/machine`, `settings/text`, `tables`,
 `training/artefacts`, `training/checkpoints`, `training/command`, `training/command_run`,
 `training/devices`, `training/rows`.
