@@ -34,7 +34,7 @@ from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 from bimix.observations.prior import centred
 from bimix.optimum.intervals import Bootstrap, intervals, left_out, resampled
-from bimix.optimum.optimum import average
+from bimix.optimum.objective import average
 
 # The validation set of each of Ye et al.'s training domains that has one.
 VALIDATED = {

@@ -29,7 +29,7 @@ from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 from bimix.optimum.intervals import left_out, resampled
 from bimix.optimum.optimum import optimum
-from bimix.optimum.power_sum import power_sum_optimum
+from bimix.optimum.solve import power_sum_optimum
 
 
 def median_of(function, repeats):

@@ -11,9 +11,9 @@ from bimix.errors import InputError
 from bimix.laws.fitted import fit
 from bimix.mixtures import draws
 from bimix.observations.observations import Observations
-from bimix.optimum import simulation
-from bimix.optimum.optimum import optimum, simulation_strengths
-from bimix.optimum.simulation import best_simulated, simulate
+from bimix.optimum import search
+from bimix.optimum.optimum import optimum
+from bimix.optimum.search import simulate
 
 SHARES = np.array([0.5, 0.3, 0.1, 0.08, 0.02])
 LOOSE = np.array([0.3, 0.25, 0.2, 0.15, 0.1])  # 15 times each is above 1: nothing is thrown away
@@ -40,11 +40,9 @@ def test_strong_draws_lie_near_the_centre_one_by_one_and_simulated():
 
 
 def test_the_simulated_optimum_keeps_to_the_strengths_that_are_asked_for():
-    fitted = {"law": "regmix", "domains": list("abcde"), "loss_domains": ["a"], "steps": [1], "coefficients": {}}
-    near = simulation_strengths(fitted | {"strengths": (1e4, 1e5)})
-    found = best_simulated(lambda mixtures: -mixtures[:, 0], LOOSE, np.zeros(5), np.ones(5), near)
-    wide = best_simulated(
-        lambda mixtures: -mixtures[:, 0], LOOSE, np.zeros(5), np.ones(5), simulation_strengths(fitted)
+    found, wide = (
+        best_simulated(lambda mixtures: -mixtures[:, 0], LOOSE, np.zeros(5), np.ones(5), between)
+        for between in ((1e4, 1e5), draws.STRENGTHS)
     )
     assert np.allclose(found, draws.prior(LOOSE), atol=0.02) and wide[0] > 0.99
 
@@ -101,6 +99,12 @@ def test_a_domain_that_never_occurs_is_refused_with_the_numbers(tmp_path):
     assert not (tmp_path / "swarm.parquet").exists()
 
 
+def best_simulated(value, centre, lower, upper, between=draws.STRENGTHS):
+    """The mean of the draws of least value, as the optimum of trees takes it."""
+    drawn = search.simulate(centre, lower, upper, between)
+    return drawn[np.argsort(value(drawn))[: search.AVERAGED]].mean(axis=0)
+
+
 def test_the_best_simulated_mixtures_are_near_a_known_optimum():
     weights = np.array([1.0, 3.0, 0.5, 1.5, 0.2])
     known = np.sqrt(weights * SHARES) / np.sqrt(weights * SHARES).sum()  # argmin of sum w s / r
@@ -129,8 +133,8 @@ def swarm_of(runs):
 
 
 def test_the_regmix_optimum_of_a_swarm_is_near_that_of_its_losses(monkeypatch):
-    monkeypatch.setattr(simulation, "SIMULATED", 5000)  # trees take a second for a thousand mixtures of three domains
-    monkeypatch.setattr(simulation, "AVERAGED", 32)
+    monkeypatch.setattr(search, "SIMULATED", 5000)  # trees take a second for a thousand mixtures of three domains
+    monkeypatch.setattr("bimix.optimum.optimum.AVERAGED", 32)
     observed = swarm_of(60)
     fitted = fit("regmix", observed)
     grid = np.random.default_rng(0).dirichlet(np.ones(3), 20_000)

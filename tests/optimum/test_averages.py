@@ -7,7 +7,9 @@ from bimix.errors import InputError
 from bimix.laws.table import LAWS
 from bimix.mixtures.draws import TEMPERATURE
 from bimix.optimum import optimum as module
-from bimix.optimum.optimum import MOST_NAMED, average, optimum, target_weights, weighed
+from bimix.optimum.goal import Goal
+from bimix.optimum.objective import MOST_NAMED, Objective, average, target_weights, weighed
+from bimix.optimum.optimum import optimum
 
 FITTED = {"loss_domains": ["a", "b", "c"]}
 
@@ -60,27 +62,27 @@ def test_a_law_of_fewer_runs_than_its_numbers_has_no_optimum() -> None:
         optimum(exponential(least - 1), 5, {"x": 1}, np.zeros(3), np.ones(3))
 
 
-def test_a_simulated_law_is_asked_for_what_weighs_around_the_shares_of_tokens(monkeypatch) -> None:
-    """The mixtures are drawn elsewhere: here it is what they are drawn around, and what they are
-    worth.
-    """
-    seen = {}
+def test_a_simulated_law_averages_the_draws_it_predicts_best_around_the_shares_of_tokens(monkeypatch) -> None:
+    asked, drawn = [], np.random.default_rng(0).dirichlet(np.ones(3), 500)
 
-    def drawn(value, shares, lower, upper, between):
-        seen.update(value=value, shares=shares, lower=lower, upper=upper, between=between)
-        return lower
+    def simulate(centre, lower, upper, between):
+        asked.append((centre, between))
+        return drawn
 
-    monkeypatch.setattr(module, "best_simulated", drawn)
+    monkeypatch.setattr(module, "simulate", simulate)
     fitted = exponential(9)
     fitted["proportions_seen"] = {name: {"mean": mean} for name, mean in zip("abc", (0.2, 0.3, 0.5), strict=True)}
-    lower, upper, target = np.zeros(3), np.full(3, 0.9), np.array([0.0, 2.0])
-    module.simulated_optimum(fitted, 5, target, lower, upper, {"a": 10, "b": 20, "c": 70})
-    assert seen["shares"] == pytest.approx([0.1, 0.2, 0.7]) and seen["lower"] is lower and seen["upper"] is upper
-    assert seen["between"] == (0.1, 5.0)
-    shares = np.array([[0.2, 0.3, 0.5], [1.0, 0, 0]])
-    assert np.allclose(seen["value"](shares), 2 * (1 + np.exp(shares @ [4, -1, 0.5])))
-    module.simulated_optimum(fitted, 5, np.ones(2), lower, upper)
-    assert np.allclose(seen["shares"], np.array([0.2, 0.3, 0.5]) ** (1 / TEMPERATURE))
-    assert np.allclose(seen["value"](shares), 2 + np.exp(shares @ [4, -1, 0.5]) + np.exp(shares @ [-3, -1, 0.5]))
+    free = np.zeros(3), np.ones(3)
+
+    def best_of(weights, tokens):
+        return module._simulated(Goal(fitted, 5, Objective(weights=weights)), *free, tokens)
+
+    found = best_of({"y": 2.0}, {"a": 10, "b": 20, "c": 70})
+    best = drawn[np.argsort(drawn @ [4, -1, 0.5], kind="stable")[: module.AVERAGED]]
+    assert np.allclose(found, best.mean(axis=0), atol=1e-12)
+    best_of({}, None)
+    (of_tokens, between), (of_runs, _) = asked
+    assert np.allclose(of_tokens, [0.1, 0.2, 0.7]) and between == (0.1, 5.0)
+    assert np.allclose(of_runs, np.array([0.2, 0.3, 0.5]) ** (1 / TEMPERATURE))
     with pytest.raises(InputError, match="the token counts do not name 'b'"):
-        module.simulated_optimum(fitted, 5, target, lower, upper, {"a": 10, "c": 70})
+        best_of({}, {"a": 10, "c": 70})

@@ -10,10 +10,9 @@ from scipy.optimize import minimize
 
 from bimix.errors import InputError
 from bimix.laws.fitted import at_run, predict
-from bimix.optimum.best import best, certificate
 from bimix.optimum.goal import HELD, Goal
 from bimix.optimum.objective import Objective
-from bimix.optimum.optimum import optimum
+from bimix.optimum.optimum import best, certificate, optimum
 
 CLOSE = 1e-8
 GAP = 1e-7  # what the certificate leaves open; values agree to CLOSE

@@ -4,14 +4,13 @@ import argparse
 
 import pytest
 
-from bimix.optimum.flags import add_bounds, add_run_tokens, asked_tokens, note_unlimited, run_tokens_of
+from bimix.optimum.flags import add_flags, asked_tokens, note_unlimited, run_tokens_of
 
 
 @pytest.fixture
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
-    add_bounds(parser)
-    add_run_tokens(parser)
+    add_flags(parser, "bounds", "run-tokens")
     return parser
 
 

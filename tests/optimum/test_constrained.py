@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from bimix.optimum.constrained import NUDGES, Program, certified, solve
+from bimix.optimum.solve import NUDGES, Program, certified, solve
 
 M = 5
 

@@ -9,8 +9,7 @@ from scipy.optimize import minimize
 from bimix.laws import transfer
 from bimix.laws.fitted import predict
 from bimix.laws.table import LAWS
-from bimix.optimum.convex import minimum
-from bimix.optimum.power_sum import power_sum_optimum
+from bimix.optimum.solve import minimum, power_sum_optimum
 
 
 def transfer_fitted(seed, m, d=None, terms=1):

@@ -5,7 +5,7 @@ that leave hardly any room.
 import numpy as np
 import pytest
 
-from bimix.optimum.convex import _bordered, minimum
+from bimix.optimum.solve import _bordered, minimum
 
 
 class Asked:

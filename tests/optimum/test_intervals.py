@@ -11,7 +11,6 @@ from scipy import stats
 from bimix.errors import InputError
 from bimix.laws.fitted import predict
 from bimix.observations.observations import Observations
-from bimix.optimum import coefficients
 from bimix.optimum import intervals as module
 from bimix.optimum.intervals import BORROWED, Bootstrap, LeftOut, intervals, left_out, middle, picked, resampled
 
@@ -217,8 +216,8 @@ def test_coefficients_that_are_scaled_by_others_are_not_named() -> None:
     both = law(0.2)
     both["coefficients"]["a"] = {"A": 1.0, "alpha": 0.2, "B": 5.0}
     both["coefficients"]["b"] = {"terms": [{"A": 0.7, "alpha": 0.3}, {"A": 9.0, "alpha": 9.0}], "gamma": 0.6, "B": 5.0}
-    found = {(d, name): coefficients._coefficient(both, d, name) for d in "ab" for name in coefficients.COEFFICIENTS}
+    found = {(d, name): module._coefficient(both, d, name) for d in "ab" for name in module.COEFFICIENTS}
     assert found["a", "A"] is None and found["a", "alpha"] == 0.2 and found["a", "B"] == 5 and found["a", "C"] is None
     assert found["b", "A"] is None and found["b", "alpha"] == 0.3 and found["b", "gamma"] == 0.6
     del both["coefficients"]["b"]["B"]
-    assert coefficients._coefficient(both, "b", "A") == 0.7
+    assert module._coefficient(both, "b", "A") == 0.7

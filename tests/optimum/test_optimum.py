@@ -9,8 +9,9 @@ from bimix.errors import InputError
 from bimix.laws.fitted import fit, predict, predict_defined
 from bimix.observations.observations import Observations
 from bimix.optimum.bounds import feasible_bounds, run_bounds, unanswered
-from bimix.optimum.optimum import average, optimum, weighed
-from bimix.optimum.power_sum import power_sum_optimum
+from bimix.optimum.objective import average, weighed
+from bimix.optimum.optimum import optimum
+from bimix.optimum.solve import power_sum_optimum
 
 
 def problem(seed, m):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bimix.optimum.power_sum import closed, power_sum_optimum
+from bimix.optimum.solve import closed, power_sum_optimum
 
 
 def test_what_domains_that_gain_nothing_must_hold_is_not_there_for_the_others() -> None:

@@ -6,11 +6,10 @@ from laws.known import mixtures, observe, with_transfer
 
 from bimix.errors import InputError
 from bimix.laws.fitted import fit
-from bimix.optimum.best import best
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
-from bimix.optimum.optimum import token_shares
-from bimix.optimum.simulation import AVERAGED, simulate
+from bimix.optimum.optimum import best, token_shares
+from bimix.optimum.search import AVERAGED, simulate
 
 STEP = 1000
 
@@ -47,7 +46,7 @@ def test_what_no_draw_holds_is_named(trees: dict) -> None:
 
 
 def test_trees_average_the_best_draws(trees: dict, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bimix.optimum.simulation.SIMULATED", 4000)
+    monkeypatch.setattr("bimix.optimum.search.SIMULATED", 4000)
     free = np.zeros(3), np.ones(3)
     found = best(trees, STEP, Objective(), *free, TOKENS)
     drawn = simulate(token_shares(trees, TOKENS), *free)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bimix.optimum.support import hull_distance, support
+from bimix.optimum.report import hull_distance, support
 
 RUNS = np.array([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2], [0.2, 0.3, 0.5]])
 

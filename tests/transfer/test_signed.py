@@ -11,9 +11,9 @@ from scipy.optimize import minimize
 
 from bimix.laws import fitted as laws
 from bimix.laws import transfer
-from bimix.optimum.convex import minimum
 from bimix.optimum.intervals import left_out
 from bimix.optimum.optimum import optimum
+from bimix.optimum.solve import minimum
 from bimix.transfer import by_domain, choice, levels, mixing, refits
 from bimix.transfer.factor import read
 from bimix.transfer.signed import signed

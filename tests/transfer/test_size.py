@@ -20,9 +20,9 @@ import predict_losses
 from bimix.errors import InputError
 from bimix.laws import fitted as laws
 from bimix.observations.observations import observations, read_observations
-from bimix.optimum.best import best
 from bimix.optimum.intervals import left_out
 from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import best
 from bimix.transfer import size
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))

@@ -62,7 +62,7 @@ rule estimate_intervals:
         tokens=planned(inputs.epoch_tokens),
         centre=planned(inputs.centre),
         reference=planned(inputs.objective_reference),
-        code=script("estimate_intervals", "optimum/intervals", "optimum/objective_intervals", "optimum/best"),
+        code=script("estimate_intervals", "optimum/intervals", "optimum/optimum"),
     output:
         intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",
     log:
@@ -117,7 +117,7 @@ rule trace_optimum:
         tokens=planned(inputs.epoch_tokens),
         centre=planned(inputs.centre),
         reference=planned(inputs.objective_reference),
-        code=script("trace_optimum", "optimum/optimum", "optimum/bounds", "optimum/power_sum", "optimum/best"),
+        code=script("trace_optimum", "optimum/optimum", "optimum/bounds", "optimum/solve"),
     output:
         path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
     log:

@@ -18,11 +18,10 @@ from scipy.optimize import minimize_scalar
 from bimix.errors import InputError, run
 from bimix.laws.document import checked_law
 from bimix.laws.fitted import at_run
-from bimix.optimum.best import best_shares
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import add_bounds
+from bimix.optimum.flags import add_flags, asked_objective
 from bimix.optimum.goal import Goal
-from bimix.optimum.report import add_objective, asked_objective
+from bimix.optimum.optimum import best_shares
 from bimix.outputs import write_json
 from bimix.tables import read_numbers, read_tokens
 from bimix.transfer.size import FAR_APART
@@ -36,8 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py, of several sizes")
     parser.add_argument("--flops", type=float, required=True, help="the budget")
-    add_bounds(parser)
-    add_objective(parser)
+    add_flags(parser, "bounds", "objective")
     parser.add_argument("--out", type=Path, required=True, help="allocation.json")
     options = parser.parse_args(argv)
     if not 0 < options.flops < float("inf"):

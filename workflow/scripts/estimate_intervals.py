@@ -18,27 +18,24 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws.document import checked_law
-from bimix.laws.fitted import at_run, far_ahead
-from bimix.laws.table import LAWS
+from bimix.laws.fitted import far_ahead
 from bimix.mixtures.mixture import read_proportions
 from bimix.observations.observations import proportions_of, read_observations
 from bimix.observations.observed_flags import add_allowed
-from bimix.optimum.best import best_shares
-from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import (
-    add_bounds,
-    add_centre,
-    add_parameters,
-    add_run_tokens,
-    asked_tokens,
-    centre_of,
-    simulating,
+from bimix.optimum.flags import add_flags
+from bimix.optimum.intervals import (
+    BOOTSTRAPS,
+    RESAMPLES,
+    Bootstrap,
+    intervals,
+    left_out,
+    not_wider,
+    objective_rows,
+    resampled,
 )
-from bimix.optimum.intervals import BOOTSTRAPS, RESAMPLES, Bootstrap, LeftOut, intervals, left_out, resampled
-from bimix.optimum.objective_intervals import objective_rows
-from bimix.optimum.report import add_objective, asked_objective
+from bimix.optimum.optimum import Sought
 from bimix.outputs import write_table
-from bimix.tables import read_numbers, read_table, read_tokens
+from bimix.tables import read_table
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -65,11 +62,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--baseline-mixture", help="{domain: proportion}, where the baseline is not among those predicted"
     )
-    add_bounds(parser)
-    add_objective(parser)
-    add_centre(parser)
-    add_run_tokens(parser)
-    add_parameters(parser)
+    add_flags(parser, "bounds", "objective", "centre", "run-tokens", "parameters")
     parser.add_argument("--out", type=Path, required=True, help="intervals, csv or parquet")
     add_allowed(parser)
     options = parser.parse_args(argv)
@@ -79,62 +72,34 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(f"a bootstrap ({', '.join(sorted(kinds))}) needs --resamples and --seed.")
     if not 0 < options.level < 1:
         raise InputError(f"--level is {options.level:g}: it must be between 0 and 1, such as 0.9.")
-    objective = asked_objective(options)
-    fitted = simulating(checked_law(options.coefficients), options)
-    objective.target(fitted)
+    fitted = checked_law(options.coefficients)
     if note := far_ahead(fitted, options.step):
         print(f"warning: {note}", file=sys.stderr)
-    weights = objective.domain_weights()
     observed = read_observations(options.losses, options.mixtures, allowed=options.allow_unmeasured)
     if list(observed.mixtures) != fitted["mixtures"] or list(observed.loss_domains) != fitted["loss_domains"]:
         raise InputError(
             f"{options.coefficients} was not fitted to {options.losses}: mixtures or domains differ; fit it again."
         )
-    mixtures = {}
-    for path in [options.mixtures, *options.predict]:
-        names, shares = proportions_of(read_table(path), tuple(fitted["domains"]), str(path))
-        mixtures |= {name: share for name, share in zip(names, shares, strict=True) if name not in mixtures}
-    if options.baseline is not None and options.baseline_mixture is not None and options.baseline not in mixtures:
-        one = read_proportions(options.baseline_mixture)
-        one = pl.DataFrame({"mixture": options.baseline, "domain": list(one), "proportion": list(one.values())})
-        mixtures[options.baseline] = proportions_of(one, tuple(fitted["domains"]), options.baseline_mixture)[1][0]
-    if options.baseline is not None and options.baseline not in mixtures:
-        raise InputError(f"--baseline {options.baseline!r} is not among the mixtures predicted: {', '.join(mixtures)}.")
-    tokens = options.tokens and read_tokens(options.tokens)
-    centre = centre_of(options, tokens)
-    run_tokens = asked_tokens(fitted, options.run_tokens, options.step, options.parameters)
-    fitted = at_run(fitted, options.parameters, run_tokens, tokens, options.step)
-    lower, upper = run_bounds(
-        fitted,
-        options.step,
-        options.lower and read_numbers(options.lower),
-        options.upper and read_numbers(options.upper),
-        options.max_epochs,
-        tokens,
-        run_tokens,
-        weights,
-    )
+    mixtures = predicted_mixtures(options, tuple(fitted["domains"]))
+    sought = Sought.of(options, fitted, options.step)
+    fitted = sought.fitted
     drawn = {
         kind: Bootstrap(kind, resampled(fitted, observed, kind, options.resamples, options.seed))
         for kind in sorted(kinds)
     }
-    of_losses = drawn[options.resample] if options.resample in drawn else left_out(fitted, observed, options.step)
-    if isinstance(of_losses, LeftOut) and (note := of_losses.outlier()):
-        print(f"warning: {note}", file=sys.stderr)
-    if note := _not_wider(fitted, observed, options.step, of_losses):
+    of_losses = drawn.get(options.resample) or left_out(fitted, observed, options.step)
+    for note in filter(None, (of_losses.outlier(), not_wider(fitted, observed, options.step, of_losses))):
         print(f"warning: {note}", file=sys.stderr)
     of_fit = drawn.get(options.bootstrap or options.resample)
     if of_fit is None:
         print("coefficients and proportions of the optimum are left out: they need --bootstrap.", file=sys.stderr)
-
-    def find(one: dict) -> np.ndarray:
-        return best_shares(one, options.step, objective, lower, upper, centre)
-
-    more = objective_rows(fitted, options.step, objective, find, of_losses, options.level, centre)
+    more = objective_rows(
+        fitted, options.step, sought.objective, sought.shares, of_losses, options.level, sought.centre
+    )
+    weights = sought.objective.domain_weights()
     table = intervals(
-        *(fitted, options.level, options.step, mixtures, options.baseline, weights, lower, upper, of_losses, of_fit),
-        find=find,
-        more=more,
+        *(fitted, options.level, options.step, mixtures, options.baseline, weights, sought.lower, sought.upper),
+        *(of_losses, of_fit, sought.shares, more),
     )
     undefined = table["estimate"].null_count()
     if undefined:
@@ -149,13 +114,21 @@ def main(argv: list[str] | None = None) -> None:
     write_table(table, options.out)
 
 
-def _not_wider(fitted, observed, step, of_losses) -> str:
-    """A sentence where intervals do not know how far ahead the step is."""
-    over_steps = LAWS[fitted["law"]].over_steps and "rows" not in fitted and len(fitted["steps"]) > 1
-    if not over_steps or step <= observed.steps[-1] or getattr(of_losses, "shortened", ()):
-        return ""
-    why = "bootstraps do not know it" if of_losses.kind in BOOTSTRAPS else "that takes four evaluations of the runs"
-    return f"step {step} is beyond the last that was observed, {observed.steps[-1]}, and intervals are no wider for it: {why}."
+def predicted_mixtures(options: argparse.Namespace, domains: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """{name: proportions (m,)} of the mixtures fitted and to be predicted, and of the baseline.
+    Errors: the baseline is not known.
+    """
+    mixtures = {}
+    for path in [options.mixtures, *options.predict]:
+        names, shares = proportions_of(read_table(path), domains, str(path))
+        mixtures |= {name: share for name, share in zip(names, shares, strict=True) if name not in mixtures}
+    if options.baseline is not None and options.baseline_mixture is not None and options.baseline not in mixtures:
+        one = read_proportions(options.baseline_mixture)
+        one = pl.DataFrame({"mixture": options.baseline, "domain": list(one), "proportion": list(one.values())})
+        mixtures[options.baseline] = proportions_of(one, domains, options.baseline_mixture)[1][0]
+    if options.baseline is not None and options.baseline not in mixtures:
+        raise InputError(f"--baseline {options.baseline!r} is not among the mixtures predicted: {', '.join(mixtures)}.")
+    return mixtures
 
 
 if __name__ == "__main__":

@@ -16,9 +16,8 @@ from bimix.laws.fitted import at_run
 from bimix.mixtures.mixture import read_proportions
 from bimix.observations.observations import proportions_of
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import add_bounds, add_parameters, add_run_tokens, asked_tokens
+from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
 from bimix.optimum.intervals import INTERVALS
-from bimix.optimum.report import add_objective, asked_objective
 from bimix.outputs import replacing
 from bimix.results.explore import DRAWN, Explored, export_commands, page
 from bimix.tables import read_numbers, read_table, read_tokens
@@ -39,10 +38,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--title", default="your runs", help="what the page is of (%(default)s)")
     parser.add_argument("--raw", type=Path, nargs="?", help="describe_data.py's, for the commands of exports")
     parser.add_argument("--rows", type=Path, nargs="?", help="likewise")
-    add_bounds(parser)
-    add_objective(parser)
-    add_run_tokens(parser)
-    add_parameters(parser)
+    add_flags(parser, "bounds", "objective", "run-tokens", "parameters")
     parser.add_argument("--out", type=Path, required=True, help="explore.html")
     options = parser.parse_args(argv)
     if options.optimised and len(options.optimised) != len(options.coefficients):

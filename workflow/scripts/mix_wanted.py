@@ -15,7 +15,7 @@ from bimix.mixtures.by_hand import wanted, wanted_domains
 from bimix.mixtures.mixture import as_mixture, read_proportions
 from bimix.observations.prior import kin_weights
 from bimix.optimum.bounds import feasible_bounds
-from bimix.optimum.flags import add_bounds
+from bimix.optimum.flags import add_flags
 from bimix.plan.sources import wanted_rule
 from bimix.tables import read_numbers, read_tokens
 
@@ -29,7 +29,7 @@ def main(argv: list[str] | None = None) -> None:
         "--softness", type=float, required=True, help="nats of a gap that divide a weight by e; of _kin"
     )
     parser.add_argument("--run-tokens", type=float, required=True, help="of the run that the mixture is for")
-    add_bounds(parser)
+    add_flags(parser, "bounds")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     rule = wanted_rule(options.name)

@@ -24,7 +24,7 @@ from bimix.laws.fitted import predict_defined
 from bimix.mixtures.mixture import farthest, read_proportions
 from bimix.observations.observations import mean_over_seeds
 from bimix.optimum.intervals import INTERVALS
-from bimix.optimum.optimum import average, target_weights
+from bimix.optimum.objective import average, target_weights
 from bimix.results import figures
 from bimix.tables import read_numbers, read_table
 

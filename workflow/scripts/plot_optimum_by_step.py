@@ -18,7 +18,7 @@ from bimix.errors import InputError, run
 from bimix.laws.document import checked_law
 from bimix.laws.fitted import predict_defined
 from bimix.mixtures.mixture import read_proportions
-from bimix.optimum.optimum import average, target_weights, weighed
+from bimix.optimum.objective import average, target_weights, weighed
 from bimix.results import figures
 from bimix.tables import read_numbers, read_table
 

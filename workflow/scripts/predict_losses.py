@@ -22,7 +22,7 @@ from bimix.errors import run
 from bimix.laws.document import checked_law
 from bimix.laws.fitted import at_run, far_ahead, predict_defined, undefined
 from bimix.observations.observations import pools_of, proportions_of
-from bimix.optimum.flags import add_parameters, add_run_tokens, add_tokens, asked_tokens, note_unlimited
+from bimix.optimum.flags import add_flags, asked_tokens, note_unlimited
 from bimix.outputs import write_table
 from bimix.tables import read_table, read_tokens
 from bimix.transfer.sized import far_apart
@@ -33,9 +33,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py")
     parser.add_argument("--mixtures", type=Path, required=True, nargs="+", help="tidy mixtures, parquet or csv")
     parser.add_argument("--steps", type=int, nargs="+", help="training steps; without it those of the fit")
-    add_parameters(parser)
-    add_run_tokens(parser)
-    add_tokens(parser)
+    add_flags(parser, "parameters", "run-tokens", "tokens")
     parser.add_argument("--out", type=Path, required=True, help="predictions, parquet or csv")
     options = parser.parse_args(argv)
 

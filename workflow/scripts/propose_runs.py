@@ -14,8 +14,7 @@ from pathlib import Path
 
 from bimix.errors import run
 from bimix.observations.observed_flags import add_allowed
-from bimix.optimum.flags import add_bounds, add_centre, add_run_tokens
-from bimix.optimum.report import add_objective
+from bimix.optimum.flags import add_flags
 from bimix.outputs import write_table
 from bimix.search.design import CRITERIA
 from bimix.search.proposals import ladder_lines, mixture_table, propose, run_lines, run_table
@@ -63,10 +62,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--floor", type=float, default=0.0, help="proportions below count as this")
     parser.add_argument("--seed", required=True, type=int, help="of the candidates, and of the draws of the law")
     parser.add_argument("--step", type=int, help="of the run to be made good; without it the last of the losses")
-    add_bounds(parser)
-    add_objective(parser)
-    add_centre(parser)
-    add_run_tokens(parser)
+    add_flags(parser, "bounds", "objective", "centre", "run-tokens")
     parser.add_argument(
         "--match-epochs",
         action="store_true",

@@ -15,7 +15,7 @@ from bimix.errors import run
 from bimix.mixtures import draws
 from bimix.mixtures.mixture import as_mixture, read_proportions
 from bimix.mixtures.pools import add_pools, with_pools
-from bimix.optimum.flags import add_strengths, strengths_of
+from bimix.optimum.flags import add_flags, strengths_of
 from bimix.outputs import write_table
 
 
@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--baseline", type=Path, required=True, help="{domain: share of the tokens}, JSON")
     parser.add_argument("--names", nargs="+", required=True, help="of the mixtures; the first is number 1")
     parser.add_argument("--seed", type=int, required=True)
-    add_strengths(parser)
+    add_flags(parser, "strengths")
     add_pools(parser)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)

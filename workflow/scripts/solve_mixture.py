@@ -25,8 +25,8 @@ from bimix.observations.observations import Observations, observations
 from bimix.observations.observed_flags import add_allowed, add_lower
 from bimix.observations.prior import read_gaps
 from bimix.observations.wide import read_mixtures
-from bimix.optimum.flags import add_limits, add_parameters, add_run_tokens, asked_tokens
-from bimix.optimum.optimum import weighed
+from bimix.optimum.flags import add_flags, asked_tokens
+from bimix.optimum.objective import weighed
 from bimix.optimum.report import epochs_sentence, further_epochs
 from bimix.outputs import replacing
 from bimix.plan.sources import SEARCHED, observed_rank
@@ -59,9 +59,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--laws", nargs="+", choices=list(LAWS), default=TRIED, help="that are tried")
     add_criterion(parser)
-    add_limits(parser)
-    add_run_tokens(parser)
-    add_parameters(parser)
+    add_flags(parser, "limits", "run-tokens", "parameters")
     add_allowed(parser)
     add_lower(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder of mixture.json and summary.txt")

@@ -24,7 +24,7 @@ from bimix.judge.verdict import Verdict, decide
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.flags import number_or_none, run_tokens_of
 from bimix.optimum.intervals import INTERVALS
-from bimix.optimum.optimum import weighed
+from bimix.optimum.objective import weighed
 from bimix.outputs import replacing
 from bimix.plan.sources import GIVEN, SEARCHED, observed_rank
 from bimix.results import sizes, summary

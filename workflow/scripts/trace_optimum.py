@@ -13,22 +13,11 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws.document import checked_law
-from bimix.laws.fitted import at_run, predict_defined
-from bimix.optimum.best import best_shares
-from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import (
-    add_bounds,
-    add_centre,
-    add_pool_share,
-    centre_of,
-    run_tokens_of,
-    shared_pools,
-    simulating,
-)
-from bimix.optimum.optimum import average
-from bimix.optimum.report import add_objective, asked_objective
+from bimix.laws.fitted import predict_defined
+from bimix.optimum.flags import add_flags, asked_objective
+from bimix.optimum.objective import average
+from bimix.optimum.optimum import Sought
 from bimix.outputs import write_table
-from bimix.tables import read_numbers
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -36,31 +25,23 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py")
     parser.add_argument("--step", required=True, type=int, help="the step that the mixture is optimised for")
     parser.add_argument("--steps", nargs="+", type=int, help="further steps; without it those of the fit")
-    add_bounds(parser)
-    add_pool_share(parser)
-    add_objective(parser)
-    add_centre(parser)
+    add_flags(parser, "bounds", "pool-share", "objective", "centre")
     parser.add_argument("--out", type=Path, required=True, help="csv or parquet")
     options = parser.parse_args(argv)
 
-    fitted = simulating(checked_law(options.coefficients), options)
-    lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
-    objective = asked_objective(options)
-    tokens = shared_pools(options)
-    centre = centre_of(options, tokens)
-    target, weights = objective.target(fitted), objective.domain_weights()
+    fitted = checked_law(options.coefficients)
+    target = asked_objective(options).target(fitted)
     frames = []
     for step in sorted({*(options.steps or fitted["steps"]), options.step}):
         try:
-            bounds = run_bounds(fitted, step, lower, upper, options.max_epochs, tokens, weights=weights)
-        except InputError as refusal:
+            sought = Sought.of(options, fitted, step)
+        except InputError as refusal:  # longer runs may have no mixture within max_epochs
             if step <= options.step:
                 raise
             print(f"step {step} is left out: {refusal}", file=sys.stderr)
             continue
-        at_step = at_run(fitted, tokens=run_tokens_of(fitted, None, step), pools=tokens, step=step)
-        shares = best_shares(at_step, step, objective, *bounds, centre)
-        losses = predict_defined(at_step, shares[None, :], np.array([step]))[0, 0]
+        shares = sought.shares()
+        losses = predict_defined(sought.fitted, shares[None, :], np.array([step]))[0, 0]
         columns = {"law": fitted["law"], "step": step, "domain": fitted["domains"], "proportion": shares}
         frames.append(pl.DataFrame(columns).with_columns(average_loss=pl.lit(float(average(losses, target)))))
     write_table(pl.concat(frames), options.out)

@@ -16,15 +16,7 @@ from bimix.laws.fitted import at_run, far_ahead
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.families import written
-from bimix.optimum.flags import (
-    add_centre,
-    add_limits,
-    add_pool_share,
-    centre_of,
-    run_tokens_of,
-    shared_pools,
-    simulating,
-)
+from bimix.optimum.flags import add_flags, centre_of, pools_of, run_tokens_of, simulating
 from bimix.optimum.pareto import as_table, front, name_of, weights_of
 from bimix.outputs import write_table
 from bimix.tables import read_numbers
@@ -43,16 +35,14 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--families", default="", help="family=domain,domain;family=domain")
     parser.add_argument("--points", type=int, default=11, help="of each law's front, at most (default 11)")
-    add_limits(parser)
-    add_centre(parser)
-    add_pool_share(parser)
+    add_flags(parser, "limits", "centre", "pool-share")
     parser.add_argument("--reference", help="a mixture to show beside the fronts: mixture.json, or the JSON itself")
     parser.add_argument("--out", type=Path, required=True, help="csv or parquet")
     parser.add_argument("--figure", type=Path, help="svg")
     options = parser.parse_args(argv)
 
     lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
-    tokens = shared_pools(options)
+    tokens = pools_of(options)
     names = tuple(name_of(text) for text in options.between)
     if names[0] == names[1]:
         raise InputError(f"--between names {names[0]!r} twice: a front lies between two objectives.")

@@ -8,7 +8,7 @@ import numpy as np
 
 from bimix.errors import InputError
 from bimix.laws.table import LAWS
-from bimix.optimum.optimum import target_weights
+from bimix.optimum.objective import target_weights
 
 LEAST_SHARE = 1e-15  # one token of a thousand million million
 # A number for each domain.

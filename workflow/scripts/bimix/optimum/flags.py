@@ -1,4 +1,4 @@
-"""The flags of every script that looks for a best mixture: weights, bounds, tokens."""
+"""The flags of every script that looks for a best mixture."""
 
 import argparse
 import sys
@@ -7,50 +7,95 @@ from collections.abc import Sequence
 from bimix.errors import InputError
 from bimix.mixtures.draws import STRENGTHS
 from bimix.mixtures.mixture import read_proportions
-from bimix.tables import read_tokens
+from bimix.optimum.families import written
+from bimix.optimum.objective import Objective, objective_of
+from bimix.tables import read_numbers, read_tokens
 
 
-def add_bounds(parser: argparse.ArgumentParser) -> None:
-    """Add what an optimum is asked for besides its step, to be read by `tables.read_numbers`."""
-    parser.add_argument(
-        "--weights",
-        help="{loss domain: weight}, a JSON file or the JSON itself; one left out weighs 0; without it all weigh the same",
-    )
-    add_limits(parser)
+def number_or_none(text: str) -> float | None:
+    """A number, or None for the word none."""
+    return None if text == "none" else float(text)
 
 
-def add_limits(parser: argparse.ArgumentParser) -> None:
-    """Add the bounds and the tokens alone."""
-    parser.add_argument("--lower", help="{domain: least proportion}, a JSON file or the JSON itself")
-    parser.add_argument("--upper", help="{domain: largest proportion}, likewise")
-    parser.add_argument(
-        "--max-epochs",
-        type=number_or_none,
-        help="no domain is repeated more often than this; needs --tokens. inf: any number; none, or without it: any number too,"
-        " or what the law itself allows (olmix: 4)",
-    )
-    add_tokens(parser)
+FLAGS = {
+    "weights": {
+        "help": "{loss domain: weight}, a JSON file or the JSON itself; one left out weighs 0; without it all weigh the same"
+    },
+    "lower": {"help": "{domain: least proportion}, a JSON file or the JSON itself"},
+    "upper": {"help": "{domain: largest proportion}, likewise"},
+    "max-epochs": {
+        "type": number_or_none,
+        "help": "no domain is repeated more often than this; needs --tokens. inf: any number; none, or without it: any number"
+        " too, or what the law itself allows (olmix: 4)",
+    },
+    "tokens": {
+        "nargs": "?",
+        "help": "unique tokens there are of each domain, for --max-epochs, for the law transfer, to which repeated text counts"
+        " less, and for regmix, which simulates around their shares: {domain: tokens} as JSON, or a table with domain and tokens",
+    },
+    "run-tokens": {
+        "type": number_or_none,
+        "help": "tokens the run trains on; without it, or none: the step times the fit's tokens_per_step",
+    },
+    "pool-share": {
+        "type": float,
+        "default": 1.0,
+        "help": "of --tokens, the share that runs of so many steps have; without it all",
+    },
+    "parameters": {
+        "type": number_or_none,
+        "help": "of the run's model, for a law fitted to several sizes; without it, or none: the largest size fitted",
+    },
+    "centre": {
+        "nargs": "?",
+        "help": "mixture.json that stands for the shares of --tokens, in penalties and simulated mixtures",
+    },
+    "strengths": {
+        "nargs": "*",
+        "type": float,
+        "default": (),
+        "metavar": "STRENGTH",
+        "help": "the least and the greatest of Dirichlet draws: the stronger, the nearer to the centre (without: RegMix's, 0.1 5)",
+    },
+    "objective": {
+        "help": "weighted (the weighted average, which is the default), minimax (the least worst loss over the reference's) or"
+        " no_worse_than (weighted, with no loss above the reference's by more than --margin); or JSON with these as keys:"
+        " kind, weights, families, reference, margin, trust {kl_penalty, most_kl}"
+    },
+    "families": {
+        "help": "family=domain,domain;family=domain: mean within a family, then over them; --weights are then of the families"
+    },
+    "reference": {"nargs": "?", "help": "mixture.json of minimax and no_worse_than, or the JSON itself"},
+    "margin": {"type": float, "help": "of no_worse_than, relative: 0.01 is 1 %%; without it 0"},
+    "kl-penalty": {"type": float, "help": "times KL(mixture || shares of --tokens), added to what is minimised"},
+    "most-kl": {"type": float, "help": "the largest KL(mixture || shares of --tokens)"},
+}
+LIMITS = ("lower", "upper", "max-epochs", "tokens")
+GROUPS = {
+    "limits": LIMITS,
+    "bounds": ("weights", *LIMITS),
+    "centre": ("centre", "strengths"),
+    "objective": ("objective", "families", "reference", "margin", "kl-penalty", "most-kl"),
+}
 
 
-def add_centre(parser: argparse.ArgumentParser) -> None:
-    """Add the mixture in the place of token shares, to be read by `centre_of`."""
-    parser.add_argument(
-        "--centre",
-        nargs="?",
-        help="mixture.json that stands for the shares of --tokens, in penalties and simulated mixtures",
-    )
-    add_strengths(parser)
+def add_flags(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add flags of FLAGS, or all those of one of GROUPS."""
+    for name in names:
+        for flag in GROUPS.get(name, (name,)):
+            parser.add_argument(f"--{flag}", **FLAGS[flag])
 
 
-def add_strengths(parser: argparse.ArgumentParser) -> None:
-    """Add how near draws are to their centre, for `simulating` or for `draws.mixture`."""
-    parser.add_argument(
-        "--strengths",
-        nargs="*",
-        type=float,
-        default=(),
-        metavar="STRENGTH",
-        help="the least and the greatest of Dirichlet draws: the stronger, the nearer to the centre (without: RegMix's, 0.1 5)",
+def asked_objective(options: argparse.Namespace) -> Objective:
+    """The objective of the flags."""
+    return objective_of(
+        options.objective,
+        options.weights and read_numbers(options.weights),
+        options.families and written(options.families),
+        options.reference,
+        options.margin,
+        options.kl_penalty,
+        options.most_kl,
     )
 
 
@@ -76,49 +121,10 @@ def centre_of(options: argparse.Namespace, tokens: dict[str, float] | None) -> d
     return read_proportions(options.centre) if options.centre else tokens
 
 
-def add_run_tokens(parser: argparse.ArgumentParser) -> None:
-    """Add the tokens of the run, by which epochs are counted."""
-    parser.add_argument(
-        "--run-tokens",
-        type=number_or_none,
-        help="tokens the run trains on; without it, or none: the step times the fit's tokens_per_step",
-    )
-
-
-def add_tokens(parser: argparse.ArgumentParser) -> None:
-    """Add the pools of the run, to be read by `tables.read_tokens`."""
-    parser.add_argument(
-        "--tokens",
-        nargs="?",
-        help="unique tokens there are of each domain, for --max-epochs, for the law transfer, to which repeated text counts less,"
-        " and for regmix, which simulates around their shares: {domain: tokens} as JSON, or a table with domain and tokens",
-    )
-
-
-def add_pool_share(parser: argparse.ArgumentParser) -> None:
-    """Add the share of the tokens there are that the runs have whose steps are asked for."""
-    parser.add_argument(
-        "--pool-share",
-        type=float,
-        default=1.0,
-        help="of --tokens, the share that runs of so many steps have; without it all",
-    )
-
-
-def shared_pools(options: argparse.Namespace) -> dict[str, float] | None:
-    """{domain: unique tokens} that those runs have; None where they are not known."""
-    if not options.tokens:
-        return None
-    return {domain: options.pool_share * there for domain, there in read_tokens(options.tokens).items()}
-
-
-def add_parameters(parser: argparse.ArgumentParser) -> None:
-    """Add the size of the run."""
-    parser.add_argument(
-        "--parameters",
-        type=number_or_none,
-        help="of the run's model, for a law fitted to several sizes; without it, or none: the largest size fitted",
-    )
+def pools_of(options: argparse.Namespace) -> dict[str, float] | None:
+    """{domain: unique tokens} that the runs have; None where they are not known."""
+    share = getattr(options, "pool_share", 1.0)
+    return {name: share * there for name, there in read_tokens(options.tokens).items()} if options.tokens else None
 
 
 def note_unlimited(fitted: dict, tokens: dict[str, float] | None, run_tokens: float | None) -> None:
@@ -148,8 +154,3 @@ def asked_tokens(fitted: dict, run_tokens: float | None, step: int | None, param
     if run_tokens is None and parameters is None:
         return next(iter(fitted["coefficients"].values()))["run"]["tokens"]
     return run_tokens
-
-
-def number_or_none(text: str) -> float | None:
-    """A number, or None for the word none."""
-    return None if text == "none" else float(text)

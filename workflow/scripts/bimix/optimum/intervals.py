@@ -19,7 +19,7 @@ mixtures   bootstrap: runs drawn with replacement. Right where runs are plenty; 
            draws hold two or three of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -31,11 +31,13 @@ from bimix.errors import InputError
 from bimix.laws.fitted import predict_defined, predict_runs
 from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
-from bimix.optimum.coefficients import of_coefficients
-from bimix.optimum.optimum import average, optimum, target_weights
+from bimix.optimum.goal import Goal
+from bimix.optimum.objective import Objective, average, target_weights
+from bimix.optimum.optimum import optimum
 
 BOOTSTRAPS = ("residuals", "mixtures")
 RESAMPLES = ("left_out", *BOOTSTRAPS)
+COEFFICIENTS = ("A", "alpha", "gamma", "B", "beta", "C")
 BORROWED = 4  # runs' worth of the mean over domains in each domain's spread
 # An error in logs so many times the median, and so large, is perhaps a slip of that run.
 OUTLYING, SLIP = 5.0, 0.05
@@ -52,6 +54,15 @@ INTERVALS = {
     "level": pl.Float64,
     "kind": pl.String,
 }
+
+
+def not_wider(fitted: dict, observed: Observations, step: int, of_losses: "LeftOut | Bootstrap") -> str:
+    """A sentence where intervals do not know how far ahead the step is; else nothing."""
+    over_steps = LAWS[fitted["law"]].over_steps and "rows" not in fitted and len(fitted["steps"]) > 1
+    if not over_steps or step <= observed.steps[-1] or getattr(of_losses, "shortened", ()):
+        return ""
+    why = "bootstraps do not know it" if of_losses.kind in BOOTSTRAPS else "that takes four evaluations of the runs"
+    return f"step {step} is beyond the last that was observed, {observed.steps[-1]}, and intervals are no wider for it: {why}."
 
 
 def losses_of(laws: list[dict], shares: np.ndarray, step: int) -> np.ndarray:
@@ -75,6 +86,10 @@ class Bootstrap:
 
     kind: str
     refitted: list[dict]
+
+    def outlier(self) -> str:
+        """Nothing: a bootstrap leaves no run out."""
+        return ""
 
     def ends(self, guess: np.ndarray, shares: np.ndarray, step: int, target: np.ndarray | None, level: float):
         """Low and high of what is `picked` at mixtures (k, m), where the law guesses `guess`."""
@@ -401,3 +416,65 @@ def intervals(
 
 def _defined(number: float) -> float | None:
     return float(number) if np.isfinite(number) else None
+
+
+def of_coefficients(fitted: dict, refitted: list[dict], kind: str, middle: Callable) -> list[tuple]:
+    """The rows of the coefficients, which belong to no step and no mixture; `middle` of the values
+    of the refits gives low and high.
+    """
+    rows = []
+    for domain in fitted["loss_domains"]:
+        for name in COEFFICIENTS:
+            estimate = _coefficient(fitted, domain, name)
+            if estimate is not None:
+                ends = middle([_coefficient(one, domain, name) for one in refitted])
+                rows.append((name, None, kind, None, domain, estimate, *ends))
+    return rows
+
+
+def _coefficient(fitted, domain, name):
+    """A coefficient of a loss domain by its name (alpha and A: of the first term), None where the
+    law has none or it is fixed.
+    """
+    values = fitted["coefficients"][domain]
+    if name == "A" and "B" in values:
+        return None
+    if "terms" in values and name in ("A", "alpha"):
+        return values["terms"][0][name]
+    return values.get(name)
+
+
+def objective_rows(
+    fitted: dict,
+    step: int,
+    objective: Objective,
+    find: Callable[[dict], np.ndarray],
+    of_losses: LeftOut | Bootstrap,
+    level: float,
+    tokens: Mapping[str, float] | None = None,
+) -> list[tuple]:
+    """A row of the quantity `worst_ratio`, as `intervals` has rows: of the optimum by minimax,
+    without what a trust region adds; none for other objectives, which are averages.
+
+    By a bootstrap the refits' own ratios at that mixture. By runs left out the ratio of the worst
+    part at both mixtures, with the widths of both losses, each domain's own, as for a gain.
+    """
+    if objective.kind != "minimax":
+        return []
+    shares, reference = find(fitted), objective.shares(fitted)
+
+    def worst(one: dict) -> tuple[float, np.ndarray, Goal]:
+        goal = Goal(one, step, objective, tokens)
+        ratios = goal.rows @ goal.predicted(shares)
+        return float(ratios.max()), goal.rows[ratios.argmax()], goal
+
+    guess, row, goal = worst(fitted)
+    if isinstance(of_losses, Bootstrap):
+        low, high = middle([worst(one)[0] for one in of_losses.refitted], level)
+    else:
+        columns = [fitted["loss_domains"].index(name) for name in goal.names]
+        widths = of_losses.width(np.array([shares, reference]), step, None, level)[:, columns]
+        # Of a family the mean of its domains' widths: their errors are taken to go together.
+        width = (row > 0) @ np.sqrt((widths**2).sum(axis=0)) / (row > 0).sum()
+        low, high = guess * np.exp(-width), guess * np.exp(width)
+    return [("worst_ratio", step, of_losses.kind, fitted["law"], None, guess, low, high)]

@@ -1,4 +1,6 @@
-"""What a mixture is to be best at: the objective, its reference, its trust region."""
+"""What a mixture is to be best at: the objective, its reference, its trust region; averages of
+losses by weights.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,10 +11,10 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.families import by_domain, checked
-from bimix.optimum.optimum import target_weights
 from bimix.tables import parsed_json, read_json
 
 KINDS = ("weighted", "minimax", "no_worse_than")
+MOST_NAMED = 6  # weights that are named to a person
 KEYS = ("kind", "weights", "families", "reference", "margin", "trust", "pareto")
 
 
@@ -150,3 +152,55 @@ def objective_block(text: str) -> dict:
     if strange:
         raise InputError(f"--objective has the key {strange[0]!r}: there are {', '.join(KEYS)}.")
     return block
+
+
+def check_one_unit(fitted: dict) -> None:
+    """Errors: the law is of losses and of metrics, which have no common average."""
+    metrics = fitted.get("metrics", [])
+    if metrics and len(metrics) < len(fitted["loss_domains"]):
+        raise InputError(
+            f"the law is of losses and of metrics ({', '.join(metrics[:3])}), whose units have no common average: say by"
+            " --weights, or by families with --objective, what is to be low."
+        )
+
+
+def target_weights(fitted: dict, weights: dict[str, float] | None) -> np.ndarray:
+    """Weights (d,) of the loss domains: all 1 where none are given; a domain left out of those
+    given weighs 0.
+
+    Errors: a weight of an unknown domain, no weight above 0; no weights where there are metrics
+    beside losses.
+    """
+    names = fitted["loss_domains"]
+    if not weights:
+        check_one_unit(fitted)
+        return np.ones(len(names))
+    strange = [name for name in weights if name not in names]
+    if strange:
+        raise InputError(
+            f"the weights name {strange[0]!r}, whose loss the law does not predict: it knows {', '.join(names)}."
+        )
+    target = np.array([float(weights.get(name, 0.0)) for name in names])
+    if not target.sum() > 0:
+        raise InputError("all target weights are 0: give at least one loss domain a weight above 0.")
+    return target
+
+
+def average(losses: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """The average (...) of losses (..., d) by the weights (d,); a loss that weighs 0 need not be
+    defined (NaN).
+    """
+    return np.where(target > 0, losses, 0.0) @ (target / target.sum())
+
+
+def weighed(fitted: dict, weights: dict[str, float] | None) -> str:
+    """The domains that weigh, for a person: "python 1", or "web 2, books 1, and 3 more"; empty
+    where all weigh the same.
+    """
+    target = target_weights(fitted, weights)
+    if target.min() == target.max():
+        return ""
+    parts = [f"{name} {one:g}" for name, one in zip(fitted["loss_domains"], target, strict=True) if one > 0]
+    return ", ".join(
+        parts if len(parts) <= MOST_NAMED else [*parts[:MOST_NAMED], f"and {len(parts) - MOST_NAMED} more"]
+    )

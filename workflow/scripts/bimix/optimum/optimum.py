@@ -1,39 +1,147 @@
-"""The best mixture of a fitted law at a step, in the way that the law's record names (paper Sec.
-6.3).
+"""The best mixture of a fitted law at a step by an objective (paper Sec. 6.3): a convex program
+where the law's losses are convex, else by search.
 """
 
-from collections.abc import Callable, Sequence
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from bimix.errors import InputError
+from bimix.laws.fitted import at_run
 from bimix.laws.table import LAWS
 from bimix.mixtures.draws import STRENGTHS, TEMPERATURE
-from bimix.optimum.convex import minimum
-from bimix.optimum.power_sum import power_sum_optimum
-from bimix.optimum.search import searched
-from bimix.optimum.simulation import best_simulated
+from bimix.optimum.bounds import run_bounds
+from bimix.optimum.flags import asked_objective, asked_tokens, centre_of, pools_of, simulating
+from bimix.optimum.goal import HELD, Goal
+from bimix.optimum.objective import Objective, target_weights
+from bimix.optimum.search import AVERAGED, searched, simulate
+from bimix.optimum.solve import Solved, certified, minimum, power_sum_optimum, solve
+from bimix.tables import read_numbers
 
-# Weights that are named to a person.
-MOST_NAMED = 6
+UNSOLVED = 1e-5  # a gap, of the objective's value, that is no optimum
+Tokens = Mapping[str, float]  # there are of each domain
+
+
+class Unattainable(InputError):
+    """No mixture within the bounds holds the objective's constraints."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """The mixture (m,), its objective, and what certifies it: by a search there is no gap."""
+
+    shares: np.ndarray
+    value: float
+    gap: float | None  # no mixture within the constraints is better by more; None: not known
+    binding: tuple[str, ...] = ()  # what keeps it from being better: parts of minimax, constraints that bind
+
+
+@dataclass(frozen=True)
+class Sought:
+    """A law read at a run, and what its best mixture is sought by."""
+
+    fitted: dict
+    step: int
+    objective: Objective
+    lower: np.ndarray  # (m,)
+    upper: np.ndarray
+    pools: dict[str, float] | None  # unique tokens of each domain
+    run_tokens: float | None
+    centre: dict[str, float] | None
+
+    @classmethod
+    def of(cls, options: argparse.Namespace, fitted: dict, step: int) -> "Sought":
+        """By the flags of bounds, objective, centre and run. Errors: names that the law does not
+        know, bounds that leave no mixture.
+        """
+        fitted, objective = simulating(fitted, options), asked_objective(options)
+        objective.target(fitted)  # names that are not known are refused before anything is read at the run
+        pools, parameters = pools_of(options), getattr(options, "parameters", None)
+        run_tokens = asked_tokens(fitted, getattr(options, "run_tokens", None), step, parameters)
+        fitted = at_run(fitted, parameters, run_tokens, pools, step)
+        lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
+        weights = objective.domain_weights()
+        bounds = run_bounds(fitted, step, lower, upper, options.max_epochs, pools, run_tokens, weights)
+        return cls(fitted, step, objective, *bounds, pools, run_tokens, centre_of(options, pools))
+
+    def best(self) -> Best:
+        return best(self.fitted, self.step, self.objective, self.lower, self.upper, self.centre)
+
+    def shares(self, fitted: dict | None = None) -> np.ndarray:
+        """The mixture (m,) of the law, or of a refit of it."""
+        return best_shares(fitted or self.fitted, self.step, self.objective, self.lower, self.upper, self.centre)
+
+
+def best(
+    fitted: dict, step: int, objective: Objective, lower: np.ndarray, upper: np.ndarray, tokens: Tokens | None = None
+) -> Best:
+    """The mixture within the bounds that the objective is least at.
+
+    Errors: those of `optimum`; a constraint that no mixture holds, with the domain; another
+    objective of a law that is searched; a size at which losses are not convex.
+    """
+    law = LAWS[fitted["law"]]
+    if law.optimum == "searched" and not objective.plain:
+        raise InputError(
+            f"the law {fitted['law']} is not convex, and its optimum is searched for the weighted average alone: take a"
+            f" convex law or regmix for the objective {objective.kind}{' with a trust region' if objective.trusted else ''}."
+        )
+    goal = Goal(fitted, step, objective, tokens)
+    turned = [name for name in goal.names if fitted["coefficients"][name].get("run", {}).get("nu", 1.0) <= 0]
+    if turned:
+        raise InputError(
+            f"at the size asked the law has the effect of a mixture on {', '.join(turned)} the other way round (nu is 0 or"
+            " below): such losses are not convex, so nothing certifies an optimum; fit the law again."
+        )
+    if objective.plain or not goal.convex:
+        shares = best_shares(fitted, step, objective, lower, upper, tokens)
+        if law.trust or law.optimum in ("searched", "simulated"):  # it minimises more, or is not convex
+            return Best(shares, float(goal.value(shares)), None)
+        return certificate(goal, shares, lower, upper)
+    if not goal.parts:  # a penalty alone
+        penalised = trusting(goal.losses.average(goal.weights), objective.kl_penalty, goal.centre)
+        return certificate(goal, minimum(penalised, lower, upper), lower, upper)
+    start = _feasible(goal, lower, upper) if goal.constraints else None
+    found = solve(goal.program(), lower, upper, start)
+    if not found.gap <= UNSOLVED * abs(found.value) or found.violation > HELD:
+        raise InputError(
+            f"no optimum was found: the best mixture may be worse than another by {found.gap:.3g} and misses its constraints"
+            f" by {found.violation:.3g}; widen the margin, the trust region or the bounds."
+        )
+    return _as_best(goal, found)
+
+
+def best_shares(
+    fitted: dict, step: int, objective: Objective, lower: np.ndarray, upper: np.ndarray, tokens: Tokens | None = None
+) -> np.ndarray:
+    """The mixture (m,) of `best`, where nothing need certify it: a weighted average goes the short
+    way.
+    """
+    if objective.plain:
+        return optimum(fitted, step, objective.domain_weights(), lower, upper, tokens)
+    if LAWS[fitted["law"]].optimum == "simulated":
+        enough_runs(fitted)
+        return _simulated(Goal(fitted, step, objective, tokens), lower, upper, tokens)
+    return best(fitted, step, objective, lower, upper, tokens).shares
 
 
 def optimum(
     fitted: dict,
     step: int,
-    weights: dict[str, float] | None,
+    weights: Mapping[str, float] | None,
     lower: np.ndarray,
     upper: np.ndarray,
-    tokens: dict[str, float] | None = None,
+    tokens: Tokens | None = None,
 ) -> np.ndarray:
     """Proportions (m,), in the order of the law's domains, with the least weighted sum of predicted
     losses at `step` within the bounds.
 
     `weights` per loss domain; none given is the paper's: all 1 (Eq. 15 sums and calls it an
     average: the optimum is the same). A domain left out of them has weight 0, and its loss need not
-    be defined at the optimum. `tokens` there are of each domain: RegMix simulates around their
-    shares, and Olmix stays near them; where they are not known, near the mean of the fitted
-    mixtures.
+    be defined at the optimum. RegMix simulates around the shares of `tokens`, and Olmix stays near
+    them; where they are not known, near the mean of the fitted mixtures.
 
     Errors: a weight of an unknown domain, no weight above 0, fewer runs than the law needs.
     """
@@ -41,14 +149,15 @@ def optimum(
     law = LAWS[fitted["law"]]
     target = target_weights(fitted, weights)
     if law.optimum == "simulated":
-        return simulated_optimum(fitted, step, target, lower, upper, tokens)
+        return _simulated(Goal(fitted, step, Objective(weights=weights or {})), lower, upper, tokens)
     problem = law.code.objective(fitted, step, target)
     if law.optimum == "power_sum":
         return power_sum_optimum(*problem, lower, upper)
     if law.optimum == "searched":
         return searched(problem, mean_seen(fitted), lower, upper)
     if law.trust:
-        problem = trusting(problem, law.trust * target.sum(), trust_centre(fitted, tokens))
+        centre = mean_seen(fitted) if tokens is None else token_shares(fitted, tokens)
+        problem = trusting(problem, law.trust * target.sum(), centre)
     return minimum(problem, lower, upper)
 
 
@@ -63,59 +172,60 @@ def enough_runs(fitted: dict) -> None:
         )
 
 
-def check_one_unit(fitted: dict) -> None:
-    """Errors: the law is of losses and of metrics, which have no common average."""
-    metrics = fitted.get("metrics", [])
-    if metrics and len(metrics) < len(fitted["loss_domains"]):
-        raise InputError(
-            f"the law is of losses and of metrics ({', '.join(metrics[:3])}), whose units have no common average: say by"
-            " --weights, or by families with --objective, what is to be low."
-        )
+def certificate(goal: Goal, shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Best:
+    """A mixture without constraints but its bounds, with its gap."""
+    return _as_best(goal, certified(goal.program(), shares, np.zeros(len(goal.parts)), lower, upper))
 
 
-def target_weights(fitted: dict, weights: dict[str, float] | None) -> np.ndarray:
-    """Weights (d,) of the loss domains: all 1 where none are given; a domain left out of those
-    given weighs 0.
-
-    Errors: a weight of an unknown domain, no weight above 0; no weights where there are metrics
-    beside losses.
-    """
-    names = fitted["loss_domains"]
-    if not weights:
-        check_one_unit(fitted)
-        return np.ones(len(names))
-    strange = [name for name in weights if name not in names]
-    if strange:
-        raise InputError(
-            f"the weights name {strange[0]!r}, whose loss the law does not predict: it knows {', '.join(names)}."
-        )
-    target = np.array([float(weights.get(name, 0.0)) for name in names])
-    if not target.sum() > 0:
-        raise InputError("all target weights are 0: give at least one loss domain a weight above 0.")
-    return target
+def _as_best(goal: Goal, found: Solved) -> Best:
+    most = max(found.multipliers.max(initial=0.0), 1e-300)
+    names = [name for name, one in zip(goal.parts, found.multipliers, strict=True) if one > 1e-4 * most]
+    return Best(found.shares, float(goal.value(found.shares)), max(found.gap, 0.0), tuple(names) if most > 1e-9 else ())
 
 
-def average(losses: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """The average (...) of losses (..., d) by the weights (d,); a loss that weighs 0 need not be
-    defined (NaN).
-    """
-    return np.where(target > 0, losses, 0.0) @ (target / target.sum())
+def _feasible(goal: Goal, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """The mixture that misses the constraints least. Errors: it misses one."""
+    found = solve(goal.program(only_feasible=True), lower, upper)
+    if found.value <= 0:
+        return found.shares
+    blame = [name for name, one in zip(goal.constraints, found.multipliers, strict=True) if one > 1e-3]
+    raise Unattainable(_cannot(goal.objective, blame, found.value))
 
 
-def weighed(fitted: dict, weights: dict[str, float] | None) -> str:
-    """The domains that weigh, for a person: "python 1", or "web 2, books 1, and 3 more"; empty
-    where all weigh the same.
-    """
-    target = target_weights(fitted, weights)
-    if target.min() == target.max():
-        return ""
-    parts = [f"{name} {one:g}" for name, one in zip(fitted["loss_domains"], target, strict=True) if one > 0]
-    return ", ".join(
-        parts if len(parts) <= MOST_NAMED else [*parts[:MOST_NAMED], f"and {len(parts) - MOST_NAMED} more"]
+def _cannot(objective: Objective, blame: list[str], miss: float) -> str:
+    wanted = "no loss above the reference's"
+    if objective.margin:
+        wanted = f"no loss more than {objective.margin:.3g} above the reference's (relative)"
+    if objective.kind != "no_worse_than":
+        wanted = f"a KL divergence of at most {objective.most_kl:g}"
+    return (
+        f"the objective asks for {wanted}, and {', '.join(blame)} cannot be held"
+        f" {'together' if len(blame) > 1 else 'within the bounds'}: the best mixture misses by {miss:.3g}; raise the margin,"
+        " or widen the bounds (lower, upper, max_epochs) or the trust region."
     )
 
 
-def token_shares(fitted: dict, tokens: dict[str, float]) -> np.ndarray:
+def _simulated(goal: Goal, lower: np.ndarray, upper: np.ndarray, tokens: Tokens | None) -> np.ndarray:
+    """The mean (m,) of the best simulated mixtures that hold the constraints; where it does not
+    hold them itself, the best of them. Errors: none holds them.
+    """
+    fitted = goal.fitted
+    # Without tokens around the shares whose draws have the mean of the mixtures fitted.
+    centre = mean_seen(fitted) ** (1 / TEMPERATURE) if tokens is None else token_shares(fitted, tokens)
+    drawn = simulate(centre, lower, upper, fitted.get("strengths", STRENGTHS))
+    excess = goal.excess(drawn)
+    holds = (excess <= 0).all(axis=1)
+    if not holds.any():
+        least = int(excess.max(axis=1).argmin())
+        blame = [name for name, one in zip(goal.constraints, excess[least], strict=True) if one > 0]
+        raise Unattainable(_cannot(goal.objective, blame, float(excess[least].max())))
+    drawn = drawn[holds]
+    ranked = drawn[np.argsort(goal.value(drawn), kind="stable")]
+    shares = ranked[:AVERAGED].mean(axis=0)
+    return ranked[0] if (goal.excess(shares) > 0).any() else shares
+
+
+def token_shares(fitted: dict, tokens: Tokens) -> np.ndarray:
     """Shares (m,) of the tokens there are. Errors: those of a domain are not known."""
     missing = [domain for domain in fitted["domains"] if not tokens.get(domain)]
     if missing:
@@ -131,13 +241,6 @@ def mean_seen(fitted: dict) -> np.ndarray:
     return np.array([fitted["proportions_seen"][domain]["mean"] for domain in fitted["domains"]])
 
 
-def trust_centre(fitted: dict, tokens: dict[str, float] | None) -> np.ndarray:
-    """Shares (m,) that a law with a trust of its own stays near: of the tokens, where they are
-    known.
-    """
-    return mean_seen(fitted) if tokens is None else token_shares(fitted, tokens)
-
-
 def trusting(objective: Callable, weight: float, shares: np.ndarray) -> Callable:
     """The objective with weight x KL(r || shares) added: convex where it was."""
 
@@ -148,42 +251,3 @@ def trusting(objective: Callable, weight: float, shares: np.ndarray) -> Callable
         return value + weight * (r @ log), gradient + weight * (log + 1), hessian + np.diag(weight / r)
 
     return at
-
-
-def simulated_optimum(
-    fitted: dict,
-    step: int,
-    target: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    tokens: dict[str, float] | None = None,
-) -> np.ndarray:
-    """The mean of the best simulated mixtures of a law, by what it predicts at a step.
-
-    They are drawn around the shares of `tokens`; where these are not known, around the shares whose
-    draws have the mean of the mixtures fitted.
-    """
-    domains, predict = fitted["domains"], LAWS[fitted["law"]].code.predict
-    shares = simulation_centre(fitted, tokens)
-    names, weights = zip(
-        *((name, one) for name, one in zip(fitted["loss_domains"], target, strict=True) if one), strict=True
-    )
-    wanted = {name: fitted["coefficients"][name] for name in names}
-
-    def value(proportions):
-        losses = predict(wanted, domains, fitted["steps"], proportions, np.array([step]))
-        return losses[:, 0] @ np.array(weights)
-
-    return best_simulated(value, shares, lower, upper, simulation_strengths(fitted))
-
-
-def simulation_centre(fitted: dict, tokens: dict[str, float] | None) -> np.ndarray:
-    """Shares (m,) that mixtures are simulated around. Errors: a domain without tokens."""
-    if tokens is None:
-        return mean_seen(fitted) ** (1 / TEMPERATURE)
-    return token_shares(fitted, tokens)
-
-
-def simulation_strengths(fitted: dict) -> Sequence[float]:
-    """The least and the greatest strength of simulated mixtures: as asked for, else RegMix's."""
-    return fitted.get("strengths", STRENGTHS)

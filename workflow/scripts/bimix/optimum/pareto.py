@@ -14,7 +14,8 @@ import polars as pl
 from bimix.errors import InputError
 from bimix.laws.fitted import predict_defined
 from bimix.optimum.families import checked
-from bimix.optimum.optimum import average, optimum, target_weights
+from bimix.optimum.objective import average, target_weights
+from bimix.optimum.optimum import optimum
 from bimix.tables import read_numbers
 
 # The ends weigh the other objective so much: with 0 any mixture of the best ones would do, also one

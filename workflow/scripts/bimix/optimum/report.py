@@ -1,59 +1,81 @@
 """What is said of a best mixture besides its proportions: its objective and the reference's, what
-certifies it, how far it lies from the runs.
+certifies it, and how far it lies from the runs: by domain, from the nearest, from their hull.
+
+Distances are total variations, half the sum of absolute differences: the share of the mixture that
+would have to be moved.
 """
 
-import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import linprog
 
-from bimix.laws.fitted import predict_defined
+from bimix.laws.fitted import predict_defined, undefined
 from bimix.observations.observations import proportions_of
-from bimix.optimum.best import Best
-from bimix.optimum.families import written
-from bimix.optimum.goal import Goal
-from bimix.optimum.losses import divergence
-from bimix.optimum.objective import Objective, objective_of
-from bimix.optimum.optimum import average
-from bimix.optimum.support import Support, support
-from bimix.tables import read_numbers, read_table
+from bimix.optimum.goal import Goal, divergence
+from bimix.optimum.objective import average, target_weights, weighed
+from bimix.optimum.optimum import Best, Sought
+from bimix.tables import read_table
+from bimix.transfer.sized import size_read
 
 SAME_EPOCHS = 1.05  # numbers of epochs within this factor are the same
+OUTSIDE = 1e-6  # of a total variation: below it a mixture lies on the hull
 NO_BETTER = 1e-4  # of the reference's losses: below it minimax has found nothing
 
 
-def add_objective(parser: argparse.ArgumentParser) -> None:
-    """Add what a mixture is to be best at, to be read by `asked_objective`."""
-    parser.add_argument(
-        "--objective",
-        help="weighted (the weighted average, which is the default), minimax (the least worst loss over the reference's) or"
-        " no_worse_than (weighted, with no loss above the reference's by more than --margin); or JSON with these as keys:"
-        " kind, weights, families, reference, margin, trust {kl_penalty, most_kl}",
-    )
-    parser.add_argument(
-        "--families",
-        help="family=domain,domain;family=domain: mean within a family, then over them; --weights are then of the families",
-    )
-    parser.add_argument("--reference", nargs="?", help="mixture.json of minimax and no_worse_than, or the JSON itself")
-    parser.add_argument("--margin", type=float, help="of no_worse_than, relative: 0.01 is 1 %%; without it 0")
-    parser.add_argument(
-        "--kl-penalty", type=float, help="times KL(mixture || shares of --tokens), added to what is minimised"
-    )
-    parser.add_argument("--most-kl", type=float, help="the largest KL(mixture || shares of --tokens)")
+@dataclass(frozen=True)
+class Support:
+    """outside: {domain: share above the most, or below the least, that a run had}."""
+
+    outside: dict[str, float]
+    nearest: str
+    nearest_distance: float
+    hull_distance: float
+
+    def sentence(self) -> str:
+        """What a person should know where the mixture is no mean of the runs; else nothing."""
+        if self.hull_distance <= OUTSIDE:
+            return ""
+        beyond = ", ".join(f"{name} {share:+.4f}" for name, share in self.outside.items())
+        return (
+            f"the mixture lies outside the runs that the law was fitted to: {self.hull_distance:.4f} of it would have to be"
+            f" moved to be a mean of them, {self.nearest_distance:.4f} to be the nearest, {self.nearest}"
+            + (f"; outside the shares seen: {beyond}." if beyond else ".")
+        )
 
 
-def asked_objective(options: argparse.Namespace) -> Objective:
-    """The objective of the flags."""
-    return objective_of(
-        options.objective,
-        options.weights and read_numbers(options.weights),
-        options.families and written(options.families),
-        options.reference,
-        options.margin,
-        options.kl_penalty,
-        options.most_kl,
+def support(shares: np.ndarray, runs: np.ndarray, domains: Sequence[str], names: Sequence[str]) -> Support:
+    """Of a mixture (m,) among runs (n, m), called `names`."""
+    above, below = shares - runs.max(axis=0), shares - runs.min(axis=0)
+    beyond = np.maximum(above, 0) + np.minimum(below, 0)
+    distances = 0.5 * np.abs(runs - shares).sum(axis=1)
+    nearest = int(distances.argmin())
+    outside = {name: float(one) for name, one in zip(domains, beyond, strict=True) if abs(one) > OUTSIDE}
+    return Support(outside, str(names[nearest]), float(distances[nearest]), hull_distance(shares, runs))
+
+
+def hull_distance(shares: np.ndarray, runs: np.ndarray) -> float:
+    """The least total variation of a mixture (m,) from a mean of runs (n, m): a linear program.
+
+    min 1/2 sum_j s_j where -s <= runs' w - r <= s, w >= 0, sum w = 1.
+    """
+    n, m = runs.shape
+    cost = np.concatenate([np.zeros(n), np.full(m, 0.5)])
+    eye = np.eye(m)
+    within = np.block([[runs.T, -eye], [-runs.T, -eye]])
+    found = linprog(
+        cost,
+        A_ub=within,
+        b_ub=np.concatenate([shares, -shares]),
+        A_eq=np.concatenate([np.ones(n), np.zeros(m)])[None],
+        b_eq=[1.0],
+        method="highs",
     )
+    if found.status != 0:
+        raise RuntimeError(f"the distance to the runs could not be found: {found.message}")
+    return max(0.0, float(found.fun))
 
 
 def fitted_support(fitted: dict, shares: np.ndarray, table: Path) -> Support:
@@ -97,32 +119,28 @@ def epochs_sentence(further: Mapping[str, Mapping[str, float | None]]) -> str:
 
 
 def report(
-    fitted: dict,
-    step: int,
-    objective: Objective,
-    found: Best,
-    tokens: Mapping[str, float] | None,
-    where: Support | None,
-    further: Mapping[str, Mapping[str, float | None]] | None = None,
+    sought: Sought, found: Best, where: Support | None, further: Mapping[str, Mapping[str, float | None]]
 ) -> dict:
     """The JSON beside a best mixture; a number that is not known or not defined is null. `further`
     are its epochs beyond those fitted.
     """
-    goal = Goal(fitted, step, objective, tokens)
+    fitted, objective, tokens = sought.fitted, sought.objective, sought.centre
+    goal = Goal(fitted, sought.step, objective, tokens)
     before = objective.shares(fitted)
     both = [found.shares] if before is None else [found.shares, before]
-    losses = predict_defined(fitted, np.array(both), np.array([step]))[:, 0]
+    losses = predict_defined(fitted, np.array(both), np.array([sought.step]))[:, 0]
     averages = average(losses, goal.target)
     amounts = np.array([(tokens or {}).get(name, 0.0) for name in fitted["domains"]], dtype=float)
-    values = {} if before is None else {"reference_objective": _number(goal.value(before))}
-    of_losses = {}
-    for i, name in enumerate(fitted["loss_domains"]):
-        of_losses[name] = {"optimum": _number(losses[0, i])}
-        if before is not None:
+    of_losses = {name: {"optimum": _number(losses[0, i])} for i, name in enumerate(fitted["loss_domains"])}
+    of_reference = {}
+    if before is not None:
+        of_reference["reference_objective"] = _number(goal.value(before))
+        of_reference["reference_average_loss"] = _number(averages[1])
+        for i, name in enumerate(fitted["loss_domains"]):
             of_losses[name] |= {"reference": _number(losses[1, i]), "ratio": _number(losses[0, i] / losses[1, i])}
     return {
         "law": fitted["law"],
-        "step": step,
+        "step": sought.step,
         "objective": {
             "kind": objective.kind,
             "weights": dict(objective.weights),
@@ -131,16 +149,47 @@ def report(
             "trust": {"kl_penalty": objective.kl_penalty, "most_kl": objective.most_kl},
         },
         "objective_value": _number(found.value),
-        **values,
         "average_loss": _number(averages[0]),
-        **({} if before is None else {"reference_average_loss": _number(averages[1])}),
+        **of_reference,
         "kkt_residual": found.gap,
         "binding": list(found.binding),
         "kl_from_token_shares": float(divergence(found.shares, amounts / amounts.sum())) if amounts.all() else None,
         "losses": of_losses,
-        "support": None if where is None else where.as_json(),
-        "epochs_beyond_fitted": dict(further or {}),
+        "support": None if where is None else asdict(where),
+        "epochs_beyond_fitted": dict(further),
     }
+
+
+def described(sought: Sought, found: Best, reported: Mapping | None) -> list[str]:
+    """The lines that a script prints of a best mixture: its average loss, what certifies it where
+    `reported` is given, losses that are not defined, each domain's share.
+    """
+    fitted, step, shares = sought.fitted, sought.step, found.shares
+    losses = predict_defined(fitted, shares[None, :], np.array([step]))[0, 0]
+    weights = sought.objective.domain_weights()
+    target, parameters = target_weights(fitted, weights), size_read(fitted)
+    over = "" if target.min() == target.max() else f" (weighted: {weighed(fitted, weights)})"
+    at = f"for {parameters:g} parameters" if parameters else f"at step {step}"
+    lines = [f"average loss predicted {at}: {average(losses, target):.4f}{over}"]
+    lines += [f"  {sentence}" for sentence in sentences(reported)] if reported else []
+    if unknown := undefined(fitted, losses):
+        lines.append(
+            f"  not defined there, by the law {fitted['law']}, which has no loss at a proportion of 0: the losses of "
+            f"{', '.join(unknown)}; they weigh 0 (a domain that shall stay in the mixture needs a bound `lower`)"
+        )
+    pools, run_tokens = sought.pools or {}, sought.run_tokens or 0.0
+    for domain, share, low, high in zip(fitted["domains"], shares, sought.lower, sought.upper, strict=True):
+        seen, notes = fitted["proportions_seen"][domain], []
+        if share <= low:
+            notes.append("at its lower bound")
+        if share >= high:
+            notes.append("at its upper bound")
+        if not seen["min"] <= share <= seen["max"]:
+            notes.append(f"outside the proportions seen, {seen['min']:.4f} to {seen['max']:.4f}")
+        if share * run_tokens > pools.get(domain, np.inf):
+            notes.append(f"{share * run_tokens / pools[domain]:.3g} epochs")
+        lines.append(f"  {domain}: {share:.4f}" + (f"  ({'; '.join(notes)})" if notes else ""))
+    return lines
 
 
 def sentences(written: Mapping) -> list[str]:

@@ -5,8 +5,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from bimix.laws.fitted import predict_defined
-from bimix.optimum.objective import mixture_of
-from bimix.optimum.optimum import average, target_weights
+from bimix.optimum.objective import average, mixture_of, target_weights
 from bimix.results import figures
 
 SHARE = "proportion of "

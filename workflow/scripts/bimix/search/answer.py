@@ -18,9 +18,8 @@ from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations, read_observations
 from bimix.observations.observed_flags import add_allowed
 from bimix.optimum.bounds import run_bounds, with_least
-from bimix.optimum.flags import add_bounds, add_parameters, add_run_tokens, asked_tokens
+from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
 from bimix.optimum.goal import Goal
-from bimix.optimum.report import add_objective, asked_objective
 from bimix.plan.sources import round_of
 from bimix.search.posterior import USUAL_NOISE
 from bimix.search.rounds import DISTANCE, Search
@@ -47,10 +46,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prior", type=Path, nargs="?", help="cross_entropy.csv, for the law transfer")
     parser.add_argument("--law", default="transfer", choices=list(LAWS), help="what is corrected (%(default)s)")
     parser.add_argument("--step", type=int, help="of the run to be made good; without it the last of the losses")
-    add_bounds(parser)
-    add_objective(parser)
-    add_run_tokens(parser)
-    add_parameters(parser)
+    add_flags(parser, "bounds", "objective", "run-tokens", "parameters")
     add_allowed(parser)
     parser.add_argument(
         "--distance", type=float, default=DISTANCE, help="total variation from all runs, at least (%(default)s)"

@@ -15,11 +15,9 @@ from bimix.observations.observations import Observations, proportions_of, read_o
 from bimix.observations.prior import offsets, read_gaps
 from bimix.observations.wide import read_mixtures
 from bimix.optimum.bounds import feasible_bounds, with_least
-from bimix.optimum.flags import centre_of, run_tokens_of
+from bimix.optimum.flags import asked_objective, centre_of, run_tokens_of
 from bimix.optimum.goal import Goal
-from bimix.optimum.objective import Objective
-from bimix.optimum.optimum import target_weights
-from bimix.optimum.report import asked_objective
+from bimix.optimum.objective import Objective, target_weights
 from bimix.search.rounds import Search, advice
 from bimix.search.sensitivity import Numbers, fitted_numbers, guessed
 from bimix.search.sizes import Model, read_budget, read_large, read_models

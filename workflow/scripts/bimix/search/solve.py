@@ -27,13 +27,12 @@ from bimix.laws.fitted import at_run, fit
 from bimix.mixtures.by_hand import wanted, wanted_domains, within
 from bimix.observations.observations import Observations
 from bimix.observations.prior import kin_weights
-from bimix.optimum.best import best_shares
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import asked_tokens
 from bimix.optimum.goal import Goal
-from bimix.optimum.intervals import LeftOut, intervals, left_out
+from bimix.optimum.intervals import LeftOut, intervals, left_out, objective_rows
 from bimix.optimum.objective import objective_of
-from bimix.optimum.objective_intervals import objective_rows
+from bimix.optimum.optimum import best_shares
 from bimix.search.posterior import Posterior, ends
 from bimix.tables import read_numbers, read_tokens
 

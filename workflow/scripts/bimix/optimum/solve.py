@@ -1,0 +1,333 @@
+"""Solvers of convex problems in a mixture: proportions r (m,) that sum to 1, within bounds.
+
+`power_sum_optimum`   sums of negative powers, by a root find in one number
+`minimum`             a smooth convex function, by Newton steps (primal-dual interior point); ten
+                      times faster than SLSQP at 100 domains
+`solve`               with constraints and minimax parts, by SciPy's SLSQP
+
+`certified` bounds from below what any of them finds, and depends on none.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+NEWTON_STEPS = 200
+SHRINK = 0.1  # the barrier falls to this share of the present complementarity at every step
+TO_BOUNDARY = 0.995  # a step goes at most this part of the way to a bound
+CLOSE = 1e-13  # complementarity, over sum_j |gradient_j| r_j, at which the barrier has done its work
+POLISH = 4
+
+STARTS = 3  # descents, each from near the end of the one before, while the gap is above CERTAIN
+CERTAIN = 1e-7  # of the value
+ROUNDS = 200
+FLOOR = 1e-12  # a share of 0 may have an infinite slope: the search stays so far above, the end need not
+NUDGES = (0.0, 1e-13, 1e-11, 1e-9, 1e-7, 1e-5)  # of the mixture to the centre, where the bound is taken
+
+
+def power_sum_optimum(gains: np.ndarray, exponents: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """argmin of sum_i K_i r_i^-a_i over lower <= r <= upper, sum r = 1; all arrays (m,), K_i >= 0,
+    a_i >= 0.
+
+    Convex; stationary at r_i = (a_i K_i / mu)^(1/(1 + a_i)), clipped to its bounds (water-filling).
+    sum r(mu) falls with mu, so mu is the root of sum r(mu) = 1, found in log mu by Newton steps
+    kept inside a bracket. Domains with a_i K_i = 0 gain nothing: they stay at their lower bound
+    unless the others are full, and then share the rest in proportion to their room.
+    """
+    lower, upper = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+    slope = gains * exponents
+    useful = (slope > 0) & (upper > 0)
+    if not useful.any() or upper[useful].sum() + lower[~useful].sum() <= 1:
+        filled = np.where(useful, upper, lower)
+        room = upper - filled
+        rest = 1 - filled.sum()
+        return filled + (room * (rest / room.sum()) if rest > 0 and room.sum() > 0 else 0.0)
+    target = 1 - lower[~useful].sum()
+    low, high = lower[useful], upper[useful]
+    room = target - low.sum()
+    if room <= 1e-15:
+        return lower
+    power = 1 / (1 + exponents[useful])
+    shift = np.log(slope[useful]) * power
+    with np.errstate(divide="ignore"):
+        low_log, high_log = np.log(low), np.log(high)
+    # At `left` all are at their upper bound or the sum is above the target; at `right` the other
+    # way round.
+    left = np.min((shift - np.minimum(high_log, 0)) / power)
+    right = np.max((shift - np.log(low + room / (2 * len(low)))) / power)
+    mu = 0.5 * (left + right)
+    for _ in range(200):
+        raw = shift - power * mu
+        shares = np.exp(np.clip(raw, low_log, high_log))
+        excess = shares.sum() - target
+        if excess > 0:
+            left = mu
+        else:
+            right = mu
+        if abs(excess) <= 1e-15 * len(shares) or right - left <= 1e-15 * max(1.0, abs(mu)):
+            break
+        free = (raw > low_log) & (raw < high_log)
+        descent = (shares * power)[free].sum()
+        # Newton on log(sum of the free shares), which is nearly a line in log mu.
+        moving = shares[free].sum()
+        wanted = moving - excess
+        step = np.log(moving / wanted) * moving / descent if descent > 0 and wanted > 0 else np.inf
+        mu = mu + step if left < mu + step < right else 0.5 * (left + right)
+    shares = np.exp(np.clip(shift - power * mu, low_log, high_log))
+    result = lower.copy()
+    result[useful] = shares
+    return closed(result, lower, upper)
+
+
+def closed(shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Put the last rounding of the sum on the shares that are free to take it."""
+    gap = 1 - shares.sum()
+    free = (shares > lower) & (shares < upper)
+    if free.any():
+        moved = shares + np.where(free, shares, 0.0) * (gap / shares[free].sum())
+        shares = np.clip(moved, lower, upper)
+    return shares
+
+
+def minimum(objective: Callable, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """argmin of objective(r) over lower <= r <= upper (m,), sum r = 1; objective returns value,
+    gradient (m,) and Hessian (m, m).
+
+    Newton steps on the KKT conditions gradient - mu - y + z = 0, y (r - lower) = z (upper - r) =
+    barrier -> 0, sum r = 1, shortened where their residual does not fall. The distances to the
+    bounds are numbers of their own, so that they keep their digits. At the end the shares at bounds
+    are put there, and plain Newton steps of the others remove what the barrier left.
+    """
+    fixed = upper - lower <= 1e-14
+    if fixed.any():
+        return _with_fixed(objective, lower, upper, fixed)
+    m = len(lower)
+    inside = (1 - lower.sum()) / (upper - lower).sum()
+    if inside < 1e-12 or inside > 1 - 1e-12:
+        return lower.copy() if inside < 0.5 else upper.copy()
+    below, above = inside * (upper - lower), (1 - inside) * (upper - lower)
+    r = lower + below
+    _, gradient, hessian = objective(r)
+    barrier = 0.1 * _size(gradient, r) / m
+    y, z = barrier / below, barrier / above
+    mu = float(np.mean(gradient))
+    for _ in range(NEWTON_STEPS):
+        size = _size(gradient, r)
+        gap = (y @ below + z @ above) / (2 * m)
+        if gap <= CLOSE * size and (r * np.abs(gradient - mu - y + z)).max() <= 1e-10 * size:
+            break
+        barrier = SHRINK * gap
+        right = [*(mu - gradient + barrier / below - barrier / above), r.sum() - 1]
+        step = np.linalg.solve(_bordered(hessian + np.diag(y / below + z / above)), right)
+        dr, dmu = step[:m], step[m]
+        dy, dz = (barrier - y * dr) / below - y, (barrier + z * dr) / above - z
+        length = 1.0
+        for value, change in ((below, dr), (above, -dr), (y, dy), (z, dz)):
+            falling = change < 0
+            if falling.any():
+                length = min(length, TO_BOUNDARY * (-value[falling] / change[falling]).min())
+        before = _residual(gradient, mu, y, z, below, above, barrier)
+        for _ in range(20):
+            new = mu + length * dmu, y + length * dy, z + length * dz, below + length * dr, above - length * dr
+            _, gradient, hessian = objective(lower + new[3])
+            if _residual(gradient, *new, barrier) <= (1 - 1e-4 * length) * before:
+                break
+            length /= 2
+        mu, y, z, below, above = new
+        r = lower + below
+    return _polish(objective, r, lower, upper, (below > y / size) & (above > z / size), below < above)
+
+
+def _size(gradient, r) -> float:
+    return max(float(np.abs(gradient) @ r), 1e-300)
+
+
+def _residual(gradient, mu, y, z, below, above, barrier) -> float:
+    return float(np.linalg.norm([*(gradient - mu - y + z), *(y * below - barrier), *(z * above - barrier)]))
+
+
+def _bordered(matrix) -> np.ndarray:
+    """The matrix of a Newton step in which the steps sum to a given number."""
+    m = len(matrix)
+    bordered = np.zeros((m + 1, m + 1))
+    bordered[:m, :m] = matrix
+    bordered[:m, m] = bordered[m, :m] = -1
+    return bordered
+
+
+def _polish(objective, r, lower, upper, free, low) -> np.ndarray:
+    """Shares that are not free on their bounds, the free ones by Newton steps; as it was where that
+    leads out of the bounds.
+    """
+    if not free.any():
+        free = np.arange(len(r)) == np.argmax(np.minimum(r - lower, upper - r))
+    r = np.where(free, r, np.where(low, lower, upper))
+    r[free] += (1 - r.sum()) * r[free] / r[free].sum()
+    for _ in range(POLISH):
+        _, gradient, hessian = objective(r)
+        step = np.linalg.solve(_bordered(hessian[np.ix_(free, free)]), [*-gradient[free], r.sum() - 1])[:-1]
+        new = r.copy()
+        new[free] += step
+        if (new < lower).any() or (new > upper).any() or np.abs(step).max() > 1e-3:
+            break
+        r = new
+    return np.clip(r, lower, upper)
+
+
+def _with_fixed(objective, lower, upper, fixed) -> np.ndarray:
+    """Bounds that leave a share no room are put in, and the others are solved for as shares of what
+    is left.
+    """
+    rest = 1 - lower[fixed].sum()
+    if fixed.all() or rest <= 1e-14:
+        return lower.copy()
+    move = ~fixed
+
+    def full(part):
+        r = lower.copy()
+        r[move] = rest * part
+        return r
+
+    def inner(part):
+        value, gradient, hessian = objective(full(part))
+        return value, rest * gradient[move], rest * rest * hessian[np.ix_(move, move)]
+
+    return full(minimum(inner, lower[move] / rest, upper[move] / rest))
+
+
+class Program(NamedTuple):
+    """F and the p parts g of a convex program in r (m,)."""
+
+    # r -> F, its gradient (m,), g (p,), their gradients (p, m)
+    at: Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray, np.ndarray]]
+    # (p,) 1: the largest of these parts is minimised beside F; 0: a constraint
+    epigraph: np.ndarray
+
+
+class Solved(NamedTuple):
+    """A mixture (m,), the multipliers (p,) of the parts, and F + t there."""
+
+    shares: np.ndarray
+    multipliers: np.ndarray
+    value: float
+    # by how much no mixture within the constraints is better, at most: the duality gap
+    gap: float
+    violation: float  # the largest g of the constraints, 0 where all hold
+
+
+def solve(program: Program, lower: np.ndarray, upper: np.ndarray, start: np.ndarray | None = None) -> Solved:
+    """The minimum, from `start` or from the centre of the bounds; of what the descents end at, the
+    best certified.
+    """
+    move = upper - lower > 1e-14
+    rest = 1 - lower[~move].sum()
+    inside = (rest - lower[move].sum()) / max((upper - lower)[move].sum(), 1e-300)
+    if not move.any() or inside < 1e-12 or inside > 1 - 1e-12:
+        only = np.where(move, upper if inside > 0.5 else lower, lower)  # the bounds leave one mixture
+        return certified(program, only, np.zeros(len(program.epigraph)), lower, upper)
+    centre = np.where(move, lower + inside * (upper - lower), lower)
+    point = centre if start is None else 0.999 * start + 0.001 * centre
+    best: Solved | None = None
+    for _ in range(STARTS):
+        for found in _descent(program, lower, upper, point, move, rest):
+            better = best is None or found.violation < best.violation - 1e-9
+            if better or (found.violation <= best.violation + 1e-9 and found.gap < best.gap):
+                best = found
+        if best.gap <= CERTAIN * abs(best.value):
+            break
+        point = 0.999 * best.shares + 0.001 * centre
+    return best
+
+
+def _descent(program, lower, upper, start, move, rest) -> list[Solved]:
+    """Where SLSQP ends, in the shares that can move and t: as it stands, and with the shares at
+    FLOOR on their bounds.
+    """
+    e, m = program.epigraph.astype(float), int(move.sum())
+    has_t = bool(e.any())
+    last: dict[bytes, tuple] = {}
+
+    def full(x):
+        r = lower.copy()
+        r[move] = x[:m]
+        return r
+
+    def at(x):
+        key = x[:m].tobytes()
+        if key not in last:  # the value, the parts and their slopes are asked for one after the other
+            last.clear()
+            with np.errstate(all="ignore"):
+                last[key] = program.at(full(x))
+        return last[key]
+
+    value, gradient, g, jacobian = program.at(start)
+    top = float(g[e > 0].max()) if has_t else 0.0
+    moves = np.abs(np.vstack([gradient, *jacobian])[:, move]) @ start[move]  # by as much as the whole mixture
+    unit = max(abs(value) + abs(top), *moves, 1e-12)
+
+    def objective(x):
+        value, gradient, _, _ = at(x)
+        slope = np.append(gradient[move], 1.0) if has_t else gradient[move]
+        return (value + (x[-1] if has_t else 0.0)) / unit, slope / unit
+
+    def room(x):
+        return (e * (x[-1] if has_t else 0.0) - at(x)[2]) / unit
+
+    def slopes(x):
+        own = -at(x)[3][:, move]
+        return (np.hstack([own, e[:, None]]) if has_t else own) / unit
+
+    ones = np.append(np.ones(m), np.zeros(int(has_t)))
+    constraints = [{"type": "eq", "fun": lambda x: ones @ x - rest, "jac": lambda x: ones}]
+    constraints += [{"type": "ineq", "fun": room, "jac": slopes}] if len(e) else []
+    least = np.minimum(np.maximum(lower[move], FLOOR), upper[move])
+    found = minimize(
+        objective,
+        np.append(start[move], top) if has_t else start[move],
+        jac=True,
+        method="SLSQP",
+        bounds=[*zip(least, upper[move], strict=True), *([(None, None)] if has_t else [])],
+        constraints=constraints,
+        options={"maxiter": ROUNDS, "ftol": 1e-15},
+    )
+    if not np.isfinite(found.x).all():
+        return [certified(program, start, np.zeros(len(e)), lower, upper)]
+    ended = np.clip(full(found.x), lower, upper)
+    on_bounds = np.where(move & (ended <= FLOOR), lower, ended)
+    multipliers = np.asarray(found.multipliers)[1:]
+    return [certified(program, closed(one, lower, upper), multipliers, lower, upper) for one in (ended, on_bounds)]
+
+
+def certified(
+    program: Program, shares: np.ndarray, multipliers: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> Solved:
+    """A mixture with the value F + t, and how much better any other can be.
+
+    With any multipliers v >= 0, those of the epigraph summing to 1, and any point p,
+    F(x) + v.g(x) >= F(p) + v.g(p) + rho.(x - p) for all x. Stationarity holds exactly. What is left
+    is the complementary slackness sum_j rho_j+ (p_j - lower_j) + rho_j- (upper_j - p_j), rho being
+    the gradient less its best constant. The bound is taken at the mixture and at points
+    towards the centre, as gradients at a share of 0 may be infinite.
+    """
+    on = program.epigraph > 0
+    v = np.maximum(multipliers, 0.0)
+    if on.any():
+        v[on] = v[on] / v[on].sum() if v[on].sum() > 0 else 1 / on.sum()
+    value, _, g, _ = program.at(shares)
+    value = value + (float(g[on].max()) if on.any() else 0.0)
+    room = upper - lower
+    inside = (1 - lower.sum()) / max(room.sum(), 1e-300)
+    bound = -np.inf
+    for nudge in NUDGES:
+        p = (1 - nudge) * shares + nudge * (lower + inside * room)
+        at, gradient, parts, jacobian = program.at(p)
+        slope = gradient + v @ jacobian
+        if not np.isfinite(slope).all():
+            continue
+        rho = slope[None, :] - slope[:, None]  # of each share's slope as the constant
+        lost = np.maximum(rho, 0) @ (p - lower) + np.maximum(-rho, 0) @ (upper - p)
+        bound = max(bound, at + v @ parts - lost.min())
+    violation = max(0.0, float(g[~on].max())) if (~on).any() else 0.0
+    return Solved(shares, v, float(value), float(value - bound), violation)
