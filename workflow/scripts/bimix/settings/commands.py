@@ -8,7 +8,6 @@ from bimix.names import named
 from bimix.plan.dataset import LAUNCHED
 from bimix.settings.faults import Fault
 from bimix.settings.models import Losses, Model, Shape
-from bimix.training.command import FOLDER, WAYS, fault
 
 HOLE = "{domain}"
 # What goes with each way in which a command may leave its losses.
@@ -27,6 +26,8 @@ def check_model(model: Model) -> Iterator[Fault]:
     for key in LAUNCHED:
         if key in given:
             yield Fault(("launch", key), "a command does not hear of it: take it away.")
+    from bimix.training.command import fault  # brings polars
+
     if model.command and (sentence := fault(model.command)):
         yield Fault(("command",), sentence)
     if model.losses and (found := loss_fault(model.losses)):
@@ -49,8 +50,10 @@ def check_shape(shape: Shape) -> Iterator[Fault]:
 
 def loss_fault(losses: Losses) -> tuple[str, str] | None:
     """(key, sentence) of what is wrong with a model's `losses`, or None."""
+    from bimix.training.command import FOLDER
+
     given = {key: getattr(losses, key) for key in losses.model_fields_set}
-    ways = [way for way in WAYS if way in given]
+    ways = [way for way in TAKES if way in given]
     if len(ways) != 1:  # reported as such
         return None
     (way,) = ways

@@ -7,9 +7,7 @@ from types import MappingProxyType
 
 from bimix.errors import InputError
 from bimix.plan.targets import named_datasets, wanted_datasets
-from bimix.settings.checks import check
 from bimix.settings.complete import Filled, expanded, with_defaults
-from bimix.settings.disk import check_text
 from bimix.settings.faults import Fault, Key, listed
 from bimix.settings.files import NO_TEXT, ConfigFile, merged, over, place, read_config_file, source_text
 
@@ -49,6 +47,8 @@ def prepare(config: dict, call: Call) -> Prepared:
     if not call.plans:
         config, filled = with_defaults(as_text(config, files), planning=False)
         return Prepared(expanded(config), filled, [])
+    from bimix.settings.disk import check_text
+
     check_results(Path("results"))
     wanted = wanted_datasets(config, call.words)
     ready = settled(config, defaults, Path(), call.files, wanted, call.command_line, named_datasets(call.words))
@@ -75,6 +75,8 @@ def settled(
 
     Errors (InputError): all faults together, each with its key and, where a file has it, its line.
     """
+    from bimix.settings.checks import check  # jobs need no models
+
     read = [read_config_file(path) for path in files]
     sources, faults = [file for file, _ in read], [fault for _, own in read for fault in own]
     of_keys, config = text_keys(config)

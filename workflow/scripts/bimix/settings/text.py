@@ -1,14 +1,13 @@
 """Checks of a dataset of text: its domains, trainings and mixtures, and the names in them."""
 
+import contextlib
 import csv
 import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from bimix.errors import InputError
 from bimix.exports.formats import FORMATS
 from bimix.laws.table import LAWS, is_optimum
-from bimix.mixtures.mixture import is_staged
 from bimix.names import named, shown, unknown
 from bimix.plan.dataset import Dataset, evaluations, weights_of
 from bimix.plan.sources import BEST, GROUP, REWEIGHTING, counts_runs, search_runs
@@ -16,7 +15,6 @@ from bimix.settings.complete import mixture_lists, reweighting_changes
 from bimix.settings.faults import Fault
 from bimix.settings.models import Drawn
 from bimix.settings.scope import Scope
-from bimix.tables import read_json
 from bimix.training.recipe import schedule_fault
 
 SHARES = 1e-6  # by which shares of stages may miss 1
@@ -349,13 +347,14 @@ def staged_files(files: dict[str, str]) -> Iterator[str]:
     """Mixtures of the user's files that have stages; what is wrong with a file is reported where it
     is read.
     """
+    if files:  # these bring polars, a quarter of a second of each call of Snakemake
+        from bimix.errors import InputError
+        from bimix.mixtures.mixture import is_staged
+        from bimix.tables import read_json
     for name, path in files.items():
-        try:
-            staged = is_staged(read_json(path))
-        except InputError:
-            continue
-        if staged:
-            yield name
+        with contextlib.suppress(InputError):
+            if is_staged(read_json(path)):
+                yield name
 
 
 def check_staged_formats(scope: Scope) -> Faults:
