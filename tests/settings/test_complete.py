@@ -25,7 +25,8 @@ from bimix.plan.inputs import (
 )
 from bimix.plan.targets import targets
 from bimix.settings import complete, machine
-from bimix.settings.complete import expanded, with_defaults
+from bimix.settings.complete import with_defaults
+from bimix.settings.expand import expanded
 from bimix.settings.files import merged, over
 from bimix.settings.machine import Machine, keep, read_basis
 from bimix.settings.prepare import settled

@@ -24,7 +24,7 @@ Only `model`, `training`, `reweighting`, `downstream/answers` and
 Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/harvest`,
 `corpus/samples`, `corpus/sources`, `corpus/stream`, `digests`, `downstream/answers`,
 `downstream/questions`, `observations/imported_tables`, `outputs`, `plan/shards`,
-`results/verify_tokens`, `results/watch`, `settings/complete`,
+`results/verify_tokens`, `results/watch`, `settings/expand`,
 `settings/disk`, `settings/files`, `settings/lock`, `settings/machine`, `settings/text`, `tables`,
 `training/artefacts`, `training/checkpoints`, `training/command`, `training/command_run`,
 `training/devices`, `training/rows`.

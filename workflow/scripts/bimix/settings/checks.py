@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bimix.errors import InputError
 from bimix.names import unknown
-from bimix.settings import disk, observed, optima, text, typed
+from bimix.settings import disk, observed, optima, stages, text, typed
 from bimix.settings.commands import check_model
 from bimix.settings.complete import Filled, with_defaults
 from bimix.settings.faults import Fault, Key
@@ -38,10 +38,10 @@ OF_TEXT: tuple[Check, ...] = (
     (text.check_search, "search groups held_out optimum"),
     (text.check_reweighting, f"{KNOWN} reweighting/model reweighting/reference /training"),
     (text.check_downstream, "downstream/model downstream/steps /downstream sequence_length"),
-    (text.check_stages, f"{KNOWN} stages"),
-    (text.check_staged_references, "?stages ?mixture_files ?methods ?centre ?reweighting optimum compare"),
-    (text.check_staged_formats, "stages /models optimum groups compare held_out ?methods"),
-    (text.check_fitted_stages, "groups optimum held_out compare ?stages"),
+    (stages.check_stages, f"{KNOWN} stages"),
+    (stages.check_staged_references, "?stages ?mixture_files ?methods ?centre ?reweighting optimum compare"),
+    (stages.check_staged_formats, "stages /models optimum groups compare held_out ?methods"),
+    (stages.check_fitted_stages, "groups optimum held_out compare ?stages"),
     (optima.check_groups, "groups"),
     (optima.check_bounds, "?optimum/weights ?optimum/lower ?optimum/upper optimum"),
     (optima.check_objective, "optimum/objective"),

@@ -147,6 +147,9 @@ Mixture = Annotated[
     str, AfterValidator(of_a_mixture), Field(json_schema_extra={"allowed": "the name of a mixture (without @)"})
 ]
 Mixtures = Some[Mixture]
+ModelName = Annotated[str, Field(json_schema_extra={"allowed": "the name of a model"})]
+MixtureName = Annotated[str, Field(json_schema_extra={"allowed": "the name of a mixture"})]
+RecipeName = Annotated[str, Field(json_schema_extra={"allowed": "the name of a recipe of training"})]
 File = Annotated[str, Field(min_length=1, json_schema_extra={"allowed": "the path of a file"})]
 Table = Annotated[
     str,
@@ -211,25 +214,21 @@ class Launch(Block):
     gpus: Natural = key("GPUs on each node; 0: the CPU.")
     threads: Count = key("CPU threads on each node.")
     micro_batch: Count | Literal["auto"] = key(
-        "Rows at once on one process; `auto`: estimated from two small probes and tried once.",
-        "must be set beside `shape`",
+        "Rows at once on one process; `auto`: estimated by two small probes.", "must be set beside `shape`"
     )
     loss_chunk: Count | Literal["all"] = key(
-        "Tokens whose scores over the vocabulary exist at once; fewer are faster on a CPU and only smaller on a GPU.",
-        "must be set beside `shape`",
+        "Tokens whose scores exist at once; fewer are faster on a CPU only.", "must be set beside `shape`"
     )
     compile: Literal["yes", "no"] = key("Whether the model is compiled.", "must be set beside `shape`")
     attention: Literal["auto", "flash", "cudnn", "math"] = key(
-        "torch's kernel of attention; `auto`: torch chooses. The one that ran is in `run.json`.", "auto"
+        "torch's kernel of attention; `run.json` has the one that ran.", "auto"
     )
     bucket_megabytes: Count | Literal["all"] = key(
-        "Gradients that several processes send at once; `all`: all of them, after the backward pass.", "all"
+        "Gradients that processes send at once; `all`: after the backward pass.", "all"
     )
-    gradient_compression: Literal["none", "bf16"] = key(
-        "What several processes send gradients in: `none`, as they are.", "none"
-    )
+    gradient_compression: Literal["none", "bf16"] = key("What gradients are sent in; `none`: as they are.", "none")
     verify_shards: Literal["yes", "no"] = key(
-        "Whether the tokens are held against their digests first, once a start and host.", "yes"
+        "Whether digests of the tokens are compared first, once a start and host.", "yes"
     )
 
 
@@ -302,51 +301,30 @@ class Lengths(Block):
 
 class Vocabulary(Block):
     least: Annotated[int, Field(ge=257)] = key("At least.")
-    cpu: Annotated[int, Field(ge=257)] = key(
-        "At most, on a CPU: more would cost a small model more than all of its blocks."
-    )
+    cpu: Annotated[int, Field(ge=257)] = key("At most, on a CPU: more would cost a small model more than its blocks.")
     gpu: Annotated[int, Field(ge=257)] = key("At most, on GPUs.")
 
 
 class Ladder(Block):
     device: Literal["auto", "cpu", "gpu"] = key(
-        "The device that models are chosen for: `auto` is the GPUs of this machine, else its cores."
+        "What models are chosen for: `auto` is this machine's GPUs, else its cores."
     )
     count: Count | Literal["auto"] = key(
-        "How many of these the jobs will have together: `auto`, as many as this machine has. Name both where jobs "
-        "run on a cluster."
+        "How many of these the jobs will have together: `auto`, those of this machine."
     )
     hours: Hours = key("Hours that all trainings of a dataset together may take on it, estimated with `hardware`.")
-    tokens_per_parameter: Positive = key(
-        "Tokens of the larger model's run for each of its parameters (Hoffmann et al. 2022)."
-    )
-    epochs: Positive = key(
-        "How often a run may repeat all text: up to four, repeated text is nearly as good as new (Muennighoff et "
-        "al. 2023)."
-    )
-    repeats: Positive = key(
-        "How often a run on `uniform` may repeat the smallest domain, and the optimum any (`max_epochs`): there a "
-        "repetition is worth 1/e of new text (the same)."
-    )
+    tokens_per_parameter: Positive = key("Tokens of the larger model's run for each parameter (Hoffmann et al. 2022).")
+    epochs: Positive = key("How often a run may repeat all text (Muennighoff et al. 2023).")
+    repeats: Positive = key("The same of the smallest domain under `uniform`, and of any under the optimum.")
     proxy: Part = key("Parameters of the proxy as a share of the larger model's.")
-    highest_rate: Positive = key(
-        "The learning rate at most; below it the rate is that of DeepSeek LLM (Bi et al. 2024) for the compute of "
-        "a run."
-    )
-    recipe: str = key("The recipe whose schedule and optimizer are used.", allowed="the name of a recipe of training")
+    highest_rate: Positive = key("The learning rate at most; else it follows compute (DeepSeek LLM, Bi et al. 2024).")
+    recipe: RecipeName = key("The recipe whose schedule and optimizer are used.")
     sequence_length: Lengths = key("Tokens of a row.")
-    vocabulary: Vocabulary = key(
-        "Ids of a tokenizer that is trained: the power of two below the square root of the text's bytes, within "
-        "these bounds."
-    )
+    vocabulary: Vocabulary = key("Ids of a trained tokenizer: by the square root of the text's bytes, within these.")
     tokenizer_bytes: Count = key("Bytes of text that it is trained on, at most.")
-    validation_bytes: Count = key(
-        "Bytes of the smallest domain that are held out, as far as `validation_share` allows."
-    )
+    validation_bytes: Count = key("Bytes of the smallest domain to hold out, as far as the next key allows.")
     validation_share: Two[Part] = key("The least and the greatest share of the documents that is held out.")
-    documents: Count = key(
-        "Texts of each domain that are to be held out: of documents longer than that allows, ends are."
-    )
+    documents: Count = key("Texts of each domain to hold out: longer documents give their ends.")
     held_out_characters: Two[Count] = key("The least and the greatest length above which a document gives its end.")
     cut_characters: Count = key("Longer documents are cut for the tokenizer, whose memory grows with them.")
     packed: dict[str, Positive] = key("Bytes of text in a byte of a file, by its ending.")
@@ -367,16 +345,16 @@ class Settings(Block):
         "are measured."
     )
     horizons: Unique[Count] = key(
-        "Of `wsds`: steps at which a decay ends, beside the last.",
+        "Of `wsds`: steps at which a decay ends, each measured.",
         "none",
         "a list of steps, each a multiple of evaluate_every",
     )
     decay_share: Annotated[float, Field(gt=0, le=1)] = key(
-        "Of `wsds`: the share of a horizon's steps that its decay takes.", "`0.1`"
+        "Of `wsds`: the share of a horizon's steps that decay.", "`0.1`"
     )
     warmup_share: Share = key("Share of the steps; `exponential` has none.")
     optimizer: Literal["adamw", "muon"] = key(
-        "`muon`, with AdamW for embedding, norms and biases: see [training](training.md#muon).", "`adamw`"
+        "`muon`: with AdamW for some, see [training](training.md#muon).", "`adamw`"
     )
     beta1: Share = key("Of AdamW.")
     beta2: Share = key("Of AdamW.")
@@ -400,7 +378,7 @@ class Recipe(Settings):
 
 
 class Changes(Settings):
-    recipe: str = key("The recipe that these settings change.", allowed="the name of a recipe of training")
+    recipe: RecipeName = key("The recipe that these settings change.")
 
 
 class Training(Changes):
@@ -429,17 +407,12 @@ class Chameleon(Block):
 
 class MixturesByRule(Block):
     published: dict[Name, str] = key(
-        "Tables with a column for each mixture; a dataset that names one gets its columns as `published_{column}`."
+        "Tables with a column a mixture, `published_{column}` in a dataset that names one."
     )
     temperature: Temperature = key("The mixture `temperature`: token shares raised to a power.")
     unimax: Unimax = key("The mixture `unimax`: as equal as a cap of epochs allows in a run of `compare`.")
-    wanted: Wanted = key(
-        "Rules by hand for the domains that the objective wants: `wanted_{epochs}`, and the same with `_uniform` "
-        "or `_kin`."
-    )
-    chameleon: Chameleon = key(
-        "The mixture `chameleon`: leverage scores of the domains' mean states in the proxy trained on `uniform`."
-    )
+    wanted: Wanted = key("Rules for domains that the objective wants: `wanted_{epochs}`, `.._uniform`, `.._kin`.")
+    chameleon: Chameleon = key("The mixture `chameleon`: leverage scores of the domains' mean states in the proxy.")
 
 
 class LawIntervals(Block):
@@ -466,10 +439,7 @@ class Laws(Block):
     compare: Some[Law] = key("Laws that are fitted and scored beside each other.")
     optimise: Some[Law] = key("Laws that give an optimised mixture.")
     seed: Natural = key("Of all draws.")
-    prior: bool = key(
-        "Whether the law transfer starts from who speaks like whom (`cross_entropy.csv`), where text is counted.",
-        "true",
-    )
+    prior: bool = key("Whether transfer starts from `cross_entropy.csv`, where text is counted.", "true")
     intervals: LawIntervals = key("How intervals are drawn.")
     learning: Learning = key("Learning curves of the laws over runs.")
 
@@ -494,23 +464,15 @@ class Doge(Block):
 
 
 class Reading(Block):
-    shard_megabytes: Positive = key(
-        "Raw files are put together into shards (jobs) of this size on average, as they lie on disk."
-    )
+    shard_megabytes: Positive = key("Size of a shard (job) on average, of raw files as they lie on disk.")
     document_megabytes: Positive = key("A longer record is a reject; bounds a job's memory.")
-    held_out_characters: Count = key(
-        "Where validation is a share: a longer document is not held out whole, but its end is."
-    )
+    held_out_characters: Count = key("Where validation is a share: a longer document gives its end.")
     formats: Formats = key("What a file holds, by its ending before `.gz`, `.xz` or `.zst`.")
-    backend: Backend = key(
-        "What encodes; `gigatoken` is some 20 times faster and used only where it gives the same ids."
-    )
+    backend: Backend = key("What encodes; `gigatoken` is some 20 times faster, where its ids are the same.")
 
 
 class Entropy(Block):
-    estimator: Literal["nats", "miller_madow", "chao_shen"] = key(
-        "`nats` is the plug-in estimate, the paper's (App. A)."
-    )
+    estimator: Literal["nats", "miller_madow", "chao_shen"] = key("`nats`: plug-in, as the paper (App. A).")
     tokens: Literal["all", "equal"] = key("`equal`: as many tokens of each domain, at most `curve_tokens`.")
     curve_tokens: Count = key("Tokens of each domain up to which its entropy is traced.")
 
@@ -520,9 +482,7 @@ Budget = Positive | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([eE][+-]?[
 
 
 class Design(Block):
-    criterion: Literal["I", "D"] = key(
-        "What the runs are to tell of: `I`, predicted losses; `D`, the law's coefficients."
-    )
+    criterion: Literal["I", "D"] = key("What runs are to say: `I`, predicted losses; `D`, the law's coefficients.")
     count: Count = key("Mixtures, at most; one is to be run twice where no run was.")
     budget: Budget = key(
         "FLOPs of all of them, or per cent of the large run; used where sizes are known.",
@@ -535,9 +495,7 @@ class DesignOfText(Design):
 
 
 class DesignOfLosses(Design):
-    models: Table = key(
-        "Models that may be proposed: a table with name, parameters, tokens.", "none; sizes are left out"
-    )
+    models: Table = key("Models to propose: a table of name, parameters, tokens.", "none; sizes are left out")
     large: str = key(
         "The large run, where losses were measured elsewhere: parameters,tokens, or a name in `models`.",
         "none",
@@ -549,9 +507,7 @@ class Search(Block):
     rounds: Count = key("Rounds at most; a search ends where more gain less than the noise of a run.")
     of: Literal[1, 2] = key("Mixtures of a round; the second by the other voice.")
     law: Law = key("The law that the runs correct.")
-    least: Share = key(
-        "The part of its share of the tokens that a round leaves every domain, but for a bound `lower` of its own."
-    )
+    least: Share = key("The part of its token share that a round leaves a domain without a `lower`.")
 
 
 class SearchOfText(Search):
@@ -604,15 +560,13 @@ class Downstream(Block):
     cache_tokens: Count = key("Tokens whose keys and values exist at once: bounds memory, changes no answer.")
     seed: Natural = key("Of the shots, and of the bootstrap.")
     rejects: Share = key("Share of items that cannot be asked which is counted and left out; 0: stop at the first.")
-    precision: Literal["no", "bf16"] = key(
-        '`"no"` is fp32; `bf16` is faster on a GPU, and near ties may fall either way.',
-    )
+    precision: Literal["no", "bf16"] = key('`"no"` is fp32; `bf16` is faster on a GPU, near ties may differ.')
     intervals: AnswerIntervals = key("Of accuracies, by resampling items.")
 
 
 class DownstreamOfText(Downstream):
     NEEDED = "model steps tasks"
-    model: str = key("The model whose runs on the mixtures of `compare` are asked.", allowed="the name of a model")
+    model: ModelName = key("The model whose runs on the mixtures of `compare` are asked.")
     steps: Some[Count] = key("Steps whose weights answer: evaluations of its runs.")
     tasks: Annotated[dict[Task, TaskOfQuestions], Field(min_length=1)] = key("What is asked, by name.")
 
@@ -628,16 +582,12 @@ class Objective(Block):
         "the reference's.",
         "weighted",
     )
-    weights: Numbers = key(
-        "Of the families, or of the loss domains where there are none; in the place of `weights` above.", "all alike"
-    )
+    weights: Numbers = key("Of the families, or of loss domains where there are none.", "all alike")
     families: Annotated[
         dict[Name, Annotated[Some[str], Field(json_schema_extra={"allowed": "a list of domains"})]],
         Field(min_length=1),
-    ] = key("Loss domains that count as one, by their mean; what is in none weighs 0.", "each loss domain by itself")
-    reference: str = key(
-        "The mixture whose predicted losses are measured against.", "the first of `compare`", "the name of a mixture"
-    )
+    ] = key("Loss domains that count as one, by their mean; others weigh 0.", "each loss domain by itself")
+    reference: MixtureName = key("The mixture whose predicted losses are measured against.", "the first of `compare`")
     margin: NotNegative = key("Of `no_worse_than`: how far a loss may be above the reference's, relative.", "0")
     trust: Trust = key("How far the mixture may be from the shares of tokens.", "anywhere")
 
@@ -663,19 +613,14 @@ class OptimumOfLosses(Optimum):
 
 class OptimumOfText(Optimum):
     NEEDED = "group"
-    model: str = key(
-        "The model to whose losses the laws are fitted.", "the proxy: the first under `training`", "the name of a model"
-    )
+    model: ModelName = key("The model to whose losses the laws are fitted.", "the proxy: the first under `training`")
     models: Several[str] = key(
         "In its place: models of several sizes, to whose losses together the law `transfer` is fitted.",
         "one model",
         "a list of models",
     )
-    for_: str = key(
-        "With `models`: the model whose whole run the mixture is best for.",
-        "that of `compare`",
-        "the name of a model",
-        alias="for",
+    for_: ModelName = key(
+        "With `models`: the model whose whole run the mixture is best for.", "that of `compare`", alias="for"
     )
     step: Count = key("The step that the mixture is best at; not beside `models`.", "the last of the proxy's run")
     stage: Count = key(
@@ -713,11 +658,9 @@ class Drawn(Block):
 class Corpus(UsualCorpus, Reading):
     NEEDED = "validation text_field domain_field labels cut_characters rejects"
     EITHER = (("train",), ("harvest",))
-    harvest: dict[Domain, Harvest] = key(
-        "In the place of `train`: text of the Python packages that are installed, by domain (the demo's)."
-    )
+    harvest: dict[Domain, Harvest] = key("In the place of `train`: text of installed Python packages (the demo's).")
     train: either(scalar=Path, array=PathList, object=TrainPaths) = key(
-        'The files: a path, a glob, a list of them, `"@files.txt"`, or any of these for each domain.'
+        'Files: a path, glob, list of them, `"@files.txt"`, or these for each domain.'
     )
     validation: either(kind_of_validation, Drawn=Drawn, scalar=Path, array=PathList, object=DomainPaths) = key(
         "What is held out: `{share: 0.01}` of the text by the hash of documents, with `tokens` about so many of "
@@ -731,8 +674,7 @@ class Corpus(UsualCorpus, Reading):
         "none",
     )
     cut_characters: Count | None = key(
-        "Longer documents are cut at white space; `null`: none is. Of no matter to what is held out.",
-        "`ladder/cut_characters`",
+        "Longer documents are cut at white space; `null`: none is.", "`ladder/cut_characters`"
     )
     held_out_characters: either(scalar=Count, object=dict[str, Count]) = key(
         "Where validation is a share: a longer document is not held out whole, but its end is. One number, or one "
@@ -746,7 +688,7 @@ class TrainedTokenizer(Block):
     NEEDED = "vocabulary share"
     vocabulary: Annotated[int, Field(ge=257)] = key("Ids.", "`ladder/vocabulary`")
     fewer: bool = key(
-        "Whether a text that yields fewer ids gets a tokenizer of those; `false`: the job stops.",
+        "Whether a text of fewer ids gets a smaller tokenizer; else the job stops.",
         "`true` where the ladder chose `vocabulary`, else `false`",
     )
     share: Annotated[float, Field(gt=0, le=1)] = key(
@@ -773,12 +715,12 @@ class Vectors(UsualVectors):
 class Stage(Block):
     NEEDED = "share mixture"
     share: Part = key("The stage's share of the run's steps.")
-    mixture: str = key("Its mixture.", allowed="the name of a mixture")
+    mixture: MixtureName = key("Its mixture.")
 
 
 class Swarm(Block):
     NEEDED = "model runs seed together step"
-    model: str = key("The model that is trained.", allowed="the name of a model")
+    model: ModelName = key("The model that is trained.")
     runs: Annotated[int, Field(ge=2, le=9999)] = key("How many.")
     seed: Natural = key("Of the drawn mixtures.")
     together: Count = key("Runs of one job.")
@@ -794,7 +736,7 @@ class Targets(Block):
 
 class Reweighting(Block):
     NEEDED = "model reference"
-    model: str = key("The model that is trained.", allowed="the name of a model")
+    model: ModelName = key("The model that is trained.")
     reference: str = key("The mixture of DoReMi's reference run.")
     training: Settings = key("What differs from the model's recipe, for both.", "nothing")
     doremi: Doremi = key("Changes of `doremi`.", "none")
@@ -804,7 +746,7 @@ class Reweighting(Block):
 
 class CompareOfText(Block):
     NEEDED = "model mixtures"
-    model: str = key("The larger model.", "the last under `training`", "the name of a model")
+    model: ModelName = key("The larger model.", "the last under `training`")
     mixtures: Mixtures = key(
         "The first is the reference.", "`[baseline, uniform, ce]`, `laws/optimise` and, with a search, `found`"
     )
@@ -816,19 +758,14 @@ class Compare(Block):
 
 
 class AnyDataset(Block):
-    methods: Mixtures = key(
-        "Mixtures whose gain and cost `tables/methods.csv` and `tables/verdict.csv` compare; the first is the reference.",
-        "none",
-    )
-    centre: str = key(
-        "The mixture that draws of the swarm, simulated mixtures and KL penalties are around, in the place of token "
-        "shares: where the text is a sample of a corpus with other shares.",
+    methods: Mixtures = key("Mixtures whose gain and cost are compared with those of the first.", "none")
+    centre: MixtureName = key(
+        "What draws of the swarm, simulated mixtures and KL penalties are around, where the text is a sample of a "
+        "corpus with other shares.",
         "token shares",
-        "the name of a mixture",
     )
     strengths: Strengths = key(
-        "The least and the greatest strength of the draws of the swarm, and of simulated mixtures: the stronger, the "
-        "nearer to the centre.",
+        "The least and greatest strength of draws: the stronger, the nearer to the centre.",
         "[0.1, 5], as RegMix has it",
     )
     held_out: Unique[str] = key("Groups that the laws must predict.", "none", "a list of groups")
@@ -843,15 +780,11 @@ class Dataset(AnyDataset):
     entropy: Entropy = key("Changes of `entropy`.", "none")
     sequence_length: Annotated[int, Field(ge=2)] = key("Tokens of a row.", "`ladder/sequence_length`")
     simulate_epochs: bool = key(
-        "Whether small runs have the fewer rows of each domain, so that they repeat it as often as the run under "
-        "`compare` will.",
-        "false",
+        "Whether small runs have fewer rows, to repeat them as often as the larger one.", "false"
     )
     vectors: Vectors = key("Document vectors for the mixture `vne`.", "none; those of `usual` where a list names `vne`")
     published: str = key("A table of `mixtures/published`.", "none")
-    mixture_files: dict[OwnName, File] = key(
-        "Mixtures of your own by name: JSON, or csv with domain and proportion.", "none"
-    )
+    mixture_files: dict[OwnName, File] = key("Your own mixtures: JSON, or csv of domain, proportion.", "none")
     stages: dict[
         OwnName,
         Annotated[list[Stage], Field(min_length=2, json_schema_extra={"allowed": "a list of stages"})],
@@ -861,20 +794,18 @@ class Dataset(AnyDataset):
         "none",
     )
     groups: Annotated[dict[Group, Mixtures], Field(min_length=1)] = key(
-        "Lists of mixtures by name; the proxy is trained on those that `optimum` and `held_out` name.",
+        "Lists of mixtures; the proxy is trained on those of `optimum` and `held_out`.",
         "`{candidates: [se, je, ce, baseline, uniform]}`, with `vne` where `vectors` stands",
     )
     models: Literal["auto"] = key(
-        "Models, rates, batch and steps chosen by the text and the machine: see [the size ladder](ladder.md).",
+        "Models, rates, batch and steps are chosen: see [the size ladder](ladder.md).",
         "`auto` where there is no `training`",
     )
     training: NoneEmpty[Training] = key(
-        "The models that are trained, the proxy first and the larger one last: for each a recipe and what differs "
-        "from it.",
-        "chosen by the size ladder",
+        "Recipes of the models that are trained, the proxy first, the larger last.", "chosen by the size ladder"
     )
     search: SearchOfText = key(
-        "A search by rounds ([page](search.md)): the mixtures `round1`, ..., and its answer, `found`.",
+        "A search by rounds ([page](search.md)): mixtures `round1`, ..., and `found`.",
         "that of `search`, where neither `groups` nor `optimum/group` or `models` is set; else none",
     )
     swarm: Swarm = key("Small runs on mixtures drawn around the token shares (RegMix): the group `swarm`.", "none")
@@ -896,12 +827,8 @@ class Observations(Block):
     mixtures: Table = key("Mixture, domain, proportion.")
     metrics: Table = key("Mixture and a column for each metric, lower is better: further loss domains.", "none")
     tokens: File = key("Domain, tokens; needed where `optimum/max_epochs` is set.", "none")
-    costs: Table = key(
-        "Mixture, search_runs, search_flops, large_flops: what finding the mixtures under `methods` took.", "not known"
-    )
-    cross_entropy: Table = key(
-        "Domain, under, nats: who speaks like whom, the prior of transfer (docs/transfer.md).", "none"
-    )
+    costs: Table = key("Mixture, search_runs, search_flops, large_flops: what `methods` took.", "not known")
+    cross_entropy: Table = key("Domain, under, nats: the prior of transfer (docs/transfer.md).", "none")
     lower_is_better: Unique[Domain] = key(
         "Metrics of which less is better, whatever their names say.", "none", "a list of metrics"
     )
@@ -933,18 +860,12 @@ class Config(Block):
         "the datasets of the file given with `--configfile`, else of the folder's `config.yaml`, else `demo`",
         "names of datasets",
     )
-    container: str | None = key(
-        "An image with `envs/requirements.txt` installed, used where `--sdm apptainer` is given."
-    )
-    models: dict[Name, Model] = key(
-        "Models by name: a shape that is trained here, or a command that trains it, and how it is started."
-    )
+    container: str | None = key("An image with `envs/requirements.txt` installed, for `--sdm apptainer`.")
+    models: dict[Name, Model] = key("Models by name: a shape to train here, or a command, and how it is started.")
     hardware: Hardware = key("What `results/{dataset}/plan.csv` and the ladder assume.")
     usual: Usual = key("What a dataset has that says nothing else of it.")
     ladder: Ladder = key("What is chosen by the text there is and the machine, for a dataset that does not set it.")
-    training: dict[Name, Recipe] = key(
-        "Recipes of training by name. One that is `like` another takes over what it does not say itself."
-    )
+    training: dict[Name, Recipe] = key("Recipes of training by name; one may be `like` another, with changes.")
     mixtures: MixturesByRule = key("Mixtures printed in papers, and those by a rule that needs no search.")
     laws: Laws = key("Which laws are fitted, scored and optimised, and how intervals are drawn.")
     doremi: Doremi = key("DoReMi (Xie et al. 2023); a dataset may set these in its `reweighting`.")

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.names import named, unknown
-from bimix.plan.dataset import Dataset, evaluations, one_size
+from bimix.plan.dataset import evaluations, one_size
 from bimix.plan.sources import BEST
-from bimix.settings.complete import unsearched
+from bimix.settings.expand import unsearched
 from bimix.settings.faults import Fault
 from bimix.settings.scope import Scope
 from bimix.settings.text import measurements
@@ -300,5 +300,5 @@ def check_sized_laws(scope: Scope) -> Faults:
         yield Fault(("optimum", "models"), sentence, remark=True)
     for key, names in scope.lists():
         for number, name in enumerate(names):
-            if name in LAWS and not LAWS[name].over_sizes and not Dataset(scope.plain, scope.name).from_swarm(name):
+            if name in LAWS and not LAWS[name].over_sizes and not scope.planned.from_swarm(name):
                 yield Fault((*key, number), one_size(name))

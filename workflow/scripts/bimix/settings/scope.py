@@ -1,11 +1,13 @@
 """What a check reads: a dataset's block as its models have it, filled, and the config around it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from bimix.plan import dataset
 from bimix.plan.sources import REWEIGHTING, search_names
-from bimix.settings.complete import (
+from bimix.settings.expand import (
     known_mixtures,
     merged_recipe,
     mixture_lists,
@@ -17,25 +19,42 @@ from bimix.settings.faults import Key
 from bimix.settings.models import Config, Dataset, Observed
 
 
+@dataclass
 class Scope:
-    """A dataset's block in a filled config, which is there twice: typed, and as plain blocks for
-    functions of planning.
+    """A dataset in a filled config, which is there twice: typed, and as plain blocks for functions
+    of planning. Published tables are found from `code`.
 
     `wanted`: it is to be built, so its files must be there and its laws be possible. `broken`: keys
-    that the models refuse, and those whose defaults come of what they refuse.
+    that the models refuse, and those whose defaults come of what they refuse. `trained`: domains of
+    the mixtures, `answering`: those with losses, None where they are not known.
     """
 
-    def __init__(self, config: Config, plain: dict, name: str, code: Path, wanted: bool, broken: Sequence[Key]) -> None:
-        self.config, self.plain, self.name, self.code, self.wanted, self.broken = (
-            *(config, plain, name, code, wanted),
-            broken,
-        )
-        self.block: Dataset | Observed = config.datasets[name]
-        self.own: dict = plain["datasets"][name]
-        self.laws = config.laws.optimise or [] if config.laws else []
-        # Domains of the mixtures, and those with losses, as far as they are known.
-        self.trained: list[str] | None = None
-        self.answering: list[str] | None = None
+    config: Config
+    plain: dict
+    name: str
+    code: Path
+    wanted: bool
+    broken: Sequence[Key]
+    trained: list[str] | None = None
+    answering: list[str] | None = None
+
+    @property
+    def block(self) -> Dataset | Observed:
+        return self.config.datasets[self.name]
+
+    @property
+    def own(self) -> dict:
+        """The block, plain."""
+        return self.plain["datasets"][self.name]
+
+    @cached_property
+    def planned(self) -> dataset.Dataset:
+        return dataset.Dataset(self.plain, self.name)
+
+    @property
+    def laws(self) -> list[str]:
+        """Laws that give an optimised mixture."""
+        return self.config.laws.optimise or []
 
     def sound(self, *paths: str) -> bool:
         """Whether the models refuse nothing in, around or below these paths. `/laws/optimise` lies
