@@ -16,32 +16,17 @@ Formats, and what is a run of them:
 
 import argparse
 import sys
-from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.observations.imported_metrics import Loss, Pattern, pattern
-from bimix.observations.imported_runs import REPEATED, losses_of, match, read_runs
-from bimix.observations.imported_sizes import with_parameters
-from bimix.observations.imported_tables import read_any, read_rows
+from bimix.observations.imports import FORMATS, REPEATED, Source, read_source
 from bimix.observations.metrics import with_metrics
 from bimix.observations.observations import observations
 from bimix.observations.observed_flags import add_allowed, add_lower
-from bimix.observations.swarms import SWARMS, check_runs, read_swarm, swarm_mixtures, taken
-from bimix.observations.tensorboard import read_tensorboard
-from bimix.observations.trainer import read_trainer
-from bimix.observations.wandb import read_wandb
-from bimix.observations.wide import Tidy, read_mixtures
 from bimix.outputs import write_table
-from bimix.tables import read_json, read_table
-
-# {format: the pattern of its metrics, where the tool settles it}
-FORMATS = {"table": None, "wandb": None, "tensorboard": None, "trainer": "eval_{domain}_loss"} | {
-    name: swarm.metrics for name, swarm in SWARMS.items()
-}
-STEPPED = ("table", "wandb", *SWARMS)  # whose steps and runs are in columns
+from bimix.tables import read_table
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -84,31 +69,7 @@ def main(argv: list[str] | None = None) -> None:
             raise InputError(f"--out {options.out}: {path} would be overwritten by what is taken out of it.")
     if options.tokens_per_step is not None and options.tokens_per_step <= 0:
         raise InputError(f"--tokens-per-step is {options.tokens_per_step}: it must be above 0.")
-    if options.format not in STEPPED and (options.step or options.run or options.size):
-        raise InputError(f"--step, --run and --size are of {', '.join(STEPPED)}: {options.format} knows its own.")
-    if options.format not in SWARMS and options.ratios:
-        raise InputError(f"--ratios is of {', '.join(SWARMS)}, not of {options.format}.")
-    wanted = options.pattern or FORMATS[options.format]
-    if wanted is None:
-        raise InputError(f"--format {options.format} needs --pattern, such as eval/{{domain}}/loss.")
-    runs = read_runs(options.runs) if options.runs else None
-    if options.format in SWARMS:
-        found, tidy, remarks = read_both(options, pattern(wanted), runs)
-    else:
-        found = [loss for path in once(options.logs) for loss in read(options, path, pattern(wanted))]
-        tidy, remarks = read_mixtures(options.mixtures), []
-    rename = read_json(options.rename) if options.rename else {}
-    for name, domain in rename.items():
-        if not isinstance(domain, str):
-            raise InputError(f"{options.rename}: the value of {name!r} is {domain!r}: it must be the name of a domain.")
-    losses, said = losses_of(with_parameters(found, options.parameters), runs, rename, options.repeated)
-    if losses.is_empty():
-        raise InputError(f"{', '.join(map(str, options.logs[:3]))}: there are no losses after step 0.")
-    mixtures = tidy.table
-    remarks = [*remarks, *said]
-    if options.format in SWARMS and runs is None:
-        remarks += check_runs(losses, mixtures, ", ".join(map(str, options.logs)), str(options.mixtures))
-    remarks += match(losses, mixtures, str(options.mixtures))
+    losses, mixtures, remarks = read_source(Source(**{name: getattr(options, name) for name in Source._fields}))
     if options.tokens_per_step is not None:
         losses = losses.with_columns(tokens=pl.col("step") * options.tokens_per_step)
     if options.metrics is not None:
@@ -118,7 +79,7 @@ def main(argv: list[str] | None = None) -> None:
     observed = observations(losses, mixtures, (str(outputs[0]), str(options.mixtures)), options.allow_unmeasured)
     write_table(losses, outputs[0])
     write_table(mixtures.select("mixture", "domain", "proportion").drop_nulls(), outputs[1])
-    for remark in (*filter(None, [tidy.remark]), *remarks, *observed.remarks):
+    for remark in (*remarks, *observed.remarks):
         print(f"Remark: {remark}", file=sys.stderr)
     steps = observed.steps
     at = f"{len(steps)} steps from {steps[0]} to {steps[-1]}" if len(steps) > 1 else f"step {steps[0]}"
@@ -126,46 +87,6 @@ def main(argv: list[str] | None = None) -> None:
         f"{len(observed.mixtures)} mixtures of {len(observed.domains)} domains, losses of {len(observed.loss_domains)} at"
         f" {at}: {outputs[0]}, {outputs[1]}"
     )
-
-
-def once(logs: list[Path]) -> list[Path]:
-    """The logs. Errors: one is named twice."""
-    for number, path in enumerate(logs):
-        if path.resolve() in [other.resolve() for other in logs[:number]]:
-            raise InputError(f"{path} is named twice.")
-    return logs
-
-
-def read_both(
-    options: argparse.Namespace, wanted: Pattern, runs: Collection[str] | None
-) -> tuple[list[Loss], Tidy, list[str]]:
-    """(losses, mixtures, remarks) of a swarm's tables, which may be one; `runs`: those that
-    count.
-    """
-    swarm = SWARMS[options.format]
-    run, ratios = options.run or swarm.run, pattern(options.ratios or swarm.ratios, "--ratios")
-    beside = {*swarm.beside, run, *([options.size] if options.size else [])}
-    losses, remarks = [], []
-    for path in once(options.logs):
-        # in one table, what is a proportion is no metric
-        others = {name for name in read_any(path).columns if options.ratios and ratios.domain(name)}
-        step = {options.step} - {None} if not (options.step or "").isdecimal() else set()
-        left = beside | step | others
-        remarks += taken(path, wanted, run, left, runs, options.lower_is_better)
-        losses += read_swarm(path, wanted, options.step or "", run, options.size, left, runs)
-    metrics = {name for name in read_any(options.mixtures).columns if options.pattern and wanted.domain(name)}
-    apart = metrics if options.mixtures in options.logs else set()
-    beside |= apart | ({options.step} - {None})
-    return losses, swarm_mixtures(options.mixtures, run, ratios, beside, options.size is not None), remarks
-
-
-def read(options: argparse.Namespace, path: Path, wanted: Pattern) -> Iterator[Loss]:
-    """The losses in a log of another of FORMATS."""
-    if options.format == "table":
-        return read_rows(path, wanted, options.step or "step", options.run, options.size)
-    if options.format == "wandb":
-        return read_wandb(path, wanted, options.step, options.run, options.size)
-    return {"tensorboard": read_tensorboard, "trainer": read_trainer}[options.format](path, wanted)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ Only `model`, `training`, `reweighting`, `downstream/answers` and
 `results/verify_runs` import torch or Accelerate.
 Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/harvest`,
 `corpus/samples`, `corpus/sources`, `corpus/stream`, `digests`, `downstream/answers`,
-`downstream/questions`, `observations/imported_tables`, `outputs`, `plan/shards`,
+`downstream/questions`, `observations/logs`, `outputs`, `plan/shards`,
 `results/verify_tokens`, `results/watch`, `settings/expand`,
 `settings/disk`, `settings/files`, `settings/lock`, `settings/machine`, `settings/text`, `tables`,
 `training/artefacts`, `training/checkpoints`, `training/command`, `training/command_run`,

@@ -19,8 +19,7 @@ import polars as pl
 from bimix.errors import InputError
 from bimix.names import named, unknown
 from bimix.observations.doubts import MOST_NATS
-from bimix.observations.imported_metrics import as_loss, as_step, pattern
-from bimix.observations.trainer import read_trainer
+from bimix.observations.logs import as_loss, as_step, from_trainer, pattern
 from bimix.tables import SEPARATORS, read_table
 
 # What a command may use, and what stands there.
@@ -141,7 +140,7 @@ def read(losses: Mapping, folder: Path, begun: Sequence[int]) -> list[Row]:
     if not path.is_file():
         raise InputError(f"{path} is not there: the command has left no losses.")
     if "trainer_state" in losses:
-        found = read_trainer(path, pattern(losses["loss"], "losses/loss"))
+        found = from_trainer(path, pattern(losses["loss"], "losses/loss")).losses()
         rows = [Row(one.step, one.domain, one.loss, 0, one.place) for one in found]
     else:
         if path.suffix == ".parquet":
