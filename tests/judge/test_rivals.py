@@ -43,6 +43,7 @@ def brief_fits(monkeypatch):
     monkeypatch.setattr(exponential, "STARTS", 2)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("brief_fits")
 def test_compare_all_laws(tmp_path):
     steps = (1000, 2000, 4000, 8000)
@@ -61,22 +62,6 @@ def test_compare_all_laws(tmp_path):
     assert sizes["bimix"] == 12 and sizes["exponential"] == 5 * 3 * 4
 
 
-def test_a_law_that_refuses_is_noted(tmp_path):
-    pair = tables(tmp_path, "run", 6, 1)
-    mixtures = pl.read_csv(pair[3])
-    zero = (
-        pl.when((pl.col("mixture") == "run0") & (pl.col("domain") == "code")).then(0.0).otherwise(pl.col("proportion"))
-    )
-    mixtures = mixtures.with_columns(proportion=zero).with_columns(
-        pl.col("proportion") / pl.col("proportion").sum().over("mixture")
-    )
-    mixtures.write_csv(pair[3])
-    compare_laws.main(["--laws", "bimix", "transfer", *pair, "--out", str(tmp_path / "c.csv")])
-    table = pl.read_csv(tmp_path / "c.csv")
-    assert "proportion 0 of 'code'" in table.filter(pl.col("score") == "refused")["note"][0]
-    assert table.filter(pl.col("law") == "transfer").height > 3
-
-
 def test_learning_curve(tmp_path):
     pair = tables(tmp_path, "run", 16, 1)
     arguments = ["--laws", "bimix", "transfer", *pair, "--draws", "2", "--seed", "0", "--out", str(tmp_path / "l.csv")]
@@ -91,8 +76,7 @@ def test_learning_curve(tmp_path):
         trace_learning.main([*arguments, "--counts", "16"])
 
 
-@pytest.mark.parametrize("law", ["bimix", "transfer"])
-@pytest.mark.parametrize("kind", ["mixtures", "residuals"])
+@pytest.mark.parametrize(("law", "kind"), [("bimix", "mixtures"), ("transfer", "residuals")])
 def test_intervals(tmp_path, law, kind):
     pair, out = tables(tmp_path, "run", 8, 3), tmp_path / "c.json"
     fit_law.main(["--law", law, *pair, "--out", str(out)])
@@ -146,8 +130,11 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(tmp_path):
     assert 0.75 <= np.mean(inside) <= 0.98
 
 
+SLOW = [pytest.param(law, marks=pytest.mark.full) for law in ("exponential", "regmix")]
+
+
 @pytest.mark.usefixtures("brief_fits")
-@pytest.mark.parametrize("law", ["bimix", "transfer", "exponential", "regmix"])
+@pytest.mark.parametrize("law", ["bimix", "transfer", *SLOW])
 def test_left_out_intervals(tmp_path, law):
     """By hand, from fits without each run: losses, averages, the gain.
 
@@ -295,6 +282,7 @@ def test_intervals_keep_to_max_epochs_and_take_a_baseline_of_their_own(tmp_path)
         estimate_intervals.main([*arguments, *epochs[:-2]])
 
 
+@pytest.mark.full
 def test_optimum_of_exponential_and_transfer_by_script(tmp_path):
     pair, out = tables(tmp_path, "run", 12, 3), tmp_path / "c.json"
     for law in ("transfer", "exponential"):

@@ -31,12 +31,6 @@ def test_candidates_keep_to_the_bounds_and_reach_them(lower: np.ndarray, upper: 
     assert found.min(axis=0) == pytest.approx(least, abs=1e-4)
 
 
-def test_a_seed_makes_the_same_candidates() -> None:
-    bounds = np.zeros(3), np.ones(3)
-    first, again, other = (candidates(np.full(3, 1 / 3), *bounds, seed) for seed in (1, 1, 2))
-    assert (first == again).all() and not (first == other).all()
-
-
 def test_a_mixture_within_the_bounds_stays() -> None:
     shares = np.array([[0.2, 0.3, 0.5]])
     assert within(shares, np.zeros(3), np.ones(3)) == pytest.approx(shares)

@@ -273,12 +273,3 @@ def test_tables_of_models_that_cannot_be_read_are_refused(tmp_path, text, senten
     flags = ["--tokens", '{"a": 1, "b": 1}', "--models", models(tmp_path, text), "--budget", "1e20"]
     with pytest.raises(InputError, match=sentence):
         proposed(tmp_path, *flags)
-
-
-def test_mixtures_with_a_column_for_each_domain_and_no_losses_are_read(tmp_path) -> None:
-    tidy = tables(tmp_path)[3]
-    wide = pl.read_csv(tidy).pivot("domain", index="mixture", values="proportion")
-    wide.write_csv(tmp_path / "wide.csv")
-    ways = (proposed(tmp_path, "--mixtures", str(path), "--count", "2")[0] for path in (tidy, tmp_path / "wide.csv"))
-    one, other = ways
-    assert one.equals(other)

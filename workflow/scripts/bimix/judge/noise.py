@@ -13,6 +13,7 @@ either, no difference is significant.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -134,6 +135,7 @@ def shares_seeds(run: np.ndarray) -> bool:
     return True
 
 
+@cache
 def best_quantile(rivals: int, freedom: int) -> float:
     """What the lowest of `rivals` equal mixtures leads another one by, at most with LEVEL, in
     standard errors of a difference: Dunnett's one-sided quantile, as multiple comparisons with the
