@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 PIECE = 2**23  # rows of tables added up at once, some 100 bytes each
-BLOCK = 2**22  # tokens sorted at once: 16 MB of codes; the more, the fewer partial counts are merged
+BLOCK = 2**23  # tokens sorted at once: 32 MB of codes; the more, the fewer partial counts are merged
+UNMERGED = 2**22  # partial counts, 50 MB, that a counter leaves unmerged: a merge costs more than the sorting
 TRIAL = 2**16  # codes that the sorts are timed on, a few milliseconds
 
 
@@ -93,15 +94,16 @@ def count_runs(codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.nd
     return codes[starts], np.add.reduceat(counts, starts) if len(starts) else counts
 
 
-def push(tables: list[tuple[np.ndarray, np.ndarray]], table: tuple[np.ndarray, np.ndarray]) -> None:
-    """Put a table on a pile; all are merged once those after the first hold more than the first.
+def push(tables: list[tuple[np.ndarray, np.ndarray]], table: tuple[np.ndarray, np.ndarray], unmerged: int = 0) -> None:
+    """Put a table on a pile; all are merged once those after the first hold more than the first,
+    and more than `unmerged` counts.
 
-    So a pile takes at most twice the memory of its first table, and a count is moved two or three
-    times.
+    So a pile takes at most twice the memory of its first table, or `unmerged` counts more, and a
+    count is moved two or three times.
     """
     tables.append(table)
     first, *rest = (len(codes) for codes, _ in tables)
-    if sum(rest) > first:
+    if sum(rest) > max(first, unmerged):
         tables[:] = [merge_counts(*tables)]
 
 
@@ -185,8 +187,14 @@ class NgramCounter:
         rows = np.concatenate(self.pending)
         self.pending, self.waiting = [], 0
         self.others = add_padded(self.others, np.bincount(rows[:, -1]).astype(np.uint64))
-        table = count_sorted(sort_codes(pair_codes(rows)))
-        push(self.tables, table)
+        push(self.tables, count_sorted(sort_codes(pair_codes(rows))), UNMERGED)
+
+    def merge(self) -> bool:
+        """Merge the partial counts; whether there was more than one table of them."""
+        several = len(self.tables) > 1
+        if several:
+            self.tables = [merge_counts(*self.tables)]
+        return several
 
     @property
     def distinct(self) -> int:
@@ -215,7 +223,6 @@ class NgramCounter:
             self.count()
         if not self.tables:
             return np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint64)
-        if len(self.tables) > 1:
-            self.tables = [merge_counts(*self.tables)]
+        self.merge()
         codes, counts = self.tables[0]
         return *split_codes(codes), counts

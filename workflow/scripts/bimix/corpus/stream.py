@@ -179,7 +179,7 @@ class Streams:
         """Write and count what was taken.
 
         Where too many rows are held back, count the most of them; where the counts have grown too
-        large, put the largest aside.
+        large, merge the largest, or put them aside.
         """
         streams = [stream for stream, _, _ in taken]
         for stream, ids, texts in taken:
@@ -187,7 +187,9 @@ class Streams:
         while sum(stream.counter.waiting for stream in streams) > MOST_WAITING:
             max((stream.counter for stream in streams), key=lambda counter: counter.waiting).count()
         while sum(stream.counter.distinct for stream in streams) > MOST_PAIRS:
-            max(streams, key=lambda stream: stream.counter.distinct).put_aside()
+            largest = max(streams, key=lambda stream: stream.counter.distinct)
+            if not largest.counter.merge():
+                largest.put_aside()
 
     def finish(self) -> None:
         """Write the rows in their order, the counts and the samples."""
