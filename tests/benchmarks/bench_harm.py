@@ -26,7 +26,7 @@ from public_runs import from_wide
 
 from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws
-from bimix.transfer import by_domain, choice
+from bimix.transfer import choice
 
 
 def of_law(observed, new, law="transfer"):
@@ -42,11 +42,11 @@ def one_ridge(observed, new):
 
 
 def own_ridges(observed, new):
-    kept, by_domain.COST = by_domain.COST, np.inf
+    kept, choice.COST = choice.COST, np.inf
     try:
         return of_law(observed, new)
     finally:
-        by_domain.COST = kept
+        choice.COST = kept
 
 
 def stand_in(observed, new):

@@ -16,10 +16,12 @@ from scipy.interpolate import CubicSpline
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
+import single_source
+
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations
 from bimix.optimum.optimum import optimum
-from bimix.transfer import repetition, single_source
+from bimix.transfer import repetition
 
 POOL = 233_766_912 / 2
 PRIOR, SPREAD = repetition.PRIOR.copy(), repetition.SPREAD.copy()

@@ -5,7 +5,7 @@ and above.
 import numpy as np
 import pytest
 
-from bimix.transfer import size, sized
+from bimix.transfer import run, sizes
 
 SIZES = [
     {"parameters": 1e8, "tokens": 1e9, "shift": 0.1, "nu": 1.0},
@@ -18,7 +18,7 @@ COEFFICIENTS = {"web": {"size": LEVELS | {"sizes": SIZES}}}
 
 def curve(parameters: float, tokens: float) -> float:
     logs = np.log([[LEVELS["B"], LEVELS["D"], LEVELS["C"]]])
-    fitted = size.Curve(LEVELS["b"], LEVELS["g"], logs, LEVELS["parameters"], LEVELS["tokens"])
+    fitted = sizes.Curve(LEVELS["b"], LEVELS["g"], logs, LEVELS["parameters"], LEVELS["tokens"])
     return float(fitted.level(np.array(parameters), np.array(tokens))[0])
 
 
@@ -37,17 +37,17 @@ def curve(parameters: float, tokens: float) -> float:
 )
 def test_level_and_effects_at_a_run(asked: tuple, at: tuple, shift: float, nu: float) -> None:
     pools = {"web": 3e9}
-    run = sized.at_run(COEFFICIENTS, ["web"], *asked, pools)["web"]["run"]
-    assert run["level"] == pytest.approx(curve(*at) + shift + (1 - nu) * LEVELS["centre"], abs=1e-12)
-    assert (run["parameters"], run["tokens"], run["nu"], run["pools"]) == (*at, nu, pools)
+    there = run.at_run(COEFFICIENTS, ["web"], *asked, pools)["web"]["run"]
+    assert there["level"] == pytest.approx(curve(*at) + shift + (1 - nu) * LEVELS["centre"], abs=1e-12)
+    assert (there["parameters"], there["tokens"], there["nu"], there["pools"]) == (*at, nu, pools)
 
 
 def test_refits_are_at_the_run_of_the_law() -> None:
     bare = {"domains": ["web"], "coefficients": COEFFICIENTS}
-    assert sized.as_asked(COEFFICIENTS, bare) == COEFFICIENTS
-    there = sized.at_run(COEFFICIENTS, ["web"], 3e8, 2e9, {"web": 3})
-    assert sized.as_asked(COEFFICIENTS, bare | {"coefficients": there}) == there
-    assert sized.run_of(COEFFICIENTS, ["web"]) is None
-    run = sized.run_of(there, ["code", "web"])
-    assert run.per_share.tolist() == [0.0, 2e9 / 3]
-    assert run.level.tolist() == [there["web"]["run"]["level"]] and run.nu.tolist() == [1.0]
+    assert run.as_asked(COEFFICIENTS, bare) == COEFFICIENTS
+    there = run.at_run(COEFFICIENTS, ["web"], 3e8, 2e9, {"web": 3})
+    assert run.as_asked(COEFFICIENTS, bare | {"coefficients": there}) == there
+    assert run.run_of(COEFFICIENTS, ["web"]) is None
+    found = run.run_of(there, ["code", "web"])
+    assert found.per_share.tolist() == [0.0, 2e9 / 3]
+    assert found.level.tolist() == [there["web"]["run"]["level"]] and found.nu.tolist() == [1.0]

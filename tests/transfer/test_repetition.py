@@ -19,7 +19,7 @@ from bimix.errors import InputError
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations, read_observations
 from bimix.optimum.optimum import optimum
-from bimix.transfer import repetition, single_source, sized
+from bimix.transfer import law, repetition
 
 PUBLIC = Path(__file__).parents[3] / "shared" / "data" / "repetition"
 DOMAINS = ("a", "b", "c", "d")
@@ -208,18 +208,6 @@ def test_the_best_share_of_wikipedia_at_a_horizon_that_was_not_fitted(cut):
     assert measured(best) / asked["val_loss_target"].min() - 1 <= 0.003
 
 
-@pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public runs are not beside the checkout")
-def test_the_constant_of_one_source():
-    """Models of 100M and more, up to ten epochs: with more the harm shows, with smaller ones the
-    size does.
-    """
-    rows = pl.read_csv(PUBLIC / "single_source_epochs.csv").filter((pl.col("epochs") <= 10) & (pl.col("params") >= 1e8))
-    columns = (rows[name].to_numpy() for name in ("params", "tokens", "unique_tokens", "val_loss"))
-    found, low, high = single_source.fit(*columns, resamples=40)
-    assert 8 < found < 25
-    assert 4 < low < repetition.PUBLISHED_R < high
-
-
 def test_runs_of_longer_schedules_count_more_where_pools_are_repeated() -> None:
     observed = Observations(
         mixtures=("a", "b", "c"),
@@ -231,8 +219,8 @@ def test_runs_of_longer_schedules_count_more_where_pools_are_repeated() -> None:
         tokens=np.array([100.0, 200.0, 400.0]),
         pools=np.full((3, 2), 50.0),
     )
-    assert sized.by_horizon(observed, None) == pytest.approx([1 / 4, 1 / 2, 1])
-    assert sized.by_horizon(observed, np.array([2.0, 0, 1])) == pytest.approx([1 / 2, 0, 1])
-    assert sized.by_horizon(replace(observed, pools=None), None) is None
-    assert sized.by_horizon(replace(observed, tokens=np.full(3, 400.0)), None) is None
-    assert sized.by_horizon(replace(observed, parameters=np.array([1.0, 2, 3])), None) is None
+    assert law.by_horizon(observed, None) == pytest.approx([1 / 4, 1 / 2, 1])
+    assert law.by_horizon(observed, np.array([2.0, 0, 1])) == pytest.approx([1 / 2, 0, 1])
+    assert law.by_horizon(replace(observed, pools=None), None) is None
+    assert law.by_horizon(replace(observed, tokens=np.full(3, 400.0)), None) is None
+    assert law.by_horizon(replace(observed, parameters=np.array([1.0, 2, 3])), None) is None

@@ -14,7 +14,7 @@ from bimix.laws import transfer
 from bimix.optimum.intervals import left_out
 from bimix.optimum.optimum import optimum
 from bimix.optimum.solve import minimum
-from bimix.transfer import by_domain, choice, levels, mixing, refits
+from bimix.transfer import choice, factor, mixing, refits
 from bimix.transfer.factor import read
 from bimix.transfer.signed import signed
 
@@ -71,7 +71,7 @@ def test_the_fit_is_a_minimum_over_all_numbers_together():
 
     def cost(z):
         z = z.reshape(m + 1, p + m)
-        predicted = levels.levels(z[:, :p], 1, own, problem.gaps, problem.log_shares) + z[:, p:] @ shares.T
+        predicted = factor.levels(z[:, :p], 1, own, problem.gaps, problem.log_shares) + z[:, p:] @ shares.T
         return float(problem.cost(z[:, :p], fit.means, predicted, m + 1)[0] + harm * ridge * (z[:, p:] ** 2).sum())
 
     at = np.concatenate([fit.x[0], fit.t[0]], axis=1).ravel()
@@ -106,9 +106,9 @@ def test_off_with_few_runs(runs):
 
 def test_a_term_must_earn_its_place_the_more_the_fewer_the_runs():
     plain, with_term = np.array([[1.0, 1.0], [0.9, 2.0]]), np.array([[1.0, 0.99], [0.86, 2.0]])
-    ridges, hurt = by_domain.picked(plain, with_term, 1000)
+    ridges, hurt = choice.picked(plain, with_term, 1000)
     assert ridges.tolist() == [1, 0] and hurt.tolist() == [True, True]
-    assert by_domain.picked(plain, with_term, 50)[1].tolist() == [False, False]
+    assert choice.picked(plain, with_term, 50)[1].tolist() == [False, False]
 
 
 def test_metrics_of_different_noise_have_ridges_of_their_own():

@@ -23,7 +23,7 @@ from bimix.observations.observations import observations, read_observations
 from bimix.optimum.intervals import left_out
 from bimix.optimum.objective import Objective
 from bimix.optimum.optimum import best
-from bimix.transfer import size
+from bimix.transfer import sizes
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import bench_size
@@ -94,26 +94,26 @@ def test_sizes_that_share_no_mixture_are_joined_by_the_law(tmp_path):
 def test_levels_and_effects_of_an_unbalanced_table_without_noise():
     """Least squares on what is there; a mixture of one size only gets that size's level off."""
     parameters, names = np.array([1.0, 1, 1, 2, 2]), ("a", "b", "c", "a", "b")
-    plan = size.design(parameters, None, names)
+    plan = sizes.design(parameters, None, names)
     effect, level = np.array([[0.1], [-0.2], [0.1]]), np.array([[1.0], [0.7]])
     y = level[plan.group] + effect[plan.mixture]
-    levels, effects, counts = size.table(plan, y, np.ones(5), np.zeros((3, 1)))
+    levels, effects, counts = sizes.table(plan, y, np.ones(5), np.zeros((3, 1)))
     assert np.allclose(levels[0] - levels[1], 0.3, atol=1e-3)
     assert np.allclose(np.diff(effects[:, 0]), [-0.3, 0.3], atol=1e-3)
     assert counts[:, 0].tolist() == [2, 2, 1]
 
 
 def test_the_shift_of_k_runs_is_shrunk():
-    assert size.shift(np.full((4, 1), 0.1), np.ones(4))[0] == pytest.approx(0.4 / 4.16)
-    assert size.shift(np.full((1, 1), np.nan), np.ones(1))[0] == 0
+    assert sizes.shift(np.full((4, 1), 0.1), np.ones(4))[0] == pytest.approx(0.4 / 4.16)
+    assert sizes.shift(np.full((1, 1), np.nan), np.ones(1))[0] == 0
 
 
 def test_another_exponent_at_the_largest_size_is_seen_by_many_runs_and_not_by_one():
     draw = np.random.default_rng(0)
     factor = draw.normal(0, 0.1, (40, 3))
     y = 0.7 * factor + draw.normal(0, 0.003, factor.shape)
-    assert size.slopes(factor[:1], y[:1], np.ones(1)).tolist() == [1, 1, 1]
-    few, many = size.slopes(factor[:2], y[:2], np.ones(2)), size.slopes(factor, y, np.ones(40))
+    assert sizes.slopes(factor[:1], y[:1], np.ones(1)).tolist() == [1, 1, 1]
+    few, many = sizes.slopes(factor[:2], y[:2], np.ones(2)), sizes.slopes(factor, y, np.ones(40))
     assert (many < few).all() and (few <= 1.05).all() and np.allclose(many, 0.7, atol=0.06)
 
 
@@ -122,11 +122,11 @@ def test_exponents_far_from_one_are_shrunk_by_the_noise_and_not_by_themselves():
     truth = np.tile([0.7, 1.35], 6)
     factor = 0.05 * rng.standard_normal((8, 12))
     y = 2 + truth * factor + 0.002 * rng.standard_normal((8, 12))
-    assert np.abs(size.slopes(factor, y, np.ones(8)) - truth).max() < 0.06
+    assert np.abs(sizes.slopes(factor, y, np.ones(8)) - truth).max() < 0.06
     # where the runs tell next to nothing it stays at 1
     noise = 2 + truth * factor + 0.2 * rng.standard_normal((8, 12))
-    assert np.abs(size.slopes(factor, noise, np.ones(8)) - 1).max() < 0.35
-    assert (size.slopes(factor[:1], y[:1], np.ones(1)) == 1).all()
+    assert np.abs(sizes.slopes(factor, noise, np.ones(8)) - 1).max() < 0.35
+    assert (sizes.slopes(factor[:1], y[:1], np.ones(1)) == 1).all()
 
 
 def test_runs_that_reverse_the_order_have_next_to_no_effect_and_a_warning(tmp_path):
@@ -134,7 +134,7 @@ def test_runs_that_reverse_the_order_have_next_to_no_effect_and_a_warning(tmp_pa
     rng = np.random.default_rng(0)
     factor = 0.05 * rng.standard_normal((12, 3))
     y = 2 - 0.5 * factor + 0.001 * rng.standard_normal((12, 3))
-    assert (size.slopes(factor, y, np.ones(12)) == size.LEAST_NU).all()
+    assert (sizes.slopes(factor, y, np.ones(12)) == sizes.LEAST_NU).all()
 
     truth, shares = of_sizes(3), mixtures(1, 12, 4)
     small, large = runs_of(truth, shares, "m", SMALL), runs_of(truth, shares, "m", MIDDLE, seed=1)
@@ -145,7 +145,7 @@ def test_runs_that_reverse_the_order_have_next_to_no_effect_and_a_warning(tmp_pa
     losses[big] = np.exp(1.5 * np.nanmean(logs, axis=0) - 0.5 * logs)
     fitted = laws.fit("transfer", replace(observed, losses=losses))
     assert any("rank the mixtures the other way round" in sentence for sentence in fitted["warnings"])
-    assert min(values["run"]["nu"] for values in fitted["coefficients"].values()) == size.LEAST_NU
+    assert min(values["run"]["nu"] for values in fitted["coefficients"].values()) == sizes.LEAST_NU
     even = np.zeros(4), np.ones(4)
     assert best(fitted, 1, Objective(), *even).gap < 1e-6
     for values in fitted["coefficients"].values():  # as a file of before had it

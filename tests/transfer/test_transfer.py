@@ -15,7 +15,7 @@ from bimix.judge.errors import rank_correlation
 from bimix.laws import bimix, transfer
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations
-from bimix.transfer import levels, mixing
+from bimix.transfer import factor, mixing
 from bimix.transfer.curve import fit_curves
 
 REGMIX = Path(__file__).parents[3] / "shared" / "data" / "regmix"
@@ -29,12 +29,12 @@ def test_jacobian_equals_differences(terms):
     shares = draw.dirichlet(np.ones(4), 6)
     shares[0, 1] = 0
     shares[0] /= shares[0].sum()
-    log_shares, gaps = levels.logs_of(shares), draw.normal(size=(3, 4))
-    _, jacobian = levels.jacobian_of(x, terms, own, gaps, log_shares, np.ones((3, 6)))
+    log_shares, gaps = factor.logs_of(shares), draw.normal(size=(3, 4))
+    _, jacobian = factor.jacobian_of(x, terms, own, gaps, log_shares, np.ones((3, 6)))
     for number in range(x.shape[1]):
         step = np.zeros_like(x)
         step[:, number] = 1e-6
-        up, down = (levels.levels(x + sign * step, terms, own, gaps, log_shares) for sign in (1, -1))
+        up, down = (factor.levels(x + sign * step, terms, own, gaps, log_shares) for sign in (1, -1))
         # A loss domain's own k is fixed to 1: its delta is held at 0 by the fit, its derivative is
         # still that of delta.
         assert np.allclose(jacobian[:, :, number], (up - down) / 2e-6, atol=1e-7)
@@ -71,7 +71,7 @@ def test_the_cost_is_that_of_the_docstring(terms):
         gaps=draw.normal(size=(d, m)),
     )
     x, means = draw.normal(size=(d, (m + 2) * terms + 2)), draw.normal(size=(1, s))
-    predicted = levels.levels(x, terms, own, problem.gaps, problem.log_shares)
+    predicted = factor.levels(x, terms, own, problem.gaps, problem.log_shares)
     by_hand = sum(problem.hold[0, q] * (means[0, q] - problem.anchor[0, q]) ** 2 for q in range(s))
     for i in range(d):
         by_hand += sum(problem.w[i] * (predicted[i] - problem.target[i]) ** 2) + sum(problem.strength[i] * x[i] ** 2)

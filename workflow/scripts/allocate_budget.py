@@ -24,7 +24,7 @@ from bimix.optimum.goal import Goal
 from bimix.optimum.optimum import best_shares
 from bimix.outputs import write_json
 from bimix.tables import read_numbers, read_tokens
-from bimix.transfer.size import FAR_APART
+from bimix.transfer.sizes import FAR_APART
 
 FLOPS = 6  # a parameter and token, forward and backward (Kaplan et al. 2020, Sec. 2.1)
 ASKED = 12  # sizes that are tried before the search, evenly by their logarithm

@@ -17,7 +17,7 @@ from bimix.optimum.flags import add_flags, note_unlimited
 from bimix.optimum.optimum import Sought
 from bimix.optimum.report import described, epochs_sentence, fitted_support, further_epochs, report
 from bimix.outputs import write_json
-from bimix.transfer.sized import far_apart, size_read
+from bimix.transfer.run import far_apart, size_read
 
 
 def main(argv: list[str] | None = None) -> None:

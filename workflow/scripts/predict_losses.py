@@ -25,7 +25,7 @@ from bimix.observations.observations import pools_of, proportions_of
 from bimix.optimum.flags import add_flags, asked_tokens, note_unlimited
 from bimix.outputs import write_table
 from bimix.tables import read_table, read_tokens
-from bimix.transfer.sized import far_apart
+from bimix.transfer.run import far_apart
 
 
 def main(argv: list[str] | None = None) -> None:

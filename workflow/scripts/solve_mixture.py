@@ -36,7 +36,7 @@ from bimix.results.headline import at as at_size
 from bimix.results.layout import WIDTH, paragraph, table
 from bimix.search.solve import EPOCHS, posterior_of, rules_by_hand, solved, weigh
 from bimix.tables import read_tokens
-from bimix.transfer.sized import size_read
+from bimix.transfer.run import size_read
 
 TRIED = ("transfer", "bimix")
 

@@ -34,7 +34,7 @@ from bimix.results.headline import at as at_run
 from bimix.results.layout import WIDTH
 from bimix.tables import read_json, read_table, read_tokens
 from bimix.training.provenance import FITTING, code
-from bimix.transfer.sized import size_read
+from bimix.transfer.run import size_read
 
 DOMAINS = 10  # rows of the mixture on the page
 

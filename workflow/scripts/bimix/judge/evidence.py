@@ -18,7 +18,7 @@ from bimix.judge.noise import Known, levels
 from bimix.judge.verdict import Promise
 from bimix.mixtures.mixture import farthest
 from bimix.tables import read_numbers, read_table
-from bimix.transfer.sized import size_read
+from bimix.transfer.run import size_read
 
 NEAR = 1e-3  # proportions that differ by less are one mixture: tables are often rounded
 ROUNDED = 1e-5  # a proportion that misses its bound by less is rounded

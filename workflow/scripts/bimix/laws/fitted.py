@@ -10,7 +10,8 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
-from bimix.transfer.sized import by_runs, far_apart, reversed_order
+from bimix.transfer.law import by_runs
+from bimix.transfer.run import far_apart, reversed_order
 
 # Beyond so many times the last step fitted a curve over steps is a guess, and then nothing at all.
 FAR_AHEAD, TOO_FAR = 10, 100

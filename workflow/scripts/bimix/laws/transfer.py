@@ -9,7 +9,7 @@ gamma <= 1 says that a domain's first share is worth more than its later ones. I
 proportions of 0 and for loss domains that are not trained on, and stays convex: sum_j k_j r_j^gamma
 is concave, a negative power of it log-convex. With all other k_ij = 0 and t = 0 it is `bimix`. t_ij
 of either sign is by how much a share hurts or helps beside that: 0 with few runs, and where it does
-not earn its place (`transfer/signed`, `transfer/by_domain`).
+not earn its place (`transfer/signed`, `transfer/choice`).
 
 The two factors of the law separate in log loss, so the fit does too: every run's level (the mean
 over its steps, the common curve taken off), then the mixing factor on the levels
@@ -18,7 +18,7 @@ points: noise is shared along a run. What cross-validation over mixtures chooses
 `transfer/choice`.
 
 Runs of several sizes, or that repeat pools over schedules of several lengths, have levels by size
-and tokens in place of the curve over steps (`transfer/size`, `transfer/sized_runs`). Each of them
+and tokens in place of the curve over steps (`transfer/sizes`). Each of them
 counts with its last row, as earlier checkpoints of a schedule have not decayed. Where pools are
 known and some run repeats one, each run is read at its own epochs (`transfer/repetition`).
 """
@@ -32,11 +32,14 @@ from bimix.errors import InputError
 from bimix.laws import bimix
 from bimix.observations.observations import Observations
 from bimix.observations.prior import offsets, recorded, written
-from bimix.transfer import asked, mixing, sized
+from bimix.transfer import law, mixing
 from bimix.transfer.choice import RUNS_FOR_TWO_TERMS, choose, descend, settings
 from bimix.transfer.curve import fit_curves
 from bimix.transfer.factor import numbers, read
 from bimix.transfer.refits import resumed, without_runs
+from bimix.transfer.run import as_asked, as_fitted, at_reference, form_of, losses, run_of
+from bimix.transfer.run import at_run as at_run  # what a law over sizes has
+from bimix.transfer.run import objective as run_objective
 
 CURVE = ("B", "beta", "C")
 # A share of the runs, left out of a refit, that is little.
@@ -57,9 +60,9 @@ def fit(observed: Observations, weights: np.ndarray | None = None, start: dict |
         kept = {name: start[name] for name in (*CHOICES, "prior") if name in start}
         return next(refit([(observed, weights)], start)), kept
     groups = observed.groups()
-    weights = sized.by_horizon(observed, weights)
+    weights = law.by_horizon(observed, weights)
     # How repetition counts is read off the losses alone, and holds for metrics too.
-    form = sized.repeated(groups[0], own_domains(groups[0]), weights)
+    form = law.repeated(groups[0], own_domains(groups[0]), weights)
     fits = [_fit_group(group, weights, form) for group in groups]
     notes = {name: one["choice"] for name, (_, one) in zip(CHOICES, fits, strict=False)}
     return _in_order([one for one, _ in fits], observed), fits[0][1] | notes | _prior(observed)
@@ -74,15 +77,15 @@ def _in_order(groups: list[dict], observed: Observations) -> dict:
 def _fit_group(observed, weights, form) -> tuple[dict, dict]:
     """Coefficients and notes of loss domains that share means and, with few runs, a ridge."""
     own, gaps = own_domains(observed), offsets(observed.gaps)
-    seen = observed if form is None else sized.as_counted(observed, own, form)
-    if sized.by_runs(observed):
-        found = sized.fit(seen, observed.proportions, own, weights, partial(factor, gaps=gaps))
+    seen = observed if form is None else law.as_counted(observed, own, form)
+    if law.by_runs(observed):
+        found = law.fit(seen, observed.proportions, own, weights, partial(factor, gaps=gaps))
         rows = "last" if (np.isfinite(observed.losses).any(axis=2).sum(axis=1) > 1).any() else "all"
-        return sized.coefficients_of(observed, found, form), {"choice": found.choice, "rows": rows}
+        return law.coefficients_of(observed, found, form), {"choice": found.choice, "rows": rows}
     straight = None if form is None else observed.proportions
     choice, parts = choose(seen.proportions, run_levels(seen), own, weights, gaps, straight)
     coefficients = _coefficients(seen, observed.proportions, weights, parts)
-    return sized.at_reference(coefficients, observed, form), {"choice": choice}
+    return at_reference(coefficients, observed, form), {"choice": choice}
 
 
 def _prior(observed: Observations) -> dict:
@@ -111,16 +114,16 @@ def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -
 def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
     """`refit` of the loss domains of one group."""
     first = samples[0][0]
-    own, choice, form = own_domains(first), fitted["choice"], sized.form_of(fitted["coefficients"])
-    seen = [observed if form is None else sized.as_counted(observed, own, form) for observed, _ in samples]
+    own, choice, form = own_domains(first), fitted["choice"], form_of(fitted["coefficients"])
+    seen = [observed if form is None else law.as_counted(observed, own, form) for observed, _ in samples]
     gaps = offsets(recorded(fitted, first.domains, first.loss_domains)) if choice.get("prior") else None
-    if sized.by_runs(first):
+    if law.by_runs(first):
         again = partial(factor, gaps=gaps)
-        whole = sized.fit(seen[0], first.proportions, own, sized.by_horizon(first, None), again, choice).mixed
+        whole = law.fit(seen[0], first.proportions, own, law.by_horizon(first, None), again, choice).mixed
         for one, (observed, given) in zip(seen, samples, strict=True):
-            weights = sized.by_horizon(observed, given)
-            found = sized.fit(one, observed.proportions, own, weights, again, choice, whole)
-            yield sized.as_asked(sized.coefficients_of(observed, found, form), fitted)
+            weights = law.by_horizon(observed, given)
+            found = law.fit(one, observed.proportions, own, weights, again, choice, whole)
+            yield as_asked(law.coefficients_of(observed, found, form), fitted)
         return
     shares = seen[0].proportions
     y = np.array([run_levels(one) for one in seen])
@@ -136,7 +139,7 @@ def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: 
         mixed = mixing.fit(shares, y, own, weights=counts, start=whole, **made)
     for index, (observed, weights) in enumerate(samples):
         again = _coefficients(seen[index], observed.proportions, weights, mixed.parts(index), fitted)
-        yield sized.as_asked(sized.at_reference(again, observed, form), fitted)
+        yield as_asked(at_reference(again, observed, form), fitted)
 
 
 def _leave_little_out(counts: np.ndarray, m: int) -> bool:
@@ -187,18 +190,18 @@ def predict(
     is in a mixture.
     """
     mixed = read(coefficients, domains)
-    run = sized.run_of(coefficients, domains)
+    run = run_of(coefficients, domains)
     if run is not None:
-        return asked.losses(run, mixed, proportions, step_factor(coefficients, seen, steps))
+        return losses(run, mixed, proportions, step_factor(coefficients, seen, steps))
     return np.exp(mixed.levels(proportions))[:, None, :] * step_factor(coefficients, seen, steps)
 
 
 def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
-    """What the optimum minimises: sum_i w_i L_i(r), which is convex (`transfer/asked`)."""
+    """What the optimum minimises: sum_i w_i L_i(r), which is convex (`transfer/run`)."""
     mixed = read(fitted["coefficients"], fitted["domains"])
     curve = step_factor(fitted["coefficients"], fitted["steps"], [step])[0]
-    run = sized.run_of(fitted["coefficients"], fitted["domains"]) or asked.as_fitted(*mixed.t.shape)
-    return asked.objective(run, mixed, curve, target)
+    run = run_of(fitted["coefficients"], fitted["domains"]) or as_fitted(*mixed.t.shape)
+    return run_objective(run, mixed, curve, target)
 
 
 def count(coefficients: dict) -> int:
@@ -244,6 +247,3 @@ def run_levels(observed) -> np.ndarray:
         curve = ((logs - level[:, None]) * seen).sum(axis=0) / per_step
         curve -= curve.mean(axis=0)
     return np.where(seen.any(axis=1), level, np.nan)
-
-
-at_run = sized.at_run

@@ -18,7 +18,7 @@ from bimix.optimum.goal import Goal, divergence
 from bimix.optimum.objective import average, target_weights, weighed
 from bimix.optimum.optimum import Best, Sought
 from bimix.tables import read_table
-from bimix.transfer.sized import size_read
+from bimix.transfer.run import size_read
 
 SAME_EPOCHS = 1.05  # numbers of epochs within this factor are the same
 OUTSIDE = 1e-6  # of a total variation: below it a mixture lies on the hull

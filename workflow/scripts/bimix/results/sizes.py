@@ -5,7 +5,7 @@ asked, how well it tells larger runs.
 import polars as pl
 
 from bimix.results.layout import table
-from bimix.transfer.sized import far_apart, size_read
+from bimix.transfer.run import far_apart, size_read
 
 # By tests/benchmarks/bench_size.py on public runs: the error without a run of the large size, of
 # 410M parameters from 160M and of 1B from 60M.

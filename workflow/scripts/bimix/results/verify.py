@@ -26,7 +26,7 @@ from bimix.results.verify_tokens import check_counts, check_tokens, read_indices
 from bimix.results.watch import PROCESSES, read_progress
 from bimix.tables import read_json, read_table
 from bimix.training.artefacts import check
-from bimix.transfer.sized import as_asked, far_apart, size_read
+from bimix.transfer.run import as_asked, far_apart, size_read
 
 LAW_TOLERANCE = 1e-5  # relative, of a refitted law's predictions: other processors round otherwise
 BESIDES = ("provenance", "coefficients")  # of a law's document: not compared word by word with those of a refit

@@ -23,7 +23,7 @@ from bimix.search.sensitivity import Numbers, fitted_numbers, guessed
 from bimix.search.sizes import Model, read_budget, read_large, read_models
 from bimix.tables import read_numbers, read_table, read_tokens
 from bimix.transfer.repetition import PUBLISHED_R, counted
-from bimix.transfer.sized import form_of
+from bimix.transfer.run import form_of
 
 LEAST_RUNS = 3  # of which one can be left out
 

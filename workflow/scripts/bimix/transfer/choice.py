@@ -1,13 +1,14 @@
 """What cross-validation over mixtures chooses of the law `transfer`.
 
-The ridge, whether a prior from text is heard, whether the domains stand apart (hardly help each
+The ridge, whether a prior from text is used, whether the domains stand apart (hardly help each
 other: all but `bimix`), and the number of terms. From FEW_RUNS_BY_DOMAIN on, for each loss domain
-by itself, its ridge and whether a share can hurt it (`signed`).
+by itself, its ridge and whether a share can hurt it (`signed`): metrics differ in scale and noise,
+so one ridge for all is too weak for some and too strong for others, and some rise with a share.
 """
 
 import numpy as np
 
-from bimix.transfer import by_domain, mixing
+from bimix.transfer import mixing
 
 RIDGES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 # Of metrics that are all but noise, where there are runs enough to see that they are.
@@ -18,13 +19,24 @@ EARNED, EARNED_BY_FEW, FEW_RUNS, PATIENCE = 0.99, 0.9, 12, 2
 # From so many on each loss domain may have settings of its own. They have to earn their place like
 # a smaller ridge, with few runs up to SURE_RUNS: the best of many is the luckiest too.
 FEW_RUNS_BY_DOMAIN, SURE_RUNS = 12, 24
-# A prior is heard where it cuts the error to this share on average over the ridges. At one ridge
+# A prior is used where it cuts the error to this share on average over the ridges. At one ridge
 # alone a wrong prior seems to by chance, in one draw of ten of eight runs.
 PRIOR_EARNED = 0.95
 FOLDS, FOLDS_OF_PLENTY = 8, 4
 # Runs per training domain from which a second term is tried; with fewer, a prior, and whether the
 # domains stand apart: with more the data say both by themselves.
 RUNS_FOR_TWO_TERMS = 10
+# The ridge of t in units of a loss domain's ridge.
+HARM = 100.0
+# A loss domain's own error is rough. Beside it counts, in logs above the least, the mean over
+# domains with the weight of so many runs. Of each domain it counts up to CAPPED, or those of little
+# noise would choose for all.
+BORROWED, CAPPED = 20, 0.5
+# A signed term must cut the error of a loss domain by so much over the number of runs.
+COST = 3
+# With a signed term a way down the ridges ends after PATIENCE of them that cut the error of next to
+# no loss domain to the share FALLEN.
+FALLEN, NEXT_TO_NONE = 0.99, 0.1
 
 
 def choose(shares, y, own, weights=None, gaps=None, straight=None):
@@ -52,8 +64,8 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None):
     tried = []
 
     def enter(choice, mixed):
-        misses = by_domain.misses(mixed, shares, y, folds, straight)
-        tried.append(({**choice, "error": float(np.nanmean(misses))}, mixed.parts(count), np.nanmean(misses, axis=0)))
+        missed = misses(mixed, shares, y, folds, straight)
+        tried.append(({**choice, "error": float(np.nanmean(missed))}, mixed.parts(count), np.nanmean(missed, axis=0)))
         return tried[-1]
 
     # Each way walks down the ridges until PATIENCE of them earned nothing; all go together, a ridge
@@ -91,29 +103,29 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None):
         mixed = mixed.take((np.array(kept)[:, None] * len(rows) + np.arange(len(rows))).ravel())
         live = [live[number] for number in kept]
 
-    def heard(apart):
+    def of_prior(apart):
         """The best without the prior, or with it where it earns its place."""
-        without, told = best[False, apart], best.get((True, apart))
-        if told is None or told[0]["error"] >= without[0]["error"]:
+        without, with_it = best[False, apart], best.get((True, apart))
+        if with_it is None or with_it[0]["error"] >= without[0]["error"]:
             return without
         walked = min(len(errors[prior, apart]) for prior in (True, False))
-        # At the widest ridge nothing is heard but the prior's own numbers.
+        # At the widest ridge nothing counts but the prior's own numbers.
         first = min(ridges.index(RIDGES[0]), walked - 1)
-        with_it, plain = (np.log(np.maximum(errors[prior, apart][first:walked], 1e-300)) for prior in (True, False))
-        return told if np.exp((with_it - plain).mean()) < PRIOR_EARNED else without
+        logs, plain = (np.log(np.maximum(errors[prior, apart][first:walked], 1e-300)) for prior in (True, False))
+        return with_it if np.exp((logs - plain).mean()) < PRIOR_EARNED else without
 
-    chosen = heard(False)
-    if not plenty and (other := heard(True))[0]["error"] < earned * chosen[0]["error"]:
+    chosen = of_prior(False)
+    if not plenty and (other := of_prior(True))[0]["error"] < earned * chosen[0]["error"]:
         chosen = other
     if not alike:
         way = {name: chosen[0][name] for name in ("prior", "apart")}
         plain = np.array([each for choice, _, each in tried if way.items() <= choice.items()])
-        signed, near = by_domain.walk(shares, y, own, rows, folds, ridges, way, gaps, straight)
-        at, hurt = by_domain.picked(plain, signed, len(used))
+        signed, near = walk(shares, y, own, rows, folds, ridges, way, gaps, straight)
+        at, hurt = picked(plain, signed, len(used))
         made = {
             **chosen[0],
             "ridges": [ridges[one] for one in at],
-            "harms": [by_domain.HARM if one else None for one in hurt],
+            "harms": [HARM if one else None for one in hurt],
         }
         entry = enter(made, descend(shares, y, own, made, gaps, straight, rows, near if plenty else None))
         if _ratio(entry, chosen) < (EARNED_BY_FEW if len(used) < SURE_RUNS else EARNED):
@@ -160,3 +172,52 @@ def descend(shares, y, own, choice, gaps=None, straight=None, weights=None, star
                 break
             start = mixing.fit(shares, y, own, np.maximum(ridge, ridges), start=start, **made)
     return mixing.fit(shares, y, own, ridges, start=start, **made)
+
+
+def walk(shares, y, own, rows, folds, ridges, choice, gaps=None, straight=None):
+    """Mean |error| (ridges, d) of each loss domain in left-out mixtures with a signed term, at the
+    largest of the ridges that are worth it; and the fits at the last of them.
+
+    `rows` (folds + 1, n) are the weights of the fits without each fold and with all.
+    """
+    mixed, waited, errors = None, 0, []
+    for ridge in ridges:
+        mixed = mixing.fit(
+            shares,
+            y,
+            own,
+            ridge,
+            weights=rows,
+            start=mixed,
+            apart=choice["apart"],
+            gaps=gaps if choice["prior"] else None,
+            harm=HARM,
+            straight=straight,
+        )
+        before = np.min(errors, axis=0) if errors else np.full(len(own), np.inf)
+        errors.append(np.nanmean(misses(mixed, shares, y, folds, straight), axis=0))
+        waited = 0 if (errors[-1] < FALLEN * before).mean() > NEXT_TO_NONE else waited + 1
+        if waited == PATIENCE:
+            break
+    return np.array(errors), mixed
+
+
+def misses(mixed, shares, y, folds, straight=None) -> np.ndarray:
+    """|error| (n, d) in the mixtures of each fold, by the fit without it; NaN of those in none."""
+    found = np.full(y.shape, np.nan)
+    for fold in range(1 + folds.max()):
+        of = folds == fold
+        found[of] = np.abs(mixing.predict(mixed, shares[of], fold, None if straight is None else straight[of]) - y[of])
+    return found
+
+
+def picked(plain: np.ndarray, signed: np.ndarray, runs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Index of the ridge (d,) and whether there is a signed term (d,), of the least error of each
+    loss domain, from errors (ridges, d) without one and with one.
+    """
+    logs = np.log(np.maximum(np.concatenate([plain, signed]), 1e-300))
+    logs = logs - np.nanmin(logs, axis=0)
+    logs = logs + BORROWED / runs * np.nanmean(np.minimum(logs, CAPPED), axis=1, keepdims=True)
+    logs[len(plain) :] -= np.log(max(1 - COST / runs, 1e-300))
+    best = np.where(np.isnan(logs), np.inf, logs).argmin(axis=0)
+    return np.where(best < len(plain), best, best - len(plain)), best >= len(plain)

@@ -24,8 +24,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bimix.transfer.factor import Factor
-from bimix.transfer.levels import jacobian_of, levels, logs_of, unpack
+from bimix.transfer.factor import Factor, jacobian_of, levels, logs_of, unpack
 from bimix.transfer.signed import Signed, signed
 
 # Penalties in units of the ridge: chosen on laws that are known and on RegMix's public runs;

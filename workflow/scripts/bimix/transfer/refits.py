@@ -10,8 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from bimix.transfer import mixing
-from bimix.transfer.factor import Factor
-from bimix.transfer.levels import jacobian_of, levels, logs_of
+from bimix.transfer.factor import Factor, jacobian_of, levels, logs_of
 
 # A k below this is as good as 0; logs of it are finite.
 SMALLEST = 1e-30

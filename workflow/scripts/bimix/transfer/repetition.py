@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bimix.transfer import levels, mixing
+from bimix.transfer import factor, mixing
 
 PUBLISHED_R = 15.4
 # log R, log P, log mu, log kappa: where they are drawn to, and how far from it they lie
@@ -96,7 +96,7 @@ def fit(shares, losses, own, group, tokens, pools, scale, weights) -> Repetition
         return None
     n, d = losses.shape
     m = shares.shape[1]
-    groups, untold = group.max() + 1, np.zeros((d, m))  # no prior from text: the fit proper hears it
+    groups, untold = group.max() + 1, np.zeros((d, m))  # no prior from text: the fit proper has it
     p = m + 4  # numbers of the mixing factor of a loss domain: c, log a, logit g, u, delta
     ends = np.array([d * p, d * p + 3, d * p + 3 + d * groups])
     seen = np.isfinite(losses) & (weights[:, None] > 0)
@@ -113,7 +113,7 @@ def fit(shares, losses, own, group, tokens, pools, scale, weights) -> Repetition
         with np.errstate(divide="ignore"):
             logs = np.log(counted(shares, per_share, one.R)[0])
         mixed = (
-            levels.levels(z[: ends[0]].reshape(d, p), 1, own, untold, logs).T
+            factor.levels(z[: ends[0]].reshape(d, p), 1, own, untold, logs).T
             + z[ends[1] : ends[2]].reshape(groups, d)[group]
         )
         added = own_harm(one, shares, per_share, pools, scale, own)
@@ -152,7 +152,7 @@ def fit(shares, losses, own, group, tokens, pools, scale, weights) -> Repetition
         whole, mixed, logs = predicted(z)
         share = np.exp(mixed - whole)  # of the loss that is no harm
         matrix = np.zeros((n, d, size))
-        by_x = levels.jacobian_of(z[: ends[0]].reshape(d, p), 1, own, untold, logs, np.ones((d, n)))[1]
+        by_x = factor.jacobian_of(z[: ends[0]].reshape(d, p), 1, own, untold, logs, np.ones((d, n)))[1]
         for i in range(d):
             matrix[:, i, i * p : (i + 1) * p] = share[:, i, None] * by_x[i]
             matrix[np.arange(n), i, ends[1] + group * d + i] = share[:, i]

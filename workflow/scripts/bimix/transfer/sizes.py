@@ -17,12 +17,15 @@ is a shift of sum(residuals) / (k + 0.16). At the largest size the mixing factor
 exponent nu_i, 1 until two runs of that size say otherwise.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import least_squares
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
+
+from bimix.transfer import mixing
 
 # Variance of a run about its group over the variance of a group about the curve.
 SHIFT = 0.16
@@ -228,3 +231,86 @@ def slopes(factor: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray
         if np.abs(nu - before).max() < SETTLED:
             break
     return np.maximum(nu, LEAST_NU)
+
+
+# (effects (mixtures, d), weights (mixtures,), choice or None, start or None) -> choice, fitted
+# mixing factor
+Fit = Callable[[np.ndarray, np.ndarray, dict | None, mixing.Mixing | None], tuple[dict, mixing.Mixing]]
+
+
+@dataclass(frozen=True)
+class Sized:
+    """log loss = level(N, T) + shift + centre + nu (factor - centre), with shift and nu (groups, d)
+    of the group or 0 and 1.
+    """
+
+    choice: dict
+    mixed: mixing.Mixing
+    plan: Design
+    curve: Curve
+    centre: np.ndarray  # (d,) mean of the mixing factor over the mixtures
+    shifts: np.ndarray  # (groups, d)
+    nu: np.ndarray  # (groups, d)
+    runs: np.ndarray  # (groups,) that each group has
+
+
+def fit(
+    plan: Design,
+    shares: np.ndarray,
+    straight: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray,
+    factor: Fit,
+    choice: dict | None = None,
+    start: mixing.Mixing | None = None,
+) -> Sized:
+    """Fit log losses y (runs, d), NaN where not observed, of runs that count `weights` (runs,);
+    shares (runs, m) of each run that count, and as they are.
+
+    The mixing factor comes from the largest set of sizes that share mixtures. Runs of other sizes
+    join it by what it predicts of them, in turns until their levels stand still.
+    """
+    own = shares[plan.first]
+    straight = straight[plan.first]
+    used = weights > 0
+    part = largest_part(plan, used)
+    expected = np.zeros((len(own), y.shape[1])) if start is None else mixing.predict(start, own, straight=straight)
+    if start is None or part[used].all():
+        levels, effects, counts = table(plan, y, np.where(part, weights, 0.0), expected)
+        choice, mixed = factor(effects, counts.max(axis=1), choice, start)
+    else:
+        mixed = start
+    if not part[used].all():
+        levels = np.zeros((len(plan.parameters), y.shape[1]))
+        for _ in range(ROUNDS):
+            before = levels
+            levels, effects, counts = table(plan, y, weights, mixing.predict(mixed, own, straight=straight))
+            _, mixed = factor(effects, counts.max(axis=1), choice, mixed)
+            if np.nanmax(np.abs(levels - before)) < SETTLED:
+                break
+    drawn = mixing.predict(mixed, own, straight=straight)
+    levels, _, _ = table(plan, y, weights, drawn)
+    return _with_levels(plan, y, weights, choice, mixed, drawn, levels)
+
+
+def _with_levels(plan, y, weights, choice, mixed, drawn, levels) -> Sized:
+    fitted = curve(plan, levels)
+    on_curve = fitted.level(plan.parameters, plan.tokens)
+    groups = len(plan.parameters)
+    shifts, nu = np.zeros(levels.shape), np.ones(levels.shape)
+    runs = np.bincount(plan.group, weights > 0, groups).astype(int)
+    largest = plan.parameters.max()
+    centre = drawn.mean(axis=0)
+    for group in np.nonzero(runs)[0]:
+        of = (plan.group == group) & (weights > 0)
+        gaps = np.where(np.isfinite(y[of]), levels[group] - on_curve[group], np.nan)
+        shifts[group] = shift(gaps, weights[of])
+        if plan.parameters[group] == largest:
+            nu[group] = slopes(drawn[plan.mixture[of]], y[of], weights[of])
+    for group in np.nonzero((nu != 1).any(axis=1))[0]:
+        # Another exponent turns the factor about the centre: the group's level moves by what that
+        # does to its runs.
+        of = (plan.group == group) & (weights > 0)
+        turned = ((1 - nu[group]) * (drawn[plan.mixture[of]] - centre)).mean(axis=0)
+        shifts[group] += turned * of.sum() / (of.sum() + SHIFT)
+    return Sized(choice, mixed, plan, fitted, centre, shifts, nu, runs)

@@ -1,0 +1,231 @@
+"""The law `transfer` at a run of some size, tokens and pools: its coefficients and losses there,
+and what its optimum minimises.
+
+    L_i(r) = exp(level_i) h_i F_i(r)^nu_i + H_i(r)
+    F_i    = sum_q A_iq (sum_j k_iqj rho_j(r_j)^gamma_i)^-alpha_iq exp(sum_j t_ij r_j)
+
+level and nu belong to the run's size, h_i to its step, rho and H to how often it reads each pool
+(`repetition`). The sum of F is log-convex in rho and falls with it. rho is concave in r and H
+convex. So every loss is convex in r where nu > 0. t of any sign keeps it so, since it acts on r and
+not on rho.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from bimix.observations.observations import Observations
+from bimix.transfer import repetition
+from bimix.transfer.factor import Factor
+from bimix.transfer.sizes import ENOUGH_NEAR, FAR_APART, LEAST_NU, SAME_SIZE, Curve
+
+# Stands for a share of 0 where a power of it has no slope.
+TINY = 1e-30
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run's size and pools change, of d loss domains and m training domains."""
+
+    level: np.ndarray  # (d,)
+    nu: np.ndarray  # (d,)
+    per_share: np.ndarray  # (m,) epochs of a whole share, tokens of the run over the pool; 0 where it has no limit
+    R: float
+    height: np.ndarray  # (d,) of the harm
+    mu: float
+    own: np.ndarray  # (d,) index of each loss domain among the training domains, -1 where it is none
+
+
+def as_fitted(d: int, m: int) -> Run:
+    """A run that changes nothing, of a law without sizes and pools."""
+    zeros = np.zeros(d)
+    return Run(zeros, np.ones(d), np.zeros(m), repetition.PUBLISHED_R, zeros, 1.0, np.full(d, -1))
+
+
+def losses(run: Run, mixed: Factor, shares: np.ndarray, curve: np.ndarray) -> np.ndarray:
+    """Losses (n, k, d) at shares (n, m); `curve` (k, d) is h."""
+    rho = repetition.counted(shares, run.per_share, run.R)[0]
+    level = np.exp(run.level + run.nu * mixed.levels(rho, shares))
+    return level[:, None, :] * curve + _harm(run, shares)[0][:, None, :]
+
+
+def _harm(run: Run, shares: np.ndarray):
+    """H (..., d) and its two derivatives by each loss domain's own share."""
+    own = shares[..., run.own]
+    parts = repetition.harm(own, run.per_share[run.own], run.height, run.mu)
+    return tuple(np.where(run.own >= 0, part, 0.0) for part in parts)
+
+
+def objective(run: Run, mixed: Factor, height: np.ndarray, target: np.ndarray) -> Callable:
+    """sum_i w_i L_i(r) with gradient and Hessian; `height` (d,) is h, `target` w."""
+    c, a, g, k, t = mixed
+
+    def at(r):
+        r = np.maximum(r, TINY)
+        rho, by_r, bend_r = repetition.counted(r, run.per_share, run.R)
+        rho = np.maximum(rho, TINY)
+        powers = rho ** g[:, None]
+        sums = np.einsum("dqj,dj->dq", k, powers)
+        slope = k * (g[:, None] * powers / rho)[:, None]  # (d, K, m) of S by rho
+        bend = slope * (g[:, None, None] - 1) / rho
+        value = np.exp(c) * sums**-a
+        first, second = -a * value / sums, a * (a + 1) * value / sums**2
+        total = value.sum(axis=1)
+        by_rho = np.einsum("dq,dqj->dj", first, slope)
+        straight = np.einsum("dq,dqj->dj", first, bend)  # what curves along each share alone
+        scale = target * height * np.exp(run.level + run.nu * (t @ r)) * total**run.nu
+        log_slope = by_rho * by_r / total[:, None]  # of the sum of F
+        whole = log_slope + t  # of F
+        each = scale * run.nu / total
+        flat = (slope * by_r).reshape(-1, len(r))
+        hessian = flat.T @ ((each[:, None] * second).reshape(-1, 1) * flat)
+        hessian += whole.T @ ((scale * run.nu**2)[:, None] * whole)
+        hessian -= log_slope.T @ ((scale * run.nu)[:, None] * log_slope)
+        diagonal = np.arange(len(r))
+        hessian[diagonal, diagonal] += each @ (straight * by_r**2 + by_rho * bend_r)
+        gradient = (scale * run.nu) @ whole
+        extra, extra_slope, extra_bend = (target * part for part in _harm(run, r))
+        trained = run.own >= 0
+        np.add.at(gradient, run.own[trained], extra_slope[trained])
+        np.add.at(hessian, (run.own[trained], run.own[trained]), extra_bend[trained])
+        return scale.sum() + extra.sum(), gradient, hessian
+
+    return at
+
+
+def at_reference(coefficients: dict, observed: Observations, form: repetition.Repetition | None) -> dict:
+    """The coefficients with how repetition counts, at the largest size there is and its longest
+    schedule.
+    """
+    if form is not None:
+        for domain, values in coefficients.items():
+            values["repetition"] = asdict(form)
+            if domain not in observed.domains:
+                values["repetition"] |= {"P": 0.0}
+    if any("size" in values for values in coefficients.values()):
+        last = next(iter(coefficients.values()))["size"]["sizes"][-1]
+        return at_run(coefficients, list(observed.domains), last["parameters"], last["tokens"], None)
+    return coefficients
+
+
+def as_asked(coefficients: dict, fitted: dict) -> dict:
+    """Coefficients at the run that a fitted law is at."""
+    run = next(iter(fitted["coefficients"].values())).get("run")
+    if run is None:
+        return coefficients
+    return at_run(coefficients, fitted["domains"], run["parameters"], run["tokens"], run["pools"])
+
+
+def form_of(coefficients: dict) -> repetition.Repetition | None:
+    """How repetition counts in a fitted law; None where none was seen."""
+    forms = [values["repetition"] for values in coefficients.values() if "repetition" in values]
+    return repetition.Repetition(**max(forms, key=lambda one: one["P"])) if forms else None
+
+
+def at_run(
+    coefficients: dict,
+    domains: list[str],
+    parameters: float | None,
+    tokens: float | None,
+    pools: dict[str, float] | None,
+) -> dict:
+    """The coefficients at a run of a model of so many parameters, on so many tokens, with pools
+    {domain: unique tokens}.
+
+    None: as it was fitted, at the largest size and its schedule; without pools nothing is repeated.
+    """
+    table = list(coefficients.values())
+    sized = all("size" in values for values in table)
+    if sized:
+        last = table[0]["size"]["sizes"][-1]
+        parameters = last["parameters"] if parameters is None else float(parameters)
+        tokens = last["tokens"] if tokens is None else float(tokens)
+    result = {}
+    for domain, values in coefficients.items():
+        level, nu = _level(values["size"], parameters, tokens) if sized else (0.0, 1.0)
+        run = {"parameters": parameters, "tokens": tokens, "pools": pools, "level": level, "nu": nu}
+        result[domain] = values | {"run": run}
+    return result
+
+
+def _level(levels, parameters, tokens) -> tuple[float, float]:
+    """Level and nu of a loss domain at a size and schedule: those of a size that was fitted where
+    it is one, nu of the largest above.
+    """
+    curve = Curve(
+        levels["b"], levels["g"], np.log([[levels[name] for name in "BDC"]]), levels["parameters"], levels["tokens"]
+    )
+    level, nu = float(curve.level(np.array(parameters), np.array(tokens or np.nan))[0]), 1.0
+    same = [one for one in levels["sizes"] if abs(np.log(one["parameters"] / parameters)) <= np.log(SAME_SIZE)]
+    if same:
+        near = min(
+            same, key=lambda one: 0 if tokens is None or one["tokens"] is None else abs(np.log(one["tokens"] / tokens))
+        )
+        level, nu = level + near["shift"], near["nu"]
+    elif parameters > levels["sizes"][-1]["parameters"]:
+        nu = levels["sizes"][-1]["nu"]
+    return level + (1 - nu) * levels["centre"], nu
+
+
+def run_of(coefficients: dict, domains: list[str]) -> Run | None:
+    """The run that the coefficients are at; None where it changes nothing."""
+    table = list(coefficients.items())
+    run = table[0][1].get("run")
+    if run is None:
+        return None
+    per_share = np.zeros(len(domains))
+    pools = np.array([(run["pools"] or {}).get(name) or np.inf for name in domains], dtype=float)
+    if run["pools"] is not None:
+        per_share = run["tokens"] / pools
+    form = form_of(coefficients) or repetition.Repetition()
+    own = np.array([domains.index(name) if name in domains else -1 for name, _ in table])
+    scale = form.scale or run["parameters"] or 1.0
+    harms = np.array([values.get("repetition", {"P": 0.0})["P"] for _, values in table])
+    return Run(
+        level=np.array([values["run"]["level"] for _, values in table]),
+        nu=np.array([values["run"]["nu"] for _, values in table]),
+        per_share=per_share,
+        R=form.R,
+        height=harms * (scale / pools[own]) ** form.kappa,
+        mu=form.mu,
+        own=own,
+    )
+
+
+def size_read(fitted: dict) -> float | None:
+    """Parameters of the run that a law over several sizes is read at; None of any other, such as
+    one over schedules.
+    """
+    first = next(iter(fitted["coefficients"].values())) if "rows" in fitted else {"size": {"sizes": []}}
+    several = len({one["parameters"] for one in first["size"]["sizes"]}) > 1
+    return first["run"]["parameters"] if several else None
+
+
+def reversed_order(coefficients: dict) -> list[str]:
+    """The loss domains whose runs of the largest size reverse the order of smaller ones."""
+    return [
+        domain
+        for domain, values in coefficients.items()
+        if "size" in values and min(one["nu"] for one in values["size"]["sizes"]) <= LEAST_NU
+    ]
+
+
+def far_apart(coefficients: dict, parameters: float | None) -> str:
+    """A sentence where a model is so much larger than those fitted that the law is a guess; else
+    nothing.
+    """
+    table = next(iter(coefficients.values()))
+    if parameters is None or "size" not in table:
+        return ""
+    sizes = table["size"]["sizes"]
+    small = [one for one in sizes if one["parameters"] * FAR_APART < parameters]
+    near = sum(one["runs"] for one in sizes) - sum(one["runs"] for one in small)
+    if not small or near >= ENOUGH_NEAR:
+        return ""
+    times = parameters / max(one["parameters"] for one in small)
+    return (
+        f"{sum(one['runs'] for one in small)} runs are of models at least {times:.3g} times smaller than {parameters:.3g} parameters, "
+        f"and {near} of larger ones: beyond {FAR_APART} times the effect of a mixture is no longer the same, "
+        f"and the level is uncertain by several per cent; add {ENOUGH_NEAR} or more runs nearer to that size."
+    )
