@@ -4,6 +4,7 @@ what it reads and writes.
 
 import json
 from pathlib import Path
+from types import ModuleType
 
 import smart_open
 from tiny_run import READING
@@ -16,6 +17,15 @@ from bimix.corpus.shards import Shard, write_shards
 END = "<|endoftext|>"
 LABELS = {"Gutenberg (PG-19)": "Gutenberg_(PG-19)", "b.v2": "b.v2", "c": "c"}
 NEOX = Path(__file__).parents[1].parent / "shared" / "data" / "tokenizer" / "20B_tokenizer.json"
+
+
+def call(script: ModuleType, **settings: object) -> None:
+    """Run a script with a flag for each setting; a list has several values, or none."""
+    arguments = []
+    for name, value in settings.items():
+        values = value if isinstance(value, list | tuple) else [value]
+        arguments += [f"--{name.replace('_', '-')}", *map(str, values)]
+    script.main(arguments)
 
 
 def write_records(path: Path, records: list[dict], end: str = "\n") -> Path:

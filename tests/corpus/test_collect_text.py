@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tokenised import call
 
 import collect_text
 from bimix.corpus.harvest import docstrings
@@ -10,12 +11,7 @@ from bimix.errors import InputError
 
 
 def harvest(path, *, kind="files", package="numpy", suffix=".pyi", megabytes="0.05"):
-    collect_text.main(
-        [
-            *("--kind", kind, "--packages", package, "--suffixes", suffix, "--megabytes", megabytes),
-            *("--out", str(path)),
-        ]
-    )
+    call(collect_text, kind=kind, packages=package, suffixes=suffix, megabytes=megabytes, out=path)
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 

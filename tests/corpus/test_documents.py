@@ -1,14 +1,21 @@
-"""Records become documents or a reason; cuts lose nothing; a hash decides the split."""
+"""Records become documents or a reason; cuts lose nothing; a hash decides the split; one setting
+says how a corpus is read.
+"""
 
 import io
 import itertools
 import json
+from pathlib import Path
 
 import pytest
+from tiny_run import READING
 
-from bimix.corpus.documents import Reader, Reading, cut_text, hash_text, is_within, lookup_field
+from bimix.corpus.documents import Reader, Reading, cut_text, hash_text, is_within, lookup_field, reading_parser
 from bimix.corpus.sources import EMPTY, Rejected, number_lines
 from bimix.errors import InputError
+from bimix.plan.dataset import Dataset
+from bimix.plan.shards import READING as SETTINGS
+from bimix.plan.shards import reading
 
 DOMAINS = {"PileA": "A", "b": "b"}
 
@@ -57,23 +64,6 @@ def test_a_string_that_is_no_object_has_no_fields(meta):
 def test_dotted_field_may_pass_through_a_json_string(meta):
     assert lookup_field({"meta": meta}, "meta.set.name") == "PileA"
     assert reader(0.0, "meta.set.name", DOMAINS).parse(line(text=" \0\r\n", meta=meta)) == (" \0\r\n", "A")
-
-
-@pytest.mark.parametrize("limit", [1, 2, 7, 30, 10_000, None])
-@pytest.mark.parametrize(
-    "text", ["", "x" * 50, "a b\nc  d\n\n" * 20, " " * 40, "\n" * 9, "word " * 30 + "x" * 33, "é😀 " * 25]
-)
-def test_pieces_join_to_the_text_and_keep_the_limit(text, limit):
-    pieces = cut_text(text, limit)
-    assert "".join(pieces) == text
-    assert limit is None or max(map(len, pieces)) <= limit
-    assert text == "" or all(pieces)
-
-
-def test_cuts_fall_at_white_space():
-    assert cut_text("one two three", 9) == ["one two", " three"]
-    assert cut_text("one\ntwo three", 9) == ["one\ntwo", " three"]
-    assert cut_text("one two\nthree", 9) == ["one two\n", "three"]
 
 
 def test_lines_are_numbered_with_the_blank_ones():
@@ -142,8 +132,40 @@ def test_every_short_text_is_cut_as_promised():
     texts = ["".join(letters) for size in range(8) for letters in itertools.product("x \n", repeat=size)]
     for text, limit in itertools.product(texts, range(1, 5)):
         assert cut_text(text, limit) == cut_slowly(text, limit), (text, limit)
+    for text in ("é😀 " * 25, "word " * 30 + "x" * 33, "a b\nc  d\n\n" * 20):
+        assert cut_text(text, 30) == cut_slowly(text, 30) and cut_text(text, None) == [text]
 
 
-def test_a_record_that_is_too_long_is_told_with_the_limit_in_megabytes():
-    ((_, rejected),) = number_lines(io.BytesIO(b"x" * 3000), "f", 2000)
-    assert "longer than 0.002 MB" in str(rejected)
+def test_what_the_config_gives_is_what_the_scripts_read() -> None:
+    corpus = READING | {"train": "x", "shard_megabytes": 1}
+    planned = reading(Dataset({"datasets": {"own": {"corpus": corpus}}}, "own"))
+    assert planned == READING and tuple(READING) == SETTINGS
+    options = reading_parser("").parse_args(["--shards", "s.jsonl", "--reading", json.dumps(planned)])
+    assert options.shards == Path("s.jsonl") and options.reading == Reading(**READING)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (json.dumps(READING | {"text_fields": "x"}), "text_fields"),
+        (json.dumps({"text_field": "text"}), "missing 4 required"),
+        ("{", "does not say how a corpus is read"),
+    ],
+)
+def test_a_setting_too_many_or_too_few_is_refused(capsys: pytest.CaptureFixture[str], text: str, sentence: str) -> None:
+    with pytest.raises(SystemExit):
+        reading_parser("").parse_args(["--shards", "s.jsonl", "--reading", text])
+    assert sentence in capsys.readouterr().err
+
+
+def test_documents_are_read_cut_and_bounded(tmp_path: Path) -> None:
+    file = tmp_path / "raw.jsonl"
+    file.write_text('{"text": "some words", "set": "x"}\n{"text": "more", "set": "y"}\n')
+    cut = Reading(**READING | {"cut_characters": 6})
+    documents = [text for text, _ in Reader(cut).read(str(file))]
+    assert [cut.pieces(text) for text in documents] == [["some", " words"], ["more"]]
+    named = Reader(cut, "set", {"x": "one", "y": "two"})
+    assert [domain for _, domain in named.read(str(file))] == ["one", "two"]
+    small = Reading(**READING | {"document_megabytes": 3e-5})
+    with pytest.raises(InputError, match=r"raw.jsonl:1: .*longer"):
+        list(Reader(small).read(str(file)))

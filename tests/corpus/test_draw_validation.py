@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tiny_run import READING
-from tokenised import write_records
+from tokenised import call, write_records
 from tokenizers import Tokenizer
 
 import draw_validation
@@ -19,30 +19,9 @@ from bimix.errors import InputError
 def draw(
     folder: Path, shards: Path, tokenizer: Path, tokens: int, share: float, domain_field: str, longest: str = "20000"
 ) -> dict[str, set[str]]:
-    draw_validation.main(
-        [
-            *("--shards", str(shards), "--tokenizer", str(tokenizer), "--reading", json.dumps(READING)),
-            *(
-                "--domain-field",
-                domain_field,
-                "--domains",
-                "b",
-                "c",
-                "--labels",
-                "{}",
-            ),
-            *(
-                "--tokens",
-                str(tokens),
-                "--share",
-                str(share),
-                "--held-out-characters",
-                longest,
-                "--out",
-                str(folder / "held_out"),
-            ),
-        ]
-    )
+    given = {"domain_field": domain_field, "domains": ["b", "c"], "labels": "{}", "held_out_characters": longest}
+    given |= {"tokens": tokens, "share": share, "out": folder / "held_out"}
+    call(draw_validation, shards=shards, tokenizer=tokenizer, reading=json.dumps(READING), **given)
     return {
         domain: {json.loads(line)["text"] for line in (folder / "held_out" / f"{domain}.jsonl").open()}
         for domain in "bc"

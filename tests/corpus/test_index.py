@@ -5,19 +5,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tokenised import tokenize, write_records
+from tokenised import call, tokenize, write_records
 
 import index_tokens
 from bimix.errors import InputError
 
 
 def build_index(folder: Path, domains: list[str]) -> None:
-    index_tokens.main(
-        [
-            *("--folder", str(folder), "--shards", str(folder / "shards.jsonl"), "--domains", *domains),
-            *("--train", str(folder / "train.parquet"), "--validation", str(folder / "validation.parquet")),
-        ]
-    )
+    indices = {split: folder / f"{split}.parquet" for split in ("train", "validation")}
+    call(index_tokens, folder=folder, shards=folder / "shards.jsonl", domains=domains, **indices)
 
 
 def test_index_lists_the_rows(tmp_path, tokenizer):

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from tiny_run import READING
+from tokenised import call
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import compare_estimators
@@ -53,82 +54,40 @@ class Chain:
             self.shards.append(Shard(shard, split, domain, (str(raw),)))
             (self.folder / "shards.jsonl").write_text(write_shards(self.shards))
             raw.write_text("".join(json.dumps({"text": text}) + "\n" for text in documents))
-            tokenize_shard.main(
-                [
-                    *(
-                        "--shards",
-                        str(self.folder / "shards.jsonl"),
-                        "--shard",
-                        shard,
-                        "--tokenizer",
-                        str(self.folder / "tokenizer.json"),
-                        "--backend",
-                        "tokenizers",
-                        "--end-of-text",
-                        "END",
-                    ),
-                    *(
-                        "--sequence-length",
-                        str(length),
-                        "--reading",
-                        json.dumps(READING),
-                        "--domain-field",
-                        "null",
-                    ),
-                    *(
-                        "--domains",
-                        domain,
-                        "--labels",
-                        "{}",
-                    ),
-                    *(
-                        "--held-out-characters",
-                        "20000",
-                        "--validation-share",
-                        "0",
-                        "--held-out",
-                        "--sample-documents",
-                        "40",
-                        "--threads",
-                        "1",
-                    ),
-                    *("--train", str(self.folder / "train" / shard)),
-                    *("--validation", str(self.folder / "validation" / shard)),
-                ]
+            call(
+                tokenize_shard,
+                shards=self.folder / "shards.jsonl",
+                shard=shard,
+                tokenizer=self.folder / "tokenizer.json",
+                backend="tokenizers",
+                end_of_text="END",
+                sequence_length=length,
+                reading=json.dumps(READING),
+                domain_field="null",
+                domains=domain,
+                labels="{}",
+                held_out_characters=20000,
+                validation_share=0,
+                held_out=[],
+                sample_documents=40,
+                threads=1,
+                train=self.folder / "train" / shard,
+                validation=self.folder / "validation" / shard,
             )
 
     def measure(self, domains: list[str]) -> pl.DataFrame:
-        folder, train = str(self.folder), f"{self.folder}/train.parquet"
-        index_tokens.main(
-            [
-                *("--folder", folder, "--shards", f"{folder}/shards.jsonl", "--domains", *domains),
-                *("--train", train, "--validation", f"{folder}/validation.parquet"),
-            ]
-        )
-        endings = {"unigrams": "unigrams.parquet", "bigrams": "bigrams.parquet", "npz": "npz"}
+        folder, train = self.folder, self.folder / "train.parquet"
+        indices = {"train": train, "validation": folder / "validation.parquet"}
+        call(index_tokens, folder=folder, shards=folder / "shards.jsonl", domains=domains, **indices)
+        endings = {"unigrams": "unigrams.parquet", "bigrams": "bigrams.parquet", "moments": "npz"}
         files = {name: [f"{folder}/{domain}.{ending}" for domain in domains] for name, ending in endings.items()}
-        model = f"{folder}/model.bin"
-        train_vectors.main(
-            [
-                *("--index", train, "--domains", *domains, "--documents", "40"),
-                *("--settings", json.dumps(FASTTEXT), "--out", model),
-            ]
-        )
+        sampled = {"index": train, "domains": domains, "documents": 40}
+        call(train_vectors, **sampled, settings=json.dumps(FASTTEXT), out=folder / "model.bin")
         for domain, unigrams, bigrams, moments in zip(domains, *files.values(), strict=True):
-            merge_counts.main(["--index", train, "--domain", domain, "--bigrams", bigrams, "--unigrams", unigrams])
-            embed_documents.main(
-                [
-                    *("--model", model, "--index", train, "--domain", domain, "--domains", *domains),
-                    *("--documents", "40", "--out", moments),
-                ]
-            )
-        measure_entropy.main(
-            [
-                *("--domains", *domains, "--unigrams", *files["unigrams"], "--bigrams", *files["bigrams"]),
-                *("--moments", *files["npz"], "--out", f"{folder}/entropy.csv"),
-            ]
-        )
-        return pl.read_csv(f"{folder}/entropy.csv")
+            call(merge_counts, index=train, domain=domain, bigrams=bigrams, unigrams=unigrams)
+            call(embed_documents, model=folder / "model.bin", **sampled, domain=domain, out=moments)
+        call(measure_entropy, domains=domains, **files, out=folder / "entropy.csv")
+        return pl.read_csv(folder / "entropy.csv")
 
 
 def nats(table: pl.DataFrame, domain: str, measure: str) -> float:
@@ -153,26 +112,13 @@ def test_entropies_of_known_sources(tmp_path):
         "cycle": cycle,
     }.items():
         chain.tokenize(domain, [" ".join(part) for part in np.array_split(states, 4)], 64)
-    table = chain.measure(["independent (i.i.d.)", "markov", "cycle"])
-
     domains = ["independent (i.i.d.)", "markov", "cycle"]
-    counts = [f"{tmp_path}/{domain}" for domain in domains]
-    measure_entropy.main(
-        [
-            *("--domains", *domains, "--unigrams", *(f"{name}.unigrams.parquet" for name in counts)),
-            *(
-                "--bigrams",
-                *(f"{name}.bigrams.parquet" for name in counts),
-                "--moments",
-                "--out",
-                f"{tmp_path}/counted.csv",
-            ),
-        ]
-    )
+    table = chain.measure(domains)
+    files = {kind: [f"{tmp_path}/{domain}.{kind}.parquet" for domain in domains] for kind in ("unigrams", "bigrams")}
+    call(measure_entropy, domains=domains, **files, moments=[], out=tmp_path / "counted.csv")
     counted = table.filter(pl.col("measure") != "VNE")
-    assert pl.read_csv(tmp_path / "counted.csv", schema=table.schema).equals(
-        counted
-    )  # without vectors the rest is the same
+    # without vectors the rest is the same
+    assert pl.read_csv(tmp_path / "counted.csv", schema=table.schema).equals(counted)
 
     shannon = -(p * np.log(p)).sum()
     assert nats(table, "independent (i.i.d.)", "SE") == pytest.approx(shannon, abs=0.01)
@@ -235,15 +181,9 @@ def test_sharding_changes_neither_counts_nor_vectors(tmp_path):
             chain.tokenize("a", documents[start::parts], 16)
         tables.append(chain.measure(["a"]))
     assert tables[0].equals(tables[1])
-
-
-def test_same_text_same_vectors(tmp_path):
-    chain = Chain(tmp_path)
-    chain.tokenize("a", [f"w{number % 5} w{number % 7} w{number}" for number in range(60)], 4)
+    first = (tmp_path / "4/model.bin").read_bytes()
     chain.measure(["a"])
-    first = (tmp_path / "model.bin").read_bytes()
-    chain.measure(["a"])
-    assert (tmp_path / "model.bin").read_bytes() == first
+    assert (tmp_path / "4/model.bin").read_bytes() == first  # the same text, the same vectors
 
 
 def test_wrong_settings_are_told(tmp_path, monkeypatch):
@@ -257,13 +197,9 @@ def test_wrong_settings_are_told(tmp_path, monkeypatch):
 
 def test_model_that_is_none_is_told(tmp_path):
     (tmp_path / "model.bin").write_bytes(b"no model")
+    named = {"model": tmp_path / "model.bin", "index": tmp_path / "train.parquet", "out": tmp_path / "a.npz"}
     with pytest.raises(InputError, match=r"model\.bin is no FastText model"):
-        embed_documents.main(
-            [
-                *("--model", str(tmp_path / "model.bin"), "--index", str(tmp_path / "train.parquet"), "--domain", "a"),
-                *("--domains", "a", "--documents", "4", "--out", str(tmp_path / "a.npz")),
-            ]
-        )
+        call(embed_documents, **named, domain="a", domains="a", documents=4)
     assert not (tmp_path / "a.npz").exists()
 
 

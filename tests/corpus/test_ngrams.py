@@ -7,9 +7,11 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
+from tokenised import call
 
+import merge_counts as merge_script
 from bimix.corpus import counts
-from bimix.corpus.counts import NgramCounter, add_up, count_runs, count_sorted, merge_counts, pair_codes, split_codes
+from bimix.corpus.counts import NgramCounter, add_up, count_sorted, merge_counts, pair_codes, split_codes
 from bimix.corpus.stream import id_type
 
 
@@ -37,12 +39,6 @@ def test_counts_equal_counting_one_by_one(monkeypatch, vocabulary, dtype, block)
     assert dict(zip(zip(first.tolist(), second.tolist(), strict=True), counts.tolist(), strict=True)) == expected
     assert list(zip(first, second, strict=True)) == sorted(zip(first, second, strict=True))
     assert len(tokens) == len(set(tokens.tolist())) and len(first) == len(expected)
-
-
-def test_counts_of_pairs_add_up_to_those_of_their_first_ids():
-    first = np.array([0, 0, 2, 5, 5, 5], dtype=np.uint32)
-    ids, counts = count_runs(first, np.array([1, 2, 3, 4, 5, 6], dtype=np.uint64))
-    assert (ids.tolist(), counts.tolist()) == ([0, 2, 5], [3, 3, 15])
 
 
 def test_no_rows_no_counts():
@@ -136,7 +132,27 @@ def test_the_faster_sort_is_taken(monkeypatch, slow):
     assert counts.fastest_sort.__wrapped__(np.dtype("<u4")) is sorts[1 - slow]
 
 
-def test_nothing_has_no_codes_and_no_counts():
-    nothing = np.zeros(0, dtype=np.uint64)
-    for codes, numbers in (count_sorted(nothing), count_runs(nothing, nothing)):
-        assert len(codes) == len(numbers) == 0
+@pytest.mark.parametrize("most", [1, 300, 10**6])
+def test_sums_do_not_depend_on_what_is_put_aside(tmp_path, monkeypatch, most):
+    monkeypatch.setattr(merge_script, "MOST_SUMS", most)
+    generator = np.random.default_rng(5)
+    whole, paths = NgramCounter(), []
+    for shard in range(7):
+        rows, own = generator.integers(0, 40, (12, 16)).astype("<u2"), NgramCounter()
+        whole.add(rows)
+        own.add(rows)
+        paths.append(str(tmp_path / f"{shard}.bin"))
+        columns = dict(zip(("first", "second", "n"), own.pairs(), strict=True))
+        pl.DataFrame(columns).write_parquet(tmp_path / f"{shard}.bigrams.parquet")
+        columns = dict(zip(("token", "n"), own.tokens(), strict=True))
+        pl.DataFrame(columns).write_parquet(tmp_path / f"{shard}.unigrams.parquet")
+    index = pl.DataFrame({"domain": ["a"] * 7, "rows": [12] * 7, "path": paths})
+    index.write_parquet(tmp_path / "index.parquet")
+    out = {name: tmp_path / "out" / f"{name}.parquet" for name in ("bigrams", "unigrams")}
+    call(merge_script, index=tmp_path / "index.parquet", domain="a", **out)
+    found = pl.read_parquet(out["bigrams"])
+    expected = dict(zip(("first", "second", "n"), whole.pairs(), strict=True))
+    assert found.equals(pl.DataFrame(expected))
+    tokens = dict(pl.read_parquet(out["unigrams"]).iter_rows())
+    assert tokens == Counter(dict(zip(*(column.tolist() for column in whole.tokens()), strict=True)))
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["bigrams.parquet", "unigrams.parquet"]

@@ -1,6 +1,5 @@
-"""Raw files of every kind give the same documents, from a disk or from a server.
-
-Genuine records are understood.
+"""Raw files of every kind give the same documents, from a disk or from a server; what a store far
+away lists.
 """
 
 import functools
@@ -9,20 +8,23 @@ import json
 import lzma
 import os
 import re
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
+import fsspec
 import polars as pl
 import pytest
 import smart_open
 
 from bimix.corpus import sources
 from bimix.corpus.documents import Reader, Reading
-from bimix.corpus.sources import write_field
+from bimix.corpus.sources import list_files, write_field
 from bimix.errors import InputError
 
 FORMATS = {".jsonl": "lines", ".parquet": "parquet", ".txt": "text"}
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
+SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
 RECORDS = [{"text": f"document {number} é\r\n", "meta": {"set": "ab"[number % 2]}} for number in range(3000)]
 EXPECTED = [(record["text"], record["meta"]["set"].upper()) for record in RECORDS]
 
@@ -197,32 +199,72 @@ def test_parquet_of_a_server(tmp_path, server):
         read(f"{server}/none.parquet")
 
 
-NATIVE = {
-    "arxiv.jsonl": None,
-    "stack_exchange.jsonl": None,
-    "dolma_cc_en_head-0091.jsonl": "source",
-    "redpajama-c4-refined.jsonl": None,
-    "the-pile-nih-refined.jsonl": None,
-    "the-pile-uspto-refined.jsonl": None,
-}
+LINES = b'{"text": "some words here"}\n' * 40
+SIZES = {"data/a.jsonl": len(LINES), "data/b.jsonl": len(LINES), "data/c.txt": 7}
 
 
-@pytest.mark.skipif(
-    not (DATA / "native_samples").exists(), reason="no genuine records at ../shared/data/native_samples"
+def test_a_store_lists_its_files():
+    store = fsspec.filesystem("memory")
+    for name in ("part1/b.jsonl", "part1/a.jsonl", "part2/a.jsonl", "part2/a.txt", "part2/deep/a.jsonl"):
+        store.pipe(f"/corpus/{name}", LINES)
+    found = list_files("memory://corpus/*/*.jsonl")
+    names = [f"memory:///corpus/{name}" for name in ("part1/a.jsonl", "part1/b.jsonl", "part2/a.jsonl")]
+    assert [(path.replace(":////", ":///"), size) for path, size in found] == [(name, len(LINES)) for name in names]
+    assert len(list_files("memory://corpus/**/*.jsonl")) == 4
+    assert list_files("memory://corpus/*.zst") == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sentence"),
+    [
+        ("http://127.0.0.1:9/*.jsonl", r"cannot be listed: a web server does not say what it has; name the files"),
+        ("nowhere://x/*.jsonl", r"'nowhere://x/\*.jsonl' cannot be listed \(Protocol not known"),
+    ],
 )
-@pytest.mark.parametrize("name", NATIVE)
-def test_genuine_records(name):
-    path = DATA / "native_samples" / name
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    domains = {"common-crawl": "x", "cc_en_head": "x"}
-    documents = read(path, "text", NATIVE[name], domains if NATIVE[name] else {"": "x"})
-    assert documents == [(line["text"], "x") for line in lines if line["text"]]
+def test_what_cannot_be_listed_is_told(pattern, sentence):
+    with pytest.raises(InputError, match=sentence):
+        list_files(pattern)
 
 
-@pytest.mark.skipif(not (DATA / "pile22").exists(), reason="no stand-ins at ../shared/data/pile22")
-@pytest.mark.parametrize("name", ["NIH_ExPorter", "Gutenberg_(PG-19)"])
-def test_stand_ins_of_the_pile(name):
-    documents = read(
-        DATA / "pile22" / f"{name}.jsonl.zst", "text", "meta.pile_set_name", {name.replace("_", " ", 1): "x", name: "x"}
-    )
-    assert documents
+class Hub(http.server.BaseHTTPRequestHandler):
+    """As much of the hub's interface as listing and reading a data set asks for."""
+
+    def do_GET(self):
+        path = self.path.split("?")[0]
+        if path == "/api/datasets/o/d/tree/main/data":
+            content = [{"type": "file", "path": name, "size": size, "oid": "x"} for name, size in SIZES.items()]
+        elif path == "/api/datasets/o/d/tree/main":
+            content = [{"type": "directory", "path": "data", "size": 0, "oid": "x"}]
+        else:
+            content = {"id": "o/d", "sha": "0" * 40, "siblings": []}
+        body = LINES if "/resolve/" in path else json.dumps(content).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+def test_a_data_set_of_the_hub_is_listed_and_read():
+    code = """
+from bimix.corpus.sources import list_files
+from bimix.corpus.sources import read_records
+for path, size in list_files("hf://datasets/o/d/data/*.jsonl"):
+    print(path, size, sum(1 for _ in read_records(path, {".jsonl": "lines"}, ["text"], 1000)))
+"""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"HF_ENDPOINT": address, "PYTHONPATH": str(SCRIPTS), "NO_PROXY": "*"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        server.shutdown()
+    assert done.stdout.splitlines() == [f"hf://datasets/o/d/data/{name}.jsonl {len(LINES)} 40" for name in "ab"], done

@@ -16,11 +16,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tiny_run import READING
-from tokenised import END, LABELS, NEOX, flags, list_shard, reading, tokenize, words, write_records
+from tokenised import END, LABELS, NEOX, flags, reading, tokenize, words, write_records
 from tokenizers import Tokenizer
 
-import hash_validation
 import tokenize_shard
 from bimix.corpus import encoders, shards, stream
 from bimix.corpus.documents import cut_text, hash_text, split_document
@@ -116,35 +114,6 @@ def test_same_document_never_stands_in_two_splits(tmp_path, tokenizer):
             found[name, split] = {json.loads(line)["text"] for line in lines}
     assert found["b", "train"] == found["c", "train"]
     assert found["b", "validation"] == found["c", "validation"] == set(texts) - found["b", "train"] != set()
-
-
-@pytest.mark.parametrize("split", ["train", "validation"])
-def test_published_file_goes_whole_into_its_split(tmp_path, tokenizer, split):
-    file = write_records(tmp_path / "raw.jsonl", [{"text": f"t {number}"} for number in range(50)])
-    reports = tokenize(tmp_path, [file], tokenizer, **{"domains": "c", "domain-field": "null", "split": split})
-    assert {own: set(report["domains"]) for own, report in reports.items()} == {
-        own: {"c"} if own == split else set() for own in ("train", "validation")
-    }
-
-
-def test_documents_of_validation_files_are_left_out_of_training(tmp_path, tokenizer):
-    texts = [f"document {number}" for number in range(90)]
-    inner = write_records(tmp_path / "val.jsonl", [{"text": text} for text in texts[::3]])
-    hash_validation.main(
-        [
-            *("--shards", str(list_shard(tmp_path, [inner], "validation", None)), "--reading", json.dumps(READING)),
-            *(
-                "--out",
-                str(tmp_path / "hashes"),
-            ),
-        ]
-    )
-    file = write_records(tmp_path / "raw.jsonl", [{"text": text} for text in texts])
-    only = {"domains": "c", "domain-field": "null", "held-out": str(tmp_path / "hashes"), "sample-documents": "1000"}
-    report = tokenize(tmp_path, [file], tokenizer, "train", **only)["train"]
-    assert report["records"]["kept"] == 90 == report["in_validation"] + report["domains"]["c"]["documents"]
-    lines = (tmp_path / "train" / "s" / "c.sample.jsonl").read_text().splitlines()
-    assert {json.loads(line)["text"] for line in lines} == set(texts) - set(texts[::3])
 
 
 NEEDS_GIGATOKEN = pytest.mark.skipif(
@@ -268,20 +237,6 @@ def test_text_never_writes_the_end_of_text(tmp_path, tokenizer, special):
     assert (rows == 300).sum() == 10  # ordinary added tokens, as GPT-NeoX has for runs of spaces, still work
 
 
-@pytest.mark.skipif(not NEOX.exists(), reason="the GPT-NeoX tokenizer is not at ../shared/data/tokenizer")
-def test_neox_tokenizer(tmp_path):
-    text = f"def f():\n            return {END}<|padding|> 1"
-    file = write_records(tmp_path / "raw.jsonl", [{"text": text}])
-    only = {"domains": "c", "domain-field": "null", "split": "train", "sequence-length": "2"}
-    report = tokenize(tmp_path, [file], NEOX, **only)["train"]
-    rows = np.fromfile(tmp_path / "train" / "s" / "c.bin", dtype="<u2")
-    assert report["vocabulary"] == 50_277
-    assert set(rows.tolist()) & {0, 1} <= {0} and (rows == 0).sum() <= 1
-    rows = in_order(tmp_path / "train" / "s" / "c.bin", 2)
-    assert any(50_254 <= token <= 50_276 for token in rows)
-    assert Tokenizer.from_file(str(NEOX)).decode(rows[rows != 0].tolist()) in text
-
-
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
@@ -389,21 +344,6 @@ def batches_of_two(count: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[stre
     for number in range(count):
         for split, domain in (("train", "a"), (("validation", "train")[number % 2], "b")):
             yield stream.Piece(split, domain, str(number), bytes([number] * 16))
-
-
-def test_each_split_of_each_domain_has_a_stream_of_its_own(tmp_path: Path, monkeypatch) -> None:
-    folders = {split: tmp_path / split for split in ("train", "validation")}
-    for folder in folders.values():
-        folder.mkdir()
-    with stream.Streams(folders, 299, 4, 300, 2) as streams:
-        stream.fill(streams, batches_of_two(3, monkeypatch), Counting())
-        streams.finish()
-    train, validation = (streams.reports(split) for split in folders)
-    assert list(train) == ["a", "b"] and list(validation) == ["b"]
-    assert [report["documents"] for report in (train["a"], train["b"], validation["b"])] == [3, 1, 2]
-    rows = in_order(folders["train"] / "a.bin", 4)
-    assert rows.tolist() == [1, 2, 3, 4, 5, 299, 2, 3, 4, 5, 6, 299, 3, 4, 5, 6]  # two ids are left, too few for a row
-    assert train["a"]["tokens"] == streams.tokens - 18 == 18 and train["a"]["dropped_tail"] == 2
 
 
 @pytest.mark.parametrize("failing", [1, 3])
