@@ -11,7 +11,7 @@ import mix_observed
 import take_observations
 from bimix.errors import InputError
 from bimix.observations.observations import observations
-from bimix.observations.wide import read_losses, read_mixtures, tidy_losses, tidy_mixtures
+from bimix.observations.tables import read_losses, read_mixtures, tidy_losses, tidy_mixtures
 from bimix.plan.dataset import Dataset
 from bimix.tables import MOST_ROWS
 

@@ -20,8 +20,8 @@ from bimix.errors import InputError, run
 from bimix.laws.document import checked_law
 from bimix.laws.fitted import far_ahead
 from bimix.mixtures.mixture import read_proportions
+from bimix.observations.flags import add_allowed
 from bimix.observations.observations import proportions_of, read_observations
-from bimix.observations.observed_flags import add_allowed
 from bimix.optimum.flags import add_flags
 from bimix.optimum.intervals import (
     BOOTSTRAPS,

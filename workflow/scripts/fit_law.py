@@ -17,8 +17,7 @@ from bimix.errors import run
 from bimix.laws.document import digest_law
 from bimix.laws.fitted import asked_at, fit
 from bimix.laws.table import LAWS
-from bimix.observations.observations import read_observations
-from bimix.observations.observed_flags import add_allowed
+from bimix.observations.flags import add_tables, read_tables
 from bimix.outputs import write_json
 from bimix.tables import read_size
 from bimix.training.provenance import FITTING, code
@@ -27,14 +26,7 @@ from bimix.training.provenance import FITTING, code
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--law", required=True, choices=list(LAWS))
-    parser.add_argument("--losses", type=Path, required=True, help="tidy losses, parquet or csv")
-    parser.add_argument("--mixtures", type=Path, required=True, help="tidy mixtures, parquet or csv")
-    parser.add_argument(
-        "--prior",
-        type=Path,
-        nargs="?",
-        help="who speaks like whom (domain, under, nats), for the law transfer; none: without",
-    )
+    add_tables(parser)
     parser.add_argument(
         "--asked",
         type=Path,
@@ -42,10 +34,9 @@ def main(argv: list[str] | None = None) -> None:
         help="run.json, or JSON with parameters and tokens, of the run that a law over several sizes is read at",
     )
     parser.add_argument("--out", type=Path, required=True, help="coefficients.json")
-    add_allowed(parser)
     options = parser.parse_args(argv)
 
-    observed = read_observations(options.losses, options.mixtures, options.prior, options.allow_unmeasured)
+    observed = read_tables(options)
     fitted = fit(options.law, observed)
     if options.asked:
         fitted = asked_at(fitted, *read_size(options.asked))

@@ -21,10 +21,10 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
+from bimix.observations.flags import add_allowed, add_lower
 from bimix.observations.imports import FORMATS, REPEATED, Source, read_source
 from bimix.observations.metrics import with_metrics
 from bimix.observations.observations import observations
-from bimix.observations.observed_flags import add_allowed, add_lower
 from bimix.outputs import write_table
 from bimix.tables import read_table
 

@@ -12,7 +12,7 @@ import polars as pl
 from bimix.errors import InputError, run
 from bimix.mixtures.mixture import as_mixture
 from bimix.observations.observations import proportions_of
-from bimix.observations.wide import read_mixtures
+from bimix.observations.tables import read_mixtures
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.observations.observed_flags import add_allowed
+from bimix.observations.flags import add_allowed
 from bimix.optimum.flags import add_flags
 from bimix.outputs import write_table
 from bimix.search.design import CRITERIA

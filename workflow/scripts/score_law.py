@@ -15,10 +15,11 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix.errors import InputError, run
+from bimix.errors import run
 from bimix.judge.errors import extrapolation, generalization
 from bimix.laws.document import checked_law
 from bimix.laws.table import LAWS
+from bimix.observations.flags import add_tables, held_out_pairs
 from bimix.observations.observations import proportions_of, read_observations
 from bimix.outputs import write_table
 from bimix.tables import read_table
@@ -29,30 +30,15 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--coefficients", type=Path, required=True, help="the law fitted to the group, written by fit_law.py"
     )
-    parser.add_argument("--losses", type=Path, required=True, help="tidy losses of the fitted group")
-    parser.add_argument("--mixtures", type=Path, required=True, help="tidy mixtures of the fitted group")
-    parser.add_argument("--held-out-losses", type=Path, nargs="*", default=[], help="tidy losses of held-out groups")
-    parser.add_argument(
-        "--held-out-mixtures",
-        type=Path,
-        nargs="*",
-        default=[],
-        help="tidy mixtures of the same groups, in the same order",
-    )
+    add_tables(parser, held_out=True, prior=False)
     parser.add_argument("--extrapolation", type=Path, required=True, help="csv")
     parser.add_argument("--generalization", type=Path, required=True, help="csv")
     options = parser.parse_args(argv)
-    if len(options.held_out_losses) != len(options.held_out_mixtures):
-        raise InputError(
-            f"{len(options.held_out_losses)} tables of held-out losses and {len(options.held_out_mixtures)} of mixtures were named: "
-            "each group has one of both."
-        )
 
     fitted = checked_law(options.coefficients)
-    pairs = zip([options.losses, *options.held_out_losses], [options.mixtures, *options.held_out_mixtures], strict=True)
     extrapolated, generalized = [], []
-    for losses, mixtures in pairs:
-        observed = read_observations(losses, mixtures)
+    for losses, mixtures in [(options.losses, options.mixtures), *held_out_pairs(options)]:
+        observed = read_observations(losses, mixtures, allowed=options.allow_unmeasured)
         extrapolated.append(extrapolation(fitted["law"], observed))
         new = [n for n, mixture in enumerate(observed.mixtures) if mixture not in fitted["mixtures"]]
         names, proportions = proportions_of(read_table(mixtures), tuple(fitted["domains"]), str(mixtures))

@@ -20,11 +20,11 @@ from bimix.judge.measured import add_criterion, criterion_of
 from bimix.judge.verdict import decide, trusted
 from bimix.laws.table import LAWS
 from bimix.mixtures.mixture import as_mixture
+from bimix.observations.flags import add_allowed, add_lower
 from bimix.observations.metrics import read_with_metrics
 from bimix.observations.observations import Observations, observations
-from bimix.observations.observed_flags import add_allowed, add_lower
 from bimix.observations.prior import read_gaps
-from bimix.observations.wide import read_mixtures
+from bimix.observations.tables import read_mixtures
 from bimix.optimum.flags import add_flags, asked_tokens
 from bimix.optimum.objective import weighed
 from bimix.optimum.report import epochs_sentence, further_epochs

@@ -12,10 +12,10 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws.table import is_optimum
+from bimix.observations.flags import add_allowed, add_lower
 from bimix.observations.metrics import read_with_metrics
 from bimix.observations.observations import observations
-from bimix.observations.observed_flags import add_allowed, add_lower
-from bimix.observations.wide import ROW, read_mixtures
+from bimix.observations.tables import ROW, read_mixtures
 from bimix.outputs import write_table
 
 

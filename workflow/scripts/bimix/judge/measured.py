@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.observations.wide import ROW
+from bimix.observations.tables import ROW
 from bimix.optimum.families import by_domain, checked
 from bimix.optimum.objective import objective_block
 from bimix.tables import read_numbers

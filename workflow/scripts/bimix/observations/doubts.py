@@ -12,7 +12,7 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.names import folded, is_slip
-from bimix.observations.rows import RUN, place
+from bimix.observations.tables import RUN, place
 
 # Nats a token: a guess at random among 250,000 tokens has 12.4.
 MOST_NATS = 15.0

@@ -22,7 +22,7 @@ from bimix.observations.logs import (
     read_any,
 )
 from bimix.observations.metrics import check_lower
-from bimix.observations.wide import ROW, Tidy, numbered, read_mixtures, tidy_mixtures
+from bimix.observations.tables import ROW, Tidy, numbered, read_mixtures, tidy_mixtures
 from bimix.tables import read_json, read_table
 
 REPEATED = ("first", "last")

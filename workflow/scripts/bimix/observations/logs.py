@@ -22,7 +22,7 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.observations.metrics import ERROR_RATE
-from bimix.observations.wide import ROW, numbered
+from bimix.observations.tables import ROW, numbered
 from bimix.tables import read_json, read_table
 
 HOLE = "{domain}"

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.observations.wide import ROW, Tidy, numbered, read_losses
+from bimix.observations.tables import ROW, Tidy, numbered, read_losses
 from bimix.tables import is_text, read_table, renamed
 
 ERROR_RATE = (

@@ -17,7 +17,7 @@ A loss domain need not be a training domain. Runs may have been evaluated at dif
 was not observed is NaN.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,18 +27,17 @@ import polars as pl
 from bimix.digests import noted_digest
 from bimix.errors import InputError
 from bimix.observations import doubts
-from bimix.observations.arrays import (
-    as_matrix,
-    averaged,
-    index,
-    last_tokens,
-    pools_matrix,
-    tokens_per_step,
-    with_schedules,
-)
 from bimix.observations.prior import read_gaps
-from bimix.observations.rows import RUN, check_amounts, check_losses, checked_proportions, place, typed
-from bimix.observations.wide import tidy_losses, tidy_mixtures
+from bimix.observations.tables import (
+    RUN,
+    check_amounts,
+    check_losses,
+    checked_proportions,
+    place,
+    tidy_losses,
+    tidy_mixtures,
+    typed,
+)
 from bimix.tables import read_table
 
 
@@ -124,7 +123,7 @@ def observations(
         check_amounts(losses, "tokens", names[0])
     sizes = losses["parameters"].n_unique() if "parameters" in losses.columns else 1
     if sizes > 1 or "pool" in shares.columns:
-        losses = with_schedules(losses)
+        losses = _with_schedules(losses)
     if sizes == 1:
         losses = losses.drop("parameters", strict=False)
     check_losses(losses, names[0])
@@ -143,7 +142,7 @@ def observations(
         doubts.check_names(losses, shares, names, allowed)
         doubts.check_nats(losses, names[0])
         said = doubts.remarks(losses, names[0])
-    losses, seeds, noise = averaged(losses)
+    losses, seeds, noise = _averaged(losses)
     run = [name for name in RUN if name in losses.columns]
     used = losses.select(run).unique(maintain_order=True).rows()
     domains = sorted(shares["domain"].unique().to_list())
@@ -151,14 +150,14 @@ def observations(
     loss_domains = sorted(losses["domain"].unique().to_list())
     metrics = losses.filter("metric")["domain"].unique().to_list() if "metric" in losses.columns else []
     array = np.full((len(used), len(steps), len(loss_domains)), np.nan)
-    run_index, domain_index = index(used), index(loss_domains)
+    run_index, domain_index = _index(used), _index(loss_domains)
     row = np.array([run_index[one] for one in losses.select(run).iter_rows()])
     array[
         row, np.searchsorted(steps, losses["step"].to_numpy()), losses["domain"].replace_strict(domain_index).to_numpy()
     ] = losses["loss"].to_numpy()
     mixed = [one[0] for one in used]
-    tokens = last_tokens(losses, row, len(used))
-    pools = pools_matrix(shares, mixed, domains)
+    tokens = _last_tokens(losses, row, len(used))
+    pools = _pools_matrix(shares, mixed, domains)
     if pools is not None and tokens is None:
         raise InputError(
             f"{names[1]} has a column pool, and {names[0]} no column tokens: how often a pool was read is not known;"
@@ -169,9 +168,9 @@ def observations(
         domains=tuple(domains),
         steps=steps,
         loss_domains=tuple(loss_domains),
-        proportions=as_matrix(shares, mixed, domains),
+        proportions=_as_matrix(shares, mixed, domains),
         losses=array,
-        tokens_per_step=tokens_per_step(losses),
+        tokens_per_step=_tokens_per_step(losses),
         runs=np.array([seeds[one] for one in used]) if max(seeds.values()) > 1 else None,
         noise=noise,
         parameters=np.array([one[run.index("parameters")] for one in used]) if sizes > 1 else None,
@@ -214,7 +213,7 @@ def proportions_of(
             f"does not know: its domains are {', '.join(domains)}."
         )
     used = shares["mixture"].unique(maintain_order=True).to_list()
-    return tuple(used), as_matrix(shares, used, domains)
+    return tuple(used), _as_matrix(shares, used, domains)
 
 
 def mean_over_seeds(losses: pl.DataFrame) -> pl.DataFrame:
@@ -227,14 +226,6 @@ def mean_over_seeds(losses: pl.DataFrame) -> pl.DataFrame:
     return losses.group_by(key, maintain_order=True).agg(pl.col("loss").log().mean().exp())
 
 
-def _joined_pools(like: Observations, rows: list[tuple[Observations, int]]) -> np.ndarray | None:
-    """Pools of rows of groups in the domains of `like`; None where one does not know them."""
-    if any(group.pools is None for group, _ in rows):
-        return None
-    named = [dict(zip(group.domains, group.pools[n], strict=True)) for group, n in rows]
-    return np.array([[one.get(domain, np.inf) for domain in like.domains] for one in named])
-
-
 def pools_of(mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixtures") -> list[dict[str, float]] | None:
     """Unique tokens of each domain, of the mixtures in the order of `proportions_of`; None without
     a column pool.
@@ -245,7 +236,7 @@ def pools_of(mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixt
     shares = checked_proportions(typed(mixtures, name, ["mixture", "domain", "proportion"], ["pool"]), name)
     check_amounts(shares, "pool", name)
     used = shares["mixture"].unique(maintain_order=True).to_list()
-    return [dict(zip(domains, row, strict=True)) for row in pools_matrix(shares, used, list(domains)).tolist()]
+    return [dict(zip(domains, row, strict=True)) for row in _pools_matrix(shares, used, list(domains)).tolist()]
 
 
 def joined(like: Observations, groups: list[Observations]) -> Observations | None:
@@ -254,41 +245,132 @@ def joined(like: Observations, groups: list[Observations]) -> Observations | Non
 
     Errors: a positive proportion of a domain that `like` does not have.
     """
-    steps = np.unique(np.concatenate([group.steps for group in groups])) if groups else []
-    names, shares, losses, rows = [], [], [], []
+    rows: dict[str, tuple[Observations, int]] = {}
     for group in groups:
-        strange = [
-            name for j, name in enumerate(group.domains) if name not in like.domains and group.proportions[:, j].any()
-        ]
+        strange = [name for name, own in zip(group.domains, group.proportions.T, strict=True) if own.any()]
+        strange = [name for name in strange if name not in like.domains]
         if strange:
             raise InputError(f"held-out mixtures train on {strange[0]!r}, which no fitted mixture does.")
         for n, name in enumerate(group.mixtures):
-            if name in like.mixtures or name in names:
-                continue
-            names.append(name)
-            rows.append((group, n))
-            shares.append(
-                [group.proportions[n, group.domains.index(d)] if d in group.domains else 0.0 for d in like.domains]
-            )
-            one = np.full((len(steps), len(like.loss_domains)), np.nan)
-            for d, domain in enumerate(like.loss_domains):
-                if domain in group.loss_domains:
-                    one[np.searchsorted(steps, group.steps), d] = group.losses[n, :, group.loss_domains.index(domain)]
-            losses.append(one)
-    if not names:
+            if name not in like.mixtures:
+                rows.setdefault(name, (group, n))
+    if not rows:
         return None
-    each = {
-        field: np.array([getattr(group, field)[n] for group, n in rows])
-        if all(getattr(group, field) is not None for group, _ in rows)
-        else None
-        for field in ("parameters", "tokens")
-    }
+    steps = np.unique(np.concatenate([group.steps for group in groups]))
+    losses = np.full((len(rows), len(steps), len(like.loss_domains)), np.nan)
+    for one, (group, n) in zip(losses, rows.values(), strict=True):
+        for d, domain in enumerate(like.loss_domains):
+            if domain in group.loss_domains:
+                one[np.searchsorted(steps, group.steps), d] = group.losses[n, :, group.loss_domains.index(domain)]
+
+    def of_rows(field: str, default: float | None = None) -> np.ndarray | None:
+        """A field of the rows, by the domains of `like` where a domain that is not there has a
+        default; None where one group does not know it.
+        """
+        found = [(group, getattr(group, field)) for group, _ in rows.values()]
+        if any(values is None for _, values in found):
+            return None
+        own = [values[n] for (_, values), (_, n) in zip(found, rows.values(), strict=True)]
+        if default is None:
+            return np.array(own)
+        named = [dict(zip(group.domains, one, strict=True)) for (group, _), one in zip(found, own, strict=True)]
+        return np.array([[one.get(domain, default) for domain in like.domains] for one in named])
+
     return replace(
         like,
-        mixtures=tuple(names),
+        mixtures=tuple(rows),
         steps=steps,
-        proportions=np.array(shares),
-        losses=np.array(losses),
-        **each,
-        pools=_joined_pools(like, rows),
+        proportions=of_rows("proportions", 0.0),
+        losses=losses,
+        parameters=of_rows("parameters"),
+        tokens=of_rows("tokens"),
+        pools=of_rows("pools", np.inf),
     )
+
+
+def _averaged(losses: pl.DataFrame) -> tuple[pl.DataFrame, dict[tuple, int], float | None]:
+    """One row per run (mixture and size), step and domain, with the geometric mean over seeds;
+    seeds of each; their pooled noise.
+
+    The noise is the root mean square, over all rows that were repeated, of the standard deviation
+    of log losses; metrics do not count.
+    """
+    run = [name for name in RUN if name in losses.columns]
+    if "seed" not in losses.columns:
+        return losses, dict.fromkeys(losses.select(run).iter_rows(), 1), None
+    seeds = {tuple(one): count for *one, count in losses.group_by(run).agg(pl.col("seed").n_unique()).iter_rows()}
+    if max(seeds.values(), default=1) == 1:
+        return losses, seeds, None
+    logs = pl.col("loss").log()
+    spread = logs.var().alias("variance")
+    kept = [pl.col(name).first() for name in ("row", "tokens", "metric") if name in losses.columns]
+    key = [*run, "step", "domain"]
+    means = losses.group_by(key, maintain_order=True).agg(*kept, logs.mean().exp().alias("loss"), spread)
+    of_losses = means.filter(~pl.col("metric")) if "metric" in means.columns else means
+    variance = of_losses["variance"].drop_nulls().mean()
+    return means, seeds, None if variance is None else float(np.sqrt(variance))
+
+
+def _with_schedules(losses: pl.DataFrame) -> pl.DataFrame:
+    """With the column `schedule`, the tokens, where a mixture of one size has rows of several
+    schedules.
+
+    It has them where its tokens differ and do not grow with the steps: those that do are trained on
+    until then.
+    """
+    if "tokens" not in losses.columns:
+        return losses
+    of = [name for name in ("mixture", "parameters") if name in losses.columns]
+    tokens = pl.col("tokens").cast(pl.Float64)
+    ratio = tokens / pl.col("step")
+    several = ((ratio.max() - ratio.min() > 1e-6 * ratio.max()) & (tokens.n_unique() > 1)).over(of)
+    schedule = pl.when(several).then(tokens).otherwise(0.0).alias("schedule")
+    return losses if losses.select(several.any()).item() is False else losses.with_columns(schedule)
+
+
+def _as_matrix(
+    shares: pl.DataFrame, used: list[str], domains: list[str] | tuple[str, ...], column: str = "proportion"
+) -> np.ndarray:
+    """Proportions, or another `column` (n, m) of the mixtures `used`, which may be there several
+    times; 0 where not listed.
+    """
+    names = _index(dict.fromkeys(used))
+    matrix = np.zeros((len(names), len(domains)))
+    shares = shares.filter(pl.col("mixture").is_in(list(names)) & pl.col("domain").is_in(list(domains)))
+    rows = shares["mixture"].replace_strict(names, return_dtype=pl.Int64).to_numpy()
+    columns = shares["domain"].replace_strict(_index(domains), return_dtype=pl.Int64).to_numpy()
+    matrix[rows, columns] = shares[column].to_numpy()
+    return matrix[[names[name] for name in used]]
+
+
+def _pools_matrix(shares: pl.DataFrame, used: list[str], domains: list[str]) -> np.ndarray | None:
+    """Unique tokens (n, m); a pool that is empty is not limited."""
+    if "pool" not in shares.columns:
+        return None
+    pools = shares.with_columns(pl.col("pool").cast(pl.Float64, strict=False).fill_null(np.inf))
+    matrix = _as_matrix(pools, used, domains, "pool")
+    return np.where(matrix > 0, matrix, np.inf)
+
+
+def _last_tokens(losses: pl.DataFrame, row: np.ndarray, count: int) -> np.ndarray | None:
+    """Tokens (n,) of each run's last row."""
+    if "tokens" not in losses.columns:
+        return None
+    tokens = np.zeros(count)
+    order = np.argsort(losses["step"].to_numpy(), kind="stable")
+    tokens[row[order]] = losses["tokens"].cast(pl.Float64, strict=False).to_numpy()[order]
+    return tokens if (tokens > 0).all() else None
+
+
+def _tokens_per_step(losses: pl.DataFrame) -> float | None:
+    """Tokens of a step where the column `tokens` has as many in each; else None."""
+    if "tokens" not in losses.columns:
+        return None
+    ratio = losses["tokens"].cast(pl.Float64, strict=False) / losses["step"]
+    low, high = ratio.min(), ratio.max()
+    return float(ratio.median()) if low is not None and low > 0 and high - low <= 1e-6 * high else None
+
+
+def _index(names: Iterable) -> dict:
+    """The place of each name."""
+    return {name: position for position, name in enumerate(names)}

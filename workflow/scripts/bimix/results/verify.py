@@ -19,7 +19,7 @@ from bimix.laws.table import is_optimum
 from bimix.mixtures.mixture import Mixture, as_mixture
 from bimix.observations.observations import observations
 from bimix.observations.prior import recorded
-from bimix.observations.rows import ROUNDING
+from bimix.observations.tables import ROUNDING
 from bimix.results.verify_files import Findings, check_written, name_unvouched
 from bimix.results.verify_runs import check_run, read_report
 from bimix.results.verify_tokens import check_counts, check_tokens, read_indices

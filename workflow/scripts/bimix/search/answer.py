@@ -15,8 +15,8 @@ from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion
 from bimix.laws.fitted import at_run, fit
 from bimix.laws.table import LAWS
+from bimix.observations.flags import add_allowed
 from bimix.observations.observations import Observations, read_observations
-from bimix.observations.observed_flags import add_allowed
 from bimix.optimum.bounds import run_bounds, with_least
 from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
 from bimix.optimum.goal import Goal

@@ -13,7 +13,7 @@ from bimix.laws.fitted import at_run, fit
 from bimix.laws.transfer import own_domains
 from bimix.observations.observations import Observations, proportions_of, read_observations
 from bimix.observations.prior import offsets, read_gaps
-from bimix.observations.wide import read_mixtures
+from bimix.observations.tables import read_mixtures
 from bimix.optimum.bounds import feasible_bounds, with_least
 from bimix.optimum.flags import asked_objective, centre_of, run_tokens_of
 from bimix.optimum.goal import Goal

@@ -55,7 +55,7 @@ def check_tables(scope: Scope) -> Faults:
     """The tables of a dataset that is to be built: rows that are refused, names that the config
     uses and they have not, runs that laws cannot be fitted to. Their domains go into the scope.
     """
-    from bimix.observations import metrics, wide
+    from bimix.observations import metrics, tables
     from bimix.observations.observations import observations
 
     given = scope.block.observations
@@ -68,7 +68,7 @@ def check_tables(scope: Scope) -> Faults:
         return
     allowed, lower = given.allow_unmeasured or (), given.lower_is_better or ()
     try:
-        mixtures = wide.read_mixtures(given.mixtures)
+        mixtures = tables.read_mixtures(given.mixtures)
         losses = metrics.read_with_metrics(given.losses, mixtures.names("domain"), given.metrics, lower)
     except InputError as error:
         yield Fault(("observations",), str(error))

@@ -1,0 +1,75 @@
+"""Flags of scripts that read tables of the user's."""
+
+import argparse
+from pathlib import Path
+
+from bimix.errors import InputError
+from bimix.observations.observations import Observations, joined, read_observations
+
+
+def add_tables(parser: argparse.ArgumentParser, held_out: bool = False, prior: bool = True) -> None:
+    """Add the two tables, those of groups that are held out, and the prior, for `read_tables` and
+    `read_held_out`.
+    """
+    parser.add_argument("--losses", type=Path, required=True, help="tidy losses, parquet or csv")
+    parser.add_argument("--mixtures", type=Path, required=True, help="tidy mixtures, parquet or csv")
+    if prior:
+        parser.add_argument(
+            "--prior",
+            type=Path,
+            nargs="?",
+            help="who speaks like whom (domain, under, nats), for the law transfer; none: without",
+        )
+    if held_out:
+        parser.add_argument(
+            "--held-out-losses", type=Path, nargs="*", default=[], help="tidy losses of held-out groups"
+        )
+        parser.add_argument(
+            "--held-out-mixtures", type=Path, nargs="*", default=[], help="of the same groups, in the same order"
+        )
+    add_allowed(parser)
+
+
+def read_tables(options: argparse.Namespace) -> Observations:
+    """The observations of the two tables, with the prior."""
+    return read_observations(
+        options.losses, options.mixtures, getattr(options, "prior", None), options.allow_unmeasured
+    )
+
+
+def held_out_pairs(options: argparse.Namespace) -> list[tuple[Path, Path]]:
+    """Losses and mixtures of each group that is held out. Errors: one lacks the other."""
+    losses, mixtures = options.held_out_losses, options.held_out_mixtures
+    if len(losses) != len(mixtures):
+        raise InputError(
+            f"{len(losses)} tables of held-out losses and {len(mixtures)} of mixtures were named: each group has one of both."
+        )
+    return list(zip(losses, mixtures, strict=True))
+
+
+def read_held_out(options: argparse.Namespace, like: Observations) -> Observations | None:
+    """The mixtures held out that `like` does not have; None without any."""
+    pairs = held_out_pairs(options)
+    return joined(like, [read_observations(*pair, allowed=options.allow_unmeasured) for pair in pairs])
+
+
+def add_allowed(parser: argparse.ArgumentParser) -> None:
+    """Add the domains whose names are no slips of others'."""
+    parser.add_argument(
+        "--allow-unmeasured",
+        nargs="*",
+        default=[],
+        metavar="NAME",
+        help="domains without losses, or without proportions, that are meant though another has nearly the same name",
+    )
+
+
+def add_lower(parser: argparse.ArgumentParser) -> None:
+    """Add the metrics of which less is better though they are called as those of which more is."""
+    parser.add_argument(
+        "--lower-is-better",
+        nargs="*",
+        default=[],
+        metavar="NAME",
+        help="metrics of which less is better, whatever their names say",
+    )
