@@ -100,6 +100,13 @@ def test_the_best_run_is_the_best_by_its_posterior_and_holds_the_constraints() -
     assert held.seen.broken[held.best] == held.seen.broken.min()
 
 
+def test_a_run_above_an_upper_bound_is_not_the_best() -> None:
+    free = search_of(runs(START))
+    upper = np.where(np.arange(3) == START[free.best].argmax(), START[free.best].max() - 0.01, 1.0)
+    bounded = search_of(runs(START), upper=tuple(upper))
+    assert bounded.best != free.best and (START[bounded.best] <= upper).all()
+
+
 def test_candidates_are_chosen_that_were_not_measured() -> None:
     search = search_of(runs(START), weights={"law": 1})
     offered = np.concatenate([START, [[0.1, 0.85, 0.05], [0.9, 0.05, 0.05]]])

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from bimix.errors import InputError
+from bimix.judge.evidence import ROUNDED
 from bimix.laws.fitted import predict_runs
 from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observations.observations import Observations
@@ -215,10 +216,11 @@ class Posterior:
 
     @cached_property
     def best(self) -> int:
-        """The row of the best measured run by its posterior, of those that hold the constraints
-        where any does.
+        """The row of the best measured run by its posterior, of those that hold the constraints and
+        the upper bounds, which epochs are among, where any does. Lower ones may be a search's own.
         """
-        holds = self.seen.broken <= self.seen.broken.min() + 1e-9
+        broken = self.seen.broken + np.maximum(self.seen.shares - self.upper - ROUNDED, 0.0).sum(axis=1)
+        holds = broken <= broken.min() + 1e-9
         return int(np.argmin(np.where(holds, self.posterior(self.seen.shares)[0], np.inf)))
 
     def shares_of(self, mixture: str) -> np.ndarray:
