@@ -18,8 +18,7 @@ from bimix.mixtures.mixture import as_mixture
 from bimix.observations.observations import proportions_of
 from bimix.outputs import write_json, write_table
 from bimix.search.answer import add_search, read_search
-from bimix.search.posterior import USUAL_NOISE
-from bimix.search.rounds import Ended, overspent, report_of, stopped
+from bimix.search.rounds import Ended, overspent, report_lines, report_of, stopped
 from bimix.search.sizes import add_models, read_budget, read_large, read_models
 from bimix.tables import read_json, read_table
 
@@ -93,7 +92,7 @@ def main(argv: list[str] | None = None) -> None:
     write_table(mixture_table(named, shares, search.observed.domains, given), options.out)
     if options.report:
         write_json(options.report, report)
-    print("\n".join(sentences(report)))
+    print("\n".join(report_lines(report)))
 
 
 def _overspent(options, search) -> str | None:
@@ -132,25 +131,6 @@ def mixture_table(names, shares: np.ndarray, domains, given: bool) -> pl.DataFra
     return pl.DataFrame(
         rows, schema={"mixture": pl.String, "domain": pl.String, "proportion": pl.Float64}, orient="row"
     )
-
-
-def sentences(report: dict) -> list[str]:
-    """What a person reads of a round."""
-    noise = report["noise"]
-    said = [
-        f"best of the runs: {report['best']}, {report['best_measured']:.4f} measured,"
-        f" {report['best_posterior']:.4f} by the law and all runs together"
-    ]
-    for one in report["proposals"]:
-        said.append(
-            f"next: {one['mixture']}, proposed by the {one['voice']}: promised {one['promised']:.4f}"
-            f" +- {100 * one['deviation']:.2g} %, expected gain {100 * one['expected_gain']:.2g} %"
-        )
-    beside = f"{100 * noise:.2g} %" if noise is not None else f"not known, {100 * USUAL_NOISE:.2g} % is taken"
-    left = report["expected_gain"]
-    verdict = "below it: stop after two such rounds" if left < (noise or USUAL_NOISE) else "above it: go on"
-    said.append(f"expected gain left {100 * left:.2g} %; noise of a run {beside}; {verdict}")
-    return [*said, f"The search has ended: {report['stopped']}"] if report["stopped"] else said
 
 
 if __name__ == "__main__":

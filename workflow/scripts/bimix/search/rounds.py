@@ -177,6 +177,25 @@ def report_of(search: Search, named: Sequence[str], found: Sequence[Next]) -> di
     }
 
 
+def report_lines(report: dict) -> list[str]:
+    """What a person reads of a report."""
+    noise = report["noise"]
+    said = [
+        f"best of the runs: {report['best']}, {report['best_measured']:.4f} measured,"
+        f" {report['best_posterior']:.4f} by the law and all runs together"
+    ]
+    for one in report["proposals"]:
+        said.append(
+            f"next: {one['mixture']}, proposed by the {one['voice']}: promised {one['promised']:.4f}"
+            f" +- {100 * one['deviation']:.2g} %, expected gain {100 * one['expected_gain']:.2g} %"
+        )
+    beside = f"{100 * noise:.2g} %" if noise is not None else f"not known, {100 * USUAL_NOISE:.2g} % is taken"
+    left = report["expected_gain"]
+    verdict = "below it: stop after two such rounds" if left < (noise or USUAL_NOISE) else "above it: go on"
+    said.append(f"expected gain left {100 * left:.2g} %; noise of a run {beside}; {verdict}")
+    return [*said, f"The search has ended: {report['stopped']}"] if report["stopped"] else said
+
+
 def stopped(reports: Sequence[dict], ended: str | None) -> str | None:
     """Why the search has ended before the round of the last report; None: it has not."""
     *before, now = reports
