@@ -85,6 +85,7 @@ def test_a_law_is_fitted_in_a_folder_of_its_own(mine: Path) -> None:
     assert planned["score_law"] == 1  # the workflow's own config has two laws to optimise
 
 
+@pytest.mark.full
 def test_directory_says_where_config_and_results_lie(mine: Path, tmp_path: Path) -> None:
     called = tmp_path / "called from"
     called.mkdir()
@@ -93,6 +94,7 @@ def test_directory_says_where_config_and_results_lie(mine: Path, tmp_path: Path)
     assert sorted(path.name for path in called.iterdir()) in ([], [".snakemake"])
 
 
+@pytest.mark.full
 def test_the_workflow_may_lie_below_the_folder_of_the_results(mine: Path) -> None:
     """Its files are then named relative to that folder, quoted for the shell."""
     code = mine / "der Code"
@@ -132,6 +134,7 @@ def test_a_module_plans_what_the_workflow_plans(mine: Path, names: str) -> None:
     assert expected["fit_law"] == 1
 
 
+@pytest.mark.full
 def test_a_module_takes_a_block_of_the_config_and_makes_a_page(mine: Path) -> None:
     """Jobs run, and their captions are found, where the config of the module is a block of the
     user's.
@@ -227,6 +230,7 @@ def test_every_rule_finds_its_scripts_from_any_folder_and_keeps_what_they_say() 
     assert found > 50
 
 
+@pytest.mark.full
 def test_a_module_plans_rounds_of_doremi(mine: Path) -> None:
     """A checkpoint of the module: its functions ask for it by name."""
     (mine / "Snakefile").write_text(MODULE.format(snakefile=str(ROOT / "Snakefile"), config="{}", names="as of_*"))

@@ -101,6 +101,7 @@ def test_six_lines_are_planned_to_the_summary_and_choose_their_models(own_text: 
     assert not (own_text / "results").exists()
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_six_lines_lead_to_a_mixture_and_are_done_once(own_text: Path) -> None:
     with (own_text / "resources/examples/own_text/own_text.yaml").open("a") as config:

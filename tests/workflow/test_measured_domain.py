@@ -48,6 +48,7 @@ def call(folder: Path, *targets: str) -> subprocess.CompletedProcess[str]:
     return forked.run(command, cwd=folder, env=forked.jobs(COLUMNS="200", OMP_NUM_THREADS="1"))
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_it_is_measured_fitted_and_a_target_and_nothing_trains_on_it(checkout: Path) -> None:
     results = checkout / "results/mini"

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import forked
 import pytest
 import yaml
+from snakemake.cli import get_argument_parser
 
 from bimix.command import COMMANDS
 from bimix.settings.typed import accepted
@@ -218,12 +219,33 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def plans() -> list:
+    """The targets of all commands of Snakemake by their config and profile; a config's own run is
+    `all`.
+    """
+    parser, found = get_argument_parser(), {}
+    for given in commands():
+        word, *words = shlex.split(given.values[0])
+        if word == "snakemake":
+            options = parser.parse_args(words)  # ends the test where a flag is none
+            config = [str(path) for path in options.configfile or ()]
+            key = (*(["--configfile", *config] if config else []),)
+            key += ("--workflow-profile", str(options.workflow_profile)) if options.workflow_profile else ()
+            found.setdefault(key, set()).update(options.targets or {"all"})
+    return [pytest.param(options, sorted(targets), id=" ".join(options)) for options, targets in found.items()]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [given for given in commands() if given.values[0].startswith("snakemake")])
-def test_snakemake_plans_the_command(workplace: Path, command: str) -> None:
-    done = forked.run([sys.executable, "-m", "snakemake", "-n", *shlex.split(command)[1:]], cwd=workplace)
-    assert not done.returncode, done.stdout[-2000:] + done.stderr[-2000:]
-    assert re.search(r"^total +[1-9]", done.stdout + done.stderr, re.MULTILINE), "no job is planned"
+@pytest.mark.parametrize(("options", "targets"), plans())
+def test_snakemake_plans_the_commands(workplace: Path, options: tuple[str, ...], targets: list[str]) -> None:
+    """What commands of one config make is planned at once, and each target is made by a job."""
+    command = [sys.executable, "-m", "snakemake", "-n", "-p", "--cores", "1", *targets, *options]
+    done = forked.run(command, cwd=workplace)
+    said = done.stdout + done.stderr
+    assert not done.returncode, said[-2000:]
+    made = {name for line in re.findall(r"^ +output: (.*)$", said, re.MULTILINE) for name in line.split(", ")}
+    assert set(targets) - {"all"} <= made
+    assert "all" not in targets or re.search(r"^all +1$", said, re.MULTILINE)
 
 
 def test_the_commands_of_the_package_run_in_the_order_of_the_page(workplace: Path, tmp_path: Path) -> None:

@@ -220,6 +220,7 @@ def struck(cluster: Cluster, undisturbed: Path, tmp_path_factory: pytest.TempPat
     return undisturbed
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.parametrize("run", [*FAULTS, "orphaned"])
 def test_a_struck_run_ends_with_the_losses_of_an_undisturbed_one(struck: Path, run: str) -> None:
@@ -231,6 +232,7 @@ def test_a_struck_run_ends_with_the_losses_of_an_undisturbed_one(struck: Path, r
     assert took_turns(lines)
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_no_two_jobs_of_a_run_were_on_the_cluster_at_once(cluster: Cluster, struck: Path) -> None:
     """But for the orphaned, whose second job waited for the first to stop."""
@@ -241,6 +243,7 @@ def test_no_two_jobs_of_a_run_were_on_the_cluster_at_once(cluster: Cluster, stru
         assert all(before[2] <= after[1] for before, after in pairwise(own))
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_controller_that_dies_is_asked_until_it_answers(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:
     """Apart from the other faults: what a controller was told in the
@@ -305,6 +308,7 @@ def main():
 }
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_run_on_two_nodes_has_a_launcher_on_each(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:
     """Up to the launchers, which only note how they were called: there are no GPUs, and

@@ -257,6 +257,7 @@ def test_a_run_that_is_asked_for_again_writes_the_same_losses_without_training(b
     assert "has come to its end: " in log and "losses.parquet put back" in log and "update" not in log
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_the_price_list_counts_what_each_mixture_was_found_with(built: Path) -> None:
     target, results = "results/mini/tables/methods.csv", built / "results/mini"
@@ -293,6 +294,7 @@ def test_the_price_list_counts_what_each_mixture_was_found_with(built: Path) -> 
         assert row["average_loss"] == pytest.approx(losses.filter(pl.col("step") == 24)["loss"].mean())
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_doremi_goes_on_until_its_weights_settle_and_doge_helps_a_target(built: Path) -> None:
     figures = [f"results/mini/figures/weights_{method}.svg" for method in ("doremi", "doge")]

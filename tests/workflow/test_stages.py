@@ -40,6 +40,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_the_second_stage_is_optimised_and_put_behind_the_first(checkout: Path, monkeypatch) -> None:
     results = checkout / "results/mini"
