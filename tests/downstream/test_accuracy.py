@@ -15,7 +15,7 @@ import plot_answers
 from bimix.downstream.accuracy import compare_accuracy, resampled_means
 from bimix.errors import InputError
 from bimix.results import layout
-from bimix.results.answers import answers as summary_lines
+from bimix.results.sections import answers as summary_lines
 
 
 def verdicts(mixture: str, step: int, task: str, right: np.ndarray, run: int = 0) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from bimix.judge.noise import Known
 from bimix.judge.verdict import Promise, decide
 from bimix.plan.sources import EQUAL, SEARCHED, TOKEN_SHARES
 from bimix.results.headline import OBSERVED, Headline, headline, next_steps, title
-from bimix.results.summary import found_twice
+from bimix.results.sections import found_twice
 
 STEPS = np.array([100, 200, 400])
 RANKS = {"baseline": TOKEN_SHARES, "uniform": EQUAL, "bimix": SEARCHED, "transfer": SEARCHED}

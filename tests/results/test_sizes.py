@@ -6,7 +6,8 @@ import polars as pl
 
 import summarize_results
 from bimix.optimum.intervals import INTERVALS
-from bimix.results.sizes import asked, by_large_runs
+from bimix.results.sections import by_large_runs
+from bimix.results.sections import size_sentence as asked
 
 
 def law(parameters: float, tokens: float, runs: tuple[int, int] = (4, 4)) -> dict:
@@ -20,7 +21,7 @@ def law(parameters: float, tokens: float, runs: tuple[int, int] = (4, 4)) -> dic
 
 def test_the_summary_says_on_what_it_was_fitted_and_how_far_beyond_it_was_asked():
     said = asked(law(1.2e8, 6e9), "tiny+small", "large")
-    assert said.startswith("fitted on tiny+small of 1M (4 runs), 60M (4 runs) parameters, asked at large of 120M on 6B")
+    assert said.startswith("fitted on tiny+small of 1M (4 runs), 60M (4 runs) parameters, read at large of 120M on 6B")
     assert "2 times the largest size fitted and 5 times its longest run." in said
     assert (
         "its intervals do not know by how much it is wrong: without runs of that size the level was 2 to 14 %" in said
@@ -87,7 +88,7 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
         "Predicted By the law transfer, on large at step 120, transfer at 2.9500 (90 % interval 2.9000 to 3.0000), measured 2.9000"
         in text
     )
-    assert "Sizes fitted on tiny+small of 1M (4 runs), 60M (4 runs) parameters, asked at large of 120M" in text
+    assert "Sizes fitted on tiny+small of 1M (4 runs), 60M (4 runs) parameters, read at large of 120M" in text
     assert "for step 120 of large" in text and "for step 120 of large" in details
     assert "The laws on the same rows" not in text and "the law extrapolates" not in text + details
     assert "fitted on se, ce (tiny+small)" in details

@@ -12,7 +12,7 @@ from bimix.judge.comparison import compared
 from bimix.judge.law_scores import LAWS_TABLE
 from bimix.judge.measured import Criterion, measured
 from bimix.optimum.intervals import INTERVALS
-from bimix.results import summary
+from bimix.results import sections
 
 STEPS = (100, 200, 400)
 
@@ -31,35 +31,37 @@ def runs(**finals: tuple[float, float]) -> pl.DataFrame:
 def test_the_table_has_the_best_five_and_the_reference() -> None:
     finals = {f"m{n}": (3.0 + 0.1 * n,) * 2 for n in range(8)} | {"baseline": (4.0, 4.0)}
     judged = compared(measured(runs(**finals)), Criterion("baseline"))
-    lines = summary.comparison(judged)
+    lines = sections.comparison(judged)
     assert [line.split()[0] for line in lines[1:7]] == ["m0", "m1", "m2", "m3", "m4", "baseline"]
     assert "and 3 more" in lines[7]
 
 
 def test_epochs_stand_beside_the_shares_and_whether_their_bound_binds() -> None:
     shares, seen = {"a": 0.25, "b": 0.75}, {"a": {"min": 0, "max": 1}, "b": {"min": 0, "max": 1}}
-    lines = summary.proportions("baseline", shares, "bimix", shares, seen, epochs={"a": 4.0, "b": 0.123})
+    lines = sections.proportions("baseline", shares, "bimix", shares, seen, epochs={"a": 4.0, "b": 0.123})
     assert lines[0].endswith("epochs") and lines[1].endswith("0.123") and lines[2].endswith("    4")
-    assert summary.epoch_bound({"a": 4.0, "b": 0.1}, 4) == ["  max_epochs 4 binds for a."]
-    assert summary.epoch_bound({"a": 3.0}, 4) == ["  max_epochs 4 does not bind."]
-    assert summary.epoch_bound({"a": 8.0}, 4) == ["  max_epochs 4 is exceeded in this run for a."]
-    assert summary.epoch_bound({"a": 3.0}, None) == summary.epoch_bound({"a": 3.0}, float("inf")) == []
+    assert sections.epoch_bound({"a": 4.0, "b": 0.1}, 4) == ["  max_epochs 4 binds for a."]
+    assert sections.epoch_bound({"a": 3.0}, 4) == ["  max_epochs 4 does not bind."]
+    assert sections.epoch_bound({"a": 8.0}, 4) == ["  max_epochs 4 is exceeded in this run for a."]
+    assert sections.epoch_bound({"a": 3.0}, None) == sections.epoch_bound({"a": 3.0}, float("inf")) == []
 
 
 def test_a_proportion_outside_those_seen_is_marked():
     seen = {"a": {"min": 0.2, "max": 0.5}, "b": {"min": 0.5, "max": 0.8}}
-    lines = summary.proportions("baseline", {"a": 0.3, "b": 0.7}, "bimix", {"a": 0.1, "b": 0.9}, seen)
+    lines = sections.proportions("baseline", {"a": 0.3, "b": 0.7}, "bimix", {"a": 0.1, "b": 0.9}, seen)
     assert "0.9000*" in lines[1]
     assert "0.3000 " in lines[2]
     assert lines[-1].strip().startswith("* outside")
-    inside = summary.proportions("baseline", {"a": 0.3, "b": 0.7}, "bimix", {"a": 0.4, "b": 0.6}, seen)
+    inside = sections.proportions("baseline", {"a": 0.3, "b": 0.7}, "bimix", {"a": 0.4, "b": 0.6}, seen)
     assert not any("*" in line for line in inside)
 
 
 def test_a_step_outside_the_measured_ones_is_remarked():
-    assert summary.beyond(10, [10, 20]) == summary.beyond(20, [10, 20]) == summary.beyond(15, [20, 10]) == []
-    assert "Step 5 is before the first step at which losses were measured, 10:" in " ".join(summary.beyond(5, [10, 20]))
-    assert "Step 50 is 2.5 times the last step" in " ".join(summary.beyond(50, [10, 20]))
+    assert sections.beyond(10, [10, 20]) == sections.beyond(20, [10, 20]) == sections.beyond(15, [20, 10]) == []
+    assert "Step 5 is before the first step at which losses were measured, 10:" in " ".join(
+        sections.beyond(5, [10, 20])
+    )
+    assert "Step 50 is 2.5 times the last step" in " ".join(sections.beyond(50, [10, 20]))
 
 
 def test_the_gain_says_what_weighs_where_its_interval_comes_from_and_that_it_is_too_large():
@@ -68,7 +70,7 @@ def test_the_gain_says_what_weighs_where_its_interval_comes_from_and_that_it_is_
 
     def said(runs, weighed="", **gain):
         table = pl.DataFrame([row | {"quantity": "gain"} | gain, best | {"kind": gain["kind"]}], schema=INTERVALS)
-        return " ".join(" ".join(summary.gain(table, "baseline", runs, weighed)).split())
+        return " ".join(" ".join(sections.gain(table, "baseline", runs, weighed)).split())
 
     few, many = said(4, kind="left_out"), said(64, kind="left_out")
     assert "runs left out of its fit." in few and "if the law is right" not in few
@@ -82,11 +84,11 @@ def test_the_gain_says_what_weighs_where_its_interval_comes_from_and_that_it_is_
 
 def test_the_page_says_which_code_wrote_it():
     code = {"commit": "0123456789abcdef" * 2, "clean": True, "versions": {"python": "3.11.1", "numpy": "2"}}
-    assert " ".join(summary.origin(code)).startswith(
+    assert " ".join(sections.origin(code)).startswith(
         "Written by the code of commit 0123456789ab (python 3.11.1, numpy 2)"
     )
-    assert ", with changes that are in no commit (" in " ".join(summary.origin(code | {"clean": False}))
-    assert "Written by code of no known commit (" in " ".join(summary.origin(code | {"commit": None, "clean": None}))
+    assert ", with changes that are in no commit (" in " ".join(sections.origin(code | {"clean": False}))
+    assert "Written by code of no known commit (" in " ".join(sections.origin(code | {"commit": None, "clean": None}))
 
 
 @pytest.mark.parametrize("domains", [1, 7, 22])

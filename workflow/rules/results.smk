@@ -16,7 +16,7 @@ rule summarize_results:
         unpack(planned(targets)),
         code=script(
             "summarize_results",
-            *(f"results/{name}" for name in ("summary", "answers", "headline", "layout")),
+            *(f"results/{name}" for name in ("summary", "sections", "headline", "layout")),
             *JUDGE,
             "judge/evidence",
             "judge/verdict",

@@ -30,7 +30,7 @@ from bimix.optimum.objective import weighed
 from bimix.optimum.report import epochs_sentence, further_epochs
 from bimix.outputs import replacing
 from bimix.plan.sources import SEARCHED, observed_rank
-from bimix.results import summary
+from bimix.results import sections
 from bimix.results.headline import OBSERVED, Headline, headline, title
 from bimix.results.headline import at as at_size
 from bimix.results.layout import WIDTH, paragraph, table
@@ -107,7 +107,7 @@ def solve(
     law, optima = first.fitted, {name: one.shares() for name, one in found.items()}
     size = next((size_read(one.fitted) for one in found.values()), None)
     called = moved(shares, optima)
-    said = summary.moved(called, shares, optima)
+    said = sections.moved(called, shares, optima)
     shares = {called.get(name, name): own for name, own in shares.items()}
     losses = renamed(losses, called)
     ranks = {name: observed_rank(name, own) for name, own in shares.items()}
@@ -141,12 +141,12 @@ def solve(
     best = (optima | shares)[verdict.best]
     epochs, most = epochs_of(options, law, best), options.max_epochs
     pair = (judging.reference, shares[judging.reference], verdict.best, best, law["proportions_seen"])
-    lines += [*summary.proportions(*pair, None, epochs), *summary.epoch_bound(epochs, most)]
-    lines += [] if size else summary.beyond(options.step, law["steps"])
+    lines += [*sections.proportions(*pair, None, epochs), *sections.epoch_bound(epochs, most)]
+    lines += [] if size else sections.beyond(options.step, law["steps"])
     lines += doubts(options, law, observed, best)
     if runs is not None:
         unit = judging.unit(runs.runs.columns)
-        lines += ["", *summary.compared(runs, f"{at_size(runs.runs, OBSERVED)}, trained on each mixture ({unit})")]
+        lines += ["", *sections.compared(runs, f"{at_size(runs.runs, OBSERVED)}, trained on each mixture ({unit})")]
     rows = [[one.law, f"{100 * one.left_out:.2f}", f"{one.value:.4f}", f"{one.upper:.4f}"] for one in promises]
     lines += ["", "The laws, by their errors on runs left out", ""]
     lines += table(["law", "error %", "its optimum", "upper 80 % end"], rows)

@@ -1,296 +1,135 @@
-"""What a run ends with, as text: a page of what decides, and the details behind it."""
+"""The result of a dataset as two texts: a page with what decides, and the details behind it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
 
 from bimix.judge.comparison import Comparison
-from bimix.judge.comparison import table as comparison_table
-from bimix.judge.verdict import FEW_RUNS, SHRUNK
-from bimix.mixtures.mixture import farthest
-from bimix.results.layout import cut, paragraph, table
-from bimix.results.pages import summary_page
+from bimix.judge.verdict import Verdict
+from bimix.optimum.objective import weighed
+from bimix.results import sections
+from bimix.results.headline import Headline, at, headline, next_steps, title
+from bimix.results.layout import WIDTH, paragraph
+from bimix.training.provenance import FITTING, code
+from bimix.transfer.run import size_read
 
-BAR = 18  # characters of the longest bar
-ALIKE = 5e-5  # proportions that differ by less print the same four digits
-CLOSE = 1e-3  # of a bound on epochs, within which it binds
-BEST = 5  # mixtures in the table of those measured, beside the reference
-NAME = 22  # characters of a domain's name
-WARNINGS = 4  # of a law, in full
-MIXTURES = 12  # rows of a table of scores
+DOMAINS = 10  # rows of the mixture on the page
 
 
-def origin(code: dict) -> list[str]:
-    """Which code wrote the page: its commit, whether it had changes since, versions (all as
-    `runs.provenance.code` says).
+@dataclass(frozen=True)
+class Result:
+    """What a dataset's run has found.
+
+    `models`: names of those that laws were fitted on, that they are read at, and that is compared.
+    `step` is that of the optima, in `stage` from 1 where there are any. `laws` and their files,
+    `optima` by the mixture that each found; `shares` of all mixtures; `tables`: intervals,
+    extrapolation, generalization, sizes and, where they are there, laws and downstream. `target`
+    are the runs of the compared model, `searched` the mixtures of searches among them; `moved`
+    lists runs that have the name of an optimum and other proportions. `tokens` there are of each
+    domain, and of the run that epochs are counted for, by law; `files` of mixtures.
     """
-    commit = f"the code of commit {code['commit'][:12]}" if code["commit"] else "code of no known commit"
-    changed = ", with changes that are in no commit" if code["clean"] is False else ""
-    versions = ", ".join(f"{name} {version}" for name, version in code["versions"].items())
-    return paragraph(f"Written by {commit}{changed} ({versions}); of every run: provenance.json, if asked for.")
+
+    dataset: str
+    models: tuple[str, str, str]
+    step: int
+    stage: int | None
+    reference: str
+    laws: Mapping[str, dict]
+    law_files: Mapping[str, Path]
+    optima: Mapping[str, Mapping[str, float]]
+    shares: Mapping[str, Mapping[str, float]]
+    tables: Mapping[str, pl.DataFrame]
+    target: Comparison
+    verdict: Verdict
+    searched: tuple[str, ...]
+    moved: Sequence[str]
+    tokens: Mapping[str, float]
+    run_tokens: Mapping[str, float | None]
+    max_epochs: float | None
+    files: Mapping[str, Path]
+    figures: Sequence[Path]
+    details: Path
+
+    def of_law(self, table: str, law: dict, column: str = "law") -> pl.DataFrame:
+        """The rows of a law."""
+        return self.tables[table].filter(pl.col(column) == law["law"])
+
+    def remarks(self, law: dict) -> list[str]:
+        """That a law of one size is read at a step that no run has reached."""
+        return [] if size_read(law) else sections.beyond(self.step, law["steps"])
 
 
-def proportions(
-    reference: str,
-    before: dict[str, float],
-    optimised: str,
-    after: dict[str, float],
-    seen: dict[str, dict[str, float]],
-    rows: int | None = None,
-    epochs: Mapping[str, float] | None = None,
-) -> list[str]:
-    """Two mixtures beside each other with bars, the largest `rows` of them.
-
-    `seen` {domain: {min, max}} are the proportions that the law was fitted on; `epochs` how often a
-    run on `after` reads the text of each domain, where that is known.
-    """
-    domains = sorted(set(before) | set(after), key=lambda domain: (-after.get(domain, 0), domain))
-    largest = max(*before.values(), *after.values())
-    name, bar = min(NAME, max(map(len, domains))), BAR - 5 if epochs else BAR
-    head = f"  {'':<{name}}  {cut(reference, 7 + bar):<{8 + bar}}  {cut(optimised, 7 + bar)}"
-    lines = [f"{head:<{name + 22 + 2 * bar}}{'epochs':>6}" if epochs else head]
-    outside = False
-    for domain in domains[:rows]:
-        cells = []
-        for mixture in (before, after):
-            share = mixture.get(domain, 0.0)
-            known = seen.get(domain, {"min": 0, "max": 1})
-            new = mixture is after and not known["min"] * (1 - 1e-6) <= share <= known["max"] * (1 + 1e-6)
-            outside |= new
-            cells.append(f"{share:.4f}{'*' if new else ' '} {'#' * round(bar * share / largest)}".ljust(8 + bar))
-        often = f"  {epochs[domain]:>6.3g}" if epochs and domain in epochs else ""
-        lines.append(f"  {cut(domain, name):<{name}}  {cells[0]}  {cells[1]}{often}".rstrip())
-    left = len(domains) - len(domains[:rows])
-    lines += [f"  and {left} more domains, in the details"] if left else []
-    return lines + (["  * outside the proportions that the law was fitted on"] if outside else [])
-
-
-def epoch_bound(epochs: Mapping[str, float], most: float | None) -> list[str]:
-    """Whether the bound on epochs binds, where there is one."""
-    if most in (None, float("inf")) or not epochs:
-        return []
-    above = [name for name, one in epochs.items() if one > most * (1 + CLOSE)]
-    at = [name for name, one in epochs.items() if one >= most * (1 - CLOSE)]
-    names = above or at
-    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    said = f"is exceeded in this run for {shown}" if above else f"binds for {shown}" if at else "does not bind"
-    return paragraph(f"max_epochs {most:g} {said}.", "  ", "  ")
-
-
-def beyond(step: int, measured: list[int]) -> list[str]:
-    """A remark on a step that no run has reached, or that comes before the first at which losses
-    were measured.
-    """
-    first, last = min(measured), max(measured)
-    if first <= step <= last:
-        return []
-    far = f"{step / last:.3g} times the last step" if step > last else "before the first step"
-    text = f"Step {step:,} is {far} at which losses were measured, {last if step > last else first:,}:"
-    return paragraph(f"{text} the law extrapolates, and its intervals do not cover its being wrong there.", "  ", "  ")
-
-
-def optimised(
-    law: dict,
-    reference: str,
-    name: str,
-    before: dict[str, float],
-    after: dict[str, float],
-    spans: pl.DataFrame,
-    weighed: str,
-) -> list[str]:
-    """The mixture `after`, which the law calls best, beside the reference's `before`, and the gain
-    with its interval.
-
-    `law` is what fit_law.py writes, `spans` the intervals of this law. `weighed` names the domains
-    that weigh in the optimum, where not all weigh the same.
-    """
-    lines = []
-    if weighed:
-        text = f"Weights of the losses that it was optimised for: {weighed}; any other weighs 0."
-        lines += ["", *paragraph(text, "  ", "  ")]
-    lines += ["", *proportions(reference, before, name, after, law["proportions_seen"])]
-    if spans.height:
-        lines += ["", *gain(spans, reference, len(law["mixtures"]), weighed)]
+def first_page(result: Result) -> list[str]:
+    """The page: what decides first, then the mixture, the runs and the laws."""
+    verdict, (fitted, read_at, compared) = result.verdict, result.models
+    own = verdict.promise.mixture if verdict.promise else next(iter(result.laws))
+    law = result.laws[own]
+    reference = result.reference + (f" in stage {result.stage}" if result.stage else "")
+    page = Headline(
+        dataset=result.dataset,
+        verdict=verdict,
+        target=result.target,
+        model=compared,
+        reference=reference,
+        searched=result.searched,
+        places={name: str(path) for name, path in result.files.items()},
+        same=sections.found_twice(result.optima),
+        moved=result.moved,
+        sizes=sections.size_sentence(law, fitted, read_at),
+        weighed=weighed(law, result.target.criterion.weights),
+    )
+    lines = [title(page), "=" * WIDTH, *headline(page), *next_steps(page), ""]
+    best = verdict.best if verdict.best in result.shares and verdict.best != result.reference else own
+    after = result.shares[best]
+    of_law = f", the optimum of the law {result.laws[best]['law']}," if best in result.laws else ""
+    stage = f", stage {result.stage}," if result.stage else ""
+    lines += [f"The mixture {best}{of_law}{stage} for step {result.step:,} of {read_at}", ""]
+    run_tokens = result.run_tokens.get(own)
+    known = [name for name in after if run_tokens and result.tokens.get(name)]
+    epochs = {name: after[name] * run_tokens / result.tokens[name] for name in known}
+    pair = (reference, result.shares[result.reference], best, after, law["proportions_seen"])
+    lines += [*sections.proportions(*pair, DOMAINS, epochs), *sections.epoch_bound(epochs, result.max_epochs)]
+    lines += result.remarks(law)
+    judged = page.judged or result.target
+    unit = judged.criterion.unit(judged.runs.columns)
+    lines += ["", *sections.compared(judged, f"{at(judged.runs, page.judged_model)}, trained on each mixture ({unit})")]
+    if "laws" in result.tables:
+        lines += ["", "The laws on the same rows", "", *sections.laws(result.tables["laws"])]
+    if "downstream" in result.tables:
+        lines += ["", *sections.answers(result.tables["downstream"], result.reference)]
+    lines += ["", f"Details, and a list of the figures: {result.details}", *sections.origin(code(FITTING)), ""]
     return lines
 
 
-def predicts(law: dict, model: str, extrapolated: pl.DataFrame, generalized: pl.DataFrame, place: str) -> list[str]:
-    """How well a law predicts that was fitted on a model: its rows of Tables 2 and 3, and its
-    warnings.
-
-    `place` is where all of the warnings are.
-    """
-    names = list(dict.fromkeys(law["mixtures"]))
-    fitted = ", ".join(names) if len(names) <= MIXTURES else f"{len(names)} mixtures"
-    lines = []
-    if extrapolated.height:
-        lines += ["  The last loss of a run told from its earlier ones: relative error (Table 2)"]
-        lines += [*extrapolation(extrapolated), ""]
-    if generalized.height:
-        lines += ["  Mixtures it has not seen: R2 of log loss over steps, and the error (Table 3)"]
-        lines += [*generalization(generalized), ""]
-    if law["warnings"]:
-        lines += ["  What the data could not tell:", *warnings(law["warnings"], place), ""]
-    title = f"How well the law {law['law']} predicts, fitted on {fitted} ({model})"
-    return [*paragraph(title), "", *(lines or ["  (no row was left to score it on)", ""])]
-
-
-def compared(judged: Comparison, title: str) -> list[str]:
-    """How runs ended: the best of them and the reference."""
-    return [*paragraph(title), "", *comparison(judged)]
-
-
-def page(dataset: str, text: str) -> str:
-    """The summary as a page of HTML."""
-    return summary_page(dataset, text)
-
-
-def extrapolation(scores: pl.DataFrame) -> list[str]:
-    """The paper's Table 2."""
-    rows = [
-        [row["mixture"], *(f"{row[column]:.2f}" for column in ("mean_percent", "worst_percent", "best_percent"))]
-        for row in scores.head(MIXTURES).iter_rows(named=True)
-    ]
-    return [*table(["mixture", "mean %", "worst %", "best %"], rows), *_more(scores, "extrapolation.csv")]
-
-
-def generalization(scores: pl.DataFrame) -> list[str]:
-    """The paper's Table 3, and the mean relative error beside it."""
-    rows = [
-        [
-            row["mixture"],
-            *("-" if row[column] is None else f"{row[column]:.4f}" for column in ("r2_mean", "r2_worst", "r2_best")),
-            *(f"{row[column]:.2f}" for column in ("mre_mean_percent", "mre_worst_percent")),
-        ]
-        for row in scores.head(MIXTURES).iter_rows(named=True)
-    ]
-    header = ["mixture", "R2 mean", "worst", "best", "error mean %", "worst %"]
-    return [*table(header, rows), *_more(scores, "generalization.csv")]
-
-
-def _more(scores: pl.DataFrame, where: str) -> list[str]:
-    return [f"  and {scores.height - MIXTURES} more in tables/{where}"] if scores.height > MIXTURES else []
-
-
-def gain(intervals: pl.DataFrame, reference: str, runs: int, weighed: str = "") -> list[str]:
-    """Losses that the law, fitted to so many runs, predicts for the reference and its own optimum,
-    and how sure that is.
-
-    `weighed` names the domains that weigh in the optimum, where not all weigh the same.
-    """
-    one = {row["quantity"]: row for row in intervals.iter_rows(named=True) if row["quantity"] != "gain"}
-    best = one["optimum_average_loss"]
-    gains = intervals.filter((pl.col("quantity") == "gain") & (pl.col("mixture") == reference))
-    lines = []
-    for row in gains.iter_rows(named=True):
-        if row["estimate"] is None:
-            text = f"The law defines no loss of {reference}, which has a proportion of 0: no gain over it is predicted."
-            lines += paragraph(text, "  ", "  ")
-            continue
-        level = f"{100 * row['level']:g} % interval"
-        over = f", weighed {weighed}," if weighed else ""
-        text = f"Average loss{over} predicted at step {row['step']:,}: {reference} {best['estimate'] + row['estimate']:.4f}, "
-        if row["low"] is None:
-            text += f"{best['mixture']} {best['estimate']:.4f}. Gain {row['estimate']:.4f}, without an interval: fewer than "
-            text += "two runs have all these losses."
+def details(result: Result) -> list[str]:
+    """The details: each law's optimum, its predictions and warnings, and where the figures are."""
+    fitted, read_at, _ = result.models
+    same = sections.found_twice(result.optima)
+    lines = [f"{result.dataset}: details of the summary", "=" * WIDTH]
+    for name, law in result.laws.items():
+        lines += ["", f"Mixture optimised with the law {law['law']}, for step {result.step:,} of {read_at}"]
+        if name in same:
+            lines += ["", f"  The mixture of {same[name]} to four digits."]
         else:
-            text += f"{best['mixture']} {best['estimate']:.4f} ({level} {best['low']:.4f} to {best['high']:.4f}). "
-            text += f"Gain {row['estimate']:.4f} ({level} {row['low']:.4f} to {row['high']:.4f})"
-            left = row["kind"] == "left_out"
-            text += "; the intervals come from the law's errors on runs left out of its fit" if left else ""
-            sure = "." if left else ", if the law is right."
-            text += sure if row["low"] > 0 else ": the runs do not tell it from no gain."
-        if runs < FEW_RUNS and row["estimate"] > 0:
-            text += f" The best of many mixtures is predicted too well: with fewer than {FEW_RUNS} runs expect"
-            text += f" {SHRUNK} of it, {SHRUNK * row['estimate']:.4f}."
-        lines += paragraph(text, "  ", "  ")
-    return lines
+            lines += [*result.remarks(law), *optimum_lines(result, name, law)]
+        scored = (result.of_law("extrapolation", law), result.of_law("generalization", law))
+        lines += ["", "", *sections.predicts(law, fitted, *scored, str(result.law_files[name]))]
+        of_size = result.of_law("sizes", law, "runs")
+        lines += sections.by_large_runs(of_size, read_at) if of_size.height else []
+    twice = {f"_{result.laws[name]['law']}_" for name in same}
+    figures = [path for path in result.figures if not any(law in path.stem for law in twice)]
+    return [*lines, "", "Figures", *(f"  {path}" for path in figures), ""]
 
 
-def laws(scores: pl.DataFrame) -> list[str]:
-    """The laws on the same rows: numbers fitted, errors in percent, rank correlation."""
-    columns = ("extrapolation_percent", "held_out_percent", "left_out_percent", "left_out_spearman")
-    rows = [
-        [
-            row["law"],
-            *("-" if row[name] is None else f"{row[name]:,}" for name in ("coefficients", "runs")),
-            *("-" if row[name] is None or row[name] != row[name] else f"{row[name]:.2f}" for name in columns),
-            "refused" if row["coefficients"] is None else row["note"] or "",
-        ]
-        for row in scores.iter_rows(named=True)
-    ]
-    header = ["law", "numbers", "runs", "last %", "new %", "left %", "order", ""]
-    lines = table(header, rows, ragged=(0, 7))
-    for row in scores.filter(pl.col("coefficients").is_null()).iter_rows(named=True):
-        lines += paragraph(f"{row['law']}: {row['note']}", "  ", "    ")
-    note = "mean error of: the last step of a run; mixtures held out; mixtures left out of the fit, and Spearman's correlation of these"
-    return lines + paragraph(note, "  ", "  ")
-
-
-def comparison(judged: Comparison) -> list[str]:
-    """The best runs and the reference: how each ends and when it gets to the end of the
-    reference.
-    """
-    reference, order = judged.criterion.reference, judged.ranked()
-    shown = [*order[:BEST], *([reference] if reference not in order[:BEST] else [])]
-    found = {row["mixture"]: row for row in comparison_table(judged).iter_rows(named=True)}
-    minimax = judged.criterion.kind == "minimax"
-    rows = []
-    for name in shown:
-        row = found[name]
-        star = "*" if row["significant"] else "" if name == reference or row["significant"] is not None else "?"
-        cells = [cut(name, NAME), f"{row['worst_ratio' if minimax else 'average_loss']:.4f}"]
-        cells += ["-" if name == reference else f"{row['difference_percent']:+.2f}{star}"]
-        cells += ["yes" if row["broken"] else "-"] if judged.criterion.kind == "no_worse_than" else []
-        cells += [f"{row['worst_loss']:.4f} {cut(row['worst_domain'], 16)}"]
-        cells += ["never" if row["steps_to_reference"] is None else f"{row['steps_to_reference']:,.0f}"]
-        rows.append([*cells, "-" if row["steps_ratio"] is None else f"{row['steps_ratio']:.2f}"])
-    broken = ["broken"] if judged.criterion.kind == "no_worse_than" else []
-    header = ["mixture", "worst ratio" if minimax else "average", f"% to {cut(reference, 12)}", *broken]
-    header += ["worst domain", "steps needed", "share"]
-    lines = table(header, rows, ragged=(0, 3 + len(broken)))
-    left = len(order) - len(shown)
-    note = f"and {left} more, in tables/comparison.csv or your table; " if left > 0 else ""
-    note += "* significant; " if any("*" in row[2] for row in rows) else ""
-    note += "? the noise of a run is not known; " if judged.noise is None else ""
-    note += f"steps needed to get where {reference} ends, and their share"
-    return [*lines, *paragraph(note, "  ", "  ")]
-
-
-def warnings(sentences: list[str], place: str) -> list[str]:
-    """The first of a law's warnings in full, and where the others are."""
-    lines = [line for sentence in sentences[:WARNINGS] for line in paragraph(sentence, "  - ", "    ")]
-    more = len(sentences) - WARNINGS
-    return lines + ([f"  - and {more} more in {place}"] if more > 0 else [])
-
-
-def moved(
-    called: Mapping[str, str], run: Mapping[str, Mapping[str, float]], optima: Mapping[str, Mapping[str, float]]
-) -> list[str]:
-    """Of each run that has the name of an optimum and other proportions, `called` {name: what it is
-    called here}, that it is no run of that optimum.
-    """
-    said = []
-    for name, other in called.items():
-        domain, apart = farthest(run[name], optima[name])
-        said.append(
-            f"The run called {name} had other proportions than this optimum has now (of {domain} {apart:.4f} off): it"
-            f" stands here as {other}, with the proportions that it had."
-        )
-    return said
-
-
-def found_twice(mixtures: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
-    """{mixture: one before it with the same proportions to four digits}, of {mixture: {domain:
-    proportion}}.
-    """
-    same: dict[str, str] = {}
-    for name, shares in mixtures.items():
-        for other, theirs in mixtures.items():
-            if other == name:
-                break
-            domains = shares.keys() | theirs.keys()
-            if other not in same and all(abs(shares.get(key, 0) - theirs.get(key, 0)) < ALIKE for key in domains):
-                same[name] = other
-                break
-    return same
+def optimum_lines(result: Result, name: str, law: dict) -> list[str]:
+    """The mixture that a law calls best next to the reference, and the gain with its interval."""
+    domains = weighed(law, result.target.criterion.weights)
+    text = f"Weights of the losses that it was optimised for: {domains}; any other weighs 0."
+    lines = ["", *paragraph(text, "  ", "  ")] if domains else []
+    pair = (result.reference, result.shares[result.reference], name, result.optima[name], law["proportions_seen"])
+    lines += ["", *sections.proportions(*pair)]
+    spans = result.of_law("intervals", law)
+    gain = sections.gain(spans, result.reference, len(law["mixtures"]), domains) if spans.height else []
+    return [*lines, "", *gain] if gain else lines

@@ -1,0 +1,335 @@
+"""The parts of the summary, as lines of text: mixtures, gains, scores, runs, laws over sizes,
+answers.
+"""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from bimix.judge.comparison import Comparison
+from bimix.judge.comparison import table as comparison_table
+from bimix.judge.verdict import FEW_RUNS, SHRUNK
+from bimix.mixtures.mixture import farthest
+from bimix.results.layout import cut, paragraph, table
+from bimix.transfer.run import far_apart, size_read
+
+BAR = 18  # characters of the longest bar
+ALIKE = 5e-5  # proportions that differ by less print the same four digits
+CLOSE = 1e-3  # of a bound on epochs, within which it binds
+BEST = 5  # mixtures in the table of those measured, and the reference
+NAME = 22  # characters of a domain's name
+WARNINGS = 4  # of a law, in full
+MIXTURES = 12  # rows of a table of scores
+TASKS = 3  # columns of single tasks
+NOTHING = "No model answered a single question: they are too small, or trained too briefly."
+# By tests/benchmarks/bench_size.py on public runs: the error without a run of the large size, of
+# 410M parameters from 160M and of 1B from 60M.
+LEVEL = "without runs of that size the level was 2 to 14 % off on public runs, while the order of the mixtures held"
+# Scores of laws: columns of the table, their decimals and heads.
+EXTRAPOLATED = {"mean_percent": (2, "mean %"), "worst_percent": (2, "worst %"), "best_percent": (2, "best %")}
+GENERALIZED = {"r2_mean": (4, "R2 mean"), "r2_worst": (4, "worst"), "r2_best": (4, "best")}
+GENERALIZED |= {"mre_mean_percent": (2, "error mean %"), "mre_worst_percent": (2, "worst %")}
+
+
+def origin(code: dict) -> list[str]:
+    """Which code wrote the page: its commit, whether it had changes since, versions (all as
+    `runs.provenance.code` says).
+    """
+    commit = f"the code of commit {code['commit'][:12]}" if code["commit"] else "code of no known commit"
+    changed = ", with changes that are in no commit" if code["clean"] is False else ""
+    versions = ", ".join(f"{name} {version}" for name, version in code["versions"].items())
+    return paragraph(f"Written by {commit}{changed} ({versions}); of every run: provenance.json, if requested.")
+
+
+def proportions(
+    reference: str,
+    before: dict[str, float],
+    optimised: str,
+    after: dict[str, float],
+    seen: dict[str, dict[str, float]],
+    rows: int | None = None,
+    epochs: Mapping[str, float] | None = None,
+) -> list[str]:
+    """Two mixtures beside each other with bars, the largest `rows` of them.
+
+    `seen` {domain: {min, max}} are the proportions that the law was fitted on; `epochs` how often a
+    run on `after` reads the text of each domain, where that is known.
+    """
+    domains = sorted(set(before) | set(after), key=lambda domain: (-after.get(domain, 0), domain))
+    largest = max(*before.values(), *after.values())
+    name, bar = min(NAME, max(map(len, domains))), BAR - 5 if epochs else BAR
+    head = f"  {'':<{name}}  {cut(reference, 7 + bar):<{8 + bar}}  {cut(optimised, 7 + bar)}"
+    lines = [f"{head:<{name + 22 + 2 * bar}}{'epochs':>6}" if epochs else head]
+    outside = False
+    for domain in domains[:rows]:
+        cells = []
+        for mixture in (before, after):
+            share = mixture.get(domain, 0.0)
+            known = seen.get(domain, {"min": 0, "max": 1})
+            new = mixture is after and not known["min"] * (1 - 1e-6) <= share <= known["max"] * (1 + 1e-6)
+            outside |= new
+            cells.append(f"{share:.4f}{'*' if new else ' '} {'#' * round(bar * share / largest)}".ljust(8 + bar))
+        often = f"  {epochs[domain]:>6.3g}" if epochs and domain in epochs else ""
+        lines.append(f"  {cut(domain, name):<{name}}  {cells[0]}  {cells[1]}{often}".rstrip())
+    left = len(domains) - len(domains[:rows])
+    lines += [f"  and {left} more domains, in the details"] if left else []
+    return lines + (["  * outside the proportions that the law was fitted on"] if outside else [])
+
+
+def epoch_bound(epochs: Mapping[str, float], most: float | None) -> list[str]:
+    """Whether the bound on epochs binds, where there is one."""
+    if most in (None, float("inf")) or not epochs:
+        return []
+    above = [name for name, one in epochs.items() if one > most * (1 + CLOSE)]
+    at = [name for name, one in epochs.items() if one >= most * (1 - CLOSE)]
+    names = above or at
+    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    said = f"is exceeded in this run for {shown}" if above else f"binds for {shown}" if at else "does not bind"
+    return paragraph(f"max_epochs {most:g} {said}.", "  ", "  ")
+
+
+def beyond(step: int, measured: list[int]) -> list[str]:
+    """A remark on a step that no run has reached, or that comes before the first at which losses
+    were measured.
+    """
+    first, last = min(measured), max(measured)
+    if first <= step <= last:
+        return []
+    far = f"{step / last:.3g} times the last step" if step > last else "before the first step"
+    text = f"Step {step:,} is {far} at which losses were measured, {last if step > last else first:,}:"
+    return paragraph(f"{text} the law extrapolates, and its intervals do not cover its being wrong there.", "  ", "  ")
+
+
+def predicts(law: dict, model: str, extrapolated: pl.DataFrame, generalized: pl.DataFrame, place: str) -> list[str]:
+    """How well a law predicts that was fitted on a model: its rows of Tables 2 and 3, and its
+    warnings.
+
+    `place` is where all of the warnings are.
+    """
+    names = list(dict.fromkeys(law["mixtures"]))
+    fitted = ", ".join(names) if len(names) <= MIXTURES else f"{len(names)} mixtures"
+    lines = []
+    if extrapolated.height:
+        lines += ["  The last loss of a run from its earlier ones: relative error (Table 2)"]
+        lines += [*scores(extrapolated, EXTRAPOLATED, "extrapolation.csv"), ""]
+    if generalized.height:
+        lines += ["  Mixtures it has not seen: R2 of log loss over steps, and the error (Table 3)"]
+        lines += [*scores(generalized, GENERALIZED, "generalization.csv"), ""]
+    if law["warnings"]:
+        lines += ["  What the data could not tell:", *warnings(law["warnings"], place), ""]
+    title = f"How well the law {law['law']} predicts, fitted on {fitted} ({model})"
+    return [*paragraph(title), "", *(lines or ["  (no row was left to score it on)", ""])]
+
+
+def compared(judged: Comparison, title: str) -> list[str]:
+    """How runs ended: the best of them and the reference."""
+    return [*paragraph(title), "", *comparison(judged)]
+
+
+def scores(found: pl.DataFrame, columns: Mapping[str, tuple[int, str]], where: str) -> list[str]:
+    """Scores of a law by mixture: `columns` {name: (decimals, head)}."""
+    rows = [
+        [row["mixture"], *("-" if row[name] is None else f"{row[name]:.{d}f}" for name, (d, _) in columns.items())]
+        for row in found.head(MIXTURES).iter_rows(named=True)
+    ]
+    more = [f"  and {found.height - MIXTURES} more in tables/{where}"] if found.height > MIXTURES else []
+    return [*table(["mixture", *(head for _, head in columns.values())], rows), *more]
+
+
+def gain(intervals: pl.DataFrame, reference: str, runs: int, weighed: str = "") -> list[str]:
+    """Losses that the law, fitted to so many runs, predicts for the reference and its own optimum,
+    and how sure that is.
+
+    `weighed` names the domains that weigh in the optimum, where not all weigh the same.
+    """
+    one = {row["quantity"]: row for row in intervals.iter_rows(named=True) if row["quantity"] != "gain"}
+    best = one["optimum_average_loss"]
+    gains = intervals.filter((pl.col("quantity") == "gain") & (pl.col("mixture") == reference))
+    lines = []
+    for row in gains.iter_rows(named=True):
+        if row["estimate"] is None:
+            text = f"The law defines no loss of {reference}, which has a proportion of 0: no gain over it is predicted."
+            lines += paragraph(text, "  ", "  ")
+            continue
+        level = f"{100 * row['level']:g} % interval"
+        over = f", weighed {weighed}," if weighed else ""
+        text = f"Average loss{over} predicted at step {row['step']:,}: {reference} {best['estimate'] + row['estimate']:.4f}, "
+        if row["low"] is None:
+            text += f"{best['mixture']} {best['estimate']:.4f}. Gain {row['estimate']:.4f}, without an interval: fewer than "
+            text += "two runs have all these losses."
+        else:
+            text += f"{best['mixture']} {best['estimate']:.4f} ({level} {best['low']:.4f} to {best['high']:.4f}). "
+            text += f"Gain {row['estimate']:.4f} ({level} {row['low']:.4f} to {row['high']:.4f})"
+            left = row["kind"] == "left_out"
+            text += "; the intervals come from the law's errors on runs left out of its fit" if left else ""
+            sure = "." if left else ", if the law is right."
+            text += sure if row["low"] > 0 else ": the runs do not tell it from no gain."
+        if runs < FEW_RUNS and row["estimate"] > 0:
+            text += f" The best of many mixtures is predicted too well: with fewer than {FEW_RUNS} runs expect"
+            text += f" {SHRUNK} of it, {SHRUNK * row['estimate']:.4f}."
+        lines += paragraph(text, "  ", "  ")
+    return lines
+
+
+def laws(scores: pl.DataFrame) -> list[str]:
+    """The laws on the same rows: numbers fitted, errors in percent, rank correlation."""
+    columns = ("extrapolation_percent", "held_out_percent", "left_out_percent", "left_out_spearman")
+    rows = [
+        [
+            row["law"],
+            *("-" if row[name] is None else f"{row[name]:,}" for name in ("coefficients", "runs")),
+            *("-" if row[name] is None or row[name] != row[name] else f"{row[name]:.2f}" for name in columns),
+            "refused" if row["coefficients"] is None else row["note"] or "",
+        ]
+        for row in scores.iter_rows(named=True)
+    ]
+    header = ["law", "numbers", "runs", "last %", "new %", "left %", "order", ""]
+    lines = table(header, rows, ragged=(0, 7))
+    for row in scores.filter(pl.col("coefficients").is_null()).iter_rows(named=True):
+        lines += paragraph(f"{row['law']}: {row['note']}", "  ", "    ")
+    note = "mean error of: the last step of a run; mixtures held out; mixtures left out of the fit, and Spearman's correlation of these"
+    return lines + paragraph(note, "  ", "  ")
+
+
+def comparison(judged: Comparison) -> list[str]:
+    """The best runs and the reference: how each ends and when it gets to the end of the
+    reference.
+    """
+    reference, order = judged.criterion.reference, judged.ranked()
+    shown = [*order[:BEST], *([reference] if reference not in order[:BEST] else [])]
+    found = {row["mixture"]: row for row in comparison_table(judged).iter_rows(named=True)}
+    minimax = judged.criterion.kind == "minimax"
+    rows = []
+    for name in shown:
+        row = found[name]
+        star = "*" if row["significant"] else "" if name == reference or row["significant"] is not None else "?"
+        cells = [cut(name, NAME), f"{row['worst_ratio' if minimax else 'average_loss']:.4f}"]
+        cells += ["-" if name == reference else f"{row['difference_percent']:+.2f}{star}"]
+        cells += ["yes" if row["broken"] else "-"] if judged.criterion.kind == "no_worse_than" else []
+        cells += [f"{row['worst_loss']:.4f} {cut(row['worst_domain'], 16)}"]
+        cells += ["never" if row["steps_to_reference"] is None else f"{row['steps_to_reference']:,.0f}"]
+        rows.append([*cells, "-" if row["steps_ratio"] is None else f"{row['steps_ratio']:.2f}"])
+    broken = ["broken"] if judged.criterion.kind == "no_worse_than" else []
+    header = ["mixture", "worst ratio" if minimax else "average", f"% to {cut(reference, 12)}", *broken]
+    header += ["worst domain", "steps needed", "share"]
+    lines = table(header, rows, ragged=(0, 3 + len(broken)))
+    left = len(order) - len(shown)
+    note = f"and {left} more, in tables/comparison.csv or your table; " if left > 0 else ""
+    note += "* significant; " if any("*" in row[2] for row in rows) else ""
+    note += "? the noise of a run is not known; " if judged.noise is None else ""
+    note += f"steps needed to get where {reference} ends, and their share"
+    return [*lines, *paragraph(note, "  ", "  ")]
+
+
+def warnings(sentences: list[str], place: str) -> list[str]:
+    """The first of a law's warnings in full, and where the others are."""
+    lines = [line for sentence in sentences[:WARNINGS] for line in paragraph(sentence, "  - ", "    ")]
+    more = len(sentences) - WARNINGS
+    return lines + ([f"  - and {more} more in {place}"] if more > 0 else [])
+
+
+def moved(
+    called: Mapping[str, str], run: Mapping[str, Mapping[str, float]], optima: Mapping[str, Mapping[str, float]]
+) -> list[str]:
+    """Of each run that has the name of an optimum and other proportions, `called` {name: what it is
+    called here}, that it is no run of that optimum.
+    """
+    said = []
+    for name, other in called.items():
+        domain, apart = farthest(run[name], optima[name])
+        said.append(
+            f"The run called {name} had other proportions than this optimum has now (of {domain} {apart:.4f} off): it"
+            f" stands here as {other}, with the proportions that it had."
+        )
+    return said
+
+
+def found_twice(mixtures: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
+    """{mixture: one before it with the same proportions to four digits}, of {mixture: {domain:
+    proportion}}.
+    """
+    same: dict[str, str] = {}
+    for name, shares in mixtures.items():
+        for other, theirs in mixtures.items():
+            if other == name:
+                break
+            domains = shares.keys() | theirs.keys()
+            if other not in same and all(abs(shares.get(key, 0) - theirs.get(key, 0)) < ALIKE for key in domains):
+                same[name] = other
+                break
+    return same
+
+
+def answers(found: pl.DataFrame, reference: str) -> list[str]:
+    """The last accuracies of each mixture, and the bits per byte of the accepted answers."""
+    last = found.filter(pl.col("step") == pl.col("step").max())
+    step = last["step"][0]
+    right, bits = (last.filter(pl.col("metric") == metric) for metric in ("normalised", "bits_per_byte"))
+    lines = [f"Questions answered right after step {step:,}, percent", ""]
+    if right["value"].max():
+        lines += block(right, reference, 100, 1, lower_is_better=False)
+    else:
+        lines = [*lines, *paragraph(NOTHING, "  ", "  ")]
+    lines += ["", f"Bits per byte of the accepted answers after step {step:,}, lower is better", ""]
+    lines += block(bits, reference, 1, 3, lower_is_better=True)
+    return lines + paragraph(f"gain over {reference}; all of it in tables/downstream.csv", "  ", "  ")
+
+
+def block(last: pl.DataFrame, reference: str, scale: float, places: int, lower_is_better: bool) -> list[str]:
+    """A row for each mixture, the best first: by task where they are few, on average with interval
+    and gain, in numbers times `scale`.
+    """
+    mean = last.filter(pl.col("task") == "average")
+    mean = mean.sort("value", descending=not lower_is_better, maintain_order=True)
+    tasks = [task for task in last["task"].unique(maintain_order=True) if task != "average"]
+    tasks = tasks if 1 < len(tasks) <= TASKS else []
+    shown = {(row["mixture"], row["task"]): f"{scale * row['value']:.{places}f}" for row in last.iter_rows(named=True)}
+    rows = []
+    for row in mean.iter_rows(named=True):
+        span = f"{scale * row['low']:.{places}f} to {scale * row['high']:.{places}f}"
+        gap = -row["difference"] if lower_is_better else row["difference"]
+        gain = "-" if row["mixture"] == reference else f"{scale * gap:+.{places}f}"
+        cells = [shown[row["mixture"], task] for task in [*tasks, "average"]]
+        rows.append([cut(row["mixture"], 16), *cells, span, gain])
+    return table(["mixture", *(cut(task, 9) for task in tasks), "average", "interval", "gain"], rows)
+
+
+def size_sentence(law: dict, models: str, model: str) -> str:
+    """On which sizes a law was fitted and at which it is read, how far that is beyond the largest;
+    `models` and `model` are their names. Nothing of a law of one size.
+    """
+    if size_read(law) is None:
+        return ""
+    first = next(iter(law["coefficients"].values()))
+    sizes, run = first["size"]["sizes"], first["run"]
+    fitted = ", ".join(f"{_brief(one['parameters'])} ({one['runs']} runs)" for one in sizes)
+    largest, longest = sizes[-1]["parameters"], max(one["tokens"] for one in sizes)
+    text = f"fitted on {models} of {fitted} parameters, read at {model} of {_brief(run['parameters'])} on"
+    text += f" {_brief(run['tokens'])} tokens: {run['parameters'] / largest:.3g} times the largest size fitted and"
+    text += f" {run['tokens'] / longest:.3g} times its longest run. "
+    if far := far_apart(law["coefficients"], run["parameters"]):
+        return text + far[0].upper() + far[1:]
+    if run["parameters"] > largest:
+        return f"{text}There it extrapolates, and its intervals do not know by how much it is wrong: {LEVEL}."
+    return f"{text}The size lies among those fitted."
+
+
+def by_large_runs(scores: pl.DataFrame, model: str) -> list[str]:
+    """A table: large runs fitted, the error on the others in percent, their order; the mean over
+    the draws.
+    """
+    means = scores.group_by("large_runs", maintain_order=True).agg(pl.col("error", "spearman").mean())
+    rows = [
+        [str(row["large_runs"]), f"{row['error']:.2f}", "-" if row["spearman"] is None else f"{row['spearman']:.2f}"]
+        for row in means.sort("large_runs").iter_rows(named=True)
+    ]
+    title = f"  Runs of {model} that were not fitted, by how many of them were"
+    return [title, *table(["fitted", "error %", "order"], rows), ""]
+
+
+def _brief(number: float) -> str:
+    """A number to three digits, in thousands, millions or billions."""
+    for unit, name in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if number >= unit:
+            return f"{number / unit:.3g}{name}"
+    return f"{number:.3g}"
