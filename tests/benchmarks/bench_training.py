@@ -48,12 +48,13 @@ import polars as pl
 import torch
 import yaml
 from accelerate import Accelerator
+from eager_memory import eager_peak
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bimix.model.attention import backend_name, kernel_name
 from bimix.model.linear import product
-from bimix.model.memory import eager_peak, largest_micro_batch
+from bimix.model.memory import largest_micro_batch
 from bimix.model.transformer import Shape, Transformer
 from bimix.training.order import Schedule
 from bimix.training.recipe import Recipe

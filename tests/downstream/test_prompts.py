@@ -28,8 +28,8 @@ from bimix.downstream.prompts import (
 )
 from bimix.downstream.questions import Question, read_records, take_questions
 from bimix.errors import InputError
-from bimix.model import likelihood
-from bimix.model.likelihood import negative_log_likelihoods
+from bimix.model import generation
+from bimix.model.generation import negative_log_likelihoods
 from bimix.model.transformer import Shape, Transformer
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
@@ -165,7 +165,7 @@ def test_sums_do_not_depend_on_what_shares_a_batch_nor_on_padding(monkeypatch: p
         logits = model.logits(ids[None])[0, len(before) - 1 : -1]
         expected.append(float(F.cross_entropy(logits, ids[len(before) :], reduction="sum").detach()))
     for most in (1024, 3):
-        monkeypatch.setattr(likelihood, "SCORED_AT_ONCE", most)
+        monkeypatch.setattr(generation, "SCORED_AT_ONCE", most)
         for batches in ([[0, 1, 2, 3]], [[3, 1], [2], [0]]):
             found = dict(negative_log_likelihoods(model, pairs, batches))
             np.testing.assert_allclose([found[k] for k in range(4)], expected, rtol=1e-5)

@@ -5,6 +5,7 @@ generations of configuration keys.
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import transformers  # its models are imported where they are used: they bring scikit-learn
@@ -12,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from bimix.errors import InputError
+from bimix.model.export import neox_weights
 from bimix.model.transformer import Shape, Transformer
 from export_model import main
 
@@ -120,3 +122,18 @@ def test_what_cannot_be_exported_is_refused_in_a_sentence_and_leaves_nothing(run
     with pytest.raises(InputError, match="no token '</s>'"):
         export(run, **{"end-of-text": "</s>", "out": str(tmp_path / "out")})
     assert not (tmp_path / "out").exists()
+
+
+SHAPE = Shape(layers=2, width=24, heads=3, vocabulary=10)
+
+
+def test_weights_of_another_shape_are_refused() -> None:
+    weights = {name: one.numpy() for name, one in Transformer(SHAPE).state_dict().items()}
+    with pytest.raises(InputError, match=r"'final_norm\.bias' is missing of a model"):
+        neox_weights({name: one for name, one in weights.items() if name != "final_norm.bias"}, SHAPE)
+    with pytest.raises(InputError, match="'aaa' is not one of a model"):
+        neox_weights(weights | {"aaa": np.zeros(1)}, SHAPE)
+    with pytest.raises(InputError, match=r"'embedding\.weight' has the size"):
+        neox_weights(weights | {"embedding.weight": weights["embedding.weight"][:-1]}, SHAPE)
+    with pytest.raises(InputError, match=r"'final_norm\.weight' has the size"):
+        neox_weights(weights | {"final_norm.weight": np.zeros(23)}, SHAPE)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from benchmarks.eager_memory import eager_peak
 from torch._subclasses import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from bimix.model import linear
-from bimix.model.memory import eager_peak
 from bimix.model.transformer import Shape, Transformer
 
 BASE = Shape(layers=12, width=768, heads=12, vocabulary=50277)
@@ -79,16 +79,13 @@ def test_what_is_counted_is_what_lives() -> None:
 @pytest.mark.parametrize("precision", ["bf16", "no"])
 @pytest.mark.parametrize(
     ("shape", "rows", "chunk"),
-    [(BASE, 8, None), (BASE, 32, 2048), (LARGE, 4, None), (LARGE, 32, None), (LARGE, 16, 2048)],
+    [(BASE, 8, None), (BASE, 32, 2048), (LARGE, 32, None), (LARGE, 16, 2048)],
 )
 def test_the_peak_is_the_formulas(
     shape: Shape, rows: int, chunk: int | None, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(linear, "HAS_ONEDNN", False)  # products as on a GPU
     found, said = counted(shape, rows, 1024, chunk, precision), eager_peak(shape, rows, 1024, chunk, precision)
-    print(
-        f"{shape.layers} x {shape.width}, {rows} rows, {chunk}, {precision}: {found / GIB:.2f} {said / found - 1:.3%}"
-    )
     assert said == pytest.approx(found, rel=1e-3)
 
 

@@ -3,17 +3,16 @@ which the answer is known.
 """
 
 import json
-import os
 import shutil
 import signal
 import sys
 from pathlib import Path
 
-import forked
 import numpy as np
 import polars as pl
 import pytest
-from tiny_run import RECIPE, SHAPE
+from tiny_run import SHAPE
+from training_runs import SCRIPTS, execute, interrupt, launched, settings
 
 import pretrain_model
 import train_doge
@@ -21,7 +20,6 @@ import train_doremi
 from bimix.digests import digest_file
 from bimix.errors import InputError
 
-SCRIPTS = Path(__file__).parents[2] / "workflow/scripts"
 SETTINGS = {
     "doremi": ["--step-size", "1.0", "--smoothing", "0.001"],
     "doge": ["--target", "mix", "--regularization", "0.01", "--score-limit", "5.0"],
@@ -38,23 +36,9 @@ def one_thread():
         yield
 
 
-def flags(corpus: Path, out: Path, processes: int = 1, micro_batch: int = 4, shape: dict = SHAPE, **changes) -> list:
-    given = [
-        "--cpu",
-        "--lock-seconds",
-        "2",
-        "--processes",
-        str(processes),
-        "--micro-batch",
-        str(micro_batch),
-        "--loss-chunk",
-        "8",
-    ]
-    for name in ("train", "validation"):
-        given += [f"--{name}", str(corpus / f"{name}.parquet")]
-    given += ["--tokenizer", str(corpus / "tokenizer.json"), "--state", str(out / "state")]
-    given += ["--shape", json.dumps(shape), "--recipe", json.dumps(RECIPE | changes)]
-    return [*given, "--losses", str(out / "losses.parquet"), "--report", str(out / "run.json")]
+def flags(corpus: Path, out: Path, **given) -> list[str]:
+    own = ["--state", str(out / "state"), "--losses", str(out / "losses.parquet"), "--report", str(out / "run.json")]
+    return [*settings(corpus, **{"loss_chunk": 8} | given), *own]
 
 
 def reweighting(method: str, corpus: Path, out: Path, reference: Path, *more: str, **given) -> list[str]:
@@ -118,18 +102,6 @@ def test_the_outputs_are_complete_and_agree(undisturbed: tuple[str, Path]) -> No
         assert report["flops"] == pytest.approx(plain * (1 + rows) + more, rel=1e-12)
 
 
-def kill_at_line(arguments: list[str], lines: int, number: signal.Signals) -> int:
-    """Start a run, send all its processes the signal once it has printed `lines` lines, and return
-    its exit status.
-    """
-    process = forked.Process(arguments, start_new_session=True)
-    for _ in range(lines):
-        process.stderr.readline()
-    os.killpg(process.pid, number)
-    process.stderr.read()
-    return process.wait()
-
-
 @pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_bytes(
     undisturbed: tuple[str, Path], corpus: Path, reference: Path, tmp_path: Path
@@ -137,8 +109,8 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     method, out = undisturbed
     arguments = reweighting(method, corpus, tmp_path, reference)
     command = [sys.executable, str(script(method)), *arguments]
-    assert kill_at_line(command, 2, signal.SIGKILL) == -9
-    assert kill_at_line(command, 1, signal.SIGTERM) in (75, 0)
+    assert interrupt(command, "step 10:", signal.SIGKILL) == -9
+    assert interrupt(command, "5,360 parameters", signal.SIGTERM) in (75, 0)
     assert MAIN[method](arguments) == 0
     assert results(tmp_path) == results(out)
 
@@ -198,12 +170,7 @@ def test_two_processes_give_the_weights_of_one(
     method, out = undisturbed
     (tmp_path / "without_bucket.py").write_text(WITHOUT_BUCKET)
     arguments = reweighting(method, corpus, tmp_path, reference, processes=2, micro_batch=2)
-    launcher = [sys.executable, shutil.which("accelerate"), "launch"]
-    launcher += ["--multi_gpu", "--num_processes", "2", "--num_machines", "1"]
-    launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
-    command = [*launcher, str(tmp_path / "without_bucket.py"), str(script(method)), *arguments]
-    done = forked.run(command, env=forked.jobs())
-    assert done.returncode == 0, done.stderr
+    execute([*launched(2), str(tmp_path / "without_bucket.py"), str(script(method)), *arguments])
     agree(tmp_path, out)
 
 

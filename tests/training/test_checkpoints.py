@@ -208,7 +208,7 @@ def test_attempts_are_lines_with_an_event(tmp_path: Path) -> None:
     (line,) = checkpoints.attempts(tmp_path)
     assert (line["event"], line["step"], line["rows"], line["process"]) == ("begun", 3, 5, os.getpid())
     with (tmp_path / "attempts.jsonl").open("a") as lines:
-        lines.write('[1]\n{"step": 1}\n')
+        lines.write('[1]\n{"step": 1}\n{"time": 1, "ev')  # the last one was cut short by a kill
     assert checkpoints.attempts(tmp_path) == [line]
     checkpoints.note(tmp_path, "ended", 4)
     assert [one["step"] for one in checkpoints.attempts(tmp_path)] == [3, 4]

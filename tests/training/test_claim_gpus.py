@@ -49,17 +49,8 @@ def machine(tmp_path: Path) -> Path:
 def train(machine: Path, name: str, count: int, seconds: float = 60, visible: str | None = None) -> subprocess.Popen:
     environment = os.environ | {"PATH": f"{machine}/bin:{os.environ['PATH']}"}
     environment.pop("CUDA_VISIBLE_DEVICES", None)
-    command = [
-        sys.executable,
-        str(SCRIPT),
-        "--count",
-        str(count),
-        "--locks",
-        str(machine / "locks"),
-        "--every",
-        "0.1",
-        "--",
-    ]
+    command = [sys.executable, str(SCRIPT), "--count", str(count), "--locks", str(machine / "locks")]
+    command += ["--every", "0.1", "--"]
     command += [sys.executable, "-c", LAUNCHER, sys.executable, "-c", TRAINING, str(machine / name), str(seconds)]
     return subprocess.Popen(
         command,
@@ -147,7 +138,7 @@ def test_devices_that_are_given_are_kept_to(machine: Path, visible: str, devices
 
 def test_more_than_there_are_is_refused(machine: Path) -> None:
     assert train(machine, "first", 3, visible="0,1").wait(60) == 1
-    assert "3 GPUs are asked for but 2 can be seen here (GPU-a, GPU-b)" in (machine / "first.log").read_text()
+    assert "3 GPUs are requested but 2 can be seen here (GPU-a, GPU-b)" in (machine / "first.log").read_text()
 
 
 def test_the_server_of_mps_keeps_no_device_busy(machine: Path) -> None:

@@ -2,14 +2,11 @@
 run of several processes.
 """
 
-import json
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
-import forked
 import numpy as np
 import polars as pl
 import pytest
@@ -17,6 +14,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from tiny_run import RECIPE, SHAPE
+from training_runs import SCRIPT, command, execute, flags, launched
 
 import pretrain_model
 from bimix.errors import InputError
@@ -29,7 +27,6 @@ from bimix.training.recipe import Recipe
 from bimix.training.rows import open_rows
 from bimix.training.update import Batch, build_optimizer, compile_whole, evaluate
 
-SCRIPT = Path(__file__).parents[2] / "workflow/scripts/pretrain_model.py"
 SMALL = Shape(layers=2, width=32, heads=2, vocabulary=70)
 
 
@@ -176,9 +173,6 @@ def test_more_sizes_than_torch_would_compile_stay_compiled_and_still_more_are_an
         plain(torch.zeros(13, 5, dtype=torch.int32))
 
 
-PROCESSES = [sys.executable, shutil.which("accelerate"), "launch", "--multi_gpu", "--num_processes", "2"]
-PROCESSES += ["--num_machines", "1"]
-PROCESSES += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
 COUNTS_GRAPHS = f"""
 import sys
 sys.path.insert(0, {str(SCRIPT.parent)!r})
@@ -196,50 +190,22 @@ sys.exit(status)
 """
 
 
-def flags(corpus: Path, out: Path, processes: int, shape: dict = SHAPE, **changes: object) -> list[str]:
-    given = [
-        "--cpu",
-        "--processes",
-        str(processes),
-        "--micro-batch",
-        "auto",
-        "--loss-chunk",
-        "all",
-        "--lock-seconds",
-        "2",
-    ]
-    for name in ("train", "validation"):
-        given += [f"--{name}", str(corpus / f"{name}.parquet")]
-    given += ["--tokenizer", str(corpus / "tokenizer.json"), "--mixture", str(corpus / "mixture.json")]
-    given += ["--shape", json.dumps(shape), "--recipe", json.dumps(RECIPE | changes)]
-    given += ["--state", str(out / "state"), "--losses", str(out / "losses.parquet")]
-    return [*given, "--weights", str(out / "model.safetensors"), "--report", str(out / "run.json")]
-
-
-def execute(arguments: list[str], expected: int = 0) -> str:
-    done = forked.run(arguments, env=forked.jobs(OMP_NUM_THREADS="1"))
-    assert done.returncode == expected, done.stderr
-    return done.stderr
-
-
 @pytest.mark.slow
 def test_several_processes_leave_the_model_whole(corpus: Path, tmp_path: Path) -> None:
     """Two processes: one graph for the rows of an update, one for those of an evaluation, and
     the losses of one process.
     """
     # above a megabyte of weights torch's optimizer for such models cuts them
-    given = {"shape": SHAPE | {"layers": 2, "width": 128}, "steps": 4, "evaluate_every": 2}
+    given = {"micro_batch": "auto", "shape": SHAPE | {"layers": 2, "width": 128}, "steps": 4, "evaluate_every": 2}
     (tmp_path / "counts.py").write_text(COUNTS_GRAPHS)
-    printed = execute(
-        [*PROCESSES, str(tmp_path / "counts.py"), *flags(corpus, tmp_path, 2, **given), "--compile", "yes"]
-    )
+    counting = [*launched(2), str(tmp_path / "counts.py")]
+    printed = execute([*counting, *flags(corpus, tmp_path, "--compile", "yes", processes=2, **given)])
     assert [line for line in printed.splitlines() if "graphs:" in line] == ["graphs: evaluation training"] * 2, printed
-    buckets = ["--compile", "yes", "--bucket-megabytes", "1"]
-    own = flags(corpus, tmp_path / "buckets", 2, **given)
-    printed = execute([*PROCESSES, str(tmp_path / "counts.py"), *own, *buckets])
+    buckets = ("--compile", "yes", "--bucket-megabytes", "1")
+    printed = execute([*counting, *flags(corpus, tmp_path / "buckets", *buckets, processes=2, **given)])
     cut = [line.split().count("training") for line in printed.splitlines() if "graphs:" in line]
     assert len(cut) == 2 and min(cut) > 1, "gradients are sent between the graphs"
-    execute([sys.executable, str(SCRIPT), *flags(corpus, tmp_path / "one", 1, **given)])
+    execute(command(corpus, tmp_path / "one", **given))
     folders = tmp_path, tmp_path / "buckets", tmp_path / "one"
     losses = [pl.read_parquet(folder / "losses.parquet")["loss"] for folder in folders]
     assert (losses[0] - losses[2]).abs().max() < 1e-4
@@ -249,8 +215,8 @@ def test_several_processes_leave_the_model_whole(corpus: Path, tmp_path: Path) -
 @pytest.mark.slow
 def test_a_process_without_held_out_rows_does_not_keep_the_others_waiting(corpus: Path, tmp_path: Path) -> None:
     given = {"steps": 2, "evaluate_every": 1, "validation_rows": 1}
-    execute([*PROCESSES, str(SCRIPT), *flags(corpus, tmp_path, 2, **given)])
-    execute([sys.executable, str(SCRIPT), *flags(corpus, tmp_path / "one", 1, **given)])
+    execute(command(corpus, tmp_path, processes=2, **given))
+    execute(command(corpus, tmp_path / "one", **given))
     losses = [pl.read_parquet(folder / "losses.parquet")["loss"] for folder in (tmp_path, tmp_path / "one")]
     assert losses[0].len() == 2 * 3
     assert (losses[0] - losses[1]).abs().max() < 1e-5
@@ -258,7 +224,7 @@ def test_a_process_without_held_out_rows_does_not_keep_the_others_waiting(corpus
 
 @pytest.mark.slow
 def test_fewer_rows_than_processes_are_a_sentence(corpus: Path, tmp_path: Path) -> None:
-    printed = execute([*PROCESSES, str(SCRIPT), *flags(corpus, tmp_path, 2, batch_rows=1)], expected=1)
+    printed = execute(command(corpus, tmp_path, processes=2, batch_rows=1), expected=1)
     assert "batch_rows is 1, but 2 processes were started" in printed
 
 
@@ -268,7 +234,7 @@ def test_the_size_found_is_kept_for_the_same_device_and_processes(
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     found = []
     monkeypatch.setattr(training_update, "largest_micro_batch", lambda *given: found.append(given[2]) or 3)
-    arguments = flags(corpus, tmp_path, 1, steps=4, evaluate_every=2)
+    arguments = flags(corpus, tmp_path, micro_batch="auto", steps=4, evaluate_every=2)
     for _ in range(2):  # stopped after one update each
         assert pretrain_model.main([*arguments, "--max-seconds", "0"]) == STOPPED
     assert found == [6]
@@ -282,7 +248,7 @@ def test_no_compiler_is_a_sentence(corpus: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(InputError, match=r'`compile: "yes"` needs a compiler, and this machine has none of g\+\+'):
-        pretrain_model.main([*flags(corpus, tmp_path, 1), "--compile", "yes"])
+        pretrain_model.main(flags(corpus, tmp_path, "--compile", "yes"))
     assert not (tmp_path / "state").exists()
     for device, variable in (("cuda", "CC"), ("cpu", "CXX")):
         monkeypatch.setenv(variable, sys.executable)

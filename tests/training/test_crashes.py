@@ -11,21 +11,13 @@ from pathlib import Path
 
 import crash_points
 import pytest
-from tiny_run import RECIPE, SHAPE
-
-
-def flags(corpus: Path, out: Path) -> list[str]:
-    given = ["--cpu", "--processes", "1", "--micro-batch", "4", "--loss-chunk", "all", "--lock-seconds", "2"]
-    places = {name: corpus / f"{name}.parquet" for name in ("train", "validation")}
-    places |= {"tokenizer": corpus / "tokenizer.json", "mixture": corpus / "mixture.json", "state": out / "state"}
-    places |= {"losses": out / "losses.parquet", "weights": out / "model.safetensors", "report": out / "run.json"}
-    given += [part for name, place in places.items() for part in (f"--{name}", str(place))]
-    recipe = RECIPE | {"steps": 3, "evaluate_every": 1, "batch_rows": 2, "validation_rows": 1}
-    return [*given, "--shape", json.dumps(SHAPE), "--recipe", json.dumps(recipe), "--keep", "1"]
+from training_runs import flags
 
 
 def strike(corpus: Path, folder: Path) -> list[dict]:
-    command = [sys.executable, crash_points.__file__, str(folder), "--", *flags(corpus, folder / "out")]
+    recipe = {"steps": 3, "evaluate_every": 1, "batch_rows": 2, "validation_rows": 1}
+    own = flags(corpus, folder / "out", "--keep", "1", **recipe)
+    command = [sys.executable, crash_points.__file__, str(folder), "--", *own]
     paths = os.pathsep.join(path for path in sys.path if path)
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=1200)

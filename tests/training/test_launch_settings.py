@@ -3,14 +3,12 @@ run is repeated, and run.json has what ran.
 """
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import forked
 import polars as pl
 import pytest
-from test_compiled import PROCESSES, SCRIPT, flags
+from training_runs import command, execute, flags
 
 import pretrain_model
 from bimix.errors import InputError
@@ -32,22 +30,15 @@ def report(folder: Path) -> dict:
     return json.loads((folder / "run.json").read_text())
 
 
-def train(arguments: list[str]) -> str:
-    done = forked.run(arguments, env=forked.jobs(OMP_NUM_THREADS="1"))
-    assert done.returncode == 0, done.stderr
-    return done.stderr
-
-
 @pytest.mark.slow
 def test_compressed_gradients_train_what_whole_ones_train(corpus: Path, tmp_path: Path) -> None:
     for name, more in (("whole", []), ("bf16", ["--gradient-compression", "bf16", "--bucket-megabytes", "1"])):
-        own = flags(corpus, tmp_path / name / "run", 2, steps=10, evaluate_every=5)
-        train([*PROCESSES, str(SCRIPT), *own, *more])
+        execute(command(corpus, tmp_path / name / "run", *more, processes=2, steps=10, evaluate_every=5))
     whole, compressed = (losses(tmp_path / name / "run") for name in ("whole", "bf16"))
     assert 0 < (whole - compressed).abs().max() < 1e-3
     told = [report(tmp_path / name / "run") for name in ("whole", "bf16")]
     assert [one["attempts"][0]["gradient_compression"] for one in told] == ["none", "bf16"]
-    again = train([sys.executable, str(SCRIPT), *flags(corpus, tmp_path / "bf16/run", 1, steps=10, evaluate_every=5)])
+    again = execute(command(corpus, tmp_path / "bf16/run", steps=10, evaluate_every=5))
     assert "update 0" not in again and losses(tmp_path / "bf16/run").equals(compressed), "no run is repeated for it"
 
 
@@ -56,7 +47,7 @@ def test_kernels_of_attention_train_the_same_and_are_named(
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     for name in ("auto", "math", "flash"):
-        own = flags(corpus, tmp_path / name / "run", 1, steps=6, evaluate_every=3)
+        own = flags(corpus, tmp_path / name / "run", steps=6, evaluate_every=3)
         assert pretrain_model.main([*own, "--attention", name]) == 0
     found = {name: losses(tmp_path / name / "run") for name in ("auto", "math", "flash")}
     assert found["auto"].equals(found["flash"])
@@ -69,7 +60,7 @@ def test_attempts_with_two_kernels_are_both_named(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    own = flags(corpus, tmp_path, 1, steps=6, evaluate_every=3)
+    own = flags(corpus, tmp_path, steps=6, evaluate_every=3)
     assert pretrain_model.main([*own, "--attention", "math", "--max-seconds", "0"]) == 75
     assert pretrain_model.main(own) == 0
     assert report(tmp_path)["attention"] == ["math", "flash_attention"]
@@ -77,7 +68,7 @@ def test_attempts_with_two_kernels_are_both_named(
 
 def test_a_kernel_that_the_device_lacks_is_a_sentence(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="launch, attention: cudnn is of GPUs alone"):
-        pretrain_model.main([*flags(corpus, tmp_path, 1), "--attention", "cudnn"])
+        pretrain_model.main(flags(corpus, tmp_path, "--attention", "cudnn"))
     for name in ("flash", "cudnn"):
         with pytest.raises(InputError, match=f"launch, attention: {name} computes in bf16, not in fp32"):
             choose_attention(name, "cuda", "no")

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
-import tiny_run
 import torch
+from training_runs import flags
 
 import pretrain_model
 from bimix.errors import InputError
@@ -123,12 +123,7 @@ ENDED = {"bees": 0.0, "cats": 0.1, "dogs": 0.9}
 def run(corpus: Path, out: Path, mixture: dict) -> int:
     out.mkdir(exist_ok=True)
     (out / "mixture.json").write_text(json.dumps(mixture))
-    places = {"train": corpus / "train.parquet", "validation": corpus / "validation.parquet"}
-    places |= {"tokenizer": corpus / "tokenizer.json", "mixture": out / "mixture.json", "report": out / "run.json"}
-    places |= {"state": out / "state", "losses": out / "losses.parquet", "weights": out / "model.safetensors"}
-    given = ["--cpu", "--processes", "1", "--micro-batch", "4", "--loss-chunk", "all", "--lock-seconds", "2"]
-    given += ["--shape", json.dumps(tiny_run.SHAPE), "--recipe", json.dumps(tiny_run.RECIPE | {"evaluate_every": 5})]
-    return pretrain_model.main([*given, *(part for name, path in places.items() for part in (f"--{name}", str(path)))])
+    return pretrain_model.main(flags(corpus, out, mixture=out / "mixture.json", evaluate_every=5))
 
 
 def losses(out: Path) -> dict:

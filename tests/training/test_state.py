@@ -2,6 +2,7 @@
 damaged, where it comes from.
 """
 
+import functools
 import json
 import os
 import shutil
@@ -14,8 +15,8 @@ import forked
 import numpy as np
 import polars as pl
 import pytest
-import tiny_run
-from tiny_run import SHAPE
+import training_runs
+from training_runs import SCRIPT, events, launched, own_state
 
 import export_model
 import gather_losses
@@ -26,8 +27,6 @@ from bimix.training import artefacts, attempt, checkpoints, provenance
 from bimix.training.rows import check_shards
 
 ROOT = Path(__file__).parents[2]
-SCRIPT = Path(pretrain_model.__file__)
-RECIPE = tiny_run.RECIPE | {"steps": 20}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,25 +36,12 @@ def one_thread():
         yield
 
 
-def flags(corpus: Path, out: Path, *more: str, mixture: Path | None = None, processes: int = 1, **changes) -> list[str]:
-    given = ["--cpu", "--processes", str(processes), "--micro-batch", "4", "--loss-chunk", "all", "--lock-seconds", "2"]
-    places = {"train": corpus / "train.parquet", "validation": corpus / "validation.parquet"}
-    places |= {"tokenizer": corpus / "tokenizer.json", "mixture": mixture or corpus / "mixture.json"}
-    places |= {"state": out / "state", "losses": out / "losses.parquet", "weights": out / "model.safetensors"}
-    for name, place in (places | {"report": out / "run.json"}).items():
-        given += [f"--{name}", str(place)]
-    return [*given, "--shape", json.dumps(SHAPE), "--recipe", json.dumps(RECIPE | changes), *more]
-
-
+flags = functools.partial(training_runs.flags, steps=20)
 OUTPUTS = ("losses.parquet", "model.safetensors", "run.json")
 
 
 def outputs(out: Path) -> dict[str, bytes]:
     return {name: (out / name).read_bytes() for name in OUTPUTS}
-
-
-def events(folder: Path) -> list[str]:
-    return [line["event"] for line in checkpoints.attempts(folder)]
 
 
 def snakemake_would_delete(out: Path) -> None:
@@ -75,11 +61,6 @@ def finished(made: Path, tmp_path: Path) -> Path:
     """A finished run that a test may spoil; its outputs are no more one with those in its state."""
     shutil.copytree(made, tmp_path / "run")
     return tmp_path / "run"
-
-
-def own_state(out: Path) -> Path:
-    (fingerprint,) = (out / "state").glob("*/fingerprint.json")
-    return fingerprint.parent
 
 
 # another configuration, and back
@@ -125,10 +106,6 @@ def test_a_run_that_is_asked_for_again_does_nothing(corpus: Path, finished: Path
     assert events(own_state(finished)) == noted
 
 
-def test_outputs_share_the_room_of_those_in_the_state(made: Path) -> None:
-    assert all((made / name).samefile(own_state(made) / name) for name in OUTPUTS)
-
-
 def test_where_links_are_refused_outputs_are_copied(
     corpus: Path, tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +113,7 @@ def test_where_links_are_refused_outputs_are_copied(
         raise OSError(artefacts.errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(artefacts.os, "link", refuse)
+    assert all((made / name).samefile(own_state(made) / name) for name in OUTPUTS), "they share the room"
     assert pretrain_model.main(flags(corpus, tmp_path)) == 0
     assert not (tmp_path / "losses.parquet").samefile(own_state(tmp_path) / "losses.parquet")
     assert outputs(tmp_path)["losses.parquet"] == outputs(made)["losses.parquet"]
@@ -153,12 +131,6 @@ def test_a_result_that_is_damaged_in_the_state_is_made_again_from_the_last_check
     assert outputs(finished)["model.safetensors"] == before["model.safetensors"]
     assert outputs(finished)["losses.parquet"] == before["losses.parquet"]
     assert (own / "damaged/model.safetensors").exists()
-
-
-def test_a_key_is_that_of_the_numbers_not_of_how_they_are_written() -> None:
-    assert checkpoints.key_of({"a": 1, "b": 0.5}) == checkpoints.key_of({"b": 0.5, "a": 1.0})
-    assert checkpoints.key_of({"a": 1}) != checkpoints.key_of({"a": 2})
-    assert len(checkpoints.key_of({})) == 16
 
 
 def test_the_digest_of_a_domain_is_that_of_its_shards_in_any_order() -> None:
@@ -319,18 +291,12 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def launch(script: list[str], processes: int = 2) -> subprocess.CompletedProcess[str]:
-    launcher = [sys.executable, shutil.which("accelerate"), "launch", "--num_processes", str(processes)]
-    launcher += ["--num_machines", "1"]
-    launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
-    kind = ["--multi_gpu"] if processes > 1 else ["--cpu"]
-    return forked.run([*launcher, *kind, *script], env=forked.jobs())
-
-
 @pytest.mark.slow
+@pytest.mark.full
 def test_processes_go_on_from_one_and_the_same_checkpoint_or_not_at_all(corpus: Path, tmp_path: Path) -> None:
     own = flags(corpus, tmp_path / "whole", processes=2)
-    assert launch([str(SCRIPT), *own]).returncode == 0
+    start = launched(2)
+    assert forked.run([*start, str(SCRIPT), *own], env=forked.jobs()).returncode == 0
     (tmp_path / "blind.py").write_text(BLIND)
     for seconds in ("1000", "20"):  # for ever, and until the file has come to be seen there
         out = tmp_path / seconds
@@ -343,7 +309,7 @@ def test_processes_go_on_from_one_and_the_same_checkpoint_or_not_at_all(corpus: 
         before = sorted(path.name for path in state.glob("step-*.pt"))
         newest = before[-1]
         script = [str(tmp_path / "blind.py"), newest, seconds, str(SCRIPT), *flags(corpus, out, processes=2)]
-        done = launch(script)
+        done = forked.run([*start, *script], env=forked.jobs())
         if seconds == "1000":
             assert done.returncode != 0
             assert "error: process 1 on " in done.stderr and "could not be read within 1 s" in done.stderr
@@ -362,10 +328,7 @@ def test_settings_of_accelerate_in_the_environment_change_nothing(
 ) -> None:
     foreign = {"ACCELERATE_GRADIENT_ACCUMULATION_STEPS": "4", "ACCELERATE_MIXED_PRECISION": "bf16", "PMI_SIZE": "3"}
     if way == "launcher":
-        own = [flag for flag in flags(corpus, tmp_path) if flag not in ("--cpu",)]
-        for name in ("--processes", "--lock-seconds"):
-            place = own.index(name)
-            del own[place : place + 2]
+        own = flags(corpus, tmp_path, launch=(), processes=None)
         command = ["bash", "workflow/scripts/launch_training.sh", "0", "1", "1", "0", str(tmp_path / "said")]
         command += [str(tmp_path / "logs"), str(SCRIPT), *own]
     else:
@@ -409,24 +372,3 @@ def test_a_run_of_two_versions_says_so(
     report = json.loads((tmp_path / "run.json").read_text())
     assert any(line.startswith("The attempts at this run differ in versions") for line in report["warnings"])
     assert [attempt["step"] for attempt in report["attempts"]] == [0, 1]
-
-
-def test_attempts_are_read_around_a_line_that_was_cut_short(tmp_path: Path) -> None:
-    checkpoints.note(tmp_path, "begun", 0)
-    with (tmp_path / "attempts.jsonl").open("a") as lines:
-        lines.write('{"time": 1, "ev')
-    checkpoints.note(tmp_path, "begun", 3)
-    assert [line["step"] for line in checkpoints.attempts(tmp_path)] == [0, 3]
-
-
-def test_what_a_killed_save_left_is_swept_away(corpus: Path, tmp_path: Path) -> None:
-    pretrain_model.main(flags(corpus, tmp_path, "--max-seconds", "0"))
-    left = [own_state(tmp_path) / ".step-000000003.pt.77.partial", own_state(tmp_path) / "weights/.x.77.partial"]
-    left.append(tmp_path / ".losses.parquet.77.partial")
-    for path in left:
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(b"half")
-    (tmp_path / ".other.77.partial").write_bytes(b"not ours")
-    pretrain_model.main(flags(corpus, tmp_path))
-    assert not any(path.exists() for path in left)
-    assert (tmp_path / ".other.77.partial").exists()

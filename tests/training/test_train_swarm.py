@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 import torch
 from accelerate.state import AcceleratorState
-from tiny_run import RECIPE, SHAPE
+from training_runs import SCRIPTS, command, execute, launched, own_state, settings
 
 import train_swarm
 from bimix.errors import InputError
@@ -26,16 +26,7 @@ from bimix.training import checkpoints, loop, update
 from bimix.training.attempt import STOPPED
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
-SCRIPTS = Path(__file__).parents[2] / "workflow/scripts"
 MIXTURES = {"swarm_0001": (0.7, 0.3, 0.0), "swarm_0002": (0.1, 0.2, 0.7), "swarm_0003": (1 / 3, 1 / 3, 1 / 3)}
-
-
-def shared_flags(corpus: Path, **changes: object) -> list[str]:
-    flags = ["--cpu", "--lock-seconds", "2", "--processes", "1", "--micro-batch", "4", "--loss-chunk", "all"]
-    for name in ("train", "validation"):
-        flags += [f"--{name}", str(corpus / f"{name}.parquet")]
-    flags += ["--tokenizer", str(corpus / "tokenizer.json")]
-    return [*flags, "--shape", json.dumps(SHAPE), "--recipe", json.dumps(RECIPE | changes)]
 
 
 def part(corpus: Path, out: Path) -> list[str]:
@@ -48,18 +39,12 @@ def part(corpus: Path, out: Path) -> list[str]:
     pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_parquet(out / "swarm.parquet")
     flags = ["--mixtures", str(out / "swarm.parquet"), "--names", *MIXTURES, "--state", str(out / "state")]
     flags += ["--losses", str(out / "losses.parquet"), "--runs", str(out / "runs.parquet")]
-    return [sys.executable, str(SCRIPTS / "train_swarm.py"), *shared_flags(corpus), *flags]
+    return [sys.executable, str(SCRIPTS / "train_swarm.py"), *settings(corpus), *flags]
 
 
-def execute(arguments: list[str], expected: int = 0) -> str:
-    finished = forked.run(arguments, env=ENVIRONMENT)
-    assert finished.returncode == expected, finished.stderr
-    return finished.stderr
-
-
-def only(state: Path) -> Path:
-    """The folder of the only configuration in a run's state."""
-    (fingerprint,) = state.glob("*/fingerprint.json")
+def of_run(out: Path, name: str) -> Path:
+    """The folder of the only configuration of a run."""
+    (fingerprint,) = (out / "state" / name).glob("*/fingerprint.json")
     return fingerprint.parent
 
 
@@ -98,7 +83,7 @@ def test_a_part_compiles_one_model_and_its_runs_are_as_if_alone(
     changes = {"steps": 3, "batch_rows": 4, "precision": precision, "evaluate_every": 1}
 
     def train(out: str, names: list[str]) -> pl.DataFrame:
-        flags = [*shared_flags(corpus, **changes), "--compile", "yes", "--names", *names]
+        flags = [*settings(corpus, **changes), "--compile", "yes", "--names", *names]
         places = {"state": f"{out}/state", "losses": f"{out}/losses.parquet", "runs": f"{out}/runs.parquet"}
         places["mixtures"] = "swarm.csv"
         flags += [part for flag, name in places.items() for part in (f"--{flag}", str(tmp_path / name))]
@@ -128,12 +113,9 @@ def whole(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_in_a_swarm_gives_the_bytes_of_the_same_run_alone(corpus: Path, tmp_path: Path, whole: Path) -> None:
     mixture = dict(zip(("bees", "cats", "dogs"), MIXTURES["swarm_0003"], strict=True))
     (tmp_path / "mixture.json").write_text(json.dumps(mixture))
-    flags = ["--mixture", str(tmp_path / "mixture.json"), "--state", str(tmp_path / "state")]
-    for flag, name in (("losses", "losses.parquet"), ("weights", "model.safetensors"), ("report", "run.json")):
-        flags += [f"--{flag}", str(tmp_path / name)]
-    execute([sys.executable, str(SCRIPTS / "pretrain_model.py"), *shared_flags(corpus), *flags])
+    execute(command(corpus, tmp_path, mixture=tmp_path / "mixture.json"))
     # the last of three: nothing of the others is left in it
-    own, alone = only(whole / "state/swarm_0003"), only(tmp_path / "state")
+    own, alone = of_run(whole, "swarm_0003"), own_state(tmp_path)
     assert (own / "losses.parquet").read_bytes() == (tmp_path / "losses.parquet").read_bytes()
     reports = [json.loads((folder / "run.json").read_text()) for folder in (own, tmp_path)]
     for timed in ("seconds", "tokens_per_second"):
@@ -197,7 +179,7 @@ def test_a_run_that_is_not_finite_stops_no_other(
         train_swarm.main(part(corpus, tmp_path)[2:])
     assert not (tmp_path / "losses.parquet").exists() and bad.exists()
     for name in ("swarm_0002", "swarm_0003"):
-        found, expected = (only(folder / "state" / name) / "losses.parquet" for folder in (tmp_path, whole))
+        found, expected = (of_run(folder, name) / "losses.parquet" for folder in (tmp_path, whole))
         assert found.read_bytes() == expected.read_bytes()
 
 
@@ -217,13 +199,12 @@ def test_another_recipe_trains_the_swarm_anew_and_the_old_one_comes_back(
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_two_processes_hand_their_model_on_from_run_to_run(corpus: Path, tmp_path: Path) -> None:
     found = []
     for names in (("swarm_0001", "swarm_0002"), ("swarm_0002",)):
         out = tmp_path / str(len(names))
         arguments = [*part(corpus, out), "--processes", "2", "--names", *names]
-        launcher = [shutil.which("accelerate"), "launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1"]
-        launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
-        execute([sys.executable, *launcher, *arguments[1:]])
+        execute([*launched(2), *arguments[1:]])
         found.append(pl.read_parquet(out / "losses.parquet").filter(pl.col("mixture") == "swarm_0002"))
     assert found[0].equals(found[1]) and found[0].height == 4 * 3

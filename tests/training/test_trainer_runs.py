@@ -20,6 +20,7 @@ import yaml
 from mini_dataset import mini_config, texts, write_checkout
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
+from training_runs import events, own_state
 
 import measure_size
 import run_trainer
@@ -60,15 +61,6 @@ def train(
             signal.signal(number, handler)
 
 
-def own_folder(folder: Path) -> Path:
-    (own,) = (folder / "state").glob("*/fingerprint.json")
-    return own.parent
-
-
-def events(own: Path) -> list[str]:
-    return [line["event"] for line in checkpoints.attempts(own)]
-
-
 def test_a_run_leaves_what_other_runs_leave(tmp_path: Path) -> None:
     assert train(tmp_path / "run", plain()) == 0
     folder = tmp_path / "run"
@@ -81,12 +73,12 @@ def test_a_run_leaves_what_other_runs_leave(tmp_path: Path) -> None:
     assert report["flops"] == 6 * 1000 * 6 * 4 * 16
     assert report["gpu_hours"] == 0
     assert (report["seed"], report["mixture"]) == (7, {"web": 0.25, "code": 0.75})
-    assert events(own_folder(folder)) == ["begun", "ended"]
-    (own_folder(folder) / "work/step.txt").unlink()  # would train anew, were it begun again
+    assert events(own_state(folder)) == ["begun", "ended"]
+    (own_state(folder) / "work/step.txt").unlink()  # would train anew, were it begun again
     (folder / "losses.parquet").unlink()
     assert train(folder, plain()) == 0
     assert pl.read_parquet(folder / "losses.parquet").equals(losses)
-    assert events(own_folder(folder)) == ["begun", "ended"]
+    assert events(own_state(folder)) == ["begun", "ended"]
     # a rate that no command hears of defines no run; another mixture does
     assert train(folder, plain(), recipe=RECIPE | {"learning_rate": 1}) == 0
     assert train(folder, plain(), share=0.5) == 0
@@ -109,14 +101,14 @@ def test_a_run_that_skips_itself_is_no_success(tmp_path: Path) -> None:
     for _ in range(2):  # nor does it become one when it is tried again
         with pytest.raises(InputError, match=r"the run .*run: its command ended with status 0 and has written nothing"):
             train(folder, plain("0 skip"))
-    assert events(own_folder(folder)) == ["begun", "failed"] * 2
+    assert events(own_state(folder)) == ["begun", "failed"] * 2
     assert not (folder / "losses.parquet").exists()
 
 
 def test_a_command_that_fails_or_cannot_be_started_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"the run .*one: its command ended with status 1; .*output\.log"):
         train(tmp_path / "one", plain("0 fail"))
-    assert "out of memory" in (own_folder(tmp_path / "one") / "output.log").read_text()
+    assert "out of memory" in (own_state(tmp_path / "one") / "output.log").read_text()
     with pytest.raises(InputError, match=r"'no-such-program' cannot be started \(No such file"):
         train(tmp_path / "two", plain() | {"command": "no-such-program {mixture} {folder}"})
 
@@ -131,7 +123,10 @@ def test_losses_that_are_wrong_stop_and_are_read_again_when_the_config_is_mended
     assert pl.read_parquet(folder / "losses.parquet")["loss"][0] == 2.25
     assert train(folder, plain()) == 0  # no name of a metric defines a run: nothing is trained again
     assert pl.read_parquet(folder / "losses.parquet")["loss"][0] == 1.75
-    assert events(own_folder(folder)) == ["begun", "ended"]
+    with pytest.raises(InputError, match="no loss of tasks at step 2"):
+        train(folder, plain(), "--domains", "web", "code", "tasks")
+    assert train(folder, plain(), "--domains", "code", "web") == 0
+    assert events(own_state(folder)) == ["begun", "ended"]
 
 
 def test_at_its_deadline_it_is_asked_to_stop_and_the_next_attempt_goes_on(
@@ -146,7 +141,7 @@ def test_at_its_deadline_it_is_asked_to_stop_and_the_next_attempt_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(command_run, "time", SimpleNamespace(time=clock, monotonic=time.monotonic, sleep=time.sleep))
         assert train(folder, plain("0 wait"), "--max-seconds", "1800") == STOPPED
-    own = own_folder(folder)
+    own = own_state(folder)
     assert (own / "work/step.txt").read_text() == "1"
     assert train(folder, plain("0 wait")) == 0
     assert "begin at 1, seed 7" in (own / "output.log").read_text()
@@ -154,18 +149,6 @@ def test_at_its_deadline_it_is_asked_to_stop_and_the_next_attempt_goes_on(
     report = json.loads((folder / "run.json").read_text())
     assert report["seconds"] == round(sum(line.get("seconds", 0) for line in checkpoints.attempts(own)), 1)
     assert len(report["attempts"]) == 2
-
-
-def test_a_mixture_comes_in_the_format_of_an_export(tmp_path: Path) -> None:
-    data = {"domains": {name: {"train": [f"{name}.bin"], "unit": "tokens"} for name in ("web", "code")}}
-    (tmp_path / "data.json").write_text(json.dumps(data))
-    keep = "import shutil, sys; shutil.copy(*sys.argv[1:])"
-    copy = {"command": f"{shlex.quote(sys.executable)} -c '{keep}' {{mixture}} {{folder}}/seen.csv", "format": "csv"}
-    with pytest.raises(InputError, match="has written nothing"):
-        train(tmp_path / "run", plain() | copy, "--data", str(tmp_path / "data.json"))
-    seen = (own_folder(tmp_path / "run") / "work/seen.csv").read_text()
-    assert "web" in seen
-    assert "0.25" in seen
 
 
 @pytest.mark.parametrize("form", ["nanotron", None])
@@ -183,17 +166,13 @@ def test_a_mixture_in_stages_is_handed_on_with_them(tmp_path: Path, form: str | 
     command = f"{shlex.quote(sys.executable)} {shlex.quote(str(script))} {{mixture}} {{folder}}"
     trainer = plain() | {"command": command} | ({"format": form} if form else {})
     assert train(tmp_path / "run", trainer, "--data", str(tmp_path / "data.json"), mixture=staged) == 0
-    seen = own_folder(tmp_path / "run") / ("work/mixture.yaml" if form else "work/mixture.json")
+    seen = own_state(tmp_path / "run") / ("work/mixture.yaml" if form else "work/mixture.json")
     if form:  # of six updates the fourth is the first of the second stage
         read = yaml.safe_load(seen.read_text())["data_stages"]
         assert [stage["start_training_step"] for stage in read] == [1, 4]
     else:
         assert json.loads(seen.read_text()) == staged
     assert json.loads((tmp_path / "run/run.json").read_text())["mixture"] == staged
-
-
-def state_of(folder: Path) -> int:
-    return len(list((folder / "state").glob("*/fingerprint.json")))
 
 
 def test_other_files_in_its_mixture_file_make_another_run(tmp_path: Path) -> None:
@@ -208,7 +187,7 @@ def test_other_files_in_its_mixture_file_make_another_run(tmp_path: Path) -> Non
                 "--data",
                 str(tmp_path / "data.json"),
             )
-        assert state_of(tmp_path / "run") == number
+        assert len(list((tmp_path / "run/state").glob("*/fingerprint.json"))) == number
 
 
 def test_other_text_makes_another_run_and_the_same_text_none(tmp_path: Path) -> None:
@@ -219,7 +198,7 @@ def test_other_text_makes_another_run_and_the_same_text_none(tmp_path: Path) -> 
         for path in text:
             pl.DataFrame(rows).write_parquet(path)
         assert train(folder, plain(), "--text", *map(str, text)) == 0
-        assert state_of(folder) == number
+        assert len(list((folder / "state").glob("*/fingerprint.json"))) == number
     assert set(json.loads((folder / "run.json").read_text())["data"]) == {
         "train.web",
         "train.code",
@@ -227,16 +206,6 @@ def test_other_text_makes_another_run_and_the_same_text_none(tmp_path: Path) -> 
         "validation.code",
     }
     assert not verify(folder, drill=False).faults
-
-
-def test_losses_of_other_domains_are_looked_for_and_their_order_is_none(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    assert train(folder, plain()) == 0
-    with pytest.raises(InputError, match="no loss of tasks at step 2"):
-        train(folder, plain(), "--domains", "web", "code", "tasks")
-    assert train(folder, plain(), "--domains", "code", "web") == 0
-    assert set(pl.read_parquet(folder / "losses.parquet")["domain"]) == {"web", "code"}
-    assert events(own_folder(folder)) == ["begun", "ended"]
 
 
 APPENDING = """
@@ -311,7 +280,7 @@ def test_a_trainer_of_transformers_is_stopped_once_and_gone_on_with(tmp_path: Pa
     said = first.communicate(timeout=PATIENCE)[0]
     assert first.returncode != 0
     assert not (run / "losses.parquet").exists()
-    own = own_folder(run)
+    own = own_state(run)
     assert events(own) == ["begun", "stopped"], said
     assert (own / "work/checkpoint-3").is_dir()
     second = start(tmp_path)

@@ -12,9 +12,8 @@ from pathlib import Path
 import polars as pl
 import psutil
 import pytest
-import tiny_run
 from slurm_cluster import wait_until
-from tiny_run import SHAPE
+from training_runs import flags
 
 import pretrain_model
 
@@ -32,16 +31,6 @@ exit ${failed:-0}
 }
 
 
-def flags(corpus: Path, out: Path, **recipe: object) -> list[str]:
-    places = {"train": corpus / "train.parquet", "validation": corpus / "validation.parquet"}
-    places |= {"tokenizer": corpus / "tokenizer.json", "mixture": corpus / "mixture.json"}
-    places |= {"state": out / "state", "losses": out / "losses.parquet", "weights": out / "model.safetensors"}
-    given = ["--micro-batch", "4", "--loss-chunk", "all", "--report", str(out / "run.json")]
-    for name, place in places.items():
-        given += [f"--{name}", str(place)]
-    return [*given, "--shape", json.dumps(SHAPE), "--recipe", json.dumps(tiny_run.RECIPE | recipe)]
-
-
 @pytest.fixture
 def launch(corpus: Path, tmp_path: Path) -> Iterator:
     """Start a run on two nodes, in the folder of the test; its log is `said`."""
@@ -55,7 +44,8 @@ def launch(corpus: Path, tmp_path: Path) -> Iterator:
     begun = []
 
     def start(**recipe: object) -> subprocess.Popen:
-        begun.append(subprocess.Popen([*command, *flags(corpus, tmp_path, **recipe)], cwd=ROOT, env=environment))
+        own = flags(corpus, tmp_path, launch=(), processes=None, **recipe)
+        begun.append(subprocess.Popen([*command, *own], cwd=ROOT, env=environment))
         return begun[-1]
 
     yield start
@@ -73,8 +63,7 @@ def test_two_nodes_train_what_one_process_trains(
     recipe = {"steps": 20, "evaluate_every": 10}
     assert launch(**recipe).wait(300) == 0, (tmp_path / "said").read_text()
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    alone = flags(corpus, tmp_path / "alone", **recipe)
-    assert pretrain_model.main([*alone, "--cpu", "--processes", "1", "--lock-seconds", "2"]) == 0
+    assert pretrain_model.main(flags(corpus, tmp_path / "alone", **recipe)) == 0
     # the real one ends the others by this alone: a node without memory says nothing to them
     assert "--kill-on-bad-exit=1 " in (tmp_path / "bin/flags").read_text()
     both, one = (pl.read_parquet(folder / "losses.parquet") for folder in (tmp_path, tmp_path / "alone"))

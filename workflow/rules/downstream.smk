@@ -46,7 +46,6 @@ rule score_answers:
         code=script(
             "score_answers",
             "model/generation",
-            "model/likelihood",
             "downstream/questions",
             "downstream/prompts",
             "downstream/answers",

@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(f"{options.weights}: {error}") from error
 
     with replacing_folder(options.out) as folder:
-        # The one key of the metadata that transformers asks for: how the arrays are laid out.
+        # The one key of the metadata that transformers needs: how the arrays are laid out.
         save_file(renamed, folder / "model.safetensors", metadata={"format": "pt"})
         write_json(folder / "config.json", neox_config(shape, options.sequence_length, end))
         ids = {"bos_token_id": end, "eos_token_id": end, "pad_token_id": end}

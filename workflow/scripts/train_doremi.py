@@ -1,4 +1,4 @@
-"""Train DoReMi's proxy beside a reference model, from the start or from its last checkpoint.
+"""Train DoReMi's proxy against a reference model, from the start or from its last checkpoint.
 
 token index of both splits, weights of the reference, shape, recipe -> mixture.json, path.parquet,
 losses.parquet, run.json
@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
     def results(own: Path, finished: Finished) -> dict:
         mixture = as_mixture(session.domains, average(finished.method))
         report = describe(session, finished.seconds, uniform, own)
-        # what tells whether another round is worth its cost
+        # which decides whether another round is worth its cost
         report["moved"] = max(abs(share - before.get(domain, 0.0)) for domain, share in mixture.document().items())
         # a forward pass is a third of a forward and a backward pass
         extra = finished.method["forwards"] * session.train.row_length

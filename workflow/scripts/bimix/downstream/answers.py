@@ -24,16 +24,15 @@ from bimix.downstream import prompts, questions
 from bimix.downstream.prompts import Task, build_task, judge, likeliest, read_prediction
 from bimix.downstream.questions import locate, origin, read_questions
 from bimix.errors import InputError
-from bimix.model import generation, likelihood, linear, transformer
-from bimix.model.generation import generate, plan_batches
-from bimix.model.likelihood import negative_log_likelihoods
+from bimix.model import generation, linear, transformer
+from bimix.model.generation import generate, negative_log_likelihoods, plan_batches
 from bimix.model.transformer import Transformer
 from bimix.outputs import write_table
 from bimix.training.artefacts import check_digest
 from bimix.training.checkpoints import kept_weights, read_weights
 
 # Modules whose text decides what is written, too.
-DECIDING = (sys.modules[__name__], prompts, questions, generation, likelihood, linear, transformer)
+DECIDING = (sys.modules[__name__], prompts, questions, generation, linear, transformer)
 
 ANSWERS = {
     "task": pl.String,

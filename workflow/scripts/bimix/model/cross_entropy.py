@@ -41,18 +41,16 @@ def whole_shares(
 
 
 def sum_by_domain(values: Tensor, owners: Tensor, domains: int) -> Tensor:
-    """Sums (domains,) of the `values` (rows,) of each domain's rows.
-
-    Always in the same order, unlike `index_add`.
+    """Sums (domains,) of the `values` (rows,) of each domain's rows, always in the same order,
+    unlike `index_add`.
     """
     numbers = torch.arange(domains, device=owners.device)[:, None]
     return torch.where(owners == numbers, values, 0.0).sum(1)
 
 
 def chunked_loss(hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int) -> Tensor:
-    """The mean loss, `chunk` tokens at a time.
-
-    The first `vocabulary` rows of `weight` are real ids.
+    """The mean loss, `chunk` tokens at a time; the first `vocabulary` rows of `weight` are real
+    ids.
     """
     return _chunked(hidden, weight, vocabulary, targets, chunk, (len(targets),))[0][0]
 
@@ -77,8 +75,8 @@ def chunked_shares(
 def uncompiled_shares(*given: object) -> tuple[Tensor, Tensor]:
     """`chunked_shares` of several domains in a model that may be compiled.
 
-    Where one domain ends and the next begins is another place in nearly every batch, and would be a
-    constant of the graph: nearly every update would be compiled anew.
+    The borders between domains move in nearly every batch, and would be constants of the graph:
+    nearly every update would be compiled again.
     """
     return chunked_shares(*given)
 
@@ -86,7 +84,7 @@ def uncompiled_shares(*given: object) -> tuple[Tensor, Tensor]:
 def _chunked(
     hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int, runs: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
-    # under no_grad an autograd function is still told that its inputs need gradients
+    # under no_grad an autograd function still sees inputs that need gradients
     learns = torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad)
     return _ChunkedLoss.apply(hidden, weight, vocabulary, targets, chunk, runs, learns)
 
@@ -94,10 +92,8 @@ def _chunked(
 class _ChunkedLoss(torch.autograd.Function):
     """Shares of consecutive `runs` of tokens, and every token's loss.
 
-    Gradients are taken on the way forward.
-
-    So no score is computed twice or kept. A run's upstream gradient multiplies its
-    tokens' gradients afterwards.
+    Gradients are taken on the way forward, so that no score is computed twice or kept. A run's
+    upstream gradient multiplies its tokens' gradients afterwards.
     """
 
     @staticmethod

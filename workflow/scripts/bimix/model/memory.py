@@ -1,5 +1,5 @@
-"""How many rows at once fit into a device's memory: measured with few,
-estimated for more, tried once.
+"""How many rows at once fit into a device's memory: measured with few, estimated for more, tried
+once.
 
 The peak of a forward and a backward pass is affine in the rows: weights, moments and gradients,
 and so much for each row.
@@ -8,14 +8,12 @@ and so much for each row.
 import gc
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from accelerate import Accelerator
 from torch import nn
 
 from bimix.errors import InputError
-from bimix.model.transformer import Shape
 
 PROBES = (8, 16)  # rows, whose peaks tell the line
 MARGIN = 0.9  # of the memory there is: the allocator's gaps, and what the products' libraries take later
@@ -30,29 +28,18 @@ SPELLINGS = (
 )
 
 
-class Memory(Protocol):
-    """A device's memory as the search sees it."""
-
-    def limit(self) -> int:
-        """Bytes that this process may have at once."""
-
-    def peak(self, work: Callable[[], None]) -> int:
-        """Bytes that this process has at once, at most, while `work` is done."""
-
-    def free(self) -> None:
-        """Give back what is held for later."""
-
-
 @dataclass(frozen=True)
 class CudaMemory:
-    """The memory of one GPU, by torch's own allocator."""
+    """The memory of one GPU, by torch's own allocator; sizes in bytes."""
 
     device: torch.device
 
     def limit(self) -> int:
+        """Most that this process may have at once."""
         return torch.cuda.mem_get_info(self.device)[0] + torch.cuda.memory_reserved(self.device)
 
     def peak(self, work: Callable[[], None]) -> int:
+        """Most that this process has at once while `work` is done."""
         torch.cuda.reset_peak_memory_stats(self.device)
         work()
         torch.cuda.synchronize(self.device)
@@ -76,7 +63,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return False
 
 
-def reckoned_rows(rows: tuple[int, int], peaks: tuple[int, int], limit: int) -> int:
+def rows_on_line(rows: tuple[int, int], peaks: tuple[int, int], limit: int) -> int:
     """Most rows whose peak stays below the margin of `limit` bytes, on the line through two
     `peaks` at so many `rows`.
     """
@@ -88,10 +75,8 @@ def reckoned_rows(rows: tuple[int, int], peaks: tuple[int, int], limit: int) -> 
 
 
 def even_part(rows: int, most: int) -> int:
-    """Rows of each part when `rows` are cut into parts of `most` at most, all alike
-    where a divisor is near.
-
-    Parts of one size are one compiled graph.
+    """Rows of each part when `rows` are cut into parts of `most` at most, of one size, and so one
+    compiled graph, where a divisor is near.
     """
     if most >= rows:
         return rows
@@ -99,39 +84,8 @@ def even_part(rows: int, most: int) -> int:
     return divisor if 2 * divisor >= most else -(-rows // -(-rows // most))
 
 
-def eager_peak(
-    shape: Shape, rows: int, row_length: int, loss_chunk: int | None, precision: str, several: bool = False
-) -> int:
-    """Bytes that an uncompiled model, its gradients and AdamW's moments have at once at most, while
-    `rows` of `row_length` tokens pass forward and backward, the gradients of earlier rows kept.
-
-    What lives when the loss's gradient is taken: 16 bytes a parameter (weights, gradients, two
-    moments) and, in bf16, 2 for the cast ones. Of each token, with b bytes a number (2 in bf16,
-    else 4), and each layer of width d with h heads: (8 + 17 b) d for the stream before both norms
-    (8) and both norms' outputs, the projection, turned queries and keys, attention before and
-    after its copy, and the MLP before and after GELU (17 b), 16 for the norms' statistics and
-    4 h for attention's sums. Of each token's V scores 12 V: their logarithms, and two gradients.
-    With a `loss_chunk` of c tokens 12 c V in bf16, 8 c V else, and the head's gradient, 4 V d.
-    A compiled model needs less, as it keeps less of what can be taken again. Of `several`
-    processes each has 4 bytes a parameter more: the bucket that gradients are sent from.
-    """
-    width, head, number = shape.width, shape.padded_vocabulary, 2 if precision == "bf16" else 4
-    cast = 2 if precision == "bf16" else 0
-    tokens = rows * (row_length - 1)
-    layers = shape.layers * ((8 + 17 * number) * width + 16 + 4 * shape.heads)
-    fixed = (16 + cast + (4 if several else 0)) * shape.parameters
-    if loss_chunk is None:
-        return fixed + tokens * (layers + (4 + number) * width + 20 + 12 * head)
-    chunk = min(loss_chunk, tokens)
-    # the first chunk of all has no scores before it that are still there
-    scores = (8 + 2 * cast if tokens > loss_chunk else 8) * chunk * shape.vocabulary
-    forward = fixed + 4 * head * width + scores + tokens * (layers + (12 + cast) * width + 32)
-    backward = fixed + (8 - cast) * head * width + tokens * (layers + 12 * width + 32)
-    return max(forward, backward)
-
-
 def largest_micro_batch(
-    accelerator: Accelerator, model: nn.Module, rows: int, row_length: int, memory: Memory | None = None
+    accelerator: Accelerator, model: nn.Module, rows: int, row_length: int, memory: CudaMemory | None = None
 ) -> int:
     """Rows at once, at most `rows`, whose forward and backward passes fit into the device's
     memory, same in all processes.
@@ -174,7 +128,7 @@ def largest_micro_batch(
     size = rows
     if few[1] < rows:
         peaks = attempt(few[0]), attempt(few[1])
-        size = few[0] if None in peaks else reckoned_rows(few, peaks, memory.limit())
+        size = few[0] if None in peaks else rows_on_line(few, peaks, memory.limit())
         # what was compiled for the probes never serves again
         torch.compiler.reset()
     size = least(even_part(rows, size))

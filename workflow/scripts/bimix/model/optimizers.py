@@ -46,7 +46,7 @@ class MuonAndAdamW(torch.optim.Optimizer):
     def __init__(self, model: nn.Module, rate: float, betas: tuple[float, float], epsilon: float, decay: float) -> None:
         matrices = hidden_matrices(model)
         self.weights = list(model.parameters())
-        # each part of a matrix beside where its gradient will lie
+        # each part of a matrix, and where its gradient will lie
         self.parts: list[tuple[Tensor, Tensor, slice]] = []
         for name, weight in matrices.items():
             rows = len(weight) // 3 if ATTENTION in name else len(weight)
@@ -85,11 +85,9 @@ class MuonAndAdamW(torch.optim.Optimizer):
                 weight.grad.zero_()
 
     def state_dict(self) -> dict:
-        """The states of both."""
         return {"muon": self.muon.state_dict(), "adamw": self.adamw.state_dict()}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Go on from what `state_dict` gave."""
         self.muon.load_state_dict(state_dict["muon"])
         self.adamw.load_state_dict(state_dict["adamw"])
         self.link()

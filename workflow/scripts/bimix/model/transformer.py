@@ -9,6 +9,7 @@ wrapper around the model.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -170,17 +171,16 @@ class Transformer(nn.Module):
 
     def hidden(self, tokens: Tensor) -> Tensor:
         """Final states (batch, length, width) of `tokens` (batch, length)."""
-        cosines, sines = rotary_tables(tokens.shape[1], self.shape.rotary_width, tokens.device)
-        hidden = self.embedding(tokens)
-        for block in self.blocks:
-            hidden = block(hidden, cosines, sines)
-        return self.final_norm(hidden)
+        return self.final_norm(self.through(self.blocks, tokens))
 
     def middle(self, tokens: Tensor) -> Tensor:
         """States (batch, length, width) after half of the layers, rounded down but one at least."""
+        return self.through(self.blocks[: max(1, self.shape.layers // 2)], tokens)
+
+    def through(self, blocks: Iterable[Block], tokens: Tensor) -> Tensor:
         cosines, sines = rotary_tables(tokens.shape[1], self.shape.rotary_width, tokens.device)
         hidden = self.embedding(tokens)
-        for block in self.blocks[: max(1, self.shape.layers // 2)]:
+        for block in blocks:
             hidden = block(hidden, cosines, sines)
         return hidden
 

@@ -199,9 +199,9 @@ class Doge:
         along = factors[:count] * products(own, toward)
         if self.goal is None:
             along = along - clipped.square()  # not with itself
-        told = torch.zeros(2, len(session.domains), dtype=torch.float64, device=accelerator.device)
-        told[:, self.places] = torch.stack([along, clipped])
-        along, clipped = sum_over_processes(accelerator, told)
+        sent = torch.zeros(2, len(session.domains), dtype=torch.float64, device=accelerator.device)
+        sent[:, self.places] = torch.stack([along, clipped])
+        along, clipped = sum_over_processes(accelerator, sent)
         present = to_device(batch.counts > 0, accelerator.device)
         scores = alignment(along, clipped, present, recipe.rate(step), self.score_limit, self.trace.signal)
         weights = reweight(self.trace.weights, scores, self.regularization)

@@ -48,7 +48,7 @@ def row_weights(weights: Tensor, rows: Tensor) -> Tensor:
 
 @dataclass
 class Doremi:
-    """Training of the proxy beside a frozen `reference`.
+    """Training of the proxy, compared with a frozen `reference`.
 
     The weights are known only when all losses are. So the graphs of an update's micro-batches are
     kept until then; where `keep_graphs` is false, the losses come from a forward pass of their own.

@@ -1,4 +1,4 @@
-"""What a finished run leaves: kept beside its checkpoints, put back where it is missing, checked
+"""What a finished run leaves: kept next to its checkpoints, put back where it is missing, checked
 when it is read.
 
 A run keeps its outputs in the folder of its configuration. It lends them to the places that the
@@ -10,6 +10,7 @@ like that of any output (`digests`).
 import errno
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from bimix.outputs import replacing, write_json
 
 REPORT = "run.json"
 NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
-PIECE = 2**22  # bytes that are copied at once
 
 
 def finish(folder: Path, report: dict, names: list[str], kept: dict[str, str]) -> None:
@@ -88,20 +88,15 @@ def deliver(folder: Path, places: dict[str, Path]) -> list[Path]:
             except OSError as error:
                 if error.errno not in NO_LINKS:
                     raise
-                copy(source, temporary)
+                try:
+                    shutil.copyfile(source, temporary)
+                except OSError as full:
+                    raise InputError(
+                        f"{place.parent} has no room for {source} ({full}); make room and start again."
+                    ) from full
             os.utime(temporary)  # made now, after its inputs
         changed.append(place)
     return changed
-
-
-def copy(source: Path, target: Path) -> None:
-    """Copy a file; a full disk is a sentence."""
-    try:
-        with source.open("rb") as read, target.open("wb") as write:
-            while piece := read.read(PIECE):
-                write.write(piece)
-    except OSError as error:
-        raise InputError(f"{target.parent} has no room for {source} ({error}); make room and start again.") from error
 
 
 def check(path: Path) -> Path:

@@ -4,7 +4,7 @@ each configuration.
 The folder of a run holds a lock and one folder for each configuration that it was trained with,
 named by the key of its fingerprint. There lie fingerprint.json, the checkpoints, the weights of
 those evaluations that were to be kept, attempts.jsonl and, at the end, the outputs. Another
-configuration begins beside it; nothing is overwritten.
+configuration begins next to it; nothing is overwritten.
 """
 
 import errno
@@ -219,7 +219,7 @@ def take_over(folder: Path, own: Path) -> bool:
 
 
 def show_curves(folder: Path, own: Path) -> None:
-    """Have tensorboard/, beside the run's `folder`, hold the curves of the configuration `own` and
+    """Have tensorboard/, next to the run's `folder`, hold the curves of the configuration `own` and
     no others.
 
     Those of another go to its own folder and come back with it. To be called while the lock is

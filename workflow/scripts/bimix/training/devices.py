@@ -113,7 +113,7 @@ def share(locks: int, device: Path = Path("/dev/nvidia0")) -> None:
     elif allowed.st_mode & 0o060 == 0o060:
         try:
             os.fchown(locks, -1, allowed.st_gid)
-        except PermissionError:  # the creator is not of the group, and root alone may use its GPUs beside
+        except PermissionError:  # the creator is not of the group, and only root may use its GPUs, too
             return
         os.fchmod(locks, 0o660)
 

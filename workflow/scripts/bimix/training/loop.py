@@ -36,7 +36,7 @@ class NotFinite(InputError):
 
 
 class Method(Protocol):
-    """What one update does, on which rows, and its state, which a checkpoint holds beside the model
+    """What one update does, on which rows, and its state, which a checkpoint holds with the model
     and the optimizer.
     """
 
@@ -200,7 +200,7 @@ class Run:
     """A run under way in the `folder` of its configuration, and what is said, noted and saved of
     it.
 
-    `state` is what a checkpoint holds beside the model, the optimizer and the method: the updates
+    `state` is what a checkpoint holds besides the model, the optimizer and the method: the updates
     made (`step`), the rows `taken` (m,) of the domains and those `before` (m,) its stage, the
     `history` of losses, the `seconds` of earlier attempts and, where it was measured, how many rows
     `fitted` into memory. This attempt has `begun` at that time.monotonic().
@@ -293,7 +293,7 @@ class Run:
         return stop
 
     def wants_to_stop(self) -> bool:
-        """Whether this process was asked to stop, by a signal, its deadline or another attempt at
+        """Whether this process is to stop, by a signal, its deadline or another attempt at
         the run.
         """
         if self.session.wants_to_stop():

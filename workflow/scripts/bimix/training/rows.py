@@ -7,7 +7,6 @@ import mmap
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from io import RawIOBase
 
 import numpy as np
 import polars as pl
@@ -166,11 +165,10 @@ def check_shard(path: str, dtype: str, rows: int, tokens: int, digest: str, voca
     kind = np.dtype(dtype).newbyteorder("<")
     found, size, largest = hashlib.blake2b(digest_size=16), 0, 0
     buffer = bytearray(PIECE)
-    view = memoryview(buffer)
     try:
-        with open(path, "rb", buffering=0) as file:
-            while count := fill(file, view):
-                found.update(view[:count])
+        with open(path, "rb") as file:
+            while count := file.readinto(buffer):  # full but at the end of the file
+                found.update(memoryview(buffer)[:count])
                 size += count
                 ids = np.frombuffer(buffer, kind, count // kind.itemsize)
                 largest = max(largest, int(ids.max(initial=0)))
@@ -191,11 +189,3 @@ def check_shard(path: str, dtype: str, rows: int, tokens: int, digest: str, voca
             f"{path} holds the id {largest}, but the tokenizer has {vocabulary} ids only; tokenise its shard again."
         )
     return size
-
-
-def fill(file: RawIOBase, view: memoryview) -> int:
-    """Read until `view` is full or the file ends; the bytes that were read."""
-    filled = 0
-    while filled < len(view) and (count := file.readinto(view[filled:])):
-        filled += count
-    return filled

@@ -134,7 +134,7 @@ class Session:
             signal.signal(number, lambda received, frame: self.signals.append(received))
 
     def wants_to_stop(self) -> bool:
-        """Whether this process was asked to stop, or its time is up."""
+        """Whether a signal has requested a stop, or the time is up."""
         return bool(self.signals) or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def circumstances(self) -> dict:
