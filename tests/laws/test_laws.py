@@ -11,7 +11,7 @@ from scipy.optimize import least_squares, minimize_scalar
 
 from bimix.errors import InputError
 from bimix.laws import fitted as laws
-from bimix.laws.bimix import BETA_STARTS, _starts, fit_curve, fit_domain, fit_fixed_step
+from bimix.laws.bimix import fit_curve, fit_domain, fit_fixed_step
 from bimix.observations.observations import Observations
 
 
@@ -149,35 +149,6 @@ def test_a_line_through_rounding_is_level_whatever_the_weights():
     u = np.log([0.3, 0.1 + 0.2, 0.3, 0.6])
     line = fit_fixed_step(u, np.array([0.9, 1.0, 0.95, 0.2]), np.array([1.0, 1, 1, 0]))
     assert line["alpha"] == 0 and line["A"] == pytest.approx(np.exp(0.95))
-
-
-@pytest.mark.parametrize("alpha", [0.3, -1.0, 3.0])
-def test_a_law_on_the_grid_is_among_the_starts(alpha):
-    """Without noise, B and C at a beta of the grid and the slope within steps are the law itself,
-    but for bounds of alpha.
-    """
-    draw, beta = np.random.default_rng(0), BETA_STARTS[9]
-    x = np.log(draw.uniform(0.1, 0.9, 24))
-    t = np.tile(np.log([1.0, 2.0, 5.0, 9.0]), 6)
-    x, t, root = x - x.mean(), t - t.mean(), np.sqrt(draw.integers(1, 4, len(t)))
-    start, other = _starts(x, t, np.log(2 * np.exp(-beta * t) + 1.5) - alpha * x, root, False)
-    assert start[3] == pytest.approx(np.clip(alpha, 1e-3, 2.0))
-    if alpha == 0.3:
-        assert start[:3] == pytest.approx([np.log(2), beta, np.log(1.5)])
-        assert other[1] in (BETA_STARTS[8], BETA_STARTS[10])
-    (level, _) = _starts(x * 0, t, np.log(2 * np.exp(-beta * t) + 1.5), root, True)
-    assert level == pytest.approx([np.log(2), beta, np.log(1.5), 0])
-
-
-def test_a_start_for_losses_that_rise_is_their_mean_and_a_thousandth_of_the_lowest():
-    """The curve through them has B < 0, of which there is no logarithm; the mean is weighed as logs
-    are.
-    """
-    t = np.log([1.0, 2.0, 5.0, 9.0]) - np.log(90) / 4
-    losses, root = np.exp(0.2 * t), np.sqrt([1.0, 2.0, 1.0, 3.0])
-    mean = np.average(losses, weights=(root / losses) ** 2)
-    for start in _starts(t * 0, t, np.log(losses), root, True):
-        assert start[[0, 2]] == pytest.approx(np.log([losses.min() / 1000, mean]))
 
 
 def test_losses_that_are_missing_or_weigh_nothing_decide_nothing():

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from laws.known import mixtures, observe, with_transfer, write_tables
 
+import compare_laws
 import estimate_intervals
 import fit_law
 import import_losses
@@ -16,8 +17,11 @@ import plot_proportions
 import plot_steps
 import propose_round
 import propose_runs
+import score_law
 import solve_mixture
+import tabulate_laws
 import take_observations
+import trace_learning
 from bimix.errors import InputError
 from bimix.names import is_slip
 from bimix.observations.observations import observations
@@ -198,6 +202,17 @@ def test_all_scripts_that_read_tables_of_users_refuse_a_slip(files: list[str], t
     with pytest.raises(InputError, match="domain 'wikki' is in 1 of 8 mixtures"):
         estimate_intervals.main([*intervals, "--out", out[4]])
     estimate_intervals.main([*intervals, "--out", out[4], *meant])
+    scores = [str(tmp_path / name) for name in ("e.csv", "g.csv", "compared.csv", "learnt.csv", "t.csv", "n.csv")]
+    few = ["--laws", "transfer", "--counts", "4", "--draws", "1", "--seed", "0"]
+    for main, flags in (
+        (score_law.main, ["--coefficients", out[0], "--extrapolation", scores[0], "--generalization", scores[1]]),
+        (compare_laws.main, ["--laws", "transfer", "--out", scores[2]]),
+        (tabulate_laws.main, ["--comparison", scores[2], "--laws-table", scores[4], "--complexity-table", scores[5]]),
+        (trace_learning.main, [*few, "--out", scores[3]]),
+    ):
+        with pytest.raises(InputError, match="domain 'wikki' is in 1 of 8 mixtures"):
+            main([*flags, *files])
+        main([*flags, *files, *meant])
 
 
 def test_a_name_that_was_said_to_be_meant_is_no_fault_of_the_dataset(files: list[str], tmp_path) -> None:
