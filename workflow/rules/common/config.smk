@@ -48,7 +48,7 @@ def code(path):
 
 
 def has_own_config():
-    """Whether there is a config.yaml beside the results that is not the workflow's."""
+    """Whether there is a config.yaml in the folder of the results that is not the workflow's."""
     return bool(PREFIX) and Path("config.yaml").exists()
 
 

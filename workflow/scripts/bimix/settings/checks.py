@@ -2,7 +2,7 @@
 
 The models say what kind of value each key takes. The checks of the tables below, generators of
 faults over the typed and filled config, say what no model can: names that stand elsewhere, numbers
-that go together, files. A check stands beside the keys that it reads, and is left out where the
+that go together, files. With each check stand the keys that it reads; it is left out where the
 models refuse any of them.
 """
 

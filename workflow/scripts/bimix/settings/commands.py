@@ -25,7 +25,7 @@ def check_model(model: Model) -> Iterator[Fault]:
         return
     for key in LAUNCHED:
         if key in given:
-            yield Fault(("launch", key), "a command does not hear of it: take it away.")
+            yield Fault(("launch", key), "a command is not given it: take it away.")
     from bimix.training.command import fault  # brings polars
 
     if model.command and (sentence := fault(model.command)):

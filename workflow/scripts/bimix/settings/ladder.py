@@ -233,7 +233,7 @@ def _sizes(config: dict, dataset: str, patterns: str | list[str]) -> list[int]:
 
 
 def smallest(sizes: Mapping[str, int], domains: int) -> int:
-    """Bytes of the smallest domain; where the files do not tell domains apart, a quarter of an
+    """Bytes of the smallest domain; where the files hold several domains, a quarter of an
     equal share.
     """
     if set(sizes) == {""}:
@@ -272,7 +272,7 @@ def longest_held_out(
     """Characters above which a document gives its end to validation, not all of it: so few that
     each domain holds out so many texts in the mean.
 
-    By domain; one number where the files do not tell domains apart. Of one digit, so that some more
+    By domain; one number where the files hold several. Of one digit, so that some more
     text moves no split.
     """
     if set(sizes) == {""}:

@@ -80,12 +80,12 @@ def read_basis(dataset: str) -> Basis | None:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"{record_path(dataset)} cannot be read ({error}); delete it, and models are chosen anew."
+            f"{record_path(dataset)} cannot be read ({error}); delete it, and models are chosen again."
         ) from error
 
 
 def keep(dataset: str, basis: Basis, choice: Choice | None) -> None:
-    """Write the basis, and beside it what was chosen, unless it stands there."""
+    """Write the basis and what was chosen, unless the record has them."""
     from bimix.outputs import write_json  # it brings polars, a quarter of a second of each call of Snakemake
 
     if read_basis(dataset) != basis:

@@ -87,7 +87,7 @@ def kind_of_validation(value: object) -> str:
 
 
 def either(by: Callable[[object], str] = kind_of, **kinds: Any) -> Any:
-    """A type that is one of several kinds of value, as `by` tells them: scalar, array or object."""
+    """A type that is one of several kinds of value, as `by` says: scalar, array or object."""
     return Annotated[Union[*(Annotated[kind, Tag(f"={name}")] for name, kind in kinds.items())], Discriminator(by)]
 
 
@@ -214,12 +214,12 @@ class Launch(Block):
     gpus: Natural = key("GPUs on each node; 0: the CPU.")
     threads: Count = key("CPU threads on each node.")
     micro_batch: Count | Literal["auto"] = key(
-        "Rows at once on one process; `auto`: estimated by two small probes.", "must be set beside `shape`"
+        "Rows at once on one process; `auto`: estimated by two small probes.", "must be set with `shape`"
     )
     loss_chunk: Count | Literal["all"] = key(
-        "Tokens whose scores exist at once; fewer are faster on a CPU only.", "must be set beside `shape`"
+        "Tokens whose scores exist at once; fewer are faster on a CPU only.", "must be set with `shape`"
     )
-    compile: Literal["yes", "no"] = key("Whether the model is compiled.", "must be set beside `shape`")
+    compile: Literal["yes", "no"] = key("Whether the model is compiled.", "must be set with `shape`")
     attention: Literal["auto", "flash", "cudnn", "math"] = key(
         "torch's kernel of attention; `run.json` has the one that ran.", "auto"
     )
@@ -436,7 +436,7 @@ class Learning(Block):
 
 
 class Laws(Block):
-    compare: Some[Law] = key("Laws that are fitted and scored beside each other.")
+    compare: Some[Law] = key("Laws that are fitted and scored side by side.")
     optimise: Some[Law] = key("Laws that give an optimised mixture.")
     seed: Natural = key("Of all draws.")
     prior: bool = key("Whether transfer starts from `cross_entropy.csv`, where text is counted.", "true")
@@ -550,7 +550,7 @@ class TaskOfQuestions(Block):
     NEEDED = "kind"
     EITHER = (("items", "shots"), ("generate",))
     kind: Literal["question", "last_word"] = key("`question` (WebQuestions, TriviaQA) or `last_word` (LAMBADA).")
-    items: Questions = key("What is asked: a path, an address or a file of the hub.")
+    items: Questions = key("Questions: a path, an address or a file of the hub.")
     shots: either(scalar=str | None, object=HubFile) = key("Examples that stand before it; `null`: its other items.")
     generate: Generate = key("Made-up words to be copied, in the place of items.")
 
@@ -559,16 +559,16 @@ class Downstream(Block):
     new_tokens: Count = key("Tokens of an answer, at most.")
     cache_tokens: Count = key("Tokens whose keys and values exist at once: bounds memory, changes no answer.")
     seed: Natural = key("Of the shots, and of the bootstrap.")
-    rejects: Share = key("Share of items that cannot be asked which is counted and left out; 0: stop at the first.")
+    rejects: Share = key("Share of items without a prompt that is counted and left out; 0: stop at the first.")
     precision: Literal["no", "bf16"] = key('`"no"` is fp32; `bf16` is faster on a GPU, near ties may differ.')
     intervals: AnswerIntervals = key("Of accuracies, by resampling items.")
 
 
 class DownstreamOfText(Downstream):
     NEEDED = "model steps tasks"
-    model: ModelName = key("The model whose runs on the mixtures of `compare` are asked.")
+    model: ModelName = key("The model whose runs on the mixtures of `compare` answer.")
     steps: Some[Count] = key("Steps whose weights answer: evaluations of its runs.")
-    tasks: Annotated[dict[Task, TaskOfQuestions], Field(min_length=1)] = key("What is asked, by name.")
+    tasks: Annotated[dict[Task, TaskOfQuestions], Field(min_length=1)] = key("Questions, by name.")
 
 
 class Trust(Block):
@@ -622,7 +622,7 @@ class OptimumOfText(Optimum):
     for_: ModelName = key(
         "With `models`: the model whose whole run the mixture is best for.", "that of `compare`", alias="for"
     )
-    step: Count = key("The step that the mixture is best at; not beside `models`.", "the last of the proxy's run")
+    step: Count = key("The step that the mixture is best at; not with `models`.", "the last of the proxy's run")
     stage: Count = key(
         "The one stage, from 1, in which the mixtures of the group differ: the laws are in its proportions, and "
         "the optimum is its mixture.",
@@ -637,7 +637,7 @@ class Export(Block):
     data: File = key("The files of each domain, as `data.json` has them.", "the dataset's own, if it has a corpus")
     run_tokens: Count = key("Tokens of the run that is exported.", "those of the larger model's run")
     run_steps: Count = key(
-        "Its updates, by which stages begin.", "those of the larger model's run; none beside `run_tokens`"
+        "Its updates, by which stages begin.", "those of the larger model's run; none with `run_tokens`"
     )
 
 

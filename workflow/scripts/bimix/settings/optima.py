@@ -197,7 +197,7 @@ def step_faults(scope: Scope, measured: list[int]) -> Faults:
         yield Fault(
             ("optimum", "group"),
             f"its runs are measured at two steps, {measured[0]:,} and {measured[1]:,}, from which {named(curves)}"
-            " cannot tell a curve: measure at three or more, or at one.",
+            " give no curve: measure at three or more, or at one.",
         )
     if step in measured:
         return
@@ -253,7 +253,7 @@ def check_sizes(scope: Scope) -> Faults:
     key, models = ("optimum", "models"), scope.config.models or {}
     for name, why in (
         ("model", "`models` names the models that the laws are fitted to"),
-        ("step", "a law over sizes tells the end of a run, and `for` has its own steps under `training`"),
+        ("step", "a law over sizes predicts the end of a run, and `for` has its own steps under `training`"),
     ):
         if getattr(optimum, name) is not None:
             yield Fault(("optimum", name), f"{why}: take {name} away.")

@@ -162,7 +162,7 @@ def check_results(folder: Path) -> None:
     if folder.is_dir() or not (folder.exists() or folder.is_symlink()):
         return
     what = f"a link to {folder.readlink()}, which is not there" if folder.is_symlink() else "a file"
-    raise InputError(f"{folder} is {what}: it must be a folder, or be made anew.")
+    raise InputError(f"{folder} is {what}: it must be a folder, or be made again.")
 
 
 def run_of_files(config: dict, files: Sequence[Path], given: int, command_line: Mapping) -> None:

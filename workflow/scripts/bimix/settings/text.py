@@ -89,7 +89,7 @@ def check_measured_only(scope: Scope) -> Faults:
     if scope.sound("tokenizer/train") and isinstance(drawn, Drawn) and drawn.tokens is not None:
         yield Fault(
             key,
-            "beside validation `tokens`, which are drawn with the tokenizer, the tokenizer would be trained"
+            "with validation `tokens`, which are drawn with the tokenizer, the tokenizer would be trained"
             " on text of these domains; hold out a `share` alone, or give a tokenizer.",
         )
 
@@ -150,7 +150,7 @@ def check_models(scope: Scope) -> Faults:
         if model not in block.training:
             yield Fault(key, unknown("training settings for", model, block.training, "`training` has"))
     if block.models:
-        sentence = "auto stands beside `training`, which names the models; take one of them away."
+        sentence = "auto contradicts `training`, which names the models; take one of them away."
         yield Fault(("models",), sentence)
 
 

@@ -136,7 +136,7 @@ def definitions() -> dict:
 
 
 def resolved(schema: dict) -> dict:
-    """A schema with its `$ref` put in its place; what stands beside it is added."""
+    """A schema with its `$ref` put in its place; keys next to it are added."""
     if "$ref" not in schema:
         return schema
     return {**definitions()[schema["$ref"].removeprefix("#/$defs/")], **schema}
