@@ -343,3 +343,23 @@ def test_two_attempts_at_once_would_be_noticed() -> None:
     assert took_turns([first | begun, first | saved, second | begun, second | saved])
     assert not took_turns([first | begun, second | begun, first | saved, second | saved])
     assert not took_turns([first | begun, second | saved])
+
+
+@pytest.mark.full
+def test_the_doctor_finds_the_cluster_sound(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    shutil.copytree(undisturbed, folder)
+    shutil.rmtree(folder / "results")
+    done = subprocess.run(
+        [sys.executable, "workflow/scripts/check_cluster.py", "--profile", "workflow/profiles/slurm"],
+        cwd=folder,
+        env=os.environ | (cluster.environment or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT,
+    )
+    log = folder / "doctor/snakemake.log"
+    assert done.returncode == 0, done.stdout + done.stderr + (log.read_text() if log.exists() else "")
+    assert re.search(r"ok +queue and training: job \d+ on \S+ began", done.stdout)
+    assert "after SIGTERM another attempt went on at step" in done.stdout

@@ -31,6 +31,7 @@ COMMANDS = {
     "check": "check_config.py",
     "verify": "verify_results.py",
     "watch": "watch_runs.py",
+    "doctor": "check_cluster.py",
 }
 # Extras of the package by the module that they bring; `workflow` brings all.
 EXTRAS = {"tensorboard": "tensorboard", "lightgbm": "regmix", "sklearn": "rivals"}

@@ -1,0 +1,83 @@
+"""`bimix doctor` proves a machine by a real training that it stops once, and says what is wrong."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mini_dataset import mini_config, write_checkout
+
+import check_cluster
+from bimix.errors import InputError
+
+
+def doctor(folder: Path, *flags: str, environment: dict | None = None) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "workflow/scripts/check_cluster.py", *flags],
+        cwd=folder,
+        env=os.environ | {"OMP_NUM_THREADS": "1"} | (environment or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in which the doctor has found nothing wrong."""
+    folder = tmp_path_factory.mktemp("doctor")
+    write_checkout(folder, mini_config(10, 10, slim={}), [])
+    done = doctor(folder)
+    assert done.returncode == 0, done.stdout + done.stderr + (folder / "doctor/snakemake.log").read_text()
+    lines = done.stdout.splitlines()
+    assert len(lines) == 6 and all(line.startswith("ok") for line in lines)
+    assert any("after SIGTERM another attempt went on at step" in line for line in lines)
+    return folder
+
+
+def test_a_training_is_stopped_and_goes_on(checked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(checked)
+    begun = [line for line in check_cluster.noted() if line["event"] == "begun"]
+    assert [line["step"] > 0 for line in begun] == [False, True]
+    assert len({line["process"] for line in begun}) == 2
+
+
+def test_what_is_wrong_is_said(checked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(checked / "results", tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+    place = check_cluster.RUN / "run.json"
+    report = json.loads(place.read_text())
+    place.write_text(json.dumps(report | {"versions": report["versions"] | {"torch": "1.0"}}))
+    with pytest.raises(InputError, match=r"torch 1.0 \(here "):
+        check_cluster.same_environment()
+    with pytest.raises(InputError, match="--gpus is 8, and the run used 1 x cpu"):
+        check_cluster.device(8)
+    (notes,) = check_cluster.RUN.glob("state/*/attempts.jsonl")
+    lines = [json.loads(line) for line in notes.read_text().splitlines()]
+    again = [line | {"step": 0} if line["event"] == "begun" else line for line in lines]
+    notes.write_text("".join(json.dumps(line) + "\n" for line in again))
+    with pytest.raises(InputError, match="began again at step 0"):
+        check_cluster.resumed()
+    monkeypatch.setattr(check_cluster, "LEAST_GB", 10**9)
+    with pytest.raises(InputError, match="are little for checkpoints"):
+        check_cluster.disk()
+
+
+def test_a_broken_workflow_fails_with_its_log(checked: Path, tmp_path: Path) -> None:
+    shutil.copytree(checked, tmp_path / "copy")
+    (tmp_path / "copy/Snakefile").write_text("rule broken:\n    nonsense\n")
+    done = doctor(tmp_path / "copy")
+    assert done.returncode == 1 and "FAILED  queue and training: the workflow ended with status 1" in done.stdout
+    assert "resumed" not in done.stdout
+
+
+def test_results_of_another_are_left_alone(checked: Path, tmp_path: Path) -> None:
+    shutil.copy(checked / "Snakefile", tmp_path)
+    shutil.copytree(checked / "workflow", tmp_path / "workflow")
+    (tmp_path / "results/doctor").mkdir(parents=True)
+    done = doctor(tmp_path)
+    assert done.returncode == 1 and "no check made it: move it away" in done.stderr
+    assert doctor(tmp_path, "--profile", "nowhere").stderr.count("there is no config.yaml in it") == 1

@@ -1,0 +1,221 @@
+"""Prove in a few minutes that trainings will run here: queue, GPU, shared disk, stop and resume.
+
+a profile, GPUs of a run -> a small training through the workflow itself, stopped once with SIGTERM;
+a line a check, and exit status 1 where one failed
+
+Call it where you would call snakemake. What it makes is in results/doctor and doctor/; another call
+begins again.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+from bimix.errors import InputError, run
+from bimix.outputs import write_json
+from bimix.training.checkpoints import attempts
+
+RESULTS, OWN = Path("results/doctor"), Path("doctor")
+RUN = RESULTS / "runs/doctor/baseline"
+LEAST_GB, LEAST_INODES = 50, 100_000  # free, below which a real run may fill the disk
+STEPS = 2000
+SAME = ("torch", "accelerate", "numpy", "polars")  # packages that must be the same here and on the node
+WORDS = {"harbour": "tide gull mast rope salt wave", "kitchen": "pan oven whisk dough salt spoon"}
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--profile", type=Path, help="folder of the profile of the cluster; without it this machine")
+    parser.add_argument("--gpus", type=int, default=0, help="of the training, on one node (%(default)s)")
+    parser.add_argument("--tokenizer", help="tokenizer.json, or a name on the hub: read offline, as on a node")
+    parser.add_argument("--minutes", type=float, default=30, help="wait so long for the queue (%(default)s)")
+    options = parser.parse_args(argv)
+    if not Path("Snakefile").is_file():
+        raise InputError("there is no Snakefile here: call this in the folder of the workflow, as you would snakemake.")
+    if options.profile and not (options.profile / "config.yaml").is_file():
+        raise InputError(f"--profile is {options.profile}: there is no config.yaml in it.")
+    if RESULTS.exists() and not (OWN / "doctor.json").is_file():
+        raise InputError(f"{RESULTS} is there, and no check made it: move it away, or call this in another folder.")
+
+    checks: list[tuple[str, Callable[[], str]]] = [("disk", disk), ("locks and links", links)]
+    if options.tokenizer:
+        checks.append(("tokenizer, offline", lambda: tokenizer(options.tokenizer)))
+    checks += [
+        ("queue and training", lambda: train(options)),
+        ("stopped and resumed", resumed),
+        ("the node's environment", same_environment),
+        ("GPU", lambda: device(options.gpus)),
+    ]
+    failed = 0
+    for name, check in checks:
+        try:
+            said, mark = check(), "ok    "
+        except (InputError, OSError) as error:
+            said, mark, failed = str(error), "FAILED", failed + 1
+        print(f"{mark}  {name}: {said}", flush=True)
+        if failed and name == "queue and training":
+            break  # what follows reads its run
+    return int(failed > 0)
+
+
+def disk() -> str:
+    """Errors: less than a few real runs need."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    free, there = shutil.disk_usage(RESULTS).free / 1e9, os.statvfs(RESULTS)
+    inodes = there.f_favail if there.f_files else None  # some file systems count none
+    said = f"{free:.0f} GB" + (f" and {inodes:,} files" if inodes is not None else "") + " free under results/"
+    if free < LEAST_GB or (inodes is not None and inodes < LEAST_INODES):
+        raise InputError(f"{said}: {LEAST_GB} GB and {LEAST_INODES:,} files are little for checkpoints and shards.")
+    return said + "."
+
+
+def links() -> str:
+    """Errors: the file system of results/ has no locks or no hard links, which checkpoints need."""
+    one, other = RESULTS / ".one", RESULTS / ".other"
+    other.unlink(missing_ok=True)
+    with one.open("w") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.link(one, other)
+        except OSError as error:
+            raise InputError(
+                f"results/ lies where files cannot be locked or linked ({error}): put it elsewhere."
+            ) from None
+        finally:
+            other.unlink(missing_ok=True)
+            one.unlink()
+    return "results/ has both."
+
+
+def tokenizer(name: str) -> str:
+    """Errors: it cannot be had without the network."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    from fetch_tokenizer import download
+
+    path = Path(name) if Path(name).is_file() else download(name, None)
+    return f"{path} is there."
+
+
+def train(options: argparse.Namespace) -> str:
+    """Train through the workflow, and stop the first attempt once it has saved a state."""
+    shutil.rmtree(RESULTS, ignore_errors=True)
+    write_dataset(options.gpus)
+    profile = ["--workflow-profile", str(options.profile)] if options.profile else ["--cores", "all"]
+    target = str(RUN / "losses.parquet")
+    command = [sys.executable, "-m", "snakemake", *profile, "--retries", "2", "--", target]
+    command[-2:-2] = ["--configfile", str(OWN / "doctor.json")]
+    begun, stopped = time.time(), None
+    with (OWN / "snakemake.log").open("w") as log:
+        call = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            while call.poll() is None:
+                if time.time() - begun > 60 * options.minutes:
+                    raise InputError(f"nothing was trained within {options.minutes:g} minutes: {OWN / 'snakemake.log'}")
+                lines = noted()
+                if stopped is None and any(line["event"] == "saved" and line["step"] > 0 for line in lines):
+                    stopped = stop(lines[-1])
+                time.sleep(0.2)
+        finally:
+            if call.poll() is None:
+                call.send_signal(signal.SIGINT)
+                call.wait()
+    if call.returncode:
+        raise InputError(f"the workflow ended with status {call.returncode}: {last_line()} ({OWN / 'snakemake.log'})")
+    first = next(line for line in noted() if line["event"] == "begun")
+    where = f"job {first['job']} on {first['host']}" if first["job"] else first["host"]
+    return f"{where} began {first['time'] - begun:.0f} s after the call, all ended after {time.time() - begun:.0f} s."
+
+
+def noted() -> list[dict]:
+    """What the attempts at the run have noted."""
+    return [line for folder in sorted(RUN.glob("state/*/")) for line in attempts(folder)]
+
+
+def stop(line: dict) -> dict:
+    """Send the attempt SIGTERM, as a cluster does that wants its node back."""
+    if line["job"]:
+        subprocess.run(["scancel", str(line["job"])], check=True)
+    else:
+        os.kill(line["process"], signal.SIGTERM)
+    return line
+
+
+def resumed() -> str:
+    """Errors: the run was not stopped, or began again at its start."""
+    begun = [line for line in noted() if line["event"] == "begun"]
+    if len(begun) < 2:
+        raise InputError("the run ended before it could be stopped: nothing is known.")
+    if begun[-1]["step"] == 0:
+        raise InputError("the second attempt began again at step 0: the first could not save its state in time.")
+    steps = json.loads((RUN / "run.json").read_text())["recipe"]["steps"]
+    return f"after SIGTERM another attempt went on at step {begun[-1]['step']} of {steps}, on {begun[-1]['host']}."
+
+
+def same_environment() -> str:
+    """Errors: other versions on the node than here."""
+    there = json.loads((RUN / "run.json").read_text())["versions"]
+    here = {name: version(name) for name in SAME if name in there}
+    other = [f"{name} {there[name]} (here {own})" for name, own in here.items() if there[name] != own]
+    if other:
+        raise InputError(f"the node has other versions: {', '.join(other)}; activate the same environment there.")
+    return ", ".join(f"{name} {own}" for name, own in here.items()) + ", as here."
+
+
+def device(gpus: int) -> str:
+    """Errors: a GPU was wanted, and the run used none."""
+    report = json.loads((RUN / "run.json").read_text())
+    said = f"{report['processes']} x {report['device']}, {report['tokens_per_second']:,} tokens/s of a tiny model"
+    if gpus and not report["gpu_hours"]:
+        raise InputError(f"--gpus is {gpus}, and the run used {said}: see `models` in the config and the profile.")
+    return said + "."
+
+
+def write_dataset(gpus: int) -> None:
+    """The text and the config of the run."""
+    OWN.mkdir(exist_ok=True)
+    for domain, words in WORDS.items():
+        own = words.split()
+        texts = (" ".join(own[number * place % len(own)] for place in range(1, 200)) for number in range(200))
+        lines = (json.dumps({"text": f"{text} {number}"}) + "\n" for number, text in enumerate(texts))
+        (OWN / f"{domain}.jsonl").write_text("".join(lines), encoding="utf-8")
+    launch = {"nodes": 1, "gpus": gpus, "threads": max(gpus, 1), "micro_batch": 8, "loss_chunk": "all", "compile": "no"}
+    training = {
+        "recipe": "demo",
+        "steps": STEPS,
+        "evaluate_every": STEPS // 10,
+        "batch_rows": 8 * max(gpus, 1),
+        "validation_rows": 8,
+    }
+    dataset = {
+        "domains": sorted(WORDS),
+        "corpus": {"train": {domain: str(OWN / f"{domain}.jsonl") for domain in WORDS}, "validation": {"share": 0.1}},
+        "tokenizer": {"train": {"vocabulary": 280, "share": 1.0}},
+        "sequence_length": 64,
+        "groups": {"all": ["baseline", "uniform"]},
+        "training": {"doctor": training},
+        "optimum": {"model": "doctor", "group": "all", "step": STEPS},
+        "held_out": [],
+        "compare": {"model": "doctor", "mixtures": ["baseline"]},
+    }
+    models = {"doctor": {"shape": {"layers": 2, "width": 32, "heads": 2}, "launch": launch}}
+    write_json(OWN / "doctor.json", {"models": models, "run": ["doctor"], "datasets": {"doctor": dataset}})
+
+
+def last_line() -> str:
+    lines = (OWN / "snakemake.log").read_text(encoding="utf-8", errors="replace").splitlines()
+    return next(
+        (line.strip() for line in reversed(lines) if "error" in line.lower() or "FAILED" in line), "no error was said"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
