@@ -19,7 +19,7 @@ from bimix.errors import InputError
 from bimix.laws import exponential, regmix
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations
-from bimix.optimum.intervals import Bootstrap, _drawn_residuals, intervals, left_out, resampled
+from bimix.optimum.intervals import Bootstrap, intervals, left_out, resampled
 from bimix.tables import read_table
 
 DOMAINS = ["code", "law", "web"]
@@ -227,39 +227,6 @@ def test_an_average_that_no_two_runs_have_whole_has_no_interval(tmp_path, capsys
     assert whole < 2 and "averages have no interval" in capsys.readouterr().err
 
 
-def test_the_level_of_a_bootstrap_is_its_share_of_refits(tmp_path):
-    """The same refits at two levels: the ends are the quantiles of what the refits predict."""
-    pair, out = tables(tmp_path, "run", 8, 3, steps=(8000,)), tmp_path / "c.json"
-    fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
-    fitted, observed = json.loads(out.read_text()), laws_observed(pair)
-    refitted = resampled(fitted, observed, "residuals", 50, 7)
-    new = {"new": np.array([0.2, 0.3, 0.5])}
-    guesses = np.array([laws.predict(one, new["new"][None], [8000])[0, 0, 1] for one in refitted])
-    for level in (0.9, 0.5):
-        source = Bootstrap("residuals", refitted)
-        table = intervals(fitted, level, 8000, new, None, None, np.zeros(3), np.ones(3), source, source)
-        row = table.filter((pl.col("quantity") == "loss") & (pl.col("domain") == "law")).row(0, named=True)
-        assert [row["low"], row["high"]] == pytest.approx(np.quantile(guesses, [(1 - level) / 2, (1 + level) / 2]))
-        alpha = [one["coefficients"]["law"]["alpha"] for one in refitted]
-        row = table.filter((pl.col("quantity") == "alpha") & (pl.col("domain") == "law")).row(0, named=True)
-        assert [row["low"], row["high"]] == pytest.approx(np.quantile(alpha, [(1 - level) / 2, (1 + level) / 2]))
-        assert row["level"] == level
-
-
-def test_residuals_are_inflated_for_the_two_numbers_that_were_fitted(tmp_path):
-    """Squares of the noise that is drawn: n / (n - 2) times those of the
-    residuals, 1.67 with five runs.
-    """
-    pair, out = tables(tmp_path, "run", 5, 3, steps=(8000,)), tmp_path / "c.json"
-    fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
-    fitted, observed = json.loads(out.read_text()), laws_observed(pair)
-    curves = laws.predict(fitted, observed.proportions, [8000])
-    residuals = np.log(observed.losses / curves)
-    samples = _drawn_residuals(fitted, observed, 4000, np.random.default_rng(0))
-    drawn = np.mean([np.log(sample.losses / curves) ** 2 for sample, _ in samples])
-    assert drawn / np.mean(residuals**2) == pytest.approx(5 / 3, rel=0.05)
-
-
 def laws_observed(pair):
     return observations(read_table(pair[1]), read_table(pair[3]))
 
@@ -319,30 +286,3 @@ def test_exponential_is_not_led_astray_by_one_wild_run():
     fitted = exponential.fit_step(shares, losses, np.ones(30), "abc")
     off = np.abs(exponential.predict_step(fitted, "abc", shares) - law(shares))
     assert np.delete(off, 4).mean() < 0.005 and off[4] < 0.02
-
-
-def test_weights_of_the_exponential_law_are_repetitions():
-    draw = np.random.default_rng(2)
-    shares = draw.dirichlet(np.ones(3), 12)
-    losses = (2 + 1.5 * np.exp(shares @ np.array([-2.0, -0.5, 0.3])) + 0.01 * draw.standard_normal(12))[:, None, None]
-    names = tuple("abc")
-    observed = Observations(tuple(map(str, range(12))), names, np.array([100]), ("a",), shares, losses)
-    counts = np.array([1, 3, 1, 0, 2, 1, 1, 5, 1, 1, 1, 1])
-    weighted = laws.fit("exponential", observed, counts.astype(float))
-    repeated = laws.fit("exponential", observed.take(np.repeat(np.arange(12), counts)))
-    even = laws.fit("exponential", observed)
-    new = draw.dirichlet(np.ones(3), 20)
-    guesses = [laws.predict(fitted, new, [100]) for fitted in (weighted, repeated, even)]
-    assert np.allclose(guesses[0], guesses[1], atol=2e-4)
-    assert np.abs(guesses[0] - guesses[2]).max() > 2e-3
-
-
-def test_laws_of_single_steps_refuse_other_steps(tmp_path):
-    pair, out = tables(tmp_path, "run", 8, 3), tmp_path / "c.json"
-    for law in ("exponential", "regmix"):
-        fit_law.main(["--law", law, *pair, "--out", str(out)])
-        fitted = json.loads(out.read_text())
-        shares = np.full((1, 3), 1 / 3)
-        assert np.isfinite(laws.predict(fitted, shares, [500, 8000])).all()
-        with pytest.raises(InputError, match="says nothing about step 700"):
-            laws.predict(fitted, shares, [700])
