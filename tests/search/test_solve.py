@@ -12,8 +12,10 @@ import pytest
 
 import solve_mixture
 from bimix.errors import InputError
-from bimix.judge.measured import Criterion
-from bimix.search.solve import rules_by_hand
+from bimix.judge.comparison import compared
+from bimix.judge.measured import Criterion, measured
+from bimix.judge.verdict import Promise
+from bimix.search.solve import rules_by_hand, weigh
 
 
 def solved(folder: Path, losses: pl.DataFrame, mixtures: pl.DataFrame, *more: str) -> tuple[dict, str]:
@@ -148,3 +150,18 @@ def test_rules_by_hand_read_wanted_domains_within_the_bounds() -> None:
         "uniform",
         "baseline",
     ]
+
+
+def test_what_breaks_the_objective_is_no_candidate() -> None:
+    """Neither a run that it forbids nor a rule by hand that is predicted to."""
+    own = Promise("transfer", "transfer", "observed", 10, 2.0, 1.9, 2.1, 0.9, "left_out", 12, 0.01)
+    rows = [("m1", 10, name, 3.0) for name in "ab"]
+    table = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
+    runs = compared(measured(table), Criterion("m1"), outside=["m1"])
+    goal = SimpleNamespace(excess=lambda shares: shares[:1] - 0.4)
+    solved = SimpleNamespace(promise=own, goal=goal, optimum=np.array([0.2, 0.8]), fitted={"mixtures": ["m1"] * 12})
+    posterior = SimpleNamespace(posterior=lambda shares: (shares[:, 0], None), gain=lambda one, other: (0.0, 1.0))
+    even, low = np.array([0.5, 0.5]), np.array([0.3, 0.7])
+    found = weigh(posterior, solved, runs, {"m1": even}, {"uniform": even}, [own])
+    assert found.best == "transfer" and "no run and no rule by hand holds" in found.why
+    assert weigh(posterior, solved, runs, {"m1": even}, {"uniform": even, "wanted_4": low}, [own]).best == "wanted_4"

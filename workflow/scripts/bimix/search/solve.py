@@ -29,7 +29,7 @@ from bimix.observations.observations import Observations
 from bimix.observations.prior import kin_weights
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import asked_tokens
-from bimix.optimum.goal import Goal
+from bimix.optimum.goal import HELD, Goal
 from bimix.optimum.intervals import LeftOut, intervals, left_out, objective_rows
 from bimix.optimum.objective import objective_of
 from bimix.optimum.optimum import best_shares
@@ -146,14 +146,17 @@ def weigh(
     """The lowest by the posterior of the runs that hold the objective, of `shares` (m,), and of
     rules by hand; or the optimum, where it is surely below.
     """
-    own = solved.promise
-    candidates = {name: shares[name] for name in runs.mixtures if runs.holds(name)} | dict(hand)
+    own, law = solved.promise, by_law(solved.promise, list(promises))
+    hand = {name: one for name, one in hand.items() if (solved.goal.excess(one) <= HELD).all()}
+    candidates = {name: shares[name] for name in runs.mixtures if runs.holds(name)} | hand
+    if not candidates:
+        why = f"no run and no rule by hand holds the objective and the bounds; {law}"
+        return Verdict("promised", own.mixture, why, promise=own, measured=runs)
     means = dict(zip(candidates, posterior.posterior(np.array(list(candidates.values())))[0].tolist(), strict=True))
     best, *others = sorted(means, key=means.get)
     gain, deviation = posterior.gain(candidates[best], solved.optimum)
     freedom = max(len(set(solved.fitted["mixtures"])) - 1, 1)
     surely = gain - float(stdtrit(freedom, UPPER)) * deviation
-    law = by_law(own, list(promises))
     said = f"{100 * gain:.2f} % below {best} by the law and all runs together"
     if surely > 0:
         why = f"{said}, {100 * surely:.2f} % at the lower 80 % end; {law}"
