@@ -24,16 +24,15 @@ from bimix.outputs import replacing_folder
 
 def main(argv: list[str] | None = None) -> None:
     parser = reading_parser(__doc__)
-    parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
-    parser.add_argument("--domain-field", type=json.loads, required=True, help="dotted name, JSON; null: by file")
-    parser.add_argument("--domains", nargs="+", required=True, help="domains of the dataset")
-    parser.add_argument("--labels", type=json.loads, required=True, help="{domain: value of its field}, JSON")
-    parser.add_argument("--tokens", type=int, required=True, help="tokens to draw of each domain, or a little more")
-    parser.add_argument("--share", type=float, required=True, help="share of the text that may be drawn, by hash")
-    parser.add_argument(
-        "--held-out-characters", type=json.loads, required=True, help="of a longer document the end may be, JSON"
-    )
-    parser.add_argument("--out", type=Path, required=True, help="folder to write")
+    add = parser.add_argument
+    add("--tokenizer", type=Path, required=True, help="tokenizer.json")
+    add("--domain-field", type=json.loads, required=True, help="dotted name, JSON; null: by file")
+    add("--domains", nargs="+", required=True, help="domains of the dataset")
+    add("--labels", type=json.loads, required=True, help="{domain: value of its field}, JSON")
+    add("--tokens", type=int, required=True, help="tokens to draw of each domain, or a little more")
+    add("--share", type=float, required=True, help="share of the text that may be drawn, by hash")
+    add("--held-out-characters", type=json.loads, required=True, help="of a longer document the end may be, JSON")
+    add("--out", type=Path, required=True, help="folder to write")
     options = parser.parse_args(argv)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one document at a time
     tokenizer = Tokenizer.from_file(str(options.tokenizer))

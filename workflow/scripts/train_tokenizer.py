@@ -19,21 +19,16 @@ from bimix.outputs import replacing
 
 def main(argv: list[str] | None = None) -> None:
     parser = reading_parser(__doc__)
-    parser.add_argument("--validation-share", type=float, required=True, help="share held out by hash: not read here")
-    parser.add_argument(
-        "--held-out-characters", type=json.loads, required=True, help="of a longer document the end may be, JSON"
-    )
-    parser.add_argument(
-        "--held-out", type=Path, nargs="*", required=True, help="hashes of validation documents: not read either"
-    )
-    parser.add_argument("--share", type=float, required=True, help="share of the other documents to train on, by hash")
-    parser.add_argument("--vocabulary", type=int, required=True, help="number of tokens")
-    parser.add_argument(
-        "--fewer", type=json.loads, required=True, help="JSON: whether fewer are taken where the text yields no more"
-    )
-    parser.add_argument("--end-of-text", required=True, help="token that is put after each document")
-    parser.add_argument("--threads", type=int, required=True, help="threads of the trainer")
-    parser.add_argument("--out", type=Path, required=True, help="tokenizer.json to write")
+    add = parser.add_argument
+    add("--validation-share", type=float, required=True, help="share held out by hash: not read here")
+    add("--held-out-characters", type=json.loads, required=True, help="of a longer document the end may be, JSON")
+    add("--held-out", type=Path, nargs="*", required=True, help="hashes of validation documents: not read either")
+    add("--share", type=float, required=True, help="share of the other documents to train on, by hash")
+    add("--vocabulary", type=int, required=True, help="number of tokens")
+    add("--fewer", type=json.loads, required=True, help="JSON: whether fewer are taken where the text yields no more")
+    add("--end-of-text", required=True, help="token that is put after each document")
+    add("--threads", type=int, required=True, help="threads of the trainer")
+    add("--out", type=Path, required=True, help="tokenizer.json to write")
     options = parser.parse_args(argv)
 
     set_threads(options.threads)
