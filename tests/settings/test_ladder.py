@@ -44,8 +44,8 @@ def test_rungs_count_parameters_and_flops_as_the_model_does(vocabulary: int) -> 
     assert all(1.2 < larger / smaller < 4 for smaller, larger in itertools.pairwise(counts))
 
 
-@pytest.mark.parametrize("tokens", [0, 1e3, 1e5, 1e6, 1e8, 1e12])
-@pytest.mark.parametrize("flops", [1e12, 3.6e13, 1e19, 1e23])
+@pytest.mark.parametrize("tokens", [0, 1e5, 1e12])
+@pytest.mark.parametrize("flops", [1e12, 1e23])
 @pytest.mark.parametrize("least", [0.001, 0.3])
 def test_a_choice_keeps_to_text_and_time(tokens: float, flops: float, least: float) -> None:
     bounds = dataclasses.replace(LAPTOP, tokens=tokens, least=tokens * least, flops=flops)

@@ -16,20 +16,17 @@ from pydantic_core import PydanticCustomError
 from bimix.exports.formats import FORMATS
 from bimix.laws.table import LAWS
 from bimix.names import meant, shown
+from bimix.plan.sources import SOURCES
 from bimix.settings.faults import name_fault
 
 T = TypeVar("T")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 NAMES = "a name of at most 100 letters, digits, dots, dashes and underscores, the first a letter or digit"
-# mixtures that the workflow makes itself
-USED = re.compile(
-    rf"baseline|uniform|se|je|ce|vne|{'|'.join(LAWS)}|unimax|temperature|chameleon|wanted_\d+(_uniform|_kin)?"
-    r"|round\d+(_\d)?|found|best|doremi(_round\d+)?|doge|published_.*|swarm_.*|.*_swarm"
-)
+# mixtures that the workflow makes itself, and what is near to these
+USED = re.compile("|".join([*(source.pattern for source in SOURCES if source.pattern), "swarm_.*", ".*_swarm"]))
 OF_OWN = (
-    "a name like any other that this workflow does not use itself, as baseline, uniform, the measures, laws and "
-    "methods and"
-    " what begins with published_ or swarm_ or ends in _swarm"
+    "a name like any other that this workflow does not use itself, as baseline, uniform, the measures, laws and methods"
+    " and what begins with published_ or swarm_ or ends in _swarm"
 )
 
 
@@ -91,6 +88,11 @@ def either(by: Callable[[object], str] = kind_of, **kinds: Any) -> Any:
     return Annotated[Union[*(Annotated[kind, Tag(f"={name}")] for name, kind in kinds.items())], Discriminator(by)]
 
 
+def words(kind: Any, allowed: str, *more: Any, **bounds: Any) -> Any:
+    """A type with the words on what is allowed."""
+    return Annotated[kind, *more, Field(json_schema_extra={"allowed": allowed}, **bounds)]
+
+
 def key(description: str, unset: str | None = None, allowed: str | None = None, **more: Any) -> Any:
     """A key that may be left out."""
     extra = {name: value for name, value in (("unset", unset), ("allowed", allowed)) if value is not None}
@@ -108,7 +110,7 @@ class Block(BaseModel):
         json_schema_extra=lambda schema, model: model.arrange(schema),
     )
     NEEDED: ClassVar[str] = ""  # keys that must be set, where no default sets them
-    EITHER: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    EITHER: ClassVar[tuple[tuple[str, ...], ...]] = ()  # of these exactly one
     BESIDE: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     @classmethod
@@ -142,46 +144,29 @@ Group = Annotated[
 ]
 ObservedGroup = Annotated[str, *a_name("a name, but not compare or methods", without=re.compile("compare|methods"))]
 Task = Annotated[str, *a_name("a name, but not average, the mean over tasks", without=re.compile("average"))]
-Domain = Annotated[str, AfterValidator(of_a_file), Field(json_schema_extra={"allowed": "the name of a domain"})]
-Mixture = Annotated[
-    str, AfterValidator(of_a_mixture), Field(json_schema_extra={"allowed": "the name of a mixture (without @)"})
-]
+Domain = words(str, "the name of a domain", AfterValidator(of_a_file))
+Mixture = words(str, "the name of a mixture (without @)", AfterValidator(of_a_mixture))
 Mixtures = Some[Mixture]
-ModelName = Annotated[str, Field(json_schema_extra={"allowed": "the name of a model"})]
-MixtureName = Annotated[str, Field(json_schema_extra={"allowed": "the name of a mixture"})]
-RecipeName = Annotated[str, Field(json_schema_extra={"allowed": "the name of a recipe of training"})]
-File = Annotated[str, Field(min_length=1, json_schema_extra={"allowed": "the path of a file"})]
-Table = Annotated[
-    str,
-    Field(pattern=r"\.(csv|tsv|parquet)$", json_schema_extra={"allowed": "the path of a .csv, .tsv or .parquet table"}),
-]
-Below = Annotated[str, Field(json_schema_extra={"allowed": "a file below {folder}/"})]
+ModelName = words(str, "the name of a model")
+MixtureName = words(str, "the name of a mixture")
+RecipeName = words(str, "the name of a recipe of training")
+File = words(str, "the path of a file", min_length=1)
+Table = words(str, "the path of a .csv, .tsv or .parquet table", pattern=r"\.(csv|tsv|parquet)$")
+Below = words(str, "a file below {folder}/")
 Law = Literal[tuple(LAWS)]
-Numbers = Annotated[
-    dict[Domain, NotNegative], Field(json_schema_extra={"allowed": "a block of domains and their numbers"})
-]
-Strengths = Annotated[Two[Positive], Field(json_schema_extra={"allowed": "two numbers above 0, the lesser first"})]
+Numbers = words(dict[Domain, NotNegative], "a block of domains and their numbers")
+Strengths = words(Two[Positive], "two numbers above 0, the lesser first")
 Labels = dict[Domain, str]
 Formats = NoneEmpty[Literal["lines", "parquet", "text"]]
 Backend = Literal["tokenizers", "gigatoken"]
-TextField = Annotated[str, Field(min_length=1, json_schema_extra={"allowed": "the name of a field of the records"})]
-DomainField = Annotated[str | None, Field(json_schema_extra={"allowed": "the name of a field of the records or null"})]
-Path = Annotated[
-    str,
-    Field(min_length=1, json_schema_extra={"allowed": "a path, a glob, an address or @ and the path of a list"}),
-]
-PathList = Annotated[list[Path], Field(min_length=1, json_schema_extra={"allowed": "a list of them"})]
+TextField = words(str, "the name of a field of the records", min_length=1)
+DomainField = words(str | None, "the name of a field of the records or null")
+Path = words(str, "a path, a glob, an address or @ and the path of a list", min_length=1)
+PathList = words(list[Path], "a list of them", min_length=1)
 Paths = either(scalar=Path, array=PathList)
-DomainPaths = Annotated[
-    dict[Domain, Paths], Field(min_length=1, json_schema_extra={"allowed": "a block of domains and their paths"})
-]
-TrainPaths = Annotated[
-    dict[Domain, Paths], Field(min_length=2, json_schema_extra={"allowed": "a block of domains and their paths"})
-]
-Revision = Annotated[
-    Text | None,
-    Field(json_schema_extra={"allowed": "a branch, a tag or a commit of the repository, or null for main"}),
-]
+DomainPaths = words(dict[Domain, Paths], "a block of domains and their paths", min_length=1)
+TrainPaths = words(dict[Domain, Paths], "a block of domains and their paths", min_length=2)
+Revision = words(Text | None, "a branch, a tag or a commit of the repository, or null for main")
 
 
 class Shape(Block):
