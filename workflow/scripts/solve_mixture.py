@@ -13,11 +13,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.errors import InputError, run
-from bimix.judge.comparison import compared
-from bimix.judge.evidence import known_from, moved, noise_between, outside, proxies_at, renamed
-from bimix.judge.measured import add_criterion, criterion_of
-from bimix.judge.verdict import decide, trusted
+from bimix.errors import run
+from bimix.judge.measured import add_criterion
 from bimix.laws.table import LAWS
 from bimix.mixtures.mixture import as_mixture
 from bimix.observations.flags import add_allowed, add_lower
@@ -29,14 +26,12 @@ from bimix.optimum.flags import add_flags, asked_tokens
 from bimix.optimum.objective import weighed
 from bimix.optimum.report import epochs_sentence, further_epochs
 from bimix.outputs import replacing
-from bimix.plan.sources import SEARCHED, observed_rank
 from bimix.results import sections
 from bimix.results.headline import OBSERVED, Headline, headline, title
 from bimix.results.headline import at as at_size
 from bimix.results.layout import WIDTH, paragraph, table
-from bimix.search.solve import EPOCHS, posterior_of, rules_by_hand, solved, weigh
+from bimix.search.solve import EPOCHS, solve_tables
 from bimix.tables import read_tokens
-from bimix.transfer.run import size_read
 
 TRIED = ("transfer", "bimix")
 
@@ -87,70 +82,33 @@ def solve(
     options: argparse.Namespace, losses: pl.DataFrame, observed: Observations
 ) -> tuple[list[str], dict[str, float]]:
     """The page, and the mixture to take."""
-    judging = criterion_of(options)
-    shares = {
-        name: dict(zip(observed.domains, own.tolist(), strict=True))
-        for name, own in zip(observed.mixtures, observed.proportions, strict=True)
-    }
-    if judging.reference not in shares:
-        raise InputError(f"--reference {judging.reference!r} is none of the mixtures: {', '.join(shares)}.")
-    found, refused = {}, []
-    for law in options.laws:
-        try:
-            found[law] = solved(law, options, observed, shares[judging.reference])
-        except InputError as refusal:
-            refused.append((law, str(refusal)))
-    if not found:
-        raise InputError(f"no law could be fitted: {'; '.join(f'{law}: {why}' for law, why in refused)}")
-    promises = [one.promise for one in found.values() if one.promise]
-    first = found[promise.law if (promise := trusted(promises)) else next(iter(found))]
-    law, optima = first.fitted, {name: one.shares() for name, one in found.items()}
-    size = next((size_read(one.fitted) for one in found.values()), None)
-    called = moved(shares, optima)
-    said = sections.moved(called, shares, optima)
-    shares = {called.get(name, name): own for name, own in shares.items()}
-    losses = renamed(losses, called)
-    ranks = {name: observed_rank(name, own) for name, own in shares.items()}
-    judging = replace(judging, reference=called.get(judging.reference, judging.reference))
-    measured_at = proxies_at([losses], options.step, size)
-    tokens = read_tokens(options.tokens) if options.tokens else None
-    run_tokens = asked_tokens(law, options.run_tokens, options.step, options.parameters)
-    forbidden = outside(shares, options, tokens, run_tokens)
-    runs = measured_at and compared(measured_at, judging, known_from(losses, judging, promises), forbidden)
-    hand = {name: own for name, own in rules_by_hand(options, first, judging).items() if name not in shares}
-    if first.promise is None or runs is None or any(ranks[name] >= SEARCHED for name in runs.mixtures):
-        verdict = decide(runs, runs, promises, ranks)
-    else:
-        repeated = noise_between(losses, judging)
-        posterior = posterior_of(first, observed, repeated and repeated.deviation)
-        arrays = {name: np.array([own[domain] for domain in law["domains"]]) for name, own in shares.items()}
-        verdict = weigh(posterior, first, runs, arrays, hand, promises)
-    shares |= {name: dict(zip(law["domains"], own.tolist(), strict=True)) for name, own in hand.items()}
+    found = solve_tables(options, losses, observed)
+    verdict, runs, judging, law = found.verdict, found.runs, found.criterion, found.law
     page = Headline(
         dataset=options.losses.stem,
         verdict=verdict,
         target=runs,
         model=OBSERVED,
         reference=judging.reference,
-        searched=tuple(name for name, one in ranks.items() if one >= SEARCHED),
-        moved=said,
+        searched=found.searched,
+        moved=sections.moved(found.called, found.ran, found.optima),
         places={verdict.best: str(options.out / "mixture.json")},
         weighed=weighed(law, judging.weights),
     )
     lines = [title(page), "=" * WIDTH, *headline(page), ""]
-    best = (optima | shares)[verdict.best]
+    best = (found.optima | found.shares)[verdict.best]
     epochs, most = epochs_of(options, law, best), options.max_epochs
-    pair = (judging.reference, shares[judging.reference], verdict.best, best, law["proportions_seen"])
+    pair = (judging.reference, found.shares[judging.reference], verdict.best, best, law["proportions_seen"])
     lines += [*sections.proportions(*pair, None, epochs), *sections.epoch_bound(epochs, most)]
-    lines += [] if size else sections.beyond(options.step, law["steps"])
+    lines += [] if found.size else sections.beyond(options.step, law["steps"])
     lines += doubts(options, law, observed, best)
     if runs is not None:
         unit = judging.unit(runs.runs.columns)
         lines += ["", *sections.compared(runs, f"{at_size(runs.runs, OBSERVED)}, trained on each mixture ({unit})")]
-    rows = [[one.law, f"{100 * one.left_out:.2f}", f"{one.value:.4f}", f"{one.upper:.4f}"] for one in promises]
+    rows = [[one.law, f"{100 * one.left_out:.2f}", f"{one.value:.4f}", f"{one.upper:.4f}"] for one in found.promises]
     lines += ["", "The laws, by their errors on runs left out", ""]
     lines += table(["law", "error %", "its optimum", "upper 80 % end"], rows)
-    for law_name, why in refused:
+    for law_name, why in found.refused:
         lines += paragraph(f"{law_name}: {why}", "  ", "    ")
     return lines, best
 

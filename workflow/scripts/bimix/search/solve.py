@@ -10,19 +10,19 @@ by hand, also at the lower one-sided 80 % end of the difference.
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from scipy.special import stdtrit
 
 from bimix.errors import InputError
-from bimix.judge.comparison import Comparison
-from bimix.judge.evidence import promise
+from bimix.judge.comparison import Comparison, compared
+from bimix.judge.evidence import known_from, moved, noise_between, outside, promise, proxies_at, renamed
 from bimix.judge.law_scores import COMPARISON
 from bimix.judge.measured import Criterion, criterion_of
 from bimix.judge.noise import runs_to_tell
-from bimix.judge.verdict import UPPER, Promise, Verdict, by_law
+from bimix.judge.verdict import UPPER, Promise, Verdict, by_law, decide, trusted
 from bimix.laws.fitted import at_run, fit
 from bimix.mixtures.by_hand import wanted, wanted_domains, within
 from bimix.observations.observations import Observations
@@ -33,8 +33,10 @@ from bimix.optimum.goal import HELD, Goal
 from bimix.optimum.intervals import LeftOut, intervals, left_out, objective_rows
 from bimix.optimum.objective import objective_of
 from bimix.optimum.optimum import best_shares
+from bimix.plan.sources import SEARCHED, observed_rank
 from bimix.search.posterior import Posterior, ends
 from bimix.tables import read_numbers, read_tokens
+from bimix.transfer.run import size_read
 
 LEVEL = 0.9  # of intervals
 SURE = 0.95  # that the best of measured mixtures is below all others
@@ -173,3 +175,68 @@ def weigh(
         seeds = runs_to_tell(means[rival] - means[best], runs.noise.deviation, runs.noise.mixtures)
     why = f"it is lowest by the law and all runs together; {unsure}"
     return Verdict("wins" if wins and others else "ties", best, why, rival, own, seen, seeds, runs)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The verdict on two tables, and what it rests on: mixtures are {domain: share}."""
+
+    verdict: Verdict
+    runs: Comparison | None  # at the step; None: there is none
+    criterion: Criterion
+    law: dict  # with the least error on runs left out
+    size: float | None  # of the model that laws over sizes are read at
+    promises: list[Promise]
+    refused: list[tuple[str, str]]  # laws, and why
+    ran: dict[str, dict[str, float]]
+    optima: dict[str, dict[str, float]]  # by law
+    called: dict[str, str]  # how a run is called that has the name of an optimum of other proportions
+    shares: dict[str, dict[str, float]]  # of runs as they are called, and of rules by hand
+    searched: tuple[str, ...]
+
+
+def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Observations) -> Answer:
+    """The answer of tidy losses and what was observed of them. Errors: the reference was not run;
+    no law could be fitted.
+    """
+    judging = criterion_of(options)
+    shares = {
+        name: dict(zip(observed.domains, own.tolist(), strict=True))
+        for name, own in zip(observed.mixtures, observed.proportions, strict=True)
+    }
+    if judging.reference not in shares:
+        raise InputError(f"--reference {judging.reference!r} is none of the mixtures: {', '.join(shares)}.")
+    fits, refused = {}, []
+    for law in options.laws:
+        try:
+            fits[law] = solved(law, options, observed, shares[judging.reference])
+        except InputError as refusal:
+            refused.append((law, str(refusal)))
+    if not fits:
+        raise InputError(f"no law could be fitted: {'; '.join(f'{law}: {why}' for law, why in refused)}")
+    promises = [one.promise for one in fits.values() if one.promise]
+    best = trusted(promises)
+    first = fits[best.law if best else next(iter(fits))]
+    law, optima = first.fitted, {name: one.shares() for name, one in fits.items()}
+    size = next((size_read(one.fitted) for one in fits.values()), None)
+    called = moved(shares, optima)
+    ran, shares = shares, {called.get(name, name): own for name, own in shares.items()}
+    losses = renamed(losses, called)
+    ranks = {name: observed_rank(name, own) for name, own in shares.items()}
+    judging = replace(judging, reference=called.get(judging.reference, judging.reference))
+    measured_at = proxies_at([losses], options.step, size)
+    tokens = read_tokens(options.tokens) if options.tokens else None
+    run_tokens = asked_tokens(law, options.run_tokens, options.step, options.parameters)
+    forbidden = outside(shares, options, tokens, run_tokens)
+    runs = measured_at and compared(measured_at, judging, known_from(losses, judging, promises), forbidden)
+    hand = {name: own for name, own in rules_by_hand(options, first, judging).items() if name not in shares}
+    if first.promise is None or runs is None or any(ranks[name] >= SEARCHED for name in runs.mixtures):
+        verdict = decide(runs, runs, promises, ranks)
+    else:
+        repeated = noise_between(losses, judging)
+        posterior = posterior_of(first, observed, repeated and repeated.deviation)
+        arrays = {name: np.array([own[domain] for domain in law["domains"]]) for name, own in shares.items()}
+        verdict = weigh(posterior, first, runs, arrays, hand, promises)
+    every = shares | {name: dict(zip(law["domains"], own.tolist(), strict=True)) for name, own in hand.items()}
+    searched = tuple(name for name, one in ranks.items() if one >= SEARCHED)
+    return Answer(verdict, runs, judging, law, size, promises, refused, ran, optima, called, every, searched)
