@@ -111,12 +111,6 @@ def test_the_same_input_gives_the_same_bytes(results, tmp_path, script):
     assert {"python & co", "Gutenberg (PG-19)"} <= texts(tmp_path / "one.svg") or script is plot_perplexity
 
 
-@pytest.mark.parametrize("script", [plot_steps, plot_mixtures, plot_perplexity], ids=lambda script: script.__name__)
-def test_every_mixture_is_named(results, tmp_path, script):
-    script.main([*flags(results, script), "--out", str(tmp_path / "figure.svg")])
-    assert set(NAMES) <= {text.partition(":")[0] for text in texts(tmp_path / "figure.svg")}
-
-
 def test_predictions_are_of_mixtures_that_were_not_fitted(results, tmp_path):
     plot_predictions.main([*flags(results, plot_predictions), "--out", str(tmp_path / "figure.svg")])
     shown = texts(tmp_path / "figure.svg")

@@ -395,6 +395,15 @@ def test_the_figures_in_front_state_what_was_found(known):
     figure = plot_cross_entropy.draw(table("domain under nats", ((*pair, value) for pair, value in nats.items())))
     said = "a is nearest to b (0.30 nats a token beyond its own model); c is far from all others (2.00 or more)."
     assert title(figure) == said
+    assert re.match(
+        r"The optimum of the law bimix for .*: [\w ]+ moves most, from 0\.\d{3} to 0\.\d{3}\.$", title(path(known)[0])
+    )
+    assert re.match(
+        r"The last doubling of the tokens still raised [sjc]e of .* by \d\.\d\d nats\.$",
+        title(entropy_curves(known)[0]),
+    )
+    figure = plot_perplexity.draw([table("mixture step domain loss", [("a", 9, "x", 2.0), ("b", 9, "x", 1.9)])], "a")
+    assert title(figure) == "b ends lowest, at 1.9000, 5.00 % below a. Marks at the bottom: the lowest at that step."
     columns = "round mixture voice promised measured deviation_percent expected_gain_percent noise_percent stopped"
     start = [(0, "hand", "by hand", None, 3.1, None, None, None, None)]
     searched = (1, "round1", "law", 3.0, 2.945, 0.5, 2.0, 0.1, None)

@@ -48,13 +48,15 @@ def draw(curves: pl.DataFrame) -> Figure:
         axis.set_xlabel("tokens seen (log)")
         axis.set_ylabel("plug-in entropy (nats)")
         figures.log_axis(axis, "x", curves["tokens"].to_numpy(), most=4)
-    draw_rises(axes[3], curves, domains, of_measures)
+    most = draw_rises(axes[3], curves, domains, of_measures)
     entries = [
         figures.swatch("a domain", figures.GREY, "o", line="-"),
         figures.swatch(f"{equal:,} tokens, which every domain has", "#888888", line="--"),
         *(look.entry(name) for name, look in of_measures.items()),
     ]
-    figures.key(figure, [entries])
+    figures.key(
+        figure, [entries], f"The last doubling of the tokens still raised {most[2]} of {most[1]} by {most[0]:.2f} nats."
+    )
     for axis, measure in zip(axes, MEASURES, strict=False):
         ends = curves.filter(pl.col("measure") == measure).sort("tokens").group_by("domain").last()
         figures.label_ends(
@@ -63,20 +65,27 @@ def draw(curves: pl.DataFrame) -> Figure:
     return figure
 
 
-def draw_rises(axis: Axes, curves: pl.DataFrame, domains: list[str], looks: dict[str, figures.Look]) -> None:
-    """For each domain, how much the last doubling of its tokens raised each measure."""
+def draw_rises(
+    axis: Axes, curves: pl.DataFrame, domains: list[str], looks: dict[str, figures.Look]
+) -> tuple[float, str, str]:
+    """For each domain, how much the last doubling of its tokens raised each measure; the most, with
+    its domain and measure.
+    """
+    rises = []
     for rank, measure in enumerate(MEASURES):
         for row, domain in enumerate(domains):
             own = curves.filter(pl.col("domain") == domain, pl.col("measure") == measure).sort("tokens")
             tokens = np.log(own["tokens"].to_numpy())
             half = np.interp(tokens[-1] - math.log(2), tokens, own["nats"].to_numpy())
             place = row + figures.dodged(rank, len(MEASURES), 0.36)
-            axis.plot(own["nats"][-1] - half, place, **looks[measure.lower()].mark(3.6))
+            rises.append((own["nats"][-1] - half, domain, measure.lower()))
+            axis.plot(rises[-1][0], place, **looks[measure.lower()].mark(3.6))
     axis.axvline(0, color="#888888", linewidth=0.8)
     figures.name_rows(axis, domains)
     axis.set_title("still rising by")
     axis.set_xlabel("nats for the last doubling of the tokens")
     axis.locator_params(axis="x", nbins=5)
+    return max(rises)
 
 
 if __name__ == "__main__":

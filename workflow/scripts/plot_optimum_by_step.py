@@ -73,10 +73,18 @@ def draw(
     entries = [figures.swatch(f"proportions of {baseline}", figures.GREY, "o", hollow=True)]
     if step in steps:
         entries.append(figures.swatch(f"step {step:,}, which is optimised for", figures.GREY, line=":"))
-    figures.key(figure, [entries], f"The mixture that the law {law['law']} finds best for a run of so many steps")
+    figures.key(figure, [entries], f"The optimum of the law {law['law']} for runs of so many steps: {finding(path)}")
     figures.label_ends(right, shares)
     figures.label_ends(left, ends)
     return figure
+
+
+def finding(path: pl.DataFrame) -> str:
+    """The domain whose proportion moves most from the first step to the last."""
+    ends = path.sort("step").group_by("domain").agg(pl.col("proportion").first(), end=pl.col("proportion").last())
+    moved = ends.with_columns(by=(pl.col("end") - pl.col("proportion")).abs()).sort("by", "domain", descending=True)
+    domain, before, after, _ = moved.row(0)
+    return f"{domain} moves most, from {before:.3f} to {after:.3f}."
 
 
 def draw_losses(axis: Axes, path: pl.DataFrame, colour: str, level: np.ndarray, baseline: str) -> Ends:

@@ -75,7 +75,7 @@ def draw(losses: list[pl.DataFrame], reference: str, weights: Mapping[str, float
         figures.log_axis(axis, "x", steps)
     ends = dict(last.rows_by_key("mixture", unique=True))
     entries = [looks[name].entry(f"{' = '.join(shared[name])}: {ends[name][1]:.4f}", line=True) for name in shared]
-    figures.key(figure, [entries], note(bool(level.height), spread.height > 0))
+    figures.key(figure, [entries], finding(last, reference, spread.height > 0))
     if level.height and len(shared) <= FEW:
         levels = dict(level.iter_rows())
         named = [(name, *ends[name]) for name in shared if ends[name][0] in levels]
@@ -84,12 +84,17 @@ def draw(losses: list[pl.DataFrame], reference: str, weights: Mapping[str, float
     return figure
 
 
-def note(has_reference: bool, has_seeds: bool) -> str:
-    """What stands beside the names and what else is drawn."""
-    parts = ["Beside a name its last loss, the best first"]
-    parts += ["marks at the bottom: the best at that step"] if has_reference else []
-    parts += ["bars: the range of the seeds, one mixture beside the other"] if has_seeds else []
-    return "; ".join(parts) + "."
+def finding(last: pl.DataFrame, reference: str, has_seeds: bool) -> str:
+    """The mixture that ends lowest, then what else is drawn; `last`: the last losses, the lowest
+    first.
+    """
+    ends = {name: loss for name, _, loss in last.iter_rows()}
+    best, lowest = next(iter(ends.items()))
+    text = f"{best} ends lowest, at {lowest:.4f}"
+    if reference in ends:
+        below = f", {100 * (1 - lowest / ends[reference]):.2f} % below {reference}" if best != reference else ""
+        text += f"{below}. Marks at the bottom: the lowest at that step"
+    return text + ("; bars: the range of the seeds." if has_seeds else ".")
 
 
 def spreads(losses: list[pl.DataFrame], weights: Mapping[str, float] | None = None) -> pl.DataFrame:
