@@ -147,15 +147,16 @@ class Law:
 
 
 class Shares:
-    """The voice of the shares of the wanted domains."""
-
-    name = "shares"
+    """The voice of the shares of the wanted domains; of the runs alone, without any law, where no
+    loss that weighs is of a domain that is trained on, as with benchmarks.
+    """
 
     def __init__(self, goal: Goal, observed: Observations, seen: Seen):
         own = [observed.domains.index(name) if name in observed.domains else -1 for name in goal.names]
         weights = goal.weights * (np.array(own) >= 0)
         self.weights = np.zeros(len(observed.domains))
         np.add.at(self.weights, own, weights / max(weights.sum(), 1e-300))
+        self.name = "shares" if self.weights.any() else "kriging"
         near = np.exp(-squares(seen.shares, seen.shares) / (2 * SHARE_LENGTH**2))
         inverse = np.linalg.inv(near + SHARE_NUGGET * np.eye(len(near)))
         design = np.stack([np.ones(len(near)), self.rank(seen.shares)], axis=1)
@@ -201,12 +202,9 @@ class Posterior:
         self.law = Law(goal, fitted, observed, self.seen, noise, left)
 
     @cached_property
-    def shares(self) -> Shares | None:
-        """The second voice; None where no loss that weighs is of a domain that is trained on, as
-        with benchmarks alone.
-        """
-        wanted = set(self.goal.names) & set(self.observed.domains)
-        return Shares(self.goal, self.observed, self.seen) if wanted else None
+    def shares(self) -> Shares:
+        """The second voice."""
+        return Shares(self.goal, self.observed, self.seen)
 
     def posterior(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation (k,) of log objectives at mixtures (k, m): the law and what the runs

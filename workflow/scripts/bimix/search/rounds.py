@@ -50,12 +50,12 @@ class Search(Posterior):
 
     def next(self, turn: int, candidates: np.ndarray | None = None, others: np.ndarray | None = None) -> Next:
         """The mixture to run in a turn, from 0: the law proposes in the first, the shares in the
-        second, and so on; where no shares are wanted the law in all.
+        second, and so on.
 
         Of `candidates` (N, m) one; else within the bounds at the distance from all runs, and from
         `others` (k, m) that are to be run as well. Errors: none is left.
         """
-        voice = (turn % 2 and self.shares) or self.law
+        voice = self.shares if turn % 2 else self.law
         taken = self.seen.shares if others is None else np.concatenate([self.seen.shares, others])
         if candidates is not None:
             row = self._picked(voice, candidates, taken)
