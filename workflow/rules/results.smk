@@ -74,6 +74,7 @@ rule summarize_results:
             --sizes {input.sizes:q} \
             --figures {input.figures:q} \
             --answers {input.answers:q} \
+            --explore {input.explore:q} \
             --out {output.text:q} \
             --details {output.details:q} \
             --page {output.page:q} \

@@ -57,6 +57,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--scores", type=Path, nargs="?", help="written by compare_laws.py: errors on runs left out")
     parser.add_argument("--sizes", type=Path, nargs="*", default=[], help="sizes.csv of each law over sizes")
     parser.add_argument("--answers", type=Path, nargs="*", default=[], help="tables/downstream.csv, if there is one")
+    parser.add_argument("--explore", nargs="?", default="", help="the page to play with, if there is one")
     parser.add_argument("--figures", type=Path, nargs="+", required=True, help="where they lie, to be listed")
     parser.add_argument("--out", type=Path, required=True, help="summary.txt")
     parser.add_argument("--details", type=Path, required=True, help="summary_details.txt")
@@ -134,6 +135,7 @@ def read(options: argparse.Namespace) -> Result:
         max_epochs=options.max_epochs,
         files={name: path for name, path in files.items() if path.exists()},
         figures=options.figures,
+        explore=options.explore or "",
         details=options.details,
     )
 

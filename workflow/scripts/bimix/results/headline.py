@@ -31,8 +31,8 @@ class Headline:
     `target` are the runs under `compare`, of `model`; `reference` is how the mixture of predicted
     gains is called. `places` has the file of each mixture, `same` the laws that found what another
     had found, `moved` what is to be said of runs that have the name of another mixture, `sizes`
-    what a law over sizes was fitted on, `weighed` the domains that weigh. `searched` are the
-    mixtures of searches.
+    what a law over sizes was fitted on, `weighed` the domains that weigh, `explore` the page to play with.
+    `searched` are the mixtures of searches.
     """
 
     dataset: str
@@ -46,6 +46,7 @@ class Headline:
     moved: Sequence[str] = ()
     sizes: str = ""
     weighed: str = ""
+    explore: str = ""
 
     @property
     def judged(self) -> Comparison | None:
@@ -214,7 +215,12 @@ def seen(page: Headline) -> str:
 def next_steps(page: Headline) -> list[str]:
     """What to do next."""
     verdict, own = page.verdict, page.model != OBSERVED
-    steps = [("Report", f"snakemake --report results/{page.dataset}/report.html")]
+    steps = (
+        [("Explore", f"{page.explore}, in a browser: move the shares and see what each loss does")]
+        if page.explore
+        else []
+    )
+    steps.append(("Report", f"snakemake --report results/{page.dataset}/report.html"))
     if own and page.judged is page.target is not None:
         steps.append(
             ("Export", f"snakemake --cores all results/{page.dataset}/runs/{page.model}/{verdict.best}/export")

@@ -28,7 +28,8 @@ class Result:
     extrapolation, generalization, sizes and, where they are there, laws and downstream. `target`
     are the runs of the compared model, `searched` the mixtures of searches among them; `moved`
     lists runs that have the name of an optimum and other proportions. `tokens` there are of each
-    domain, and of the run that epochs are counted for, by law; `files` of mixtures.
+    domain, and of the run that epochs are counted for, by law; `files` of mixtures;
+    `explore`: the page to play with, if there is one.
     """
 
     dataset: str
@@ -50,6 +51,7 @@ class Result:
     max_epochs: float | None
     files: Mapping[str, Path]
     figures: Sequence[Path]
+    explore: str
     details: Path
 
     def of_law(self, table: str, law: dict, column: str = "law") -> pl.DataFrame:
@@ -79,6 +81,7 @@ def first_page(result: Result) -> list[str]:
         moved=result.moved,
         sizes=sections.size_sentence(law, fitted, read_at),
         weighed=weighed(law, result.target.criterion.weights),
+        explore=result.explore,
     )
     lines = [title(page), "=" * WIDTH, *headline(page), *next_steps(page), ""]
     best = verdict.best if verdict.best in result.shares and verdict.best != result.reference else own
