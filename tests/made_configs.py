@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bimix.errors import InputError
 from bimix.settings.expand import expanded
-from bimix.settings.files import merged
+from bimix.settings.files import merged, read_config_file
 from bimix.settings.prepare import Prepared, settled
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +31,7 @@ def demo(config: dict) -> dict:
 
 
 def ready(config: dict, wanted: Sequence[str] = (), files: Sequence[Path] = ()) -> Prepared:
-    return settled({"run": ["demo"]} | config, default(), ROOT, files, wanted)
+    return settled({"run": ["demo"]} | config, default(), ROOT, list(map(read_config_file, files)), wanted)
 
 
 def made(config: dict, wanted: Sequence[str] = ()) -> dict:

@@ -5,7 +5,7 @@ with its line.
 from pathlib import Path
 
 import pytest
-from made_configs import DEFAULTS, ROOT, default, said
+from made_configs import DEFAULTS, ROOT, default, ready, said
 
 from bimix.errors import InputError
 from bimix.settings.files import check_files, merged, read_config_file
@@ -77,7 +77,7 @@ def test_blocks_for_anchors_merges_and_a_word_for_run_are_taken(tmp_path: Path) 
         + "datasets: {demo: {training: {tiny: {<<: *tiny, evaluate_every: 40}}, optimum: {step: 160}}}\n"
     )
     files = [ROOT / "config.yaml", own]
-    assert settled(merged([DEFAULTS, *files]), default(), ROOT, files).config["run"] == ["demo"]
+    assert ready(merged([DEFAULTS, *files]), files=files).config["run"] == ["demo"]
     own.write_text(own.read_text().replace("160}\ndata", "0}\ndata"))
     (line,) = said(merged([DEFAULTS, *files]), files)
     assert "mine.yaml:2: datasets/demo/training/tiny/steps: 0 is given" in line
@@ -88,7 +88,7 @@ def test_what_the_command_line_has_set_is_reported_as_its_own(tmp_path: Path) ->
     files = [ROOT / "config.yaml", tmp_path / "mine.yaml"]
     config = merged([DEFAULTS, *files]) | {"run": ["demmo"]}
     with pytest.raises(InputError) as error:
-        settled(config, default(), ROOT, files, given={"run": "demmo"})
+        settled(config, default(), ROOT, list(map(read_config_file, files)), given={"run": "demmo"})
     first, second = str(error.value).splitlines()[1:]
     assert first.startswith('  --config: run: no dataset "demmo"') and "mine.yaml:2: laws/seed: -1 is given" in second
 

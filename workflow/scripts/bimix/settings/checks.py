@@ -72,14 +72,13 @@ OF_LOSSES: tuple[Check, ...] = (
 
 @dataclass(frozen=True)
 class Checked:
-    """A config with the defaults of its datasets, what these were estimated from, its faults and
-    its remarks; keys without a line yet.
+    """A config with the defaults of its datasets, what these were estimated from, and its faults
+    and remarks, which have no lines yet.
     """
 
     config: dict
     filled: dict[str, Filled]
-    faults: list[Fault]
-    remarks: list[Fault]
+    found: list[Fault]
 
 
 def check(config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), named: Iterable[str] = ()) -> Checked:
@@ -90,7 +89,10 @@ def check(config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), 
     are remarked. Published tables are found from `code`.
     """
     faults, strange = _of_no_kind(config)
-    sound, refused = typed.accepted(without(config, strange))
+    if strange:
+        kept = {name: block for name, block in config["datasets"].items() if name not in strange}
+        config = config | {"datasets": kept}
+    sound, refused = typed.accepted(config)
     # in the place of what is refused the workflow's own defaults, but for datasets
     settled = over({key: own for key, own in defaults.items() if key != "datasets"}, sound)
     try:
@@ -98,7 +100,7 @@ def check(config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), 
     except InputError:
         if not refused:
             raise
-        return Checked(settled, {}, faults + refused, [])
+        return Checked(settled, {}, faults + refused)
     broken = [*(fault.key for fault in refused), *_derived([fault.key for fault in refused], config)]
     whole, further = typed.accepted(filled)  # what the defaults make of what is refused is no fault
     faults += refused + [fault for fault in further if not refused]
@@ -106,18 +108,10 @@ def check(config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), 
     incomplete = list(typed.incomplete(model, broken))
     faults, broken = faults + incomplete, [*broken, *(fault.key for fault in incomplete)]
     faults += _of_config(model, broken, strange)
-    remarks: list[Fault] = []
     for name in model.datasets or {}:
         scope = Scope(model, whole, name, code, name in wanted, broken)
-        found = [replace(one, key=("datasets", name, *one.key)) for one in _of_dataset(scope, name in named)]
-        faults += [one for one in found if not one.remark]
-        remarks += [one for one in found if one.remark]
-    return Checked(filled, choices, faults, remarks)
-
-
-def without(config: dict, datasets: list[str]) -> dict:
-    kept = {name: block for name, block in config["datasets"].items() if name not in datasets} if datasets else None
-    return config | {"datasets": kept} if datasets else config
+        faults += (replace(one, key=("datasets", name, *one.key)) for one in _of_dataset(scope, name in named))
+    return Checked(filled, choices, faults)
 
 
 def _of_no_kind(config: dict) -> tuple[list[Fault], list[str]]:

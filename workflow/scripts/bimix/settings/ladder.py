@@ -49,22 +49,9 @@ class Rung:
 
 # Heads of 32 up to a width of 384, then of 64; twice to three times the parameters from rung to
 # rung.
-RUNGS = (
-    Rung(2, 32, 1),
-    Rung(2, 64, 2),
-    Rung(3, 96, 3),
-    Rung(4, 128, 4),
-    Rung(5, 192, 6),
-    Rung(6, 256, 8),
-    Rung(8, 384, 12),
-    Rung(8, 512, 8),
-    Rung(12, 640, 10),
-    Rung(12, 768, 12),
-    Rung(16, 1024, 16),
-    Rung(16, 1536, 24),
-    Rung(16, 2048, 32),
-    Rung(24, 2048, 32),
-)
+SHAPES = [(2, 32, 1), (2, 64, 2), (3, 96, 3), (4, 128, 4), (5, 192, 6), (6, 256, 8), (8, 384, 12), (8, 512, 8)]
+SHAPES += [(12, 640, 10), (12, 768, 12), (16, 1024, 16), (16, 1536, 24), (16, 2048, 32), (24, 2048, 32)]
+RUNGS = tuple(Rung(*shape) for shape in SHAPES)
 
 
 @dataclass(frozen=True)
@@ -173,22 +160,10 @@ def settings(choice: Choice, of_larger: bool, recipe: str, precision: str) -> di
 def launch(kind: str, threads: int, batch_rows: int) -> dict[str, object]:
     """How a rung is started: each run on one GPU, or one core."""
     if kind == "gpu":
-        return {
-            "nodes": 1,
-            "gpus": 1,
-            "threads": threads,
-            "micro_batch": "auto",
-            "loss_chunk": "all",
-            "compile": "yes",
-        }
-    return {
-        "nodes": 1,
-        "gpus": 0,
-        "threads": 1,
-        "micro_batch": min(batch_rows, 8),
-        "loss_chunk": 128,
-        "compile": "no",
-    }
+        own = {"gpus": 1, "threads": threads, "micro_batch": "auto", "loss_chunk": "all", "compile": "yes"}
+    else:
+        own = {"gpus": 0, "threads": 1, "micro_batch": min(batch_rows, 8), "loss_chunk": 128, "compile": "no"}
+    return {"nodes": 1} | own
 
 
 def run_flops(hardware: Mapping[str, Mapping[str, float]], hours: Mapping[str, float], kind: str, count: int) -> float:

@@ -43,48 +43,45 @@ def prepare(config: dict, call: Call) -> Prepared:
     run_of_files(config, call.files, call.given_files, call.command_line)
     config = over(defaults, config)
     place_tables(config, defaults, call.prefix)
-    sources = [read_config_file(path) for path in call.files]
-    files = [file for file, _ in sources]
+    read = [read_config_file(path) for path in call.files]
+    files = [file for file, _ in read]
     if not call.plans:
         config, filled = with_defaults(as_text(config, files), planning=False)
         return Prepared(expanded(config), filled, [])
-    from bimix.settings.disk import check_text
-
     check_results(Path("results"))
     wanted = wanted_datasets(config, call.words)
-    ready = settled(config, defaults, Path(), call.files, wanted, call.command_line, named_datasets(call.words))
-    config, remarks = expanded(ready.config), ready.remarks
-    remarks += filter(
-        None,
-        (ready.filled[name].remark(name, config["datasets"][name]) for name in config["run"] if name in ready.filled),
-    )
+    ready = settled(config, defaults, Path(), read, wanted, call.command_line, named_datasets(call.words))
+    config = expanded(ready.config)
+    chosen = [own.remark(name, config["datasets"][name]) for name, own in ready.filled.items() if name in config["run"]]
+    from bimix.settings.disk import check_text
+
     found = [one for name in wanted for one in check_text(config, name)]
-    return Prepared(config, ready.filled, remarks + reported(found, files, call.command_line))
+    remarks = [*ready.remarks, *filter(None, chosen), *reported(found, files, call.command_line)]
+    return Prepared(config, ready.filled, remarks)
 
 
 def settled(
     config: dict,
     defaults: dict,
     code: Path,
-    files: Sequence[Path | str] = (),
+    read: Sequence[tuple[ConfigFile, list[Fault]]] = (),
     wanted: Iterable[str] = (),
     given: Mapping[str, object] = MappingProxyType({}),
     named: Iterable[str] = (),
 ) -> Prepared:
-    """A merged config without faults, filled but not expanded; `files` in the order in which they
-    were merged, `given` what --config has put over them, the rest as of `check`.
+    """A merged config without faults, filled but not expanded; `read` are its files in the order in
+    which they were merged, `given` is what --config has put over them, the rest as of `check`.
 
     Errors (InputError): all faults together, each with its key and, where a file has it, its line.
     """
     from bimix.settings.checks import check  # jobs need no models
 
-    read = [read_config_file(path) for path in files]
-    sources, faults = [file for file, _ in read], [fault for _, own in read for fault in own]
+    files, faults = [file for file, _ in read], [fault for _, own in read for fault in own]
     of_keys, config = text_keys(config)
     if not any(fault.sentence.startswith(NO_TEXT) for fault in faults):
         faults += of_keys
-    ready = check(as_text(config, sources), defaults, code, list(wanted), list(named))
-    return Prepared(ready.config, ready.filled, reported([*faults, *ready.faults, *ready.remarks], sources, given))
+    ready = check(as_text(config, files), defaults, code, list(wanted), list(named))
+    return Prepared(ready.config, ready.filled, reported([*faults, *ready.found], files, given))
 
 
 def reported(found: Iterable[Fault], files: Sequence[ConfigFile], given: Mapping[str, object]) -> list[str]:
