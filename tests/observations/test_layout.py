@@ -63,6 +63,9 @@ def test_seeds_are_averaged_in_logs_and_their_spread_is_pooled() -> None:
     assert found.noise == pytest.approx(np.sqrt((0.04 + 0 + 0.005) / 3))
     means = mean_over_seeds(table)
     assert np.allclose(np.log(means["loss"]), [1.2, 0.5, 2.05]) and means["step"].to_list() == [10, 20, 10]
+    assert found.take([1]).runs.tolist() == [2]
+    with pytest.raises(InputError, match="is there twice"):
+        observations(pl.concat([table, table[:1]]), MIXTURES)
     single = observations(table.filter(pl.col("seed") == 2), MIXTURES)
     assert single.runs is None and single.noise is None
     assert mean_over_seeds(table.drop("seed")).height == 8

@@ -38,11 +38,6 @@ def test_layout():
     assert observed.take([1]).mixtures == ("one",) and observed.tokens_per_step is None
 
 
-def test_tokens_per_step_is_read_where_it_is_there():
-    observed = observations(LOSSES.with_columns(tokens=pl.col("step") * 4096), MIXTURES)
-    assert observed.tokens_per_step == 4096
-
-
 def test_tokens_that_are_no_numbers_matter_only_where_epochs_or_sizes_do():
     losses = LOSSES.with_columns(tokens=pl.lit("many"))
     assert observations(losses, MIXTURES).tokens is None
@@ -68,63 +63,6 @@ def changed(table, row, **values):
     lines = table.to_dicts()
     lines[row - 1] |= values
     return pl.DataFrame(lines, schema=table.schema)
-
-
-@pytest.mark.parametrize(
-    ("losses", "mixtures", "words"),
-    [
-        (changed(LOSSES, 3, mixture="three"), MIXTURES, "row 3: mixture 'three' has losses but no proportions"),
-        (changed(LOSSES, 5, domain="a"), MIXTURES, "row 5: mixture 'one', step 20, domain 'a', seed 1 is there twice"),
-        (
-            changed(LOSSES, 4, loss=float("nan")),
-            MIXTURES,
-            "row 4 (mixture 'one', step 20, domain 'a'): the loss is nan",
-        ),
-        (changed(LOSSES, 4, loss=float("inf")), MIXTURES, "row 4"),
-        (changed(LOSSES, 2, loss=0.0), MIXTURES, "row 2"),
-        (changed(LOSSES, 2, loss=1e-300), MIXTURES, "the loss is 1e-300: it must be finite and above 1e-12"),
-        (
-            LOSSES.with_columns(parameters=float("inf")),
-            MIXTURES,
-            "row 1: parameters is inf: it must be a finite number",
-        ),
-        (changed(LOSSES, 2, loss=-1.0), MIXTURES, "row 2"),
-        (changed(LOSSES, 1, step=0), MIXTURES, "row 1"),
-        (LOSSES.with_columns(step=pl.col("step") + 0.5), MIXTURES, "row 1: step is 20.5: it must be a whole number"),
-        (LOSSES.with_columns(loss=pl.lit("much")), MIXTURES, "row 1: loss is 'much'"),
-        (LOSSES.drop("loss"), MIXTURES, "no column 'loss'"),
-        (LOSSES[:0], MIXTURES, "no rows"),
-        (LOSSES, changed(MIXTURES, 3, proportion=0.6), "row 3 and on: the proportions of mixture 'two' sum to 1.1"),
-        (LOSSES, changed(MIXTURES, 2, domain="b"), "row 2: mixture 'one', domain 'b' is there twice"),
-        (LOSSES, changed(MIXTURES, 2, proportion=-0.75), "row 2 (mixture 'one', domain 'a'): the proportion is -0.75"),
-        (LOSSES, changed(MIXTURES, 2, proportion=float("nan")), "row 2"),
-    ],
-)
-def test_bad_rows_are_refused_by_number(losses, mixtures, words):
-    with pytest.raises(InputError) as error:
-        observations(losses, mixtures)
-    assert words in str(error.value)
-
-
-def test_repeated_runs_are_averaged_and_their_spread_is_told():
-    draw = np.random.default_rng(0)
-    rows = [
-        (name, seed, step, domain, float(np.exp(base + 0.01 * draw.standard_normal())))
-        for name, seeds, base in (("one", range(40), 1.0), ("two", range(1), 1.2))
-        for seed in seeds
-        for step in (10, 20, 30)
-        for domain in ("a", "b")
-    ]
-    losses = pl.DataFrame(rows, schema=["mixture", "seed", "step", "domain", "loss"], orient="row")
-    observed = observations(losses, MIXTURES)
-    assert observed.mixtures == ("one", "two")
-    assert observed.runs.tolist() == [40, 1]
-    assert observed.noise == pytest.approx(0.01, rel=0.1)
-    assert np.allclose(np.log(observed.losses[0]), 1.0, atol=0.006)
-    assert observed.take([1]).runs.tolist() == [1]
-    with pytest.raises(InputError, match="is there twice"):
-        observations(pl.concat([losses, losses[:1]]), MIXTURES)
-    assert observations(losses.filter(pl.col("seed") == 0), MIXTURES).runs is None
 
 
 def test_names_that_are_numbers_stay_names(tmp_path):
