@@ -83,7 +83,9 @@ def finding(path: pl.DataFrame) -> str:
     """The domain whose proportion moves most from the first step to the last."""
     ends = path.sort("step").group_by("domain").agg(pl.col("proportion").first(), end=pl.col("proportion").last())
     moved = ends.with_columns(by=(pl.col("end") - pl.col("proportion")).abs()).sort("by", "domain", descending=True)
-    domain, before, after, _ = moved.row(0)
+    domain, before, after, by = moved.row(0)
+    if by < 5e-4:
+        return "no proportion moves."
     return f"{domain} moves most, from {before:.3f} to {after:.3f}."
 
 
