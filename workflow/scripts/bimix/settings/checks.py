@@ -30,7 +30,7 @@ OF_TEXT: tuple[Check, ...] = (
     (text.check_lengths, "domains corpus/held_out_characters ?corpus/train ?corpus/harvest"),
     (text.check_measured_only, "domains corpus/validation_only ?corpus/validation ?/laws/optimise"),
     (text.check_published, "published /mixtures/published ?domains"),
-    (text.check_trainings, "training /training /models"),
+    (text.check_trainings, "training"),
     (text.check_models, "training ?models"),
     (text.check_commands, "/models ?training ?simulate_epochs ?optimum/model ?optimum/models"),
     (text.check_schedules, "training /training"),

@@ -63,7 +63,7 @@ class Scope:
         return all(map(self._sound, paths))
 
     def _sound(self, path: str) -> bool:
-        outside, optional = path.startswith("/"), path.startswith("?")
+        outside, optional = path.lstrip("?").startswith("/"), path.startswith("?")
         parts = tuple(path.strip("/?").split("/"))
         key = parts if outside else ("datasets", self.name, *parts)
         if any(key[: len(bad)] == bad[: len(key)] for bad in self.broken):

@@ -122,9 +122,9 @@ def check_trainings(scope: Scope) -> Faults:
     """Models and recipes that are not there, and rows that processes cannot share."""
     models, recipes = scope.config.models or {}, scope.config.training or {}
     for name, own in scope.block.training.items():
-        if name not in models:
+        if name not in models and scope.sound(f"?/models/{name}"):
             yield Fault(("training", name), unknown("model", name, models, "`models` has"))
-        if own.recipe is not None and own.recipe not in recipes:
+        if own.recipe is not None and own.recipe not in recipes and scope.sound(f"?/training/{own.recipe}"):
             yield Fault(("training", name, "recipe"), unknown("recipe", own.recipe, recipes, "`training` has"))
         recipe, launch = scope.recipe(name), models[name].launch if name in models else None
         if recipe and launch and scope.sound(f"/models/{name}"):
