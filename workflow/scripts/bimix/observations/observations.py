@@ -17,7 +17,7 @@ A loss domain need not be a training domain. Runs may have been evaluated at dif
 was not observed is NaN.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -106,15 +106,58 @@ def observations(
     names), `allowed` the domains that are no slips of others' names (doubts.py; None: what can
     hardly be meant was refused before).
 
-    Either table may have one column for each domain instead (wide.py). Errors (InputError) name the
-    line of a csv file, of other tables the row from 1. They are of losses: a missing column, a loss
+    Either table may have one column for each domain instead (tables.py). Errors (InputError) name
+    the line of a csv file, of other tables the row from 1. They are of losses: a missing column, a loss
     that is not finite and positive, a step that is not positive, a row twice. They are of mixtures:
     one without proportions, a proportion that is not finite or is negative, a sum that is not 1.
     """
+    losses, shares, said = _checked(losses, mixtures, names, allowed)
+    losses, seeds, noise = _averaged(losses)
+    run = [name for name in RUN if name in losses.columns]
+    runs = losses.select(run).unique(maintain_order=True).rows()
+    mixed, domains = [mixture for mixture, *_ in runs], sorted(shares["domain"].unique().to_list())
+    steps = np.sort(losses["step"].unique().to_numpy())
+    loss_domains = sorted(losses["domain"].unique().to_list())
+    places = {one: n for n, one in enumerate(runs)}
+    row = np.array([places[one] for one in losses.select(run).iter_rows()])
+    column = np.searchsorted(loss_domains, losses["domain"].to_list())
+    array = np.full((len(runs), len(steps), len(loss_domains)), np.nan)
+    array[row, np.searchsorted(steps, losses["step"].to_numpy()), column] = losses["loss"].to_numpy()
+    tokens, pools = _last_tokens(losses, row, len(runs)), _pools_matrix(shares, mixed, domains)
+    if pools is not None and tokens is None:
+        raise InputError(
+            f"{names[1]} has a column pool, and {names[0]} no column tokens: how often a pool was read is not known;"
+            " add the tokens of each run's schedule, or take the column pool out."
+        )
+    metrics = losses.filter("metric")["domain"].unique().to_list() if "metric" in losses.columns else []
+    sized = "parameters" in run
+    return Observations(
+        mixtures=tuple(mixed),
+        domains=tuple(domains),
+        steps=steps,
+        loss_domains=tuple(loss_domains),
+        proportions=_as_matrix(shares, mixed, domains),
+        losses=array,
+        tokens_per_step=_tokens_per_step(losses),
+        runs=np.array([seeds[one] for one in runs]) if max(seeds.values()) > 1 else None,
+        noise=noise,
+        parameters=np.array([one[run.index("parameters")] for one in runs]) if sized else None,
+        tokens=tokens,
+        pools=pools,
+        metrics=tuple(sorted(metrics)),
+        remarks=said,
+    )
+
+
+def _checked(
+    losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str, str], allowed: Collection[str] | None
+) -> tuple[pl.DataFrame, pl.DataFrame, tuple[str, ...]]:
+    """The rows of the two tables, typed and found sound: losses with the columns of `RUN` that tell
+    runs apart, mixtures, and remarks.
+    """
     mixtures = tidy_mixtures(mixtures, names[1]).table
-    losses = tidy_losses(
-        losses, names[0], mixtures["domain"].cast(pl.String).unique(maintain_order=True).to_list()
-    ).table
+    domains = mixtures["domain"].cast(pl.String).unique(maintain_order=True).to_list()
+    losses = tidy_losses(losses, names[0], domains).table
     losses = typed(losses, names[0], ["mixture", "step", "domain", "loss"], ["tokens", "seed", "parameters", "metric"])
     shares = checked_proportions(typed(mixtures, names[1], ["mixture", "domain", "proportion"], ["pool"]), names[1])
     check_amounts(losses, "parameters", names[0])
@@ -127,8 +170,7 @@ def observations(
     if sizes == 1:
         losses = losses.drop("parameters", strict=False)
     check_losses(losses, names[0])
-    known = set(shares["mixture"])
-    unknown = losses.filter(~pl.col("mixture").is_in(list(known)))
+    unknown = losses.join(shares, on="mixture", how="anti")
     if unknown.height:
         row = unknown.row(0, named=True)
         raise InputError(
@@ -137,48 +179,11 @@ def observations(
         )
     if not losses.height:
         raise InputError(f"{names[0]} has no rows: a law needs observed losses.")
-    said: tuple[str, ...] = ()
-    if allowed is not None:
-        doubts.check_names(losses, shares, names, allowed)
-        doubts.check_nats(losses, names[0])
-        said = doubts.remarks(losses, names[0])
-    losses, seeds, noise = _averaged(losses)
-    run = [name for name in RUN if name in losses.columns]
-    used = losses.select(run).unique(maintain_order=True).rows()
-    domains = sorted(shares["domain"].unique().to_list())
-    steps = np.sort(losses["step"].unique().to_numpy())
-    loss_domains = sorted(losses["domain"].unique().to_list())
-    metrics = losses.filter("metric")["domain"].unique().to_list() if "metric" in losses.columns else []
-    array = np.full((len(used), len(steps), len(loss_domains)), np.nan)
-    run_index, domain_index = _index(used), _index(loss_domains)
-    row = np.array([run_index[one] for one in losses.select(run).iter_rows()])
-    array[
-        row, np.searchsorted(steps, losses["step"].to_numpy()), losses["domain"].replace_strict(domain_index).to_numpy()
-    ] = losses["loss"].to_numpy()
-    mixed = [one[0] for one in used]
-    tokens = _last_tokens(losses, row, len(used))
-    pools = _pools_matrix(shares, mixed, domains)
-    if pools is not None and tokens is None:
-        raise InputError(
-            f"{names[1]} has a column pool, and {names[0]} no column tokens: how often a pool was read is not known;"
-            " add the tokens of each run's schedule, or take the column pool out."
-        )
-    return Observations(
-        mixtures=tuple(mixed),
-        domains=tuple(domains),
-        steps=steps,
-        loss_domains=tuple(loss_domains),
-        proportions=_as_matrix(shares, mixed, domains),
-        losses=array,
-        tokens_per_step=_tokens_per_step(losses),
-        runs=np.array([seeds[one] for one in used]) if max(seeds.values()) > 1 else None,
-        noise=noise,
-        parameters=np.array([one[run.index("parameters")] for one in used]) if sizes > 1 else None,
-        tokens=tokens,
-        pools=pools,
-        metrics=tuple(sorted(metrics)),
-        remarks=said,
-    )
+    if allowed is None:
+        return losses, shares, ()
+    doubts.check_names(losses, shares, names, allowed)
+    doubts.check_nats(losses, names[0])
+    return losses, shares, doubts.remarks(losses, names[0])
 
 
 def read_observations(
@@ -334,11 +339,13 @@ def _as_matrix(
     """Proportions, or another `column` (n, m) of the mixtures `used`, which may be there several
     times; 0 where not listed.
     """
-    names = _index(dict.fromkeys(used))
+    names = {name: n for n, name in enumerate(dict.fromkeys(used))}
     matrix = np.zeros((len(names), len(domains)))
     shares = shares.filter(pl.col("mixture").is_in(list(names)) & pl.col("domain").is_in(list(domains)))
     rows = shares["mixture"].replace_strict(names, return_dtype=pl.Int64).to_numpy()
-    columns = shares["domain"].replace_strict(_index(domains), return_dtype=pl.Int64).to_numpy()
+    columns = (
+        shares["domain"].replace_strict({name: j for j, name in enumerate(domains)}, return_dtype=pl.Int64).to_numpy()
+    )
     matrix[rows, columns] = shares[column].to_numpy()
     return matrix[[names[name] for name in used]]
 
@@ -369,8 +376,3 @@ def _tokens_per_step(losses: pl.DataFrame) -> float | None:
     ratio = losses["tokens"].cast(pl.Float64, strict=False) / losses["step"]
     low, high = ratio.min(), ratio.max()
     return float(ratio.median()) if low is not None and low > 0 and high - low <= 1e-6 * high else None
-
-
-def _index(names: Iterable) -> dict:
-    """The place of each name."""
-    return {name: position for position, name in enumerate(names)}
