@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from bimix.model import generation
 from bimix.model.export import neox_config, neox_weights
-from bimix.model.generation import generate, plan_batches, stop_ids
+from bimix.model.generation import TIE, continue_batch, generate, plan_batches, stop_ids
 from bimix.model.transformer import Shape, Transformer
 
 SHAPE = Shape(layers=3, width=64, heads=4, vocabulary=270)
@@ -123,3 +123,55 @@ def test_batches_hold_all_prompts_once_within_their_bound() -> None:
 def test_an_answer_is_over_at_a_line_end_or_the_end_of_text() -> None:
     texts = ["<end>", "a", "\n", "b\n", " c", "\n\n"]
     assert stop_ids(lambda ids: texts[ids[0]], len(texts), 0) == [0, 2, 3, 5]
+
+
+def test_no_step_is_computed_after_the_last_stop(
+    model: Transformer, prompts: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (written,) = answers(model, prompts[:1], [], 1).values()
+    last = next(place for place in range(3, NEW) if written[place] not in written[:place])
+    steps, real = [], generation.State.advance
+
+    def counted(state: generation.State) -> torch.Tensor:
+        steps.append(state.positions.tolist())
+        return real(state)
+
+    monkeypatch.setattr(generation.State, "advance", counted)
+    ((ids, _),) = continue_batch(model, prompts[:1], NEW, torch.tensor([written[last]]), False)
+    # the token after the prompt needs no step, and none follows the stop
+    assert ids == written[: last + 1] and steps == [[len(prompts[0]) + place] for place in range(last)]
+
+
+@pytest.mark.parametrize(("gap", "tied"), [(0.5, True), (2.0, False)])
+def test_a_choice_within_rounding_is_a_tie(model: Transformer, monkeypatch, gap: float, tied: bool) -> None:
+    """Scores of one step, made by hand; the second step's are clear, or come after the end."""
+    clear = torch.zeros(2, SHAPE.vocabulary)
+    clear[:, 4] = 1.0
+    near = clear.clone()
+    near[0, 5] = -8.0
+    near[0, [6, 7]] = torch.tensor([8.0, 8.0 - 8 * gap * TIE])
+
+    def scripted(first: torch.Tensor, second: torch.Tensor):
+        class State:
+            tokens, positions = torch.zeros(2, dtype=torch.long), torch.zeros(2, dtype=torch.long)
+
+            def advance(self) -> torch.Tensor:
+                return second
+
+        monkeypatch.setattr(generation, "begin", lambda *_: (State(), first))
+        found = continue_batch(model, [np.array([3, 7, 11]), np.array([20])], 2, torch.tensor([9, 6]), False)
+        return [ids for ids, _ in found], [was for _, was in found]
+
+    assert scripted(near, clear) == ([[6], [4, 4]], [tied, False])
+    # the first has ended with 6 before its scores come near each other
+    over = clear.clone()
+    over[0, 6] = 2.0
+    assert scripted(over, near) == ([[6], [4, 4]], [False, False])
+    assert scripted(clear, near) == ([[4, 6], [4, 4]], [tied, False])
+
+
+def test_batches_fill_their_room_to_the_last_token() -> None:
+    assert plan_batches([5, 5, 5, 5], 5, 20) == [[0, 1], [2, 3]]
+    assert plan_batches([5, 5, 5, 5], 5, 19) == [[0], [1], [2], [3]]
+    assert plan_batches([1, 9, 5], 1, 12) == [[1], [2, 0]]
+    assert plan_batches([], 5, 100) == []

@@ -83,25 +83,6 @@ def test_gradients_of_all_processes_meet_before_they_are_clipped(monkeypatch: py
     assert norms[1] == pytest.approx(3 * norms[0], rel=1e-5)
 
 
-def test_a_goal_has_a_gradient_or_one_for_each_of_its_domains() -> None:
-    store = SimpleNamespace(domains=["x", "y", "z"])
-    assert Goal(store, 6, together=True).gradients == 1 and Goal(store, 6, together=False).gradients == 3
-    assert doge.target_rows(10, 4, 3) == 9 and doge.target_rows(8, 4, 1) == 2
-    assert doge.mix_rows(10, 4) == 4 and doge.mix_rows(8, 4) == 4 and doge.mix_rows(13, 4) == 4
-
-
-def test_a_goals_rows_go_on_where_the_update_before_ended() -> None:
-    store = SimpleNamespace(domains=["x", "y", "z"], sizes=np.array([50, 60, 70]))
-    goal = Goal(store, 4, together=True)
-    owners = [goal.choose(1, step)[0].tolist() for step in range(3)]
-    assert owners == [[0, 1, 2, 0], [1, 2, 0, 1], [2, 0, 1, 2]]
-    numbers = np.concatenate([goal.choose(1, step)[1] for step in range(9)])
-    of = np.concatenate([goal.choose(1, step)[0] for step in range(9)])
-    for domain in range(3):
-        assert len(set(numbers[of == domain].tolist())) == (of == domain).sum() == 12, "no row twice in an epoch"
-        assert numbers[of == domain].max() < store.sizes[domain]
-
-
 def test_room_is_in_whole_blocks_for_the_gradients_of_a_process() -> None:
     session = learner().session
     room = doge.reserve(session, None)
@@ -121,19 +102,6 @@ def test_the_cost_of_an_update_beyond_plain_training() -> None:
     assert doge.extra_flops(session, Goal(store, 6, together=True)) == 3 * (read + 2 * n * 14)
 
 
-def test_norms_are_clipped_by_a_factor_of_one_at_most() -> None:
-    factors = doge.clipping(torch.tensor([0.0, 0.5, 2.0, 8.0], dtype=torch.float64), 2.0)
-    assert factors.tolist() == pytest.approx([1, 1, 2 / (2 + 1e-6), 2 / (8 + 1e-6)], rel=1e-12)
-
-
-def test_scores_are_over_the_mean_norm_of_the_domains_that_are_there() -> None:
-    along, norms = torch.tensor([1.0, 3.0, 5.0, -1.0]), torch.tensor([2.0, 100.0, 4.0, 6.0])
-    present = torch.tensor([True, False, True, True])
-    last = torch.tensor([9.0, 8.0, 7.0, 6.0])
-    scores = doge.alignment(along, norms, present, 0.1, 0.9, last)
-    assert scores.tolist() == pytest.approx([0.1 / 4, 8, 0.09, 0])
-
-
 def test_weights_move_by_the_score_over_the_regularization() -> None:
     weights, scores = torch.tensor([[0.2, 0.8], [0.03, 0.01]], dtype=torch.float64)
     moved = np.array([0.2 * math.exp(3), 0.8 * math.exp(1)])
@@ -143,19 +111,3 @@ def test_weights_move_by_the_score_over_the_regularization() -> None:
     assert doremi.row_weights(
         torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64), torch.tensor([4, 0, 1])
     ).tolist() == pytest.approx([0.2 / 1.3, 0.3 / 1.3, 0.5 / 1.3])
-
-
-def test_what_is_saved_goes_on_where_it_was() -> None:
-    own, again = learner(), learner()
-    reference = learner().plain.requires_grad_(False)
-    one, other = Doremi(own, reference, 1.0, 1e-3), Doremi(again, reference, 1.0, 1e-3)
-    other.load_state_dict({})
-    one.update(batch(), 0)
-    other.load_state_dict(one.state_dict())
-    assert other.forwards == one.forwards == ROWS
-    assert torch.equal(other.trace.average, one.trace.average) and torch.equal(other.trace.weights, one.trace.weights)
-    one, other = (Doge(each, doge.reserve(each.session, None), 0.01, 5.0, None) for each in (own, again))
-    other.load_state_dict({})
-    one.update(batch(), 0)
-    other.load_state_dict(one.state_dict())
-    assert torch.equal(other.trace.average, one.trace.average) and torch.equal(other.trace.signal, one.trace.signal)

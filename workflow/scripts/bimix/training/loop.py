@@ -23,7 +23,7 @@ from bimix.model.transformer import Transformer
 from bimix.training import checkpoints, provenance
 from bimix.training.order import Schedule
 from bimix.training.session import PROGRESS_SECONDS, Session
-from bimix.training.update import Batch, Learner, Watch, ahead, batches, evaluate, own_slice, prepare, update
+from bimix.training.update import Batch, Learner, ahead, batches, evaluate, own_slice, prepare, update
 
 LOOK_SECONDS = 5  # between two looks at the device: a stop, a bad loss and a due checkpoint are seen no later
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # updates between two looks at most, as each waits for the device
@@ -211,7 +211,8 @@ class Run:
         self.folder, self.state, self.begun = folder, state, begun
         self.session = learner.session
         self.recipe, self.accelerator = self.session.recipe, self.session.accelerator
-        self.watch = Watch(self.accelerator)
+        # of the updates since the last look: step, rows by domain (m,), own loss, gradient norm
+        self.seen: list[tuple[int, np.ndarray, Tensor, Tensor]] = []
         self.next_look = self.step + 1
         self.first_step = self.logged_step = self.step
         self.first_at = self.saved_at = self.said_at = time.monotonic()
@@ -249,7 +250,7 @@ class Run:
         loss, norm = self.noting_attention(batch)
         self.state["step"] += 1
         self.state |= {"taken": batch.taken.tolist(), "before": batch.before.tolist()}
-        self.watch.seen.append((self.step, batch.counts, loss, norm))
+        self.seen.append((self.step, batch.counts, loss, norm))
         return loss, norm
 
     def noting_attention(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -273,11 +274,18 @@ class Run:
     def look(self) -> bool:
         """Whether any process wants to stop; all agree on the update of the next look.
 
-        Errors: a loss or a gradient since the last look is not finite.
+        The only place that waits for the device between two evaluations. Errors: a loss or a
+        gradient since the last look is not finite; the same in all processes.
         """
-        stop, bad = self.watch.look(self.wants_to_stop)
-        if bad is not None:
-            step, counts, loss, norm = bad
+        device = self.accelerator.device
+        shares = [loss for _, _, loss, _ in self.seen]
+        losses = torch.stack([*shares, torch.tensor(float(self.wants_to_stop()), device=device)])
+        *losses, requests = self.accelerator.reduce(losses, reduction="sum").tolist()
+        norms = torch.stack([norm for _, _, _, norm in self.seen]).tolist()
+        seen, self.seen = self.seen, []
+        for (step, counts, _, _), loss, norm in zip(seen, losses, norms, strict=True):
+            if np.isfinite(loss) and np.isfinite(norm):
+                continue
             pairs = zip(self.session.domains, counts.tolist(), strict=True)
             rows = ", ".join(f"{domain} {count}" for domain, count in pairs if count)
             raise NotFinite(
@@ -287,10 +295,10 @@ class Run:
             )
         seconds = max(time.monotonic() - self.first_at, 1e-9)  # the device has done its work by now
         updates = LOOK_SECONDS * (self.step - self.first_step) / seconds
-        own = int(min(max(updates, 1), LOOK_EVERY[self.accelerator.device.type]))
-        sum_of_all = self.accelerator.reduce(torch.tensor(own, device=self.accelerator.device), reduction="sum")
+        own = int(min(max(updates, 1), LOOK_EVERY[device.type]))
+        sum_of_all = self.accelerator.reduce(torch.tensor(own, device=device), reduction="sum")
         self.next_look = self.step + int(sum_of_all) // self.accelerator.num_processes
-        return stop
+        return requests > 0
 
     def wants_to_stop(self) -> bool:
         """Whether this process is to stop, by a signal, its deadline or another attempt at

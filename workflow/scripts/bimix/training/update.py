@@ -10,7 +10,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -266,31 +266,3 @@ def evaluate(
     means = accelerator.reduce(sums, reduction="sum").cpu().numpy() / (rows.shape[1] - 1)
     owners = np.repeat(np.arange(len(validation)), [len(own) for own in validation])
     return (np.bincount(owners, means, len(validation)) / np.bincount(owners)).tolist()
-
-
-@dataclass
-class Watch:
-    """Remembers, on the device, what the updates since the last look gave: for each its step, the
-    batch's rows by domain (m,), this process's loss and the gradient norm.
-    """
-
-    accelerator: Accelerator
-    seen: list[tuple[int, np.ndarray, Tensor, Tensor]] = field(default_factory=list)
-
-    def look(self, wants_to_stop: Callable[[], bool]) -> tuple[bool, tuple[int, np.ndarray, float, float] | None]:
-        """Whether any process wants to stop, and the first (step, counts, loss, norm) that is not
-        finite; the same in all processes.
-
-        The only place that waits for the device between two evaluations.
-        """
-        device = self.accelerator.device
-        shares = [loss for _, _, loss, _ in self.seen]
-        losses = torch.stack([*shares, torch.tensor(float(wants_to_stop()), device=device)])
-        *losses, requests = self.accelerator.reduce(losses, reduction="sum").tolist()
-        norms = torch.stack([norm for _, _, _, norm in self.seen]).tolist()
-        notes = [(step, counts) for step, counts, _, _ in self.seen]
-        self.seen.clear()
-        for (step, counts), loss, norm in zip(notes, losses, norms, strict=True):
-            if not np.isfinite(loss) or not np.isfinite(norm):
-                return requests > 0, (step, counts, loss, norm)
-        return requests > 0, None
