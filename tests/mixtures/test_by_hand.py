@@ -98,7 +98,6 @@ def test_an_objective_wants_what_weighs_more_than_others(weights: dict, expected
 def test_families_want_their_members() -> None:
     objective = {"families": {"code": ["a"], "text": ["b", "c"]}}
     assert has_wanted({"domains": ["a", "b", "c"], "optimum": {"objective": objective}})
-    assert not has_wanted({"domains": ["a", "b", "c"], "optimum": {"weights": [1]}})
 
 
 def test_the_script_writes_each_of_the_three_rules(tmp_path) -> None:

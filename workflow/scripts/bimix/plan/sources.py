@@ -6,7 +6,7 @@ fitted law. Names of rounds are static, so that all are planned at once: round1,
 round1 and round1_2. A round after the search has ended is the one before again, whose training
 costs nothing. Group `search` has all runs of a search, `search_2` those before round 3.
 
-What is here is called of blocks that are not yet checked as well, where settings says so.
+Settings calls this of blocks that are typed and not yet completed.
 """
 
 import re
@@ -41,7 +41,7 @@ class Source:
     """A rule that makes mixtures, what they cost to find, and their names.
 
     `pattern` None: names of the user's own. `makes`: whether it makes one of such a name for a
-    dataset; `known`: the names that the groups of a dataset, perhaps unchecked, may use.
+    dataset; `known`: the names that its groups may use.
     """
 
     rule: str
@@ -60,8 +60,7 @@ def listed(key: str) -> dict:
     """A source of the names below a key of the dataset's block."""
 
     def names(dataset: "Dataset") -> Iterable[str]:
-        own = dataset.block.get(key)
-        return own if isinstance(own, dict) else ()
+        return dataset.block.get(key, ())
 
     return {"pattern": None, "makes": lambda dataset, mixture: mixture in names(dataset), "known": names}
 
@@ -231,30 +230,24 @@ def wanted_rivals(dataset: "Dataset") -> list[str]:
 
 def has_wanted(block: dict) -> bool:
     """Whether the objective of a dataset's block wants some of its training domains more than other
-    losses. The block may be unchecked.
+    losses.
     """
-    weights = loss_weights(block)
-    domains = block.get("domains")
-    named = [name for name in (domains if isinstance(domains, list) else ()) if weights.get(str(name), 0) > 0]
+    weights, domains = loss_weights(block), block.get("domains", [])
+    named = [name for name in domains if weights.get(name, 0) > 0]
     return bool(named) and (len(named) < len(domains) or len(set(weights.values())) > 1)
 
 
 def loss_weights(block: dict) -> dict[str, float]:
-    """{loss domain: weight} of a dataset's objective; empty where all weigh the same. What is no
-    number is left out, as the block may be unchecked.
+    """{loss domain: weight} of a dataset's objective, a family's divided among its members; empty
+    where all weigh the same.
     """
-    optimum = block.get("optimum")
-    objective = optimum.get("objective") if isinstance(optimum, dict) else None
-    parts = [one for one in (objective, optimum) if isinstance(one, dict)]
-    weights = next((one["weights"] for one in parts if isinstance(one.get("weights"), dict)), {})
-    families = next((one["families"] for one in parts if isinstance(one.get("families"), dict)), {})
-    families = {name: members for name, members in families.items() if isinstance(members, list) and members}
-    if families and not weights:
-        weights = dict.fromkeys(families, 1.0)
-    sound = {name: one for name, one in weights.items() if type(one) in (int, float)}
+    optimum = block.get("optimum", {})
+    objective = optimum.get("objective", {})
+    families = objective.get("families", {})
+    weights = objective.get("weights", optimum.get("weights", {})) or dict.fromkeys(families, 1.0)
     return {
-        str(domain): one / len(families.get(name, [name]))
-        for name, one in sound.items()
+        domain: weight / len(families.get(name, [name]))
+        for name, weight in weights.items()
         for domain in families.get(name, [name])
     }
 
@@ -298,14 +291,12 @@ def groups_of(block: dict) -> dict[str, list[str]]:
 
 
 def search_runs(block: dict) -> list[str]:
-    """The mixtures that a search trains the proxy on; the block may be unchecked."""
-    search = block.get("search")
-    if not isinstance(search, dict) or type(search.get("rounds")) is not int or search.get("of") not in (1, 2):
-        return []
-    return groups_of(block)[GROUP] if isinstance(search.get("start"), list) else []
+    """The mixtures that a search trains the proxy on; the block may not be completed."""
+    whole = {"start", "rounds", "of"} <= set(block.get("search", {}))
+    return groups_of(block)[GROUP] if whole else []
 
 
 def search_names(block: dict) -> list[str]:
-    """The mixtures that a dataset's search makes, its answer last; the block may be unchecked."""
+    """The mixtures that a dataset's search makes, its answer last."""
     runs = search_runs(block)
     return [*runs[len(block["search"]["start"]) :], FOUND] if runs else []
