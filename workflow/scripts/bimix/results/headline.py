@@ -28,11 +28,11 @@ OUTCOMES = {
 class Headline:
     """What the lines are made of.
 
-    `target` are the runs under `compare`, of `model`; `reference` is how the mixture of predicted
-    gains is called. `places` has the file of each mixture, `same` the laws that found what another
-    had found, `moved` what is to be said of runs that have the name of another mixture, `sizes`
-    what a law over sizes was fitted on, `weighed` the domains that weigh, `explore` the page to play with.
-    `searched` are the mixtures of searches.
+    `target`: the runs under `compare`, of `model`; `reference`: name of the mixture of predicted
+    gains; `searched`: the mixtures of searches; `places`: the file of each mixture; `same`: laws
+    that found the mixture of another; `moved`: sentences on runs that have the name of another
+    mixture; `sizes`: on what a law over sizes was fitted; `weighed`: the domains that weigh;
+    `explore`: the page to play with.
     """
 
     dataset: str
@@ -215,11 +215,8 @@ def seen(page: Headline) -> str:
 def next_steps(page: Headline) -> list[str]:
     """What to do next."""
     verdict, own = page.verdict, page.model != OBSERVED
-    steps = (
-        [("Explore", f"{page.explore}, in a browser: move the shares and see what each loss does")]
-        if page.explore
-        else []
-    )
+    explore = ("Explore", f"{page.explore}, in a browser: move the shares and see what each loss does")
+    steps = [explore] if page.explore else []
     steps.append(("Report", f"snakemake --report results/{page.dataset}/report.html"))
     if own and page.judged is page.target is not None:
         steps.append(
