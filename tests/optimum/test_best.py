@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 import pytest
 from optimum.fitted_laws import KINDS, even, fitted_law
-from scipy.optimize import minimize
 
 from bimix.errors import InputError
 from bimix.laws.fitted import at_run, predict
@@ -59,28 +58,6 @@ def test_a_convex_objective_is_certified_and_beats_what_is_drawn(law, kind, more
     held = drawn[(goal.excess(drawn) <= 0).all(axis=1)]
     assert len(held) > (0 if more.get("margin", kind != "no_worse_than") else -1)
     assert (goal.value(held) >= found.value - CLOSE).all()
-
-
-@pytest.mark.parametrize("law", KINDS)
-@pytest.mark.parametrize(("kind", "more"), CASES[2:6])
-def test_no_restart_of_another_solver_finds_better(law, kind, more):
-    fitted = fitted_law(law, 2, 4)
-    objective, tokens = asked(fitted, kind, **more), tokens_of(fitted)
-    found = best(fitted, 100, objective, *bounds(fitted, 0.02), tokens)
-    goal = Goal(fitted, 100, objective, tokens)
-    for start in np.random.default_rng(3).dirichlet(np.ones(4) * 3, 4):
-        other = minimize(
-            lambda r: float(goal.value(r)),
-            start,
-            method="SLSQP",
-            bounds=[(0.02, 1)] * 4,
-            constraints=[
-                {"type": "eq", "fun": lambda r: r.sum() - 1},
-                {"type": "ineq", "fun": lambda r: -goal.excess(r)},
-            ],
-        )
-        feasible = goal.excess(other.x).max(initial=0) <= 0 and abs(other.x.sum() - 1) < 1e-12
-        assert not feasible or other.fun >= found.value - CLOSE
 
 
 @pytest.mark.parametrize("law", KINDS)

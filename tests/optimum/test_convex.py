@@ -123,6 +123,9 @@ def test_no_room_and_one_point():
     point = np.array([0.4, 0.3, 0.2, 0.1])
     assert np.allclose(minimum(objective, point, np.ones(4)), point)
     assert np.allclose(minimum(objective, np.zeros(4), point), point)
+    # Hardly any room is the nearer bound.
+    assert minimum(objective, point - 1e-14, point + 0.1).tolist() == (point - 1e-14).tolist()
+    assert minimum(objective, point - 0.1, point + 1e-14).tolist() == (point + 1e-14).tolist()
 
 
 def test_a_corner_is_found_when_one_domain_is_best():
