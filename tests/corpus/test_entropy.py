@@ -11,7 +11,7 @@ from bimix.corpus.estimators import (
     plug_in,
     von_neumann,
 )
-from bimix.corpus.samples import SecondMoment
+from bimix.corpus.samples import SecondMoment, as_line
 
 
 def test_uniform_counts_give_the_logarithm():
@@ -90,3 +90,7 @@ def test_one_value_alone_has_no_entropy_and_no_logarithm_of_zero():
     with np.errstate(divide="raise"):
         assert chao_shen(np.array([5])) == 0
     assert coverage(np.ones(10)) == pytest.approx(0.1)
+
+
+def test_a_document_is_one_line_for_fasttext():
+    assert as_line("a\nb\r\n c") == "a b\r  c"
