@@ -14,11 +14,6 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def test_nothing_is_asked_for_without_a_flag(parser: argparse.ArgumentParser) -> None:
-    asked = {"weights", "lower", "upper", "max_epochs", "tokens", "run_tokens"}
-    assert vars(parser.parse_args([])) == dict.fromkeys(asked)
-
-
 def test_the_tokens_of_a_run_are_a_number_or_none(parser: argparse.ArgumentParser) -> None:
     assert parser.parse_args(["--run-tokens", "819200"]).run_tokens == 819_200
     assert parser.parse_args(["--run-tokens", "none"]).run_tokens is None

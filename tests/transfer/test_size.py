@@ -91,23 +91,6 @@ def test_sizes_that_share_no_mixture_are_joined_by_the_law(tmp_path):
     assert error(fitted_to(tmp_path, found)[0], truth, LARGE).mean() < 0.006
 
 
-def test_levels_and_effects_of_an_unbalanced_table_without_noise():
-    """Least squares on what is there; a mixture of one size only gets that size's level off."""
-    parameters, names = np.array([1.0, 1, 1, 2, 2]), ("a", "b", "c", "a", "b")
-    plan = sizes.design(parameters, None, names)
-    effect, level = np.array([[0.1], [-0.2], [0.1]]), np.array([[1.0], [0.7]])
-    y = level[plan.group] + effect[plan.mixture]
-    levels, effects, counts = sizes.table(plan, y, np.ones(5), np.zeros((3, 1)))
-    assert np.allclose(levels[0] - levels[1], 0.3, atol=1e-3)
-    assert np.allclose(np.diff(effects[:, 0]), [-0.3, 0.3], atol=1e-3)
-    assert counts[:, 0].tolist() == [2, 2, 1]
-
-
-def test_the_shift_of_k_runs_is_shrunk():
-    assert sizes.shift(np.full((4, 1), 0.1), np.ones(4))[0] == pytest.approx(0.4 / 4.16)
-    assert sizes.shift(np.full((1, 1), np.nan), np.ones(1))[0] == 0
-
-
 def test_another_exponent_at_the_largest_size_is_seen_by_many_runs_and_not_by_one():
     draw = np.random.default_rng(0)
     factor = draw.normal(0, 0.1, (40, 3))
