@@ -14,6 +14,12 @@ from bimix.optimum.search import AVERAGED, simulate
 STEP = 1000
 
 
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees take a second for some thousands of mixtures."""
+    monkeypatch.setattr("bimix.optimum.search.SIMULATED", 8000)
+
+
 @pytest.fixture(scope="module")
 def trees() -> dict:
     """RegMix fitted to 40 mixtures of three domains."""
@@ -45,8 +51,7 @@ def test_what_no_draw_holds_is_named(trees: dict) -> None:
         best(trees, STEP, objective, np.zeros(3), np.array([0.2, 1, 1]), TOKENS)
 
 
-def test_trees_average_the_best_draws(trees: dict, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bimix.optimum.search.SIMULATED", 4000)
+def test_trees_average_the_best_draws(trees: dict) -> None:
     free = np.zeros(3), np.ones(3)
     found = best(trees, STEP, Objective(), *free, TOKENS)
     drawn = simulate(token_shares(trees, TOKENS), *free)

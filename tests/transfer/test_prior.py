@@ -179,7 +179,8 @@ def test_losses_that_the_prior_does_not_know_are_said(tmp_path, capsys):
     assert "warning: the prior says nothing of metric" in capsys.readouterr().err
 
 
-def test_the_prior_is_heard_on_real_runs_whose_domains_stand_apart(tmp_path: Path) -> None:
+@pytest.mark.full
+def test_the_prior_is_used_on_real_runs_whose_domains_stand_apart(tmp_path: Path) -> None:
     """Of the proof: 26 runs on 22 domains of real text."""
     folder = ROOT / "resources" / "observations" / "proof"
     config = yaml.safe_load((ROOT / "resources" / "examples" / "proof" / "wanted.yaml").read_text())

@@ -286,6 +286,7 @@ def regmix_tables(split, model):
     return observations(losses, mixtures)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not REGMIX.is_dir(), reason="the public RegMix runs are not beside the checkout")
 @pytest.mark.parametrize(("runs", "wanted"), [(32, 0.970), (64, 0.980)])
 def test_rank_correlation_on_the_public_runs_of_regmix(runs, wanted):
