@@ -121,7 +121,7 @@ def test_the_next_runs_are_proposed_when_they_are_asked_for(workplace: Path) -> 
     assert pl.read_csv(folder / "runs.csv")["seed"].to_list() == [1, 1, 2]
     shares = pl.read_csv(folder / "mixtures.csv").filter(pl.col("domain") == "web")["proportion"]
     assert len(shares) == 2 and shares.min() >= 0.2
-    assert "is expected to lose" in (folder / "advice.txt").read_text()
+    assert "is expected to gain" in (folder / "advice.txt").read_text()
 
 
 @pytest.mark.slow
