@@ -25,9 +25,9 @@ VALIDATION_ROWS = 5
 # Files that take more than a hundredth of all computing, the longest first: begun last, one would
 # be waited for alone. A name that several folders have is that of each.
 LONGEST = [
-    *("slurm", "examples", "small_run", "pretraining", "crashes", "reweighting", "transfer", "workflow"),
-    *("score_answers", "state", "train_swarm", "compiled", "prior", "trainer_runs", "elsewhere", "pages"),
-    *("observed_workflow", "command", "suite", "sizes", "measured_domain", "stages", "report", "verification"),
+    *("small_run", "slurm", "pretraining", "crashes", "observed_workflow", "workflow", "reweighting", "transfer"),
+    *("frozen_plans", "pages", "score_answers", "state", "train_swarm", "compiled", "prior", "trainer_runs"),
+    *("elsewhere", "command", "suite", "sizes", "report", "verification", "examples", "measured_domain", "stages"),
 ]
 
 
