@@ -22,7 +22,6 @@ from pathlib import Path
 
 from bimix.errors import InputError, run
 from bimix.outputs import write_json
-from bimix.training.checkpoints import attempts
 
 RESULTS, OWN = Path("results/doctor"), Path("doctor")
 RUN = RESULTS / "runs/doctor/baseline"
@@ -137,6 +136,8 @@ def train(options: argparse.Namespace) -> str:
 
 def noted() -> list[dict]:
     """What the attempts at the run have noted."""
+    from bimix.training.checkpoints import attempts  # imports torch, which --help does without
+
     return [line for folder in sorted(RUN.glob("state/*/")) for line in attempts(folder)]
 
 
