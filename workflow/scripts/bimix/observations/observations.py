@@ -55,7 +55,7 @@ class Observations:
     losses: np.ndarray  # (n, k, d) nats per token, NaN where not observed
     tokens_per_step: float | None = None  # from the losses' optional column `tokens`
     runs: np.ndarray | None = None  # (n,) of each mixture that were averaged; None: one each
-    gaps: np.ndarray | None = None  # (d, m) of the prior, in nats (transfer/prior.py); None: without one
+    gaps: np.ndarray | None = None  # (d, m) of the prior, in nats (prior.py); None: without one
     noise: float | None = None  # standard deviation of log losses between runs of one mixture; None: none was repeated
     parameters: np.ndarray | None = None  # (n,) of each run's model; None: one size, or not known
     tokens: np.ndarray | None = None  # (n,) of each run's schedule; None: not known
@@ -106,10 +106,11 @@ def observations(
     names), `allowed` the domains that are no slips of others' names (doubts.py; None: what can
     hardly be meant was refused before).
 
-    Either table may have one column for each domain instead (tables.py). Errors (InputError) name
-    the line of a csv file, of other tables the row from 1. They are of losses: a missing column, a loss
-    that is not finite and positive, a step that is not positive, a row twice. They are of mixtures:
-    one without proportions, a proportion that is not finite or is negative, a sum that is not 1.
+    Either table may have one column for each domain instead (tables.py).
+
+    Errors, with the line of a csv file or the row of another table. Losses: a missing column, a
+    loss that is not finite and positive, a step that is not positive, a row twice. Mixtures: one
+    without proportions, a proportion that is not finite or is negative, a sum that is not 1.
     """
     losses, shares, said = _checked(losses, mixtures, names, allowed)
     losses, seeds, noise = _averaged(losses)
