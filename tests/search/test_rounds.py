@@ -159,3 +159,32 @@ def test_the_script_chooses_among_candidates(tmp_path) -> None:
     assert found["proportion"].to_list() == pytest.approx(offered[int(name[1:])].tolist())
     with pytest.raises(InputError, match="all of its 5 mixtures were measured"):
         propose_round.main([*flags, "--candidates", str(tmp_path / "mixtures.csv"), "--out", str(out)])
+
+
+def test_rules_by_hand_go_first_where_few_runs_read_the_wanted_domains_so_often(tmp_path, capsys) -> None:
+    """Until two runs do, the new ones counted; then the law proposes."""
+    tokens = {"code": 1e6, "law": 4e8, "web": 6e8}
+    started = np.array([[0.01, 0.4, 0.59], [0.02, 0.8, 0.18], [0.01, 0.2, 0.79], [0.5, 0.3, 0.2]])
+    flags = ["--weights", '{"code": 1}', "--tokens", json.dumps(tokens), "--run-tokens", "1e8"]
+    out, report = str(tmp_path / "next.csv"), tmp_path / "report.json"
+
+    def proposed(count: int, *more: str) -> dict:
+        given = [*tables(tmp_path, runs(started)), *flags, "--count", str(count), *more]
+        propose_round.main([*given, "--out", out, "--report", str(report)])
+        found = pl.read_csv(out)
+        return {name: one["proportion"].to_numpy() for (name,), one in found.group_by("mixture", maintain_order=True)}
+
+    found = proposed(3, "--hand", "8")  # one run, of 50 times, reads code as often
+    assert list(found) == ["wanted_8", "round1", "round2"]
+    assert found["wanted_8"] == pytest.approx([0.08, 0.368, 0.552], abs=1e-6)
+    said = json.loads(report.read_text())["proposals"]
+    assert [one["voice"] for one in said] == ["rule by hand", "law", "shares"]
+    assert "next: wanted_8, proposed by the rule by hand" in capsys.readouterr().out
+    assert list(proposed(1)) == ["round1"]
+    started = np.concatenate([started[:3], found["wanted_8"][None]])
+    assert list(proposed(2, "--hand", "8")) == ["wanted_8_uniform", "round1"]  # the plain one was run
+    started = np.concatenate([started, [[0.081, 0.2, 0.719]]])
+    assert list(proposed(1, "--hand", "8")) == ["round1"]
+    flags = flags[:2]
+    with pytest.raises(InputError, match=r"rules by hand need weights of some domains .* --tokens"):
+        proposed(1, "--hand", "8")

@@ -17,7 +17,7 @@ from bimix.errors import InputError, run
 from bimix.mixtures.mixture import as_mixture
 from bimix.observations.observations import proportions_of
 from bimix.outputs import write_json, write_table
-from bimix.search.answer import add_search, read_search
+from bimix.search.answer import add_search, read_rules, read_search
 from bimix.search.rounds import Ended, overspent, report_lines, report_of, stopped
 from bimix.search.sizes import add_models, read_budget, read_large, read_models
 from bimix.tables import read_json, read_table
@@ -29,6 +29,14 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_search(parser)
     parser.add_argument("--candidates", type=Path, help="mixtures to choose among: mixture, domain, proportion")
+    parser.add_argument(
+        "--hand",
+        nargs="*",
+        type=float,
+        default=(),
+        metavar="EPOCHS",
+        help="of the domains that --weights want, in rules by hand: first where fewer than two runs read them so often",
+    )
     parser.add_argument("--count", type=int, default=1, help="mixtures to propose (%(default)s)")
     parser.add_argument(
         "--round", type=int, help="from 1; among candidates the law proposes first in odd ones, the shares in even ones;"
@@ -53,6 +61,8 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(f"--count is {options.count}: it must be 1 or more.")
     if options.reports and options.round != len(options.reports) + 1:
         raise InputError(f"--reports are of {len(options.reports)} rounds: --round must be the next one.")
+    if options.hand and (options.candidates or options.reports):
+        raise InputError("--hand is for searches among any mixtures, without --candidates and --reports.")
 
     search = read_search(options)
     before = [read_json(path) for path in options.reports]
@@ -60,11 +70,16 @@ def main(argv: list[str] | None = None) -> None:
     # Among candidates both voices take turns over rounds; where anything may be run, the law goes
     # first in each: near the best runs the shares say little that these do not.
     turn = 0 if candidates is None else (options.round or len(set(search.seen.names))) - 1
-    found, others, ended = [], np.zeros((0, len(search.lower))), None
+    hand = {}
+    if options.hand:
+        epochs = [one for one in options.hand if one <= (options.max_epochs or np.inf)]
+        hand = search.by_hand(read_rules(options, search), epochs, options.count)
+    found, ended = list(hand.values()), None
+    others = np.array([one.shares for one in found]).reshape(-1, len(search.lower))
     try:
         if options.budget and (why := _overspent(options, search)):
             raise Ended(why)
-        for number in range(options.count):
+        for number in range(options.count - len(hand)):
             found.append(search.next(turn + number, candidates, others))
             others = np.concatenate([others, found[-1].shares[None]])
     except Ended as error:
@@ -79,6 +94,7 @@ def main(argv: list[str] | None = None) -> None:
         named = [f"round{first}" + (f"_{place}" if place > 1 else "") for place in range(1, options.count + 1)]
     else:
         named = [f"round{first + number}" for number in range(options.count)]
+    named = [*hand, *named][: options.count]
     report = report_of(search, named, found)
     report["stopped"] = stopped([*before, report], ended)
     if report["stopped"]:

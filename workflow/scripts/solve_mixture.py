@@ -30,7 +30,8 @@ from bimix.results import sections
 from bimix.results.headline import OBSERVED, Headline, headline, title
 from bimix.results.headline import at as at_size
 from bimix.results.layout import WIDTH, paragraph, table
-from bimix.search.solve import EPOCHS, solve_tables
+from bimix.search.by_hand import EPOCHS
+from bimix.search.solve import solve_tables
 from bimix.tables import read_tokens
 
 TRIED = ("transfer", "bimix")

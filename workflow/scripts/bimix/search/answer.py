@@ -21,6 +21,7 @@ from bimix.optimum.bounds import run_bounds, with_least
 from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
 from bimix.optimum.goal import Goal
 from bimix.plan.sources import round_of
+from bimix.search.by_hand import ByHand, by_hand
 from bimix.search.posterior import USUAL_NOISE
 from bimix.search.rounds import DISTANCE, Search
 from bimix.tables import read_numbers, read_table, read_tokens
@@ -83,6 +84,23 @@ def read_search(options: argparse.Namespace) -> Search:
         noise = known.deviation
     goal = Goal(asked, step, objective, tokens)
     return Search(goal, fitted, observed, lower, upper, noise, distance=options.distance)
+
+
+def read_rules(options: argparse.Namespace, search: Search) -> ByHand:
+    """The rules by hand for the run that is asked for. Errors: no domain is wanted more than
+    others, or tokens are not known.
+    """
+    fitted, tokens = search.goal.fitted, read_tokens(options.tokens) if options.tokens else {}
+    step = fitted["steps"][-1] if options.step is None else options.step
+    run_tokens = asked_tokens(fitted, options.run_tokens, step, options.parameters)
+    weights, bounds = asked_objective(options).domain_weights(), (search.lower, search.upper)
+    rules = by_hand(fitted["domains"], fitted["loss_domains"], weights, tokens, run_tokens, bounds, options.prior)
+    if rules is None:
+        raise InputError(
+            "rules by hand need weights of some domains that mixtures train on, the --tokens of every domain, and those"
+            " of the run: a column tokens of the losses, or --run-tokens."
+        )
+    return rules
 
 
 def once(observed: Observations) -> Observations:

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from bimix.errors import InputError
 from bimix.mixtures.by_hand import within
 from bimix.observations.observations import Observations
+from bimix.search.by_hand import ByHand
 from bimix.search.posterior import USUAL_NOISE, Posterior, total_variation
 from bimix.search.sizes import Model
 
@@ -20,6 +21,8 @@ DISTANCE = 0.05  # total variation of a new run from all others, at least
 DRAWN, DESCENTS = 2000, 6
 NEAR = (20.0, 100.0, 500.0)  # strengths of Dirichlet draws around the best runs and between them
 STEPS = 60  # of a descent
+LEAST_RUNS = 2  # that read wanted domains as often as a rule by hand: with fewer it is run first
+ALIKE = 0.01  # relative, of epochs
 STOP_RUNS = 12  # with fewer the errors of the law are too few to stop by
 
 
@@ -60,9 +63,22 @@ class Search(Posterior):
         if candidates is not None:
             row = self._picked(voice, candidates, taken)
             return self._next(candidates[row], voice.name, row)
-        return self._next(self._found(voice, taken), voice.name, None)
+        return self._next(self._found(voice, taken), voice.name)
 
-    def _next(self, shares: np.ndarray, voice: str, row: int | None) -> Next:
+    def by_hand(self, rules: ByHand, epochs: Sequence[float], count: int) -> dict[str, Next]:
+        """Rules by hand to run first, by name, `count` at most: those whose epochs of the wanted
+        domains fewer than two runs have, these rules among them, away from all runs.
+        """
+        found, taken = {}, self.seen.shares
+        for name, shares in rules.mixtures(epochs).items():
+            as_often = rules.read(taken) >= (1 - ALIKE) * rules.read(shares[None])
+            near = total_variation(shares[None], taken).min() < self.distance
+            if len(found) < count and as_often.sum() < LEAST_RUNS and not near and name not in self.seen.names:
+                found[name] = self._next(shares, "rule by hand")
+                taken = np.concatenate([taken, shares[None]])
+        return found
+
+    def _next(self, shares: np.ndarray, voice: str, row: int | None = None) -> Next:
         mean, spread = (float(one[0]) for one in self.posterior(shares[None]))
         return Next(shares, voice, mean, spread, float(self.expected_gain(shares[None])[0]), row)
 

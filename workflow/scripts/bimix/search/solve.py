@@ -24,9 +24,8 @@ from bimix.judge.measured import Criterion, criterion_of
 from bimix.judge.noise import runs_to_tell
 from bimix.judge.verdict import UPPER, Promise, Verdict, by_law, decide, trusted
 from bimix.laws.fitted import at_run, fit
-from bimix.mixtures.by_hand import wanted, wanted_domains, within
+from bimix.mixtures.by_hand import within
 from bimix.observations.observations import Observations
-from bimix.observations.prior import kin_weights
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import asked_tokens
 from bimix.optimum.goal import HELD, Goal
@@ -34,14 +33,13 @@ from bimix.optimum.intervals import LeftOut, intervals, left_out, objective_rows
 from bimix.optimum.objective import objective_of
 from bimix.optimum.optimum import best_shares
 from bimix.plan.sources import SEARCHED, observed_rank
+from bimix.search.by_hand import by_hand
 from bimix.search.posterior import Posterior, ends
 from bimix.tables import read_numbers, read_tokens
 from bimix.transfer.run import size_read
 
 LEVEL = 0.9  # of intervals
 SURE = 0.95  # that the best of measured mixtures is below all others
-EPOCHS = (4, 8)  # of the wanted domains, by rules by hand
-SOFTNESS = 0.5  # nats of a gap that divide a weight by e, of the rule _kin
 
 
 @dataclass(frozen=True)
@@ -114,21 +112,11 @@ def rules_by_hand(options: argparse.Namespace, solved: Solved, judging: Criterio
     for name, shares in plain.items():
         found[name] = within(np.maximum(shares / shares.sum() - low, 0.0)[None], low, high)[0]
     run_tokens = asked_tokens(solved.fitted, options.run_tokens, options.step, options.parameters)
-    own = wanted_domains(judging.weights, domains, solved.fitted["loss_domains"])
-    if not (amounts.all() and run_tokens and own.any() and not own.all()):
-        return found
-    rest = {"": amounts, "_uniform": np.ones(len(domains))}
-    if options.prior:
-        names = [name for name, one in zip(domains, own, strict=True) if one]
-        rest["_kin"] = kin_weights(options.prior, domains, names, SOFTNESS)
+    rules = by_hand(
+        *(domains, solved.fitted["loss_domains"], judging.weights, tokens, run_tokens), (low, high), options.prior
+    )
     most = options.max_epochs or np.inf
-    for epochs in (one for one in options.hand if one <= most):
-        for rule, others in rest.items():
-            try:
-                found[f"wanted_{epochs:g}{rule}"] = wanted(amounts, run_tokens, own, epochs, others, low, high)
-            except InputError:  # the bounds leave no such mixture
-                continue
-    return found
+    return found | (rules.mixtures(one for one in options.hand if one <= most) if rules else {})
 
 
 def posterior_of(solved: Solved, observed: Observations, noise: float | None) -> Posterior:
