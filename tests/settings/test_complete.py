@@ -193,10 +193,10 @@ def test_a_machine_without_gpus_is_its_cores(monkeypatch: pytest.MonkeyPatch) ->
     cores = len(os.sched_getaffinity(0))
     assert machine.seen_machine("auto", "auto") == machine.seen_machine("cpu", "auto") == Machine("cpu", cores, 1)
     monkeypatch.setattr(machine.shutil, "which", lambda name: name)
-    monkeypatch.setattr(machine, "allowed_devices", lambda visible: ["a", "b"])
+    monkeypatch.setattr("bimix.training.devices.allowed_devices", lambda visible: ["a", "b"])
     assert machine.seen_machine("auto", "auto") == Machine("gpu", 2, max(min(cores // 2, 8), 1))
     assert machine.seen_machine("cpu", "auto").kind == "cpu"
-    monkeypatch.setattr(machine, "allowed_devices", lambda visible: [])
+    monkeypatch.setattr("bimix.training.devices.allowed_devices", lambda visible: [])
     assert machine.seen_machine("auto", "auto").kind == "cpu"
     assert machine.seen_machine("gpu", 16) == Machine("gpu", 16, 8)  # as a login node says it
     assert machine.seen_machine("cpu", 3) == machine.seen_machine("auto", 3) == Machine("cpu", 3, 1)

@@ -16,7 +16,6 @@ from bimix.plan.shards import task_versions, tokenizer_hashes, versions_of
 from bimix.plan.targets import all_targets, explored, explored_run_tokens, targets
 from bimix.plan import wildcards as of_config
 from bimix.plan.wildcards import entry_at, of_wildcards, one_of
-from bimix.settings import lock
 
 DATASETS = {name: Dataset(config, name) for name in config["datasets"]}
 names_under = functools.partial(of_config.names_under, config)
@@ -32,6 +31,8 @@ def hold_results(dataset):
     # Jobs of this call run under its lock.
     if not (workflow.is_main_process and runs_jobs() and workflow.execution_settings.lock):
         return None
+    from bimix.settings import lock  # here only: a dry run locks nothing
+
     try:
         held, remark = lock.hold(dataset)
     except InputError as error:

@@ -13,8 +13,6 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from bimix.results.watch import duration, last_word
-
 TOGETHER = 10  # seconds within which finished jobs of one rule share a line
 TRAININGS = ("pretrain_model", "run_trainer", "train_swarm", "train_doremi", "train_doge")
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use input", flags=re.MULTILINE)
@@ -84,12 +82,16 @@ class Lines(logging.Filter):
         if rule not in TRAININGS and not last and now - self.shown_at.get(rule, -TOGETHER) < TOGETHER:
             return None
         self.shown_at[rule] = now
+        from bimix.results.watch import duration  # here and in `fail`: a dry run ends no job
+
         alike = self.waiting.pop(rule)
         what = f"{rule} {name}".strip() + f", {duration(now - begun)}" if alike == 1 else f"{rule}, {alike} more"
         return f"{self.finished:4d} of {self.total}  {what}"
 
     def fail(self, number: int, rule: str, logs: list[str] | None) -> str:
         """Where the log of a failed job is, and its last error; a stopped training did not fail."""
+        from bimix.results.watch import last_word
+
         job = f"{rule} {self.jobs[number][1]}".strip() if number in self.jobs else rule
         said = last_word(Path(logs[0])) if logs else ""
         how = "STOPPED" if said.startswith("Stopped at step") else "FAILED"

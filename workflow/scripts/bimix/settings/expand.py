@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bimix.laws.table import JOINS, is_optimum
-from bimix.optimum.families import by_domain
 from bimix.plan.dataset import Dataset, weights_of
 from bimix.plan.sources import BEST, GROUP, REWEIGHTING, groups_of, known_names, wanted_rivals
 from bimix.settings.faults import Key
@@ -124,6 +123,8 @@ def _with_weights(block: dict) -> dict:
         objective = dict(optimum["objective"])
         if not is_optimum(first):
             objective.setdefault("reference", first)
+        from bimix.optimum.families import by_domain  # here only: most datasets have no objective
+
         optimum["objective"] = objective
         weights = by_domain(objective.get("weights", {}), objective.get("families", {}))
         optimum |= {"weights": weights} if weights else {}

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from bimix.errors import InputError
 from bimix.settings.ladder import Choice, Sizes
-from bimix.training.devices import allowed_devices
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,8 @@ def _seen(wanted: str) -> Machine:
     cores = len(os.sched_getaffinity(0))
     if wanted == "cpu" or (wanted == "auto" and not shutil.which("nvidia-smi")):
         return Machine("cpu", cores, 1)
+    from bimix.training.devices import allowed_devices  # here only: most calls ask no driver
+
     try:
         gpus = len(allowed_devices(os.environ.get("CUDA_VISIBLE_DEVICES")))
     except InputError as error:
