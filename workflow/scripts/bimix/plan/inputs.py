@@ -295,9 +295,8 @@ def rules_without_runs(dataset: Dataset) -> list[str]:
     """The mixtures that a search starts from and nobody has to search for; all of them where
     none is such.
     """
-    plain = ("mix_baseline", "mix_uniform", "mix_tokens", "mix_wanted")
     start = dataset.block["search"]["start"]
-    return [name for name in start if dataset.source(name).rule in plain] or start
+    return [name for name in start if dataset.source(name).plain] or start
 
 
 def round_reference(dataset: Dataset, round: str) -> str:

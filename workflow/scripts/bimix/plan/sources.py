@@ -49,6 +49,8 @@ class Source:
     pattern: str | None
     makes: Callable[["Dataset", str], bool] = lambda dataset, mixture: True
     known: Callable[["Dataset"], Iterable[str]] = lambda dataset: ()
+    # Whether it is a rule that anyone would try: a search that starts from it has to beat it.
+    plain: bool = False
 
 
 def always(*names: str) -> dict:
@@ -70,9 +72,9 @@ def with_block(key: str) -> Callable[["Dataset", str], bool]:
 
 
 SOURCES = [
-    Source("mix_baseline", TOKEN_SHARES, **always("baseline")),
-    Source("mix_uniform", EQUAL, **always("uniform")),
-    Source("mix_tokens", GIVEN, **always("temperature", "unimax")),
+    Source("mix_baseline", TOKEN_SHARES, **always("baseline"), plain=True),
+    Source("mix_uniform", EQUAL, **always("uniform"), plain=True),
+    Source("mix_tokens", GIVEN, **always("temperature", "unimax"), plain=True),
     Source("mix_chameleon", REWEIGHTED, **always("chameleon")),
     Source(
         "mix_wanted",
@@ -80,6 +82,7 @@ SOURCES = [
         WANTED.pattern,
         makes=lambda dataset, mixture: has_wanted(dataset.block),
         known=lambda dataset: wanted_names(dataset),
+        plain=True,
     ),
     Source(
         "mix_round",
