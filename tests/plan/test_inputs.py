@@ -32,11 +32,6 @@ def config() -> dict:
     return {"laws": {"optimise": ["bimix", "transfer"]}, "datasets": {"own": own, "seen": seen}}
 
 
-def test_an_optimum_is_of_a_law(config: dict) -> None:
-    with pytest.raises(InputError, match="'baseline' is not the optimum of a law"):
-        Dataset(config, "own").optimum_fit("baseline")
-
-
 def test_tokens_are_read_for_epochs_and_for_regmix(config: dict) -> None:
     table = ["results/own/tokens/train.parquet"]
     assert epoch_tokens(Dataset(config, "own")) == epoch_tokens(Dataset(config, "own"), "transfer") == table

@@ -52,6 +52,7 @@ rule mix_entropy:
         "results/{dataset}/logs/mix_entropy/{measure}.log",
     wildcard_constraints:
         dataset=datasets_with("corpus"),
+        measure=made_by("mix_entropy"),
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -101,6 +102,7 @@ rule mix_given:
         "results/{dataset}/logs/mix_given/{own}.log",
     wildcard_constraints:
         dataset=datasets_with("corpus"),
+        own=made_by("mix_given"),
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -125,6 +127,7 @@ rule mix_stages:
         "results/{dataset}/logs/mix_stages/{staged}.log",
     wildcard_constraints:
         dataset=datasets_with("stages"),
+        staged=made_by("mix_stages"),
     conda:
         "../../envs/analysis.yaml"
     params:

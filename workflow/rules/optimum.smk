@@ -10,9 +10,9 @@
 rule optimize_mixture:
     """The mixture with the least predicted loss, trained on like any other."""
     input:
-        coefficients=planned(lambda dataset, optimised: dataset.coefficients(dataset.optimum_fit(optimised))),
+        coefficients=planned(lambda dataset, optimised: dataset.coefficients(dataset.fit(optimised))),
         tokens=planned(inputs.epoch_tokens),
-        mixtures=planned(lambda dataset, optimised: dataset.mixture_table(dataset.optimum_fit(optimised).group)),
+        mixtures=planned(lambda dataset, optimised: dataset.mixture_table(dataset.fit(optimised).group)),
         centre=planned(inputs.centre),
         reference=planned(inputs.objective_reference),
     output:
@@ -22,11 +22,13 @@ rule optimize_mixture:
         "results/{dataset}/logs/optimize_mixture/{optimised}.log",
     benchmark:
         "results/{dataset}/benchmarks/optimize_mixture/{optimised}.tsv"
+    wildcard_constraints:
+        optimised=made_by("optimize_mixture"),
     conda:
         "../../envs/analysis.yaml"
     params:
         **SOUGHT,
-        step=planned(lambda dataset, optimised: dataset.optimum_fit(optimised).step),
+        step=planned(lambda dataset, optimised: dataset.fit(optimised).step),
         run_tokens=planned(inputs.epoch_run_tokens),
     shell:
         RUN + r"""optimize_mixture.py \

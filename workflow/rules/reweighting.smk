@@ -154,6 +154,7 @@ rule mix_reweighted:
         "results/{dataset}/logs/mix_reweighted/{reweighted}.log",
     wildcard_constraints:
         dataset=datasets_with("reweighting"),
+        reweighted=made_by("mix_reweighted"),
     conda:
         "../../envs/analysis.yaml"
     params:

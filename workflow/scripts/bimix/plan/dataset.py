@@ -165,13 +165,6 @@ class Dataset:
             raise InputError(f"{place}/optimum/models: {one_size(law)}")
         return Fit(optimum["model"], law, optimum["group"], optimum["step"])
 
-    def optimum_fit(self, mixture: str) -> Fit:
-        """That of a mixture that must have one. Errors: it has none; as of `fit`."""
-        fit = self.fit(mixture)
-        if fit is None:
-            raise InputError(f"config: datasets/{self.name}: {mixture!r} is not the optimum of a law.")
-        return fit
-
     def coefficients(self, fit: Fit) -> str:
         return f"{self.folder}/laws/{fit.model}/{fit.law}/{fit.group}/coefficients.json"
 
