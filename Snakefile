@@ -3,10 +3,10 @@
 #   data          raw text -> tokenizer, rows of tokens, n-gram counts
 #   entropy       counts and vectors -> entropies of the domains
 #   mixtures      token shares, entropies, published columns, files of one's own -> mixtures
+#   simple        rules that a search must beat -> mixtures
 #   training      mixtures -> losses of trained models
 #   trainers      a command of the user's in the place of our own training
-#   reweighting   losses while a model trains -> mixtures of methods that weight domains as a model
-#   trains
+#   reweighting   losses while a model trains -> mixtures of methods that weigh domains meanwhile
 #   observations  losses measured elsewhere, in the place of all of the above
 #   swarm         small runs on drawn mixtures -> their losses, for the laws that need many runs
 #   sizes         losses of models of several sizes -> one table, and how well it tells a larger one
@@ -15,7 +15,7 @@
 #   optimum       fitted law -> the optimised mixture, which is trained on like any other
 #   search        losses -> the runs to make next, by rounds or by design, and whether to go on
 #   downstream    the weights of a run at several steps -> its answers to questions
-#   exports       mixtures as configurations of other training stacks, when asked for
+#   exports       mixtures as configurations of other training stacks, on request
 #   costs         what trainings will cost; what each method has cost and what its mixture is worth
 #   results       all of it -> the summary that is printed at the end
 import time

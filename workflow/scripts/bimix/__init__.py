@@ -2,7 +2,7 @@
 
     corpus       documents, streams, shards, the pass over a shard, n-grams, entropies
     mixtures     what a mixture is, draws of a swarm, pools, rules by hand
-    observations losses that were observed, tidy tables, logs of other tools
+    observations losses that were observed, tidy tables, logs of other tools, the prior from text
     transfer     the parts of the law transfer: mixing factor, curve, choice, sizes, repeated text
     laws         one table of laws; fitted laws: bimix, transfer and those of others
     plan         which files and runs there are, who makes which mixture, targets
@@ -14,7 +14,7 @@
     search       which runs to make next, by design and by rounds, and when to stop
     exports      mixtures as the configurations of training stacks, with the weights in their units
     downstream   tasks, questions, prompts, answers, accuracies
-    results      the summary, figures, pages of tables, progress of runs, verification
+    results      the summary, figures, pages of tables, the page to play with, the terminal, verification
     settings     a config: its models and defaults, what is wrong with it in words, by line
 
 At the top, for all: errors, addresses, names, digests, outputs, tables; and the command `bimix`.
