@@ -14,7 +14,7 @@
     search       which runs to make next, by design and by rounds, and when to stop
     exports      mixtures as the configurations of training stacks, with the weights in their units
     downstream   tasks, questions, prompts, answers, accuracies
-    results      the summary, figures, pages of tables, the page to play with, the terminal, verification
+    results      the summary, figures, pages of tables and to play with, the terminal, verification
     settings     a config: its models and defaults, what is wrong with it in words, by line
 
 At the top, for all: errors, addresses, names, digests, outputs, tables; and the command `bimix`.
