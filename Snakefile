@@ -5,11 +5,11 @@
 #   mixtures      token shares, entropies, published columns, files of one's own -> mixtures
 #   simple        rules that a search must beat -> mixtures
 #   training      mixtures -> losses of trained models
-#   trainers      a command of the user's in the place of our own training
+#   trainers      a command of the user's instead of our own training
 #   reweighting   losses while a model trains -> mixtures of methods that weigh domains meanwhile
-#   observations  losses measured elsewhere, in the place of all of the above
+#   observations  losses measured elsewhere, instead of all of the above
 #   swarm         small runs on drawn mixtures -> their losses, for the laws that need many runs
-#   sizes         losses of models of several sizes -> one table, and how well it tells a larger one
+#   sizes         losses of models of several sizes -> one table, and how well it predicts a larger one
 #   laws          losses -> fitted laws and what they predict
 #   scores        how well each law predicts, and the laws side by side
 #   optimum       fitted law -> the optimised mixture, which is trained on like any other

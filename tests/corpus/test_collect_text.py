@@ -32,7 +32,7 @@ def test_harvest(tmp_path, kind, suffix):
 def test_what_is_not_there_is_told(tmp_path):
     with pytest.raises(InputError, match="'no-such-package' is not installed"):
         harvest(tmp_path / "a.jsonl", package="no-such-package")
-    with pytest.raises(InputError, match="not 1000; name more of them or ask for less"):
+    with pytest.raises(InputError, match="not 1000; name more of them or fewer megabytes"):
         harvest(tmp_path / "a.jsonl", megabytes="1000")
     assert not list(tmp_path.iterdir())
 

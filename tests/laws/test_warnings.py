@@ -1,4 +1,4 @@
-"""What the data could not tell, in a sentence each: too few runs, domains that none trained on,
+"""What the data do not determine, in a sentence each: too few runs, domains that none trained on,
 losses that rise with their own share, a run with a slip, amounts that no run has.
 """
 
@@ -24,7 +24,7 @@ def said(fitted: dict, words: str) -> bool:
 
 @pytest.mark.filterwarnings("error")
 def test_two_runs_are_said_to_be_too_few() -> None:
-    assert said(fitted_to(2, 4), "2 mixtures are too few to tell the ridge by cross-validation")
+    assert said(fitted_to(2, 4), "2 mixtures are too few to choose the ridge by cross-validation")
     assert not said(fitted_to(4, 4), "too few")
 
 

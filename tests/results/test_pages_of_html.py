@@ -22,7 +22,7 @@ Mixture of <b> & "c"
   Average loss predicted at step 800: 4.5, and for
   the others 4.6.
 
-  What the data could not tell:
+  What the data do not determine:
   - C of <b> is at its bound.
   - Spearman's correlation is 1.
 

@@ -158,7 +158,7 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     assert text.startswith("mine: bimix wins (1B, step 400)\n====")
     flat, more = " ".join(text.split()), " ".join(details.split())
     assert ("and 12 more domains" in flat) == (domains == 22)
-    assert "baseline 2.6000, bimix 2.5000" in more and "do not tell it from no gain" in more
+    assert "baseline 2.6000, bimix 2.5000" in more and "the gain is not significant" in more
     assert "results/mine/figures/mixtures.svg" in more
     for one in (flat, more):
         assert "Step 200,000 is 10 times the last step at which losses were measured, 20,000: the law" in one

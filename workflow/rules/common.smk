@@ -124,13 +124,13 @@ def bound(key):
     return as_json(f"datasets/{{dataset}}/optimum/{key}", default={}, sort_keys=False)
 
 
-# What an optimum is asked for besides its step.
+# Options of an optimum besides its step.
 SOUGHT = {key: bound(key) for key in ("weights", "objective", "lower", "upper")}
 SOUGHT["max_epochs"] = setting("optimum/max_epochs", default="none")
 SOUGHT["strengths"] = setting("strengths", default=())
 
 
-# What a search is asked for, with losses, mixtures, prior, tokens and reference in its input.
+# Options of a search, with losses, mixtures, prior, tokens and reference in its input.
 SEARCHED = {key: SOUGHT[key] for key in ("weights", "objective", "lower", "upper", "max_epochs")} | {
     "law": setting("search/law"),
     "least": setting("search/least"),

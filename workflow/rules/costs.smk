@@ -1,9 +1,9 @@
-# Costs: of the trainings before any is started, and of each method beside what its mixture is
+# Costs: of the trainings before any is started, and of each method next to what its mixture is
 # worth.
 #   recipes, models, hardware of the config -> plan.csv
 #   losses/{model}/methods.parquet, reports of the searches
 #       -> tables/methods.csv, figures/methods.svg
-# Nothing of this is made unless it is asked for.
+# Nothing of this is made unless it is requested.
 
 
 rule plan_runs:

@@ -2,7 +2,7 @@
 #   runs/{model}/{run}/, task files -> downstream/{model}/{run}.parquet
 #       -> tables/downstream.csv, figures/downstream*.svg
 # A dataset without a block `downstream` has none of this. Weights of earlier steps are in the run's
-# state/, where training puts them while it passes; a run that ended before they were asked for is
+# state/, where training puts them while it passes; a run that ended before they were requested is
 # not trained again.
 
 
@@ -105,7 +105,7 @@ rule score_answers:
 
 rule compare_answers:
     """Accuracy and bits per byte of each mixture against steps, by task and on average, with
-    bootstrap intervals and the loss beside it.
+    bootstrap intervals and the loss next to it.
     """
     input:
         answers=collect(

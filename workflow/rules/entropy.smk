@@ -143,7 +143,7 @@ rule trace_entropy:
 
 
 rule measure_cross_entropy:
-    """Who speaks like whom: held-out text of every domain under bigram models of all."""
+    """Whose text resembles whose: held-out text of every domain under bigram models of all."""
     input:
         bigrams=collect("results/{{dataset}}/counts/{domain}.parquet", domain=setting("domains")),
         validation="results/{dataset}/tokens/validation.parquet",
@@ -225,12 +225,12 @@ rule plot_entropy_curves:
 
 
 rule plot_cross_entropy:
-    """Who speaks like whom."""
+    """Whose text resembles whose."""
     input:
         cross_entropy=planned(inputs.prior),
         code=script("plot_cross_entropy", "results/figures"),
     output:
-        figure=figure("cross_entropy", "3 Law", "Who speaks like whom"),
+        figure=figure("cross_entropy", "3 Law", "Cross-entropies of the domains"),
     log:
         "results/{dataset}/logs/plot_cross_entropy.log",
     conda:

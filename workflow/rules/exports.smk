@@ -1,4 +1,4 @@
-# Exports: a mixture as the configuration of another training stack, made when it is asked for.
+# Exports: a mixture as the configuration of another training stack, made on request.
 #   shards.jsonl, tokens/*.parquet -> export/{files}.json, or a file of the user's
 #   mixtures/{mixture}.json -> export/{format}/{mixture}.{ending}
 

@@ -199,7 +199,7 @@ rule trace_pareto:
 
 
 rule plot_optimum:
-    """The optimum with its intervals, beside the mixture that it is measured against."""
+    """The optimum with its intervals, next to the mixture that it is measured against."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",

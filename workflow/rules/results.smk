@@ -5,7 +5,7 @@
 #       targets
 #   a table that the report shows -> its page tables/{table}.html
 #   coefficients, optima, mixtures -> explore.html
-#   all that there is -> verify.txt, provenance.json, made when they are asked for
+#   all that there is -> verify.txt, provenance.json, made on request
 
 
 rule summarize_results:
@@ -83,7 +83,7 @@ rule summarize_results:
 
 
 rule explore_mixtures:
-    """A page to play with: move the shares, and see what the laws foretell."""
+    """A page to play with: move the shares, and see what the laws predict."""
     input:
         unpack(planned(explored)),
         code=script("explore_mixtures", "results/explore"),
@@ -173,7 +173,7 @@ rule verify_results:
 
 rule gather_provenance:
     """Where the results come from: code, corpus, tokenizer, mixtures, runs and laws; made when it
-    is asked for.
+    is requested.
     """
     input:
         summary="results/{dataset}/summary.txt",

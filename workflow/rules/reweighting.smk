@@ -7,7 +7,7 @@
 
 
 checkpoint train_doremi:
-    """DoReMi's proxy beside the reference.
+    """DoReMi's proxy next to the reference.
 
     Round 2 and later take the mixture of the round before for the reference.
 

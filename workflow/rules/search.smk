@@ -1,5 +1,5 @@
 # Search: mixtures that are run one after the other, each proposed by all runs before it; and which
-# runs tell most, and whether to go on.
+# runs are most informative, and whether to go on.
 #   losses/{model}/search_{n}.parquet, mixtures/groups/search_{n}.parquet, cross_entropy.csv
 #       -> search/{model}/{n + 1}/next.csv -> mixtures/round{n + 1}.json, trained on like any other
 #   losses/{model}/search.parquet, search/{model}/{n}/report.json
@@ -9,7 +9,7 @@
 #       -> design/mixtures.csv, design/runs.csv, design/advice.txt
 # Rounds are planned at once. A round after the end is the one before again: its run is there. As on
 # the way to any training, scripts are no inputs of a round. What propose_runs proposes is made only
-# when asked for, and trained on once you name a copy of design/mixtures.csv under `mixture_files`.
+# on request, and trained on once you name a copy of design/mixtures.csv under `mixture_files`.
 
 
 rule propose_round:
@@ -88,7 +88,7 @@ rule mix_round:
 
 
 rule judge_search:
-    """The answer of a search: the best measured mixture, beside the best rule by hand."""
+    """The answer of a search: the best measured mixture, next to the best rule by hand."""
     input:
         losses="results/{dataset}/losses/{model}/search.parquet",
         mixtures="results/{dataset}/mixtures/groups/search.parquet",

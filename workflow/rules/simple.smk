@@ -103,7 +103,7 @@ rule embed_domains:
 
 
 rule mix_chameleon:
-    """Chameleon: the more the others speak for a domain, the more of it."""
+    """Chameleon: the more similar the others are to a domain, the more of it."""
     input:
         embeddings="results/{dataset}/embeddings.json",
     output:

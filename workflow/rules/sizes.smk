@@ -62,7 +62,7 @@ rule join_sizes:
 
 
 rule score_sizes:
-    """How well a law over sizes tells the compared runs, by how many of them it was fitted to."""
+    """How well a law over sizes predicts the compared runs, by the number of them fitted."""
     input:
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",

@@ -5,7 +5,7 @@
 # The optimised mixture is trained on like any other. Scripts are no inputs of a run: a week of
 # GPUs is never thrown away because a comment changed. What a run must be repeated for is in
 # its fingerprint: it names the folder in state/ that holds the checkpoints and, at the end,
-# the outputs, so that another configuration begins beside it and an older one comes back. The
+# the outputs, so that another configuration begins next to it and an older one comes back. The
 # first mixture under `compare` is the reference that the others are measured against;
 # `compare` is a group like any other.
 
@@ -96,7 +96,7 @@ rule gather_losses:
 rule export_model:
     """A trained model as a folder for transformers, vLLM and lm-evaluation-harness.
 
-    Made when it is asked for.
+    Made when it is requested.
     """
     input:
         weights="results/{dataset}/runs/{model}/{mixture}/model.safetensors",

@@ -1,11 +1,11 @@
 """Divide a budget of FLOPs between a model's parameters and its tokens, with the best mixture.
 
 coefficients.json of a law over sizes -> allocation.json (flops, parameters, tokens, objective,
-mixture, warnings) and a table of sizes beside the best one
+mixture, warnings) and a table of sizes next to the best one
 
 FLOPs are 6 x parameters x tokens, with parameters counted as in the losses that the law was fitted
-to. The mixture is optimised anew at each size: fewer parameters read more tokens, and repeat scarce
-text more often.
+to. The mixture is optimised again at each size: fewer parameters read more tokens, and repeat
+scarce text more often.
 """
 
 import argparse
@@ -98,7 +98,7 @@ def doubts(best: dict, groups: list[tuple[float, float]], at_end: bool) -> list[
     ratios = tokens / parameters
     if ratios.max() < 1.5 * ratios.min():
         said.append(
-            f"all runs fitted have about {ratios.mean():.3g} tokens a parameter: what more parameters are worth cannot be told"
+            f"all runs fitted have about {ratios.mean():.3g} tokens a parameter: the gain by more parameters cannot be determined"
             " from what more tokens are, and the division is the prior's; add runs of other lengths."
         )
     for name, own, seen in (("parameters", best["parameters"], parameters), ("tokens", best["tokens"], tokens)):

@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> None:
         else:
             raise InputError(
                 f"The packages {', '.join(options.packages)} hold {written / 1e6:.2f} MB of {options.kind} in files that "
-                f"end in {', '.join(options.suffixes)}, not {options.megabytes:g}; name more of them or ask for less."
+                f"end in {', '.join(options.suffixes)}, not {options.megabytes:g}; name more of them or fewer megabytes."
             )
     print(f"{options.out}: {len(seen):,} documents, {written / 1e6:.2f} MB", file=sys.stderr)
 

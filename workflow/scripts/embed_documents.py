@@ -1,6 +1,6 @@
 """Second moment of the FastText vectors of a domain's sampled documents.
 
-FastText model, index of the training split (and the samples beside the rows) -> gram (d, d) = sum
+FastText model, index of the training split (and the samples next to the rows) -> gram (d, d) = sum
 of v v' over unit vectors v, documents, zeros (documents without a vector: dropped), npz
 """
 

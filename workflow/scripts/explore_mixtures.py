@@ -1,4 +1,4 @@
-"""Make the page on which a person moves the shares of the domains and sees what the laws foretell.
+"""Make the page on which a person moves the shares of the domains and sees what the laws predict.
 
 coefficients.json of each law with its optimum, intervals.csv, mixtures -> explore.html, one file
 that needs nothing else
@@ -34,7 +34,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--buttons", nargs="*", default=[], help="further mixtures of these tables that have a button")
     parser.add_argument("--reference-mixture", type=Path, required=True, help="what changes are counted from, likewise")
     parser.add_argument("--start", help="the mixture shown first; without it the first optimum, or the reference")
-    parser.add_argument("--step", type=int, help="of the run that is foretold; without it the last one fitted")
+    parser.add_argument("--step", type=int, help="of the predicted run; without it the last one fitted")
     parser.add_argument("--title", default="your runs", help="what the page is of (%(default)s)")
     parser.add_argument("--raw", type=Path, nargs="?", help="describe_data.py's, for the commands of exports")
     parser.add_argument("--rows", type=Path, nargs="?", help="likewise")

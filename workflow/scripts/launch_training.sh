@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Start a script by Accelerate: one process per GPU on each node, on a CPU one process.
 #   launch_training.sh [--once] GPUS NODES THREADS RUNTIME LOG LOGS SCRIPT FLAGS...
-# SCRIPT is one beside this file, by its name, or a path.
+# SCRIPT is one next to this file, by its name, or a path.
 # GPUS of all nodes together, as schedulers count them; RUNTIME of the job in minutes, 0: without a limit. What is said on
 # standard error goes to the file LOG and stays in the folder LOGS, a file for each attempt: Snakemake deletes the LOG of
 # the attempt before. --once: one process on the first node, with all GPUs of that node, which starts others itself.

@@ -40,11 +40,11 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def draw(losses: list[pl.DataFrame], reference: str, weights: Mapping[str, float] | None = None) -> Figure:
-    """The average loss of each mixture by `weights`, and beside it the difference to the
+    """The average loss of each mixture by `weights`, and next to it the difference to the
     reference's, where there is one.
 
     Mixtures with the very same losses share a line and its name. Where a mixture was trained on
-    several seeds, an upright bar spans them beside those of the others.
+    several seeds, an upright bar spans them next to those of the others.
     """
     together = pl.concat(map(mean_over_seeds, losses), how="diagonal").unique(maintain_order=True)
     averages = average_losses(together, weights)

@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def draw(table: pl.DataFrame) -> Figure:
     """Two panels, the error and the order; of each set of runs the mean over the draws as a line
-    and their range as a bar, one set beside the other.
+    and their range as a bar, one set next to the other.
     """
     names = table["runs"].unique(maintain_order=True).to_list()
     of_laws = set(names) <= set(figures.STYLES)

@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--paths", type=Path, nargs="+", required=True, help="path.parquet of each round in turn")
     parser.add_argument("--method", required=True, help="name of the mixture, for its colour")
-    parser.add_argument("--reference", required=True, help="name of the mixture to draw beside it")
+    parser.add_argument("--reference", required=True, help="name of the mixture to draw with it")
     parser.add_argument("--reference-mixture", type=Path, required=True, help="{domain: proportion}, JSON")
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)

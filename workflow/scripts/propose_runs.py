@@ -1,11 +1,12 @@
-"""Propose the next runs: mixtures, and sizes within a budget, that tell most of the law transfer.
+"""Propose the next runs: mixtures, and sizes within a budget, that are most informative for the law
+transfer.
 
 Optional mixtures already run (mixture, domain, proportion), with their losses (mixture, step,
 domain, loss) and a prior from text -> the next mixtures (mixture, domain, proportion, information,
 pool) and runs (mixture, seed, model, parameters, tokens, flops, information)
 
-What a run tells is told by the slopes of the law: at the fit to the losses, else where a fit starts
-from. With losses one sentence on standard output says whether to go on or to stop.
+The information of a run is given by the slopes of the law: at the fit to the losses, else where a
+fit starts from. With losses one sentence on standard output says whether to go on or to stop.
 """
 
 import argparse
@@ -34,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
         help="tidy mixtures already run, parquet or csv; without them --tokens name the domains",
     )
     parser.add_argument("--losses", nargs="?", type=Path, help="of these mixtures, parquet or csv")
-    parser.add_argument("--prior", nargs="?", type=Path, help="who speaks like whom (domain, under, nats)")
+    parser.add_argument("--prior", nargs="?", type=Path, help="cross-entropies between domains (domain, under, nats)")
     parser.add_argument(
         "--count",
         type=int,

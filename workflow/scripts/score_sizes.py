@@ -28,7 +28,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--large-losses", type=Path, required=True, help="tidy losses of the large model")
     parser.add_argument("--large-mixtures", type=Path, required=True, help="their tidy mixtures")
     parser.add_argument("--asked", type=Path, required=True, help="run.json, or parameters and tokens, of a large run")
-    parser.add_argument("--prior", type=Path, nargs="?", help="who speaks like whom, as for fit_law.py; none: without")
+    parser.add_argument(
+        "--prior", type=Path, nargs="?", help="cross-entropies between domains, as for fit_law.py; none: without"
+    )
     parser.add_argument(
         "--counts", nargs="+", type=int, default=[0, 1, 2, 4], help="large runs to fit, as far as there are so many"
     )

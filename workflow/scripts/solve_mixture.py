@@ -41,10 +41,12 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--losses", type=Path, required=True, help="tidy or wide losses, csv or parquet")
     parser.add_argument("--mixtures", type=Path, required=True, help="tidy or wide mixtures, csv or parquet")
-    parser.add_argument("--metrics", type=Path, help="metrics of the runs beside their losses, csv or parquet")
+    parser.add_argument("--metrics", type=Path, help="metrics of the runs in addition to their losses, csv or parquet")
     parser.add_argument("--step", type=int, help="of the run to be made good; without it the last one measured")
     parser.add_argument("--reference", help="the mixture that gains are counted from; without it the first")
-    parser.add_argument("--prior", type=Path, help="who speaks like whom (domain, under, nats), for the law transfer")
+    parser.add_argument(
+        "--prior", type=Path, help="cross-entropies between domains (domain, under, nats), for the law transfer"
+    )
     parser.add_argument(
         "--hand",
         nargs="*",
@@ -115,7 +117,7 @@ def solve(
 
 
 def doubts(options: argparse.Namespace, law: dict, observed: Observations, best: Mapping[str, float]) -> list[str]:
-    """What is remarkable in the tables, what the law could not tell from them, and the domains that
+    """What is remarkable in the tables, what the runs do not determine, and the domains that
     the mixture reads more often than any run did.
     """
     tokens = read_tokens(options.tokens) if options.tokens else None
@@ -124,7 +126,7 @@ def doubts(options: argparse.Namespace, law: dict, observed: Observations, best:
     further = epochs_sentence(further_epochs(law, shares, tokens, run_tokens))
     said = [*observed.remarks, *law["warnings"], *([further] if further else [])]
     lines = [line for sentence in said for line in paragraph(sentence, "  - ", "    ")]
-    return ["", "What the data could not tell", "", *lines] if lines else []
+    return ["", "What the data do not determine", "", *lines] if lines else []
 
 
 def epochs_of(options: argparse.Namespace, law: dict, shares: Mapping[str, float]) -> dict[str, float]:

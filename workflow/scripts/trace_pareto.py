@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--families", default="", help="family=domain,domain;family=domain")
     parser.add_argument("--points", type=int, default=11, help="of each law's front, at most (default 11)")
     add_flags(parser, "limits", "centre", "pool-share")
-    parser.add_argument("--reference", help="a mixture to show beside the fronts: mixture.json, or the JSON itself")
+    parser.add_argument("--reference", help="a mixture to show with the fronts: mixture.json, or the JSON itself")
     parser.add_argument("--out", type=Path, required=True, help="csv or parquet")
     parser.add_argument("--figure", type=Path, help="svg")
     options = parser.parse_args(argv)

@@ -1,6 +1,6 @@
 """Train FastText word vectors on the sampled documents of all domains.
 
-index of the training split, parquet (and the samples beside the rows) -> a model in the
+index of the training split, parquet (and the samples next to the rows) -> a model in the
 format of FastText, .bin
 """
 

@@ -33,7 +33,7 @@ except InputError as error:
     end_planning(error)
 
 # What a command begins with: the call of a script, from the folder of the results; of a training
-# by its launcher, which finds scripts beside it. A variable in the text would do but in a module,
+# by its launcher, which finds scripts next to it. A variable in the text would do but in a module,
 # whose variables Snakemake does not find when it prints a command.
 SCRIPTS = shlex.quote(f"{PREFIX}workflow/scripts/")
 RUN = f"python {SCRIPTS}"

@@ -1,4 +1,4 @@
-# What the terminal shows of a call: a line for each finished job in the place of Snakemake's
+# What the terminal shows of a call: a line for each finished job instead of Snakemake's
 # paragraphs, which stay in .snakemake/log.
 from bimix.plan.targets import nearest
 from bimix.results import terminal

@@ -36,13 +36,13 @@ COMMANDS = {
 # Extras of the package by the module that they bring; `workflow` brings all.
 EXTRAS = {"tensorboard": "tensorboard", "lightgbm": "regmix", "sklearn": "rivals"}
 PACKAGE = Path(__file__).parent
-# Where pip puts what lies beside the package in a checkout: the same tree, so that scripts find the
-# schema.
+# Where pip puts what lies next to the package in a checkout: the same tree, so that scripts find
+# the schema.
 INSTALLED = PACKAGE / "installed" / "workflow" / "scripts"
 
 
 def scripts() -> Path:
-    """The folder of the scripts: beside the package in a checkout, below it where pip installed
+    """The folder of the scripts: next to the package in a checkout, below it where pip installed
     it.
     """
     return INSTALLED if INSTALLED.is_dir() else PACKAGE.parent

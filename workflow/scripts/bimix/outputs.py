@@ -64,7 +64,7 @@ def note_digests(path: Path, digests: dict[str, str]) -> None:
 
 @contextmanager
 def replacing_folder(path: Path | str, digests: dict[str, str] | None = None) -> Iterator[Path]:
-    """Yield a new temporary folder beside `path`.
+    """Yield a new temporary folder next to `path`.
 
     When the block ends well it takes the place of `path`. `digests`: {name: digest} of files in it
     that are known by then, such as those hashed while they were written.

@@ -140,7 +140,7 @@ def labelled(domains: list[str], labels: Mapping[str, str]) -> dict[str, str]:
     """
     found = {labels.get(domain, domain): domain for domain in domains}
     if len(found) < len(domains):
-        raise InputError("Two domains have the same label in their records; set corpus.labels to tell them apart.")
+        raise InputError("Two domains have the same label in their records; set corpus.labels to distinguish them.")
     return found
 
 

@@ -85,8 +85,8 @@ def find_weights(report: dict, weights: Path, state: Path, steps: Sequence[int])
         kept = sorted(int(path.stem.split("-")[1]) for path in kept_weights(own, 0).parent.glob("step-*"))
         raise InputError(
             f"{own} has no weights of step {', '.join(missing)}, only of {', '.join(map(str, [*kept, last]))}: the"
-            f" run ended before they were asked for. Take those steps out of downstream.steps, or move that folder away"
-            f" to train anew."
+            f" run ended before they were requested. Take those steps out of downstream.steps, or move that folder away"
+            f" to train again."
         )
     return places
 

@@ -81,7 +81,7 @@ def search_factor(
 ) -> float:
     """FLOPs of a kind of training over those of plain pretraining.
 
-    doremi: the reference's forward pass beside the proxy; doge: the rows of its `targets`
+    doremi: the reference's forward pass next to the proxy; doge: the rows of its `targets`
     elsewhere or, where it is `mixed` and has none, of the mix of all domains, and the
     work on whole gradients.
     """

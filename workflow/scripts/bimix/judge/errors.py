@@ -1,4 +1,4 @@
-"""How well a law tells what was not fitted: relative errors, R2 in log loss, rank
+"""How well a law predicts what was not fitted: relative errors, R2 in log loss, rank
 correlation (paper Tables 2 and 3).
 """
 
@@ -125,7 +125,7 @@ def extrapolation_table(rows: pl.DataFrame) -> pl.DataFrame:
 
 def generalization_table(rows: pl.DataFrame) -> pl.DataFrame:
     """Table 3: R2 in log loss (a fraction; the paper's header says %), mean, worst and best over
-    domains, and MRE in percent beside it.
+    domains, and MRE in percent next to it.
     """
     return rows.group_by("law", "mixture", maintain_order=True).agg(
         pl.len().alias("domains"),

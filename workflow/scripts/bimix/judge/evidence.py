@@ -28,7 +28,7 @@ QUANTITIES = {"minimax": "worst_ratio"}  # of an objective in the intervals; els
 def add_evidence(parser: argparse.ArgumentParser) -> None:
     """Add what the laws predict, and the runs of their model."""
     parser.add_argument(
-        "--proxies", type=Path, nargs="*", default=[], help="tidy losses of proxies: their repeated runs tell the noise"
+        "--proxies", type=Path, nargs="*", default=[], help="tidy losses of proxies: their repeated runs give the noise"
     )
     parser.add_argument("--intervals", type=Path, nargs="*", default=[], help="of laws, from runs left out")
     parser.add_argument("--coefficients", type=Path, nargs="+", required=True, help="of the laws")

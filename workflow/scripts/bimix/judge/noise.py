@@ -167,8 +167,8 @@ def runs_to_tell(lead: float, deviation: float, mixtures: int) -> int | None:
 
 
 def seeds_to_add(there: Sequence[int], needed: int) -> list[int]:
-    """The seeds under `seeds` in a config, which are those beside the first of `there`, for so many
-    seeds in all: what is there stays, the smallest numbers that are free come after it.
+    """The seeds under `seeds` in a config, which are those besides the first of `there`, for so
+    many seeds in all: what is there stays, the smallest numbers that are free come after it.
     """
     seeds, free = list(there[1:]), 1
     while len(seeds) < needed - 1:

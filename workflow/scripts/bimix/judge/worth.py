@@ -1,4 +1,4 @@
-"""What methods are worth: the price of finding each mixture, beside how its large run ended."""
+"""What methods are worth: the price of finding each mixture, next to how its large run ended."""
 
 from collections.abc import Mapping, Sequence
 

@@ -2,7 +2,7 @@
 
 A fitted law is a dict that is written as JSON and read by a person. It holds the law's name, the
 training domains in order, the steps and mixtures seen, and the range of proportions seen. Then come
-the coefficients of every loss domain, and warnings about what the data could not tell.
+the coefficients of every loss domain, and warnings about what the data do not determine.
 """
 
 import numpy as np
@@ -142,7 +142,7 @@ def at_run(
 
     pools {domain: unique tokens}: what is read more often than once counts less. A domain they do
     not name has no limit, and without them, or the run's tokens, nothing is repeated. A law fitted
-    over sizes predicts the same at every step: `step` is the one it is asked for. None: those of
+    over sizes predicts the same at every step: `step` is the requested one. None: those of
     the run that it is read at.
 
     Errors: a size asked of a law that was not fitted over sizes, or without tokens where schedules
@@ -178,7 +178,7 @@ def at_run(
 
 def asked_at(fitted: dict, parameters: float, tokens: float) -> dict:
     """A law fitted over sizes, to be read at a run of so many parameters and tokens unless another
-    is asked for; with a warning where that is far from the sizes fitted.
+    is requested; with a warning where that is far from the sizes fitted.
 
     Errors: it was fitted at one size.
     """
@@ -207,8 +207,8 @@ def far_ahead(fitted: dict, step: float) -> str:
 
 
 def _warnings(fitted: dict) -> list[str]:
-    """Sentences about what the data could not tell: proportions that hardly varied, coefficients on
-    their bounds.
+    """Sentences about what the data do not determine: proportions that hardly varied, coefficients
+    on their bounds.
     """
     sentences = []
     if fitted.get("rows") == "last":
@@ -220,7 +220,7 @@ def _warnings(fitted: dict) -> list[str]:
         )
     if fitted["law"] == "transfer" and len(set(fitted["mixtures"])) < FEW_MIXTURES:
         sentences.append(
-            f"{len(set(fitted['mixtures']))} mixtures are too few to tell the ridge by cross-validation, or any error of the law:"
+            f"{len(set(fitted['mixtures']))} mixtures are too few to choose the ridge by cross-validation, or any error of the law:"
             f" its optimum is all but a guess; {FEW_MIXTURES} at least."
         )
     for domain, seen in fitted["proportions_seen"].items():

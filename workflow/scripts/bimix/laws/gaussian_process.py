@@ -1,7 +1,7 @@
 """A Gaussian process over the proportions, one per step and domain: a constant times a squared
 exponential, and white noise, fitted by marginal likelihood (scikit-learn).
 
-Kernel and bounds are those of Olmix's code, which has the process beside its own law.
+Kernel and bounds are those of Olmix's code, which has the process next to its own law.
 """
 
 import warnings

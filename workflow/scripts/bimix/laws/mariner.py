@@ -9,7 +9,7 @@ b and d are solved for by non-negative least squares with a ridge. Rate, power a
 of 168, chosen for each loss by cross-validation; then ridge and depth are. What its source leaves
 open was chosen here. The anchor is the mean loss, the folds are five, the shape is chosen at a
 ridge of 0.1 and a depth of 2. Where the fitted runs have no pools, e_j is the proportion itself,
-at every run that the law is asked for.
+at every run that the law predicts.
 """
 
 from collections.abc import Callable

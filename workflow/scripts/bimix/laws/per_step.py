@@ -9,7 +9,7 @@ The module of such a law has its formula and its fit:
         its gradient (m,) and, of a convex law, its Hessian (m, m)
     count_step(numbers) -> how many there are
 
-One that reads epochs in the place of shares has `epochs_of_share(observed)` and `at_run`.
+One that reads epochs instead of shares has `epochs_of_share(observed)` and `at_run`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ from bimix.observations.observations import Observations
 @dataclass(frozen=True)
 class PerStep:
     """The functions of a law (`table.py`) from those of its module; coefficients are {loss domain:
-    {"steps": {step: numbers}}}, beside `epochs_of_share` {domain: epochs of a whole run} of a law
+    {"steps": {step: numbers}}}, next to `epochs_of_share` {domain: epochs of a whole run} of a law
     that reads epochs, null where it was fitted to proportions.
     """
 

@@ -8,7 +8,7 @@ domain j is worth to the loss on domain i. In the first term k_ii = 1 where i is
 gamma <= 1 says that a domain's first share is worth more than its later ones. It is defined at
 proportions of 0 and for loss domains that are not trained on, and stays convex: sum_j k_j r_j^gamma
 is concave, a negative power of it log-convex. With all other k_ij = 0 and t = 0 it is `bimix`. t_ij
-of either sign is by how much a share hurts or helps beside that: 0 with few runs, and where it does
+of either sign is by how much a share hurts or helps in addition: 0 with few runs, and where it does
 not earn its place (`transfer/signed`, `transfer/choice`).
 
 The two factors of the law separate in log loss, so the fit does too: every run's level (the mean
@@ -52,7 +52,7 @@ CHOICES = ("choice", "choice_of_metrics")
 
 def fit(observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> tuple[dict, dict]:
     """Coefficients of every loss domain, and notes: the chosen ridge and number of terms with the
-    cross-validated errors, of metrics under `choice_of_metrics` where losses stand beside them.
+    cross-validated errors, of metrics under `choice_of_metrics` where there are losses too.
 
     `start` is a law fitted earlier, whose ridge and number of terms are kept.
     """

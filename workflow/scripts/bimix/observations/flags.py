@@ -18,7 +18,7 @@ def add_tables(parser: argparse.ArgumentParser, held_out: bool = False, prior: b
             "--prior",
             type=Path,
             nargs="?",
-            help="who speaks like whom (domain, under, nats), for the law transfer; none: without",
+            help="cross-entropies between domains (domain, under, nats), for the law transfer; none: without",
         )
     if held_out:
         parser.add_argument(

@@ -2,7 +2,7 @@
 
 table        csv, parquet or jsonl, one row an evaluation, one column a metric
 wandb        a history, which is such a table, or a panel's csv, with a column `run - metric` for
-             each line and beside it its least and largest value (`__MIN`, `__MAX`), which differ
+             each line and next to it its least and largest value (`__MIN`, `__MAX`), which differ
              from it where the panel shows averages, over runs or over steps
 tensorboard  a folder of event files, or one above those of all runs
 trainer      trainer_state.json of Hugging Face's Trainer: what was logged at which step

@@ -1,5 +1,5 @@
-"""Metrics of runs beside their losses: bits per byte, error rates, perplexities of benchmarks. Each
-is a loss domain that nothing trains on.
+"""Metrics of runs in addition to their losses: bits per byte, error rates, perplexities of
+benchmarks. Each is a loss domain that nothing trains on.
 
 metrics: mixture, and of each metric a column, or the columns metric and value. `step`, `seed` and
 `parameters` are optional: without a step a metric is of the run's last. Lower must be better, and a
@@ -57,8 +57,8 @@ def with_metrics(
     losses_name: str = "losses",
     lower: Collection[str] = (),
 ) -> pl.DataFrame:
-    """Tidy losses with the metrics below them, and a column `metric` that tells them apart; `lower`
-    are metrics of which less is better whatever their names say.
+    """Tidy losses with the metrics below them, and a column `metric` that distinguishes them;
+    `lower` are metrics of which less is better whatever their names say.
 
     Errors, with file and line: no column mixture, no metric, one that is called as a domain with
     losses, or as what is the better the higher; a value that is no number above 0; a run without
@@ -132,7 +132,7 @@ def _tidy(table: pl.DataFrame, name: str) -> pl.DataFrame:
     else:
         others = [column for column in columns if column not in index]
         if not others:
-            raise InputError(f"{name} has no metric: it needs one column for each, beside {', '.join(index)}.")
+            raise InputError(f"{name} has no metric: it needs one column for each, besides {', '.join(index)}.")
         text = table.with_columns(pl.col(others).cast(pl.String))
         tidy = text.unpivot(others, index=[*index, ROW], variable_name="domain", value_name="value")
     tidy = tidy.drop_nulls("value").sort(ROW, maintain_order=True)

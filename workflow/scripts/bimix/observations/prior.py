@@ -1,4 +1,4 @@
-"""A prior for the law `transfer` from text alone: domains that speak alike help each other.
+"""A prior for the law `transfer` from text alone: domains of similar text help each other.
 
 log k_ij = u_i - gap_ij + delta_ij. The gap is the cross-entropy H(i|j) of held-out text of domain i
 under an n-gram model of domain j. It is centred over the domains j that help i. delta has the

@@ -23,7 +23,7 @@ ROW = "row of the file"
 ROUNDING = 0.005
 # Less is no loss or rate of errors that was measured, and its logarithm is out of all bounds.
 LEAST_LOSS = 1e-12
-# What tells runs apart, beside seeds: a schedule where a mixture of one size has several.
+# What distinguishes runs, besides seeds: a schedule where a mixture of one size has several.
 RUN = ("mixture", "parameters", "schedule")
 TYPES = {"mixture": pl.String, "step": pl.Int64, "domain": pl.String, "loss": pl.Float64, "proportion": pl.Float64}
 

@@ -29,7 +29,7 @@ def feasible_bounds(
 
     Errors (InputError with the numbers): an unknown domain, a lower bound above its upper, lower
     bounds that sum above 1, upper bounds that sum below 1, a domain without a token count where
-    max_epochs is asked for.
+    max_epochs is requested.
     """
     low, high = np.zeros(len(domains)), np.ones(len(domains))
     for bounds, array, what in ((lower or {}, low, "lower"), (upper or {}, high, "upper")):

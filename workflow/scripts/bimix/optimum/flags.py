@@ -146,7 +146,7 @@ def run_tokens_of(fitted: dict, run_tokens: float | None, step: int | None) -> f
 
 
 def asked_tokens(fitted: dict, run_tokens: float | None, step: int | None, parameters: float | None) -> float | None:
-    """Tokens of the run that a law is asked for. A law over sizes has no tokens of a step: without
+    """Tokens of the run that a law predicts. A law over sizes has no tokens of a step: without
     others, and without other `parameters`, they are those of the run that it is read at.
     """
     if "rows" not in fitted:

@@ -169,7 +169,7 @@ def target_weights(fitted: dict, weights: dict[str, float] | None) -> np.ndarray
     given weighs 0.
 
     Errors: a weight of an unknown domain, no weight above 0; no weights where there are metrics
-    beside losses.
+    among losses.
     """
     names = fitted["loss_domains"]
     if not weights:

@@ -121,7 +121,7 @@ def epochs_sentence(further: Mapping[str, Mapping[str, float | None]]) -> str:
 def report(
     sought: Sought, found: Best, where: Support | None, further: Mapping[str, Mapping[str, float | None]]
 ) -> dict:
-    """The JSON beside a best mixture; a number that is not known or not defined is null. `further`
+    """The JSON next to a best mixture; a number that is not known or not defined is null. `further`
     are its epochs beyond those fitted.
     """
     fitted, objective, tokens = sought.fitted, sought.objective, sought.centre
@@ -193,7 +193,7 @@ def described(sought: Sought, found: Best, reported: Mapping | None) -> list[str
 
 
 def sentences(written: Mapping) -> list[str]:
-    """What a script prints of a report, beside the average loss."""
+    """What a script prints of a report, next to the average loss."""
     asked = written["objective"]
     names = {
         "weighted": "weighted average",
@@ -206,9 +206,7 @@ def sentences(written: Mapping) -> list[str]:
         said[0] += f"; of the reference {_shown(written['reference_objective'])}"
         said.append(f"average loss of the reference: {_shown(written['reference_average_loss'])}")
     if asked["kind"] == "minimax" and written["objective_value"] > 1 - NO_BETTER:
-        said.append(
-            "no mixture is better than the reference in all of these losses: ask for fewer, for families or weights"
-        )
+        said.append("no mixture is better than the reference in all of these losses: name fewer, families or weights")
     if written["kkt_residual"] is None:
         said.append("found by search: no residual certifies it")
     else:

@@ -202,7 +202,7 @@ class Program(NamedTuple):
 
     # r -> F, its gradient (m,), g (p,), their gradients (p, m)
     at: Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray, np.ndarray]]
-    # (p,) 1: the largest of these parts is minimised beside F; 0: a constraint
+    # (p,) 1: the largest of these parts is minimised with F; 0: a constraint
     epigraph: np.ndarray
 
 

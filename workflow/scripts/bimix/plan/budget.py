@@ -118,7 +118,7 @@ def trained_for(dataset: Dataset, model: str, group: str) -> Iterator[Training]:
 
 
 def planned_runs(dataset: Dataset) -> list[PlannedRuns]:
-    """Trainings that the summary needs, and those that the price list needs beside them."""
+    """Trainings that the summary needs, and those that the price list needs besides them."""
     optimum, large = dataset.block["optimum"], dataset.large
     held_out = [] if "models" in optimum else dataset.block["held_out"]
     fitted = [(optimum["model"], group) for group in (optimum["group"], *held_out)]
@@ -223,7 +223,7 @@ def search_plan(dataset: Dataset) -> list[str]:
 
 
 def search_flags(dataset: Dataset) -> list[str]:
-    """A budget of FLOPs as words of a command, of the proxies and beside the large run."""
+    """A budget of FLOPs as words of a command, of the proxies and next to the large run."""
     if not search_plan(dataset):
         return []
     return ["--budget", str(dataset.block["search"]["budget"]), "--large", dataset.large, "--offered", *dataset.proxies]

@@ -170,7 +170,7 @@ def check_compared(dataset: Dataset) -> None:
 
 
 def prior(dataset: Dataset, law: str = "transfer") -> list[str]:
-    """Who speaks like whom, the prior of the law transfer: where text was counted or
+    """Whose text resembles whose, the prior of the law transfer: where text was counted or
     observations name a table, and the config does not turn it off.
     """
     if law != "transfer" or not dataset.config["laws"].get("prior", True):
@@ -249,7 +249,7 @@ def objective_reference(dataset: Dataset) -> list[str]:
 
 
 def centre(dataset: Dataset) -> list[str]:
-    """The mixture that draws and penalties are around in the place of the shares of the tokens
+    """The mixture that draws and penalties are around instead of the shares of the tokens
     that an optimum is given; none: those. An optimum of a stage is given no tokens.
     """
     name = dataset.block.get("centre", "baseline" if "stage" in dataset.block["optimum"] else None)

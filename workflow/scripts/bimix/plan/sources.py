@@ -275,7 +275,7 @@ def counts_runs(budget: object) -> bool:
 
 
 def rounds(block: dict) -> range:
-    """The numbers of the rounds: as many as are asked for and a budget of runs holds."""
+    """The numbers of the rounds: as many as are requested and a budget of runs holds."""
     search, numbers = block["search"], range(1, 1 + block["search"]["rounds"])
     if not counts_runs(search.get("budget")):
         return numbers

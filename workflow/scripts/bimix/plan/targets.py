@@ -52,7 +52,8 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
     tables += ["pareto"] if pareto else []
     explores = any(LAWS[law].drawn for law in laws) and "stage" not in block["optimum"]
     large = laws if large_runs(dataset) else []
-    # a fitted group's figure has the held-out ones beside it, of which a law over sizes has no runs
+    # a fitted group's figure has the held-out ones next to it, of which a law over sizes has no
+    # runs
     fitted = (several or [model]) if compared or (several and not held_out) else []
 
     def drawn(*names: str, there: object = True) -> list[str]:
@@ -112,7 +113,7 @@ def explored(dataset: Dataset) -> dict[str, list[str]]:
 
 
 def explored_run_tokens(dataset: Dataset) -> int | str:
-    """Tokens of the run that the page foretells, as of the optimum of its first law."""
+    """Tokens of the run that the page predicts, as of the optimum of its first law."""
     return epoch_run_tokens(dataset, next(law for law in dataset.optimised_laws if LAWS[law].drawn))
 
 

@@ -1,5 +1,5 @@
 """The page to play with: one file of HTML in which a person moves the shares and sees what the
-fitted laws foretell.
+fitted laws predict.
 
 The numbers are computed in the browser, by `explore_page/laws.js`, from the laws' own JSON. Nothing
 is loaded from elsewhere.
@@ -110,11 +110,11 @@ def page(
     }
     return environment.get_template("page.html.j2").render(
         title=title,
-        about="Move a share: the open ones keep their ratios. What the laws foretell is fitted to small runs; the interval is that of"
+        about="Move a share: the open ones keep their ratios. The laws are fitted to small runs; the interval is that of"
         " a run which the law has not seen."
         + (f" {', '.join(others)} is no formula: only its optimum is here." if others else ""),
         objective=kind + (" of the wanted losses" if len(goal.names) < len(data["losses"]) else "") + f" ({unit})",
-        losses=f"Losses foretold ({unit})",
+        losses=f"Predicted losses ({unit})",
         level=f"{100 * level:.0f} % interval" if level else "interval",
         reference=reference,
         data=_embedded(data),

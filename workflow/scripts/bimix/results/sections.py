@@ -50,7 +50,7 @@ def proportions(
     rows: int | None = None,
     epochs: Mapping[str, float] | None = None,
 ) -> list[str]:
-    """Two mixtures beside each other with bars, the largest `rows` of them.
+    """Two mixtures side by side with bars, the largest `rows` of them.
 
     `seen` {domain: {min, max}} are the proportions that the law was fitted on; `epochs` how often a
     run on `after` reads the text of each domain, where that is known.
@@ -116,7 +116,7 @@ def predicts(law: dict, model: str, extrapolated: pl.DataFrame, generalized: pl.
         lines += ["  Mixtures it has not seen: R2 of log loss over steps, and the error (Table 3)"]
         lines += [*scores(generalized, GENERALIZED, "generalization.csv"), ""]
     if law["warnings"]:
-        lines += ["  What the data could not tell:", *warnings(law["warnings"], place), ""]
+        lines += ["  What the data do not determine:", *warnings(law["warnings"], place), ""]
     title = f"How well the law {law['law']} predicts, fitted on {fitted} ({model})"
     return [*paragraph(title), "", *(lines or ["  (no row was left to score it on)", ""])]
 
@@ -163,7 +163,7 @@ def gain(intervals: pl.DataFrame, reference: str, runs: int, weighed: str = "") 
             left = row["kind"] == "left_out"
             text += "; the intervals come from the law's errors on runs left out of its fit" if left else ""
             sure = "." if left else ", if the law is right."
-            text += sure if row["low"] > 0 else ": the runs do not tell it from no gain."
+            text += sure if row["low"] > 0 else ": the gain is not significant."
         if runs < FEW_RUNS and row["estimate"] > 0:
             text += f" The best of many mixtures is predicted too well: with fewer than {FEW_RUNS} runs expect"
             text += f" {SHRUNK} of it, {SHRUNK * row['estimate']:.4f}."

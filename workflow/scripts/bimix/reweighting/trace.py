@@ -101,7 +101,7 @@ def path_table(state: dict, steps: int, domains: list[str], signal: str) -> pl.D
 
 
 def sum_over_processes(accelerator: Accelerator, tensor: Tensor) -> Tensor:
-    """The sum of all processes' tensors, in the place of this one's."""
+    """The sum of all processes' tensors, instead of this one's."""
     if accelerator.num_processes > 1:
         torch.distributed.all_reduce(tensor)
     return tensor

@@ -87,7 +87,7 @@ def read_search(options: argparse.Namespace) -> Search:
 
 
 def read_rules(options: argparse.Namespace, search: Search) -> ByHand:
-    """The rules by hand for the run that is asked for. Errors: no domain is wanted more than
+    """The rules by hand for the requested run. Errors: no domain is wanted more than
     others, or tokens are not known.
     """
     fitted, tokens = search.goal.fitted, read_tokens(options.tokens) if options.tokens else {}

@@ -84,7 +84,7 @@ def kriged(runs: np.ndarray, values: np.ndarray, deviation: float, noise: float 
     """Kriging of values (n,) of runs (n, m), 0 far from all; `deviation` as known from elsewhere.
 
     The length, the deviation within a factor of two and the noise are those at which each run is
-    likeliest, foretold by the others; noise that is known stays as it is.
+    likeliest, predicted by the others; noise that is known stays as it is.
     """
     known = USUAL_NOISE if noise is None else max(noise, 1e-6)
     apart, best = squares(runs, runs), None
@@ -182,7 +182,7 @@ class Shares:
 class Posterior:
     """What is known of any mixture after the runs.
 
-    `goal` is of the law at the run that is asked for, `fitted` the law as it was fitted to the
+    `goal` is of the law at the requested run, `fitted` the law as it was fitted to the
     runs. Bounds (m,); `noise` is of a run's log objective, None: not known; `left` are the law's
     errors on runs left out, which are found where not given.
     """

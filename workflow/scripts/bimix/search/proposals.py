@@ -1,5 +1,5 @@
-"""The runs to make next: mixtures and sizes that tell most of the law within a budget, and one of
-them twice where the noise of a run is not known.
+"""The runs to make next: mixtures and sizes that are most informative for the law within a budget,
+and one of them twice where the noise of a run is not known.
 """
 
 import re
@@ -60,7 +60,9 @@ def propose(at: Numbers, done: Done, asked: Setting, repeat: bool) -> tuple[list
     """
     models = asked.models or (None,)
     if len(models) > 1 and not np.isfinite(asked.budget):
-        raise InputError("--models has several sizes, and without --budget the largest would tell most: name one.")
+        raise InputError(
+            "--models has several sizes, and without --budget the largest would be the most informative: name one."
+        )
     if asked.count is None and not np.isfinite(asked.budget):
         raise InputError("neither --count nor --budget says how many runs are to be proposed: give one of them.")
     costs = np.array([1.0 if one is None else one.flops for one in models])
@@ -268,7 +270,7 @@ def run_lines(proposed: Sequence[Proposed], asked: Setting) -> list[str]:
     """How many runs are proposed, and what they cost."""
     repeated = [one.mixture for one in proposed if one.seed > 1]
     head = f"{len(proposed)} runs of {len({one.mixture for one in proposed})} mixtures by {asked.criterion}-optimality"
-    lines = [head + (f": {repeated[0]} with two seeds, which tell the noise of a run." if repeated else ".")]
+    lines = [head + (f": {repeated[0]} with two seeds, which give the noise of a run." if repeated else ".")]
     if asked.models:
         spent = sum(one.model.flops for one in proposed)
         sizes = pl.Series([one.model.name for one in proposed]).value_counts().sort("count", descending=True)

@@ -258,4 +258,4 @@ def advice(search: Search, runs: int) -> str:
         return f"Go on: {both}."
     if runs < STOP_RUNS:
         return f"Go on: {both}; but {runs} runs are too few to stop by: {STOP_RUNS} at least."
-    return f"Stop: {both}: more runs like these would not tell."
+    return f"Stop: {both}: more runs like these would not help."

@@ -1,10 +1,10 @@
-"""How the losses of a run answer to the numbers of the law `transfer`: what a run would tell.
+"""How the losses of a run answer to the numbers of the law `transfer`: the information of a run.
 
 Of a loss domain the law of a run's level is y = log sum_q exp(c_q) S_q^-a_q, S_q = sum_j k_qj
 rho_j^g (`transfer/mixing`). Near some numbers x = (c, log a, logit g, log k) it is all but linear,
-y(x) = y(x0) + f.(x - x0). What runs tell of x is the sum of f f' beside what was known before. x0
-is a law fitted earlier or, before any run, where the fit starts from: its shared means and the gaps
-of a prior from text.
+y(x) = y(x0) + f.(x - x0). The information of runs about x is the sum of f f' plus what was known
+before. x0 is a law fitted earlier or, before any run, where the fit starts from: its shared means
+and the gaps of a prior from text.
 """
 
 from dataclasses import dataclass

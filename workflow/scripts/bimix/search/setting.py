@@ -1,4 +1,4 @@
-"""What a design of runs is asked for, and what is done already: read from the flags and tables."""
+"""The setting of a design of runs, and what is done already: read from the flags and tables."""
 
 import argparse
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class Known:
 
 
 def read_setting(options: argparse.Namespace) -> tuple[Known, Setting]:
-    """What is known and what is asked for. Errors: flags that do not belong together."""
+    """What is known, and the setting. Errors: flags that do not belong together."""
     _refuse(options)
     tokens = read_tokens(options.tokens) if options.tokens else None
     objective = asked_objective(options)

@@ -1,4 +1,4 @@
-"""Models of several sizes that could be run, what a run of each costs, and how much it tells of the
+"""Models of several sizes that could be run, what a run of each costs, and its information on the
 large one.
 
 The mixing factor hardly depends on the size of a model (`transfer/sizes`), so a run of a small one

@@ -44,7 +44,7 @@ SURE = 0.95  # that the best of measured mixtures is below all others
 
 @dataclass(frozen=True)
 class Solved:
-    """A law fitted to the runs, read at the run that is asked for; bounds and optimum (m,)."""
+    """A law fitted to the runs, read at the requested run; bounds and optimum (m,)."""
 
     fitted: dict
     goal: Goal

@@ -93,7 +93,7 @@ def check(config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), 
         kept = {name: block for name, block in config["datasets"].items() if name not in strange}
         config = config | {"datasets": kept}
     sound, refused = typed.accepted(config)
-    # in the place of what is refused the workflow's own defaults, but for datasets
+    # instead of what is refused the workflow's own defaults, but for datasets
     settled = over({key: own for key, own in defaults.items() if key != "datasets"}, sound)
     try:
         filled, choices = with_defaults(settled)

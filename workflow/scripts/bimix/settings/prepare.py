@@ -153,7 +153,7 @@ def place_tables(config: dict, defaults: dict, prefix: str) -> None:
 
 
 def check_results(folder: Path) -> None:
-    """Refuse a link to a disk that is not there, or a file, in the place of the folder of results
+    """Refuse a link to a disk that is not there, or a file, instead of the folder of results
     (InputError).
     """
     if folder.is_dir() or not (folder.exists() or folder.is_symlink()):

@@ -195,7 +195,7 @@ def _sentence(error: Any, place: Place) -> str:
 
 
 def _cure(value: object, wanted: str) -> str:
-    """What to write in the place of what YAML has read otherwise than it was meant."""
+    """What to write instead of what YAML has read otherwise than it was meant."""
     texts = any(word in wanted for word in ('"', "name", "text", "path", "one of"))
     if isinstance(value, str) and "number" in wanted:
         try:

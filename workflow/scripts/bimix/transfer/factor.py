@@ -55,7 +55,7 @@ class Factor(NamedTuple):
 
 def read(coefficients: dict, domains: list[str]) -> Factor:
     """The factor of a fitted law's coefficients; a loss domain with fewer terms than another, as
-    metrics beside losses may have, has terms of height 0 in their place.
+    metrics among losses may have, has terms of height 0 in their place.
     """
     table = list(coefficients.values())
     none = dict.fromkeys(domains, 0.0)

@@ -7,13 +7,13 @@ times. Up to once a share counts as it is, above it saturates, as in Muennighoff
 
     rho_j = (U_j / T) (1 + R (1 - exp(-(e_j - 1) / R))),
 
-and the loss on that domain rises by what the model learns by heart (an additive term, as in arXiv
+and the loss on that domain rises by what the model memorises (an additive term, as in arXiv
 2605.01640),
 
     H_j = P x^2 / (1 + x) r_j^mu (M / U_j)^kappa,    x = max(e_j - 1, 0),
 
 M the parameters of the model or, where they are not known, the pools' geometric mean. The power of
-r_j says that what is read beside it keeps a model from learning by heart. Without it no form
+r_j says that what is read next to it keeps a model from memorising. Without it no form
 described one pool over horizons of 2 to 32 times its size, and parts of it, alike. The share that
 counts, rho, is concave in r and H convex for mu >= 0, so the optimum stays one convex problem. The
 four numbers R, P, mu and kappa are shared by all domains under weak priors, and are not fitted

@@ -118,7 +118,7 @@ function rows() {
 // Shares are shown by their cube root: one of a thousandth has room on a slider, too.
 const scaled = share => Math.round(1000 * Math.cbrt(share)), unscaled = value => (value / 1000) ** 3;
 
-// The run that is foretold: its steps where the law has a curve over steps, its size and tokens where
+// The run that is predicted: its steps where the law has a curve over steps, its size and tokens where
 // the law is over sizes.
 function controls() {
   const table = Object.values(state.law.fitted.coefficients), steps = state.law.fitted.steps;
