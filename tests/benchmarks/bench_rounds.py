@@ -11,6 +11,7 @@ regmix   488 of 512 runs of 1M models, three of 13 losses wanted
 dclm     127 runs on 24 topics, a family of benchmarks wanted
 fresh    all 512 runs of RegMix, ten triples of losses on which nothing was chosen, three draws each
 families the 127 runs, the mean of the three families' means wanted
+olmix_64 512 runs of 30M models on 64 domains, the mean of the means of three families wanted
 proof    54 proxies of 22 domains, three of them wanted
 made     five domains, powers of exponentials, three wanted losses, noise 0.1, 0.3, 1 %
 
@@ -33,6 +34,7 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
+import bench_olmix
 from public_runs import from_wide, regmix
 
 from bimix.laws import fitted as laws
@@ -130,6 +132,11 @@ def _dclm(folder: Path, families: list[str]) -> Case:
     return of_table(from_wide(names, table.select(shares).to_numpy(), own.columns, own.to_numpy()), weights)
 
 
+def olmix_case(folder: Path, draw, number: int) -> Case:
+    runs = bench_olmix.read(folder / "olmix/olmix_64.csv", folder / "olmix/olmix_64_pools.json")
+    return of_table(runs, dict.fromkeys(runs.loss_domains, 1.0))
+
+
 def proof_case(folder: Path, draw, number: int) -> Case:
     """The proxies of the proof, first seeds, as resources/observations/proof keeps them."""
     runs = read_observations(folder / "tiny_first.csv", folder / "tiny_mixtures.csv")
@@ -167,6 +174,7 @@ TABLES = {
     "dclm": dclm_case,
     "fresh": fresh_case,
     "families": families_case,
+    "olmix_64": olmix_case,
     "proof": proof_case,
 } | {f"made {100 * noise:g} %": made_case(noise) for noise in (0.001, 0.003, 0.01)}
 

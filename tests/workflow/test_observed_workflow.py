@@ -229,6 +229,35 @@ def test_epochs_need_the_tokens_there_are(workplace: Path) -> None:
     assert mixture["code & co"] <= 2 * 3000 / 8000 + 1e-12
 
 
+def test_rules_by_hand_that_nobody_ran_are_written_and_those_that_were_are_taken(workplace: Path) -> None:
+    config = yaml.safe_load((workplace / "own.yaml").read_text())
+    own = config["datasets"]["own"]
+    own["optimum"]["weights"] = {"code & co": 1}
+    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    targets = [f"results/own/mixtures/{name}.json" for name in ("wanted_2", "wanted_4_uniform", "wanted_2_kin", "m0")]
+    done = call(workplace, *targets, "-n")
+    assert "own/observations: a rule by hand counts epochs: name a table of domain and tokens" in done.stdout
+    own["observations"] |= {"tokens": "tokens.csv", "cross_entropy": "prior.csv"}
+    rows = [("code & co", "code & co", 2), ("code & co", "web", 3), ("web", "code & co", 4), ("web", "web", 2)]
+    pl.DataFrame(rows, ["domain", "under", "nats"], orient="row").write_csv(workplace / "prior.csv")
+    (workplace / "tokens.csv").write_text("domain,tokens\ncode & co,500\nweb,9000\n")
+    losses = pl.read_csv(workplace / "losses.csv").with_columns(tokens=pl.col("step"))
+    mixtures = pl.read_csv(workplace / "mixtures.csv")
+    as_hand = pl.when(pl.col("mixture") == "m3").then(pl.lit("wanted_8")).otherwise("mixture").alias("mixture")
+    losses.with_columns(as_hand).write_csv(workplace / "losses.csv")
+    mixtures.with_columns(as_hand).write_csv(workplace / "mixtures.csv")
+    own["groups"]["fitted"][3] = "wanted_8"
+    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    done = call(workplace, *targets, "results/own/mixtures/wanted_8.json")
+    assert not done.returncode, done.stdout + done.stderr
+    made = {path.stem: json.loads(path.read_text()) for path in (workplace / "results/own/mixtures").glob("*.json")}
+    assert made["wanted_2"]["code & co"] == pytest.approx(2 * 500 / 8000)
+    assert made["wanted_4_uniform"]["code & co"] == pytest.approx(4 * 500 / 8000)
+    assert made["wanted_2_kin"] == pytest.approx(made["wanted_2"])
+    run = mixtures.filter(pl.col("mixture") == "m3", pl.col("domain") == "web")["proportion"][0]
+    assert made["wanted_8"]["web"] == pytest.approx(run, abs=1e-6)
+
+
 @pytest.mark.slow
 def test_what_there_are_too_few_runs_or_steps_for_is_left_out(workplace: Path) -> None:
     jobs = planned(workplace)

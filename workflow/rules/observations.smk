@@ -2,6 +2,7 @@
 # instead of a corpus.
 #   two tidy tables
 #       -> losses/observed/{group}.parquet, mixtures/groups/{group}.parquet, mixtures/{mixture}.json
+#   those of the fitted group, the tokens there are -> mixtures/wanted_8.json and the like, to train on
 
 
 rule take_observations:
@@ -56,6 +57,44 @@ rule mix_observed:
         RUN + r"""mix_observed.py \
             --mixtures {input.mixtures:q} \
             --name {wildcards.mixture:q} \
+            --out {output.mixture:q} \
+            2>{log:q}
+        """
+
+
+rule mix_by_hand:
+    """A rule by hand that was not run yet: so many epochs of the wanted domains."""
+    input:
+        losses=fitted("results/{{dataset}}/losses/{model}/{group}.parquet"),
+        mixtures=collect("results/{{dataset}}/mixtures/groups/{group}.parquet", group=setting("optimum/group")),
+        tokens=planned(inputs.hand_tokens),
+        cross_entropy=planned(inputs.hand_prior),
+        code=script("mix_wanted", "search/by_hand"),
+    output:
+        mixture="results/{dataset}/mixtures/{wanted}.json",
+    log:
+        "results/{dataset}/logs/mix_by_hand/{wanted}.log",
+    wildcard_constraints:
+        dataset=sources.by_hand_datasets(config),
+        wanted=made_by("mix_wanted"),
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        **{key: SOUGHT[key] for key in ("weights", "lower", "upper", "max_epochs")},
+        softness=config["mixtures"]["wanted"]["softness"],
+        step=setting("optimum/step"),
+    shell:
+        RUN + r"""mix_wanted.py \
+            --name {wildcards.wanted:q} \
+            --tokens {input.tokens:q} \
+            --runs {input.losses:q} {input.mixtures:q} \
+            --step {params.step} \
+            --cross-entropy {input.cross_entropy:q} \
+            --softness {params.softness} \
+            --weights {params.weights:q} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
             --out {output.mixture:q} \
             2>{log:q}
         """

@@ -291,6 +291,29 @@ def hand_reference(dataset: Dataset, wanted: str) -> list[str]:
     return [dataset.mixture("baseline" if found else first)]
 
 
+def hand_tokens(dataset: Dataset) -> str:
+    """The tokens there are for a rule by hand of an observed dataset. Errors: it names none."""
+    tokens = dataset.block["observations"].get("tokens")
+    if tokens is None:
+        raise InputError(
+            f"config: datasets/{dataset.name}/observations: a rule by hand counts epochs: name a table of domain and tokens"
+            " as `tokens`."
+        )
+    return tokens
+
+
+def hand_prior(dataset: Dataset, wanted: str) -> list[str]:
+    """Who speaks like whom, for the rule kin of an observed dataset. Errors: it names no table."""
+    if wanted_rule(wanted)[1] != "kin":
+        return []
+    prior = dataset.block["observations"].get("cross_entropy")
+    if prior is None:
+        raise InputError(
+            f"config: datasets/{dataset.name}/observations: {wanted} needs a table of cross-entropies as `cross_entropy`."
+        )
+    return [prior]
+
+
 def rules_without_runs(dataset: Dataset) -> list[str]:
     """The mixtures that a search starts from and nobody has to search for; all of them where
     none is such.

@@ -120,6 +120,7 @@ SOURCES = [
 ]
 # Of losses measured elsewhere: all mixtures but optima.
 OBSERVED = Source("mix_observed", None, None)
+OBSERVED_BY_HAND = Source("mix_by_hand", GIVEN, WANTED.pattern)
 
 
 def source_of(dataset: "Dataset", mixture: str) -> Source:
@@ -128,7 +129,8 @@ def source_of(dataset: "Dataset", mixture: str) -> Source:
     Errors: no rule makes it; what it is found with is missing or too little.
     """
     if dataset.observed and not is_optimum(mixture):
-        return OBSERVED
+        by_hand = wanted_rule(mixture) and mixture not in taken(dataset)
+        return OBSERVED_BY_HAND if by_hand else OBSERVED
     for source in SOURCES:
         if (source.pattern is None or re.fullmatch(source.pattern, mixture)) and source.makes(dataset, mixture):
             break
@@ -185,15 +187,27 @@ def observed_rank(mixture: str, shares: Mapping[str, float] | None = None) -> in
     return EQUAL if mixture == "uniform" or equal else GIVEN
 
 
+def taken(dataset: "Dataset") -> list[str]:
+    """Mixtures that an observed dataset names in groups and under `compare`, without optima."""
+    lists = (*dataset.groups.values(), dataset.compared, dataset.block.get("methods", []))
+    return sorted({name for names in lists for name in names if not is_optimum(name)})
+
+
 def observed_names(config: Mapping) -> list[str]:
-    """Mixtures that observed datasets name in groups and under `compare`, without optima."""
-    lists = [
-        names
+    """Those of all observed datasets."""
+    return sorted({name for dataset in all_datasets(config) if dataset.observed for name in taken(dataset)})
+
+
+def by_hand_datasets(config: Mapping) -> str:
+    """A wildcard constraint: the observed datasets, each where what follows is no rule by hand that
+    it has run itself.
+    """
+    found = [
+        re.escape(dataset.name) + rf"(?!/mixtures/(?:{one_of(filter(wanted_rule, taken(dataset)))})\.json)"
         for dataset in all_datasets(config)
         if dataset.observed
-        for names in (*dataset.groups.values(), dataset.compared, dataset.block.get("methods", []))
     ]
-    return sorted({name for names in lists for name in names if not is_optimum(name)})
+    return "|".join(found) or one_of(())
 
 
 def optima_of(dataset: "Dataset") -> list[str]:

@@ -32,7 +32,7 @@ class Headline:
     gains; `searched`: the mixtures of searches; `places`: the file of each mixture; `same`: laws
     that found the mixture of another; `moved`: sentences on runs that have the name of another
     mixture; `sizes`: on what a law over sizes was fitted; `weighed`: the domains that weigh;
-    `explore`: the page to play with.
+    `explore`: the page to play with; `by_hand`: rules by hand that no observed run is like.
     """
 
     dataset: str
@@ -47,6 +47,7 @@ class Headline:
     sizes: str = ""
     weighed: str = ""
     explore: str = ""
+    by_hand: Sequence[str] = ()
 
     @property
     def judged(self) -> Comparison | None:
@@ -234,6 +235,11 @@ def next_steps(page: Headline) -> list[str]:
     if page.target is not None and "uniform" not in page.target.mixtures:
         added = "add `uniform` to `compare` in the config" if own else "measure a run with equal proportions"
         steps.append(("To add", f"{added}: whether it ends as low is not known."))
+    if page.by_hand:
+        files = " ".join(f"results/{page.dataset}/mixtures/{name}.json" for name in page.by_hand)
+        rules = "rules by hand" if len(page.by_hand) > 1 else "a rule by hand"
+        text = f"measure {' and '.join(page.by_hand)}, {rules}: whether they end as low is not known."
+        steps.append(("To add", f"{text} `snakemake --cores all {files}` writes what to train on."))
     steps.append(("Larger", "give a larger run's data loader these proportions, or `compare` a larger model."))
     return [line for label, text in steps for line in _line(label, text)]
 

@@ -4,14 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from bimix.judge.comparison import Comparison
 from bimix.judge.verdict import Verdict
 from bimix.optimum.objective import weighed
+from bimix.plan.sources import wanted_rule
 from bimix.results import sections
-from bimix.results.headline import Headline, at, headline, next_steps, title
+from bimix.results.headline import OBSERVED, Headline, at, headline, next_steps, title
 from bimix.results.layout import WIDTH, paragraph
+from bimix.search.by_hand import EPOCHS, by_hand
 from bimix.training.provenance import FITTING, code
 from bimix.transfer.run import size_read
 
@@ -82,6 +85,7 @@ def first_page(result: Result) -> list[str]:
         sizes=sections.size_sentence(law, fitted, read_at),
         weighed=weighed(law, result.target.criterion.weights),
         explore=result.explore,
+        by_hand=unmeasured_rules(result, law, result.run_tokens.get(own)) if compared == OBSERVED else (),
     )
     lines = [title(page), "=" * WIDTH, *headline(page), *next_steps(page), ""]
     best = verdict.best if verdict.best in result.shares and verdict.best != result.reference else own
@@ -104,6 +108,20 @@ def first_page(result: Result) -> list[str]:
         lines += ["", *sections.answers(result.tables["downstream"], result.reference)]
     lines += ["", f"Details, and a list of the figures: {result.details}", *sections.origin(code(FITTING)), ""]
     return lines
+
+
+def unmeasured_rules(result: Result, law: dict, run_tokens: float | None) -> list[str]:
+    """Plain rules by hand where no run is called as one, or reads some wanted domain as often; none
+    where they are not defined.
+    """
+    domains, weights = list(law["proportions_seen"]), result.target.criterion.weights
+    bounds = (np.zeros(len(domains)), np.ones(len(domains)))
+    rules = by_hand(domains, law["loss_domains"], weights, result.tokens, run_tokens, bounds)
+    if rules is None or any(wanted_rule(name) for name in (*law["mixtures"], *result.target.mixtures)):
+        return []
+    most = np.array([law["proportions_seen"][name]["max"] for name in domains]) * run_tokens / rules.tokens
+    allowed = [one for one in EPOCHS if one <= (result.max_epochs or np.inf)]
+    return [f"wanted_{one}" for one in allowed if most[rules.own].min() < one]
 
 
 def details(result: Result) -> list[str]:
