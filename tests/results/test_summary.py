@@ -225,3 +225,13 @@ def test_a_run_called_like_an_optimum_counts_as_its_run_only_where_its_proportio
     assert said in log
     assert "measured 2.4200" not in flat and "transfer (measured) 2.4200" in flat
     assert "To test train on transfer, and add its losses" in flat
+    assert "rules by hand" not in flat
+    # no run has read a, of 150 tokens, 8 times in 1,000, but 4 times
+    (tmp_path / "tokens.csv").write_text("domain,tokens\na,150\nb,2000\n")
+    flags |= {"weights": '{"a": 1}', "tokens": "tokens.csv", "run-tokens": "1000"}
+    for bound, rule in ((None, "To add measure wanted_8, a rule by hand: how low it ends"), ("6", None)):
+        flags |= {"max-epochs": bound} if bound else {}
+        summarize_results.main([part for flag, value in flags.items() for part in (f"--{flag}", value)])
+        flat = " ".join((tmp_path / "summary.txt").read_text().split())
+        assert rule is None or (rule in flat and "snakemake --cores all results/mine/mixtures/wanted_8.json" in flat)
+        assert rule or "by hand" not in flat

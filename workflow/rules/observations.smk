@@ -2,7 +2,7 @@
 # instead of a corpus.
 #   two tidy tables
 #       -> losses/observed/{group}.parquet, mixtures/groups/{group}.parquet, mixtures/{mixture}.json
-#   those of the fitted group, the tokens there are -> mixtures/wanted_8.json and the like, to train on
+#   those of the fitted group, the tokens there are -> mixtures/wanted_8.json, to train on
 
 
 rule take_observations:

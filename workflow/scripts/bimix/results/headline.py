@@ -237,8 +237,8 @@ def next_steps(page: Headline) -> list[str]:
         steps.append(("To add", f"{added}: whether it ends as low is not known."))
     if page.by_hand:
         files = " ".join(f"results/{page.dataset}/mixtures/{name}.json" for name in page.by_hand)
-        rules = "rules by hand" if len(page.by_hand) > 1 else "a rule by hand"
-        text = f"measure {' and '.join(page.by_hand)}, {rules}: whether they end as low is not known."
+        rules = "rules by hand: how low they end" if len(page.by_hand) > 1 else "a rule by hand: how low it ends"
+        text = f"measure {' and '.join(page.by_hand)}, {rules} is not known."
         steps.append(("To add", f"{text} `snakemake --cores all {files}` writes what to train on."))
     steps.append(("Larger", "give a larger run's data loader these proportions, or `compare` a larger model."))
     return [line for label, text in steps for line in _line(label, text)]
