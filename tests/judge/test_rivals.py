@@ -18,9 +18,8 @@ import trace_learning
 from bimix.errors import InputError
 from bimix.laws import exponential, regmix
 from bimix.laws import fitted as laws
-from bimix.observations.observations import Observations, observations
+from bimix.observations.observations import Observations
 from bimix.optimum.intervals import Bootstrap, intervals, left_out, resampled
-from bimix.tables import read_table
 
 DOMAINS = ["code", "law", "web"]
 
@@ -225,10 +224,6 @@ def test_an_average_that_no_two_runs_have_whole_has_no_interval(tmp_path, capsys
     whole = losses.filter(pl.col("index") % 4 != 0).group_by("mixture").len().filter(pl.col("len") == 3).height
     assert set(bare["quantity"]) == ({"average_loss", "optimum_average_loss", "gain"} if whole < 2 else set())
     assert whole < 2 and "averages have no interval" in capsys.readouterr().err
-
-
-def laws_observed(pair):
-    return observations(read_table(pair[1]), read_table(pair[3]))
 
 
 def test_intervals_keep_to_max_epochs_and_take_a_baseline_of_their_own(tmp_path):

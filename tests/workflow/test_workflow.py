@@ -66,11 +66,6 @@ def reweighted(config, **settings) -> None:
     config["datasets"]["demo"]["reweighting"].update(settings)
 
 
-def without_reweighting(config) -> None:
-    del config["datasets"]["demo"]["reweighting"]
-    config["datasets"]["demo"]["groups"]["more"] = ["doremi"]
-
-
 def test_fitting_the_entropy_group_schedules_its_four_runs_and_no_other(workplace: Path) -> None:
     jobs = planned(workplace, "results/demo/laws/tiny/bimix/entropy/coefficients.json")
     assert jobs["pretrain_model"] == 4
