@@ -21,7 +21,7 @@ ROOMS = {
     "observations": (1900, "mixtures"),
     "transfer": (1900, "observations"),
     "laws": (1700, "observations transfer"),
-    "plan": (1850, "corpus laws"),
+    "plan": (1900, "corpus laws"),
     "model": (1100, ""),
     "training": (3000, "corpus mixtures observations plan model"),
     "reweighting": (550, "model training"),
@@ -30,7 +30,7 @@ ROOMS = {
     "search": (2000, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),
     "downstream": (800, "corpus model training"),
-    "results": (2800, "corpus mixtures observations transfer laws model training optimum judge exports"),
+    "results": (2800, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),
     "settings": (4150, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
