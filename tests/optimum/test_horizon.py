@@ -97,7 +97,7 @@ def test_scripts_warn_beyond_ten_times_the_last_step_and_refuse_beyond_a_hundred
         assert "times the last step" not in capsys.readouterr().err
         call(str(20 * LAST))
         assert "step 1.6e+06 is 20 times the last step that the law was fitted to, 80000" in capsys.readouterr().err
-        with pytest.raises(InputError, match="beyond 100 times the runs say nothing of it"):
+        with pytest.raises(InputError, match="beyond 100 times the runs do not determine it"):
             call(str(101 * LAST))
     drawn = ["--resample", "residuals", "--resamples", "4", "--seed", "0", "--level", "0.9"]
     estimate_intervals.main(["--coefficients", law, *tables, "--step", str(2 * LAST), *drawn, *out])

@@ -133,7 +133,7 @@ def test_another_reference_or_rate_is_another_run_and_the_old_one_comes_back(
     capsys.readouterr()
     assert MAIN[method](reweighting(method, corpus, tmp_path / "run", other, **given)) == 0
     said = capsys.readouterr().err
-    assert "begins beside another configuration" in said and name in said
+    assert "begins next to another configuration" in said and name in said
     assert results(tmp_path / "run") != results(out)
     for name in ("mixture.json", "path.parquet", "run.json"):
         (tmp_path / "run" / name).unlink()

@@ -47,7 +47,7 @@ def test_a_mixture_that_moves_is_trained_on_anew_and_the_old_run_comes_back_with
     after = outputs(tmp_path)
     assert all(one != other for one, other in zip(before, after, strict=True))
     assert (
-        "begins beside another configuration" in log.read_text()
+        "begins next to another configuration" in log.read_text()
         and "mixture.sea: 0.6 there, 0.3 now" in log.read_text()
     )
     (new,) = states(tmp_path).keys() - {old}

@@ -75,7 +75,7 @@ def test_another_configuration_begins_beside_and_the_old_one_comes_back_without_
     snakemake_would_delete(finished)
     assert pretrain_model.main(flags(corpus, finished, mixture=other)) == 0
     said = capsys.readouterr().err
-    assert f"begins beside another configuration of this run, which is kept in {old} and differs in" in said
+    assert f"begins next to another configuration of this run, which is kept in {old} and differs in" in said
     assert "mixture.dogs: 0.2 there, 0.5 now; delete that folder if its room is needed" in said
     assert outputs(finished)["losses.parquet"] != before["losses.parquet"]
     assert curves(finished) == 1 and curves(old) == 1

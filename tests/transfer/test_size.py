@@ -245,7 +245,7 @@ def test_a_law_is_read_at_the_run_that_it_was_fitted_for_unless_another_is_asked
     assert "predicted for 1.2e+09 parameters" in capsys.readouterr().out
     one = [run for run in found if run[3]["parameters"] == SMALL[0]]
     flags = write_runs(one, DOMAINS, tmp_path / "l.csv", tmp_path / "m.csv")
-    with pytest.raises(InputError, match="asks for a size, and the law transfer was fitted at one"):
+    with pytest.raises(InputError, match="is a size, and the law transfer was fitted at one"):
         fit_law.main(["--law", "transfer", *flags, "--asked", str(tmp_path / "run.json"), "--out", plain])
 
 

@@ -47,7 +47,7 @@ rule plan_runs:
 
 
 rule price_methods:
-    """What each method spent before the large run, and how the large run on its mixture ended."""
+    """Costs of each method before the large run, and the last loss of its large run."""
     input:
         losses=collect("results/{{dataset}}/losses/{model}/methods.parquet", model=setting("compare/model")),
         large=planned(inputs.large_report),
@@ -82,7 +82,7 @@ rule price_methods:
 
 
 rule judge_methods:
-    """What the methods are worth over seeds: regret, optimism, ties, significance."""
+    """The methods over seeds: regret, optimism, ties, significance."""
     input:
         losses=collect("results/{{dataset}}/losses/{model}/methods.parquet", model=setting("compare/model")),
         mixtures="results/{dataset}/mixtures/groups/methods.parquet",
@@ -138,7 +138,7 @@ rule plot_verdict:
 
 
 rule plot_methods:
-    """What each method's mixture is worth against what it cost to find."""
+    """The gain of each method's mixture against the cost of its search."""
     input:
         methods="results/{dataset}/tables/methods.csv",
         code=script("plot_methods", "results/figures"),

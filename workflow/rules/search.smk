@@ -148,7 +148,7 @@ use rule mix_given as mix_found with:
 
 
 rule plot_rounds:
-    """What each round promised and measured, and the gain that was left."""
+    """Predictions and measurements of each round, and the expected gain left."""
     input:
         rounds=collect("results/{{dataset}}/search/{model}/rounds.csv", model=setting("optimum/model")),
         code=script("plot_rounds", "results/figures"),

@@ -92,7 +92,7 @@ def fitted_groups(fitted: dict, path: Path) -> list[tuple[float, float]]:
 
 
 def doubts(best: dict, groups: list[tuple[float, float]], at_end: bool) -> list[str]:
-    """What a person should know before he trusts the division."""
+    """Warnings about the division."""
     parameters, tokens = np.array(groups).T
     said = []
     ratios = tokens / parameters

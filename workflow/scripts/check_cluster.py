@@ -135,7 +135,7 @@ def train(options: argparse.Namespace) -> str:
 
 
 def noted() -> list[dict]:
-    """What the attempts at the run have noted."""
+    """Notes of the attempts at the run."""
     from bimix.training.checkpoints import attempts  # imports torch, which --help does without
 
     return [line for folder in sorted(RUN.glob("state/*/")) for line in attempts(folder)]

@@ -1,7 +1,7 @@
 """Copy a tokenizer from a file or from the Hugging Face hub.
 
 a tokenizer.json, or the name of a repository that has one -> tokenizer.json, and next to it
-tokenizer.source.json (where it comes from: the name, the revision asked for, the commit that was
+tokenizer.source.json (where it comes from: the name, the requested revision, the commit that was
 given; the digest)
 """
 

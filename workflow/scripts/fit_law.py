@@ -4,7 +4,7 @@ losses (mixture, step, domain, loss), mixtures (mixture, domain, proportion), fo
 prior from text (domain, under, nats; measure_cross_entropy.py) -> coefficients.json
 
 Of losses of models of several sizes the law is read at the largest, or at that of the run --asked;
-other scripts may ask for another.
+other scripts may read it at another.
 
 Its key `provenance` is the code that fitted it, and a digest of all else.
 """

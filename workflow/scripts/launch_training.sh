@@ -63,7 +63,7 @@ fi
 launch=("${claim[@]}" python "$scripts/launch_processes.py")
 meeting=(--main_process_port 0)
 if [ "$nodes" -gt 1 ]; then
-    # one launcher on each node; which nodes these are only a task of srun is told, where the executor has hidden it from us
+    # one launcher on each node; only a task of srun knows which nodes these are, where the executor has hidden it from us
     # a node that fails ends the others at once; where one is asked to stop, all are, and end when all have saved
     launch=(srun --kill-on-bad-exit=1 --nodes "$nodes" --ntasks "$nodes" --ntasks-per-node 1 --cpus-per-task "$threads"
         "${claim[@]}" bash -c 'exec python "$0" --machine_rank "$SLURM_NODEID" \

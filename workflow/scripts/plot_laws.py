@@ -102,7 +102,7 @@ def percents(values: np.ndarray | float) -> np.ndarray:
 
 
 def too_few(table: pl.DataFrame) -> str:
-    """That a law needs more runs than it was fitted to, if so; `table` has its rows."""
+    """A remark if a law needs more runs than it was fitted to; `table` has its rows."""
     notes = table.filter(pl.col("domain").is_null())["note"].drop_nulls()
     return next((note for note in notes if note.startswith("needs")), "")
 

@@ -54,7 +54,7 @@ def draw_losses(axis: Axes, table: pl.DataFrame, column: str, looks: list[figure
 
 
 def draw_prices(axis: Axes, table: pl.DataFrame, looks: list[figures.Look]) -> None:
-    """What the search of each mixture cost, in percent of one large run, and its number of runs."""
+    """Costs of the search of each mixture, in percent of one large run, and its number of runs."""
     most = table["search_percent"].max()
     for place, (price, runs) in enumerate(table.select("search_percent", "search_runs").iter_rows()):
         axis.plot([0, price], [place] * 2, color=looks[place].colour, linewidth=0.8)

@@ -23,7 +23,7 @@ from bimix.results import figures
 from bimix.tables import read_table
 
 FEW = 7  # lines that are named at their ends
-WITHIN = 0.04  # of the axis of steps, to which the bars of seeds stand beside their step
+WITHIN = 0.04  # of the axis of steps, to which the bars of seeds stand next to their step
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -102,7 +102,7 @@ def draw(law: dict, observed: Observations, spans: Spans) -> Figure:
 
 
 def note(law: str, held_out: bool, with_bars: set[int]) -> str:
-    """What marks, lines and bars are."""
+    """The legend of marks, lines and bars."""
     parts = [f"Marks: measured; lines: the law {law}"]
     parts += ["hollow: not fitted"] if held_out else []
     parts += [f"bars at step {step:,}: where the law expects a new run to end" for step in sorted(with_bars)]

@@ -16,7 +16,7 @@ from bimix.judge.law_scores import SIZES
 from bimix.results import figures
 from bimix.tables import read_table
 
-BESIDE = 0.16  # of the distance between two numbers of runs, to which sets of runs stand beside each other
+BESIDE = 0.16  # of the distance between two numbers of runs, to which sets of runs stand side by side
 PANELS = {
     "error": ("error, mean over domains", "percent of the loss (log)"),
     "spearman": ("order of the mixtures", "Spearman's correlation"),

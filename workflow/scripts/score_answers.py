@@ -98,7 +98,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--seed", type=int, required=True, help="of the draw of the shots")
     add("--rejects", type=float, required=True, help="share of bad items that is left out; 0: stop")
     add("--precision", choices=["no", "bf16"], required=True, help="no: fp32")
-    add("--processes", type=int, required=True, help="processes asked of the launcher")
+    add("--processes", type=int, required=True, help="processes requested of the launcher")
     add("--lock-seconds", type=float, required=True, help="wait so long for another attempt to end")
     add("--cpu", action="store_true", help="compute on the CPU even where there is a GPU")
     add("--graphs", choices=("yes", "no"), default="no", help="on a GPU, replay the step of a token as a CUDA graph")

@@ -54,7 +54,7 @@ def about(script: Path) -> str:
 
 
 def usage() -> str:
-    """What `bimix --help` prints."""
+    """The text of `bimix --help`."""
     lines = [f"  {word:<10} {about(scripts() / script)}" for word, script in COMMANDS.items()]
     return "\n".join(
         ["usage: bimix [-h] [--version] command ...", "", *lines, "", "bimix COMMAND --help lists a command's flags."]

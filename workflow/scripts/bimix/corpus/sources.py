@@ -91,7 +91,7 @@ def parse_record(line: bytes) -> object:
 
 
 def too_long(longest: int) -> Rejected:
-    """What stands for a record of more than `longest` bytes."""
+    """The substitute of a record of more than `longest` bytes."""
     return Rejected(
         "too long",
         f"the record is longer than {longest / 10**6:g} MB; raise corpus.document_megabytes and, to keep to the memory, "

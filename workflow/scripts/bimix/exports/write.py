@@ -57,7 +57,7 @@ def write(stages: Sequence[Export]) -> Written:
     if "pools" in export.form.needs and unknown:
         raise InputError(
             f"--format {export.format} needs the unique tokens of {unknown[0]!r}, by --tokens or by 'unique_tokens' in"
-            f" {export.data.name}: it refuses a source that must be read more often than it is told."
+            f" {export.data.name}: it refuses a source that must be read more often than its number of epochs."
         )
 
     def remark(caller: Callable[[], str]) -> Quoted:

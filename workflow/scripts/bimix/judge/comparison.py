@@ -54,7 +54,7 @@ class Comparison:
         return self.runs.mixtures
 
     def value(self, mixture: str) -> float:
-        """What is minimised."""
+        """The value that is minimised."""
         return float(np.exp(self.levels[self.mixtures.index(mixture)]))
 
     def holds(self, mixture: str) -> bool:
@@ -62,7 +62,7 @@ class Comparison:
         return not self.broken[self.mixtures.index(mixture)] and mixture not in self.outside
 
     def ranked(self) -> list[str]:
-        """Those that hold the objective first, then the best first."""
+        """Mixtures that hold the objective first, then the best first."""
         return sorted(self.mixtures, key=lambda name: (not self.holds(name), self.value(name)))
 
     def lead(self, one: str, other: str) -> float:
@@ -92,7 +92,7 @@ class Comparison:
 
 def compared(runs: Runs, criterion: Criterion, known: Known | None = None, outside: Iterable[str] = ()) -> Comparison:
     """The comparison of runs by a criterion; `known` is the noise where no run was repeated,
-    `outside` are mixtures that no one asked for, as bounds forbid them.
+    `outside` are mixtures that bounds forbid.
 
     Errors: the reference is not among them; a loss that the criterion reads is not there.
     """

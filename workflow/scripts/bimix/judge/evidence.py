@@ -1,4 +1,4 @@
-"""What the files of a dataset say next to the runs compared: the promises of its laws with their
+"""What the files of a dataset say next to the runs compared: the predictions of its laws with their
 errors, and the noise of a run where no compared mixture was repeated, from repeated proxies, else
 from the errors of laws on runs left out.
 """

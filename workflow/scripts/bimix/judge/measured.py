@@ -49,7 +49,7 @@ class Runs:
         return [column.name for column in self.columns]
 
     def last(self) -> np.ndarray:
-        """What the runs end with (n, s, d)."""
+        """Last losses of the runs (n, s, d)."""
         return self.losses[:, :, -1]
 
     def seeds_of(self, mixture: str) -> list[int]:
@@ -180,7 +180,7 @@ class Criterion:
         return np.stack([ratios[..., own].mean(axis=-1) for own in places if target[own[0]] > 0]).max(axis=0)
 
     def predicted(self, losses: np.ndarray, names: Sequence[str]) -> np.ndarray:
-        """What is minimised (n,) of predicted losses (n, d), the first row the reference's."""
+        """The objective (n,) of predicted losses (n, d), the first row the reference's."""
         columns = [Column(name, NATS, metric=False) for name in names]  # metrics have weights, and then no other use
         if self.kind == "minimax":
             return self._worst(losses / losses[0], columns)

@@ -1,4 +1,4 @@
-"""What methods are worth: the price of finding each mixture, next to how its large run ended."""
+"""The price of each mixture's search, and the end of its large run."""
 
 from collections.abc import Mapping, Sequence
 
@@ -55,7 +55,7 @@ def read_cost(report: Mapping, source: str) -> dict[str, float]:
 
 
 def spent_on(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """What the runs that a mixture was found with cost together."""
+    """Total cost of the runs that a mixture was found with."""
     return {"search_runs": len(costs)} | {f"search_{key}": float(sum(cost[key] for cost in costs)) for key in COSTS}
 
 

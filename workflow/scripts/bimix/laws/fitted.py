@@ -42,8 +42,8 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None, sta
         )
     if entry.over_steps and len(observed.steps) == 2 and not (entry.over_sizes and by_runs(observed)):
         raise InputError(
-            f"losses were observed at two steps ({observed.steps[0]} and {observed.steps[1]}): B, beta and C cannot be told "
-            "apart from two points of a curve; give three or more steps, or one for the law's fixed-step form."
+            f"losses were observed at two steps ({observed.steps[0]} and {observed.steps[1]}): B, beta and C cannot be determined "
+            "from two points of a curve; give three or more steps, or one for the law's fixed-step form."
         )
     coefficients, notes = entry.code.fit(observed, weights, start)
     shares = zip(*(function(observed.proportions, axis=0) for function in (np.min, np.max, np.mean)), strict=True)
@@ -145,14 +145,14 @@ def at_run(
     over sizes predicts the same at every step: `step` is the requested one. None: those of
     the run that it is read at.
 
-    Errors: a size asked of a law that was not fitted over sizes, or without tokens where schedules
+    Errors: a size for a law that was not fitted over sizes, or without tokens where schedules
     had several lengths.
     """
     law, first = LAWS[fitted["law"]], next(iter(fitted["coefficients"].values()))
     levels = first.get("size") if law.over_sizes else None
     if parameters is not None and levels is None:
         raise InputError(
-            f"--parameters {parameters:g} asks for a size, and the law {fitted['law']} was fitted at one: it needs losses of two"
+            f"--parameters {parameters:g} is a size, and the law {fitted['law']} was fitted at one: it needs losses of two"
             " sizes or more (column parameters), and the law transfer."
         )
     for what, amount in (("--parameters", parameters), ("--run-tokens", tokens)):
@@ -201,7 +201,7 @@ def far_ahead(fitted: dict, step: float) -> str:
     times = f"step {step:g} is {step / last:.3g} times the last step that the law was fitted to, {last}:"
     if step > TOO_FAR * last:
         raise InputError(
-            f"{times} beyond {TOO_FAR} times the runs say nothing of it; ask for an earlier step, or fit longer runs."
+            f"{times} beyond {TOO_FAR} times the runs do not determine it; choose an earlier step, or fit longer runs."
         )
     return f"{times} so far ahead the curve over steps is a guess; trust ranks more than losses, or fit longer runs."
 

@@ -89,7 +89,7 @@ def _fit_group(observed, weights, form) -> tuple[dict, dict]:
 
 
 def _prior(observed: Observations) -> dict:
-    """What the law's json says of its prior; nothing without one."""
+    """The prior in the law's json; nothing without one."""
     if observed.gaps is None:
         return {}
     return {"prior": {"gaps": written(observed.gaps, observed.domains, observed.loss_domains)}}
@@ -197,7 +197,7 @@ def predict(
 
 
 def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
-    """What the optimum minimises: sum_i w_i L_i(r), which is convex (`transfer/run`)."""
+    """The objective of the optimum: sum_i w_i L_i(r), which is convex (`transfer/run`)."""
     mixed = read(fitted["coefficients"], fitted["domains"])
     curve = step_factor(fitted["coefficients"], fitted["steps"], [step])[0]
     run = run_of(fitted["coefficients"], fitted["domains"]) or as_fitted(*mixed.t.shape)

@@ -74,7 +74,7 @@ def trimmed(shares: np.ndarray) -> np.ndarray:
 
 def check_drawn(names: list[str], domains: list[str], proportions: np.ndarray) -> None:
     """Refuse a swarm, proportions (n, m), in which a domain never occurs: no law
-    could tell what it does.
+    could determine its effect.
     """
     never = [domain for domain, largest in zip(domains, proportions.max(axis=0), strict=True) if largest == 0]
     if never:

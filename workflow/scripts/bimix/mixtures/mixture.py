@@ -84,7 +84,7 @@ class Mixture:
         write_json(path, self.document())
 
     def document(self) -> dict:
-        """What is written of it: of one stage, its proportions."""
+        """The mixture as written: of one stage, its proportions."""
         if len(self.stages) == 1:
             return self.stages[0].proportions
         return {"stages": [{"share": stage.share, "mixture": stage.proportions} for stage in self.stages]}

@@ -15,7 +15,7 @@ from torch import nn
 
 from bimix.errors import InputError
 
-PROBES = (8, 16)  # rows, whose peaks tell the line
+PROBES = (8, 16)  # rows, whose peaks determine the line
 MARGIN = 0.9  # of the memory there is: the allocator's gaps, and what the products' libraries take later
 SPELLINGS = (
     "out of memory",  # CUDA, HIP, XPU, MPS; "Triton Error [CUDA]: out of memory"

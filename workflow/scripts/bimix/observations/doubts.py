@@ -62,7 +62,7 @@ def _places(table: pl.DataFrame, key: list[str]) -> dict[str, set]:
 
 
 def _sentence(name: str, other: str, losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, str]) -> str:
-    """That `name` stands where `other` may be meant."""
+    """A remark that `name` may be a slip for `other`."""
     mixed, measured = (name in set(table["domain"]) for table in (shares, losses))
     table, file = (shares, names[1]) if mixed else (losses, names[0])
     own = table.filter(pl.col("domain") == name)

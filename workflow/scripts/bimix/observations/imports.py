@@ -37,7 +37,7 @@ COLUMNS = {
 
 
 class Format(NamedTuple):
-    """What a tool settles of its logs."""
+    """The form of a tool's logs."""
 
     pattern: str | None = None  # of the metrics that are losses
     stepped: bool = True  # whether steps and runs are in columns, which flags name

@@ -71,7 +71,7 @@ class Log(NamedTuple):
 
 @dataclass(frozen=True)
 class Pattern:
-    """What stands around the domain in the name of a metric: eval/{domain}/loss."""
+    """The name of a metric around its domain: eval/{domain}/loss."""
 
     before: str
     after: str

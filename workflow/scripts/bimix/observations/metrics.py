@@ -26,7 +26,7 @@ HIGHER = re.compile(
     r"pass(@|_at_)?\d*)(?![a-z0-9])"
 )
 LOWER = re.compile(r"(error|loss|bpb)$")
-RUN = ("mixture", "seed", "parameters")  # what tells runs apart
+RUN = ("mixture", "seed", "parameters")  # what distinguishes runs
 
 
 def check_lower(metrics: Iterable[str], place: str, allowed: Collection[str] = ()) -> None:

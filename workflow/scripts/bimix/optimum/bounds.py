@@ -1,5 +1,5 @@
 """The bounds within which a best mixture is looked for: given ones, numbers of epochs, and what the
-runs did not tell.
+runs do not determine.
 """
 
 from collections.abc import Sequence
@@ -85,8 +85,8 @@ def run_bounds(
     tokens are known.
 
     A domain whose loss did not respond (`unanswered`) keeps the least proportion that was seen,
-    unless `lower` names it, or `weights` of the losses leave it out: the data did not tell what it
-    needs, which is no reason to drop it.
+    unless `lower` names it, or `weights` of the losses leave it out: the data do not determine what
+    it needs, which is no reason to drop it.
 
     `run_tokens`: of the run; without it the step times the tokens per step of the fitted runs.
     Errors: max_epochs without the tokens there are or the tokens of the run.

@@ -100,7 +100,7 @@ class Goal:
         return (losses @ self.rows.T).max(axis=-1) if self.groups else losses @ self.weights
 
     def penalty(self, shares: np.ndarray) -> np.ndarray:
-        """What the trust region adds to the objective (...)."""
+        """The penalty of the trust region on the objective (...)."""
         if not self.objective.kl_penalty:
             return np.zeros(np.shape(shares)[:-1])
         return self.objective.kl_penalty * divergence(shares, self.centre)

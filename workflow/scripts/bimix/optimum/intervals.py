@@ -225,8 +225,8 @@ class LeftOut:
         the last step fitted; `between` mixtures what all runs share cancels.
 
         The rate of each shortened fit is the root mean square over runs, or the standard deviation
-        `between` them. Few fits tell a domain's rate: as in `spread` it is drawn to the mean over
-        domains.
+        `between` them. Few fits determine a domain's rate: as in `spread` it is shrunk to the mean
+        over domains.
         """
         distance = np.log(step / self.fitted["steps"][-1])
         if distance <= 0 or not self.shortened:
@@ -370,7 +370,7 @@ def intervals(
     `optimum_average_loss` of the optimum of the fitted law itself, and `gain`, that of `baseline`
     minus that, both averaged by the weights of the optimum: likewise where `of_losses` is a
     bootstrap, else t-intervals of a new run from the left-out errors. A number that the law does
-    not define is null, and so is an interval that no two runs tell. `find` gives the optimum of a
+    not define is null, and so is an interval without two runs. `find` gives the optimum of a
     law, where it is another than the least weighted average; `more` are rows of the caller.
     """
     find = find or (lambda one: optimum(one, step, weights, lower, upper))

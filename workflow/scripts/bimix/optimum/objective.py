@@ -112,7 +112,7 @@ def objective_of(
     trust = block.get("trust", {})
     kind = block.get("kind", "weighted")
     if families is None and "families" in block:
-        weights = None  # those of the domains, which a workflow gives beside the block, say the same
+        weights = None  # those of the domains, which a workflow gives next to the block, are the same
     families = families if families is not None else block.get("families", {})
     reference = reference or block.get("reference")
     margin = margin if margin is not None else block.get("margin")

@@ -92,7 +92,7 @@ def best(
     turned = [name for name in goal.names if fitted["coefficients"][name].get("run", {}).get("nu", 1.0) <= 0]
     if turned:
         raise InputError(
-            f"at the size asked the law has the effect of a mixture on {', '.join(turned)} the other way round (nu is 0 or"
+            f"at the requested size the law has the effect of a mixture on {', '.join(turned)} the other way round (nu is 0 or"
             " below): such losses are not convex, so nothing certifies an optimum; fit the law again."
         )
     if objective.plain or not goal.convex:
@@ -199,7 +199,7 @@ def _cannot(objective: Objective, blame: list[str], miss: float) -> str:
     if objective.kind != "no_worse_than":
         wanted = f"a KL divergence of at most {objective.most_kl:g}"
     return (
-        f"the objective asks for {wanted}, and {', '.join(blame)} cannot be held"
+        f"the objective needs {wanted}, and {', '.join(blame)} cannot be held"
         f" {'together' if len(blame) > 1 else 'within the bounds'}: the best mixture misses by {miss:.3g}; raise the margin,"
         " or widen the bounds (lower, upper, max_epochs) or the trust region."
     )

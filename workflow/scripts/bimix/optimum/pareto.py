@@ -103,7 +103,7 @@ def weights_of(text: str, families: Mapping[str, Sequence[str]], fitted: dict) -
 
 
 def name_of(text: str) -> str:
-    """What an objective is called in the table and the figure."""
+    """The name of an objective in the table and the figure."""
     numbers = read_numbers(text) if text.lstrip().startswith("{") else None
     return text if numbers is None else " + ".join(f"{one:g} {name}" for name, one in numbers.items() if one)
 

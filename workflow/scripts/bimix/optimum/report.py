@@ -35,7 +35,7 @@ class Support:
     hull_distance: float
 
     def sentence(self) -> str:
-        """What a person should know where the mixture is no mean of the runs; else nothing."""
+        """A warning where the mixture is no mean of the runs; else nothing."""
         if self.hull_distance <= OUTSIDE:
             return ""
         beyond = ", ".join(f"{name} {share:+.4f}" for name, share in self.outside.items())
@@ -105,7 +105,7 @@ def further_epochs(
 
 
 def epochs_sentence(further: Mapping[str, Mapping[str, float | None]]) -> str:
-    """What a person should know of `further_epochs`; nothing where there are none."""
+    """A warning about `further_epochs`; nothing where there are none."""
     if not further:
         return ""
     parts = [
@@ -193,7 +193,7 @@ def described(sought: Sought, found: Best, reported: Mapping | None) -> list[str
 
 
 def sentences(written: Mapping) -> list[str]:
-    """What a script prints of a report, next to the average loss."""
+    """Lines of a report for a script to print, after the average loss."""
     asked = written["objective"]
     names = {
         "weighted": "weighted average",

@@ -256,7 +256,7 @@ def _descent(program, lower, upper, start, move, rest) -> list[Solved]:
 
     def at(x):
         key = x[:m].tobytes()
-        if key not in last:  # the value, the parts and their slopes are asked for one after the other
+        if key not in last:  # the value, the parts and their slopes are requested one after the other
             last.clear()
             with np.errstate(all="ignore"):
                 last[key] = program.at(full(x))

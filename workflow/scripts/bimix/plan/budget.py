@@ -1,4 +1,4 @@
-"""What mixtures are found with, for the plan of costs before and the price list after."""
+"""Runs that mixtures are found with, for the plan of costs and the price list."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -193,7 +193,7 @@ def report_files(dataset: Dataset, moved: Moved) -> list[str]:
 
 
 def design_flags(dataset: Dataset) -> list[str]:
-    """What the next runs are to be, as words of a command.
+    """Options of the next runs, as words of a command.
 
     The large run is that of `compare`, and the proxy is offered unless other models are named.
     """
@@ -217,7 +217,7 @@ def design_models(dataset: Dataset) -> list[str]:
 
 
 def search_plan(dataset: Dataset) -> list[str]:
-    """What runs cost, for a search with a budget of FLOPs."""
+    """Costs of runs, for a search with a budget of FLOPs."""
     budget = dataset.block["search"].get("budget")
     return [] if budget is None or counts_runs(budget) else [f"{dataset.folder}/plan.csv"]
 

@@ -241,7 +241,7 @@ class Dataset:
         return mixtures, steps, sizes or min(mixtures, 1)
 
     def source(self, mixture: str) -> Source:
-        """What makes a mixture. Errors: as of `source_of`."""
+        """The source of a mixture. Errors: as of `source_of`."""
         return source_of(self, mixture)
 
     def staged(self, mixture: str) -> list[str]:

@@ -108,7 +108,7 @@ def byte_counts(dataset: Dataset) -> list[str]:
 
 
 def large_report(dataset: Dataset) -> list[str]:
-    """What the large run on the reference cost; of runs that were trained elsewhere none."""
+    """Costs of the large run on the reference; none of runs that were trained elsewhere."""
     run = f"{dataset.folder}/runs/{dataset.large}/{dataset.block['methods'][0]}/run.json"
     return [] if dataset.observed else [run]
 
@@ -147,7 +147,7 @@ def proposed_in(dataset: Dataset, proposed: str) -> str:
 
 
 def round_reports(dataset: Dataset, model: str, numbers: Iterable[int]) -> list[str]:
-    """What rounds of a search expected."""
+    """Expectations of the rounds of a search."""
     return [f"{dataset.folder}/search/{model}/{number}/report.json" for number in numbers]
 
 
@@ -170,9 +170,7 @@ def check_compared(dataset: Dataset) -> None:
 
 
 def prior(dataset: Dataset, law: str = "transfer") -> list[str]:
-    """Whose text resembles whose, the prior of the law transfer: where text was counted or
-    observations name a table, and the config does not turn it off.
-    """
+    """The prior's table, where text is counted or observed and the config does not turn it off."""
     if law != "transfer" or not dataset.config["laws"].get("prior", True):
         return []
     if "corpus" in dataset.block:
@@ -206,7 +204,7 @@ def token_table(dataset: Dataset) -> list[str]:
 
 
 def pool_tokens(dataset: Dataset) -> list[str]:
-    """That table for the pools of the mixtures, so that laws read each run at its own epochs.
+    """The table of tokens for the pools of the mixtures: laws read each run at its own epochs.
 
     Observed mixtures have pools in their own table, or none.
     """
@@ -214,9 +212,9 @@ def pool_tokens(dataset: Dataset) -> list[str]:
 
 
 def epoch_tokens(dataset: Dataset, optimised: str = "") -> list[str]:
-    """That table for optima: `max_epochs` caps epochs, and the law transfer counts repeated text
-    less. None where the mixture of a stage is optimised: its law was fitted without pools, and
-    its tokens are not those of the run; a swarm's runs have no stages.
+    """The table of tokens for optima: `max_epochs` caps epochs, and the law transfer counts
+    repeated text less. None where the mixture of a stage is optimised: its law was fitted without
+    pools, and its tokens are not those of the run; a swarm's runs have no stages.
     """
     of_stage = "stage" in dataset.block["optimum"] and not dataset.from_swarm(optimised)
     return [] if of_stage else token_table(dataset)
@@ -274,7 +272,7 @@ def stage_begins(dataset: Dataset, model: str, group: str) -> list[int]:
 
 
 def ranks(dataset: Dataset) -> dict[str, int]:
-    """What all mixtures in the dataset's groups cost to find."""
+    """Search costs of all mixtures in the dataset's groups."""
     return {
         name: rank(dataset, name) for name in dict.fromkeys(name for names in dataset.groups.values() for name in names)
     }

@@ -44,7 +44,7 @@ class Shards:
     versions: Versions
 
     def of(self, split: str) -> list[Shard]:
-        """Those that training or validation documents come from."""
+        """Shards that training or validation documents come from."""
         return [shard for shard in self.by_name.values() if (shard.split == "validation") == (split == "validation")]
 
     def inputs(self, split: str) -> list[str]:

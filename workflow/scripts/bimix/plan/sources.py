@@ -124,7 +124,7 @@ OBSERVED_BY_HAND = Source("mix_by_hand", GIVEN, WANTED.pattern)
 
 
 def source_of(dataset: "Dataset", mixture: str) -> Source:
-    """What makes a dataset's mixture.
+    """The source of a dataset's mixture.
 
     Errors: no rule makes it; what it is found with is missing or too little.
     """
@@ -170,7 +170,7 @@ def all_datasets(config: Mapping) -> list["Dataset"]:
 
 
 def rank(dataset: "Dataset", mixture: str) -> int:
-    """What a mixture costs to find."""
+    """The search cost of a mixture."""
     source = source_of(dataset, mixture)
     if source is OBSERVED:
         return observed_rank(mixture)

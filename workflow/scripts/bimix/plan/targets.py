@@ -52,8 +52,7 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
     tables += ["pareto"] if pareto else []
     explores = any(LAWS[law].drawn for law in laws) and "stage" not in block["optimum"]
     large = laws if large_runs(dataset) else []
-    # a fitted group's figure has the held-out ones next to it, of which a law over sizes has no
-    # runs
+    # a fitted group's figure has the held-out ones too, of which a law over sizes has no runs
     fitted = (several or [model]) if compared or (several and not held_out) else []
 
     def drawn(*names: str, there: object = True) -> list[str]:
@@ -103,7 +102,7 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
 
 
 def explored(dataset: Dataset) -> dict[str, list[str]]:
-    """What the page to play with is made of, of the laws that it draws."""
+    """Inputs of the page to play with, from the laws that it draws."""
     made, drawn = targets(dataset), [LAWS[law].drawn for law in dataset.optimised_laws]
     files = {name: made[name] for name in ("reference", "mixtures", "tokens", "intervals")}
     files["compared"] = objective_reference(dataset)

@@ -1,5 +1,5 @@
 """One look for all figures, as in a paper: 5.5 inches wide, no text below 7 points, colours that
-the colour-blind tell apart.
+the colour-blind can distinguish.
 
 A mixture's name has one colour, one marker and one kind of line in every figure, so that a figure
 is read in grey as well. Figures are svg with their text as text. The same input gives the same
@@ -125,7 +125,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     """{name: its look}, the same in every figure.
 
     A name that has no style of its own takes the one that a hash of it points to, or the next that
-    none of `names` has: ask for all names of a figure at once. `by_transfer_8` and all others by
+    none of `names` has: give all names of a figure at once. `by_transfer_8` and all others by
     transfer have its colour. In grey the kind of line separates mixtures.
     """
     chosen = {name: STYLES[name] for name in names if name in STYLES}

@@ -62,7 +62,7 @@ class Headline:
 
 
 def title(page: Headline) -> str:
-    """What came out, in a few words, and of which model."""
+    """The outcome in a few words, and of which model."""
     verdict = page.verdict
     said = OUTCOMES[verdict.outcome].format(best=verdict.best, rival=verdict.rival)
     if page.judged is None:
@@ -128,7 +128,7 @@ def measured(page: Headline, judged: Comparison) -> str:
 
 
 def value(judged: Comparison, name: str) -> str:
-    """What a mixture ended with, in the unit of the objective."""
+    """The last value of a mixture, in the unit of the objective."""
     if judged.criterion.kind == "minimax":
         return f"worst ratio to {judged.criterion.reference} {judged.value(name):.4f}"
     unit = judged.criterion.unit(judged.runs.columns)
@@ -174,7 +174,7 @@ def saved(judged: Comparison, name: str) -> str:
 
 
 def predicted(page: Headline, promise: Promise) -> str:
-    """What the law with the least error predicted, and what was measured of the same."""
+    """The prediction of the law with the least error, and the measured value."""
     span = f" ({100 * promise.level:g} % interval {{low}} to {{high}})"
     text = f"By the law {promise.law}, on {model_name(promise.model)} at step {promise.step:,}, "
     text += f"{promise.mixture} at {promise.value:.4f}"
@@ -214,7 +214,7 @@ def seen(page: Headline) -> str:
 
 
 def next_steps(page: Headline) -> list[str]:
-    """What to do next."""
+    """The next steps."""
     verdict, own = page.verdict, page.model != OBSERVED
     explore = ("Explore", f"{page.explore}, in a browser: move the shares and see what each loss does")
     steps = [explore] if page.explore else []

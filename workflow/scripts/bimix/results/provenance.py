@@ -57,7 +57,7 @@ def gather(folder: Path) -> dict:
 
 
 def corpus(folder: Path) -> dict:
-    """What each shard was made of, and what was made of it."""
+    """Sources and contents of each shard."""
     manifest, found = folder / "shards.jsonl", {}
     for name, shard in (read_manifest(manifest) if manifest.is_file() else {}).items():
         found[name] = {"split": shard.split, "domain": shard.domain}
@@ -73,7 +73,7 @@ def corpus(folder: Path) -> dict:
 
 
 def of_run(path: Path) -> dict:
-    """What a run.json says of where its run comes from."""
+    """The origin of a run, of its run.json."""
     report = read_json(path)
     return {key: report.get(key) for key in OF_RUN}
 

@@ -23,7 +23,7 @@ DOMAINS = 10  # rows of the mixture on the page
 
 @dataclass(frozen=True)
 class Result:
-    """What a dataset's run has found.
+    """Findings of a dataset's run.
 
     `models`: names of those that laws were fitted on, that they are read at, and that is compared.
     `step` is that of the optima, in `stage` from 1 where there are any. `laws` and their files,
@@ -62,7 +62,7 @@ class Result:
         return self.tables[table].filter(pl.col(column) == law["law"])
 
     def remarks(self, law: dict) -> list[str]:
-        """That a law of one size is read at a step that no run has reached."""
+        """Warnings where a law of one size is read at a step that no run has reached."""
         return [] if size_read(law) else sections.beyond(self.step, law["steps"])
 
 

@@ -66,7 +66,7 @@ class Lines(logging.Filter):
         return bool(text)
 
     def begin(self, jobs: dict[str, int], table: str) -> str:
-        """What there is to do; of a dry run the number of jobs of each rule too."""
+        """The jobs to do; of a dry run the number of each rule too."""
         self.total = jobs["total"]
         trainings = sum(jobs.get(rule, 0) for rule in TRAININGS)
         text = f"{self.total} jobs" + (f", trainings: {trainings}" if trainings else "")

@@ -146,7 +146,7 @@ class Findings:
 
 
 def stamp(path: Path) -> list[int] | None:
-    """What every change of a file alters; None where it is not there."""
+    """A stamp that every change of a file alters; None where it is missing."""
     try:
         return stamp_file(path)
     except OSError:

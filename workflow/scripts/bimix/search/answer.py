@@ -64,7 +64,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
 
 
 def read_search(options: argparse.Namespace) -> Search:
-    """What the runs say, by the flags."""
+    """The posterior of the runs, by the flags."""
     observed = once(read_observations(options.losses, options.mixtures, options.prior, options.allow_unmeasured))
     fitted = fit(options.law, observed)
     for sentence in (*observed.remarks, *fitted["warnings"]):

@@ -77,7 +77,7 @@ class Aim:
     nuisances: int = 0
 
     def information(self, precision: np.ndarray) -> float:
-        """What is known, the more the higher: D in nats; I: minus the log of the mean variance."""
+        """The information: D in nats; I: minus the log of the mean variance."""
         counted = self.weights > 0
         if self.criterion == "I":
             inverse = np.linalg.inv(precision)
@@ -88,7 +88,7 @@ class Aim:
         return float(value)
 
     def gains(self, precision: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        """What each of the runs (n, d, p') would gain (n,): nats of D, or the variance it takes."""
+        """The gain (n,) of each of the runs (n, d, p'): nats of D, or the variance it removes."""
         inverse = np.linalg.inv(precision)
         told = np.einsum("ndi,dij->ndj", slopes, inverse)
         spread = (told * slopes).sum(axis=2)
@@ -175,7 +175,7 @@ def exchanged(offer: Offer, aim: Aim, chosen: list[int]) -> list[int]:
 
 
 def informations(offer: Offer, aim: Aim, chosen: list[int]) -> list[float]:
-    """What is known after each of the runs."""
+    """The information after each of the runs."""
     values, precision = [], aim.precision
     for row in chosen:
         precision = precision + outer(offer.slopes[[row]])
@@ -184,8 +184,8 @@ def informations(offer: Offer, aim: Aim, chosen: list[int]) -> list[float]:
 
 
 def repeated(offer: Offer, aim: Aim, chosen: list[int]) -> int:
-    """Of the cheapest runs chosen the one that tells most when it is made again: with another seed
-    it tells the noise of a run, too.
+    """Of the cheapest runs chosen the most informative one when it is made again: with another seed
+    it gives the noise of a run, too.
     """
     cheapest = [row for row in chosen if offer.cost[row] <= min(offer.cost[chosen])]
     gains = aim.gains(aim.precision + outer(offer.slopes[chosen]), offer.slopes[cheapest])

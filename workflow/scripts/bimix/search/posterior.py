@@ -1,4 +1,4 @@
-"""What is believed of a mixture after the runs: the law fitted to them, corrected by its errors.
+"""The posterior of a mixture after the runs: the law fitted to them, corrected by its errors.
 
 A law errs most where its optimum lies. Kriging of its residuals, a Gaussian process over mixtures,
 squared-exponential in Hellinger distance, says how far it is off there and how sure that is. Two
@@ -28,7 +28,7 @@ USUAL_LENGTH, LENGTH_SPREAD = 0.35, 0.5  # prior of its logarithm: a few runs do
 USUAL_NOISE = 0.003  # of the log loss of a run, where nobody repeated one
 NOISES = (0.5, 1.0, 2.0)  # times the noise that is known or usual
 FLOOR = 1e-6  # of a share, where its root has no slope
-SHARE_LENGTH, SHARE_NUGGET = 0.2, 0.3  # of the kriging beside the shares
+SHARE_LENGTH, SHARE_NUGGET = 0.2, 0.3  # of the kriging for the voice of shares
 MISSED = 10.0  # what a missed constraint adds to a log objective, for its size
 FEWEST, UNKNOWN = 3, 0.1  # runs that can be left out; what a law is taken to miss with fewer
 
@@ -45,7 +45,7 @@ def total_variation(some: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Kriged:
-    """What was found of n runs (n, m): a mean and a deviation at any mixture."""
+    """Kriging of n runs (n, m): a mean and a deviation at any mixture."""
 
     runs: np.ndarray  # (n, m)
     weights: np.ndarray  # (n,)
@@ -180,7 +180,7 @@ class Shares:
 
 
 class Posterior:
-    """What is known of any mixture after the runs.
+    """The posterior of any mixture after the runs.
 
     `goal` is of the law at the requested run, `fitted` the law as it was fitted to the
     runs. Bounds (m,); `noise` is of a run's log objective, None: not known; `left` are the law's
@@ -275,7 +275,7 @@ def _end(goal: Goal, observed: Observations, losses: np.ndarray) -> np.ndarray:
 
 
 def _misfit(goal: Goal, fitted: dict, observed: Observations, left: LeftOut | None) -> float:
-    """What a law misses of a run that it was not fitted to: the root mean square of log(measured /
+    """The error of a law on runs that it was not fitted to: the root mean square of log(measured /
     predicted) objectives of runs left out; with fewer than three runs a tenth.
     """
     if left is None and len(set(observed.mixtures)) >= FEWEST:

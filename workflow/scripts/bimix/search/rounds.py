@@ -45,7 +45,7 @@ class Next:
 
 
 class Search(Posterior):
-    """What to run next."""
+    """The next runs."""
 
     def __init__(self, *known, distance: float = DISTANCE, **more):
         super().__init__(*known, **more)
@@ -171,7 +171,7 @@ def _apart(ranked: np.ndarray, distance: float, count: int) -> np.ndarray:
 
 
 def report_of(search: Search, named: Sequence[str], found: Sequence[Next]) -> dict:
-    """What is expected of the mixtures that a round proposes, under their names."""
+    """Expectations for the mixtures that a round proposes, under their names."""
     best = search.best
     return {
         "best": search.seen.names[best],
@@ -194,7 +194,7 @@ def report_of(search: Search, named: Sequence[str], found: Sequence[Next]) -> di
 
 
 def report_lines(report: dict) -> list[str]:
-    """What a person reads of a report."""
+    """A report as text."""
     noise = report["noise"]
     said = [
         f"best of the runs: {report['best']}, {report['best_measured']:.4f} measured,"

@@ -40,7 +40,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Setting:
-    """What is asked of a design of m domains."""
+    """The setting of a design of m domains."""
 
     domains: tuple[str, ...]
     lower: np.ndarray  # (m,)

@@ -2,8 +2,8 @@
 large one.
 
 The mixing factor hardly depends on the size of a model (`transfer/sizes`), so a run of a small one
-tells of the large one's. Of each size two things are unknown: the level, and a slope 1 + nu of its
-log losses against those of the large model. Both are nuisances of a design. nu is about 0 for a
+informs on the large one's. Of each size two things are unknown: the level, and a slope 1 + nu of
+its log losses against those of the large model. Both are nuisances of a design. nu is about 0 for a
 model a tenth as large (slopes of 0.96 to 1.06 were measured between 122M and 1.2B). It is within
 0.25 for one a thousand times smaller (0.7 to 1.4 between 1M and 1B).
 """

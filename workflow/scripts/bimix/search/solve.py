@@ -120,7 +120,7 @@ def rules_by_hand(options: argparse.Namespace, solved: Solved, judging: Criterio
 
 
 def posterior_of(solved: Solved, observed: Observations, noise: float | None) -> Posterior:
-    """What the law and all runs that have every loss that counts say of any mixture."""
+    """The posterior of the law and of all runs that have every loss that counts."""
     whole = observed.take(np.flatnonzero(np.isfinite(ends(solved.goal, observed)).all(axis=1)))
     return Posterior(solved.goal, solved.fitted, whole, solved.lower, solved.upper, noise, solved.errors)
 

@@ -96,7 +96,7 @@ class _Text:
         return Filled(basis, choice) if basis else None
 
     def plain(self) -> None:
-        """What is the same for all texts."""
+        """Defaults that are the same for all texts."""
         block, usual = self.block, self.usual
         corpus = block["corpus"] = over(usual["corpus"], block.get("corpus", {}))
         by_domain = corpus.get("harvest", corpus.get("train"))
@@ -145,7 +145,7 @@ class _Text:
         return Basis(machine, ladder.text_bytes(self.config, self.name))
 
     def of_text(self, basis: Basis) -> None:
-        """What depends on how much text there is."""
+        """Defaults that depend on the size of the text."""
         corpus, numbers, text = self.block["corpus"], self.ladder, sum(basis.sizes.values())
         least = ladder.smallest(basis.sizes, self.domains())
         share = ladder.validation_share(least, numbers["validation_bytes"], tuple(numbers["validation_share"]))

@@ -179,7 +179,7 @@ def text_bytes(config: dict, dataset: str) -> Sizes:
     """Bytes of training text by domain; a domain whose files are not there, or not known, has 0.
 
     Packed files hold more than they take, by `ladder/packed`. One far away whose size no list and
-    no store tells counts as a shard.
+    no store knows counts as a shard.
     """
     corpus = config["datasets"][dataset]["corpus"]
     if "harvest" in corpus:

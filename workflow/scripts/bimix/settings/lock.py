@@ -57,7 +57,7 @@ def hold(dataset: str) -> tuple[TextIO | None, str | None]:
 
 
 def read_holder(text: str) -> dict[str, object]:
-    """Who has written a lock: host, process, folder, since; empty where it does not say."""
+    """The holder of a lock: host, process, folder, since; empty where it is not noted."""
     try:
         holder = json.loads(text)
     except ValueError:

@@ -41,7 +41,7 @@ def seen_machine(wanted: str, count: int | str) -> Machine:
 
 
 def _seen(wanted: str) -> Machine:
-    """What this machine has."""
+    """The devices and memory of this machine."""
     cores = len(os.sched_getaffinity(0))
     if wanted == "cpu" or (wanted == "auto" and not shutil.which("nvidia-smi")):
         return Machine("cpu", cores, 1)
@@ -62,7 +62,7 @@ def _seen(wanted: str) -> Machine:
 
 @dataclass(frozen=True)
 class Basis:
-    """What the defaults of a dataset are estimated from."""
+    """The basis of the defaults of a dataset."""
 
     machine: Machine
     sizes: Sizes

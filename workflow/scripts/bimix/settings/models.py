@@ -36,7 +36,7 @@ def said(sentence: str) -> PydanticCustomError:
 
 
 def a_name(allowed: str, without: re.Pattern | None = None) -> tuple[Any, Any]:
-    """What makes text a name: the check, and the words on what is allowed."""
+    """A kind of name: the check, and the words on what is allowed."""
 
     def check(name: str) -> str:
         if not NAME.fullmatch(name) or (without and without.fullmatch(name)):
@@ -537,7 +537,7 @@ class TaskOfQuestions(Block):
     kind: Literal["question", "last_word"] = key("`question` (WebQuestions, TriviaQA) or `last_word` (LAMBADA).")
     items: Questions = key("Questions: a path, an address or a file of the hub.")
     shots: either(scalar=str | None, object=HubFile) = key("Examples that stand before it; `null`: its other items.")
-    generate: Generate = key("Made-up words to be copied, in the place of items.")
+    generate: Generate = key("Made-up words to be copied, instead of items.")
 
 
 class Downstream(Block):
@@ -726,7 +726,7 @@ class Reweighting(Block):
     training: Settings = key("What differs from the model's recipe, for both.", "nothing")
     doremi: Doremi = key("Changes of `doremi`.", "none")
     doge: Doge = key("Changes of `doge`.", "none")
-    targets: Targets = key("Domains that DoGE is to help, in the place of those trained on.", "none")
+    targets: Targets = key("Target domains of DoGE; default: those trained on.", "none")
 
 
 class CompareOfText(Block):
@@ -848,7 +848,7 @@ class Config(Block):
     container: str | None = key("An image with `envs/requirements.txt` installed, for `--sdm apptainer`.")
     models: dict[Name, Model] = key("Models by name: a shape to train here, or a command, and how it is started.")
     hardware: Hardware = key("What `results/{dataset}/plan.csv` and the ladder assume.")
-    usual: Usual = key("What a dataset has that says nothing else of it.")
+    usual: Usual = key("Defaults of a dataset.")
     ladder: Ladder = key("What is chosen by the text there is and the machine, for a dataset that does not set it.")
     training: dict[Name, Recipe] = key("Recipes of training by name; one may be `like` another, with changes.")
     mixtures: MixturesByRule = key("Mixtures printed in papers, and those by a rule that needs no search.")

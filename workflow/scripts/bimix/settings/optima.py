@@ -100,7 +100,7 @@ def check_objective(scope: Scope) -> Faults:
 
 
 def check_reference(scope: Scope) -> Faults:
-    """What the optimum is measured against must be there before it."""
+    """The reference of the optimum must be there before it."""
     key, kind = ("optimum", "objective"), scope.block.optimum.objective.kind or "weighted"
     name, compared = scope.block.optimum.objective.reference, scope.block.compare.mixtures
     if name is None:
@@ -122,7 +122,7 @@ def check_reference(scope: Scope) -> Faults:
 
 
 def check_centre(scope: Scope) -> Faults:
-    """What the draws are around must be there before the runs."""
+    """The centre of the draws must be there before the runs."""
     known = [one for one in _before_optima(scope) if one not in (*scope.swarm, *BEST)]
     if scope.block.centre not in known:
         yield Fault(("centre",), unknown("mixture", scope.block.centre, known))

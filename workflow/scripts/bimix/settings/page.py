@@ -109,7 +109,7 @@ def wrapped(text: str) -> list[str]:
 
 
 def entries(own: dict) -> dict:
-    """What stands below the names of a block that has names of the user's own."""
+    """The model below the names of a block that has names of the user's own."""
     inner = own.get("additionalProperties")
     return resolved(inner) if isinstance(inner, dict) else {}
 

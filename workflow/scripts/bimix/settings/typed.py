@@ -178,7 +178,7 @@ def _is_kind(schema: dict, tag: str) -> bool:
 
 
 def _sentence(error: Any, place: Place) -> str:
-    """What is wrong, of one error of Pydantic."""
+    """The sentence of one error of Pydantic."""
     kind, value = error["type"], place.value
     if kind == "said":
         return error["ctx"]["sentence"]
@@ -231,7 +231,7 @@ def _as_number(text: str, number: float, whole: bool) -> str:
 
 
 def allowed(schema: dict) -> str:
-    """What a schema takes, in words; nothing where it takes anything."""
+    """The allowed values of a schema, in words; nothing where anything is allowed."""
     if "allowed" not in schema:
         schema = resolved(schema)
     if "allowed" in schema:

@@ -188,7 +188,7 @@ def claim(folder: Path, fingerprint: dict) -> tuple[Path, str | None]:
     differing = sorted(name for name in stored.keys() | fingerprint.keys() if stored.get(name) != fingerprint.get(name))
     changes = "; ".join(f"{name}: {stored.get(name)} there, {fingerprint.get(name)} now" for name in differing)
     return own, (
-        f"{own} begins beside another configuration of this run, which is kept in {newest} and differs in {changes};"
+        f"{own} begins next to another configuration of this run, which is kept in {newest} and differs in {changes};"
         f" delete that folder if its room is needed and you will not go back to it."
     )
 

@@ -54,7 +54,7 @@ def fill(command: str, values: Mapping[str, object]) -> list[str]:
 
 
 def fault(command: str) -> str | None:
-    """What is wrong with a command, as a sentence; None where nothing is."""
+    """The fault of a command, as a sentence; None without one."""
     try:
         words = shlex.split(command)
         names = {name for word in words for name in fields(word)}

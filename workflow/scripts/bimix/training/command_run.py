@@ -68,7 +68,7 @@ class CommandRun:
         return query("--query-gpu=name")[0][0] if self.gpus else f"cpu, {self.threads} threads"
 
     def fingerprint(self) -> dict:
-        """What defines the run."""
+        """The settings that define the run."""
         with tempfile.TemporaryDirectory() as folder:
             written = digest_file(self.write_mixture(Path(folder)))
         return {
@@ -235,7 +235,7 @@ def say(sentence: str | None) -> None:
 
 
 def stamp(path: Path) -> list[int] | None:
-    """What changes when a file is written; None where it is not there, or empty."""
+    """A stamp that changes when a file is written; None where it is missing or empty."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -20,7 +20,7 @@ MPS_SERVER = "nvidia-cuda-mps-server"
 
 
 def called(*flags: str) -> str:
-    """What nvidia-smi prints."""
+    """The output of nvidia-smi."""
     try:
         done = subprocess.run(["nvidia-smi", *flags], capture_output=True, text=True, check=False)
     except FileNotFoundError:

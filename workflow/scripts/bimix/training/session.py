@@ -138,7 +138,7 @@ class Session:
         return bool(self.signals) or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def circumstances(self) -> dict:
-        """What decides, for one run, how many rows fit into memory at once."""
+        """Chooses, for one run, how many rows fit into memory at once."""
         on_gpu = self.accelerator.device.type == "cuda"
         device = torch.cuda.get_device_name(self.accelerator.device) if on_gpu else self.accelerator.device.type
         where = {"device": device, "processes": self.accelerator.num_processes}

@@ -129,7 +129,7 @@ def fit(
 def problem_of(
     shares, y, own, ridge, terms=1, weights=None, apart=False, gaps=None, harm=np.inf, straight=None
 ) -> "Problem":
-    """What `fit` with the same arguments minimises."""
+    """The value that `fit` with the same arguments minimises."""
     n, m = shares.shape
     d = y.shape[-1]
     own = np.asarray(own)
@@ -160,7 +160,7 @@ def problem_of(
 
 @dataclass(frozen=True)
 class Problem:
-    """What a step needs, one row per fit and loss domain (b = fits d)."""
+    """State of a step, one row per fit and loss domain (b = fits d)."""
 
     log_shares: np.ndarray  # (n, m)
     target: np.ndarray  # (b, n)
@@ -190,7 +190,7 @@ class Problem:
 
     @property
     def shared(self):
-        """Where log a, logit g and u, which have shared means, stand among the numbers."""
+        """Positions of log a, logit g and u, which have shared means, among the numbers."""
         return np.arange(self.terms, 2 * self.terms + 2)
 
     def weighed(self, left):

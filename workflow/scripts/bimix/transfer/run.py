@@ -26,7 +26,7 @@ TINY = 1e-30
 
 @dataclass(frozen=True)
 class Run:
-    """What a run's size and pools change, of d loss domains and m training domains."""
+    """Effects of a run's size and pools, of d loss domains and m training domains."""
 
     level: np.ndarray  # (d,)
     nu: np.ndarray  # (d,)

@@ -32,7 +32,7 @@ class Signed:
     ridge: np.ndarray  # (b,) of t, inf where a domain has none
 
     def take(self, rows) -> "Signed":
-        """Those of some rows."""
+        """The terms of some rows."""
         return replace(
             self,
             shares=self.shares[rows],

@@ -213,7 +213,7 @@ def slopes(factor: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray
         sums[i] = (w * x * x).sum(), (w * x * gap).sum(), (w * gap**2).sum()
         free[i] = seen.sum() - 1
     nu = np.ones(d)
-    known = np.zeros(d)  # how much of each slope the runs tell, 0 to 1: the freedom that it takes
+    known = np.zeros(d)  # how much of each slope the runs determine, 0 to 1: the freedom that it takes
     for _ in range(ROUNDS if sums[:, 0].any() else 0):
         before = nu
         square, product, squares = sums.T
