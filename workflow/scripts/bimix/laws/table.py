@@ -46,6 +46,8 @@ class Law:
     over_sizes: bool = False
     # Whether `at_run` reads how often a run repeats the pools of its domains.
     reads_pools: bool = False
+    # Whether its fit takes the prior from text (observations/prior.py).
+    reads_prior: bool = False
     # Whether it has losses of domains that nothing trains on.
     measured_only: bool = True
     # Its optimum minimises the mean prediction and so much KL(r || token shares).
@@ -100,6 +102,7 @@ LAWS: dict[str, Law] = {
         over_steps=True,
         over_sizes=True,
         reads_pools=True,
+        reads_prior=True,
         drawn=True,
     ),
     "exponential": Law(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 
 from bimix.errors import InputError
-from bimix.laws.table import JOINS, is_optimum
+from bimix.laws.table import JOINS, LAWS, is_optimum
 from bimix.plan.dataset import Dataset, first_updates, observed_rows
 from bimix.plan.sources import BEST, REWEIGHTING, is_of_search, rank, round_of, wanted_rule
 
@@ -171,7 +171,7 @@ def check_compared(dataset: Dataset) -> None:
 
 def prior(dataset: Dataset, law: str = "transfer") -> list[str]:
     """The prior's table, where text is counted or observed and the config does not turn it off."""
-    if law != "transfer" or not dataset.config["laws"].get("prior", True):
+    if not LAWS[law].reads_prior or not dataset.config["laws"].get("prior", True):
         return []
     if "corpus" in dataset.block:
         return [f"{dataset.folder}/cross_entropy.csv"]

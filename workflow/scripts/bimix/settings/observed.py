@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bimix.errors import InputError
-from bimix.laws.table import is_optimum
+from bimix.laws.table import LAWS, is_optimum
 from bimix.names import named, unknown
 from bimix.settings.disk import file_fault
 from bimix.settings.faults import Fault
@@ -36,11 +36,10 @@ def check_metrics(scope: Scope) -> Faults:
             " best at, by `weights` under `optimum`, or by `families` of its `objective`.",
         )
     for name in ("optimise", "compare"):
-        if "bimix" in (getattr(scope.config.laws, name) or ()):
-            sentence = (
-                f"the law bimix (in laws/{name}) has losses of training domains only; name other laws there, such as"
-            )
-            yield Fault(key, f"{sentence} transfer.")
+        for law in getattr(scope.config.laws, name) or ():
+            if not LAWS[law].measured_only:
+                sentence = f"the law {law} (in laws/{name}) has losses of training domains only; name other laws there,"
+                yield Fault(key, f"{sentence} such as transfer.")
 
 
 def check_epochs(scope: Scope) -> Faults:
