@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bimix.errors import InputError
-from bimix.judge.noise import Known, levels, runs_to_tell, seeds_to_add
+from bimix.judge.noise import Known, levels, seeds_needed, seeds_to_add
 
 NAN = float("nan")
 KNOWN = Known(0.01, 11, "elsewhere")
@@ -65,7 +65,7 @@ def test_some_that_share_seeds_beside_others_that_do_not_are_refused() -> None:
 
 def test_the_seeds_that_are_said_to_be_needed_are_enough_four_times_in_five() -> None:
     lead, mixtures = 2.5, 4
-    seeds = runs_to_tell(lead * 0.003, 0.003, mixtures)
+    seeds = seeds_needed(lead * 0.003, 0.003, mixtures)
     assert 3 <= seeds <= 10
     draw, told = np.random.default_rng(0), 0
     for _ in range(300):  # the leader of two named ones is seen; the others lie far behind
@@ -73,8 +73,8 @@ def test_the_seeds_that_are_said_to_be_needed_are_enough_four_times_in_five() ->
         logs, noise = levels(values)
         told += logs[1] - logs[0] > noise.behind_best(1, 0)
     assert 0.72 < told / 300 < 0.9
-    assert runs_to_tell(0.1 * 0.003, 0.003, mixtures) is None and runs_to_tell(0.0, 0.003, 2) is None
-    assert runs_to_tell(100 * 0.003, 0.003, mixtures) == 2
+    assert seeds_needed(0.1 * 0.003, 0.003, mixtures) is None and seeds_needed(0.0, 0.003, 2) is None
+    assert seeds_needed(100 * 0.003, 0.003, mixtures) == 2
 
 
 def test_the_seeds_to_add_are_a_list_for_the_config_that_keeps_those_there() -> None:

@@ -44,7 +44,7 @@ def test_a_win_says_by_how_much_and_where_its_noise_comes_from():
     assert "one run: average loss 3.6000 nats per token, 10.00 %* below baseline (token shares), 7.69 %*" in said
     assert "Noise of a run: 0.10 % (elsewhere). * significant, with 95 %." in said
     assert "Steps It is where baseline ends at step" in said and "% fewer." in said
-    assert "To add" not in said and "To tell" not in said
+    assert "To add" not in said and "Seeds" not in said
     assert "Export snakemake --cores all results/mine/runs/larger/bimix/export" in said
 
 
@@ -59,16 +59,16 @@ def test_a_tie_takes_the_cheaper_and_says_which_seeds_would_separate_them():
     near["bimix"] = [loss * 0.9997 for loss in near["bimix"]]
     said = first_lines(runs(**near))
     assert said.startswith("mine: baseline ties with bimix (larger, step 400)")
-    assert "To tell `seeds: {larger: [2, 3" in said and "]}` in the config:" in said and "seeds of each" in said
+    assert "Seeds `seeds: {larger: [2, 3" in said and "]}` in the config:" in said and "seeds of each" in said
     said = first_lines(runs(baseline=[4.0, 4.04], uniform=[4.1, 4.12], bimix=[3.999, 4.041]))
-    assert "To tell not worth it: more than 10 seeds of each" in said
+    assert "Seeds not worth it: more than 10 seeds of each" in said
 
 
 def test_without_a_known_noise_nothing_is_significant():
     said = first_lines(runs(baseline=[4.0], uniform=[3.9], bimix=[3.89]))
     assert said.startswith("mine: bimix is lower than uniform, by an unknown margin (larger, step 400)")
     assert "is not known here: no difference is significant." in said and "*" not in said
-    assert "To tell `seeds: {larger: [2, 3]}`" in said
+    assert "Seeds `seeds: {larger: [2, 3]}`" in said
 
 
 @pytest.mark.parametrize(("loss", "word"), [(3.6, "inside"), (3.9, "OUTSIDE")])

@@ -155,7 +155,7 @@ def best_quantile(rivals: int, freedom: int) -> float:
     return float(brentq(covered, 0.0, 1000.0, xtol=1e-6))
 
 
-def runs_to_tell(lead: float, deviation: float, mixtures: int) -> int | None:
+def seeds_needed(lead: float, deviation: float, mixtures: int) -> int | None:
     """How many seeds of each of so many mixtures make a lead in log value significant with POWER,
     where a run has that noise once its seed's effect is removed; None beyond MOST_SEEDS.
     """

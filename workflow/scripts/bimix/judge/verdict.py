@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from scipy.special import stdtrit
 
 from bimix.judge.comparison import Comparison, said_broken
-from bimix.judge.noise import runs_to_tell
+from bimix.judge.noise import seeds_needed
 from bimix.plan.sources import GIVEN, SEARCHED
 
 UPPER = 0.8  # one-sided, of a promise
@@ -171,7 +171,7 @@ def among(measured: Comparison, ranks: Mapping[str, int], promise: Promise | Non
     best = min([lowest, *tied], key=lambda name: ranks.get(name, GIVEN))
     rival = tied[0] if best == lowest else lowest
     lead = abs(measured.lead(best, rival))
-    seeds = runs_to_tell(lead, measured.noise.deviation, measured.noise.mixtures)
+    seeds = seeds_needed(lead, measured.noise.deviation, measured.noise.mixtures)
     if best == lowest:
         cheaper = [name for name in tied if ranks.get(name, GIVEN) == ranks.get(best, GIVEN)]
         why = "it ends lowest; " + (

@@ -224,7 +224,7 @@ def next_steps(page: Headline) -> list[str]:
             ("Export", f"snakemake --cores all results/{page.dataset}/runs/{page.model}/{verdict.best}/export")
         )
     if verdict.outcome in ("ties", "lower") and verdict.rival:
-        steps.append(("To tell", to_tell(page)))
+        steps.append(("Seeds", seeds_line(page)))
     optimum = verdict.promise.mixture if verdict.promise else None
     trained = page.target is not None and any(name in page.searched for name in page.target.mixtures)
     if optimum and not trained:
@@ -244,7 +244,7 @@ def next_steps(page: Headline) -> list[str]:
     return [line for label, text in steps for line in _line(label, text)]
 
 
-def to_tell(page: Headline) -> str:
+def seeds_line(page: Headline) -> str:
     """The seeds that would make the difference to the rival significant."""
     verdict, runs = page.verdict, page.judged.runs
     there = runs.seeds_of(verdict.best)

@@ -90,10 +90,10 @@ class Aim:
     def gains(self, precision: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         """The gain (n,) of each of the runs (n, d, p'): nats of D, or the variance it removes."""
         inverse = np.linalg.inv(precision)
-        told = np.einsum("ndi,dij->ndj", slopes, inverse)
-        spread = (told * slopes).sum(axis=2)
+        solved = np.einsum("ndi,dij->ndj", slopes, inverse)
+        spread = (solved * slopes).sum(axis=2)
         if self.criterion == "I":
-            taken = (np.einsum("ndi,dij->ndj", told, self.wanted) * told).sum(axis=2) / (1 + spread)
+            taken = (np.einsum("ndi,dij->ndj", solved, self.wanted) * solved).sum(axis=2) / (1 + spread)
             return taken @ self.weights**2
         gained = np.log1p(spread)
         if self.nuisances:

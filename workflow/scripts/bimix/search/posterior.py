@@ -69,8 +69,8 @@ class Kriged:
     def spread(self, shares: np.ndarray) -> np.ndarray:
         """The deviation (k,) at mixtures (k, m): small near the runs."""
         near = self.near(shares)
-        told = np.einsum("kn,nl,kl->k", near, self.inverse, near)
-        return self.deviation * np.sqrt(np.maximum(1 - told, 0.0))
+        explained = np.einsum("kn,nl,kl->k", near, self.inverse, near)
+        return self.deviation * np.sqrt(np.maximum(1 - explained, 0.0))
 
     def difference(self, one: np.ndarray, other: np.ndarray) -> float:
         """The deviation of the difference between two mixtures (m,)."""

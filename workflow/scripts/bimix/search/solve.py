@@ -21,7 +21,7 @@ from bimix.judge.comparison import Comparison, compared
 from bimix.judge.evidence import known_from, moved, noise_between, outside, promise, proxies_at, renamed
 from bimix.judge.law_scores import COMPARISON
 from bimix.judge.measured import Criterion, criterion_of
-from bimix.judge.noise import runs_to_tell
+from bimix.judge.noise import seeds_needed
 from bimix.judge.verdict import UPPER, Promise, Verdict, by_law, decide, trusted
 from bimix.laws.fitted import at_run, fit
 from bimix.mixtures.by_hand import within
@@ -160,7 +160,7 @@ def weigh(
     rival = others[0] if others else own.mixture
     seeds = None
     if runs.noise is not None and others and not wins:
-        seeds = runs_to_tell(means[rival] - means[best], runs.noise.deviation, runs.noise.mixtures)
+        seeds = seeds_needed(means[rival] - means[best], runs.noise.deviation, runs.noise.mixtures)
     why = f"it is lowest by the law and all runs together; {unsure}"
     return Verdict("wins" if wins and others else "ties", best, why, rival, own, seen, seeds, runs)
 
