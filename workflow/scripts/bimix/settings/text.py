@@ -246,6 +246,7 @@ def check_search(scope: Scope) -> Faults:
     if counts_runs(search.budget) and search.budget <= len(search.start):
         sentence = f"{search.budget:g} runs in all are spent by the {len(search.start)} of `start`: allow more."
         yield Fault(("search", "budget"), sentence)
+    yield from _search_law_faults(scope)
     for group in block.groups:
         if group == GROUP or group.startswith(f"{GROUP}_"):
             yield Fault(("groups", group), "the search makes groups of this name: take another.")
@@ -255,6 +256,22 @@ def check_search(scope: Scope) -> Faults:
         if names and set(names) <= runs:
             sentence = f"all mixtures of {group!r} are runs of the search, to which the laws are fitted:"
             yield Fault(("held_out", number), f"{sentence} hold out one that it does not run.")
+
+
+def _search_law_faults(scope: Scope) -> Faults:
+    """Of the law that the first round fits to the runs of `start`: known before any is trained."""
+    optimum, search, name = scope.block.optimum, scope.block.search, scope.block.search.law
+    law, domains, recipe = LAWS[name], len(scope.block.domains or ()), scope.recipe(optimum.model)
+    least = law.least_runs(domains) if law.refuses_few else 2
+    if len(search.start) < least:
+        sentence = f"a first round by the law {name} needs {least} mixtures at least; there"
+        yield Fault(("search", "start"), f"{sentence} {'is' if len(search.start) == 1 else 'are'} {len(search.start)}.")
+    if optimum.models is not None:
+        if not law.over_sizes:
+            yield Fault(("search", "law"), f"{name} is fitted to one size of model, and `optimum` names several.")
+    elif recipe and law.over_steps and len(measured := evaluations(recipe)) == 2:
+        sentence = f"the runs of the search are measured at two steps, {measured[0]:,} and {measured[1]:,}, from which"
+        yield Fault(("search", "law"), f"{sentence} {name} gives no curve: measure at three or more, or at one.")
 
 
 def check_reweighting(scope: Scope) -> Faults:
