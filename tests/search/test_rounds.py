@@ -74,6 +74,16 @@ def test_a_proposal_is_within_bounds_and_away_from_all_runs() -> None:
     assert total_variation(first.shares[None], second.shares[None])[0, 0] >= 0.05 - 1e-6
 
 
+def test_both_voices_hold_the_constraints_by_the_law() -> None:
+    """Without them the shares ask for nothing but the wanted domain."""
+    reference = dict(zip(DOMAINS, START[0], strict=True))
+    bound = search_of(runs(START), kind="no_worse_than", weights={"law": 1}, reference=reference, margin=0.02)
+    free = search_of(runs(START), weights={"law": 1})
+    assert bound.goal.excess(free.next(1).shares).max() > 0.01
+    for turn in (0, 1):
+        assert bound.goal.excess(bound.next(turn).shares).max() <= 1e-6
+
+
 def test_rounds_find_what_one_shot_of_the_law_misses() -> None:
     grid = np.array([(i, j, 60 - i - j) for i in range(61) for j in range(61 - i)]) / 60
     best = truth(grid).mean(axis=1).min()

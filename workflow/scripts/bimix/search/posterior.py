@@ -134,8 +134,7 @@ class Law:
     def mean(self, shares: np.ndarray) -> np.ndarray:
         """Log objectives (k,) expected at mixtures (k, m); one where the law has none is last."""
         level = np.log(self.goal.value(shares)) + self.kriged.mean(shares)
-        broken = np.maximum(self.goal.excess(shares), 0.0).sum(axis=-1)
-        return np.where(np.isfinite(level), level, np.inf) + MISSED * broken
+        return np.where(np.isfinite(level), level, np.inf) + _missed(self.goal, shares)
 
     def slope(self, shares: np.ndarray) -> np.ndarray | None:
         """The gradient (m,) of the mean; None of a law that is simulated or constrained."""
@@ -146,6 +145,11 @@ class Law:
         return (rows @ slopes) / (rows @ losses) + self.kriged.slope(shares)
 
 
+def _missed(goal: Goal, shares: np.ndarray) -> np.ndarray:
+    """What the constraints that mixtures (k, m) break, by the law, add to their log objectives."""
+    return MISSED * np.maximum(goal.excess(shares), 0.0).sum(axis=-1)
+
+
 class Shares:
     """The voice of the shares of the wanted domains; of the runs alone, without any law, where no
     loss that weighs is of a domain that is trained on, as with benchmarks.
@@ -153,7 +157,7 @@ class Shares:
 
     def __init__(self, goal: Goal, observed: Observations, seen: Seen):
         own = [observed.domains.index(name) if name in observed.domains else -1 for name in goal.names]
-        weights = goal.weights * (np.array(own) >= 0)
+        self.goal, weights = goal, goal.weights * (np.array(own) >= 0)
         self.weights = np.zeros(len(observed.domains))
         np.add.at(self.weights, own, weights / max(weights.sum(), 1e-300))
         self.name = "shares" if self.weights.any() else "kriging"
@@ -173,9 +177,13 @@ class Shares:
         return np.log(shares + SHARE_FLOOR) @ self.weights
 
     def mean(self, shares: np.ndarray) -> np.ndarray:
-        return self.line[0] + self.line[1] * self.rank(shares) + self.kriged.mean(shares)
+        level = self.line[0] + self.line[1] * self.rank(shares) + self.kriged.mean(shares)
+        return level + _missed(self.goal, shares)
 
-    def slope(self, shares: np.ndarray) -> np.ndarray:
+    def slope(self, shares: np.ndarray) -> np.ndarray | None:
+        """The gradient (m,) of the mean; None where a mixture is constrained."""
+        if self.goal.constraints:
+            return None
         return self.line[1] * self.weights / (shares + SHARE_FLOOR) + self.kriged.slope(shares)
 
 

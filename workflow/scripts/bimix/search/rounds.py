@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from bimix.errors import InputError
 from bimix.mixtures.by_hand import within
 from bimix.observations.observations import Observations
+from bimix.optimum.goal import HELD
 from bimix.search.by_hand import ByHand
 from bimix.search.posterior import USUAL_NOISE, Posterior, total_variation
 from bimix.search.sizes import Model
@@ -67,10 +68,12 @@ class Search(Posterior):
 
     def by_hand(self, rules: ByHand, epochs: Sequence[float], count: int) -> dict[str, Next]:
         """Rules by hand to run first, by name, `count` at most: those whose epochs of the wanted
-        domains fewer than two runs have, these rules among them, away from all runs.
+        domains fewer than two runs have, these rules among them, away from all runs, if they hold
+        the objective's constraints by the law.
         """
         found, taken = {}, self.seen.shares
-        for name, shares in rules.mixtures(epochs).items():
+        held = {name: one for name, one in rules.mixtures(epochs).items() if (self.goal.excess(one) <= HELD).all()}
+        for name, shares in held.items():
             as_often = rules.read(taken) >= (1 - ALIKE) * rules.read(shares[None])
             near = total_variation(shares[None], taken).min() < self.distance
             if len(found) < count and as_often.sum() < LEAST_RUNS and not near and name not in self.seen.names:
