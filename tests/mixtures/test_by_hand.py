@@ -115,7 +115,8 @@ def test_the_script_writes_each_of_the_three_rules(tmp_path) -> None:
         return json.loads(out.read_text())
 
     assert made("wanted_8", "--reference", str(reference)) == pytest.approx({"a": 0.4, "b": 0.15, "c": 0.45})
-    assert made("wanted_8_uniform") == pytest.approx({"a": 0.4, "b": 0.3, "c": 0.3})
+    # a rule of the workflow gives an empty --reference where none is read
+    assert made("wanted_8_uniform", "--reference") == pytest.approx({"a": 0.4, "b": 0.3, "c": 0.3})
     assert made("wanted_8_kin", "--cross-entropy", str(kin_file)) == pytest.approx({"a": 0.4, "b": 0.45, "c": 0.15})
     assert made("wanted_8_uniform", "--max-epochs", "2") == pytest.approx({"a": 0.1, "b": 0.45, "c": 0.45})
     for name, more, sentence in (

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
+from made_configs import DEFAULTS, fitted_once
 
 from bimix.errors import InputError
 from bimix.settings.files import merged
@@ -27,6 +29,11 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "mixtures.csv").write_text("\n".join(["mixture,domain,proportion", *shares]))
     (folder / "metrics.csv").write_text("mixture,err\nm0,0.5\nm1,0.4\n")
     (folder / "tokens.csv").write_text("domain,tokens\nweb,10\ncode,5\n")
+    (folder / "home/workflow").mkdir(parents=True)
+    (folder / "home/workflow/defaults.yaml").write_text(
+        yaml.safe_dump(fitted_once(merged([DEFAULTS])), sort_keys=False)
+    )
+    (folder / "home/resources").symlink_to(ROOT / "resources")
     return folder
 
 
@@ -48,7 +55,7 @@ def test_faults_are_reported_at_their_lines(workplace: Path, monkeypatch: pytest
     own.write_text(case)
     files = [ROOT / "config.yaml", own]
     with pytest.raises(InputError) as refused:
-        prepare(merged(files), Call(ROOT, f"{ROOT}/", files, 1, {}))
+        prepare(merged(files), Call(workplace / "home", f"{ROOT}/", files, 1, {}))
     lines = [line.strip() for line in str(refused.value).splitlines()]
     lines = lines[1:] if len(lines) > 1 else [lines[0].removeprefix("config: ")]
     for line, key, words in expected(case):

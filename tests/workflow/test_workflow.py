@@ -13,6 +13,7 @@ import forked
 import polars as pl
 import pytest
 import yaml
+from made_configs import fitted_once
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
@@ -26,8 +27,8 @@ SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1"]
 
 @pytest.fixture
 def workplace(tmp_path: Path) -> Path:
-    """An empty folder from which the workflow is called; code and config are links to the
-    checkout.
+    """An empty folder from which the workflow is called; code is a link to the checkout, and the
+    demo is one that fits its laws once.
     """
     for name in ("Snakefile", "resources", "envs", "profiles"):
         (tmp_path / name).symlink_to(ROOT / name)
@@ -35,8 +36,8 @@ def workplace(tmp_path: Path) -> Path:
     for path in (ROOT / "workflow").iterdir():
         if path.name != "defaults.yaml":
             (tmp_path / "workflow" / path.name).symlink_to(path)
-    for name in ("config.yaml", "workflow/defaults.yaml"):
-        (tmp_path / name).write_text((ROOT / name).read_text())
+    (tmp_path / "config.yaml").write_text((ROOT / "config.yaml").read_text())
+    changed(tmp_path, lambda config: None)
     return tmp_path
 
 
@@ -57,7 +58,7 @@ def changed(folder: Path, change) -> None:
     """Write changed defaults: a key that is taken away from config.yaml would come back from
     there.
     """
-    config = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text())
+    config = fitted_once(yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text()))
     change(config)
     (folder / "workflow/defaults.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
 
@@ -76,6 +77,10 @@ def test_everything_for_the_demo_is_planned(workplace: Path) -> None:
     jobs = planned(workplace)
     assert jobs["pretrain_model"] == 6 + 2 * 5  # two seeds of the larger model
     assert jobs["optimize_mixture"] == 2
+    (workplace / "workflow/defaults.yaml").write_text((ROOT / "workflow/defaults.yaml").read_text())
+    jobs = planned(workplace)  # as users have it: a search by rounds
+    assert jobs["pretrain_model"] == 5 + 3 + 2 * 4
+    assert (jobs["propose_round"], jobs["judge_search"], jobs["optimize_mixture"]) == (3, 1, 2)
     assert not [name for name in jobs if "answers" in name]
 
 

@@ -25,7 +25,9 @@ from bimix.tables import read_numbers, read_tokens
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--name", required=True, help="wanted_{epochs}, with _uniform or _kin at its end or neither")
-    parser.add_argument("--reference", type=Path, help="mixture.json whose shares the rest has; of the plain rule")
+    parser.add_argument(
+        "--reference", nargs="?", type=Path, help="mixture.json whose shares the rest has; of the plain rule"
+    )
     parser.add_argument("--cross-entropy", nargs="?", type=Path, help="domain, under, nats; of _kin")
     parser.add_argument(
         "--softness", type=float, required=True, help="nats of a gap that divide a weight by e; of _kin"
