@@ -25,7 +25,8 @@ from bimix.outputs import write_json
 
 RESULTS, OWN = Path("results/doctor"), Path("doctor")
 RUN = RESULTS / "runs/doctor/baseline"
-LEAST_GB, LEAST_INODES = 50, 100_000  # free, below which a real run may fill the disk
+# Free, below which a real run may fill the disk: two checkpoints of 280M parameters are 6.7 GB.
+LEAST_GB, LEAST_INODES = 10, 100_000
 STEPS = 2000
 SAME = ("torch", "accelerate", "numpy", "polars")  # packages that must be the same here and on the node
 WORDS = {"harbour": "tide gull mast rope salt wave", "kitchen": "pan oven whisk dough salt spoon"}
@@ -110,9 +111,9 @@ def train(options: argparse.Namespace) -> str:
     write_dataset(options.gpus)
     profile = ["--workflow-profile", str(options.profile)] if options.profile else ["--cores", "all"]
     target = str(RUN / "losses.parquet")
-    command = [sys.executable, "-m", "snakemake", *profile, "--retries", "2", "--", target]
-    command[-2:-2] = ["--configfile", str(OWN / "doctor.json")]
-    begun, stopped = time.time(), None
+    config = ["--configfile", str(OWN / "doctor.json")]
+    command = [sys.executable, "-m", "snakemake", *profile, "--retries", "2", *config, "--", target]
+    begun, stopped = time.time(), False
     with (OWN / "snakemake.log").open("w") as log:
         call = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         try:
@@ -120,8 +121,9 @@ def train(options: argparse.Namespace) -> str:
                 if time.time() - begun > 60 * options.minutes:
                     raise InputError(f"nothing was trained within {options.minutes:g} minutes: {OWN / 'snakemake.log'}")
                 lines = noted()
-                if stopped is None and any(line["event"] == "saved" and line["step"] > 0 for line in lines):
-                    stopped = stop(lines[-1])
+                if not stopped and any(line["event"] == "saved" and line["step"] > 0 for line in lines):
+                    stop(lines[-1])
+                    stopped = True
                 time.sleep(0.2)
         finally:
             if call.poll() is None:
@@ -141,13 +143,12 @@ def noted() -> list[dict]:
     return [line for folder in sorted(RUN.glob("state/*/")) for line in attempts(folder)]
 
 
-def stop(line: dict) -> dict:
+def stop(line: dict) -> None:
     """Send the attempt SIGTERM, as a cluster does that wants its node back."""
     if line["job"]:
         subprocess.run(["scancel", str(line["job"])], check=True)
     else:
         os.kill(line["process"], signal.SIGTERM)
-    return line
 
 
 def resumed() -> str:

@@ -19,7 +19,7 @@ from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
 from bimix.optimum.intervals import INTERVALS
 from bimix.outputs import replacing
-from bimix.results.explore import DRAWN, Explored, export_commands, page
+from bimix.results.explore import DRAWN, Explored, page
 from bimix.tables import read_numbers, read_table, read_tokens
 
 
@@ -36,8 +36,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--start", help="the mixture shown first; without it the first optimum, or the reference")
     parser.add_argument("--step", type=int, help="of the predicted run; without it the last one fitted")
     parser.add_argument("--title", default="your runs", help="what the page is of (%(default)s)")
-    parser.add_argument("--raw", type=Path, nargs="?", help="describe_data.py's, for the commands of exports")
-    parser.add_argument("--rows", type=Path, nargs="?", help="likewise")
     add_flags(parser, "bounds", "objective", "run-tokens", "parameters")
     parser.add_argument("--out", type=Path, required=True, help="explore.html")
     options = parser.parse_args(argv)
@@ -84,8 +82,6 @@ def main(argv: list[str] | None = None) -> None:
     if start not in mixtures:
         raise InputError(f"--start is {start!r}: it must be one of {', '.join(mixtures)}.")
     level = spans["level"][0] if spans.height else None
-    data = {kind: path for kind, path in (("raw", options.raw), ("rows", options.rows)) if path is not None}
-    commands = export_commands(data, options.tokens, run_tokens)
     text = page(
         f"{options.title}: move the shares",
         laws,
@@ -99,7 +95,6 @@ def main(argv: list[str] | None = None) -> None:
         tokens,
         run_tokens,
         level,
-        commands,
     )
     with replacing(options.out) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -6,7 +6,6 @@ is loaded from elsewhere.
 """
 
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,6 @@ import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from bimix.exports.formats import FORMATS
 from bimix.laws.fitted import FAR_AHEAD
 from bimix.laws.table import LAWS
 from bimix.optimum.goal import Goal
@@ -61,10 +59,9 @@ def page(
     pools: Mapping[str, float] | None,
     run_tokens: float | None,
     level: float | None,
-    commands: Mapping[str, str],
 ) -> str:
-    """The page. `mixtures` are its buttons, `runs` those that were fitted, `commands` by export
-    format; laws that are no formula are left out, their optima stay.
+    """The page. `mixtures` are its buttons, `runs` those that were fitted; laws that are no formula
+    are left out, their optima stay.
     """
     drawn = [one for one in laws if one.fitted["law"] in DRAWN]
     domains = list(drawn[0].fitted["domains"])
@@ -98,7 +95,6 @@ def page(
         "horizon": FAR_AHEAD,
         "level": f"{100 * level:.0f} %" if level else "",
         "far": FAR,
-        "exports": commands,
     }
     others = sorted({one.fitted["law"] for one in laws} - set(DRAWN))
     kind = {"minimax": "Worst ratio to the reference", "no_worse_than": "Average", "weighted": "Average"}[
@@ -120,23 +116,6 @@ def page(
         data=_embedded(data),
         scripts=scripts,
     )
-
-
-def export_commands(data: Mapping[str, Path], tokens: str | None, run_tokens: float | None) -> dict[str, str]:
-    """{format: the command that writes a saved mixture in it}; `data` are the files of
-    `describe_data.py` by kind, raw or rows.
-    """
-    commands = {}
-    for name, form in FORMATS.items():
-        place = data.get("raw" if form.text else "rows")
-        if place is not None:
-            known = [
-                *(["--tokens", tokens] if tokens else []),
-                *(["--run-tokens", f"{run_tokens:g}"] if run_tokens else []),
-            ]
-            words = ["bimix", "export", "--mixture", "mixture.json", "--data", str(place), "--format", name, *known]
-            commands[name] = shlex.join([*words, "--out", f"mixture{form.ending}"])
-    return commands
 
 
 def _law(one: Explored) -> dict:

@@ -109,10 +109,6 @@ function rows() {
   at("json").onclick = () => save("json", `${JSON.stringify(rounded(state.mixture), null, 2)}\n`);
   at("csv").onclick = () => save("csv", `domain,proportion\n${Object.entries(rounded(state.mixture))
     .map(([name, share]) => `${/[",\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name},${share.toFixed(6)}\n`).join("")}`);
-  for (const name of Object.keys(DATA.exports)) at("format").append(make("option", { value: name, textContent: name }));
-  at("format").onchange = () => { at("command").textContent = DATA.exports[at("format").value]; };
-  at("exports").hidden = at("command").hidden = !Object.keys(DATA.exports).length;
-  if (!at("exports").hidden) at("format").onchange();
 }
 
 // Shares are shown by their cube root: one of a thousandth has room on a slider, too.
