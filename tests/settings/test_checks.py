@@ -235,7 +235,7 @@ def test_a_wrong_value_deep_in_lists_is_one_fault_and_takes_no_others_along(odd:
     assert len(lines) == 1 and lines[0].startswith("datasets/demo/stages/late/mixture: "), lines
 
 
-@pytest.mark.parametrize("odd", [None, 3, "x", [], {"hours": "long"}, {"packed": []}, {"cut_characters": [1]}])
+@pytest.mark.parametrize("odd", [None, 3, "x", [], {"hours": "long"}, {"recipe": []}])
 def test_a_ladder_that_is_none_is_one_fault(odd: object) -> None:
     config = whole(lambda c: c["datasets"].update(mine={"corpus": {"train": {"a": "a.txt", "b": "b.txt"}}}))
     assert all(line.startswith("ladder") for line in said(config | {"ladder": odd}))

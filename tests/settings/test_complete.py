@@ -115,7 +115,7 @@ def test_models_that_are_named_are_trained_the_first_as_the_proxy() -> None:
 
 
 def test_vectors_are_made_only_where_their_mixture_is_named() -> None:
-    usual = DEFAULTS["usual"]["vectors"]
+    usual = DEFAULTS["vectors"]
     assert filled(groups={"entropy": ["se", "vne"]})["vectors"] == usual
     assert filled(compare={"mixtures": ["baseline", "vne"]})["vectors"] == usual
     named = filled(vectors={"train": {}})

@@ -19,11 +19,6 @@ LAPTOP = Bounds(
     flops=3.6e13,
     fitted=5,
     compared=5,
-    tokens_per_parameter=20,
-    epochs=4,
-    repeats=16,
-    proxy=0.125,
-    highest_rate=3e-3,
 )
 
 
@@ -87,19 +82,18 @@ def test_where_there_is_enough_a_run_has_twenty_tokens_a_parameter() -> None:
 
 
 def test_rates_are_those_of_the_published_fit() -> None:
-    assert ladder.rate(1e20, 1.0) == pytest.approx(0.3118 / math.sqrt(1e5), rel=0.03)  # 1e20^0.125 = 1e2.5
-    assert ladder.rate(1e16, 1.0) == pytest.approx(3.1e-3)
-    assert ladder.rate(1e12, 3e-3) == 3e-3
+    assert ladder.rate(1e20) == pytest.approx(0.3118 / math.sqrt(1e5), rel=0.03)  # 1e20^0.125 = 1e2.5
+    assert ladder.rate(1e12) == 3e-3
 
 
 def test_vocabulary_and_validation_fit_the_text() -> None:
-    assert [ladder.vocabulary_size(text, 512, 2048) for text in (0, 10**5, 2 * 10**6, 10**9)] == [512, 512, 1024, 2048]
-    assert ladder.vocabulary_size(10**9, 512, 32768) == 16384
-    assert ladder.validation_share(10**9, 60_000, (0.01, 0.1)) == 0.01
-    assert ladder.validation_share(2 * 10**6, 60_000, (0.01, 0.1)) == 0.03
-    assert ladder.validation_share(0, 60_000, (0.01, 0.1)) == 0.1
+    assert [ladder.vocabulary_size(text, "cpu") for text in (0, 10**5, 2 * 10**6, 10**9)] == [512, 512, 1024, 2048]
+    assert ladder.vocabulary_size(10**9, "gpu") == 16384
+    assert ladder.validation_share(10**9) == 0.01
+    assert ladder.validation_share(2 * 10**6) == 0.03
+    assert ladder.validation_share(0) == 0.1
     lengths = {"web": 4 * 10**6, "books": 10**6, "none": 0}
-    longest = {"web": 20_000, "books": 6000, "none": 2000}
-    assert ladder.longest_held_out(lengths, 3, 0.06, 10, (2000, 20_000)) == longest
-    assert ladder.longest_held_out({"": 8 * 10**6}, 2, 0.06, 10, (2000, 20_000)) == longest["books"]
+    longest = {"web": 20_000, "books": 6000, "none": 1000}
+    assert ladder.longest_held_out(lengths, 3, 0.06) == longest
+    assert ladder.longest_held_out({"": 8 * 10**6}, 2, 0.06) == longest["books"]
     assert ladder.smallest({"": 800}, 2) == 100 and ladder.smallest({"a": 3, "b": 2}, 2) == 2

@@ -189,7 +189,7 @@ rule tokenize_shard:
         validation_share=setting("corpus/validation/share", 0),
         held_out_characters=planned(lambda shards, shard: shards.longest_held_out(shard)),
         # as many where there are no vectors yet: no corpus is tokenised again for the mixture vne
-        sample_documents=setting("vectors/documents", config["usual"]["vectors"]["documents"]),
+        sample_documents=setting("vectors/documents", config["vectors"]["documents"]),
     shell:
         RUN + r"""tokenize_shard.py \
             --shards {params.shards:q} \

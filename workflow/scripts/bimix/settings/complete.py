@@ -10,12 +10,13 @@ from bimix.laws.table import LAWS
 from bimix.plan.sources import FOUND, GROUP, has_wanted, search_runs
 from bimix.settings import ladder
 from bimix.settings.expand import merged_recipe, mixture_lists
-from bimix.settings.files import over
 from bimix.settings.machine import Basis, read_basis, record_path, seen_machine
 
 FITTED = "candidates"  # the group that laws are fitted to
 COMPARED = ("baseline", "uniform", "ce")
 STARTED = ("baseline", "uniform", "temperature", "se", "ce", "je")  # a search, with rules by hand
+SHARED = {"corpus", "design", "downstream", "entropy"}  # blocks of a dataset over the config's own of that name
+HELD_OUT_CHARACTERS = 20_000  # of a document that is held out whole, where the ladder chooses nothing
 UNKNOWN_VOCABULARY = 50_304  # of a tokenizer that is not read before the first job: GPT-NeoX's, padded
 
 
@@ -54,6 +55,7 @@ def with_defaults(config: dict, planning: bool = True) -> tuple[dict, dict[str, 
         if "observations" in block:
             groups = block.setdefault("groups", {"fitted": "all"})
             block.setdefault("held_out", [])
+            block["design"] = config["design"] | block.get("design", {})
             if "optimum" in block:
                 block["optimum"].setdefault("group", next(iter(groups)))
         elif (found := _Text(config, name, planning).fill()) is not None:
@@ -80,7 +82,7 @@ class _Text:
 
     def __init__(self, config: dict, name: str, planning: bool) -> None:
         self.config, self.name, self.planning = config, name, planning
-        self.block, self.usual, self.ladder = config["datasets"][name], config["usual"], config["ladder"]
+        self.block, self.ladder = config["datasets"][name], config["ladder"]
 
     def fill(self) -> Filled | None:
         """Fill the block; None where it leaves out nothing that depends on its text."""
@@ -92,18 +94,21 @@ class _Text:
             if "training" not in self.block:
                 choice = self.choose(basis)
                 self.block.pop("models", None)  # auto: it has been done
+        self.block["corpus"].setdefault("held_out_characters", HELD_OUT_CHARACTERS)
         self.of_training()
         return Filled(basis, choice) if basis else None
 
     def plain(self) -> None:
         """Defaults that are the same for all texts."""
-        block, usual = self.block, self.usual
-        corpus = block["corpus"] = over(usual["corpus"], block.get("corpus", {}))
+        block = self.block
+        for name in SHARED & block.keys() | {"corpus", "design", "entropy"}:
+            block[name] = self.config[name] | block.get(name, {})
+        corpus = block["corpus"]
         by_domain = corpus.get("harvest", corpus.get("train"))
         if isinstance(by_domain, dict):
             block.setdefault("domains", list(by_domain))
         tokenizer = block.setdefault("tokenizer", {"train": {}})
-        tokenizer.setdefault("end_of_text", usual["tokenizer"]["end_of_text"])
+        tokenizer.setdefault("end_of_text", self.config["tokenizer"]["end_of_text"])
         block.setdefault("held_out", [])
         optimum = block.setdefault("optimum", {})
         if "groups" not in block and not {"group", "models"} & optimum.keys():
@@ -120,8 +125,8 @@ class _Text:
             block["search"] = {"start": start} | self.config["search"] | block["search"]
         if any("vne" in names for _, names in mixture_lists(block)) or "vectors" in block:
             own = block.get("vectors", {})
-            kind = {} if {"file", "train"} & own.keys() else {"train": usual["vectors"]["train"]}
-            block["vectors"] = {"documents": usual["vectors"]["documents"]} | kind | own
+            kind = {} if {"file", "train"} & own.keys() else {"train": self.config["vectors"]["train"]}
+            block["vectors"] = {"documents": self.config["vectors"]["documents"]} | kind | own
 
     def depends(self) -> bool:
         """Whether the block leaves something to be chosen by its text."""
@@ -146,23 +151,20 @@ class _Text:
 
     def of_text(self, basis: Basis) -> None:
         """Defaults that depend on the size of the text."""
-        corpus, numbers, text = self.block["corpus"], self.ladder, sum(basis.sizes.values())
-        least = ladder.smallest(basis.sizes, self.domains())
-        share = ladder.validation_share(least, numbers["validation_bytes"], tuple(numbers["validation_share"]))
+        corpus, kind, text = self.block["corpus"], basis.machine.kind, sum(basis.sizes.values())
+        share = ladder.validation_share(ladder.smallest(basis.sizes, self.domains()))
         given = corpus.setdefault("validation", {"share": share})
         if isinstance(given, dict) and "share" in given:
-            bounds = tuple(numbers["held_out_characters"])
-            longest = ladder.longest_held_out(basis.sizes, self.domains(), given["share"], numbers["documents"], bounds)
+            longest = ladder.longest_held_out(basis.sizes, self.domains(), given["share"])
             corpus.setdefault("held_out_characters", longest)
-        corpus.setdefault("cut_characters", numbers["cut_characters"])
-        self.block.setdefault("sequence_length", numbers["sequence_length"][basis.machine.kind])
+        corpus.setdefault("cut_characters", ladder.CUT_CHARACTERS)
+        self.block.setdefault("sequence_length", ladder.SEQUENCE_LENGTH[kind])
         trained = self.block["tokenizer"].get("train")
         if trained is not None:
             if "vocabulary" not in trained:
-                most = numbers["vocabulary"][basis.machine.kind]
-                trained["vocabulary"] = ladder.vocabulary_size(text, numbers["vocabulary"]["least"], most)
+                trained["vocabulary"] = ladder.vocabulary_size(text, kind)
                 trained.setdefault("fewer", True)  # an estimate by bytes: text of few words yields less
-            trained.setdefault("share", float(f"{min(numbers['tokenizer_bytes'] / max(text, 1), 1):.1g}"))
+            trained.setdefault("share", float(f"{min(ladder.TOKENIZER_BYTES / max(text, 1), 1):.1g}"))
 
     def domains(self) -> int:
         return len(self.block.get("domains", [])) or 1
@@ -183,7 +185,6 @@ class _Text:
             flops=ladder.run_flops(self.config["hardware"], numbers["hours"], machine.kind, devices),
             fitted=fitted,
             compared=compared,
-            **{key: numbers[key] for key in ("tokens_per_parameter", "epochs", "repeats", "proxy", "highest_rate")},
         )
         choice = ladder.choose(bounds, vocabulary, block["sequence_length"])
         precision = "bf16" if machine.kind == "gpu" else "no"
@@ -193,7 +194,7 @@ class _Text:
             self.named(rung, launch): ladder.settings(choice, rung == choice.larger, recipe, precision)
             for rung in (choice.proxy, choice.larger)
         }
-        block["optimum"].setdefault("max_epochs", numbers["repeats"])
+        block["optimum"].setdefault("max_epochs", ladder.REPEATS)
         return choice
 
     def named(self, rung: ladder.Rung, launch: dict) -> str:

@@ -54,10 +54,9 @@ def check_files(scope: Scope) -> Iterator[Fault]:
     yield from filter(None, (file_fault(key, path) for key, path in named_files))
     if not scope.sound("corpus", "/corpus"):
         return
-    formats = block.corpus.formats or scope.config.corpus.formats
     for key, patterns in _sources(scope.own["corpus"]):
         for number, pattern in enumerate(patterns):
-            yield from _pattern_faults(("corpus", *key, number), pattern, formats)
+            yield from _pattern_faults(("corpus", *key, number), pattern, block.corpus.formats)
 
 
 def _pattern_faults(key: Key, pattern: str, formats: Mapping[str, str]) -> Iterator[Fault]:

@@ -106,7 +106,7 @@ def expanded(config: dict) -> dict:
     """
     datasets = {}
     for name, block in config["datasets"].items():
-        block = block | {"optimum": _with_weights(block), "design": config["design"] | block.get("design", {})}
+        block = block | {"optimum": _with_weights(block)}
         if "observations" in block:
             datasets[name] = _expanded_losses(block)
         else:
@@ -142,8 +142,6 @@ def _expanded_losses(block: dict) -> dict:
 def _expanded_text(config: dict, name: str) -> dict:
     block = config["datasets"][name]
     block["domains"] = sorted(block["domains"])  # no parameter of a job changes with their order in the file
-    block["corpus"] = config["corpus"] | block["corpus"]
-    block["entropy"] = config["entropy"] | block.get("entropy", {})
     block["training"] = {model: merged_recipe(config, own) for model, own in block["training"].items()}
     block["groups"] = block["groups"] | {"compare": block["compare"]["mixtures"]}
     if "methods" in block:
@@ -167,8 +165,6 @@ def _expanded_text(config: dict, name: str) -> dict:
         }
     if block.get("simulate_epochs"):
         _match_epochs(block)
-    if "downstream" in block:
-        block["downstream"] = config["downstream"] | block["downstream"]
     return block
 
 

@@ -23,6 +23,23 @@ LEAST_STEPS = 100
 MOST_VALIDATION_ROWS = 512
 EVALUATION_SHARE = 1 / 8  # of a run's time
 FORWARD_SHARE = 1 / 3  # of an update's FLOPs
+TOKENS_PER_PARAMETER = 20  # of the larger model's run (Hoffmann et al. 2022, Sec. 3.4)
+EPOCHS = 4  # of all text: repeated so often it is nearly as good as new (Muennighoff et al. 2023)
+# Of the smallest domain under `uniform`, and of any under the optimum: there a repetition is worth
+# 1/e of new text (the same).
+REPEATS = 16
+PROXY = 1 / 8  # of the larger model's parameters
+HIGHEST_RATE = 3e-3  # the demo's
+SEQUENCE_LENGTH = {"cpu": 128, "gpu": 1024}
+# On a CPU more ids would cost a small model more than its blocks.
+VOCABULARY = {"cpu": (512, 2048), "gpu": (512, 32_768)}
+TOKENIZER_BYTES = 200_000_000  # of text that it is trained on, at most
+VALIDATION_BYTES = 60_000  # of the smallest domain, as far as the share allows
+VALIDATION_SHARE = (0.01, 0.1)
+DOCUMENTS = 10  # of each domain in its validation: longer documents give their ends
+HELD_OUT_CHARACTERS = (1_000, 1_000_000)
+CUT_CHARACTERS = 100_000  # of a document, for the tokenizer: 140 bytes of memory each
+PACKED = {".gz": 3, ".zst": 3.5, ".xz": 4, ".parquet": 2}  # bytes of text in a byte of a file
 
 
 @dataclass(frozen=True)
@@ -58,8 +75,6 @@ RUNGS = tuple(Rung(*shape) for shape in SHAPES)
 class Bounds:
     """`tokens` in all and of the smallest domain that there are of so many domains, the FLOPs of
     all runs, how many there are.
-
-    `epochs` of all text, `repeats` of the smallest domain where all have the same proportion.
     """
 
     tokens: float
@@ -68,11 +83,6 @@ class Bounds:
     flops: float
     fitted: int
     compared: int
-    tokens_per_parameter: float
-    epochs: float
-    repeats: float
-    proxy: float
-    highest_rate: float
 
 
 @dataclass(frozen=True)
@@ -97,20 +107,20 @@ def choose(bounds: Bounds, vocabulary: int, sequence_length: int) -> Choice:
 
     At the lowest rungs a run is shorter than 20 tokens a parameter.
     """
-    at_most = min(bounds.epochs * bounds.tokens, bounds.repeats * bounds.domains * bounds.least)
+    at_most = min(EPOCHS * bounds.tokens, REPEATS * bounds.domains * bounds.least)
 
     def allowed(larger: Rung) -> float:
         """Tokens of a run on `larger` that text and time allow."""
-        proxy = proxy_of(larger, vocabulary, bounds.proxy)
+        proxy = proxy_of(larger, vocabulary)
         each = bounds.compared * larger.flops(vocabulary, sequence_length)
         each += bounds.fitted * proxy.flops(vocabulary, sequence_length)
         return min(at_most, bounds.flops / each)
 
     def wanted(larger: Rung) -> float:
-        return bounds.tokens_per_parameter * larger.parameters(vocabulary)
+        return TOKENS_PER_PARAMETER * larger.parameters(vocabulary)
 
     larger = next((rung for rung in reversed(RUNGS[1:]) if wanted(rung) <= allowed(rung)), RUNGS[1])
-    proxy = proxy_of(larger, vocabulary, bounds.proxy)
+    proxy = proxy_of(larger, vocabulary)
     tokens = max(min(wanted(larger), allowed(larger)), 1)
     compute = tokens * larger.flops(vocabulary, sequence_length)
     rows = 2 ** max(round(math.log2(0.2920 * compute**0.3271 / sequence_length)), 0)
@@ -125,21 +135,21 @@ def choose(bounds: Bounds, vocabulary: int, sequence_length: int) -> Choice:
         batch_rows=rows,
         steps=steps,
         validation_rows=int(min(max(measured, 8), MOST_VALIDATION_ROWS)),
-        proxy_rate=rate(tokens * proxy.flops(vocabulary, sequence_length), bounds.highest_rate),
-        larger_rate=rate(compute, bounds.highest_rate),
+        proxy_rate=rate(tokens * proxy.flops(vocabulary, sequence_length)),
+        larger_rate=rate(compute),
     )
 
 
-def proxy_of(larger: Rung, vocabulary: int, share: float) -> Rung:
-    """The rung below whose parameters are nearest to that share of a larger one's."""
-    wanted = math.log(larger.parameters(vocabulary) * share)
+def proxy_of(larger: Rung, vocabulary: int) -> Rung:
+    """The rung below whose parameters are nearest to PROXY of a larger one's."""
+    wanted = math.log(larger.parameters(vocabulary) * PROXY)
     below = RUNGS[: RUNGS.index(larger)]
     return min(below, key=lambda rung: abs(math.log(rung.parameters(vocabulary)) - wanted))
 
 
-def rate(compute: float, highest: float) -> float:
+def rate(compute: float) -> float:
     """Peak learning rate of a run of so many FLOPs, to two digits."""
-    return float(f"{min(0.3118 * compute**-0.1250, highest):.1e}")
+    return float(f"{min(0.3118 * compute**-0.1250, HIGHEST_RATE):.1e}")
 
 
 def settings(choice: Choice, of_larger: bool, recipe: str, precision: str) -> dict[str, object]:
@@ -178,7 +188,7 @@ def run_flops(hardware: Mapping[str, Mapping[str, float]], hours: Mapping[str, f
 def text_bytes(config: dict, dataset: str) -> Sizes:
     """Bytes of training text by domain; a domain whose files are not there, or not known, has 0.
 
-    Packed files hold more than they take, by `ladder/packed`. One far away whose size no list and
+    Packed files hold more than they take, by PACKED. One far away whose size no list and
     no store knows counts as a shard.
     """
     corpus = config["datasets"][dataset]["corpus"]
@@ -193,14 +203,14 @@ def text_bytes(config: dict, dataset: str) -> Sizes:
 
 def _sizes(config: dict, dataset: str, patterns: str | list[str]) -> list[int]:
     """Bytes of text of the files that paths, globs and lists stand for."""
-    ratios, corpus = config["ladder"]["packed"], config["corpus"] | config["datasets"][dataset]["corpus"]
+    corpus = config["datasets"][dataset]["corpus"]
     sizes = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         try:
             for _, path, listed in raw_files(pattern, corpus["shard_megabytes"] * 10**6, ""):
                 near = not is_remote(path) and pattern == path
                 size = (os.path.getsize(path) if os.path.isfile(path) else 0) if near else listed
-                ratio = next((ratio for ending, ratio in ratios.items() if path.endswith(ending)), 1)
+                ratio = next((ratio for ending, ratio in PACKED.items() if path.endswith(ending)), 1)
                 sizes.append(int(size * ratio))
         except (InputError, OSError):  # what is wrong with it is reported by the checks
             continue
@@ -216,12 +226,13 @@ def smallest(sizes: Mapping[str, int], domains: int) -> int:
     return min(sizes.values(), default=0)
 
 
-def vocabulary_size(text: int, least: int, most: int) -> int:
-    """The power of two below the square root of the text's bytes, within bounds.
+def vocabulary_size(text: int, kind: str) -> int:
+    """The power of two below the square root of the text's bytes, within the bounds of a machine.
 
     The words of a text are about as many as the square root of its length (Heaps 1978): a larger
     vocabulary would have ids that are hardly seen.
     """
+    least, most = VOCABULARY[kind]
     return min(max(2 ** int(math.log2(max(math.sqrt(text), 1))), least), most)
 
 
@@ -233,25 +244,24 @@ def token_bytes(vocabulary: int) -> float:
     return math.log2(vocabulary) / 4
 
 
-def validation_share(least: int, wanted: int, bounds: tuple[float, float]) -> float:
-    """The share of the documents that gives the smallest domain, of `least` bytes, so many bytes to
+def validation_share(least: int) -> float:
+    """The share of the documents that gives the smallest domain, of `least` bytes, enough text to
     be measured on.
     """
-    share = min(max(wanted / max(least, 1), bounds[0]), bounds[1])
+    share = min(max(VALIDATION_BYTES / max(least, 1), VALIDATION_SHARE[0]), VALIDATION_SHARE[1])
     return float(f"{share:.1g}")
 
 
-def longest_held_out(
-    sizes: Mapping[str, int], domains: int, share: float, documents: int, bounds: tuple[int, int]
-) -> int | dict[str, int]:
+def longest_held_out(sizes: Mapping[str, int], domains: int, share: float) -> int | dict[str, int]:
     """Characters above which a document gives its end to validation, not all of it: so few that
-    each domain holds out so many texts in the mean.
+    each domain holds out DOCUMENTS texts in the mean.
 
     By domain; one number where the files hold several. Of one digit, so that some more
     text moves no split.
     """
     if set(sizes) == {""}:
         sizes = {"": smallest(sizes, domains)}
-    wanted = {name: float(f"{size * share / documents:.1g}") for name, size in sizes.items()}
-    lengths = {name: int(min(max(length, bounds[0]), bounds[1])) for name, length in wanted.items()}
+    least, most = HELD_OUT_CHARACTERS
+    wanted = {name: float(f"{size * share / DOCUMENTS:.1g}") for name, size in sizes.items()}
+    lengths = {name: int(min(max(length, least), most)) for name, length in wanted.items()}
     return lengths.get("", lengths)

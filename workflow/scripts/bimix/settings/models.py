@@ -250,15 +250,6 @@ class Hardware(Block):
     cpu: Device = key("A CPU thread.")
 
 
-class UsualCorpus(Block):
-    text_field: TextField = key("The field of a record that holds the text.")
-    domain_field: DomainField = key(
-        "The field that names a record's domain; `null` where each domain has files of its own."
-    )
-    labels: Labels = key("Names of domains in the records, where they differ.")
-    rejects: Share = key("The share of bad records that is counted and left out; 0: stop at the first.")
-
-
 class UsualTokenizer(Block):
     end_of_text: Text = key("The token that ends a document.", allowed="the token that ends a document")
 
@@ -268,26 +259,9 @@ class UsualVectors(Block):
     documents: Count = key("Documents of each domain, for training them and for the entropy.")
 
 
-class Usual(Block):
-    corpus: UsualCorpus = key("Of its `corpus`.")
-    tokenizer: UsualTokenizer = key("Of its `tokenizer`.")
-    vectors: UsualVectors = key("Its document vectors, made only where a list names the mixture `vne`.")
-
-
 class Hours(Block):
     cpu: Positive = key("On a CPU.")
     gpu: Positive = key("On GPUs.")
-
-
-class Lengths(Block):
-    cpu: Annotated[int, Field(ge=2)] = key("On a CPU.")
-    gpu: Annotated[int, Field(ge=2)] = key("On GPUs.")
-
-
-class Vocabulary(Block):
-    least: Annotated[int, Field(ge=257)] = key("At least.")
-    cpu: Annotated[int, Field(ge=257)] = key("At most, on a CPU: more would cost a small model more than its blocks.")
-    gpu: Annotated[int, Field(ge=257)] = key("At most, on GPUs.")
 
 
 class Ladder(Block):
@@ -298,21 +272,7 @@ class Ladder(Block):
         "How many of these the jobs will have together: `auto`, those of this machine."
     )
     hours: Hours = key("Hours that all trainings of a dataset together may take on it, estimated with `hardware`.")
-    tokens_per_parameter: Positive = key("Tokens of the larger model's run for each parameter (Hoffmann et al. 2022).")
-    epochs: Positive = key("How often a run may repeat all text (Muennighoff et al. 2023).")
-    repeats: Positive = key("The same of the smallest domain under `uniform`, and of any under the optimum.")
-    proxy: Part = key("Parameters of the proxy as a share of the larger model's.")
-    highest_rate: Positive = key("The learning rate at most; else it follows compute (DeepSeek LLM, Bi et al. 2024).")
     recipe: RecipeName = key("The recipe whose schedule and optimizer are used.")
-    sequence_length: Lengths = key("Tokens of a row.")
-    vocabulary: Vocabulary = key("Ids of a trained tokenizer: by the square root of the text's bytes, within these.")
-    tokenizer_bytes: Count = key("Bytes of text that it is trained on, at most.")
-    validation_bytes: Count = key("Bytes of the smallest domain to hold out, as far as the next key allows.")
-    validation_share: Two[Part] = key("The least and the greatest share of the documents that is held out.")
-    documents: Count = key("Texts of each domain to hold out: longer documents give their ends.")
-    held_out_characters: Two[Count] = key("The least and the greatest length above which a document gives its end.")
-    cut_characters: Count = key("Longer documents are cut for the tokenizer, whose memory grows with them.")
-    packed: dict[str, Positive] = key("Bytes of text in a byte of a file, by its ending.")
 
 
 class Settings(Block):
@@ -449,9 +409,14 @@ class Doge(Block):
 
 
 class Reading(Block):
+    text_field: TextField = key("The field of a record that holds the text.")
+    domain_field: DomainField = key(
+        "The field that names a record's domain; `null` where each domain has files of its own."
+    )
+    labels: Labels = key("Names of domains in the records, where they differ.")
+    rejects: Share = key("The share of bad records that is counted and left out; 0: stop at the first.")
     shard_megabytes: Positive = key("Size of a shard (job) on average, of raw files as they lie on disk.")
     document_megabytes: Positive = key("A longer record is a reject; bounds a job's memory.")
-    held_out_characters: Count = key("Where validation is a share: a longer document gives its end.")
     formats: Formats = key("What a file holds, by its ending before `.gz`, `.xz` or `.zst`.")
     backend: Backend = key("What encodes; `gigatoken` is some 20 times faster, where its ids are the same.")
 
@@ -613,9 +578,7 @@ class OptimumOfText(Optimum):
         "the optimum is its mixture.",
         "runs without stages",
     )
-    max_epochs: Positive = key(
-        "How often a run may repeat a domain.", "`ladder/repeats` with `models: auto`, else no bound"
-    )
+    max_epochs: Positive = key("How often a run may repeat a domain.", "16 with `models: auto`, else no bound")
 
 
 class Export(Block):
@@ -640,7 +603,7 @@ class Drawn(Block):
     tokens: Count = key("Tokens of each domain, drawn from that share.", "all of it")
 
 
-class Corpus(UsualCorpus, Reading):
+class Corpus(Reading):
     NEEDED = "validation text_field domain_field labels cut_characters rejects"
     EITHER = (("train",), ("harvest",))
     harvest: dict[Domain, Harvest] = key("In the place of `train`: text of installed Python packages (the demo's).")
@@ -650,7 +613,7 @@ class Corpus(UsualCorpus, Reading):
     validation: either(kind_of_validation, Drawn=Drawn, scalar=Path, array=PathList, object=DomainPaths) = key(
         "What is held out: `{share: 0.01}` of the text by the hash of documents, with `tokens` about so many of "
         "each domain, or files.",
-        "a share, by `ladder/validation_bytes`",
+        "a share, by [the ladder](ladder.md)",
     )
     validation_only: DomainPaths = key(
         "Further domains and their files, whose loss is measured and that nothing trains on: text of tasks, "
@@ -658,26 +621,24 @@ class Corpus(UsualCorpus, Reading):
         "`optimum/weights` may name them.",
         "none",
     )
-    cut_characters: Count | None = key(
-        "Longer documents are cut at white space; `null`: none is.", "`ladder/cut_characters`"
-    )
+    cut_characters: Count | None = key("Longer documents are cut at white space; `null`: none is.", "`100000`")
     held_out_characters: either(scalar=Count, object=dict[str, Count]) = key(
         "Where validation is a share: a longer document is not held out whole, but its end is. One number, or one "
         "for each domain.",
-        "by `ladder/documents`, or that of `corpus/held_out_characters`",
+        "by [the ladder](ladder.md), else 20000",
         "a whole number above 0, or a block of domains with one each",
     )
 
 
 class TrainedTokenizer(Block):
     NEEDED = "vocabulary share"
-    vocabulary: Annotated[int, Field(ge=257)] = key("Ids.", "`ladder/vocabulary`")
+    vocabulary: Annotated[int, Field(ge=257)] = key("Ids.", "by [the ladder](ladder.md)")
     fewer: bool = key(
         "Whether a text of fewer ids gets a smaller tokenizer; else the job stops.",
         "`true` where the ladder chose `vocabulary`, else `false`",
     )
     share: Annotated[float, Field(gt=0, le=1)] = key(
-        "Share of the documents that it is trained on.", "all, up to `ladder/tokenizer_bytes`"
+        "Share of the documents that it is trained on.", "all, up to 200 MB of text"
     )
 
 
@@ -763,11 +724,13 @@ class Dataset(AnyDataset):
     corpus: Corpus = key("The text.")
     tokenizer: Tokenizer = key("What makes tokens of it.", "a byte-level BPE that is trained on the text")
     entropy: Entropy = key("Changes of `entropy`.", "none")
-    sequence_length: Annotated[int, Field(ge=2)] = key("Tokens of a row.", "`ladder/sequence_length`")
+    sequence_length: Annotated[int, Field(ge=2)] = key("Tokens of a row.", "128 on a CPU, 1,024 on GPUs")
     simulate_epochs: bool = key(
         "Whether small runs have fewer rows, to repeat them as often as the larger one.", "false"
     )
-    vectors: Vectors = key("Document vectors for the mixture `vne`.", "none; those of `usual` where a list names `vne`")
+    vectors: Vectors = key(
+        "Document vectors for the mixture `vne`.", "none; those of `vectors` where a list names `vne`"
+    )
     published: str = key("A table of `mixtures/published`.", "none")
     mixture_files: dict[OwnName, File] = key("Your own mixtures: JSON, or csv of domain, proportion.", "none")
     stages: dict[
@@ -848,14 +811,17 @@ class Config(Block):
     container: str | None = key("An image with `envs/requirements.txt` installed, for `--sdm apptainer`.")
     models: dict[Name, Model] = key("Models by name: a shape to train here, or a command, and how it is started.")
     hardware: Hardware = key("What `results/{dataset}/plan.csv` and the ladder assume.")
-    usual: Usual = key("Defaults of a dataset.")
-    ladder: Ladder = key("What is chosen by the text there is and the machine, for a dataset that does not set it.")
+    ladder: Ladder = key(
+        "The machine and the time that [the ladder](ladder.md) chooses for, where a dataset names no models."
+    )
     training: dict[Name, Recipe] = key("Recipes of training by name; one may be `like` another, with changes.")
     mixtures: MixturesByRule = key("Mixtures printed in papers, and those by a rule that needs no search.")
     laws: Laws = key("Which laws are fitted, scored and optimised, and how intervals are drawn.")
     doremi: Doremi = key("DoReMi (Xie et al. 2023); a dataset may set these in its `reweighting`.")
     doge: Doge = key("DoGE (Fan et al. 2024); a dataset may set these in its `reweighting`.")
     corpus: Reading = key("How corpora are read; a dataset may set these in its own `corpus`.")
+    tokenizer: UsualTokenizer = key("Of all tokenizers; a dataset may set these in its own `tokenizer`.")
+    vectors: UsualVectors = key("Document vectors, made only where a list names the mixture `vne`; likewise.")
     entropy: Entropy = key(
         "How entropies become the mixtures `se`, `je` and `ce`; a dataset may set these in its own `entropy`."
     )

@@ -81,13 +81,10 @@ def dataset_section(name: str, model: str, defaults: dict, text: str) -> str:
     """The same of a dataset's block, whose keys may have their defaults in other sections."""
 
     def inherited(path: str) -> str | None:
-        for prefix in ("", "usual/"):
-            found: object = defaults
-            for part in f"{prefix}{path}".split("/"):
-                found = found.get(part, MISSING) if isinstance(found, dict) else MISSING
-            if found is not MISSING:
-                return f"that of `{prefix}{path}`"
-        return None
+        found: object = defaults
+        for part in path.split("/"):
+            found = found.get(part, MISSING) if isinstance(found, dict) else MISSING
+        return None if found is MISSING else f"that of `{path}`"
 
     rows = []
     for one in rows_below(definitions()[model], None, ""):

@@ -300,7 +300,7 @@ def check_reweighting(scope: Scope) -> Faults:
 
 
 def check_downstream(scope: Scope) -> Faults:
-    own, usual, length = scope.block.downstream, scope.config.downstream, scope.block.sequence_length
+    own, length = scope.block.downstream, scope.block.sequence_length
     recipe = scope.recipe(own.model)
     for number, step in enumerate(own.steps) if recipe else ():
         if step not in evaluations(recipe):
@@ -309,7 +309,7 @@ def check_downstream(scope: Scope) -> Faults:
                 f"{step} is no evaluation of {own.model}, which has one every {recipe['evaluate_every']} steps up to"
                 f" {recipe['steps']}.",
             )
-    if (own.new_tokens or usual.new_tokens) >= length:
+    if own.new_tokens >= length:
         yield Fault(("downstream", "new_tokens"), f"no room is left for a question in {length} tokens.")
-    if (own.cache_tokens or usual.cache_tokens) < length:
+    if own.cache_tokens < length:
         yield Fault(("downstream", "cache_tokens"), f"fewer than the {length} of one prompt and its answer.")
