@@ -132,10 +132,10 @@ def observed(folder: Path, **block: object) -> dict:
     (folder / "mixtures.csv").write_text("mixture,web,code\n0,0.5,0.5\n1,0.25,0.75\n")
     own = {
         "observations": {"losses": "losses.csv", "mixtures": "mixtures.csv"},
-        "groups": {"fitted": [0, 1], "every": "all"},
+        "groups": {"fitted": ["0", "1"], "every": "all"},
         "optimum": {"group": "fitted", "step": 20},
         "held_out": [],
-        "compare": {"mixtures": [0]},
+        "compare": {"mixtures": ["0"]},
     }
     return whole(lambda config: config["datasets"].update(mine=own | block) or config.update(run=["mine"]))
 
@@ -145,7 +145,7 @@ def test_an_optimum_that_was_measured_is_compared_and_compares_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    config = observed(tmp_path, groups={"fitted": "all"}, compare={"mixtures": [0, name]})
+    config = observed(tmp_path, groups={"fitted": "all"}, compare={"mixtures": ["0", name]})
     for table, row in (("losses.csv", f"{name},20,web,3\n{name},20,code,3\n"), ("mixtures.csv", f"{name},0.4,0.6\n")):
         with Path(table).open("a") as lines:
             lines.write(row)

@@ -81,7 +81,7 @@ def check_files():
     """
     files = config_files() if workflow.is_main_process and not in_module() else []
     try:
-        settings_files.check_files(files, files[len(files) - len(workflow.overwrite_configfiles) :])
+        settings_files.check_files(files)
     except InputError as error:
         end_planning(error)
 

@@ -6,27 +6,27 @@ line.
 """
 
 import copy
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+import yaml
 
 from bimix.errors import InputError
 from bimix.names import shown
 from bimix.settings.faults import Fault, Key, listed
 
 YTE = "__use_yte__"
-# Of code in a file of --configfile.
-RAN = (
-    "Snakemake reads --configfile before this check, so THE CODE HAS RUN. A stranger's config is a program: call"
+CODE = (
+    "a config that runs code is refused; write out what it would make. Snakemake reads files of --configfile before this"
+    " check, so THE CODE HAS RUN if this is one of them. A stranger's config is a program: call"
     " `python workflow/scripts/check_config.py theirs.yaml` first, which runs nothing."
 )
 DEEPEST = 60  # blocks and lists in one another; a config has about ten
 MOST_NODES = 200_000  # keys, values, lists and blocks, with all that aliases repeat
-NO_TEXT = "YAML does not read the key as"
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's takes an eighth of the time
 # What YAML makes of bare words and numbers; any other tag asks for Python objects or is nobody's.
 PLAIN_TAGS = {
     f"tag:yaml.org,2002:{kind}"
@@ -66,7 +66,7 @@ def merged(files: Iterable[Path | str]) -> dict:
     """
     config: dict = {}
     for path in files:
-        own = _yaml().load(Path(path).read_text(encoding="utf-8-sig").expandtabs(), Loader=_loader())
+        own = yaml.load(Path(path).read_text(encoding="utf-8-sig").expandtabs(), Loader=LOADER)
         own.pop(YTE, None)
         config = over(config, own)
     return config
@@ -86,205 +86,176 @@ def config_files(own: Iterable[str | Path], given: Iterable[str | Path]) -> list
 # Read with their lines
 
 
-@dataclass(frozen=True)
+@dataclass
 class ConfigFile:
-    """One file; `places` has the line of each key and entry of a list, and the text of a single
-    value as it is written: 007, 1e-3, no. None where the file cannot be read.
+    """One file: the line of each key and of each entry of a list, and the faults of its form.
+
+    `readable`: it holds keys, so that its config can be checked.
     """
 
     path: str
-    places: dict[Key, tuple[int, str | None]] | None
+    lines: dict[Key, int] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+    readable: bool = True
 
-    def line(self, key: Sequence[str | int]) -> int:
-        """0: the key is not there."""
-        return (self.places or {}).get(tuple(key), (0, None))[0]
+    def broken(self, sentence: str, line: int = 0) -> "ConfigFile":
+        """The file as one that cannot be read."""
+        return ConfigFile(self.path, {}, [Fault((), sentence, self.path, line)], readable=False)
 
 
-def read_config_file(path: Path | str) -> tuple[ConfigFile, list[Fault]]:
-    """The file `path`, JSON or YAML, and the faults of its form: nothing in it is executed."""
-    name, yaml = str(path), _yaml()
-
-    def broken(sentence: str, line: int = 0) -> tuple[ConfigFile, list[Fault]]:
-        return ConfigFile(name, None), [Fault((), sentence, name, line)]
-
+def read_config_file(path: Path | str) -> ConfigFile:
+    """The file `path`, JSON or YAML: nothing in it is executed."""
+    file = ConfigFile(str(path))
     if Path(path).parts[:1] == ("results",):
-        return broken("this is a result and no config: targets go before --configfile, which takes all words after it.")
+        return file.broken("this is a result and no config: targets go before --configfile, which takes all after it.")
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        return broken("there is no such file; targets go before --configfile, which takes all words that follow it.")
+        return file.broken("there is no such file; targets go before --configfile, which takes all that follow it.")
     except UnicodeDecodeError as error:
-        return broken(f"the file is not UTF-8 ({error.reason} at byte {error.start}).")
+        return file.broken(f"the file is not UTF-8 ({error.reason} at byte {error.start}).")
     except OSError as error:
-        return broken(f"the file cannot be read ({error.strerror}).")
-    text = text.expandtabs() if _is_json(text) else text  # JSON may be indented with tabs, which YAML refuses
+        return file.broken(f"the file cannot be read ({error.strerror}).")
+    if file.path.endswith(".json"):
+        text = text.expandtabs()  # which YAML takes for no indentation
     try:
-        oversize = _oversize(yaml.parse(text, Loader=_loader()))
-        if oversize:
-            return broken(*oversize)
-        root = yaml.compose(text, Loader=_loader())
+        if line := _too_deep(text):
+            return file.broken(f"blocks and lists lie more than {DEEPEST} deep in one another.", line)
+        root = yaml.compose(text, Loader=LOADER)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 0
-        source = text.splitlines()[line - 1] if 0 < line <= len(text.splitlines()) else ""
-        if "\t" in source[: len(source) - len(source.lstrip())]:
-            return broken("the line is indented with a tab; YAML takes spaces only.", line)
-        opened = f" (what it belongs to begins in line {error.context_mark.line + 1})" if error.context_mark else ""
-        problem = error.problem or error.context
-        return broken(f"no YAML from here: {problem}{opened}; look for a missing quote, bracket, colon or space.", line)
+        return file.broken(*_syntax(error, text.splitlines()))
     except yaml.YAMLError as error:
-        return broken(f"no YAML: {' '.join(str(error).split())}.")
+        return file.broken(f"no YAML: {' '.join(str(error).split())}.")
     if root is None:
-        return broken("the file is empty; it holds blocks such as `run` and `datasets`.")
+        return file.broken("the file is empty; it holds blocks such as `run` and `datasets`.")
     if not isinstance(root, yaml.MappingNode):
         kind = "a list" if isinstance(root, yaml.SequenceNode) else "a single value"
-        return broken(f"the file holds {kind}; it must hold keys such as `run:` and `datasets:`.", _line(root))
-    places: dict[Key, tuple[int, str | None]] = {}
-    faults = [fault.at(name, fault.line) for fault in _visit(root, (), places, set())]
-    return ConfigFile(name, places), faults
+        return file.broken(f"the file holds {kind}; it must hold keys such as `run:` and `datasets:`.", _line(root))
+    found = _Visit(file.lines)
+    # what an alias repeats is reported once
+    once = {(fault.line, fault.sentence): fault for fault in found.below(root, ())}
+    if found.stopped:
+        return file.broken(*found.stopped)
+    file.faults = [fault.at(file.path, fault.line) for fault in once.values()]
+    return file
 
 
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+def _syntax(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> tuple[str, int]:
+    """The sentence and the line of what is no YAML."""
+    mark = error.problem_mark or error.context_mark
+    line = mark.line + 1 if mark else 0
+    source = lines[line - 1] if 0 < line <= len(lines) else ""
+    if "\t" in source[: len(source) - len(source.lstrip())]:
+        return "the line is indented with a tab; YAML takes spaces only.", line
+    opened = f" (what it belongs to begins in line {error.context_mark.line + 1})" if error.context_mark else ""
+    problem = error.problem or error.context
+    return f"no YAML from here: {problem}{opened}; look for a missing quote, bracket, colon or space.", line
 
 
-def _oversize(events: Iterable[Any]) -> tuple[str, int] | None:
-    """A sentence and its line where the events of a YAML file make more than a config can hold.
-
-    Nothing is built of them, so that aliases of aliases, lists in lists and a block that holds
-    itself end here, in less than a second.
-    """
-    yaml = _yaml()
-    total, depth, opened, sizes = 0, 0, [], {}  # opened: (anchor, nodes before it) of each block around
-    for event in events:
-        line = event.start_mark.line + 1
-        if isinstance(event, yaml.AliasEvent):
-            if any(anchor == event.anchor for anchor, _ in opened):
-                return f"*{event.anchor} stands within the block &{event.anchor} itself; write out what is meant.", line
-            total += sizes.get(event.anchor, 1)
-        elif isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
-            total += 1
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-                opened.append((event.anchor, total - 1))
-            elif event.anchor:
-                sizes[event.anchor] = 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-            anchor, before = opened.pop()
-            if anchor:
-                sizes[anchor] = total - before
+def _too_deep(text: str) -> int:
+    """The line in which blocks and lists lie too deep in one another to be composed; 0: nowhere."""
+    depth = 0
+    for event in yaml.parse(text, Loader=LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            return f"blocks and lists lie more than {DEEPEST} deep in one another.", line
-        if total > MOST_NODES:
-            return f"the file has more than {MOST_NODES:,} keys and values, with all that aliases (*name) repeat.", line
-    return None
+            return event.start_mark.line + 1
+    return 0
 
 
-def _visit(node: Any, path: Key, places: dict, seen: set) -> Iterator[Fault]:
-    """Enter the keys below a node into `places`. Faults: keys that are there twice, code of yte,
-    tags, keys that YAML does not read as text, numbers that are none.
+class _Visit:
+    """A walk through the nodes of a file, which enters the keys into `lines`.
+
+    It stops, with a sentence and a line, where aliases of aliases make more than a config can hold,
+    or a block holds itself.
     """
-    yaml = _yaml()
-    # An anchor is met again where it is used; merged at the top of the file, its keys mean more.
-    known, line = (id(node), not path) in seen, _line(node)
-    seen.add((id(node), not path))
-    if not known and node.tag not in PLAIN_TAGS:
-        yield Fault(path, f"the tag {node.tag} is not allowed; write plain keys and values.", line=line, code=True)
-    elif not known and isinstance(node, yaml.ScalarNode) and _unreadable(node):
-        sentence = f"{shown(node.value)} cannot be read as YAML's {node.tag.rpartition(':')[2]}; quote what is text."
-        yield Fault(path, sentence, line=line, code=True)
-    if isinstance(node, yaml.SequenceNode):
-        for number, entry in enumerate(node.value):
-            yield from _enter(entry, (*path, number), _line(entry), places, seen)
-    if not isinstance(node, yaml.MappingNode):
-        return
-    first: dict[str, int] = {}
-    merges = [value for key, value in node.value if key.tag.endswith(":merge")]
-    for value in merges:  # below the block's own keys
-        for one in reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]:
-            yield from _visit(one, path, places, seen)
-    for key, value in node.value:
-        line = _line(key)
-        if key.tag.endswith(":merge"):
-            continue
-        if not isinstance(key, yaml.ScalarNode):
-            faults = ["a key must be a name, not a list or a block."]
-            yield from (Fault(path, sentence, line=line) for sentence in faults if not known)
-            continue
-        if key.value == YTE and not path:
-            sentence = "a config that runs code is refused; write out what it would make."
-            yield Fault((YTE,), sentence, line=line, code=True)
-            continue
-        if key.value in first and not known:
-            sentence = f"the key is there twice, first in line {first[key.value]}; the later one would replace the"
-            yield Fault((*path, key.value), f"{sentence} first in silence: put them together.", line=line)
-        first.setdefault(key.value, line)
-        if not key.tag.endswith(":str") and not known:
-            kind = key.tag.rpartition(":")[2].replace("int", "number").replace("float", "number")
-            yield Fault((*path, key.value), f'{NO_TEXT} text but as a {kind}; quote it: "{key.value}".', line=line)
-        yield from _enter(value, (*path, key.value), line, places, seen)
+
+    def __init__(self, lines: dict[Key, int]) -> None:
+        self.lines, self.nodes, self.stopped = lines, 0, None
+
+    def below(self, node: yaml.Node, key: Key) -> Iterator[Fault]:
+        """Faults of a value and of all below it: keys that are there twice or that YAML does not
+        read as text, code of yte, tags, numbers and dates that are none.
+        """
+        line = _line(node)
+        self.nodes += 1
+        if self.nodes > MOST_NODES or len(key) > DEEPEST:
+            more = f"the file has more than {MOST_NODES:,} keys and values, with all that aliases (*name) repeat."
+            self.stopped = (more if len(key) <= DEEPEST else "an alias (*name) stands within its own block.", line)
+            return
+        if node.tag not in PLAIN_TAGS:
+            yield Fault(key, f"the tag {node.tag} is not allowed; write plain keys and values.", line=line, code=True)
+        elif isinstance(node, yaml.ScalarNode) and _unreadable(node):
+            sentence = (
+                f"{shown(node.value)} cannot be read as YAML's {node.tag.rpartition(':')[2]}; quote what is text."
+            )
+            yield Fault(key, sentence, line=line, code=True)
+        if isinstance(node, yaml.SequenceNode):
+            for number, entry in enumerate(node.value):
+                yield from self.enter(entry, (*key, number), _line(entry))
+        elif isinstance(node, yaml.MappingNode):
+            yield from self.block(node, key)
+
+    def enter(self, node: yaml.Node, key: Key, line: int) -> Iterator[Fault]:
+        if not self.stopped:
+            self.lines[key] = line
+            yield from self.below(node, key)
+
+    def block(self, node: yaml.MappingNode, key: Key) -> Iterator[Fault]:
+        """The merged keys of a block (<<) first: its own decide."""
+        first: dict[str, int] = {}
+        for name, value in node.value:
+            if name.tag.endswith(":merge") and not self.stopped:
+                for one in reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]:
+                    yield from self.below(one, key)
+        for name, value in node.value:
+            line = _line(name)
+            if name.tag.endswith(":merge"):
+                continue
+            if not isinstance(name, yaml.ScalarNode):
+                yield Fault(key, "a key must be a name, not a list or a block.", line=line)
+                continue
+            own = (*key, name.value)
+            if own == (YTE,):
+                yield Fault(own, CODE, line=line, code=True)
+                continue
+            if name.value in first:
+                sentence = f"the key is there twice, first in line {first[name.value]}; the later one would replace the"
+                yield Fault(own, f"{sentence} first in silence: put them together.", line=line)
+            first.setdefault(name.value, line)
+            if not name.tag.endswith(":str"):
+                kind = name.tag.rpartition(":")[2].replace("int", "number").replace("float", "number")
+                sentence = f'YAML does not read the key as text but as a {kind}; quote it: "{name.value}".'
+                yield Fault(own, sentence, line=line)
+            yield from self.enter(value, own, line)
 
 
-def _enter(node: Any, path: Key, line: int, places: dict, seen: set) -> Iterator[Fault]:
-    places[path] = line, node.value if isinstance(node.value, str) else None
-    yield from _visit(node, path, places, seen)
-
-
-def _unreadable(node: Any) -> bool:
+def _unreadable(node: yaml.ScalarNode) -> bool:
     """Whether YAML takes a value for a number or a date and cannot make one of it."""
-    constructor = _yaml().constructor.SafeConstructor
     try:
-        constructor.yaml_constructors[node.tag](constructor(), node)
+        yaml.constructor.SafeConstructor.yaml_constructors[node.tag](yaml.constructor.SafeConstructor(), node)
     except (ValueError, KeyError, IndexError, AttributeError, OverflowError):
         return True
     return False
 
 
-def _line(node: Any) -> int:
+def _line(node: yaml.Node) -> int:
     return node.start_mark.line + 1
-
-
-def _yaml() -> Any:
-    import yaml  # not at the top: most jobs read no file with lines
-
-    return yaml
-
-
-def _loader() -> Any:
-    """libyaml's, where there is one: it takes an eighth of the time."""
-    return getattr(_yaml(), "CSafeLoader", _yaml().SafeLoader)
 
 
 # Faults at their lines
 
 
-def check_files(files: Sequence[Path | str], read_before: Sequence[Path | str] = ()) -> None:
+def check_files(files: Sequence[Path | str]) -> None:
     """Refuse files that are no config, or hold code, before Snakemake reads them: it would run that
     code. Refuse a Python that does not read names of files as UTF-8 (InputError).
-
-    Of the files that --configfile names, `read_before`, it has run already: Snakemake reads these
-    before it reads a Snakefile.
     """
     encoding = sys.getfilesystemencoding()
     if encoding != "utf-8":
         raise InputError(f"Python reads names of files as {encoding} here, and they are UTF-8: set PYTHONUTF8=1.")
     read = [read_config_file(path) for path in files]
-    faults = [fault for _, own in read for fault in own]
-    if any(file.places is None for file, _ in read) or any(fault.code for fault in faults):
-        early = {str(path) for path in read_before}
-        raise InputError(
-            listed(
-                replace(fault, sentence=f"{fault.sentence} {RAN}")
-                if fault.key == (YTE,) and fault.file in early
-                else fault
-                for fault in faults
-            )
-        )
+    faults = [fault for file in read for fault in file.faults]
+    if not all(file.readable for file in read) or any(fault.code for fault in faults):
+        raise InputError(listed(faults))
 
 
 def place(files: Sequence[ConfigFile], fault: Fault, given: Mapping[str, object]) -> Fault:
@@ -303,11 +274,6 @@ def place(files: Sequence[ConfigFile], fault: Fault, given: Mapping[str, object]
         return fault.at("--config", 0)
     for length in range(len(fault.key), 0, -1):
         for file in reversed(files):
-            if line := file.line(fault.key[:length]):
+            if line := file.lines.get(fault.key[:length]):
                 return fault.at(file.path, line)
     return fault
-
-
-def source_text(files: Sequence[ConfigFile], key: Key) -> str | None:
-    """How the value of a key is written in the file that decides it; None of blocks and lists."""
-    return next((file.places[key][1] for file in reversed(files) if file.places and key in file.places), None)

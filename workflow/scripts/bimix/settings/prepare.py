@@ -9,8 +9,8 @@ from bimix.errors import InputError
 from bimix.plan.targets import named_datasets, wanted_datasets
 from bimix.settings.complete import Filled, with_defaults
 from bimix.settings.expand import expanded
-from bimix.settings.faults import Fault, Key, listed
-from bimix.settings.files import NO_TEXT, ConfigFile, merged, over, place, read_config_file, source_text
+from bimix.settings.faults import Fault, listed
+from bimix.settings.files import ConfigFile, merged, over, place, read_config_file
 
 FALLBACK = "demo"  # what is built where no file names a dataset
 
@@ -43,14 +43,12 @@ def prepare(config: dict, call: Call) -> Prepared:
     run_of_files(config, call.files, call.given_files, call.command_line)
     config = over(defaults, config)
     place_tables(config, defaults, call.prefix)
-    read = [read_config_file(path) for path in call.files]
-    files = [file for file, _ in read]
     if not call.plans:
-        config, filled = with_defaults(as_text(config, files), planning=False)
+        config, filled = with_defaults(as_read(config), planning=False)
         return Prepared(expanded(config), filled, [])
     check_results(Path("results"))
-    wanted = wanted_datasets(config, call.words)
-    ready = settled(config, defaults, Path(), read, wanted, call.command_line, named_datasets(call.words))
+    wanted, files = wanted_datasets(config, call.words), [read_config_file(path) for path in call.files]
+    ready = settled(config, defaults, Path(), files, wanted, call.command_line, named_datasets(call.words))
     config = expanded(ready.config)
     chosen = [own.remark(name, config["datasets"][name]) for name, own in ready.filled.items() if name in config["run"]]
     from bimix.settings.disk import check_text
@@ -64,24 +62,21 @@ def settled(
     config: dict,
     defaults: dict,
     code: Path,
-    read: Sequence[tuple[ConfigFile, list[Fault]]] = (),
+    files: Sequence[ConfigFile] = (),
     wanted: Iterable[str] = (),
     given: Mapping[str, object] = MappingProxyType({}),
     named: Iterable[str] = (),
 ) -> Prepared:
-    """A merged config without faults, filled but not expanded; `read` are its files in the order in
-    which they were merged, `given` is what --config has put over them, the rest as of `check`.
+    """A merged config without faults, filled but not expanded; `files` are its own in the order
+    in which they were merged, `given` is what --config has put over them, the rest as of `check`.
 
     Errors (InputError): all faults together, each with its key and, where a file has it, its line.
     """
     from bimix.settings.checks import check  # jobs need no models
 
-    files, faults = [file for file, _ in read], [fault for _, own in read for fault in own]
-    of_keys, config = text_keys(config)
-    if not any(fault.sentence.startswith(NO_TEXT) for fault in faults):
-        faults += of_keys
-    ready = check(as_text(config, files), defaults, code, list(wanted), list(named))
-    return Prepared(ready.config, ready.filled, reported([*faults, *ready.found], files, given))
+    ready = check(as_read(config), defaults, code, list(wanted), list(named))
+    found = [*(fault for file in files for fault in file.faults), *ready.found]
+    return Prepared(ready.config, ready.filled, reported(found, files, given))
 
 
 def reported(found: Iterable[Fault], files: Sequence[ConfigFile], given: Mapping[str, object]) -> list[str]:
@@ -95,50 +90,17 @@ def reported(found: Iterable[Fault], files: Sequence[ConfigFile], given: Mapping
     return list(map(str, placed))
 
 
-def text_keys(config: dict) -> tuple[list[Fault], dict]:
-    """The config with text for all keys, and a fault for each key that was none; blocks of x-...
-    are as they are.
+def as_read(config: dict) -> dict:
+    """The config with text for all keys, though YAML read some as numbers, and with one dataset to
+    `run` as a list.
     """
-    faults: list[Fault] = []
 
-    def text(value: object, key: Key) -> object:
+    def text(value: object) -> object:
         if isinstance(value, dict):
-            for name in value:
-                if not isinstance(name, str):
-                    faults.append(Fault((*key, str(name)), f'{NO_TEXT} text; quote it: "{name}".'))
-            return {str(name): text(one, (*key, str(name))) for name, one in value.items()}
-        return [text(one, (*key, number)) for number, one in enumerate(value)] if isinstance(value, list) else value
+            return {str(name): text(one) for name, one in value.items()}
+        return [text(one) for one in value] if isinstance(value, list) else value
 
-    read = {str(key): one if str(key).startswith("x-") else text(one, (str(key),)) for key, one in config.items()}
-    return faults, read
-
-
-def as_text(config: dict, files: Sequence[ConfigFile]) -> dict:
-    """The config with one dataset to `run` as a list, and mixtures that are named by numbers as
-    text, as the file spells them.
-    """
-
-    def text(name: str, key: Key, names: object) -> object:
-        if isinstance(names, dict):
-            return {part: text(name, (*key, part), one) for part, one in names.items()}
-        if not isinstance(names, list):
-            return names
-        places = [("datasets", name, *key, number) for number in range(len(names))]
-        return [
-            source_text(files, at) or str(one) if type(one) is int else one
-            for at, one in zip(places, names, strict=True)
-        ]
-
-    datasets = config.get("datasets")
-    read = {
-        name: block
-        | {key: text(name, (key,), block[key]) for key in ("groups", "compare", "methods", "search") if key in block}
-        if isinstance(block, dict)
-        else block
-        for name, block in (datasets.items() if isinstance(datasets, dict) else ())
-    }
-    run = {"run": [config["run"]]} if isinstance(config.get("run"), str) else {}
-    return config | run | ({"datasets": read} if isinstance(datasets, dict) else {})
+    return text(config | ({"run": [config["run"]]} if isinstance(config.get("run"), str) else {}))
 
 
 def place_tables(config: dict, defaults: dict, prefix: str) -> None:
