@@ -12,41 +12,36 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bimix.errors import InputError
-from bimix.names import unknown
 from bimix.settings import disk, observed, optima, stages, text, typed
 from bimix.settings.commands import check_model
 from bimix.settings.complete import Filled, with_defaults
 from bimix.settings.faults import Fault, Key
 from bimix.settings.files import over
 from bimix.settings.models import Config
-from bimix.settings.scope import Scope
+from bimix.settings.references import references, references_of_config
+from bimix.settings.scope import KNOWN, Scope, names_at
 
 Check = tuple[Callable[[Scope], Iterator[Fault]], str]
 # `?`: the key may be unset; `/`: it stands outside the dataset's block.
-KNOWN = "/mixtures /laws/optimise ?mixture_files ?stages ?search ?swarm ?reweighting ?published"
 OF_TEXT: tuple[Check, ...] = (
     (text.check_domains, "domains ?corpus/harvest ?corpus/train ?corpus/validation ?corpus/labels"),
     (text.check_records, "domains ?corpus/train ?corpus/validation ?corpus/labels ?corpus/domain_field"),
     (text.check_lengths, "domains corpus/held_out_characters ?corpus/train ?corpus/harvest"),
     (text.check_measured_only, "domains corpus/validation_only ?corpus/validation ?/laws/optimise"),
     (text.check_published, "published /mixtures/published ?domains"),
-    (text.check_trainings, "training"),
-    (text.check_models, "training ?models"),
+    (text.check_trainings, "training ?models"),
     (text.check_commands, "/models ?training ?simulate_epochs ?optimum/model ?optimum/models"),
     (text.check_schedules, "training /training"),
     (text.check_mixtures, KNOWN),
     (text.check_search, "search groups held_out optimum"),
-    (text.check_reweighting, f"{KNOWN} reweighting/model reweighting/reference /training"),
     (text.check_downstream, "downstream/model downstream/steps /downstream sequence_length"),
     (stages.check_stages, f"{KNOWN} stages"),
     (stages.check_staged_references, "?stages ?mixture_files ?methods ?centre ?reweighting optimum compare"),
     (stages.check_staged_formats, "stages /models optimum groups compare held_out ?methods"),
     (stages.check_fitted_stages, "groups optimum held_out compare ?stages"),
-    (optima.check_groups, "groups"),
     (optima.check_bounds, "?optimum/weights ?optimum/lower ?optimum/upper optimum"),
     (optima.check_objective, "optimum/objective"),
-    (optima.check_reference, f"optimum/objective compare/mixtures groups {KNOWN}"),
-    (optima.check_centre, f"centre compare/mixtures groups {KNOWN}"),
+    (optima.check_reference, "optimum/objective compare/mixtures"),
     (optima.check_strengths, "strengths"),
     (optima.check_pareto, "optimum/pareto ?optimum/objective"),
     (optima.check_swarm_step, "swarm /training training"),
@@ -60,11 +55,9 @@ OF_LOSSES: tuple[Check, ...] = (
     (observed.check_first, "compare/mixtures"),
     (observed.check_metrics, "observations/metrics optimum /laws"),
     (observed.check_epochs, "optimum/max_epochs ?observations"),
-    (optima.check_groups, "groups"),
     (optima.check_bounds, "?optimum/weights ?optimum/lower ?optimum/upper optimum"),
     (optima.check_objective, "optimum/objective ?observations"),
-    (optima.check_reference, "optimum/objective compare/mixtures groups"),
-    (optima.check_centre, "centre compare/mixtures groups"),
+    (optima.check_reference, "optimum/objective compare/mixtures"),
     (optima.check_strengths, "strengths"),
     (optima.check_pareto, "optimum/pareto ?optimum/objective"),
 )
@@ -107,7 +100,9 @@ def check(config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), 
     model = typed.validated(whole)
     incomplete = list(typed.incomplete(model, broken))
     faults, broken = faults + incomplete, [*broken, *(fault.key for fault in incomplete)]
-    faults += _of_config(model, broken, strange)
+    faults += _of_config(model, broken)
+    refused_names = [*broken, *(("datasets", name, "") for name in strange)]
+    faults += references_of_config(model, lambda key: names_at(whole, (key,), refused_names))
     for name in model.datasets or {}:
         scope = Scope(model, whole, name, code, name in wanted, broken)
         faults += (replace(one, key=("datasets", name, *one.key)) for one in _of_dataset(scope, name in named))
@@ -143,38 +138,30 @@ def _derived(refused: list[Key], config: dict) -> Iterator[Key]:
                 yield *own, *key
 
 
-def _of_config(config: Config, broken: list[Key], strange: list[str]) -> Iterator[Fault]:
+def _of_config(config: Config, broken: list[Key]) -> Iterator[Fault]:
     """Faults of what stands outside the datasets."""
 
     def sound(*key: str) -> bool:
         return not any(key[: len(bad)] == bad[: len(key)] for bad in broken)
 
-    datasets, recipes = config.datasets or {}, config.training or {}
-    for number, name in enumerate(config.run or ()):
-        if name not in datasets and name not in strange and sound("datasets"):
-            yield Fault(("run", number), unknown("dataset", name, datasets, "`datasets` has"))
     for name, model in (config.models or {}).items():
         if sound("models", name) and model.launch:
             yield from (replace(one, key=("models", name, *one.key)) for one in check_model(model))
-    whole = [name for name, recipe in recipes.items() if recipe.like is None]
+    recipes = config.training or {}
     for name, recipe in recipes.items():
-        key = ("training", name, "like")
         if recipe.like in recipes:  # which is so itself: else it would have been taken over
-            yield Fault(key, f"{recipe.like} is itself like another recipe; name that one.")
-        elif recipe.like is not None:
-            yield Fault(key, unknown("recipe", recipe.like, whole, "written out in full are"))
-    if sound("ladder") and sound("training") and config.ladder and config.ladder.recipe not in recipes:
-        yield Fault(("ladder", "recipe"), unknown("recipe", config.ladder.recipe, recipes, "`training` has"))
+            yield Fault(("training", name, "like"), f"{recipe.like} is itself like another recipe; name that one.")
 
 
 def _of_dataset(scope: Scope, named: bool) -> Iterator[Fault]:
-    is_text = hasattr(scope.block, "corpus")
+    is_text = scope.is_text
     if is_text and scope.sound("domains", "?corpus/validation_only"):
         scope.trained = scope.block.domains
         scope.answering = [*scope.trained, *(scope.block.corpus.validation_only or ())]
     for run, reads in OF_TEXT if is_text else OF_LOSSES:
         if scope.sound(*reads.split()):
             yield from run(scope)
+    yield from references(scope)
     if is_text and scope.wanted:
         yield from disk.check_files(scope)
     elif is_text and named and not Path("results", scope.name, "tokens/train.parquet").exists():

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.names import named, unknown
 from bimix.plan.dataset import evaluations, one_size
-from bimix.plan.sources import BEST
 from bimix.settings.expand import unsearched
 from bimix.settings.faults import Fault
 from bimix.settings.scope import Scope
@@ -19,36 +18,13 @@ ONE_RUN = "it has one mixture; a law needs the losses of two or more."
 Faults = Iterator[Fault]
 
 
-def check_groups(scope: Scope) -> Faults:
-    """Groups that `optimum` and `held_out` name and nothing makes."""
-    known = [*scope.block.groups, "compare"]
-    if hasattr(scope.block, "corpus"):
-        known += ["methods", *(name for name in ("swarm", "search") if getattr(scope.block, name))]
-    named_groups = [(("optimum", "group"), scope.block.optimum.group)] if scope.sound("optimum/group") else []
-    held_out = scope.block.held_out if scope.sound("held_out") else []
-    named_groups += [(("held_out", number), group) for number, group in enumerate(held_out)]
-    for key, group in named_groups:
-        if group not in known:
-            yield Fault(key, unknown("group", group, known, "`groups` has"))
-
-
 # What a mixture is best at
 
 
 def check_bounds(scope: Scope) -> Faults:
-    """Weights of domains without a loss, bounds of domains that no run trains on, bounds that no
-    mixture keeps to.
-    """
+    """Weights that are all 0, and bounds that no mixture keeps to."""
     optimum, trained = scope.block.optimum, scope.trained
     lower, upper, weights = optimum.lower or {}, optimum.upper or {}, optimum.weights or {}
-    for name, own, known in (
-        ("weights", weights, scope.answering),
-        ("lower", lower, trained),
-        ("upper", upper, trained),
-    ):
-        for domain in own:
-            if known is not None and domain not in known:
-                yield Fault(("optimum", name, domain), unknown("domain", domain, known))
     if weights and not any(weights.values()):
         yield Fault(("optimum", "weights"), ZERO)
     for domain in lower.keys() & upper.keys():
@@ -68,7 +44,7 @@ def check_bounds(scope: Scope) -> Faults:
 
 def check_objective(scope: Scope) -> Faults:
     """Families, weights, keys of another kind of objective, a trust region without tokens."""
-    optimum, known = scope.block.optimum, scope.answering
+    optimum = scope.block.optimum
     objective, key, of = optimum.objective, ("optimum", "objective"), {}
     families, weights = objective.families or {}, objective.weights or {}
     if optimum.weights is not None and (weights or families):
@@ -76,16 +52,10 @@ def check_objective(scope: Scope) -> Faults:
         yield Fault(("optimum", "weights"), sentence)
     for family, members in families.items():
         for number, domain in enumerate(members):
-            if known is not None and domain not in known:
-                yield Fault((*key, "families", family, number), unknown("loss of", domain, known))
-            elif domain in of:
+            if domain in of:
                 sentence = f"{domain} is in {of[domain]} as well; leave it in one family."
                 yield Fault((*key, "families", family, number), sentence)
             of.setdefault(domain, family)
-    names = list(families) or known
-    for name in weights if names is not None else ():
-        if name not in names:
-            yield Fault((*key, "weights", name), unknown("family" if families else "loss of", name, names))
     if weights and not any(weights.values()):
         yield Fault((*key, "weights"), ZERO)
     kind = objective.kind or "weighted"
@@ -108,10 +78,7 @@ def check_reference(scope: Scope) -> Faults:
             sentence = f"name one: the first mixture under `compare`, {compared[0]}, is an optimum itself."
             yield Fault(key, f"`reference` is missing; {sentence}")
         return
-    known = _before_optima(scope)
-    if name not in known:
-        yield Fault((*key, "reference"), unknown("mixture", name, known))
-    elif kind != "weighted":
+    if kind != "weighted":
         judged = scope.block.methods if scope.sound("?methods") else None
         if judged and hasattr(scope.block, "corpus"):
             judged = [*judged, *unsearched(scope.plain, scope.name)]
@@ -119,23 +86,6 @@ def check_reference(scope: Scope) -> Faults:
             if names and name not in names:
                 sentence = f"{name} is not under `{path}`: add it, as runs are measured against its losses."
                 yield Fault((*key, "reference"), sentence)
-
-
-def check_centre(scope: Scope) -> Faults:
-    """The centre of the draws must be there before the runs."""
-    known = [one for one in _before_optima(scope) if one not in (*scope.swarm, *BEST)]
-    if scope.block.centre not in known:
-        yield Fault(("centre",), unknown("mixture", scope.block.centre, known))
-
-
-def _before_optima(scope: Scope) -> list[str]:
-    """Mixtures that are no optimum of a law."""
-    if hasattr(scope.block, "corpus"):
-        known = [*scope.known, *scope.swarm]
-    else:
-        lists = [scope.group(group) or [] for group in scope.block.groups]
-        known = list(dict.fromkeys(one for names in (*lists, scope.block.compare.mixtures) for one in names))
-    return [one for one in known if not is_optimum(one)]
 
 
 def check_strengths(scope: Scope) -> Faults:
@@ -152,9 +102,6 @@ def check_pareto(scope: Scope) -> Faults:
         key = ("optimum", "pareto", number)
         if isinstance(one, str) and one not in families and one not in answering:
             yield Fault(key, unknown("family or loss of", one, [*families, *answering]))
-        for name in one if isinstance(one, dict) else ():
-            if name not in answering:
-                yield Fault((*key, name), unknown("loss of", name, answering))
     if optimum.pareto[0] == optimum.pareto[1]:
         yield Fault(("optimum", "pareto"), "both objectives are the same; name two.")
 
@@ -249,7 +196,7 @@ def check_one_size(scope: Scope) -> Faults:
 
 def check_sizes(scope: Scope) -> Faults:
     """An optimum for another size than those of the models that the laws are fitted to."""
-    block, optimum, training = scope.block, scope.block.optimum, scope.block.training or {}
+    block, optimum = scope.block, scope.block.optimum
     key, models = ("optimum", "models"), scope.config.models or {}
     for name, why in (
         ("model", "`models` names the models that the laws are fitted to"),
@@ -257,11 +204,6 @@ def check_sizes(scope: Scope) -> Faults:
     ):
         if getattr(optimum, name) is not None:
             yield Fault(("optimum", name), f"{why}: take {name} away.")
-    given = [((*key, number), model) for number, model in enumerate(optimum.models)]
-    given += [(("optimum", "for"), optimum.for_)]
-    for own, model in given:
-        if model is not None and model not in training:
-            yield Fault(own, unknown("training settings for", model, training, "`training` has"))
     length = len(JOINS.join(optimum.models))
     if length > LONGEST:
         sentence = f"their names joined have {length} letters, and names of files {LONGEST} at most: shorten some."

@@ -18,6 +18,20 @@ from bimix.settings.expand import (
 from bimix.settings.faults import Key
 from bimix.settings.models import Config, Dataset, Observed
 
+# What decides which mixtures a dataset of text knows; `?`: may be unset; `/`: outside its block.
+KNOWN = "/mixtures /laws/optimise ?mixture_files ?stages ?search ?swarm ?reweighting ?published"
+
+
+def names_at(config: dict, key: Key, broken: Sequence[Key]) -> list[str] | None:
+    """The names in the block at a key of a config, and those that were taken out as they were
+    refused; None where the block itself was.
+    """
+    if any(key[: len(bad)] == bad for bad in broken):
+        return None
+    for part in key:
+        config = config.get(part, {})
+    return [*config, *(bad[len(key)] for bad in broken if bad[: len(key)] == key)]
+
 
 @dataclass
 class Scope:
@@ -52,6 +66,10 @@ class Scope:
         return dataset.Dataset(self.plain, self.name)
 
     @property
+    def is_text(self) -> bool:
+        return isinstance(self.block, Dataset)
+
+    @property
     def laws(self) -> list[str]:
         """Laws that give an optimised mixture."""
         return self.config.laws.optimise or []
@@ -61,6 +79,11 @@ class Scope:
         outside the dataset's block; a path without a question mark before it must be set, too.
         """
         return all(map(self._sound, paths))
+
+    def names(self, path: str) -> list[str] | None:
+        """The names in a block, refused ones too; None where the block itself is refused."""
+        key = tuple(path[1:].split("/")) if path.startswith("/") else ("datasets", self.name, *path.split("/"))
+        return names_at(self.plain, key, self.broken)
 
     def _sound(self, path: str) -> bool:
         outside, optional = path.lstrip("?").startswith("/"), path.startswith("?")
@@ -87,6 +110,15 @@ class Scope:
     @cached_property
     def searched(self) -> list[str]:
         return search_names(self.own)
+
+    def any_mixture(self) -> list[str] | None:
+        """All mixtures that the dataset's lists may name; None where one that makes them is refused."""
+        if self.is_text:
+            return [*self.known, *self.swarm] if self.sound(*KNOWN.split()) else None
+        if not self.sound("groups", "compare/mixtures"):
+            return None
+        lists = [self.group(group) or [] for group in self.block.groups]
+        return list(dict.fromkeys(one for names in (*lists, self.block.compare.mixtures) for one in names))
 
     def lists(self) -> Iterator[tuple[Key, list[str]]]:
         """Lists of mixtures, by their keys, in which nothing is refused."""

@@ -8,7 +8,6 @@ from bimix.laws.table import LAWS, is_optimum
 from bimix.names import named, shown, unknown
 from bimix.plan.dataset import evaluations, weights_of
 from bimix.plan.sources import BEST, GROUP, REWEIGHTING, counts_runs, search_runs
-from bimix.settings.expand import reweighting_changes
 from bimix.settings.faults import Fault
 from bimix.settings.models import Drawn
 from bimix.settings.scope import Scope
@@ -21,17 +20,12 @@ Faults = Iterator[Fault]
 
 
 def check_domains(scope: Scope) -> Faults:
-    """Domains that the corpus names or leaves out."""
+    """Domains that the corpus leaves out."""
     domains, corpus = scope.block.domains, scope.block.corpus
-    for name in ("harvest", "train", "validation", "labels"):
+    for name in ("harvest", "train", "validation"):
         part = getattr(corpus, name)
-        if not isinstance(part, dict):
-            continue
-        for domain in part:
-            if domain not in domains:
-                yield Fault(("corpus", name, domain), unknown("domain", domain, domains, "`domains` has"))
-        lacking = [domain for domain in domains if domain not in part]
-        if lacking and name != "labels":
+        lacking = [domain for domain in domains if domain not in part] if isinstance(part, dict) else []
+        if lacking:
             what = "harvest" if name == "harvest" else "files"
             yield Fault(("corpus", name), f"no {what} for {named(lacking)}; name some, or take it out of `domains`.")
 
@@ -55,15 +49,13 @@ def check_records(scope: Scope) -> Faults:
 
 def check_lengths(scope: Scope) -> Faults:
     """The lengths above which documents of each domain give their ends to validation."""
-    key, corpus, domains = ("corpus", "held_out_characters"), scope.block.corpus, scope.block.domains
+    key, corpus = ("corpus", "held_out_characters"), scope.block.corpus
     lengths, files = corpus.held_out_characters, corpus.harvest or corpus.train
     if not isinstance(lengths, dict):
         return
     if not isinstance(files, dict):
         yield Fault(key, "a number for each domain needs files for each domain under `train`; give one number for all.")
         return
-    for domain in sorted(lengths.keys() - files.keys() - set(domains)):
-        yield Fault((*key, domain), unknown("domain", domain, domains, "`domains` has"))
     if lacking := [domain for domain in files if domain not in lengths]:
         yield Fault(key, f"no number for {named(lacking)}; name some, or give one number for all.")
 
@@ -98,7 +90,6 @@ def check_published(scope: Scope) -> Faults:
     """The table of published mixtures that the dataset names."""
     tables, name = scope.config.mixtures.published, scope.block.published
     if name not in tables:
-        yield Fault(("published",), unknown("table", name, tables, "mixtures/published has"))
         return
     try:
         with Path(scope.code, tables[name]).open(encoding="utf-8", newline="") as lines:
@@ -119,13 +110,12 @@ def check_published(scope: Scope) -> Faults:
 
 
 def check_trainings(scope: Scope) -> Faults:
-    """Models and recipes that are not there, and rows that processes cannot share."""
-    models, recipes = scope.config.models or {}, scope.config.training or {}
-    for name, own in scope.block.training.items():
-        if name not in models and scope.sound(f"?/models/{name}"):
-            yield Fault(("training", name), unknown("model", name, models, "`models` has"))
-        if own.recipe is not None and own.recipe not in recipes and scope.sound(f"?/training/{own.recipe}"):
-            yield Fault(("training", name, "recipe"), unknown("recipe", own.recipe, recipes, "`training` has"))
+    """Rows that processes cannot share, and two ways to name models."""
+    models, block = scope.config.models or {}, scope.block
+    if block.models:
+        sentence = "auto contradicts `training`, which names the models; take one of them away."
+        yield Fault(("models",), sentence)
+    for name in block.training:
         recipe, launch = scope.recipe(name), models[name].launch if name in models else None
         if recipe and launch and scope.sound(f"/models/{name}"):
             processes = max(launch.gpus or 0, 1) * (launch.nodes or 1)
@@ -135,23 +125,6 @@ def check_trainings(scope: Scope) -> Faults:
                     " (gpus times nodes in its `launch`); each needs one at least."
                 )
                 yield Fault(("training", name, "batch_rows"), sentence)
-
-
-def check_models(scope: Scope) -> Faults:
-    """Models that blocks name and that the dataset does not train."""
-    block = scope.block
-    given = [(("seeds", model), model) for model in (block.seeds if scope.sound("seeds") else ())]
-    offered = block.design.models if scope.sound("design/models") else []
-    given += [(("design", "models", number), model) for number, model in enumerate(offered)]
-    for name in ("optimum", "compare", "reweighting", "swarm", "downstream"):
-        if scope.sound(f"{name}/model"):
-            given.append(((name, "model"), getattr(block, name).model))
-    for key, model in given:
-        if model not in block.training:
-            yield Fault(key, unknown("training settings for", model, block.training, "`training` has"))
-    if block.models:
-        sentence = "auto contradicts `training`, which names the models; take one of them away."
-        yield Fault(("models",), sentence)
 
 
 def check_commands(scope: Scope) -> Faults:
@@ -272,31 +245,6 @@ def _search_law_faults(scope: Scope) -> Faults:
     elif recipe and law.over_steps and len(measured := evaluations(recipe)) == 2:
         sentence = f"the runs of the search are measured at two steps, {measured[0]:,} and {measured[1]:,}, from which"
         yield Fault(("search", "law"), f"{sentence} {name} gives no curve: measure at three or more, or at one.")
-
-
-def check_reweighting(scope: Scope) -> Faults:
-    settings, datasets, recipes = scope.block.reweighting, scope.config.datasets, scope.config.training
-    references = [name for name in scope.known if name not in REWEIGHTING]
-    if settings.reference not in references:
-        yield Fault(("reweighting", "reference"), unknown("mixture", settings.reference, references))
-    for method in REWEIGHTING:
-        for change in reweighting_changes(scope.plain, scope.name, method) if scope.sound(f"/{method}") else ():
-            if change.get("recipe") not in (None, *recipes):
-                key = ("reweighting", method, "training", "recipe")
-                yield Fault(key, unknown("recipe", change["recipe"], recipes))
-    targets = settings.targets
-    if targets is None:
-        return
-    texts = [name for name, block in datasets.items() if getattr(block, "corpus", None)]
-    if targets.dataset not in texts:
-        sentence = unknown("dataset", targets.dataset, texts, "with a corpus there are")
-        yield Fault(("reweighting", "targets", "dataset"), sentence)
-    elif scope.sound(f"/datasets/{targets.dataset}/domains"):
-        domains = datasets[targets.dataset].domains
-        for number, domain in enumerate(targets.domains):
-            if domain not in domains:
-                sentence = unknown("domain", domain, domains, f"{targets.dataset} has")
-                yield Fault(("reweighting", "targets", "domains", number), sentence)
 
 
 def check_downstream(scope: Scope) -> Faults:
