@@ -112,7 +112,7 @@ class Scope:
         return search_names(self.own)
 
     def any_mixture(self) -> list[str] | None:
-        """All mixtures that the dataset's lists may name; None where one that makes them is refused."""
+        """All mixtures that the dataset's lists may name; None where what makes them is refused."""
         if self.is_text:
             return [*self.known, *self.swarm] if self.sound(*KNOWN.split()) else None
         if not self.sound("groups", "compare/mixtures"):
