@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bimix.errors import InputError
-from bimix.settings.expand import expanded
+from bimix.settings.complete import expanded
 from bimix.settings.files import merged, read_config_file
 from bimix.settings.prepare import Prepared, settled
 

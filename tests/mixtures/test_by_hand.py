@@ -22,7 +22,7 @@ from bimix.model.transformer import Shape, Transformer, rotary_tables
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import hand_reference
 from bimix.plan.sources import has_wanted, wanted_names, wanted_rivals
-from bimix.settings.expand import unsearched
+from bimix.settings.complete import unsearched
 
 TOKENS = np.array([10.0, 20.0, 300.0, 670.0])
 OWN = np.array([True, True, False, False])

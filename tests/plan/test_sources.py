@@ -21,7 +21,7 @@ from bimix.plan.sources import (
     search_names,
     search_runs,
 )
-from bimix.settings.expand import unsearched
+from bimix.settings.complete import unsearched
 
 CONFIG = {
     "laws": {"optimise": ["bimix", "transfer"]},

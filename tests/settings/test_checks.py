@@ -18,7 +18,7 @@ from made_configs import ROOT, default, demo, made, ready, said, whole
 from bimix.errors import InputError
 from bimix.model.transformer import Shape
 from bimix.settings import models
-from bimix.settings.commands import check_model, check_shape
+from bimix.settings.text import check_model, check_shape
 from bimix.training.command import read
 
 

@@ -24,11 +24,10 @@ from bimix.plan.inputs import (
     trainer_text,
 )
 from bimix.plan.targets import targets
-from bimix.settings import complete, machine
-from bimix.settings.complete import with_defaults
-from bimix.settings.expand import expanded
+from bimix.settings import complete, ladder
+from bimix.settings.complete import expanded, with_defaults
 from bimix.settings.files import merged, over
-from bimix.settings.machine import Machine, keep, read_basis
+from bimix.settings.ladder import Machine, keep, read_basis
 from bimix.settings.prepare import settled
 
 DEFAULTS = merged([ROOT / "workflow/defaults.yaml"])
@@ -166,7 +165,7 @@ def test_a_choice_stays_on_another_machine_and_in_jobs(workplace: Path, monkeypa
 def test_another_device_in_the_config_chooses_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     first = chosen(mine())
     keep("mine", first.basis, first.choice)
-    monkeypatch.setattr(complete, "seen_machine", machine.seen_machine)
+    monkeypatch.setattr(complete, "seen_machine", ladder.seen_machine)
     named = over(mine(), {"ladder": {"device": "cpu", "count": 2}})
     assert chosen(named) == first
     named = over(mine(), {"ladder": {"device": "gpu", "count": 4}})
@@ -189,23 +188,23 @@ def test_losses_measured_elsewhere_are_all_fitted_by_default() -> None:
 
 
 def test_a_machine_without_gpus_is_its_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine.shutil, "which", lambda name: None)
+    monkeypatch.setattr(ladder.shutil, "which", lambda name: None)
     cores = len(os.sched_getaffinity(0))
-    assert machine.seen_machine("auto", "auto") == machine.seen_machine("cpu", "auto") == Machine("cpu", cores, 1)
-    monkeypatch.setattr(machine.shutil, "which", lambda name: name)
+    assert ladder.seen_machine("auto", "auto") == ladder.seen_machine("cpu", "auto") == Machine("cpu", cores, 1)
+    monkeypatch.setattr(ladder.shutil, "which", lambda name: name)
     monkeypatch.setattr("bimix.training.devices.allowed_devices", lambda visible: ["a", "b"])
-    assert machine.seen_machine("auto", "auto") == Machine("gpu", 2, max(min(cores // 2, 8), 1))
-    assert machine.seen_machine("cpu", "auto").kind == "cpu"
+    assert ladder.seen_machine("auto", "auto") == Machine("gpu", 2, max(min(cores // 2, 8), 1))
+    assert ladder.seen_machine("cpu", "auto").kind == "cpu"
     monkeypatch.setattr("bimix.training.devices.allowed_devices", lambda visible: [])
-    assert machine.seen_machine("auto", "auto").kind == "cpu"
-    assert machine.seen_machine("gpu", 16) == Machine("gpu", 16, 8)  # as a login node says it
-    assert machine.seen_machine("cpu", 3) == machine.seen_machine("auto", 3) == Machine("cpu", 3, 1)
+    assert ladder.seen_machine("auto", "auto").kind == "cpu"
+    assert ladder.seen_machine("gpu", 16) == Machine("gpu", 16, 8)  # as a login node says it
+    assert ladder.seen_machine("cpu", 3) == ladder.seen_machine("auto", 3) == Machine("cpu", 3, 1)
     with pytest.raises(InputError, match="ladder/device: gpu is given"):
-        machine.seen_machine("gpu", "auto")
+        ladder.seen_machine("gpu", "auto")
 
 
 def test_the_record_of_a_choice_is_where_the_pages_say() -> None:
-    assert str(machine.record_path("mine")) == "results/mine/ladder.json"
+    assert str(ladder.record_path("mine")) == "results/mine/ladder.json"
 
 
 # What other blocks say

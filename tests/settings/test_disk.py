@@ -9,11 +9,10 @@ from made_configs import ROOT
 
 from bimix.errors import InputError
 from bimix.settings import complete, prepare
-from bimix.settings.complete import with_defaults
+from bimix.settings.complete import expanded, with_defaults
 from bimix.settings.disk import check_text
-from bimix.settings.expand import expanded
 from bimix.settings.files import merged, over
-from bimix.settings.machine import Machine
+from bimix.settings.ladder import Machine
 
 DEFAULTS = merged([ROOT / "workflow/defaults.yaml"])
 TRAIN = {"web": "web*.jsonl", "code": ["code.jsonl", "empty.jsonl"]}

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from bimix.settings.machine import keep
+from bimix.settings.ladder import keep
 from bimix.errors import InputError
 from bimix.plan import budget, inputs, sources
 from bimix.plan.dataset import LAUNCHED, Dataset, joined_models

@@ -24,8 +24,8 @@ Only `model`, `training`, `reweighting`, `downstream/answers` and
 Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/harvest`,
 `corpus/samples`, `corpus/sources`, `corpus/stream`, `digests`, `downstream/answers`,
 `downstream/questions`, `observations/logs`, `outputs`, `plan/shards`,
-`results/verify_tokens`, `results/watch`, `settings/expand`,
-`settings/disk`, `settings/files`, `settings/lock`, `settings/machine`, `settings/text`, `tables`,
+`results/verify_tokens`, `results/watch`, `settings/complete`, `settings/disk`, `settings/files`,
+`settings/ladder`, `settings/lock`, `settings/text`, `tables`,
 `training/artefacts`, `training/checkpoints`, `training/command`, `training/command_run`,
 `training/devices`, `training/rows`.
 """

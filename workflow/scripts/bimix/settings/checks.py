@@ -11,14 +11,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from bimix.errors import InputError
-from bimix.settings import disk, observed, optima, stages, text, typed
-from bimix.settings.commands import check_model
+from bimix.laws.table import is_optimum
+from bimix.names import unknown
+from bimix.plan.sources import BEST, REWEIGHTING
+from bimix.settings import disk, mixtures, observed, optima, text, typed
 from bimix.settings.complete import Filled, with_defaults
 from bimix.settings.faults import Fault, Key
 from bimix.settings.files import over
 from bimix.settings.models import Config
-from bimix.settings.references import references, references_of_config
 from bimix.settings.scope import KNOWN, Scope, names_at
 
 Check = tuple[Callable[[Scope], Iterator[Fault]], str]
@@ -32,13 +35,13 @@ OF_TEXT: tuple[Check, ...] = (
     (text.check_trainings, "training ?models"),
     (text.check_commands, "/models ?training ?simulate_epochs ?optimum/model ?optimum/models"),
     (text.check_schedules, "training /training"),
-    (text.check_mixtures, KNOWN),
-    (text.check_search, "search groups held_out optimum"),
-    (text.check_downstream, "downstream/model downstream/steps /downstream sequence_length"),
-    (stages.check_stages, f"{KNOWN} stages"),
-    (stages.check_staged_references, "?stages ?mixture_files ?methods ?centre ?reweighting optimum compare"),
-    (stages.check_staged_formats, "stages /models optimum groups compare held_out ?methods"),
-    (stages.check_fitted_stages, "groups optimum held_out compare ?stages"),
+    (mixtures.check_mixtures, KNOWN),
+    (mixtures.check_search, "search groups held_out optimum"),
+    (mixtures.check_downstream, "downstream/model downstream/steps /downstream sequence_length"),
+    (mixtures.check_stages, f"{KNOWN} stages"),
+    (mixtures.check_staged_references, "?stages ?mixture_files ?methods ?centre ?reweighting optimum compare"),
+    (mixtures.check_staged_formats, "stages /models optimum groups compare held_out ?methods"),
+    (mixtures.check_fitted_stages, "groups optimum held_out compare ?stages"),
     (optima.check_bounds, "?optimum/weights ?optimum/lower ?optimum/upper optimum"),
     (optima.check_objective, "optimum/objective"),
     (optima.check_reference, "optimum/objective compare/mixtures"),
@@ -146,7 +149,7 @@ def _of_config(config: Config, broken: list[Key]) -> Iterator[Fault]:
 
     for name, model in (config.models or {}).items():
         if sound("models", name) and model.launch:
-            yield from (replace(one, key=("models", name, *one.key)) for one in check_model(model))
+            yield from (replace(one, key=("models", name, *one.key)) for one in text.check_model(model))
     recipes = config.training or {}
     for name, recipe in recipes.items():
         if recipe.like in recipes:  # which is so itself: else it would have been taken over
@@ -167,3 +170,99 @@ def _of_dataset(scope: Scope, named: bool) -> Iterator[Fault]:
     elif is_text and named and not Path("results", scope.name, "tokens/train.parquet").exists():
         # Single targets may need them, and Snakemake's words for what is missing name no key.
         yield from (replace(one, remark=True) for one in disk.check_files(scope))
+
+
+# What names are of, those that there are (None: not known, as they are refused), how a sentence
+# lists them, and the paths of names, in which * is any name or number.
+Row = tuple[str, list[str] | None, str, str]
+
+
+def references(scope: Scope) -> Iterator[Fault]:
+    """Names in a dataset's block that nothing stands behind."""
+    rows = [
+        ("training settings for", scope.names("training"), "`training` has", "seeds/* optimum/model optimum/models/*"),
+        ("training settings for", scope.names("training"), "`training` has", "optimum/for compare/model swarm/model"),
+        ("training settings for", scope.names("training"), "`training` has", "reweighting/model downstream/model"),
+        ("training settings for", scope.names("training"), "`training` has", "design/models/*"),
+        ("model", scope.names("/models"), "`models` has", "training/*"),
+        ("recipe", scope.names("/training"), "`training` has", "training/*/recipe"),
+        ("recipe", scope.names("/training"), "`training` has", "reweighting/doremi/training/recipe"),
+        ("recipe", scope.names("/training"), "`training` has", "reweighting/doge/training/recipe"),
+        ("table", scope.names("/mixtures/published"), "mixtures/published has", "published"),
+        ("domain", scope.answering, "there are", "optimum/weights/*"),
+        ("domain", scope.trained, "there are", "optimum/lower/* optimum/upper/*"),
+        ("loss of", scope.answering, "there are", "optimum/objective/families/*/* optimum/pareto/*/*"),
+    ]
+    yield from named_nowhere(scope.block, [*rows, *_of_mixtures(scope), *(_of_text(scope) if scope.is_text else ())])
+
+
+def _of_mixtures(scope: Scope) -> Iterator[Row]:
+    block = scope.block
+    if block.optimum and block.optimum.objective:
+        families = list(block.optimum.objective.families or ())
+        known = families or scope.answering
+        yield "family" if families else "loss of", known, "there are", "optimum/objective/weights/*"
+    made_by_runs = ["methods", *(name for name in ("swarm", "search") if getattr(block, name, None))]
+    groups = scope.names("groups")
+    if groups is not None:
+        yield "group", [*groups, "compare", *made_by_runs * scope.is_text], "`groups` has", "optimum/group held_out/*"
+    if (known := scope.any_mixture()) is not None:
+        there = [one for one in known if not is_optimum(one)]
+        yield "mixture", there, "there are", "optimum/objective/reference"
+        before_runs = [one for one in there if one not in (*scope.swarm, *BEST)]
+        yield "mixture", before_runs, "there are", "centre"
+        plain = [one for one in known if one not in (*scope.swarm, *REWEIGHTING)]
+        yield "mixture", plain, "there are", "reweighting/reference"
+
+
+def _of_text(scope: Scope) -> Iterator[Row]:
+    block, datasets = scope.block, scope.config.datasets
+    if scope.sound("domains"):
+        paths = "corpus/harvest/* corpus/train/* corpus/validation/* corpus/labels/*"
+        yield "domain", block.domains, "`domains` has", paths
+        files = block.corpus.harvest or block.corpus.train
+        if isinstance(files, dict):
+            yield "domain", [*block.domains, *files], "`domains` has", "corpus/held_out_characters/*"
+    if block.reweighting and (targets := block.reweighting.targets):
+        texts = [name for name, one in datasets.items() if getattr(one, "corpus", None)]
+        yield "dataset", texts, "with a corpus there are", "reweighting/targets/dataset"
+        if targets.dataset in texts and scope.sound(f"/datasets/{targets.dataset}/domains"):
+            known = datasets[targets.dataset].domains
+            yield "domain", known, f"{targets.dataset} has", "reweighting/targets/domains/*"
+
+
+def references_of_config(config: Config, names: Callable[[str], list[str] | None]) -> Iterator[Fault]:
+    """The same outside the datasets; `names` gives those that stand at a key."""
+    paths = "training/*/like ladder/recipe doremi/training/recipe doge/training/recipe"
+    rows = [
+        ("dataset", names("datasets"), "`datasets` has", "run/*"),
+        ("recipe", names("training"), "`training` has", paths),
+    ]
+    yield from named_nowhere(config, rows)
+
+
+def named_nowhere(block: BaseModel, rows: Iterable[Row]) -> Iterator[Fault]:
+    for what, known, there, paths in rows:
+        for path in paths.split() if known is not None else ():
+            for key, name in named_at(block, path.split("/")):
+                if name not in known:
+                    yield Fault(key, unknown(what, name, known, there))
+
+
+def named_at(value: object, path: list[str], key: Key = ()) -> Iterator[tuple[Key, str]]:
+    """The names that stand at a path, by their keys: values, or the names of entries where it ends
+    in *.
+    """
+    if not path:
+        if isinstance(value, str):
+            yield key, value
+        return
+    first, *rest = path
+    if isinstance(value, BaseModel):
+        entries = [(first, getattr(value, {"for": "for_"}.get(first, first), None))]
+    elif isinstance(value, dict):
+        entries = [(name, one if rest else name) for name, one in value.items() if first in ("*", name)]
+    else:
+        entries = list(enumerate(value)) if isinstance(value, list) else []
+    for name, one in entries:
+        yield from named_at(one, rest, (*key, name))

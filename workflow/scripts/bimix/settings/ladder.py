@@ -6,12 +6,18 @@ The proxy has about an eighth of its parameters and is trained on as many rows i
 that both have the same axis of steps. Rates and the batch follow the compute C of a run in FLOPs:
 rate 0.3118 C^-0.1250, batch 0.2920 C^0.3271 tokens (DeepSeek LLM, Bi et al. 2024, Sec. 3.1), the
 rate at most as high as the demo's.
+
+What was chosen is kept while the text stays as it is: a job on another machine, or a call from a
+login node, must find the models that the first call chose.
 """
 
+import json
 import math
 import os
+import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from bimix.errors import InputError
 from bimix.plan.shards import is_remote, raw_files
@@ -265,3 +271,87 @@ def longest_held_out(sizes: Mapping[str, int], domains: int, share: float) -> in
     wanted = {name: float(f"{size * share / DOCUMENTS:.1g}") for name, size in sizes.items()}
     lengths = {name: int(min(max(length, least), most)) for name, length in wanted.items()}
     return lengths.get("", lengths)
+
+
+# The machine, seen before the first job and without torch, and what was chosen for it
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`count` devices of a kind, gpu or cpu (a core); `threads` of the processor for each."""
+
+    kind: str
+    count: int
+    threads: int
+
+
+GPU_THREADS = 8  # of the processor for a GPU, at most
+
+
+def seen_machine(wanted: str, count: int | str) -> Machine:
+    """The GPUs that are allowed here, else the cores; `wanted` is auto, or names one kind, `count`
+    auto or their number.
+
+    Where both are named nothing is looked up: jobs will run elsewhere.
+    Errors (InputError): GPUs are wanted and there are none.
+    """
+    if wanted != "auto" and isinstance(count, int):
+        return Machine(wanted, count, GPU_THREADS if wanted == "gpu" else 1)
+    seen = _seen(wanted)
+    return replace(seen, count=count) if isinstance(count, int) else seen
+
+
+def _seen(wanted: str) -> Machine:
+    """The devices and memory of this machine."""
+    cores = len(os.sched_getaffinity(0))
+    if wanted == "cpu" or (wanted == "auto" and not shutil.which("nvidia-smi")):
+        return Machine("cpu", cores, 1)
+    from bimix.training.devices import allowed_devices  # here only: most calls ask no driver
+
+    try:
+        gpus = len(allowed_devices(os.environ.get("CUDA_VISIBLE_DEVICES")))
+    except InputError as error:
+        if wanted == "auto":  # a driver without a card
+            return Machine("cpu", cores, 1)
+        raise InputError(f"config: ladder/device: gpu is given. {error}") from None
+    if not gpus:
+        if wanted == "auto":
+            return Machine("cpu", cores, 1)
+        raise InputError("config: ladder/device: gpu is given, and CUDA_VISIBLE_DEVICES allows none.")
+    return Machine("gpu", gpus, max(min(cores // gpus, GPU_THREADS), 1))
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The basis of the defaults of a dataset."""
+
+    machine: Machine
+    sizes: Sizes
+
+
+def record_path(dataset: str) -> Path:
+    return Path("results", dataset, "ladder.json")
+
+
+def read_basis(dataset: str) -> Basis | None:
+    """The basis of the defaults that a dataset's results were made with, None without any."""
+    try:
+        kept = json.loads(record_path(dataset).read_text(encoding="utf-8"))["basis"]
+        return Basis(Machine(**kept["machine"]), kept["sizes"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{record_path(dataset)} cannot be read ({error}); delete it, and models are chosen again."
+        ) from error
+
+
+def keep(dataset: str, basis: Basis, choice: Choice | None) -> None:
+    """Write the basis and what was chosen, unless the record has them."""
+    from bimix.outputs import write_json  # it brings polars, a quarter of a second of each call of Snakemake
+
+    if read_basis(dataset) != basis:
+        record_path(dataset).parent.mkdir(parents=True, exist_ok=True)
+        write_json(
+            record_path(dataset), {"basis": asdict(basis), "chosen": asdict(choice) if choice is not None else None}
+        )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.names import named, unknown
 from bimix.plan.dataset import evaluations, one_size
-from bimix.settings.expand import unsearched
+from bimix.settings.complete import unsearched
 from bimix.settings.faults import Fault
 from bimix.settings.scope import Scope
 from bimix.settings.text import measurements

@@ -7,8 +7,7 @@ from types import MappingProxyType
 
 from bimix.errors import InputError
 from bimix.plan.targets import named_datasets, wanted_datasets
-from bimix.settings.complete import Filled, with_defaults
-from bimix.settings.expand import expanded
+from bimix.settings.complete import Filled, expanded, with_defaults
 from bimix.settings.faults import Fault, listed
 from bimix.settings.files import ConfigFile, merged, over, place, read_config_file
 

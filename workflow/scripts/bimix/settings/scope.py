@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bimix.plan import dataset
 from bimix.plan.sources import REWEIGHTING, search_names
-from bimix.settings.expand import (
+from bimix.settings.complete import (
     known_mixtures,
     merged_recipe,
     mixture_lists,

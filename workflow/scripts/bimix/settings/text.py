@@ -1,19 +1,22 @@
-"""Checks of a dataset of text: its domains, trainings and mixtures, and the names in them."""
+"""Checks of a dataset of text, its domains and trainings, and of models."""
 
 import csv
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from bimix.laws.table import LAWS, is_optimum
-from bimix.names import named, shown, unknown
-from bimix.plan.dataset import evaluations, weights_of
-from bimix.plan.sources import BEST, GROUP, REWEIGHTING, counts_runs, search_runs
+from bimix.laws.table import LAWS
+from bimix.names import named, shown
+from bimix.plan.dataset import LAUNCHED, evaluations, weights_of
 from bimix.settings.faults import Fault
-from bimix.settings.models import Drawn
+from bimix.settings.models import Drawn, Losses, Model, Shape
 from bimix.settings.scope import Scope
 from bimix.training.recipe import schedule_fault
 
 Faults = Iterator[Fault]
+HOLE = "{domain}"
+# What goes with each way in which a command may leave its losses.
+TAKES = {"table": (), "lines": ("step", "loss"), "trainer_state": ("loss",), "pattern": ("file",)}
 
 
 # Text
@@ -193,71 +196,73 @@ def measurements(recipe: dict) -> str:
     return f"every {recipe['evaluate_every']} steps and after the last, {recipe['steps']}"
 
 
-# Mixtures
+# Models
 
 
-def check_mixtures(scope: Scope) -> Faults:
-    """Mixtures that a list names and nothing makes."""
-    known, swarm = scope.known, scope.swarm
-    more = [f"{swarm[0]} to {swarm[-1]}"] if swarm else []
-    for key, names in scope.lists():
-        for number, mixture in enumerate(names):
-            if mixture in REWEIGHTING and mixture not in known:
-                yield Fault((*key, number), f"{mixture!r} needs a block `reweighting` in the dataset.")
-            elif mixture not in known and mixture not in swarm:
-                yield Fault((*key, number), unknown("mixture", mixture, known + more, "the dataset knows"))
-            elif swarm and scope.sound("domains") and (lack := scope.planned.swarm_lack(mixture)):
-                yield Fault((*key, number), lack)
+def check_model(model: Model) -> Faults:
+    """Faults of a model with a launch, and a shape or a command, in which nothing is refused."""
+    given = model.launch.model_fields_set
+    if model.shape:
+        yield from check_shape(model.shape)
+        for key, usual in LAUNCHED.items():
+            if not usual and key not in given:
+                yield Fault(("launch", key), "the key is missing; a model with a `shape` needs it.")
+        return
+    for key in LAUNCHED:
+        if key in given:
+            yield Fault(("launch", key), "a command is not given it: take it away.")
+    from bimix.training.command import fault  # brings polars
+
+    if model.command and (sentence := fault(model.command)):
+        yield Fault(("command",), sentence)
+    if model.losses and (found := loss_fault(model.losses)):
+        yield Fault(("losses", found[0]), found[1])
 
 
-def check_search(scope: Scope) -> Faults:
-    """A search starts from mixtures that are there before it."""
-    block, search = scope.block, scope.block.search
-    for number, name in enumerate(search.start):
-        if is_optimum(name) or name in (*BEST, *scope.searched):
-            yield Fault(("search", "start", number), f"{name!r} is found by runs: a search starts before them.")
-    if counts_runs(search.budget) and search.budget <= len(search.start):
-        sentence = f"{search.budget:g} runs in all are spent by the {len(search.start)} of `start`: allow more."
-        yield Fault(("search", "budget"), sentence)
-    yield from _search_law_faults(scope)
-    for group in block.groups:
-        if group == GROUP or group.startswith(f"{GROUP}_"):
-            yield Fault(("groups", group), "the search makes groups of this name: take another.")
-    runs = set(search_runs(scope.own))
-    for number, group in enumerate(block.held_out) if block.optimum.group == GROUP else ():
-        names = scope.group(group)
-        if names and set(names) <= runs:
-            sentence = f"all mixtures of {group!r} are runs of the search, to which the laws are fitted:"
-            yield Fault(("held_out", number), f"{sentence} hold out one that it does not run.")
+def check_shape(shape: Shape) -> Faults:
+    """What `bimix.model.transformer.Shape` refuses."""
+    width, heads, key = shape.width, shape.heads, ("shape", "width")
+    if width is None or heads is None:
+        return
+    if width % heads:
+        yield Fault(key, f"{width} is not a multiple of heads, {heads}.")
+    elif width // heads < 8 or width // heads // 4 % 2:
+        sentence = (
+            f"a quarter of the width of a head, {width} / {heads} = {width // heads}, must be even for the rotary"
+        )
+        yield Fault(key, f"{sentence} embedding; take a multiple of {8 * heads}.")
 
 
-def _search_law_faults(scope: Scope) -> Faults:
-    """Of the law that the first round fits to the runs of `start`: known before any is trained."""
-    optimum, search, name = scope.block.optimum, scope.block.search, scope.block.search.law
-    law, domains, recipe = LAWS[name], len(scope.block.domains or ()), scope.recipe(optimum.model)
-    least = law.least_runs(domains) if law.refuses_few else 2
-    if len(search.start) < least:
-        sentence = f"a first round by the law {name} needs {least} mixtures at least; there"
-        yield Fault(("search", "start"), f"{sentence} {'is' if len(search.start) == 1 else 'are'} {len(search.start)}.")
-    if optimum.models is not None:
-        if not law.over_sizes:
-            yield Fault(("search", "law"), f"{name} is fitted to one size of model, and `optimum` names several.")
-    elif recipe and law.over_steps and len(measured := evaluations(recipe)) == 2:
-        sentence = f"the runs of the search are measured at two steps, {measured[0]:,} and {measured[1]:,}, from which"
-        yield Fault(("search", "law"), f"{sentence} {name} gives no curve: measure at three or more, or at one.")
+def loss_fault(losses: Losses) -> tuple[str, str] | None:
+    """(key, sentence) of what is wrong with a model's `losses`, or None."""
+    from bimix.training.command import FOLDER
 
-
-def check_downstream(scope: Scope) -> Faults:
-    own, length = scope.block.downstream, scope.block.sequence_length
-    recipe = scope.recipe(own.model)
-    for number, step in enumerate(own.steps) if recipe else ():
-        if step not in evaluations(recipe):
-            yield Fault(
-                ("downstream", "steps", number),
-                f"{step} is no evaluation of {own.model}, which has one every {recipe['evaluate_every']} steps up to"
-                f" {recipe['steps']}.",
-            )
-    if own.new_tokens >= length:
-        yield Fault(("downstream", "new_tokens"), f"no room is left for a question in {length} tokens.")
-    if own.cache_tokens < length:
-        yield Fault(("downstream", "cache_tokens"), f"fewer than the {length} of one prompt and its answer.")
+    given = {key: getattr(losses, key) for key in losses.model_fields_set}
+    ways = [way for way in TAKES if way in given]
+    if len(ways) != 1:  # reported as such
+        return None
+    (way,) = ways
+    for key in given:
+        if key not in (way, *TAKES[way]):
+            return key, f"it does not go with {way}, which takes {named(TAKES[way])}."
+    path = given.get("file", FOLDER) if way == "pattern" else given[way]
+    if not path.startswith(FOLDER) or ".." in Path(path).parts:
+        return ("file" if way == "pattern" else way), f"it must begin with {FOLDER}: each run has a file of its own."
+    if "loss" in TAKES[way]:
+        loss = losses.loss
+        if loss is None:
+            return "loss", f"the key is missing; name the metric of each domain, or one with {HOLE} for all."
+        if way == "trainer_state" and not isinstance(loss, str):
+            return "loss", f"of trainer_state it is one name with {HOLE}, as eval_{HOLE}_loss."
+        if isinstance(loss, str) and loss.count(HOLE) != 1:
+            return "loss", f"{loss!r} needs {HOLE} once, as in eval/{HOLE}/loss; or name the metric of each domain."
+    forms = losses.pattern if way == "pattern" else {}
+    groups = {"step", "loss"} if isinstance(forms, dict) else {"step", "loss", "domain"}
+    for form in forms.values() if isinstance(forms, dict) else [forms]:
+        try:
+            lacking = sorted(groups - re.compile(form).groupindex.keys())
+        except re.error as error:
+            return "pattern", f"{form!r} is no regular expression: {error}."
+        if lacking:
+            return "pattern", f"{form!r} has no group (?P<{lacking[0]}>...); it needs {named(sorted(groups))}."
+    return None

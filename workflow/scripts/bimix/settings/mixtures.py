@@ -1,17 +1,90 @@
-"""Checks of `stages`, mixtures one after the other, and of an optimum in one stage."""
+"""Checks of the mixtures of a dataset of text: those that lists name, of a search, in stages."""
 
 import contextlib
 import math
 from collections.abc import Iterator
 
 from bimix.exports.formats import FORMATS
+from bimix.laws.table import LAWS, is_optimum
 from bimix.names import unknown
-from bimix.settings.expand import mixture_lists
+from bimix.plan.dataset import evaluations
+from bimix.plan.sources import BEST, GROUP, REWEIGHTING, counts_runs, search_runs
+from bimix.settings.complete import mixture_lists
 from bimix.settings.faults import Fault
 from bimix.settings.scope import Scope
 
 SHARES = 1e-6  # by which shares of stages may miss 1
 Faults = Iterator[Fault]
+
+
+def check_mixtures(scope: Scope) -> Faults:
+    """Mixtures that a list names and nothing makes."""
+    known, swarm = scope.known, scope.swarm
+    more = [f"{swarm[0]} to {swarm[-1]}"] if swarm else []
+    for key, names in scope.lists():
+        for number, mixture in enumerate(names):
+            if mixture in REWEIGHTING and mixture not in known:
+                yield Fault((*key, number), f"{mixture!r} needs a block `reweighting` in the dataset.")
+            elif mixture not in known and mixture not in swarm:
+                yield Fault((*key, number), unknown("mixture", mixture, known + more, "the dataset knows"))
+            elif swarm and scope.sound("domains") and (lack := scope.planned.swarm_lack(mixture)):
+                yield Fault((*key, number), lack)
+
+
+def check_search(scope: Scope) -> Faults:
+    """A search starts from mixtures that are there before it."""
+    block, search = scope.block, scope.block.search
+    for number, name in enumerate(search.start):
+        if is_optimum(name) or name in (*BEST, *scope.searched):
+            yield Fault(("search", "start", number), f"{name!r} is found by runs: a search starts before them.")
+    if counts_runs(search.budget) and search.budget <= len(search.start):
+        sentence = f"{search.budget:g} runs in all are spent by the {len(search.start)} of `start`: allow more."
+        yield Fault(("search", "budget"), sentence)
+    yield from _search_law_faults(scope)
+    for group in block.groups:
+        if group == GROUP or group.startswith(f"{GROUP}_"):
+            yield Fault(("groups", group), "the search makes groups of this name: take another.")
+    runs = set(search_runs(scope.own))
+    for number, group in enumerate(block.held_out) if block.optimum.group == GROUP else ():
+        names = scope.group(group)
+        if names and set(names) <= runs:
+            sentence = f"all mixtures of {group!r} are runs of the search, to which the laws are fitted:"
+            yield Fault(("held_out", number), f"{sentence} hold out one that it does not run.")
+
+
+def _search_law_faults(scope: Scope) -> Faults:
+    """Of the law that the first round fits to the runs of `start`: known before any is trained."""
+    optimum, search, name = scope.block.optimum, scope.block.search, scope.block.search.law
+    law, domains, recipe = LAWS[name], len(scope.block.domains or ()), scope.recipe(optimum.model)
+    least = law.least_runs(domains) if law.refuses_few else 2
+    if len(search.start) < least:
+        sentence = f"a first round by the law {name} needs {least} mixtures at least; there"
+        yield Fault(("search", "start"), f"{sentence} {'is' if len(search.start) == 1 else 'are'} {len(search.start)}.")
+    if optimum.models is not None:
+        if not law.over_sizes:
+            yield Fault(("search", "law"), f"{name} is fitted to one size of model, and `optimum` names several.")
+    elif recipe and law.over_steps and len(measured := evaluations(recipe)) == 2:
+        sentence = f"the runs of the search are measured at two steps, {measured[0]:,} and {measured[1]:,}, from which"
+        yield Fault(("search", "law"), f"{sentence} {name} gives no curve: measure at three or more, or at one.")
+
+
+def check_downstream(scope: Scope) -> Faults:
+    own, length = scope.block.downstream, scope.block.sequence_length
+    recipe = scope.recipe(own.model)
+    for number, step in enumerate(own.steps) if recipe else ():
+        if step not in evaluations(recipe):
+            yield Fault(
+                ("downstream", "steps", number),
+                f"{step} is no evaluation of {own.model}, which has one every {recipe['evaluate_every']} steps up to"
+                f" {recipe['steps']}.",
+            )
+    if own.new_tokens >= length:
+        yield Fault(("downstream", "new_tokens"), f"no room is left for a question in {length} tokens.")
+    if own.cache_tokens < length:
+        yield Fault(("downstream", "cache_tokens"), f"fewer than the {length} of one prompt and its answer.")
+
+
+# Mixtures one after the other, and an optimum in one stage
 
 
 def check_stages(scope: Scope) -> Faults:
