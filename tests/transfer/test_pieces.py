@@ -99,6 +99,8 @@ def test_levels_of_a_mixture_are_those_of_the_formula() -> None:
                 delta = x[i, 6 + 2 * q : 8 + 2 * q]
                 lift = np.array([x[i, 5] if q == 0 and own[i] != j else 0.0 for j in range(2)])
                 k = np.exp(lift + delta - gaps[i])
+                if q == 0 and own[i] >= 0:
+                    k[own[i]] = 1.0
                 terms += np.exp(x[i, q]) * (k @ r**g) ** -np.exp(x[i, 2 + q])
             wanted[n, i] = np.log(terms) + r @ t[i]
     whole = mixing.Mixing(x[None], np.zeros((1, 4)), 2, own, gaps[None], t[None])
@@ -121,7 +123,7 @@ def test_levels_of_a_mixture_are_those_of_the_formula() -> None:
 def test_what_a_domain_does_not_have_is_held_and_the_rest_weighs_by_the_ridge() -> None:
     own, ridge, far = np.array([1, -1]), 1e-3, mixing.FAR
     assert mixing._strengths(own, 2, 2, ridge).tolist() == [
-        [0, 0, 0, 0, 0, 0, ridge, far, ridge, ridge],
+        [0, 0, 0, 0, 0, 0, ridge, ridge, ridge, ridge],
         [0, 0, 0, 0, 0, far, ridge, ridge, ridge, ridge],
     ]
     a, g, u = mixing.SHRINK_LOG_A, mixing.SHRINK_LOGIT_G, mixing.SHRINK_U

@@ -22,12 +22,15 @@ rule fit_law:
         "results/{dataset}/benchmarks/fit_law/{model}/{law}/{group}.tsv"
     conda:
         "../../envs/analysis.yaml"
+    params:
+        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
     shell:
         RUN + r"""fit_law.py \
             --law {wildcards.law:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --prior {input.prior:q} \
+            --domain-groups {params.domain_groups:q} \
             --asked {input.asked:q} \
             --out {output.coefficients:q} \
             >{log:q} 2>&1

@@ -109,6 +109,7 @@ rule compare_laws:
     conda:
         "../../envs/analysis.yaml"
     params:
+        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         laws=config["laws"]["compare"],
     shell:
         RUN + r"""compare_laws.py \
@@ -118,6 +119,7 @@ rule compare_laws:
             --held-out-losses {input.held_out_losses:q} \
             --held-out-mixtures {input.held_out_mixtures:q} \
             --prior {input.prior:q} \
+            --domain-groups {params.domain_groups:q} \
             --out {output.comparison:q} \
             2>{log:q}
         """
@@ -183,6 +185,7 @@ rule trace_learning:
     conda:
         "../../envs/analysis.yaml"
     params:
+        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         laws=config["laws"]["compare"],
         counts=config["laws"]["learning"]["counts"],
         draws=config["laws"]["learning"]["draws"],
@@ -196,6 +199,7 @@ rule trace_learning:
             --draws {params.draws:q} \
             --seed {params.seed:q} \
             --prior {input.prior:q} \
+            --domain-groups {params.domain_groups:q} \
             --out {output.learning:q} \
             2>{log:q}
         """

@@ -32,6 +32,7 @@ rule propose_round:
     conda:
         "../../envs/analysis.yaml"
     params:
+        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         **SEARCHED,
         of=setting("search/of"),
         budget=planned(budget.search_flags),
@@ -40,6 +41,7 @@ rule propose_round:
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --prior {input.prior:q} \
+            --domain-groups {params.domain_groups:q} \
             --tokens {input.tokens:q} \
             --reference {input.reference:q} \
             --law {params.law:q} \
@@ -107,6 +109,7 @@ rule judge_search:
     conda:
         "../../envs/analysis.yaml"
     params:
+        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         **SEARCHED,
         by_hand=planned(inputs.rules_without_runs),
     shell:
@@ -114,6 +117,7 @@ rule judge_search:
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --prior {input.prior:q} \
+            --domain-groups {params.domain_groups:q} \
             --tokens {input.tokens:q} \
             --reference {input.reference:q} \
             --law {params.law:q} \
@@ -184,6 +188,7 @@ rule propose_runs:
     conda:
         "../../envs/analysis.yaml"
     params:
+        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         **SOUGHT,
         asked=planned(budget.design_flags),
         seed=config["laws"]["seed"],
@@ -202,6 +207,7 @@ rule propose_runs:
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --prior {input.prior:q} \
+            --domain-groups {params.domain_groups:q} \
             --models {input.models:q} \
             {params.asked:q} \
             --seed {params.seed} \

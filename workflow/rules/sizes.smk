@@ -80,6 +80,7 @@ rule score_sizes:
     conda:
         "../../envs/analysis.yaml"
     params:
+        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         draws=config["laws"]["learning"]["draws"],
         seed=config["laws"]["seed"],
     shell:
@@ -91,6 +92,7 @@ rule score_sizes:
             --large-mixtures {input.large_mixtures:q} \
             --asked {input.asked:q} \
             --prior {input.prior:q} \
+            --domain-groups {params.domain_groups:q} \
             --draws {params.draws} \
             --seed {params.seed} \
             --out {output.sizes:q} \

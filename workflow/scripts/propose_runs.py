@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.observations.flags import add_allowed
+from bimix.observations.flags import add_allowed, add_priors
 from bimix.optimum.flags import add_flags
 from bimix.outputs import write_table
 from bimix.search.design import CRITERIA
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
         help="tidy mixtures already run, parquet or csv; without them --tokens name the domains",
     )
     parser.add_argument("--losses", nargs="?", type=Path, help="of these mixtures, parquet or csv")
-    parser.add_argument("--prior", nargs="?", type=Path, help="cross-entropies between domains (domain, under, nats)")
+    add_priors(parser)
     parser.add_argument(
         "--count",
         type=int,

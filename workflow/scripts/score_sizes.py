@@ -6,7 +6,6 @@ sizes.csv (runs, large_runs, draw, error, spearman), which plot_sizes.py draws
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -14,8 +13,8 @@ import polars as pl
 from bimix.errors import InputError, run
 from bimix.judge.law_scores import LEFT, size_scores
 from bimix.laws.table import LAWS
-from bimix.observations.observations import observations
-from bimix.observations.prior import read_gaps
+from bimix.observations.flags import add_priors
+from bimix.observations.observations import observations, with_priors
 from bimix.outputs import write_table
 from bimix.tables import read_size, read_table
 
@@ -28,9 +27,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--large-losses", type=Path, required=True, help="tidy losses of the large model")
     parser.add_argument("--large-mixtures", type=Path, required=True, help="their tidy mixtures")
     parser.add_argument("--asked", type=Path, required=True, help="run.json, or parameters and tokens, of a large run")
-    parser.add_argument(
-        "--prior", type=Path, nargs="?", help="cross-entropies between domains, as for fit_law.py; none: without"
-    )
+    add_priors(parser)
     parser.add_argument(
         "--counts", nargs="+", type=int, default=[0, 1, 2, 4], help="large runs to fit, as far as there are so many"
     )
@@ -49,8 +46,7 @@ def main(argv: list[str] | None = None) -> None:
         (f"{options.losses} with {options.large_losses}", f"{options.mixtures} with {options.large_mixtures}"),
         allowed=None,
     )
-    if options.prior:
-        observed = replace(observed, gaps=read_gaps(options.prior, observed.domains, observed.loss_domains))
+    observed = with_priors(observed, options.prior, options.domain_groups)
     of_large = observed.parameters == parameters
     if of_large.sum() < LEFT:
         raise InputError(f"{options.large_losses} has one run: {LEFT} at least must be left to be predicted.")

@@ -7,7 +7,6 @@ the recommended mixture, and FOLDER/summary.txt
 import argparse
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +16,9 @@ from bimix.errors import run
 from bimix.judge.measured import add_criterion
 from bimix.laws.table import LAWS
 from bimix.mixtures.mixture import as_mixture
-from bimix.observations.flags import add_allowed, add_lower
+from bimix.observations.flags import add_allowed, add_lower, add_priors
 from bimix.observations.metrics import read_with_metrics
-from bimix.observations.observations import Observations, observations
-from bimix.observations.prior import read_gaps
+from bimix.observations.observations import Observations, observations, with_priors
 from bimix.observations.tables import read_mixtures
 from bimix.optimum.flags import add_flags, asked_tokens
 from bimix.optimum.objective import weighed
@@ -44,9 +42,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--metrics", type=Path, help="metrics of the runs in addition to their losses, csv or parquet")
     parser.add_argument("--step", type=int, help="of the run to be made good; without it the last one measured")
     parser.add_argument("--reference", help="the mixture that gains are counted from; without it the first")
-    parser.add_argument(
-        "--prior", type=Path, help="cross-entropies between domains (domain, under, nats), for the law transfer"
-    )
+    add_priors(parser)
     parser.add_argument(
         "--hand",
         nargs="*",
@@ -69,8 +65,7 @@ def main(argv: list[str] | None = None) -> None:
     losses = read.table
     files = (str(options.losses), str(options.mixtures))
     observed = observations(losses, mixtures, files, options.allow_unmeasured)
-    if options.prior:
-        observed = replace(observed, gaps=read_gaps(options.prior, observed.domains, observed.loss_domains))
+    observed = with_priors(observed, options.prior, options.domain_groups)
     options.reference = options.reference or observed.mixtures[0]
     options.step = options.step or int(observed.steps[-1])
     lines, best = solve(options, losses, observed)

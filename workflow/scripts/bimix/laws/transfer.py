@@ -30,6 +30,8 @@ import numpy as np
 
 from bimix.errors import InputError
 from bimix.laws import bimix
+from bimix.observations.groups import spread_of
+from bimix.observations.groups import written as groups_written
 from bimix.observations.observations import Observations
 from bimix.observations.prior import offsets, recorded, written
 from bimix.transfer import law, mixing
@@ -57,7 +59,7 @@ def fit(observed: Observations, weights: np.ndarray | None = None, start: dict |
     `start` is a law fitted earlier, whose ridge and number of terms are kept.
     """
     if start is not None:
-        kept = {name: start[name] for name in (*CHOICES, "prior") if name in start}
+        kept = {name: start[name] for name in (*CHOICES, "prior", "domain_groups") if name in start}
         return next(refit([(observed, weights)], start)), kept
     groups = observed.groups()
     weights = law.by_horizon(observed, weights)
@@ -65,7 +67,8 @@ def fit(observed: Observations, weights: np.ndarray | None = None, start: dict |
     form = law.repeated(groups[0], own_domains(groups[0]), weights)
     fits = [_fit_group(group, weights, form) for group in groups]
     notes = {name: one["choice"] for name, (_, one) in zip(CHOICES, fits, strict=False)}
-    return _in_order([one for one, _ in fits], observed), fits[0][1] | notes | _prior(observed)
+    notes |= _prior(observed) | groups_written(observed.related(), observed.domains)
+    return _in_order([one for one, _ in fits], observed), fits[0][1] | notes
 
 
 def _in_order(groups: list[dict], observed: Observations) -> dict:
@@ -77,13 +80,14 @@ def _in_order(groups: list[dict], observed: Observations) -> dict:
 def _fit_group(observed, weights, form) -> tuple[dict, dict]:
     """Coefficients and notes of loss domains that share means and, with few runs, a ridge."""
     own, gaps = own_domains(observed), offsets(observed.gaps)
+    spread = spread_of(observed.related(), observed.domains)
     seen = observed if form is None else law.as_counted(observed, own, form)
     if law.by_runs(observed):
-        found = law.fit(seen, observed.proportions, own, weights, partial(factor, gaps=gaps))
+        found = law.fit(seen, observed.proportions, own, weights, partial(factor, gaps=gaps, spread=spread))
         rows = "last" if (np.isfinite(observed.losses).any(axis=2).sum(axis=1) > 1).any() else "all"
         return law.coefficients_of(observed, found, form), {"choice": found.choice, "rows": rows}
     straight = None if form is None else observed.proportions
-    choice, parts = choose(seen.proportions, run_levels(seen), own, weights, gaps, straight)
+    choice, parts = choose(seen.proportions, run_levels(seen), own, weights, gaps, straight, spread)
     coefficients = _coefficients(seen, observed.proportions, weights, parts)
     return at_reference(coefficients, observed, form), {"choice": choice}
 
@@ -117,8 +121,9 @@ def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: 
     own, choice, form = own_domains(first), fitted["choice"], form_of(fitted["coefficients"])
     seen = [observed if form is None else law.as_counted(observed, own, form) for observed, _ in samples]
     gaps = offsets(recorded(fitted, first.domains, first.loss_domains)) if choice.get("prior") else None
+    spread = spread_of(fitted.get("domain_groups", {}), first.domains)
     if law.by_runs(first):
-        again = partial(factor, gaps=gaps)
+        again = partial(factor, gaps=gaps, spread=spread)
         whole = law.fit(seen[0], first.proportions, own, law.by_horizon(first, None), again, choice).mixed
         for one, (observed, given) in zip(seen, samples, strict=True):
             weights = law.by_horizon(observed, given)
@@ -131,7 +136,8 @@ def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: 
     straight = None if form is None else first.proportions
     middle = y[0] if len(y) == 1 else np.nanmean(y, axis=0)
     made = settings(choice) | {"terms": choice["terms"], "gaps": gaps, "straight": straight}
-    begin = resumed(read(fitted["coefficients"], fitted["domains"]), shares, middle, own, gaps, straight)
+    made["spread"] = spread
+    begin = resumed(read(fitted["coefficients"], fitted["domains"]), shares, middle, own, gaps, straight, spread)
     whole = mixing.fit(shares, middle, own, weights=counts.max(axis=0)[None], start=begin, **made)
     if len({id(one) for one, _ in samples}) == 1 and _leave_little_out(counts, shares.shape[1]):
         mixed = without_runs(whole, shares, middle, own, counts, **settings(choice), gaps=gaps, straight=straight)
@@ -152,18 +158,19 @@ def _leave_little_out(counts: np.ndarray, m: int) -> bool:
     return bool(few and np.count_nonzero(most) >= RUNS_FOR_TWO_TERMS * m)
 
 
-def factor(shares, straight, y, own, weights, choice, start, gaps=None):
+def factor(shares, straight, y, own, weights, choice, start, gaps=None, spread=None):
     """The choice, made where there is none, and the mixing factor fitted so.
 
     To levels y (n, d) of mixtures (n, m) that count weights (n,), `straight` where t acts; `gaps`
-    (d, m) of a prior.
+    (d, m) of a prior, `spread` (m, m) of groups.
     """
     if choice is None:
-        choice = choose(shares, y, own, weights, gaps, straight)[0]
+        choice = choose(shares, y, own, weights, gaps, straight, spread)[0]
     gaps = gaps if choice.get("prior") else None
     if start is None:
-        start = descend(shares, y, own, choice, gaps, straight)
-    made = settings(choice) | {"gaps": gaps, "straight": straight, "weights": np.asarray(weights, dtype=float)[None]}
+        start = descend(shares, y, own, choice, gaps, straight, spread=spread)
+    made = settings(choice) | {"gaps": gaps, "straight": straight, "spread": spread}
+    made["weights"] = np.asarray(weights, dtype=float)[None]
     return choice, mixing.fit(shares, y, own, terms=choice["terms"], start=start, **made)
 
 

@@ -14,12 +14,7 @@ def add_tables(parser: argparse.ArgumentParser, held_out: bool = False, prior: b
     parser.add_argument("--losses", type=Path, required=True, help="tidy losses, parquet or csv")
     parser.add_argument("--mixtures", type=Path, required=True, help="tidy mixtures, parquet or csv")
     if prior:
-        parser.add_argument(
-            "--prior",
-            type=Path,
-            nargs="?",
-            help="cross-entropies between domains (domain, under, nats), for the law transfer; none: without",
-        )
+        add_priors(parser)
     if held_out:
         parser.add_argument(
             "--held-out-losses", type=Path, nargs="*", default=[], help="tidy losses of held-out groups"
@@ -33,7 +28,11 @@ def add_tables(parser: argparse.ArgumentParser, held_out: bool = False, prior: b
 def read_tables(options: argparse.Namespace) -> Observations:
     """The observations of the two tables, with the prior."""
     return read_observations(
-        options.losses, options.mixtures, getattr(options, "prior", None), options.allow_unmeasured
+        options.losses,
+        options.mixtures,
+        getattr(options, "prior", None),
+        options.allow_unmeasured,
+        getattr(options, "domain_groups", None),
     )
 
 
@@ -51,6 +50,22 @@ def read_held_out(options: argparse.Namespace, like: Observations) -> Observatio
     """The mixtures held out that `like` does not have; None without any."""
     pairs = held_out_pairs(options)
     return joined(like, [read_observations(*pair, allowed=options.allow_unmeasured) for pair in pairs])
+
+
+def add_priors(parser: argparse.ArgumentParser) -> None:
+    """Add what the law transfer knows of the domains before any run, for `with_priors`."""
+    parser.add_argument(
+        "--prior",
+        type=Path,
+        nargs="?",
+        help="cross-entropies between domains (domain, under, nats), for the law transfer; none: without",
+    )
+    parser.add_argument(
+        "--domain-groups",
+        nargs="?",
+        help="{domain: [source, topic]}, a JSON file or the JSON itself, for the law transfer: domains of a group help"
+        " alike; without it as their names say that are split at : or /",
+    )
 
 
 def add_allowed(parser: argparse.ArgumentParser) -> None:

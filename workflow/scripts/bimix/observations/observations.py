@@ -27,6 +27,7 @@ import polars as pl
 from bimix.digests import noted_digest
 from bimix.errors import InputError
 from bimix.observations import doubts
+from bimix.observations.groups import Groups, by_name, read_groups
 from bimix.observations.prior import read_gaps
 from bimix.observations.tables import (
     RUN,
@@ -62,6 +63,7 @@ class Observations:
     pools: np.ndarray | None = None  # (n, m) unique tokens there were, inf where not limited; None: not known
     metrics: tuple[str, ...] = ()  # those of the loss domains that are metrics
     remarks: tuple[str, ...] = ()  # on rows that are missing or unlike the others (doubts.py)
+    sources: Groups | None = None  # {domain: (source, topic)} (groups.py); None: as the names say
 
     def take(self, rows: np.ndarray | list[int]) -> "Observations":
         """The observations of some mixtures, by index."""
@@ -72,6 +74,10 @@ class Observations:
             for field in ("runs", "parameters", "tokens", "pools")
         }
         return replace(self, mixtures=names, proportions=self.proportions[rows], losses=self.losses[rows], **each)
+
+    def related(self) -> Groups:
+        """The groups of the training domains."""
+        return by_name(self.domains) if self.sources is None else self.sources
 
     def groups(self) -> list["Observations"]:
         """The losses, and the metrics where there are some: what is shared across loss domains is
@@ -188,10 +194,14 @@ def _checked(
 
 
 def read_observations(
-    losses: Path, mixtures: Path, prior: Path | None = None, allowed: Collection[str] = ()
+    losses: Path,
+    mixtures: Path,
+    prior: Path | None = None,
+    allowed: Collection[str] = (),
+    groups: Path | str | None = None,
 ) -> Observations:
-    """`observations` of the tables in two files, csv or parquet, with the gaps of a prior; errors
-    name the file.
+    """`observations` of the tables in two files, csv or parquet, with the gaps of a prior and
+    groups of domains; errors name the file.
 
     Losses that the workflow has written, as their digest says, were checked when they were taken.
     """
@@ -199,7 +209,15 @@ def read_observations(
     found = observations(
         read_table(losses), read_table(mixtures), (str(losses), str(mixtures)), None if checked else allowed
     )
-    return found if prior is None else replace(found, gaps=read_gaps(prior, found.domains, found.loss_domains))
+    return with_priors(found, prior, groups)
+
+
+def with_priors(found: Observations, prior: Path | None, groups: Path | str | None) -> Observations:
+    """The observations with the gaps of a prior and with groups of domains, where they are
+    given.
+    """
+    gaps = None if prior is None else read_gaps(prior, found.domains, found.loss_domains)
+    return replace(found, gaps=gaps, sources=read_groups(groups, found.domains) if groups else None)
 
 
 def proportions_of(

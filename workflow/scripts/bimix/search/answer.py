@@ -15,7 +15,7 @@ from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion
 from bimix.laws.fitted import at_run, fit
 from bimix.laws.table import LAWS
-from bimix.observations.flags import add_allowed
+from bimix.observations.flags import add_allowed, add_priors
 from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.bounds import run_bounds, with_least
 from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
@@ -44,7 +44,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     """Add what says what was measured and what is sought, to be read by `read_search`."""
     parser.add_argument("--losses", type=Path, required=True, help="mixture, step, domain, loss of the runs")
     parser.add_argument("--mixtures", type=Path, required=True, help="mixture, domain, proportion of the runs")
-    parser.add_argument("--prior", type=Path, nargs="?", help="cross_entropy.csv, for the law transfer")
+    add_priors(parser)
     parser.add_argument("--law", default="transfer", choices=list(LAWS), help="what is corrected (%(default)s)")
     parser.add_argument("--step", type=int, help="of the run to be made good; without it the last of the losses")
     add_flags(parser, "bounds", "objective", "run-tokens", "parameters")
@@ -65,7 +65,11 @@ def add_search(parser: argparse.ArgumentParser) -> None:
 
 def read_search(options: argparse.Namespace) -> Search:
     """The posterior of the runs, by the flags."""
-    observed = once(read_observations(options.losses, options.mixtures, options.prior, options.allow_unmeasured))
+    observed = once(
+        read_observations(
+            options.losses, options.mixtures, options.prior, options.allow_unmeasured, options.domain_groups
+        )
+    )
     fitted = fit(options.law, observed)
     for sentence in (*observed.remarks, *fitted["warnings"]):
         print(f"warning: {sentence}", file=sys.stderr)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bimix.observations.groups import spread_of
 from bimix.transfer import factor
 from bimix.transfer.mixing import (
     HOLD_MEANS,
@@ -38,6 +39,7 @@ class Numbers:
     own: np.ndarray  # (d,) index of the training domain, -1 where the loss domain is not trained on
     ridge: float = RIDGE
     t: np.ndarray | None = None  # (d, m) the signed term, which is taken as it was fitted
+    spread: np.ndarray | None = None  # (m, m) L of groups of domains; None: 1
 
     @property
     def size(self) -> int:
@@ -45,15 +47,17 @@ class Numbers:
         return 2 * self.c.shape[1] + 1 + self.c.shape[1] * self.k.shape[2]
 
 
-def guessed(m: int, own: np.ndarray, gaps: np.ndarray | None = None) -> Numbers:
-    """The numbers before any run, of m training domains; `gaps` (d, m) of a prior from text."""
+def guessed(m: int, own: np.ndarray, gaps: np.ndarray | None = None, spread: np.ndarray | None = None) -> Numbers:
+    """The numbers before any run, of m training domains; `gaps` (d, m) of a prior from text,
+    `spread` (m, m) of groups.
+    """
     d = len(own)
     logs = np.zeros((d, m)) if gaps is None else -np.asarray(gaps, dtype=float)
     logs = logs + np.where(own >= 0, MEAN_U, 0.0)[:, None]
     trained = np.nonzero(own >= 0)[0]
     logs[trained, own[trained]] = 0.0
     a, g = np.full((d, 1), np.exp(MEAN_LOG_A)), np.full(d, 1 / (1 + np.exp(-MEAN_LOGIT_G)))
-    return Numbers(np.zeros((d, 1)), a, g, np.exp(logs)[:, None], own)
+    return Numbers(np.zeros((d, 1)), a, g, np.exp(logs)[:, None], own, spread=spread)
 
 
 def fitted_numbers(fitted: dict, own: np.ndarray) -> Numbers:
@@ -63,7 +67,8 @@ def fitted_numbers(fitted: dict, own: np.ndarray) -> Numbers:
     read = factor.read(fitted["coefficients"], fitted["domains"])
     chosen = [fitted[name] for name in ("choice", "choice_of_metrics") if name in fitted]
     ridge = float(np.exp(np.log(np.concatenate([one.get("ridges", [one["ridge"]]) for one in chosen])).mean()))
-    return Numbers(read.c, read.a, read.g, read.k, own, ridge, read.t if read.t.any() else None)
+    spread = spread_of(fitted.get("domain_groups", {}), fitted["domains"])
+    return Numbers(read.c, read.a, read.g, read.k, own, ridge, read.t if read.t.any() else None, spread)
 
 
 def slopes(at: Numbers, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -105,9 +110,16 @@ def known_before(at: Numbers) -> np.ndarray:
         [np.ones(terms), np.full(terms, about_mean(SHRINK_LOG_A)), [about_mean(SHRINK_LOGIT_G)], np.ones(terms * m)]
     )
     precision = np.tile(np.diag(diagonal), (d, 1, 1))
-    # log k of a domain's helpers share u: (I + v 1 1')^-1 = I - v / (1 + v n) 1 1'.
-    variance = 1 / about_mean(SHRINK_U)
+    covariance = np.eye(m) if at.spread is None else at.spread @ at.spread
+    if at.spread is not None:
+        for first in 2 * terms + 1 + m * np.arange(terms):
+            precision[:, first : first + m, first : first + m] = np.linalg.inv(covariance)
+    # log k of a domain's helpers share u.
     for i in np.nonzero(at.own >= 0)[0]:
-        others = 2 * terms + 1 + np.nonzero(np.arange(m) != at.own[i])[0]
-        precision[np.ix_([i], others, others)] -= variance / (1 + variance * len(others))
+        others = np.nonzero(np.arange(m) != at.own[i])[0]
+        at_others, of_own = 2 * terms + 1 + others, 2 * terms + 1 + at.own[i]
+        precision[i, of_own] = precision[i, :, of_own] = 0.0
+        precision[i, of_own, of_own] = 1.0
+        shared = covariance[np.ix_(others, others)] + 1 / about_mean(SHRINK_U)
+        precision[np.ix_([i], at_others, at_others)] = np.linalg.inv(shared)
     return at.ridge * precision

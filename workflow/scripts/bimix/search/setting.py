@@ -11,6 +11,7 @@ from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion
 from bimix.laws.fitted import at_run, fit
 from bimix.laws.transfer import own_domains
+from bimix.observations.groups import by_name, read_groups, spread_of
 from bimix.observations.observations import Observations, proportions_of, read_observations
 from bimix.observations.prior import offsets, read_gaps
 from bimix.observations.tables import read_mixtures
@@ -82,7 +83,9 @@ def read_setting(options: argparse.Namespace) -> tuple[Known, Setting]:
     run_tokens = options.run_tokens or (large and large.tokens)
     observed = fitted = form = noise = None
     if options.losses:
-        observed = read_observations(options.losses, options.mixtures, options.prior, options.allow_unmeasured)
+        observed = read_observations(
+            options.losses, options.mixtures, options.prior, options.allow_unmeasured, options.domain_groups
+        )
         domains, loss_domains, fitted = observed.domains, observed.loss_domains, fit("transfer", observed)
         at, form = fitted_numbers(fitted, own_domains(observed)), form_of(fitted["coefficients"])
         known = noise_between(read_table(options.losses), Criterion("", weights=objective.domain_weights()))
@@ -93,7 +96,8 @@ def read_setting(options: argparse.Namespace) -> tuple[Known, Setting]:
         names = tokens if options.mixtures is None else read_mixtures(options.mixtures).names("domain")
         domains = loss_domains = tuple(sorted(names))
         gaps = read_gaps(options.prior, domains, loss_domains) if options.prior else None
-        at = guessed(len(domains), np.arange(len(domains)), offsets(gaps))
+        groups = read_groups(options.domain_groups, domains) if options.domain_groups else by_name(domains)
+        at = guessed(len(domains), np.arange(len(domains)), offsets(gaps), spread_of(groups, domains))
     asked = Setting(
         domains,
         *_bounds(options, domains, tokens, run_tokens),

@@ -155,6 +155,10 @@ Table = words(str, "the path of a .csv, .tsv or .parquet table", pattern=r"\.(cs
 Below = words(str, "a file below {folder}/")
 Law = Literal[tuple(LAWS)]
 Numbers = words(dict[Domain, NotNegative], "a block of domains and their numbers")
+Relatives = words(
+    Annotated[list[str | None], Field(min_length=1, max_length=2)],
+    "a list of a source and a topic, each a name or null",
+)
 Strengths = words(Two[Positive], "two numbers above 0, the lesser first")
 Labels = dict[Domain, str]
 Formats = NoneEmpty[Literal["lines", "parquet", "text"]]
@@ -715,6 +719,10 @@ class AnyDataset(Block):
         "[0.1, 5], as RegMix has it",
     )
     held_out: Unique[str] = key("Groups that the laws must predict.", "none", "a list of groups")
+    domain_groups: dict[str, Relatives] = key(
+        "{domain: [source, topic]}: domains of one source, or of one topic, help alike ([groups](transfer.md#groups-of-domains)).",
+        "as names say that are split at `:` or `/`",
+    )
     export: Export = key("What [exports](export.md) of mixtures are for.", "the dataset's own files, if it has text")
 
 

@@ -21,6 +21,13 @@ Faults = Iterator[Fault]
 # What a mixture is best at
 
 
+def check_domain_groups(scope: Scope) -> Faults:
+    """Groups of domains that no run trains on."""
+    for domain in scope.block.domain_groups or {}:
+        if scope.trained is not None and domain not in scope.trained:
+            yield Fault(("domain_groups", domain), unknown("domain", domain, scope.trained))
+
+
 def check_bounds(scope: Scope) -> Faults:
     """Weights that are all 0, and bounds that no mixture keeps to."""
     optimum, trained = scope.block.optimum, scope.trained

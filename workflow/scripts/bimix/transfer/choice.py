@@ -39,15 +39,15 @@ COST = 3
 FALLEN, NEXT_TO_NONE = 0.99, 0.1
 
 
-def choose(shares, y, own, weights=None, gaps=None, straight=None):
+def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
     """The choice of ridge, prior, terms and whether domains stand apart by cross-validation over
     mixtures, and the factor so fitted to all.
 
     `gaps` (d, m) are those of the prior, None where there is none; `straight` (n, m) the shares
-    that t acts on, where these are not `shares`. The error is the mean over left-out mixtures and
-    domains of |error of log loss|; folds leave out single mixtures up to FOLDS of them. Domains
-    that stand apart have to earn their place like a smaller ridge; the prior on the mean over
-    ridges of the log error.
+    that t acts on, where these are not `shares`; `spread` (m, m) is L of groups of domains. The
+    error is the mean over left-out mixtures and domains of |error of log loss|; folds leave out
+    single mixtures up to FOLDS of them. Domains that stand apart have to earn their place like a
+    smaller ridge; the prior on the mean over ridges of the log error.
     """
     base = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
     used = np.nonzero(base)[0]
@@ -86,6 +86,7 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None):
             start=mixed,
             apart=np.repeat([apart for _, apart in live], len(rows)),
             gaps=None if gaps is None else np.repeat([gaps * prior for prior, _ in live], len(rows), axis=0),
+            spread=spread,
         )
         for number, way in enumerate(live):
             made = {"terms": 1, "ridge": ridge, "prior": way[0], "apart": way[1]}
@@ -120,19 +121,19 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None):
     if not alike:
         way = {name: chosen[0][name] for name in ("prior", "apart")}
         plain = np.array([each for choice, _, each in tried if way.items() <= choice.items()])
-        signed, near = walk(shares, y, own, rows, folds, ridges, way, gaps, straight)
+        signed, near = walk(shares, y, own, rows, folds, ridges, way, gaps, straight, spread)
         at, hurt = picked(plain, signed, len(used))
         made = {
             **chosen[0],
             "ridges": [ridges[one] for one in at],
             "harms": [HARM if one else None for one in hurt],
         }
-        entry = enter(made, descend(shares, y, own, made, gaps, straight, rows, near if plenty else None))
+        entry = enter(made, descend(shares, y, own, made, gaps, straight, rows, near if plenty else None, spread))
         if _ratio(entry, chosen) < (EARNED_BY_FEW if len(used) < SURE_RUNS else EARNED):
             chosen = entry
     if plenty:
         made = {**chosen[0], "terms": 2}
-        entry = enter(made, descend(shares, y, own, made, gaps, straight, rows))
+        entry = enter(made, descend(shares, y, own, made, gaps, straight, rows, spread=spread))
         if _ratio(entry, chosen) < 1:
             chosen = entry
     choice, parts, _ = chosen
@@ -156,7 +157,7 @@ def settings(choice: dict) -> dict:
     }
 
 
-def descend(shares, y, own, choice, gaps=None, straight=None, weights=None, start=None) -> mixing.Mixing:
+def descend(shares, y, own, choice, gaps=None, straight=None, weights=None, start=None, spread=None) -> mixing.Mixing:
     """The fit at the ridges that were chosen, reached from the largest one down: each fit starts
     where the last one ended. Or from `start`, where runs are plenty. With few, what a share of 0
     does is hardly seen, and a fit that comes from a smaller ridge may end where gamma is 0.
@@ -164,6 +165,7 @@ def descend(shares, y, own, choice, gaps=None, straight=None, weights=None, star
     made = settings(choice)
     ridges = made.pop("ridge")
     made |= {"weights": weights, "gaps": gaps if choice.get("prior") else None, "straight": straight}
+    made["spread"] = spread
     if choice["terms"] == 2:
         return mixing.fit(shares, y, own, ridges, 2, **made)
     if start is None:
@@ -174,7 +176,7 @@ def descend(shares, y, own, choice, gaps=None, straight=None, weights=None, star
     return mixing.fit(shares, y, own, ridges, start=start, **made)
 
 
-def walk(shares, y, own, rows, folds, ridges, choice, gaps=None, straight=None):
+def walk(shares, y, own, rows, folds, ridges, choice, gaps=None, straight=None, spread=None):
     """Mean |error| (ridges, d) of each loss domain in left-out mixtures with a signed term, at the
     largest of the ridges that are worth it; and the fits at the last of them.
 
@@ -193,6 +195,7 @@ def walk(shares, y, own, rows, folds, ridges, choice, gaps=None, straight=None):
             gaps=gaps if choice["prior"] else None,
             harm=HARM,
             straight=straight,
+            spread=spread,
         )
         before = np.min(errors, axis=0) if errors else np.full(len(own), np.inf)
         errors.append(np.nanmean(misses(mixed, shares, y, folds, straight), axis=0))

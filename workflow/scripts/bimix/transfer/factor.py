@@ -81,27 +81,32 @@ def numbers(values: dict) -> int:
     return sum(helpers) + len(helpers) - 1 + (max(helpers) > 1) + max(len(values.get("t", ())) - 1, 0)
 
 
-def unpack(x: np.ndarray, terms: int, own: np.ndarray, gaps: np.ndarray):
+def unpack(x: np.ndarray, terms: int, own: np.ndarray, gaps: np.ndarray, spread: np.ndarray | None = None):
     """c, a, g, k from numbers x (b, p) whose rows belong to the loss domains own, repeated, and
-    have gaps (b, m).
+    have gaps (b, m). `spread` is L of groups of domains (`observations/groups`), None for 1.
     """
     m = (x.shape[1] - 2) // terms - 2
-    logs = x[:, 2 * terms + 2 :].reshape(len(x), terms, m) - gaps[:, None]
-    own = np.tile(own, len(x) // len(own))
-    logs[:, 0] += x[:, 2 * terms + 1, None] * (np.arange(m) != own[:, None])
+    logs = x[:, 2 * terms + 2 :].reshape(len(x), terms, m)
+    logs = logs - gaps[:, None] if spread is None else logs @ spread - gaps[:, None]
+    logs[:, 0] = (logs[:, 0] + x[:, 2 * terms + 1, None]) * _others(own, len(x), m)
     return x[:, :terms], np.exp(x[:, terms : 2 * terms]), 1 / (1 + np.exp(-x[:, 2 * terms])), np.exp(logs)
 
 
-def levels(x: np.ndarray, terms: int, own: np.ndarray, gaps: np.ndarray, log_shares: np.ndarray) -> np.ndarray:
+def _others(own, rows, m):
+    """1 (b, m) where a domain is another than the loss domain, whose k of itself is 1."""
+    return (np.arange(m) != np.tile(own, rows // len(own))[:, None]).astype(float)
+
+
+def levels(x, terms, own, gaps, log_shares, spread=None) -> np.ndarray:
     """y (b, n) at log proportions (n, m)."""
-    c, a, g, k = unpack(x, terms, own, gaps)
+    c, a, g, k = unpack(x, terms, own, gaps, spread)
     powers = np.exp(g[:, None, None] * log_shares)
     return _sum_of_terms(c, a, powers @ k.transpose(0, 2, 1))[0]
 
 
-def jacobian_of(x, terms, own, gaps, log_shares, root):
+def jacobian_of(x, terms, own, gaps, log_shares, root, spread=None):
     """y (b, n) and its derivatives (b, n, p) by every number, these times `root` (b, n)."""
-    c, a, g, k = unpack(x, terms, own, gaps)
+    c, a, g, k = unpack(x, terms, own, gaps, spread)
     m = k.shape[2]
     powers = np.exp(g[:, None, None] * log_shares)
     sums = powers @ k.transpose(0, 2, 1)
@@ -113,7 +118,6 @@ def jacobian_of(x, terms, own, gaps, log_shares, root):
     jacobian[:, :, terms : 2 * terms] = share * np.log(sums)
     by_g = np.zeros(y.shape)
     finite = np.where(np.isfinite(log_shares), log_shares, 0.0)
-    other = (np.arange(m) != np.tile(own, len(x) // len(own))[:, None]).astype(float)
     share /= sums
     for q in range(terms):
         by_k = jacobian[:, :, 2 * terms + 2 + q * m : 2 * terms + 2 + (q + 1) * m]
@@ -121,7 +125,10 @@ def jacobian_of(x, terms, own, gaps, log_shares, root):
         by_k *= share[:, :, q, None]
         by_g += np.einsum("bnj,nj->bn", by_k, finite)
         if q == 0:
-            jacobian[:, :, 2 * terms + 1] = np.einsum("bnj,bj->bn", by_k, other)
+            by_k *= _others(own, len(x), m)[:, None]
+            jacobian[:, :, 2 * terms + 1] = by_k.sum(axis=2)
+        if spread is not None:
+            by_k[:] = by_k @ spread
     jacobian[:, :, 2 * terms] = by_g * (g * (1 - g))[:, None]
     return y, jacobian
 

@@ -9,11 +9,12 @@ r is
 with a > 0, k > 0 and 0 < g < 1. S is concave in r and a negative power of it convex, so every
 predicted loss is convex. In the first term k_ii = 1 where domain i is trained on. Every other k_ij
 = exp(u_i - gap_ij + delta_ij), where the gap is 0 or what a prior from text says
-(`observations/prior`). The numbers that are fitted are c, log a, logit g, u and delta. What holds
-few runs together is shrinkage across domains. log a, logit g and u are drawn towards means that all
-domains share, which are fitted with them and weakly held. delta is drawn towards 0. One number, the
-ridge, scales all of it; a loss domain may have its own. The signed term (`signed`) is added to y
-and taken out of the search.
+(`observations/prior`), and delta_i = L z_i where domains have groups (`observations/groups`), else
+z_i. The numbers that are fitted are c, log a, logit g, u and z. What holds few runs together is
+shrinkage across domains. log a, logit g and u are drawn towards means that all domains share, which
+are fitted with them and weakly held. z is drawn towards 0. One number, the ridge, scales all of it;
+a loss domain may have its own. The signed term (`signed`) is added to y and taken out of the
+search.
 
 Least squares by Levenberg-Marquardt with the analytic Jacobian. The domains of one fit meet only in
 the shared means, so a step is one small solve per domain and a Schur complement of the size of the
@@ -43,8 +44,8 @@ FAR = 1e8  # the penalty that holds a number which a domain does not have
 
 @dataclass(frozen=True)
 class Mixing:
-    """Fitted numbers x (fits, d, p), laid out c (K), log a (K), logit g, u, delta (K m), and what
-    they belong to.
+    """Fitted numbers x (fits, d, p), laid out c (K), log a (K), logit g, u, z (K m), and what they
+    belong to.
     """
 
     x: np.ndarray
@@ -53,6 +54,7 @@ class Mixing:
     own: np.ndarray  # (d,) index of the training domain, -1 where the loss domain is not trained on
     gaps: np.ndarray  # (fits, d, m) what the prior takes off the logs of k, 0 without one
     t: np.ndarray  # (fits, d, m) of the signed term, 0 where it is off
+    spread: np.ndarray | None = None  # (m, m) L of groups of domains; None: 1
 
     def take(self, fits: np.ndarray) -> "Mixing":
         """Some of the fits."""
@@ -60,17 +62,14 @@ class Mixing:
 
     def parts(self, fit: int = 0) -> Factor:
         """One fit's factor."""
-        c, a, g, k = unpack(self.x[fit], self.terms, self.own, self.gaps[fit])
-        trained = np.nonzero(self.own >= 0)[0]
-        k[trained, 0, self.own[trained]] = 1.0  # exactly
-        return Factor(c, a, g, k, self.t[fit])
+        return Factor(*unpack(self.x[fit], self.terms, self.own, self.gaps[fit], self.spread), self.t[fit])
 
 
 def predict(mixing: Mixing, shares: np.ndarray, fit: int = 0, straight: np.ndarray | None = None) -> np.ndarray:
     """Levels (n, d) of mixtures (n, m); `straight` (n, m) are the shares that t acts on, where they
     are others.
     """
-    mixed = levels(mixing.x[fit], mixing.terms, mixing.own, mixing.gaps[fit], logs_of(shares)).T
+    mixed = levels(mixing.x[fit], mixing.terms, mixing.own, mixing.gaps[fit], logs_of(shares), mixing.spread).T
     return mixed + (shares if straight is None else straight) @ mixing.t[fit].T
 
 
@@ -88,6 +87,7 @@ def fit(
     gaps=None,
     harm=np.inf,
     straight=None,
+    spread=None,
 ) -> Mixing:
     """Fit run levels y (n, d), NaN where not observed, of mixtures (n, m); `weights` (fits, n)
     count each run in each fit.
@@ -103,7 +103,7 @@ def fit(
     `start` is an earlier result with as many fits, or one fit that all start from. A fit ends when
     a step lowers its cost by less than the share `tolerance`.
     """
-    problem = problem_of(shares, y, own, ridge, terms, weights, apart, gaps, harm, straight)
+    problem = problem_of(shares, y, own, ridge, terms, weights, apart, gaps, harm, straight, spread)
     m, d, fits = shares.shape[1], y.shape[-1], len(problem.anchor)
     if start is None:
         x, means = _start(problem, m), problem.anchor.copy()
@@ -121,13 +121,13 @@ def fit(
             break
     t = np.zeros((fits * d, m))
     if problem.signed is not None:
-        t = problem.signed.numbers(problem.target - levels(x, terms, own, problem.gaps, problem.log_shares))
-    shape = (fits, d, m)
-    return Mixing(x.reshape(fits, d, -1), means, terms, problem.own, problem.gaps.reshape(shape), t.reshape(shape))
+        t = problem.signed.numbers(problem.target - levels(x, terms, own, problem.gaps, problem.log_shares, spread))
+    gaps, t = (one.reshape(fits, d, m) for one in (problem.gaps, t))
+    return Mixing(x.reshape(fits, d, -1), means, terms, problem.own, gaps, t, spread)
 
 
 def problem_of(
-    shares, y, own, ridge, terms=1, weights=None, apart=False, gaps=None, harm=np.inf, straight=None
+    shares, y, own, ridge, terms=1, weights=None, apart=False, gaps=None, harm=np.inf, straight=None, spread=None
 ) -> "Problem":
     """The value that `fit` with the same arguments minimises."""
     n, m = shares.shape
@@ -155,6 +155,7 @@ def problem_of(
         hold=base * _per_fit([HOLD_MEANS] * (terms + 1), np.where(apart, HOLD_APART, HOLD_MEANS)),
         gaps=np.broadcast_to(0.0 if gaps is None else gaps, (fits, d, m)).reshape(fits * d, m),
         signed=signed(shares if straight is None else straight, w, harm),
+        spread=spread,
     )
 
 
@@ -173,6 +174,7 @@ class Problem:
     hold: np.ndarray  # (fits, K + 2) penalties of squared distances from there
     gaps: np.ndarray  # (b, m)
     signed: Signed | None = None
+    spread: np.ndarray | None = None  # (m, m)
 
     def take(self, fits, rows):
         """The problem of some fits, whose loss domains are these rows."""
@@ -217,7 +219,9 @@ def _descend(problem, x, means, damping, d):
     """
     shared, pull = problem.shared, problem.pull
     root = np.sqrt(problem.w)
-    predicted, jacobian = jacobian_of(x, problem.terms, problem.own, problem.gaps, problem.log_shares, root)
+    predicted, jacobian = jacobian_of(
+        x, problem.terms, problem.own, problem.gaps, problem.log_shares, root, problem.spread
+    )
     if problem.signed is not None:
         jacobian = problem.signed.without(jacobian)
     now = problem.cost(x, means, predicted, d)
@@ -246,7 +250,7 @@ def _descend(problem, x, means, damping, d):
         mean_damped = mean_scale[pending] * (1 + damping[pending, None])
         step, mean_step = coupled_step(solved, pull[of], shared, mean_gradient[pending], mean_damped, d)
         new_x, new_means = x[of] + np.clip(step, -3, 3), means[pending] + np.clip(mean_step, -3, 3)
-        guess = levels(new_x, problem.terms, problem.own, part.gaps, problem.log_shares)
+        guess = levels(new_x, problem.terms, problem.own, part.gaps, problem.log_shares, problem.spread)
         cost = part.cost(new_x, new_means, guess, d)
         better = cost < now[pending]
         take = (pending[better, None] * d + np.arange(d)).ravel()
@@ -306,14 +310,12 @@ def _per_fit(of_all, last):
 
 
 def _strengths(own, m, terms, ridge):
-    """Penalty of each number's distance from 0 (d, p): c, log a and logit g none, delta the ridge,
-    absent numbers held.
+    """Penalty of each number's distance from 0 (d, p): c, log a and logit g none, z the ridge, u
+    held where there is none.
     """
     strengths = np.zeros((len(own), (m + 2) * terms + 2))
     strengths[:, 2 * terms + 1] = np.where(own < 0, FAR, 0.0)
     strengths[:, 2 * terms + 2 :] = ridge
-    trained = np.nonzero(own >= 0)[0]
-    strengths[trained, 2 * terms + 2 + own[trained]] = FAR
     return strengths
 
 

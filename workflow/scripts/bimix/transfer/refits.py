@@ -19,7 +19,7 @@ TURNS = 100
 DAMPINGS = (1e-6, 1e-3, 1e-2)
 
 
-def resumed(factor: Factor, shares, y, own, gaps=None, straight=None) -> mixing.Mixing:
+def resumed(factor: Factor, shares, y, own, gaps=None, straight=None, spread=None) -> mixing.Mixing:
     """The fit that gave a factor, for mixtures (n, m) and levels y (n, d) that it was fitted to.
 
     Heights are taken from the levels, since a law over steps is written without them.
@@ -30,21 +30,31 @@ def resumed(factor: Factor, shares, y, own, gaps=None, straight=None) -> mixing.
     logs = np.log(np.maximum(factor.k, SMALLEST)) + gaps[:, None]
     logs[trained, 0, own[trained]] = 0.0
     shape = np.log(factor.g / (1 - factor.g))
-    sums, others = logs[trained, 0].sum(axis=1), m - 1
+    unspread = np.eye(m) if spread is None else np.linalg.inv(spread)
+    precision, of_own = unspread @ unspread, own[trained]
+    # What each log k weighs in the best u: sums over the inverse of L L' among the other domains.
+    sums, diagonal = precision.sum(axis=0), np.diag(precision)
+    held = sums - precision[of_own] * (sums / diagonal)[of_own, None]
     middle = mixing.MEAN_U
     u = np.zeros(d)
     for _ in range(TURNS):
-        u[trained] = (sums + mixing.SHRINK_U * middle) / (others + mixing.SHRINK_U)
+        u[trained] = ((held * logs[trained, 0]).sum(axis=1) + mixing.SHRINK_U * middle) / (
+            held.sum(axis=1) + mixing.SHRINK_U
+        )
         middle = _mean(u[trained], mixing.SHRINK_U, mixing.MEAN_U)
     delta = logs.copy()
-    delta[trained, 0] -= u[trained, None] * (np.arange(m) != own[trained, None])
+    delta[trained, 0] -= u[trained, None] * (np.arange(m) != of_own[:, None])
+    # A domain's own is free: at what the others say of it, z is least.
+    said = np.einsum("ij,ij->i", delta[trained, 0], precision[of_own])
+    delta[trained, 0, of_own] = -said / diagonal[of_own]
+    delta = delta @ unspread
     means = [_mean(np.log(one), mixing.SHRINK_LOG_A, mixing.MEAN_LOG_A) for one in factor.a.T]
     means += [_mean(shape, mixing.SHRINK_LOGIT_G, mixing.MEAN_LOGIT_G), middle]
     x = np.concatenate([factor.c, np.log(factor.a), shape[:, None], u[:, None], delta.reshape(d, -1)], axis=1)
-    held = (shares if straight is None else straight) @ factor.t.T
-    gap = y - held - levels(x, terms, own, gaps, logs_of(shares)).T
+    signed = (shares if straight is None else straight) @ factor.t.T
+    gap = y - signed - levels(x, terms, own, gaps, logs_of(shares), spread).T
     x[:, :terms] += np.nan_to_num(np.nanmean(gap, axis=0))[:, None]
-    return mixing.Mixing(x[None], np.array([means]), terms, own, gaps[None], factor.t[None])
+    return mixing.Mixing(x[None], np.array([means]), terms, own, gaps[None], factor.t[None], spread)
 
 
 def _mean(values, shrink, anchor) -> float:
@@ -61,10 +71,12 @@ def without_runs(whole: mixing.Mixing, shares, y, own, counts, ridge, harm, apar
     """
     most, terms = counts.max(axis=0), whole.terms
     straight = shares if straight is None else straight
-    problem = mixing.problem_of(shares, y, own, ridge, terms, most[None], apart, gaps, harm, straight)
+    problem = mixing.problem_of(shares, y, own, ridge, terms, most[None], apart, gaps, harm, straight, whole.spread)
     x, means, t = whole.x[0], whole.means[0], whole.t[0]
     d, (n, m) = len(x), straight.shape
-    predicted, jacobian = jacobian_of(x, terms, problem.own, problem.gaps, problem.log_shares, np.ones((d, n)))
+    predicted, jacobian = jacobian_of(
+        x, terms, problem.own, problem.gaps, problem.log_shares, np.ones((d, n)), whole.spread
+    )
     jacobian = np.concatenate([jacobian, np.broadcast_to(straight, (d, n, m))], axis=2)
     misses = predicted + t @ straight.T - problem.target
     weighed = (problem.w[:, :, None] * jacobian).transpose(0, 2, 1)
@@ -100,7 +112,9 @@ def without_runs(whole: mixing.Mixing, shares, y, own, counts, ridge, harm, apar
     costs = np.empty(steps.shape[:3])
     for number, one in enumerate(steps):
         flat = one[:, :, :p].reshape(-1, p)
-        guess = levels(flat, terms, problem.own, np.tile(problem.gaps, (len(counts), 1)), problem.log_shares)
+        guess = levels(
+            flat, terms, problem.own, np.tile(problem.gaps, (len(counts), 1)), problem.log_shares, whole.spread
+        )
         guess = guess.reshape(len(counts), d, n) + one[:, :, p:] @ straight.T
         away = one[:, :, shared] - (means + mean_steps)[:, None]
         costs[number] = (w * (guess - problem.target) ** 2).sum(axis=2) + (problem.pull * away**2).sum(axis=2)
