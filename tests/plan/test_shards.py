@@ -109,12 +109,14 @@ def test_a_harvest_is_read_from_the_results_and_says_how_large_it_will_be(
     shards = read(config, harvest={"a": {"megabytes": megabytes}, "b": {"megabytes": 1}})
     assert files(shards, "train") == ["results/own/corpus/a.jsonl", "results/own/corpus/b.jsonl"]
     assert shards.threads("a.a") == threads
+    assert shards.made_inputs("train") == shards.inputs("train")
 
 
 def test_drawn_validation_is_one_folder(config: dict) -> None:
     shards = read(config, validation={"share": 0.1, "tokens": 5})
     assert files(shards, "validation") == ["results/own/held_out/a.jsonl", "results/own/held_out/b.jsonl"]
     assert shards.inputs("validation") == ["results/own/held_out"]
+    assert shards.made_inputs("validation") == ["results/own/held_out"] and shards.made_inputs("train") == []
 
 
 def test_two_shards_of_one_name_are_refused(config: dict) -> None:

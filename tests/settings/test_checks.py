@@ -93,6 +93,11 @@ def test_what_no_law_can_be_fitted_to_is_no_fault_where_it_is_not_built() -> Non
     assert said(config) == [] and len(said(config, wanted=["demo"])) == 1
 
 
+def test_paths_in_a_list_are_no_names_of_domains() -> None:
+    config = whole(lambda c: mapped(c, ["a.jsonl", "b.jsonl"]) or demo(c)["corpus"].update(domain_field="set"))
+    assert said(config) == []
+
+
 def test_files_of_wanted_datasets_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Devices and pipes among them, by links and in lists; a finished tokenizer needs no source."""
     monkeypatch.chdir(tmp_path)

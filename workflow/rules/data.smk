@@ -32,7 +32,7 @@ rule collect_text:
 rule train_tokenizer:
     """Train the dataset's tokenizer on its training documents."""
     input:
-        files=planned(lambda shards: shards.inputs("train")),
+        files=planned(lambda shards: shards.made_inputs("train")),
         held_out=planned(tokenizer_hashes),
     output:
         "results/{dataset}/tokenizer.json",

@@ -175,25 +175,25 @@ def _of_dataset(scope: Scope, named: bool) -> Iterator[Fault]:
 
 
 # What names are of, those that there are (None: not known, as they are refused), how a sentence
-# lists them, and the paths of names, in which * is any name or number.
+# lists them, and the paths of names, in which * is any name or number and {} the names of a block.
 Row = tuple[str, list[str] | None, str, str]
 
 
 def references(scope: Scope) -> Iterator[Fault]:
     """Names in a dataset's block that nothing stands behind."""
     rows = [
-        ("training settings for", scope.names("training"), "`training` has", "seeds/* optimum/model optimum/models/*"),
+        ("training settings for", scope.names("training"), "`training` has", "seeds/{} optimum/model optimum/models/*"),
         ("training settings for", scope.names("training"), "`training` has", "optimum/for compare/model swarm/model"),
         ("training settings for", scope.names("training"), "`training` has", "reweighting/model downstream/model"),
         ("training settings for", scope.names("training"), "`training` has", "design/models/*"),
-        ("model", scope.names("/models"), "`models` has", "training/*"),
+        ("model", scope.names("/models"), "`models` has", "training/{}"),
         ("recipe", scope.names("/training"), "`training` has", "training/*/recipe"),
         ("recipe", scope.names("/training"), "`training` has", "reweighting/doremi/training/recipe"),
         ("recipe", scope.names("/training"), "`training` has", "reweighting/doge/training/recipe"),
         ("table", scope.names("/mixtures/published"), "mixtures/published has", "published"),
-        ("domain", scope.answering, "there are", "optimum/weights/*"),
-        ("domain", scope.trained, "there are", "optimum/lower/* optimum/upper/*"),
-        ("loss of", scope.answering, "there are", "optimum/objective/families/*/* optimum/pareto/*/*"),
+        ("domain", scope.answering, "there are", "optimum/weights/{}"),
+        ("domain", scope.trained, "there are", "optimum/lower/{} optimum/upper/{}"),
+        ("loss of", scope.answering, "there are", "optimum/objective/families/*/* optimum/pareto/*/{}"),
     ]
     yield from named_nowhere(scope.block, [*rows, *_of_mixtures(scope), *(_of_text(scope) if scope.is_text else ())])
 
@@ -203,7 +203,7 @@ def _of_mixtures(scope: Scope) -> Iterator[Row]:
     if block.optimum and block.optimum.objective:
         families = list(block.optimum.objective.families or ())
         known = families or scope.answering
-        yield "family" if families else "loss of", known, "there are", "optimum/objective/weights/*"
+        yield "family" if families else "loss of", known, "there are", "optimum/objective/weights/{}"
     made_by_runs = ["methods", *(name for name in ("swarm", "search") if getattr(block, name, None))]
     groups = scope.names("groups")
     if groups is not None:
@@ -220,11 +220,11 @@ def _of_mixtures(scope: Scope) -> Iterator[Row]:
 def _of_text(scope: Scope) -> Iterator[Row]:
     block, datasets = scope.block, scope.config.datasets
     if scope.sound("domains"):
-        paths = "corpus/harvest/* corpus/train/* corpus/validation/* corpus/labels/*"
+        paths = "corpus/harvest/{} corpus/train/{} corpus/validation/{} corpus/labels/{}"
         yield "domain", block.domains, "`domains` has", paths
         files = block.corpus.harvest or block.corpus.train
         if isinstance(files, dict):
-            yield "domain", [*block.domains, *files], "`domains` has", "corpus/held_out_characters/*"
+            yield "domain", [*block.domains, *files], "`domains` has", "corpus/held_out_characters/{}"
     if block.reweighting and (targets := block.reweighting.targets):
         texts = [name for name, one in datasets.items() if getattr(one, "corpus", None)]
         yield "dataset", texts, "with a corpus there are", "reweighting/targets/dataset"
@@ -252,9 +252,7 @@ def named_nowhere(block: BaseModel, rows: Iterable[Row]) -> Iterator[Fault]:
 
 
 def named_at(value: object, path: list[str], key: Key = ()) -> Iterator[tuple[Key, str]]:
-    """The names that stand at a path, by their keys: values, or the names of entries where it ends
-    in *.
-    """
+    """The names that stand at a path, by their keys."""
     if not path:
         if isinstance(value, str):
             yield key, value
@@ -263,8 +261,8 @@ def named_at(value: object, path: list[str], key: Key = ()) -> Iterator[tuple[Ke
     if isinstance(value, BaseModel):
         entries = [(first, getattr(value, {"for": "for_"}.get(first, first), None))]
     elif isinstance(value, dict):
-        entries = [(name, one if rest else name) for name, one in value.items() if first in ("*", name)]
+        entries = [(name, name if first == "{}" else one) for name, one in value.items() if first in ("*", "{}", name)]
     else:
-        entries = list(enumerate(value)) if isinstance(value, list) else []
+        entries = list(enumerate(value)) if isinstance(value, list) and first == "*" else []
     for name, one in entries:
         yield from named_at(one, rest, (*key, name))
