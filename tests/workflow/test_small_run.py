@@ -3,6 +3,7 @@ a bad record says.
 """
 
 import json
+import os
 import random
 import re
 import shutil
@@ -130,6 +131,27 @@ def test_the_contract_of_files_is_kept(built: Path) -> None:
     assert "Questions answered right after step 24" in (results / "summary.txt").read_text()
     report = json.loads((results / "shards/train/0/report.json").read_text())["records"]
     assert report["in"] == report["kept"] + sum(report["rejected"].values())
+
+
+@pytest.mark.slow
+def test_mixtures_and_losses_are_what_they_were(built: Path) -> None:
+    """`FREEZE=1` writes them again. Torch's and OpenBLAS' oldest kernels move a loss by 1e-7."""
+    results, frozen = built / "results/mini", Path(__file__).parent / "frozen/small_run.json"
+    names = ("baseline", "se", "ce", "vne", "bimix")
+    found = {"mixtures": {name: json.loads((results / f"mixtures/{name}.json").read_text()) for name in names}}
+    tables = {name: pl.read_parquet(results / f"runs/atom/{name}/losses.parquet") for name in names}
+    found["losses"] = {
+        name: {
+            domain: own["loss"].to_list() for (domain,), own in sorted(table.group_by("domain", maintain_order=True))
+        }
+        for name, table in tables.items()
+    }
+    if os.environ.get("FREEZE"):
+        frozen.write_text(json.dumps(found, indent=1) + "\n")
+    kept = json.loads(frozen.read_text())
+    assert found["mixtures"] == {name: pytest.approx(own, abs=2e-6) for name, own in kept["mixtures"].items()}
+    for name, own in kept["losses"].items():
+        assert found["losses"][name] == {domain: pytest.approx(values, abs=1e-6) for domain, values in own.items()}
 
 
 @pytest.mark.slow

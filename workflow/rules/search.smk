@@ -32,8 +32,8 @@ rule propose_round:
     conda:
         "../../envs/analysis.yaml"
     params:
-        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         **SEARCHED,
+        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         of=setting("search/of"),
         budget=planned(budget.search_flags),
     shell:
@@ -109,8 +109,8 @@ rule judge_search:
     conda:
         "../../envs/analysis.yaml"
     params:
-        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         **SEARCHED,
+        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         by_hand=planned(inputs.rules_without_runs),
     shell:
         RUN + r"""judge_search.py \
@@ -188,8 +188,8 @@ rule propose_runs:
     conda:
         "../../envs/analysis.yaml"
     params:
-        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         **SOUGHT,
+        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         asked=planned(budget.design_flags),
         seed=config["laws"]["seed"],
         step=setting("optimum/step"),
