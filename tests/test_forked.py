@@ -5,14 +5,11 @@ and signals.
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import forked
-import numpy as np
-import polars as pl
 import pytest
 from slurm_cluster import wait_until
 
@@ -54,17 +51,6 @@ def test_a_script_meets_what_it_meets_by_itself(script: Path, tmp_path: Path) ->
     assert said.returncode == 1 and said.stderr.endswith("ValueError: beside_it\n") and "Traceback" in said.stderr
 
 
-def test_signals_reach_a_process_and_its_number_stays_its_own(script: Path, tmp_path: Path) -> None:
-    command = [sys.executable, str(tmp_path / "waits.py"), str(tmp_path / "number")]
-    for number in (signal.SIGKILL, signal.SIGTERM):
-        process = forked.Process(command, start_new_session=True)
-        assert process.stderr.readline() == "ready\n" and int((tmp_path / "number").read_text()) == process.pid
-        os.killpg(process.pid, number)
-        assert process.stderr.read() == "" and process.wait() == -number
-        os.kill(process.pid, number)  # as that of a child that has ended
-        process.close()
-
-
 def test_no_process_outlives_its_caller(script: Path, tmp_path: Path) -> None:
     process = forked.Process([sys.executable, str(tmp_path / "waits.py"), str(tmp_path / "number")])
     process.stderr.readline()
@@ -75,41 +61,6 @@ def test_no_process_outlives_its_caller(script: Path, tmp_path: Path) -> None:
     job.kill()
     job.wait()
     wait_until(lambda: not Path(f"/proc/{(tmp_path / 'again').read_text()}").exists(), "the end of a job")
-
-
-COMPUTES = """
-import os, sys
-import polars as pl
-threads = {open(f"/proc/self/task/{number}/comm").read().strip() for number in os.listdir("/proc/self/task")}
-assert len(threads) == 1, threads
-table = pl.read_parquet(sys.argv[1])
-for _ in range(3):
-    table.lazy().sort("key", "value").sink_parquet(sys.argv[2])
-    sums = pl.scan_parquet(sys.argv[2]).group_by("key").agg(pl.sum("value")).collect(engine="streaming")
-table.join(sums, on="key", how="left").write_csv(sys.argv[3])
-"""
-
-
-def test_who_is_killed_while_it_asks_ends_no_one_else(script: Path) -> None:
-    for said in (b"", b" ", b' {"command"'):
-        with socket.socket(socket.AF_UNIX) as asking:
-            asking.connect(f"{forked.folder()}/socket")
-            asking.sendall(said)
-    assert forked.run([sys.executable, str(script), "3"]).returncode == 3
-
-
-def test_polars_computes_in_a_forked_process(tmp_path: Path) -> None:
-    """It is imported before, and a thread of its import is not there."""
-    draw = np.random.default_rng(0)
-    table = pl.DataFrame({"key": draw.integers(0, 500, 50_000), "value": draw.integers(0, 9, 50_000)})
-    table.write_parquet(tmp_path / "table.parquet")
-    (tmp_path / "computes.py").write_text(COMPUTES)
-    files = [str(tmp_path / name) for name in ("table.parquet", "sorted.parquet", "joined.csv")]
-    done = forked.run([sys.executable, str(tmp_path / "computes.py"), *files])
-    assert done.returncode == 0, done.stderr
-    assert pl.read_parquet(files[1]).equals(table.sort("key", "value"))
-    sums = table.select(pl.sum("value").over("key"))["value"]
-    assert (pl.read_csv(files[2])["value_right"] == sums).all()
 
 
 def test_a_job_calls_python_and_what_it_starts_is_forked_too(script: Path, tmp_path: Path) -> None:

@@ -155,22 +155,3 @@ def test_prose_is_no_wider_than_a_page() -> None:
         if len(line) > PROSE_COLUMNS
     ]
     assert not wide
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "workflow/rules").glob("*.smk")), ids=lambda path: path.stem)
-def test_a_rule_file_has_no_functions_but_those_that_all_share(path: Path) -> None:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    assert path.stem == "common" or not [line for line in lines if re.match("def |class |import |from ", line)]
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "workflow/scripts").glob("plot_*.py")), ids=lambda path: path.stem)
-def test_a_figure_is_drawn_by_a_function_of_what_it_shows(path: Path) -> None:
-    """Without arguments of a command, files read or files written: these are the work of `main`."""
-    functions = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)]
-    drawing = [node for node in functions if node.returns is not None and ast.unparse(node.returns) == "Figure"]
-    assert drawing
-    for node in drawing:
-        named = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
-        assert not named & {"argv", "options", "read_table", "read_json", "read_numbers", "replacing", "open"}, (
-            node.name
-        )

@@ -1,6 +1,4 @@
-"""What pyproject.toml and file_scheduling promise of the suite itself: no test stops the
-others, however it fails.
-"""
+"""What file_scheduling promises of the suite: no test that kills its process stops the others."""
 
 import os
 import re
@@ -41,6 +39,7 @@ def suite(folder: Path, processes: int, *options: str, **files: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("processes", [2, 3])
 def test_a_process_that_dies_costs_the_test_it_died_of(tmp_path: Path, processes: int) -> None:
     first = (
@@ -53,6 +52,7 @@ def test_a_process_that_dies_costs_the_test_it_died_of(tmp_path: Path, processes
     assert "3 failed, 14 passed" in said
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("processes", [1, 3])
 def test_files_that_bring_a_second_openmp_have_a_process_to_themselves(tmp_path: Path, processes: int) -> None:
     note = f"import os\nfrom pathlib import Path\ndef note(name):\n    Path({str(tmp_path)!r}, name).write_text(str(os.getpid()))\n"
@@ -66,6 +66,7 @@ def test_files_that_bring_a_second_openmp_have_a_process_to_themselves(tmp_path:
     assert (apart.isdisjoint(set().union(*ran.values()))) == (processes > 1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("processes", [0, 2])
 def test_forked_processes_have_one_server_that_ends_with_the_run(tmp_path: Path, processes: int) -> None:
     note = "import os, forked\nfrom pathlib import Path\ndef test_note():\n"
@@ -77,23 +78,3 @@ def test_forked_processes_have_one_server_that_ends_with_the_run(tmp_path: Path,
     assert len({number for number, _ in told}) == max(processes, 1)
     (place,) = {place for _, place in told}
     wait_until(lambda: not Path(place).exists(), "the end of the server")
-
-
-def test_a_test_that_hangs_fails_with_the_stacks_and_the_next_one_runs(tmp_path: Path) -> None:
-    hanging = "import time\ndef test_0():\n    stuck()\ndef stuck():\n    time.sleep(500)\ndef test_1():\n    pass\n"
-    said = suite(tmp_path, 1, "-o", "timeout=3", hanging=hanging)
-    assert "1 failed, 1 passed" in said
-    assert re.search(r"test_hanging\.py:5: Failed$", said, re.MULTILINE) and "Timeout (>3.0s)" in said
-
-
-def test_what_hears_no_signal_is_ended_with_its_stacks(tmp_path: Path) -> None:
-    deaf = "import signal, time\ndef test_0():\n    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})\n"
-    deaf += "    stuck()\ndef stuck():\n    time.sleep(500)\ndef test_1():\n    pass\n"
-    said = suite(tmp_path, 1, "-o", "timeout=3", "-o", "faulthandler_timeout=6", deaf=deaf)
-    assert "1 failed, 1 passed" in said
-    assert re.search(r"line 6 in stuck\b", said) and "crashed while running" in said
-
-
-def test_the_limits_are_on(pytestconfig: pytest.Config) -> None:
-    assert 0 < float(pytestconfig.getini("timeout")) < float(pytestconfig.getini("faulthandler_timeout"))
-    assert pytestconfig.getini("faulthandler_exit_on_timeout")

@@ -13,9 +13,6 @@ from tiny_run import READING
 from bimix.corpus.documents import Reader, Reading, cut_text, hash_text, is_within, lookup_field, reading_parser
 from bimix.corpus.sources import EMPTY, Rejected, number_lines
 from bimix.errors import InputError
-from bimix.plan.dataset import Dataset
-from bimix.plan.shards import READING as SETTINGS
-from bimix.plan.shards import reading
 
 DOMAINS = {"PileA": "A", "b": "b"}
 
@@ -52,12 +49,6 @@ def test_bad_record_has_its_reason(raw, reason):
     with pytest.raises(Rejected) as rejection:
         reader(0.0, "set", DOMAINS).parse(raw)
     assert rejection.value.reason == reason
-
-
-@pytest.mark.parametrize("meta", ["", "no JSON", "[" * 100_000, "[]"])
-def test_a_string_that_is_no_object_has_no_fields(meta):
-    with pytest.raises(Rejected, match=r"no field 'meta\.set'"):
-        lookup_field({"meta": meta}, "meta.set")
 
 
 @pytest.mark.parametrize("meta", [{"set": {"name": "PileA"}}, json.dumps({"set": {"name": "PileA"}})])
@@ -134,14 +125,6 @@ def test_every_short_text_is_cut_as_promised():
         assert cut_text(text, limit) == cut_slowly(text, limit), (text, limit)
     for text in ("é😀 " * 25, "word " * 30 + "x" * 33, "a b\nc  d\n\n" * 20):
         assert cut_text(text, 30) == cut_slowly(text, 30) and cut_text(text, None) == [text]
-
-
-def test_what_the_config_gives_is_what_the_scripts_read() -> None:
-    corpus = READING | {"train": "x", "shard_megabytes": 1}
-    planned = reading(Dataset({"datasets": {"own": {"corpus": corpus}}}, "own"))
-    assert planned == READING and tuple(READING) == SETTINGS
-    options = reading_parser("").parse_args(["--shards", "s.jsonl", "--reading", json.dumps(planned)])
-    assert options.shards == Path("s.jsonl") and options.reading == Reading(**READING)
 
 
 @pytest.mark.parametrize(

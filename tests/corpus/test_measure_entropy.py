@@ -21,7 +21,6 @@ import tokenize_shard
 import trace_entropy
 import train_vectors
 from bimix.corpus.shards import Shard, write_shards
-from bimix.errors import InputError
 
 WORDS = 12
 FASTTEXT = {"vector_size": 10, "epochs": 2, "min_count": 1, "bucket": 100, "min_n": 2, "max_n": 3, "seed": 1}
@@ -184,23 +183,6 @@ def test_sharding_changes_neither_counts_nor_vectors(tmp_path):
     first = (tmp_path / "4/model.bin").read_bytes()
     chain.measure(["a"])
     assert (tmp_path / "4/model.bin").read_bytes() == first  # the same text, the same vectors
-
-
-def test_wrong_settings_are_told(tmp_path, monkeypatch):
-    chain = Chain(tmp_path)
-    chain.tokenize("a", ["w1 w2 w3"] * 10, 4)
-    for settings in ({"dimensions": 300}, {"min_count": 1000, "bucket": 10}):
-        monkeypatch.setitem(globals(), "FASTTEXT", settings)
-        with pytest.raises(InputError, match=r"cannot be trained with vectors.train"):
-            chain.measure(["a"])
-
-
-def test_model_that_is_none_is_told(tmp_path):
-    (tmp_path / "model.bin").write_bytes(b"no model")
-    named = {"model": tmp_path / "model.bin", "index": tmp_path / "train.parquet", "out": tmp_path / "a.npz"}
-    with pytest.raises(InputError, match=r"model\.bin is no FastText model"):
-        call(embed_documents, **named, domain="a", domains="a", documents=4)
-    assert not (tmp_path / "a.npz").exists()
 
 
 def test_curves_end_at_the_entropies_and_equal_tokens_are_equal(tmp_path):

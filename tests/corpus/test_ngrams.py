@@ -1,6 +1,5 @@
 """Rows and counts against the plainest way to make them."""
 
-import time
 from collections import Counter
 from itertools import pairwise
 
@@ -12,12 +11,6 @@ from tokenised import call
 import merge_counts as merge_script
 from bimix.corpus import counts
 from bimix.corpus.counts import NgramCounter, add_up, count_sorted, merge_counts, pair_codes, split_codes
-from bimix.corpus.stream import id_type
-
-
-@pytest.mark.parametrize(("vocabulary", "dtype"), [(2, "<u2"), (65_536, "<u2"), (65_537, "<u4"), (250_000, "<u4")])
-def test_two_bytes_as_long_as_they_do(vocabulary, dtype):
-    assert id_type(vocabulary) == np.dtype(dtype)
 
 
 @pytest.mark.parametrize(("vocabulary", "dtype"), [(7, "<u2"), (65_536, "<u2"), (100_000, "<u4")])
@@ -80,21 +73,6 @@ def test_tables_add_up_in_pieces(piece, keys):
     assert piece > 40 or all(table[keys[0]].n_unique() < 9 for table in pieces)
 
 
-def test_counts_given_away_are_still_counted():
-    generator = np.random.default_rng(4)
-    whole, parted, given = NgramCounter(), NgramCounter(), Counter()
-    for _ in range(6):
-        rows = generator.integers(0, 50, (20, 16)).astype("<u2")
-        whole.add(rows)
-        parted.add(rows)
-        for first, second, count in zip(*parted.give_away(), strict=True):
-            given[first, second] += count
-        assert parted.distinct == 0
-    assert given == {(first, second): count for first, second, count in zip(*whole.pairs(), strict=True)}
-    for one, other in zip(whole.tokens(), parted.tokens(), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_memory_is_a_block_and_twice_the_first_table(monkeypatch):
     monkeypatch.setattr(counts, "BLOCK", 100)
     monkeypatch.setattr(counts, "UNMERGED", 20)
@@ -118,18 +96,6 @@ def test_either_sort_gives_the_same_codes(sort, dtype):
     found = sort(codes)
     assert found.dtype == codes.dtype and found.tolist() == sorted(codes.tolist())
     assert len(sort(codes[:0])) == 0
-
-
-@pytest.mark.parametrize("slow", [0, 1])
-def test_the_faster_sort_is_taken(monkeypatch, slow):
-    def wait(codes):
-        time.sleep(0.2)
-        return np.sort(codes)
-
-    sorts = [np.sort, np.sort]
-    sorts[slow] = wait
-    monkeypatch.setattr(counts, "SORTS", sorts)
-    assert counts.fastest_sort.__wrapped__(np.dtype("<u4")) is sorts[1 - slow]
 
 
 @pytest.mark.parametrize("most", [1, 300, 10**6])

@@ -32,13 +32,6 @@ def test_a_file_more_changes_one_shard(place):
     assert len(whole - less) <= 2 and len(less - whole) <= 2 and len(whole ^ less) <= 3
 
 
-def test_names_are_parts_of_paths():
-    assert name_file("data/train/chunk1/a b.jsonl.zst", "data/train/") == "chunk1.a_b"
-    names = {name_file(f"https://host/x/y.parquet?token={word}", "https://host/") for word in ("one", "two")}
-    assert len(names) == 2 and all(name.startswith("x.y.") and "token" not in name for name in names)
-    assert name_file("corpus/Gutenberg (PG-19).v2.json", "corpus/") == "Gutenberg_(PG-19).v2"
-
-
 def test_manifest_comes_back():
     shards = [Shard("a", "hash", None, ("x", "y\n\tz")), Shard("validation.Ü", "validation", "Ü (1)", ("s3://b/k",))]
     assert list(read_shards(write_shards(shards).splitlines()).values()) == shards

@@ -289,16 +289,6 @@ def test_a_killed_job_leaves_no_output_and_the_next_one_no_trace(tmp_path, token
         assert path.read_bytes() == (tmp_path / "killed" / path.relative_to(tmp_path / "whole")).read_bytes()
 
 
-def test_too_many_rejects_leave_nothing(tmp_path, tokenizer):
-    file = write_records(tmp_path / "raw.jsonl", [{"text": "x", "meta": {"set": "c"}}, {"text": "x"}])
-    with pytest.raises(InputError, match=r"1 of 2 records were rejected.*raw\.jsonl:2"):
-        tokenize(tmp_path, [file], tokenizer, reading=reading(rejects=0.4))
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name not in (file.name, "shards.jsonl")]
-    assert tokenize(tmp_path, [file], tokenizer, reading=reading(rejects=0.5))["train"]["records"]["rejected"] == {
-        "missing field": 1
-    }
-
-
 def test_wrong_settings_are_told(tmp_path, tokenizer):
     file = write_records(tmp_path / "raw.jsonl", [{"text": "x"}])
     with pytest.raises(InputError, match=r"no token '</s>'; set end_of_text"):

@@ -34,12 +34,6 @@ def test_validation_documents_are_not_read(tmp_path):
     assert train(tmp_path, texts).read_bytes() == train(tmp_path, kept).read_bytes()
 
 
-def test_same_text_same_tokenizer(tmp_path):
-    texts = [f"words number {number * 7919 % 1000} of many\n    return {number}" for number in range(500)]
-    first = train(tmp_path, texts).read_bytes()
-    assert train(tmp_path, texts, threads="2").read_bytes() == first
-
-
 def test_too_little_text_is_told(tmp_path):
     with pytest.raises(InputError, match="fewer than the vocabulary of 5000; train on a larger share"):
         train(tmp_path, ["a few words"], vocabulary="5000")

@@ -84,12 +84,6 @@ def test_bits_per_byte_are_averaged_over_items_with_their_standard_error(answers
     assert average["difference_high"] < 0  # bimix is right more often, so it needs fewer bits
 
 
-def test_one_item_has_no_standard_error() -> None:
-    one = verdicts("a", 1, "t", np.array([True]))
-    table = compare_accuracy(one, "a", 10, 0.9, 0)
-    assert table["error"].to_list() == [None] * table.height and not table["value"].has_nulls()
-
-
 def test_answers_without_the_bits_of_the_gold_are_refused(answers: pl.DataFrame, tmp_path: Path) -> None:
     answers.drop("gold_bits").write_parquet(tmp_path / "old.parquet")
     flags = ["--answers", str(tmp_path / "old.parquet"), "--names", "a", "--losses", "none.csv", "--reference", "a"]

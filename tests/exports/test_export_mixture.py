@@ -361,9 +361,3 @@ def test_the_example_of_the_page_is_what_comes_out(tmp_path: Path, capsys) -> No
     export_mixture.main([*flags, "--format", "megatron-file", "--out", str(tmp_path / "blend.txt")])
     assert (tmp_path / "blend.txt").read_text() == files["example"]
     assert f"```\n{capsys.readouterr().out}```" in page
-
-
-def test_the_page_has_every_format() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "export.md").read_text()
-    listed = re.findall(r"^\| `([\w-]+)` \| .* \| ([\w ]+) \| .* \| (left out|kept) \|$", page, flags=re.MULTILINE)
-    assert listed == [(name, form.unit, "kept" if form.zero else "left out") for name, form in FORMATS.items()]

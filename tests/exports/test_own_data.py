@@ -104,18 +104,6 @@ def test_raw_files_whose_records_name_their_domains_are_refused(tables: Path) ->
         described(tables, "raw")
 
 
-def test_text_is_said_to_be_none_of_megatrons_prefixes(tables: Path, capsys) -> None:
-    described(tables, "raw")
-    content = json.loads((tables / "data.json").read_text())
-    content["domains"]["code"]["train"][0]["size"] = 5
-    (tables / "data.json").write_text(json.dumps(content))
-    exported(tables, "nanotron")
-    said = capsys.readouterr().err
-    assert "nanotron reads what a tool of its own made of text, and 's3://far/c.jsonl.gz' is text: tokenise it" in said
-    exported(tables, "levanter")
-    assert "is text" not in capsys.readouterr().err
-
-
 def tokenised_text(folder: Path, domains: dict[str, list[Path]], cut: int | None, kind: str) -> dict:
     """Tokenise a shard for each domain; data.json of the raw files or of the rows."""
     tokenizer = words(folder / "words.json", WORDS)

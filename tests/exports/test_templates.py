@@ -3,16 +3,11 @@
 import pytest
 import yaml
 from jinja2 import UndefinedError
-from test_export_mixture import MARKS, exported, files
+from test_export_mixture import MARKS
 
-from bimix.exports.formats import FORMATS
 from bimix.exports.write import ENVIRONMENT
 
 OUTSIDE = "a'b\"c: {d}"
-
-
-def test_there_is_a_template_for_each_format_and_no_other() -> None:
-    assert sorted(ENVIRONMENT.list_templates()) == sorted(f"{name}{form.ending}.j2" for name, form in FORMATS.items())
 
 
 @pytest.mark.parametrize("text", ["{{ path }}", "{{ 'a' ~ path | yaml }}", "{{ 0.5 }}", "{{ [path] | join(',') }}"])
@@ -37,9 +32,3 @@ def test_a_scalar_of_yaml_is_one_line_and_read_as_it_was_as_a_key_and_a_value(na
     if len(name) < 1000:  # a longer key has no single line in YAML
         assert yaml.safe_load(text) == {"a": {name: [name]}}
     assert yaml.safe_load(text.splitlines()[2].strip()) == [name]
-
-
-def test_a_path_that_no_format_writes_is_no_matter(tmp_path) -> None:
-    """Validation files are in formats that name them alone."""
-    domains = {"web": {"train": files(["/w"]), "validation": ["12"]}}
-    assert exported(tmp_path, "megatron", {"web": 1.0}, domains)[0] == "--data-path 1.0 /w\n"

@@ -59,14 +59,6 @@ def test_hours_are_of_all_devices_together_and_of_what_is_not_done() -> None:
     assert keeping.storage_gb == pytest.approx((6 * 28 + 54 * 4) * 123_689_472 / 1e9)
 
 
-def test_devices_are_summed_apart() -> None:
-    thread = Device("CPU thread", 5e10, 1.0)
-    rows = [cost(planned(), SHAPE, 1024, 22, device, 1) for device in (A100, thread, thread)]
-    totals = with_totals(rows).filter(pl.col("what") == "total")
-    assert totals["device"].to_list() == ["A100", "CPU thread"]
-    assert totals["runs"].to_list() == [1, 2]
-
-
 def test_searches_cost_what_they_do_beside_pretraining() -> None:
     row = {"doremi": None, "doge": None, "pretraining": None, "swarm": None}
     for what in row:

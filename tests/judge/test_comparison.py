@@ -68,13 +68,6 @@ def test_a_mixture_that_never_gets_there_has_an_empty_cell(tmp_path):
     assert worse["difference_percent"] == pytest.approx(10)
 
 
-def test_the_order_of_the_rows_does_not_matter():
-    losses = table({"m": {"a": STEPS**-0.1, "b": STEPS**-0.2}, "n": {"a": STEPS**-0.3, "b": STEPS**-0.4}})
-    shuffled = losses.sample(fraction=1, shuffle=True, seed=1)
-    assert average_losses(shuffled).sort("mixture", "step").equals(average_losses(losses).sort("mixture", "step"))
-    assert compare(shuffled, "m").sort("mixture").equals(compare(losses, "m").sort("mixture"))
-
-
 def test_what_cannot_be_compared_is_refused():
     losses = table({"m": {"a": STEPS**-0.1, "b": STEPS**-0.2}, "n": {"a": STEPS**-0.3, "b": STEPS**-0.4}})
     gone = (pl.col("mixture") == "n") & (pl.col("step") == 1000) & (pl.col("domain") == "b")
@@ -204,9 +197,3 @@ def test_sizes_are_never_mixed():
     assert measured(both).parameters == 1e6 and measured(losses.filter(pl.col("mixture") != "b")).parameters == 8e6
     with pytest.raises(InputError, match=r"models of 1e\+06, 8e\+06 parameters, and no size has all of them"):
         measured(losses)
-
-
-def test_a_loss_that_weighs_nothing_may_be_infinite():
-    curve = 8 * STEPS**-0.3
-    losses = table({"one": {"a": curve, "b": np.inf * curve}})
-    assert average_losses(losses, {"a": 1})["loss"].to_list() == pytest.approx(list(curve))

@@ -6,10 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import plot_methods
 import price_methods
 from bimix.errors import InputError
-from bimix.judge.worth import read_cost
 
 RUN = {"flops": 2e12, "gpu_hours": 0.5, "seconds": 1800.0, "processes": 1}
 
@@ -59,21 +57,6 @@ def test_each_method_pays_for_the_runs_it_was_found_with(folder: Path) -> None:
     assert table["worst_loss"].to_list() == pytest.approx([4.0, 3.7, 3.5])
     assert table["steps_to_reference"][0] == pytest.approx(20)
     assert table["steps_to_reference"][1] < 20
-
-
-def test_a_report_without_its_flops_is_refused(folder: Path) -> None:
-    (folder / "ce.json").write_text(json.dumps({"gpu_hours": 0.0, "seconds": 1.0}))
-    with pytest.raises(InputError, match=r"ce\.json does not say its flops"):
-        call(folder, {"bimix": ["ce.json"]})
-    assert not (folder / "methods.csv").exists()
-    assert read_cost(RUN | {"processes": 8}, "x")["device_hours"] == pytest.approx(4)
-
-
-def test_the_figure_names_every_method(folder: Path) -> None:
-    call(folder, {"bimix": ["se.json"], "regmix": ["runs.parquet"]})
-    plot_methods.main(["--methods", str(folder / "methods.csv"), "--out", str(folder / "methods.svg")])
-    drawn = (folder / "methods.svg").read_text()
-    assert all(f">{text}<" in drawn for text in ("bimix", "regmix", "1 run", "3 runs"))
 
 
 def elsewhere(folder: Path, costs: str | None) -> pl.DataFrame:

@@ -255,15 +255,6 @@ def test_laws_side_by_side_have_a_row_a_domain_and_their_mean(monkeypatch: pytes
     assert set(enough.filter(pl.col("domain").is_null())["note"]) == {None, "not defined"}
 
 
-def test_a_law_that_refuses_has_its_reason_for_a_score() -> None:
-    zero = observed(4)
-    zero.proportions[0] = [0.0, 1.0]
-    table = compare(["bimix"], zero, None)
-    assert table.height == 1 and table["score"][0] == "refused" and "proportion 0 of 'a'" in table["note"][0]
-    assert table.select("domain", "value", "runs", "coefficients").row(0) == (None, None, 4, None)
-    assert laws_table(table).rows() == [("bimix", None, 4, None, None, None, None, table["note"][0])]
-
-
 def test_the_table_of_laws_is_of_means_in_percent() -> None:
     lines = [
         ("l", "extrapolation_mre", "a", 9.0, 7, 3, None),

@@ -291,35 +291,6 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
     assert all(name in drawn for name in LOSSES) and "hollow: predicted" in drawn
 
 
-def test_what_loses_by_far_stands_at_the_edge_with_its_number() -> None:
-    losses = {f"m{number}": [3.0 - 0.01 * number] for number in range(8)} | {"bad": [4.2]}
-    figure = plot_verdict.draw(verdict(tidy(losses), prices(losses), "m0", {}))
-    (axis,) = figure.axes
-    assert [text.get_text() for text in axis.texts] == ["-40 %"]
-    low, high = axis.get_ylim()
-    assert low > -2 and high < 5
-    marks = [line for line in axis.lines if line.get_linestyle() == "None"]
-    assert len(marks) == len(losses)
-    left, right = axis.get_xlim()
-    assert all(left < line.get_xdata()[0] < right for line in marks), "a mark is outside"
-    assert "far below" in figure.legends[0].get_title().get_text().replace("\n", " ")
-
-
-@pytest.mark.parametrize("seeds", [1, 3])
-def test_the_figure_says_whether_there_are_intervals(seeds: int) -> None:
-    losses = {name: values[:seeds] for name, values in LOSSES.items()}
-    (legend,) = plot_verdict.draw(verdict(tidy(losses), prices(losses), "baseline", {})).legends
-    said = legend.get_title().get_text().replace("\n", " ")
-    assert ("with 95 % intervals" in said) == (seeds > 1) and ("one run of each" in said) == (seeds == 1)
-
-
-def test_without_prices_the_figure_has_the_gains_alone(tmp_path) -> None:
-    free = prices(LOSSES).with_columns(pl.lit(None, pl.Float64).alias("search_percent"))
-    verdict(tidy(LOSSES), free, "baseline", {}).write_csv(tmp_path / "v.csv")
-    plot_verdict.main(["--verdict", str(tmp_path / "v.csv"), "--out", str(tmp_path / "v.svg")])
-    assert "prices of the searches are not known" in (tmp_path / "v.svg").read_text()
-
-
 def test_the_best_of_a_search_is_the_run_with_the_least_loss(tmp_path) -> None:
     tidy(LOSSES).write_parquet(tmp_path / "losses.parquet")
     rows = [

@@ -2,8 +2,6 @@
 JSON.
 """
 
-import json
-
 import numpy as np
 import pytest
 from laws.known import STEPS, bivariate, mixtures, observe
@@ -11,7 +9,7 @@ from scipy.optimize import least_squares, minimize_scalar
 
 from bimix.errors import InputError
 from bimix.laws import fitted as laws
-from bimix.laws.bimix import fit_curve, fit_domain, fit_fixed_step
+from bimix.laws.bimix import fit_domain, fit_fixed_step
 from bimix.observations.observations import Observations
 
 
@@ -22,15 +20,6 @@ def test_bimix_recovers_the_law_that_made_the_losses(seed):
     steps = [5_000, 200_000, 400_000]
     assert np.abs(laws.predict(fitted, new, steps) / truth(new, steps) - 1).max() < 1e-6
     assert fitted["coefficients_fitted"] == 28
-
-
-def test_the_json_of_coefficients_is_complete():
-    fitted = laws.fit("bimix", observe(bivariate(0, 3), mixtures(0, 4, 3), STEPS))
-    again = json.loads(json.dumps(fitted))
-    new = mixtures(9, 5, 3)
-    assert np.array_equal(laws.predict(fitted, new, STEPS), laws.predict(again, new, STEPS))
-    assert set(again["coefficients"]["d00"]) == {"A", "alpha", "B", "beta", "C"}
-    assert again["coefficients"]["d00"]["A"] == 1
 
 
 def test_unobserved_points_are_left_out():
@@ -114,13 +103,6 @@ def test_what_cannot_be_identified_is_refused():
         laws.fit("bimix", Observations(**{**vars(observed), "loss_domains": ("d00", "d01", "elsewhere")}))
 
 
-def test_one_mixture_gives_a_curve_and_no_exponent():
-    losses = 30 / STEPS**0.4 + 2
-    curve = fit_curve(STEPS[:-1], losses[:-1])
-    assert curve["alpha"] == 0
-    assert abs(curve["B"] / STEPS[-1] ** curve["beta"] + curve["C"] - losses[-1]) < 1e-6
-
-
 def test_a_proportion_that_hardly_varies_is_warned_of():
     shares = mixtures(0, 4, 3)
     shares = np.column_stack([np.full(4, 0.3), 0.7 * shares[:, 1:] / shares[:, 1:].sum(axis=1, keepdims=True)])
@@ -143,12 +125,6 @@ def test_a_proportion_that_varies_by_rounding_has_no_slope(steps):
     new = mixtures(5, 50, 3)
     predicted = laws.predict(fitted, new, steps[-1:])[:, 0, 0]
     assert np.allclose(predicted, np.exp(np.log(observed.losses[:, -1, 0]).mean()), rtol=0.05)
-
-
-def test_a_line_through_rounding_is_level_whatever_the_weights():
-    u = np.log([0.3, 0.1 + 0.2, 0.3, 0.6])
-    line = fit_fixed_step(u, np.array([0.9, 1.0, 0.95, 0.2]), np.array([1.0, 1, 1, 0]))
-    assert line["alpha"] == 0 and line["A"] == pytest.approx(np.exp(0.95))
 
 
 def test_losses_that_are_missing_or_weigh_nothing_decide_nothing():

@@ -18,7 +18,7 @@ from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.optimum import optimum
-from bimix.optimum.search import descent, searched, within
+from bimix.optimum.search import searched
 
 DOMAINS = ("code", "law", "web")
 STEP = 100
@@ -241,26 +241,6 @@ def test_the_search_finds_the_better_of_two_valleys() -> None:
     assert held[0] <= 0.5 + 1e-12 and held.sum() == pytest.approx(1)
 
 
-def test_a_descent_does_not_depend_on_the_unit_of_the_objective() -> None:
-    goal = np.array([0.6, 0.3, 0.1])
-    for unit in (1e-12, 1.0, 1e6):
-
-        def objective(r, unit=unit):
-            return unit * (1 + ((r - goal) ** 2).sum()), unit * 2 * (r - goal)
-
-        assert descent(objective, np.full(3, 1 / 3), np.zeros(3), np.ones(3)) == pytest.approx(goal, abs=1e-5)
-
-
-def test_shares_are_put_within_bounds_and_sum_to_one() -> None:
-    lower, upper = np.array([0.1, 0.0, 0.0, 0.0]), np.array([0.3, 0.2, 0.5, 1.0])
-    for r in drawn(200, m=4):
-        moved = within(r, lower, upper)
-        assert moved.sum() == pytest.approx(1, abs=1e-12)
-        assert (moved >= lower - 1e-12).all() and (moved <= upper + 1e-12).all()
-    kept = np.array([0.2, 0.1, 0.3, 0.4])
-    assert within(kept, np.zeros(4), np.ones(4)) == pytest.approx(kept, abs=1e-12)
-
-
 def test_tuned_trees_are_smaller_where_runs_are_few_and_refits_keep_the_settings() -> None:
     shares = drawn(30)
     table = observed(shares, exponential(shares)[:, :1])
@@ -270,14 +250,6 @@ def test_tuned_trees_are_smaller_where_runs_are_few_and_refits_keep_the_settings
     weights = np.r_[0.0, np.ones(29)]
     again = next(LAWS["regmix_tuned"].code.refit([(table, weights)], fitted))
     assert again["loss0"]["steps"][str(STEP)]["settings"] == settings
-
-
-def test_tuned_trees_of_too_few_runs_for_folds_predict_about_their_mean() -> None:
-    shares = drawn(4)
-    losses = exponential(shares)[:, :1]
-    fitted = laws.fit("regmix_tuned", observed(shares, losses))
-    assert np.ptp(predicted(fitted, shares)) < 0.1 * np.ptp(losses)
-    assert predicted(fitted, shares).mean() == pytest.approx(losses.mean(), rel=1e-4)
 
 
 NO_RUNS = pytest.mark.skipif(not REGMIX.exists(), reason="RegMix's public runs are not there")

@@ -95,11 +95,6 @@ def test_an_objective_wants_what_weighs_more_than_others(weights: dict, expected
     assert has_wanted({"domains": domains, "optimum": {"weights": weights}}) == bool(expected)
 
 
-def test_families_want_their_members() -> None:
-    objective = {"families": {"code": ["a"], "text": ["b", "c"]}}
-    assert has_wanted({"domains": ["a", "b", "c"], "optimum": {"objective": objective}})
-
-
 def test_the_script_writes_each_of_the_three_rules(tmp_path) -> None:
     index, kin_file, reference = (tmp_path / name for name in ("train.parquet", "cross_entropy.csv", "uniform.json"))
     pl.DataFrame({"domain": ["b", "a", "c", "b"], "tokens": [100, 50, 700, 150]}).write_parquet(index)

@@ -87,18 +87,6 @@ def test_a_row_that_does_not_fit_is_a_sentence() -> None:
         Made(80 * GIB, 79 * GIB, 2 * GIB).search(512)
 
 
-def test_another_error_is_not_taken_for_a_lack_of_memory() -> None:
-    made = Made(80 * GIB, 0, 1)
-    made.forward = None
-    made.model.forward = lambda rows: torch.zeros(2) @ torch.zeros(3)
-    with pytest.raises(RuntimeError, match=r"inconsistent tensor size"):
-        made.search(512)
-
-
-def test_a_cpu_takes_all_rows() -> None:
-    assert memory.largest_micro_batch(Accelerator(cpu=True), nn.Linear(1, 1), 77, 8) == 77
-
-
 @pytest.mark.parametrize(
     "error",
     [

@@ -23,7 +23,6 @@ import tabulate_laws
 import take_observations
 import trace_learning
 from bimix.errors import InputError
-from bimix.names import is_slip
 from bimix.observations.observations import observations
 from bimix.results.verify import verify
 
@@ -109,11 +108,6 @@ def test_names_that_are_two_are_read(trained: tuple[str, ...], measured: tuple[s
     last = losses.filter((pl.col("step") == 20) | pl.col("domain").is_in(trained))  # the others at the end alone
     for table in (losses, last):
         assert set(observations(table, mixed).loss_domains) == set(measured)
-
-
-def test_what_makes_a_slip() -> None:
-    assert is_slip("stackexchange", "stakexchnage") and not is_slip("stackexchange", "stakexhange2")
-    assert not is_slip("math", "maps") and not is_slip("a", "b") and not is_slip("web", "web")
 
 
 def test_perplexities_are_refused_and_metrics_are_not() -> None:

@@ -15,7 +15,6 @@ from bimix.observations.observations import (
     mean_over_seeds,
     observations,
     pools_of,
-    proportions_of,
 )
 
 MIXTURES = pl.DataFrame(
@@ -25,12 +24,6 @@ MIXTURES = pl.DataFrame(
 
 def losses(*rows: tuple, further: tuple[str, ...] = ()) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss", *further], orient="row")
-
-
-def test_the_last_row_of_a_run_is_its_own() -> None:
-    table = losses(("one", 10, "a", 4.0), ("one", 20, "a", 3.0), ("one", 20, "b", 5.0), ("two", 10, "b", 9.0))
-    last = observations(table, MIXTURES).last()
-    assert np.array_equal(last, [[3, 5], [np.nan, 9]], equal_nan=True)
 
 
 def test_tokens_per_step_are_one_number_or_none() -> None:
@@ -132,14 +125,6 @@ def test_a_schedule_is_told_from_checkpoints_by_its_tokens() -> None:
     assert found.tokens.tolist() == [160, 160] and found.last()[:, 0].tolist() == [2, 2]
     one = [(*row[:4], 80.0, size) for row in fixed for size in (1e6, 2e6)]
     assert observations(losses(*one, **more), MIXTURES).tokens.tolist() == [80, 80]
-
-
-def test_names_of_mixtures_in_the_order_of_the_table() -> None:
-    swapped = MIXTURES[[2, 0, 1, 3]]
-    names, shares = proportions_of(swapped, ("a", "b"))
-    assert names == ("two", "one") and shares.tolist() == [[0.5, 0.5], [0.75, 0.25]]
-    zero = pl.DataFrame({"mixture": ["m"] * 2, "domain": ["a", "x"], "proportion": [1.0, 0.0]})
-    assert proportions_of(zero, ("a", "b"))[1].tolist() == [[1, 0]]
 
 
 def group(names: str, domains: str, steps: list[int], loss_domains: str, first: float, **further) -> Observations:

@@ -100,14 +100,6 @@ def test_weights_are_demanded_where_metrics_stand_beside_losses(tables: list[str
     assert mixture.exists()
 
 
-def test_a_name_is_meant_where_its_end_or_a_flag_says_so() -> None:
-    for metric, lower in (("mmlu_acc_error", ()), ("exact_match_bpb", ()), ("rewards/score", ("rewards/score",))):
-        table = pl.DataFrame({"mixture": ["a"], metric: [0.3]})
-        assert with_metrics(LOSSES, table, "m.csv", lower=lower)["domain"][-1] == metric
-    with pytest.raises(InputError, match=r"m\.csv: of 'rewards/score' more is better, by its name.*--lower-is-better"):
-        with_metrics(LOSSES, pl.DataFrame({"mixture": ["a"], "rewards/score": [0.3]}), "m.csv")
-
-
 def test_metrics_may_be_written_as_losses_are() -> None:
     table = pl.DataFrame({"mixture": ["a"], "step": [2], "domain": ["err"], "loss": [0.3]})
     for own in (table, table.rename({"loss": "value"})):
@@ -193,11 +185,6 @@ def test_metrics_that_are_refused(metrics: dict, words: str) -> None:
         with_metrics(LOSSES, pl.DataFrame(metrics), "m.csv")
 
 
-@pytest.mark.parametrize("name", ["accept_bpb", "macc", "arc error", "perplexity", "embedding_loss", "scoreless"])
-def test_names_that_only_look_like_an_accuracy_are_taken(name: str) -> None:
-    assert len(with_metrics(LOSSES, pl.DataFrame({"mixture": ["a"], name: [0.3]}), "m.csv")) == 4
-
-
 @pytest.mark.parametrize("law", [law for law in LAWS if law != "bimix"])
 def test_metrics_move_no_loss_by_a_bit(law: str) -> None:
     """Twelve metrics of noise beside the losses, over steps where the law has them."""
@@ -255,9 +242,3 @@ def test_metrics_with_fewer_terms_than_losses_are_predicted_with_their_own() -> 
     at = np.full(3, 1 / 3)
     for one, other in zip(value(both, 8000, np.array([0.0, 1.0]))(at), value(alone, 8000, np.ones(1))(at), strict=True):
         assert np.allclose(one, other, rtol=1e-12, atol=0)
-
-
-def test_metrics_keep_their_parts_where_all_losses_are_whole_numbers() -> None:
-    whole = LOSSES.with_columns(pl.col("loss").round().cast(pl.Int64))
-    found = with_metrics(whole, pl.DataFrame({"mixture": ["a"], "error": [0.3]}), "m.csv")
-    assert found.filter(pl.col("domain") == "error")["loss"].to_list() == [0.3]

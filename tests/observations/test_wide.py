@@ -11,7 +11,7 @@ import mix_observed
 import take_observations
 from bimix.errors import InputError
 from bimix.observations.observations import observations
-from bimix.observations.tables import read_losses, read_mixtures, tidy_losses, tidy_mixtures
+from bimix.observations.tables import read_losses, read_mixtures
 from bimix.plan.dataset import Dataset
 from bimix.tables import MOST_ROWS
 
@@ -93,11 +93,6 @@ def test_a_parquet_file_is_not_read_before_its_rows_are_counted(tmp_path):
         InputError, match=r"m\.parquet has 20,000,001 rows: a table of losses or mixtures has 20,000,000"
     ):
         read_mixtures(path)
-
-
-def test_tidy_tables_stay_as_they_are():
-    assert not tidy_losses(LOSSES, "l", ["web"]).remark and not tidy_mixtures(MIXTURES, "m").remark
-    assert tidy_mixtures(MIXTURES, "m").table.select(MIXTURES.columns).equals(MIXTURES)
 
 
 @pytest.mark.parametrize(

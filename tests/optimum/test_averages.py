@@ -8,7 +8,7 @@ from bimix.laws.table import LAWS
 from bimix.mixtures.draws import TEMPERATURE
 from bimix.optimum import optimum as module
 from bimix.optimum.goal import Goal
-from bimix.optimum.objective import MOST_NAMED, Objective, average, target_weights, weighed
+from bimix.optimum.objective import Objective, target_weights
 from bimix.optimum.optimum import optimum
 
 FITTED = {"loss_domains": ["a", "b", "c"]}
@@ -21,21 +21,6 @@ def test_losses_that_are_not_named_weigh_nothing() -> None:
         target_weights(FITTED, {"x": 1, "a": 1})
     with pytest.raises(InputError, match="all target weights are 0"):
         target_weights(FITTED, {"a": 0})
-
-
-def test_an_average_is_of_the_losses_that_weigh() -> None:
-    losses = np.array([[2.0, 4.0, 6.0], [1.0, np.nan, 3.0]])
-    assert average(losses, np.array([1.0, 0, 3])).tolist() == [5.0, 2.5]
-    assert np.isnan(average(losses, np.ones(3))[1]) and average(losses, np.ones(3))[0] == pytest.approx(4)
-
-
-def test_weights_are_named_up_to_so_many() -> None:
-    many = {"loss_domains": [str(number) for number in range(MOST_NAMED + 3)]}
-    weights = {name: number + 1 for number, name in enumerate(many["loss_domains"])}
-    named = ", ".join(f"{number} {number + 1}" for number in range(MOST_NAMED))
-    assert weighed(many, weights) == f"{named}, and 3 more"
-    few = dict(list(weights.items())[:MOST_NAMED])
-    assert weighed(many, few) == named
 
 
 def exponential(mixtures: int) -> dict:

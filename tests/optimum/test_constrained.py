@@ -65,43 +65,6 @@ def test_a_program_ends_at_its_minimum(epigraph: bool) -> None:
     assert bitten
 
 
-def test_a_start_near_the_minimum_or_at_a_bound_ends_at_the_same() -> None:
-    problem = Problem(1)
-    best = solve(problem.program, problem.lower, problem.upper)
-    corner = np.clip(best.shares, problem.lower, problem.upper)
-    for start in (corner, np.full(M, 1 / M)):
-        again = solve(problem.program, problem.lower, problem.upper, start)
-        assert again.shares == pytest.approx(best.shares, abs=1e-6) and again.gap < 1e-7
-
-
-def test_an_earlier_optimum_that_rounding_put_beyond_a_constraint_is_a_start() -> None:
-    for epigraph in (True, False):
-        problems = [Problem(seed, epigraph) for seed in range(6)]
-        found = [solve(problem.program, problem.lower, problem.upper) for problem in problems]
-        room = [
-            (problem.lines @ one.shares + problem.heights)[-1] for problem, one in zip(problems, found, strict=True)
-        ]
-        problem, best = problems[int(np.argmax(room))], found[int(np.argmax(room))]
-        inner = (best.shares > problem.lower + 1e-3) & (best.shares < problem.upper - 1e-3)
-        outward = np.where(inner, problem.lines[-1] - problem.lines[-1][inner].mean(), 0.0)
-        start = best.shares + 1e-9 * outward
-        assert (problem.lines @ start + problem.heights)[-1] > 1e-10
-        again = solve(problem.program, problem.lower, problem.upper, start)
-        assert again.value == pytest.approx(best.value, abs=1e-9) and again.gap < 1e-7 and again.violation < 1e-9
-
-
-def test_a_fixed_share_stays_and_bounds_of_one_mixture_are_it() -> None:
-    problem = Problem(2, epigraph=False)
-    lower, upper = problem.lower.copy(), problem.upper.copy()
-    lower[2] = upper[2] = 0.3
-    found = solve(problem.program, lower, upper)
-    assert found.shares[2] == pytest.approx(0.3, abs=1e-15) and found.gap < 1e-9
-    lower, upper = np.array([0.1, 0.2, 0.3, 0.05, 0.05]), np.array([0.9, 0.9, 0.9, 0.9, 0.35])
-    lower[4] = 1 - lower[:4].sum()
-    assert solve(problem.program, lower, upper).shares == pytest.approx(lower, abs=1e-12)
-    assert solve(problem.program, 0 * upper, lower).shares == pytest.approx(lower, abs=1e-12)
-
-
 def test_the_gap_is_that_of_linear_programs() -> None:
     """At a share of nothing the slope is infinite: the bound comes from points towards the
     centre.

@@ -12,7 +12,7 @@ from bimix.errors import InputError
 from bimix.laws.fitted import predict
 from bimix.observations.observations import Observations
 from bimix.optimum import intervals as module
-from bimix.optimum.intervals import BORROWED, Bootstrap, LeftOut, intervals, left_out, middle, picked, resampled
+from bimix.optimum.intervals import BORROWED, Bootstrap, LeftOut, intervals, left_out, picked, resampled
 
 NAMES = ("a", "b")
 SHARES = np.array([[0.5, 0.5], [0.2, 0.8], [0.7, 0.3], [0.4, 0.6]])
@@ -49,18 +49,6 @@ def errors_of(values: np.ndarray) -> LeftOut:
     """Left-out errors `values` (4, 2) in logs."""
     guesses = losses(FITTED)
     return LeftOut(FITTED, REFITTED, 100, guesses * np.exp(values), guesses, SHARES)
-
-
-def test_the_middle_is_a_share_of_refits_from_either_end() -> None:
-    values = np.arange(101.0)[:, None] * [1, 10]
-    assert np.allclose(middle(values, 0.9), [[5, 50], [95, 950]])
-    assert np.allclose(middle(values, 0.5), [[25, 250], [75, 750]])
-
-
-def test_what_is_picked_is_each_loss_or_their_average() -> None:
-    both = np.array([[1.0, 3.0], [2.0, 6.0]])
-    assert picked(both, None) is both
-    assert picked(both, np.array([1.0, 3.0])).tolist() == [2.5, 5.0]
 
 
 def test_ends_of_a_bootstrap_are_those_of_its_refits() -> None:
@@ -127,14 +115,6 @@ def test_far_from_the_runs_an_interval_is_wider_by_the_jackknife(target: np.ndar
         low, high = source.ends_of_gain(guess, far, 100, target, 0.9)
         nats = np.hypot(half[0] * guess[0], half[1] * guess[1])
         assert [low, high] == pytest.approx([guess[0] - guess[1] - nats, guess[0] - guess[1] + nats])
-
-
-def test_runs_are_drawn_with_replacement_and_two_at_least() -> None:
-    samples = module._drawn_runs(FITTED, observed(), 400, np.random.default_rng(0))
-    weights = np.array([weights for _, weights in samples])
-    assert len(samples) == 400 and (weights.sum(axis=1) == 4).all()
-    assert (np.count_nonzero(weights, axis=1) >= 2).all() and (np.count_nonzero(weights, axis=1) == 2).any()
-    assert np.allclose(weights.mean(axis=0), 1, atol=0.15)
 
 
 def test_residuals_that_are_drawn_are_whole_runs_of_those_observed() -> None:
@@ -210,14 +190,3 @@ def test_rows_of_every_quantity() -> None:
     assert set(table["level"]) == {0.5} and set(table["law"]) == {"bimix"} and set(table["kind"]) == {"residuals"}
     bare = intervals(FITTED, 0.5, 100, {}, None, {"a": 1.0}, *bounds, source, None)
     assert bare["quantity"].to_list() == ["optimum_average_loss"]
-
-
-def test_coefficients_that_are_scaled_by_others_are_not_named() -> None:
-    both = law(0.2)
-    both["coefficients"]["a"] = {"A": 1.0, "alpha": 0.2, "B": 5.0}
-    both["coefficients"]["b"] = {"terms": [{"A": 0.7, "alpha": 0.3}, {"A": 9.0, "alpha": 9.0}], "gamma": 0.6, "B": 5.0}
-    found = {(d, name): module._coefficient(both, d, name) for d in "ab" for name in module.COEFFICIENTS}
-    assert found["a", "A"] is None and found["a", "alpha"] == 0.2 and found["a", "B"] == 5 and found["a", "C"] is None
-    assert found["b", "A"] is None and found["b", "alpha"] == 0.3 and found["b", "gamma"] == 0.6
-    del both["coefficients"]["b"]["B"]
-    assert module._coefficient(both, "b", "A") == 0.7

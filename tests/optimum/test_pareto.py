@@ -25,12 +25,6 @@ def test_no_drawn_mixture_dominates_a_point_of_the_front(law):
         assert not ((both < value - 1e-9).all(axis=1)).any()
 
 
-def test_two_objectives_that_agree_have_one_point():
-    fitted = fitted_law("transfer", 2, 3)
-    shares, _ = front(fitted, 100, {"d00": 1.0}, {"d00": 2.0}, np.zeros(3), np.ones(3))
-    assert len(shares) <= 2 and np.ptp(shares, axis=0).max() < 1e-6
-
-
 def test_the_front_has_no_hole():
     """Neighbours are no farther apart than a third of the front in either loss."""
     fitted = fitted_law("transfer", 3, 5)

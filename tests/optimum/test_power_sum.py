@@ -16,23 +16,6 @@ def test_what_domains_that_gain_nothing_must_hold_is_not_there_for_the_others() 
     assert abs(marginal[0] / marginal[1] - 1) < 1e-9
 
 
-def test_what_is_left_to_domains_that_gain_nothing_is_dealt_out_by_their_room() -> None:
-    lower, upper = np.array([0.0, 0.1, 0.2]), np.array([0.3, 0.5, 0.8])
-    shares = power_sum_optimum(np.array([2.0, 1.0, 1.0]), np.array([0.3, 0.0, 0.0]), lower, upper)
-    # 0.3 to the first; of the 0.4 that is left beyond the lower bounds, by room 0.4 and 0.6
-    assert np.allclose(shares, [0.3, 0.1 + 0.16, 0.2 + 0.24], atol=1e-15)
-
-
-def test_a_domain_whose_upper_bound_is_0_has_nothing() -> None:
-    shares = power_sum_optimum(np.ones(3), np.full(3, 0.2), np.zeros(3), np.array([0.0, 1, 1]))
-    assert np.allclose(shares, [0, 0.5, 0.5], atol=1e-15)
-
-
-def test_a_lower_bound_of_0_is_no_warning() -> None:
-    with np.errstate(divide="raise"):
-        power_sum_optimum(np.ones(3), np.full(3, 0.2), np.zeros(3), np.ones(3))
-
-
 def test_the_last_rounding_is_put_on_shares_that_are_free() -> None:
     lower, upper = np.array([0.2, 0.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.4])
     found = closed(np.array([0.2, 0.1, 0.2, 0.4]), lower, upper)

@@ -17,7 +17,6 @@ from bimix.plan.budget import (
     trained_for,
 )
 from bimix.plan.dataset import Dataset
-from bimix.plan.inputs import laws_of_methods
 
 TINY, LARGE = {"steps": 100, "seed": 1}, {"steps": 40, "seed": 1}
 CONFIG = {
@@ -70,11 +69,6 @@ def settled(number: int) -> float:
     return {1: 0.5}[number]
 
 
-def test_a_mixture_that_needs_no_training_costs_none(own: Dataset) -> None:
-    for mixture in ("baseline", "uniform", "se"):
-        assert searched_with(own, mixture) == []
-
-
 def test_an_optimum_costs_the_runs_that_its_law_is_fitted_to(own: Dataset) -> None:
     assert names(searched_with(own, "bimix")) == [
         ("pretraining", "tiny", "se"),
@@ -83,17 +77,6 @@ def test_an_optimum_costs_the_runs_that_its_law_is_fitted_to(own: Dataset) -> No
     swarm = searched_with(own, "regmix")
     assert names(swarm) == [("swarm", "tiny", name) for name in own.block["groups"]["swarm"]]
     assert {training.recipe["steps"] for training in swarm} == {20}
-
-
-def test_a_mixture_of_a_law_comes_from_its_fit(own: Dataset) -> None:
-    own.block["groups"]["methods"] = ["baseline", "bimix", "regmix", "transfer_swarm"]
-    own.block["methods"] = own.block["groups"]["methods"]
-    folder = "results/own/laws/tiny"
-    assert laws_of_methods(own) == {
-        "bimix": {"coefficients": f"{folder}/bimix/entropy/coefficients.json", "step": 100},
-        "regmix": {"coefficients": f"{folder}/regmix/swarm/coefficients.json", "step": 20},
-        "transfer_swarm": {"coefficients": f"{folder}/transfer/swarm/coefficients.json", "step": 20},
-    }
 
 
 def test_a_search_pays_for_the_search_of_its_mixtures(own: Dataset) -> None:

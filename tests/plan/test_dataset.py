@@ -46,13 +46,6 @@ def own() -> Dataset:
     return Dataset(copy.deepcopy(CONFIG), "own")
 
 
-def test_the_recipes_seed_comes_first_and_once(own: Dataset) -> None:
-    expected = [(mixture + seed, mixture, number) for mixture in ("se", "ce") for seed, number in (("", 1), ("@2", 2))]
-    assert own.runs("entropy", "tiny") == [Run("tiny", *one) for one in expected]
-    assert own.runs("entropy", "large") == [Run("large", "se", "se", 7), Run("large", "ce", "ce", 7)]
-    assert own.losses(own.runs("entropy", "tiny")[1]) == "results/own/runs/tiny/se@2/losses.parquet"
-
-
 def test_a_run_has_its_models_recipe_but_for_seed_and_swarm(own: Dataset) -> None:
     usual = own.block["training"]["tiny"]
     assert own.recipe("tiny", "se") == usual
@@ -76,14 +69,6 @@ def test_weights_are_kept_of_the_runs_that_answer(own: Dataset) -> None:
     assert own.answering_runs() == [Run("large", "se", "se", 7), Run("large", "bimix", "bimix", 7)]
     del own.block["downstream"]
     assert own.answering_runs() == [] and inputs.kept_steps(own, "large", "bimix") == "none"
-
-
-def test_task_files_far_away_are_no_inputs(own: Dataset) -> None:
-    made = "results/own/downstream/tasks/made.jsonl"
-    found = inputs.task_files(own)
-    assert found["made"] == {"kind": "question", "items": made, "shots": None}
-    assert found["hub"]["items"] == {"hub": "x/y", "file": "z"}
-    assert inputs.task_inputs(own) == ["near.jsonl", made]
 
 
 def test_the_size_of_a_fit_is_counted_from_the_config(own: Dataset) -> None:

@@ -12,7 +12,7 @@ from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError
 from bimix.plan import shards as planning
 from bimix.plan.dataset import Dataset
-from bimix.plan.shards import Shards, digest, open_shards, plan_shards, tokenizer_hashes, validation_kind, versions_of
+from bimix.plan.shards import Shards, open_shards, plan_shards, tokenizer_hashes, validation_kind, versions_of
 
 CONFIG = {
     "datasets": {
@@ -94,14 +94,6 @@ def test_files_by_domain_have_shards_by_domain(config: dict) -> None:
     assert len(files(shards, "train")) == 5 and len(shards.inputs("train")) == 4
 
 
-def test_small_shards_take_one_thread(config: dict, monkeypatch: pytest.MonkeyPatch) -> None:
-    shards = read(config, train={"a": "raw/part0/*.jsonl", "b": ["raw/part1/file1.jsonl", "s3://bucket/x.jsonl"]})
-    # nobody knows how many bytes lie far away
-    assert {name: shards.threads(name) for name in shards.by_name} == {"a.file4": 1, "b.file1": 1, "b.x": 2}
-    monkeypatch.setattr(planning, "SMALL_SHARD", 9)  # bytes; a.file4 has 1 + 3 + 5
-    assert {name: shards.threads(name) for name in shards.by_name} == {"a.file4": 2, "b.file1": 1, "b.x": 2}
-
-
 @pytest.mark.parametrize(("megabytes", "threads"), [(1.5, 1), (64, 2)])
 def test_a_harvest_is_read_from_the_results_and_says_how_large_it_will_be(
     config: dict, megabytes: float, threads: int
@@ -141,14 +133,6 @@ def test_the_manifest_is_written_by_the_call_that_plans(config: dict, workplace:
     assert [path.name for path in manifest.parent.iterdir()] == ["shards.jsonl"]
     manifest.unlink()
     assert open_shards(own, planning=False, runs_jobs=True) == again  # a job without one plans by itself
-
-
-def test_a_digest_stands_for_a_list(config: dict) -> None:
-    named = {name: Shard(name, split, None, (f"{name}.txt",)) for name, split in (("a", "train"), ("v", "validation"))}
-    shards = Shards(Dataset(config, "own"), named, unchanged)
-    assert shards.digest("train") == digest(["a.txt"]) != digest(["a.txt", "b.txt"])
-    assert shards.digest("validation") == digest(["v.txt"])
-    assert shards.names_digest() == digest(["a", "v"]) != digest(["v", "a"])
 
 
 @pytest.mark.parametrize("kind", ["share", "tokens", "files"])

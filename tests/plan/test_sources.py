@@ -9,7 +9,7 @@ from bimix.errors import InputError
 from bimix.laws.table import LAWS
 from bimix.plan.budget import search_flags, search_plan, searched_with
 from bimix.plan.dataset import Dataset, Fit
-from bimix.plan.inputs import rules_without_runs, vector_moments
+from bimix.plan.inputs import rules_without_runs
 from bimix.plan.sources import (
     SOURCES,
     constraint,
@@ -131,14 +131,6 @@ def test_a_swarm_below_the_least_runs_is_refused(config: dict, law: str) -> None
     )
     with pytest.raises(InputError, match=sentence):
         Dataset(config, "own").source(f"{law}_swarm")
-
-
-def test_vne_needs_vectors(config: dict) -> None:
-    del config["datasets"]["own"]["vectors"]
-    with pytest.raises(InputError, match="own: the mixture vne needs document vectors: name it in a group"):
-        Dataset(config, "own").source("vne")
-    assert vector_moments(Dataset(config, "own")) == []
-    assert vector_moments(Dataset(CONFIG, "own")) == [f"results/own/vectors/{domain}.npz" for domain in "abc"]
 
 
 @pytest.mark.parametrize(

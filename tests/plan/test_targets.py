@@ -6,7 +6,6 @@ import pytest
 
 from bimix.errors import InputError
 from bimix.plan.dataset import Dataset
-from bimix.plan.inputs import prior
 from bimix.plan.targets import all_targets, nearest, targets, wanted_datasets
 
 PAGES = ["extrapolation", "generalization", "comparison", "laws", "complexity", "downstream"]
@@ -71,28 +70,6 @@ def test_what_cannot_be_made_is_left_out(config: dict, change, left_out: list[st
     assert whole - figures(config) == set(left_out)
 
 
-def test_observations_may_bring_a_prior() -> None:
-    tables = {"losses": "losses.csv", "mixtures": "mixtures.csv"}
-    told, bare = {"observations": tables | {"cross_entropy": "who.csv"}}, {"observations": tables}
-    config = {"laws": {"prior": True}, "datasets": {"told": told, "bare": bare}}
-    assert prior(Dataset(config, "told")) == prior(Dataset(config, "told"), "transfer") == ["who.csv"]
-    assert prior(Dataset(config, "bare")) == prior(Dataset(config, "told"), "bimix") == []
-    config["laws"]["prior"] = False
-    assert prior(Dataset(config, "told")) == []
-
-
-def test_a_config_without_a_prior_makes_no_figure_of_it(config: dict) -> None:
-    config["laws"]["prior"] = False
-    assert "cross_entropy.svg" not in figures(config)
-
-
-def test_two_runs_give_no_intervals(config: dict) -> None:
-    config["datasets"]["own"]["groups"]["fitted"] = ["m0", "m1"]
-    assert targets(Dataset(config, "own"))["intervals"] == []
-    assert "optimum_tiny_bimix_fitted.svg" not in figures(config)
-    assert "path_tiny_bimix_fitted.svg" in figures(config)
-
-
 def test_a_run_makes_all_of_its_datasets_and_of_no_other(config: dict) -> None:
     config["datasets"]["other"] = copy.deepcopy(config["datasets"]["own"])
     config["run"] = ["other"]
@@ -123,11 +100,6 @@ def test_mixtures_of_no_common_size_are_refused_before_the_first_job(config: dic
     own["compare"]["mixtures"], own["methods"] = ["a", "b"], ["a", "c"]
     with pytest.raises(InputError, match="datasets/own/methods: the losses are of models of several sizes"):
         targets(Dataset(config, "own"))
-
-
-def test_no_law_with_a_simulated_optimum_is_resampled(config: dict) -> None:
-    config["laws"]["optimise"] = ["bimix", "regmix", "regmix_tuned"]
-    assert Dataset(config, "own").resampled_laws == ["bimix"]
 
 
 # A file that no rule makes

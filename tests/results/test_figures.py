@@ -4,13 +4,11 @@ stay with their names.
 
 import itertools
 import json
-import math
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import polars as pl
 import pytest
-from matplotlib.colors import to_rgb
 
 import plot_entropy
 import plot_mixtures
@@ -122,19 +120,6 @@ def test_predictions_are_of_mixtures_that_were_not_fitted(results, tmp_path):
     assert not (tmp_path / "none.svg").exists()
 
 
-def test_a_figure_is_drawn_from_tables_alone(results):
-    law = json.loads((results / "coefficients.json").read_text())
-    losses = pl.read_parquet(results / "losses_held_out.parquet").select([*plot_predictions.KEYS, "loss"])
-    pairs = plot_predictions.pair(law, losses, pl.read_parquet(results / "predictions.parquet"))
-    assert set(pairs["mixture"]) == set(losses["mixture"]) - set(law["mixtures"]) != set()
-    figure = plot_predictions.draw(law, pairs, {})
-    rows = [label.get_text() for label in figure.axes[1].get_yticklabels()]
-    assert rows == ["average", *map(figures.short, law["loss_domains"])]
-    average = pairs.filter(pl.col("domain") == plot_predictions.AVERAGE)
-    own = pairs.filter(pl.col("domain") != plot_predictions.AVERAGE)
-    assert average["loss"].mean() == pytest.approx(own["loss"].mean())
-
-
 def test_a_law_of_one_step_is_drawn_at_that_step(results, tmp_path):
     for kind in ("losses", "mixtures"):
         table = pl.read_parquet(results / f"{kind}_fitted.parquet")
@@ -167,15 +152,6 @@ def test_a_name_keeps_its_colour_whatever_is_drawn_with_it():
     assert len({(look.colour, look.marker) for look in many.values()}) == 20
 
 
-def test_what_a_method_found_has_its_colour():
-    names = ["by_transfer_8_prior", "by_transfer_sizes", "by_mariner_16", "by_mariner_26", "by_mine", "by_mine_4", "m"]
-    looks = figures.looks(names)
-    assert len({(look.colour, look.marker) for look in looks.values()}) == len(names)
-    assert {looks[name].colour for name in names[:2]} == {figures.STYLES["transfer"][0]}
-    assert looks["by_mariner_16"].colour == looks["by_mariner_26"].colour
-    assert looks["by_mine"].colour == looks["by_mine_4"].colour
-
-
 def test_a_legend_shows_each_mixture_as_it_is_drawn():
     """Names whose hashes point to one style have others in a figure that has both."""
     names = [f"m{k:02d}" for k in range(1, 13)]
@@ -189,51 +165,3 @@ def test_a_legend_shows_each_mixture_as_it_is_drawn():
         line = drawn[3 + k / 100 + 9 / STEPS[0]]
         own = legend[name]
         assert (line.get_color(), line.get_marker()) == (own.get_color(), own.get_marker())
-
-
-def luminance(colour: str) -> float:
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
-    return float(np.dot([0.2126, 0.7152, 0.0722], linear))
-
-
-def test_colours_differ_and_stand_out_from_white():
-    colours = [colour for colour, _ in figures.STYLES.values()] + figures.OTHERS
-    assert len(set(colours)) == len(colours)
-    for colour in colours:
-        assert 1.05 / (luminance(colour) + 0.05) > 2, colour
-
-
-@pytest.mark.parametrize("panels", [1, 2, 3, 4, 5, 7, 8, 9, 22, 23, 60])
-def test_a_grid_has_a_panel_for_everything(panels):
-    figure, axes = figures.grid(panels, sharex=True)
-    assert len(axes) == len(figure.axes) == panels
-    wide = figures.columns(panels)
-    assert panels <= wide * math.ceil(panels / wide) < panels + wide
-    assert wide <= 4 and figure.get_figwidth() == figures.WIDTH
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_ticks_are_inside_in_order_few_and_apart(seed):
-    random = np.random.default_rng(seed)
-    low = 10 ** random.uniform(-5, 6)
-    high = low * 10 ** random.choice([random.uniform(0.002, 0.1), random.uniform(0.1, 1), random.uniform(1, 6)])
-    ticks = figures.nice_ticks(low, high)
-    assert 2 <= len(ticks) <= 5
-    assert (ticks >= low * (1 - 1e-6)).all()
-    assert (ticks <= high * (1 + 1e-6)).all()
-    assert (np.diff(ticks) > 0).all()
-    assert len(set(figures.labels(ticks))) == len(ticks)
-
-
-def test_numbers_are_written_short():
-    numbers = [0.0007, 0.0125, 0.5, 2, 3.25, 500, 10_000, 200_000, 1_500_000]
-    assert [figures.plain(n) for n in numbers] == ["0.0007", "0.0125", "0.5", "2", "3.25", "500", "10k", "200k", "1.5M"]
-    assert figures.labels(np.array([3.0, 3.25, 3.5])) == ["3.00", "3.25", "3.50"]
-    assert figures.labels(np.array([0.02, 0.05, 0.1])) == ["0.02", "0.05", "0.1"]
-
-
-def test_a_long_legend_is_cut():
-    figure, _ = figures.grid(4)
-    figures.key(figure, [[figures.swatch(f"run {n}", "#000000") for n in range(figures.MOST + 5)]], "Many runs")
-    shown = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert "and 5 more" in shown and f"run {figures.MOST - 1}" in shown and f"run {figures.MOST}" not in shown

@@ -79,18 +79,6 @@ def test_the_laws_side_by_side(results, tmp_path):
     assert "(needs 5 runs)" in shown and "Not drawn" not in shown
 
 
-def test_a_law_that_refuses_is_drawn_without_a_mark(results, tmp_path):
-    table = pl.read_csv(results / "comparison.csv").filter(pl.col("law") == "bimix")
-    refusal = table.head(1).with_columns(
-        law=pl.lit("transfer"), score=pl.lit("refused"), domain=None, value=None, coefficients=None, note=pl.lit("why.")
-    )
-    pl.concat([table, refusal], how="vertical_relaxed").write_csv(tmp_path / "c.csv")
-    plot_laws.main(["--comparison", f"{tmp_path}/c.csv", "--out", f"{tmp_path}/figure.svg"])
-    assert "(refused these data)" in texts(tmp_path / "figure.svg")
-    refusal.write_csv(tmp_path / "c.csv")
-    plot_laws.main(["--comparison", f"{tmp_path}/c.csv", "--out", f"{tmp_path}/figure.svg"])
-
-
 def test_tables_of_the_laws(results, tmp_path):
     tables = ["--laws-table", f"{tmp_path}/laws.csv", "--complexity-table", f"{tmp_path}/complexity.csv"]
     fitted = ["--losses", f"{results}/run_l.parquet", "--mixtures", f"{results}/run_m.parquet"]

@@ -50,19 +50,6 @@ def test_the_summary_is_headings_paragraphs_and_columns() -> None:
     assert {"<b>", "0.2118", "0.2399*", "outside", "results/mine/figures/a.svg"} <= set(kept.split())
 
 
-def test_the_lines_under_the_title_are_a_list_of_labels_and_texts() -> None:
-    text = "mine: a tie\n===========\nMixture    bimix: a <b>.json\nMeasured   3.1 %\n           more.\n\n" + TEXT
-    page = summary_page("mine", text)
-    entries = ElementTree.fromstring(re.search(r"<dl>.*?</dl>", page, flags=re.DOTALL)[0])
-    assert [entry.text for entry in entries] == [
-        "Mixture",
-        "bimix: a <b>.json",
-        "Measured",
-        "3.1\N{NO-BREAK SPACE}% more.",
-    ]
-    assert page.count("<dl>") == 1 and "<dl>" not in summary_page("mine", TEXT)
-
-
 def test_cells_of_a_table_are_quoted_and_keep_all_digits() -> None:
     table = pl.DataFrame({"a & b": ["<script>alert(1)</script>", '"'], "loss": [0.123456789, None]})
     page = table_page(table, "x < y", "t.csv", table.write_csv())

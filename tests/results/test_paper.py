@@ -34,7 +34,6 @@ from bimix.laws import fitted as laws
 from bimix.observations.observations import observations
 from bimix.results import figures
 from bimix.results import pareto_figure as pareto
-from bimix.results.figures import balanced
 
 ROOT = Path(__file__).parents[2]
 DOMAINS = ["code", "web", "books", "a domain with a long name"]
@@ -329,42 +328,6 @@ def test_where_nothing_was_answered_bits_per_byte_are_drawn_and_a_sentence_says_
         texts = " ".join(text.get_text().replace("\n", " ") for text in written(figure))
         assert "No model answered a single question of copying, recall." in texts
         assert "No model" not in " ".join(text.get_text() for text in written(known))
-
-
-def test_ends_of_lines_are_named_in_their_order():
-    figure, (axis,) = figures.grid(1)
-    ends = {"low": 0.10, "same as low": 0.1001, "high": 0.9}
-    for value in ends.values():
-        axis.plot([1, 2], [value, value])
-    figures.label_ends(axis, {name: (value, "#000000") for name, value in ends.items()})
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    boxes = {text.get_text(): text.get_window_extent(canvas.get_renderer()) for text in axis.texts}
-    assert boxes["low"].y0 < boxes["same as low"].y0 < boxes["high"].y0
-    assert not overlap(boxes["low"], boxes["same as low"])
-
-
-def test_known_names_differ_in_grey():
-    """By their marker or by their kind of line, whatever their colour."""
-    looks = figures.looks(list(figures.STYLES))
-    assert len({(look.marker, str(look.dash)) for look in looks.values()}) == len(looks)
-    assert len(set(map(str, figures.domain_looks([f"d{k}" for k in range(22)]).values()))) == 22
-
-
-def test_an_axis_of_one_step_has_that_step_alone():
-    _, (axis,) = figures.grid(1)
-    figures.log_axis(axis, "x", np.array([160, 160]))
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["160"]
-
-
-def test_a_sentence_over_a_figure_has_no_last_word_alone():
-    text = "Average loss of transfer against baseline: predicted -0.47 % (-4.32 to +3.38 %), measured -0.63 %."
-    first, second = balanced(text, 91)
-    assert f"{first} {second}" == text
-    assert abs(len(first) - len(second)) < 10
-    assert balanced("of one line", 91) == ["of one line"] and balanced("", 91) == []
-    cut = balanced("a" * 25, 10)
-    assert max(map(len, cut)) <= 10 and "".join(cut) == "a" * 25
 
 
 def test_the_gallery_shows_every_figure_and_each_fits_a_column():

@@ -56,14 +56,6 @@ def test_a_proportion_outside_those_seen_is_marked():
     assert not any("*" in line for line in inside)
 
 
-def test_a_step_outside_the_measured_ones_is_remarked():
-    assert sections.beyond(10, [10, 20]) == sections.beyond(20, [10, 20]) == sections.beyond(15, [20, 10]) == []
-    assert "Step 5 is before the first step at which losses were measured, 10:" in " ".join(
-        sections.beyond(5, [10, 20])
-    )
-    assert "Step 50 is 2.5 times the last step" in " ".join(sections.beyond(50, [10, 20]))
-
-
 def test_the_gain_says_what_weighs_where_its_interval_comes_from_and_that_it_is_too_large():
     row = {"law": "bimix", "mixture": "baseline", "step": 100, "estimate": 0.1, "low": 0.05, "high": 0.15, "level": 0.9}
     best = row | {"quantity": "optimum_average_loss", "mixture": "bimix", "estimate": 2.5}

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bimix.results.terminal import Lines, Shown, install
-from bimix.results.watch import duration
+from bimix.results.terminal import Lines, install
 
 CALL = """
 import functools, sys
@@ -117,27 +116,3 @@ def test_a_stopped_training_is_no_failure_and_one_that_a_retry_mends_is_forgotte
     assert list(terminal.lines.failed)
     assert terminal.say("job_finished", job_id=3) == "   1 of 3  pretrain_model ce, 0 s"
     assert not terminal.lines.failed
-
-
-def test_a_job_of_a_failed_group_is_shown_like_any_other(tmp_path: Path) -> None:
-    log = tmp_path / "0.log"
-    log.write_text("tokenize_shard.py: error: no text.\n")
-    info = [{"jobid": 1, "rule_name": "tokenize_shard", "log": [str(log)]}]
-    said = Terminal().say("group_error", None, logging.ERROR, job_error_info=info, aux_logs=[])
-    assert said == f"FAILED tokenize_shard: {log}\n  tokenize_shard.py: error: no text."
-
-
-def test_a_log_file_keeps_what_the_terminal_leaves_out(tmp_path: Path) -> None:
-    logger = logging.Logger("snakemake")
-    logger.addHandler(file := logging.FileHandler(tmp_path / "log"))
-    install(logger, Lines(dry=False, near=str))
-    logger.info("Select jobs to execute...")
-    file.close()
-    assert (tmp_path / "log").read_text() == "Select jobs to execute...\n" and not isinstance(file.formatter, Shown)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (7260, "2 h 1 min"), (200_000, "2 d 7 h")]
-)
-def test_durations_are_of_two_numbers_at_most(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

@@ -79,16 +79,6 @@ def test_the_table_shows_each_and_changes_nothing(results: Path, capsys: pytest.
     assert {path: path.stat().st_mtime_ns for path in results.rglob("*")} == before
 
 
-def test_of_many_runs_the_finished_are_only_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for number in range(60):
-        write_run(tmp_path / f"runs/tiny/{number}", at(600, "finished"), silent=1e5)
-    write_run(tmp_path / "runs/tiny/now", at(0))
-    watch_runs.main([str(tmp_path)])  # no terminal: once
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "1 running, 60 finished"
-    assert [line.split()[0] for line in lines if line.startswith("tiny/")] == ["tiny/now"]
-
-
 def test_an_empty_folder_and_none_are_each_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     watch_runs.main([str(tmp_path), "--once"])
     assert capsys.readouterr().out == "No training has begun here.\n"

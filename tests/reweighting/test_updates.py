@@ -10,7 +10,7 @@ from accelerate import Accelerator
 
 from bimix.model.transformer import Shape, Transformer
 from bimix.reweighting import doge, doremi
-from bimix.reweighting.doge import Doge, Goal
+from bimix.reweighting.doge import Doge
 from bimix.reweighting.doremi import Doremi
 from bimix.training.update import Batch, Learner
 
@@ -81,25 +81,6 @@ def test_gradients_of_all_processes_meet_before_they_are_clipped(monkeypatch: py
         own = learner(largest_norm=0.01)
         norms.append(Doremi(own, learner().plain.requires_grad_(False), 1.0, 1e-3).update(batch(), 0)[1].item())
     assert norms[1] == pytest.approx(3 * norms[0], rel=1e-5)
-
-
-def test_room_is_in_whole_blocks_for_the_gradients_of_a_process() -> None:
-    session = learner().session
-    room = doge.reserve(session, None)
-    assert room.shape == (4, doge.BLOCK * math.ceil(SHAPE.parameters / doge.BLOCK)) and not room.any()
-    session.accelerator = SimpleNamespace(process_index=1, num_processes=3, device="cpu")
-    goal = Goal(SimpleNamespace(domains=["x", "y"]), 4, together=False)
-    assert doge.own_gradients(session, goal) == [1, 4] and len(doge.reserve(session, goal)) == 2
-
-
-def test_the_cost_of_an_update_beyond_plain_training() -> None:
-    session, store = learner().session, SimpleNamespace(domains=["x", "y"])
-    n = SHAPE.parameters
-    assert doge.vector_flops(n, 4, 0) == 2 * n * (12 + 4) and doge.vector_flops(n, 4, 3) == 2 * n * (12 + 6)
-    assert doge.extra_flops(session, None) == 3 * 2 * n * 16
-    read = 6 * LENGTH * SHAPE.flops_per_token(LENGTH)
-    assert doge.extra_flops(session, Goal(store, 6, together=False)) == 3 * (read + 2 * n * 16)
-    assert doge.extra_flops(session, Goal(store, 6, together=True)) == 3 * (read + 2 * n * 14)
 
 
 def test_weights_move_by_the_score_over_the_regularization() -> None:

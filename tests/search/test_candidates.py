@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bimix.errors import InputError
-from bimix.search.design import CANDIDATES, candidates, within
+from bimix.search.design import CANDIDATES, candidates
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,6 @@ def test_candidates_keep_to_the_bounds_and_reach_them(lower: np.ndarray, upper: 
     assert found.max(axis=0) == pytest.approx(most, abs=1e-4)
     least = np.maximum(lower, 1 - (upper.sum() - upper))
     assert found.min(axis=0) == pytest.approx(least, abs=1e-4)
-
-
-def test_a_mixture_within_the_bounds_stays() -> None:
-    shares = np.array([[0.2, 0.3, 0.5]])
-    assert within(shares, np.zeros(3), np.ones(3)) == pytest.approx(shares)
 
 
 @pytest.mark.parametrize(

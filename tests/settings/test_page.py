@@ -4,12 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 from jsonschema import Draft202012Validator, ValidationError
 
 import document_config
 from bimix.settings.files import merged
-from bimix.settings.page import written
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,11 +27,6 @@ def test_every_key_of_the_defaults_is_on_the_page() -> None:
         assert f"`{name}`" in sections
         if name not in ("models", "training", "container"):
             assert all(f"| `{key}` |" in sections[f"`{name}`"] for key in block), name
-
-
-def test_values_are_written_as_yaml_reads_them() -> None:
-    for value in (1.0e-8, 3.12e14, 0.4, 5, [0.01, 0.1], {"a": "x|y", ".b": None}, "no"):
-        assert yaml.safe_load(written(value)) == value
 
 
 def test_the_schema_for_editors_takes_the_defaults_and_no_other_key(tmp_path: Path) -> None:

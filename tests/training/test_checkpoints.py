@@ -192,16 +192,6 @@ def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytes
         checkpoints.lock(tmp_path, 600)
 
 
-def test_who_held_the_lock_is_told_as_far_as_it_is_known(tmp_path: Path) -> None:
-    assert "does not say where it runs" in checkpoints.holder(tmp_path)
-    (tmp_path / "lock").write_text('{"process": 7}')
-    assert "does not say where it runs" in checkpoints.holder(tmp_path)
-    (tmp_path / "lock").write_text('{"process": 7, "host": "n1", "job": null}')
-    assert checkpoints.holder(tmp_path) == "It is process 7 on n1."
-    (tmp_path / "lock").write_text('{"process": 7, "host": "n1", "job": "99"}')
-    assert checkpoints.holder(tmp_path) == "It is process 7 on n1, job 99."
-
-
 def test_attempts_are_lines_with_an_event(tmp_path: Path) -> None:
     assert checkpoints.attempts(tmp_path) == []
     checkpoints.note(tmp_path, "begun", 3, rows=5)

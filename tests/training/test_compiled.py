@@ -24,7 +24,6 @@ from bimix.training import session
 from bimix.training import update as training_update
 from bimix.training.attempt import STOPPED
 from bimix.training.recipe import Recipe
-from bimix.training.rows import open_rows
 from bimix.training.update import Batch, build_optimizer, compile_whole, evaluate
 
 SMALL = Shape(layers=2, width=32, heads=2, vocabulary=70)
@@ -99,18 +98,6 @@ def test_an_evaluation_is_one_graph_whatever_number_of_rows_is_left(monkeypatch:
     graphs = counted(plain, monkeypatch)
     for _ in range(2):
         assert evaluate(accelerator, plain, held, 4) == pytest.approx(expected, rel=1e-6)
-    assert len(graphs) == 1
-
-
-def test_shares_of_domains_are_one_graph_whatever_the_rows_are_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The numbers that the host knows must not be a reason to compile DoReMi's proxy anew."""
-    plain = Transformer(SMALL)
-    rows = torch.randint(0, SMALL.vocabulary, (4, 9))
-    graphs = counted(plain, monkeypatch)
-    for counts in ((4, 0, 0), (1, 2, 1), (0, 1, 3)):
-        owners = torch.from_numpy(np.repeat(np.arange(3), counts))
-        shares, _ = plain(rows, owners, 3, counts)
-        assert (shares > 0).tolist() == [count > 0 for count in counts]
     assert len(graphs) == 1
 
 
@@ -253,11 +240,3 @@ def test_no_compiler_is_a_sentence(corpus: Path, tmp_path: Path, monkeypatch: py
     for device, variable in (("cuda", "CC"), ("cpu", "CXX")):
         monkeypatch.setenv(variable, sys.executable)
         session.check_compiler(device)
-
-
-def test_rows_are_mapped_and_a_file_of_another_size_is_refused(tmp_path: Path) -> None:
-    np.arange(12, dtype="<u2").tofile(tmp_path / "rows.bin")
-    rows = open_rows(str(tmp_path / "rows.bin"), "uint16", 3)
-    assert rows.tolist() == np.arange(12).reshape(3, 4).tolist() and not rows.flags.owndata
-    with pytest.raises(InputError, match="holds 24 bytes, which do not make 5 rows of uint16"):
-        open_rows(str(tmp_path / "rows.bin"), "uint16", 5)

@@ -56,16 +56,6 @@ def test_kernels_of_attention_train_the_same_and_are_named(
     assert named == {"auto": ["flash_attention"], "math": ["math"], "flash": ["flash_attention"]}
 
 
-def test_attempts_with_two_kernels_are_both_named(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    own = flags(corpus, tmp_path, steps=6, evaluate_every=3)
-    assert pretrain_model.main([*own, "--attention", "math", "--max-seconds", "0"]) == 75
-    assert pretrain_model.main(own) == 0
-    assert report(tmp_path)["attention"] == ["math", "flash_attention"]
-
-
 def test_a_kernel_that_the_device_lacks_is_a_sentence(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="launch, attention: cudnn is of GPUs alone"):
         pretrain_model.main(flags(corpus, tmp_path, "--attention", "cudnn"))

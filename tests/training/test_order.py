@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bimix.corpus.permutation import permute
-from bimix.training.order import Schedule, assign_domains, next_rows, rows_of_domain
+from bimix.training.order import assign_domains, next_rows, rows_of_domain
 
 
 @pytest.mark.parametrize("domains", [2, 3, 7, 22])
@@ -24,11 +24,6 @@ def test_a_domain_of_proportion_zero_changes_nothing_for_the_others() -> None:
     alone = assign_domains(proportions, start[:3], 500)
     among = assign_domains(np.insert(proportions, [0, 2], 0.0), start, 500)
     assert np.array_equal(np.array([1, 2, 4])[alone], among)
-
-
-def test_what_any_stage_reads_is_read() -> None:
-    schedule = Schedule(np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.9, 0.0, 0.1]]), (0, 3, 5))
-    assert schedule.read().tolist() == [True, True, False, True]
 
 
 WORD = 2**64

@@ -136,12 +136,6 @@ def test_a_loss_that_is_not_finite_stops_with_step_rows_rate_and_norm(corpus: Pa
     assert "Traceback" not in complaint
 
 
-def test_steps_to_keep_are_a_list_or_none() -> None:
-    assert [pretrain_model.steps(text) for text in ("none", "200", "200,400")] == [[], [200], [200, 400]]
-    with pytest.raises(ValueError, match="invalid literal"):
-        pretrain_model.steps("200 400")
-
-
 @pytest.mark.slow
 def test_kept_weights_outlive_a_kill_and_change_nothing_else(corpus: Path, tmp_path: Path, undisturbed: Path) -> None:
     keeping = command(corpus, tmp_path, "--keep", "20,40,60")

@@ -39,10 +39,6 @@ def test_a_schedule_rises_linearly_to_its_peak_and_falls_to_its_end(schedule: st
     assert found == pytest.approx([*warm, PEAK, halfway, last], rel=1e-9)
 
 
-def test_doremi_with_equal_rates_is_constant_after_the_warm_up() -> None:
-    assert rates("doremi", 100, [6, 50, 100], final_learning_rate=PEAK) == [PEAK] * 3
-
-
 def test_a_recipe_is_read_without_torch() -> None:
     program = "import sys; import bimix.training.recipe; sys.exit('torch' in sys.modules)"
     package = recipe.__file__.removesuffix("bimix/training/recipe.py")

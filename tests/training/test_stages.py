@@ -103,12 +103,6 @@ def test_one_stage_is_the_order_of_a_plain_mixture_bit_by_bit() -> None:
     assert np.abs(cut[-1].taken - proportions * STEPS * ROWS).max() <= 2 * (1 - 1 / 4)
 
 
-def test_scaling_is_that_of_a_plain_mixture() -> None:
-    nearly = np.random.default_rng(0).dirichlet(np.ones(22)) * (1 + 5e-7)
-    scaled = Schedule(np.stack([nearly, nearly[::-1]]), (0, 3)).scaled()
-    assert np.array_equal(scaled.proportions[0], nearly / nearly.sum()) and scaled.starts == (0, 3)
-
-
 @pytest.fixture(scope="module", autouse=True)
 def one_thread():
     with pytest.MonkeyPatch.context() as patch:

@@ -30,32 +30,6 @@ def test_the_error_is_that_of_mixtures_that_were_left_out() -> None:
     assert first["error"] == pytest.approx(np.nanmean(misses), rel=1e-6)
 
 
-def test_folds_are_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, real = [], mixing.fit
-
-    def spied(shares, y, own, ridge, terms=1, weights=None, **more):
-        asked.append((terms, weights))
-        return real(shares, y, own, ridge, terms, weights, **more)
-
-    monkeypatch.setattr(choice.mixing, "fit", spied)
-    for n, folds, ways in ((6, 6, 2), (11, 8, 2), (30, 4, 1)):
-        shares, y = levels(1, n)
-        asked.clear()
-        choose(shares, y, np.arange(3))
-        weights = asked[0][1]
-        assert weights.shape == ((folds + 1) * ways, n)
-        assert (weights[folds] == 1).all(), "the last fit is to all"
-        left = 1 - weights[:folds]
-        assert (left.sum(axis=0) == 1).all() and np.ptp(left.sum(axis=1)) <= 1
-        # a second term is tried where runs are plenty, at the ridge that was chosen for one
-        assert [terms for terms, _ in asked].count(2) == (n >= choice.RUNS_FOR_TWO_TERMS * 3)
-
-
-def test_what_has_to_be_earned_is_some_part_of_the_error() -> None:
-    """The fewer the runs, the more: their errors say less."""
-    assert 0.5 < choice.EARNED_BY_FEW < choice.EARNED < 1 and 0.5 < choice.PRIOR_EARNED < 1
-
-
 def walked(found: dict, earned: float, prior: bool = False, apart: bool = False) -> tuple[list[dict], dict]:
     """The entries of a way, and the one that the rule of ridges takes."""
     entries = [one for one in found["cross_validated"] if "ridges" not in one]  # not of each loss domain

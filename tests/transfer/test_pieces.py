@@ -120,17 +120,6 @@ def test_levels_of_a_mixture_are_those_of_the_formula() -> None:
     )
 
 
-def test_what_a_domain_does_not_have_is_held_and_the_rest_weighs_by_the_ridge() -> None:
-    own, ridge, far = np.array([1, -1]), 1e-3, mixing.FAR
-    assert mixing._strengths(own, 2, 2, ridge).tolist() == [
-        [0, 0, 0, 0, 0, 0, ridge, ridge, ridge, ridge],
-        [0, 0, 0, 0, 0, far, ridge, ridge, ridge, ridge],
-    ]
-    a, g, u = mixing.SHRINK_LOG_A, mixing.SHRINK_LOGIT_G, mixing.SHRINK_U
-    assert np.allclose(mixing._pulls(own, 2, ridge), ridge * np.array([[a, a, g, u], [a, a, g, 0]]))
-    assert mixing._per_fit([1, 2], np.array([7, 8])).tolist() == [[1, 2, 7], [1, 2, 8]]
-
-
 @pytest.mark.parametrize("apart", [False, True])
 def test_without_data_all_numbers_are_at_their_anchors(apart: bool) -> None:
     shares = np.random.default_rng(0).dirichlet(np.ones(3), 4)
@@ -187,17 +176,3 @@ def test_a_start_that_is_far_off_ends_at_the_minimum(factors: tuple) -> None:
     start = [np.array([number]) for number in law * factors]
     found = curve.fit_curves(steps, losses[None, :, None], start=start)
     assert found[0][0] / steps ** found[1][0] + found[2][0] == pytest.approx(losses, rel=1e-5)
-
-
-def test_a_start_is_the_best_of_a_grid_on_which_the_rest_is_linear() -> None:
-    t = np.log([1.0, 2, 4, 8, 16])[None] - np.log(4)
-    beta = curve.BETA_STARTS[8]
-    y = np.log(3 * np.exp(-beta * t) + 0.7)
-    first, second = curve._starts(t, y, np.ones((1, 5)))
-    assert first[0] == pytest.approx([np.log(3), beta, np.log(0.7)], rel=1e-6)
-    assert second[0, 1] in curve.BETA_STARTS[[7, 9]]
-    # a point that weighs nothing is not heard
-    bent = y.copy()
-    bent[0, 2] = 5
-    weighed = curve._starts(t, bent, np.array([[1.0, 1, 0, 1, 1]]))
-    assert weighed[0, 0] == pytest.approx(first[0], rel=1e-6)

@@ -86,15 +86,6 @@ def test_a_law_is_fitted_in_a_folder_of_its_own(mine: Path) -> None:
 
 
 @pytest.mark.full
-def test_directory_says_where_config_and_results_lie(mine: Path, tmp_path: Path) -> None:
-    called = tmp_path / "called from"
-    called.mkdir()
-    snakemake(called, "-s", str(ROOT / "Snakefile"), "--directory", f"../{FOLDER}", COEFFICIENTS)
-    assert (mine / COEFFICIENTS).exists()
-    assert sorted(path.name for path in called.iterdir()) in ([], [".snakemake"])
-
-
-@pytest.mark.full
 def test_the_workflow_may_lie_below_the_folder_of_the_results(mine: Path) -> None:
     """Its files are then named relative to that folder, quoted for the shell."""
     code = mine / "der Code"
@@ -228,19 +219,6 @@ def test_every_rule_finds_its_scripts_from_any_folder_and_keeps_what_they_say() 
             assert "{log:q}" in shell and "workflow/" not in shell, f"{path.name}: {shell}"
         assert not re.findall(r'(?<!code\()(?<!code\(f)"workflow/', text), path.name
     assert found > 50
-
-
-@pytest.mark.full
-def test_a_module_plans_rounds_of_doremi(mine: Path) -> None:
-    """A checkpoint of the module: its functions ask for it by name."""
-    (mine / "Snakefile").write_text(MODULE.format(snakefile=str(ROOT / "Snakefile"), config="{}", names="as of_*"))
-    assert jobs(snakemake(mine, "results/demo/mixtures/doremi.json", "-n", "--quiet", "rules"))["of_train_doremi"] == 1
-
-
-def test_files_of_the_repository_have_no_prefix_in_it(tmp_path: Path) -> None:
-    assert settings_files.prefix(tmp_path, tmp_path) == ""
-    (tmp_path / "link").symlink_to(tmp_path)
-    assert settings_files.prefix(tmp_path / "link", tmp_path) == ""
 
 
 def test_files_of_the_config_are_named_from_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,22 +56,6 @@ def test_the_forge_runs_what_the_own_checks_run() -> None:
                 assert line in steps(), line
 
 
-def test_the_forge_uses_the_python_of_the_image_and_of_conda() -> None:
-    python = str(yaml.safe_load(CI.read_text())["env"]["PYTHON"])
-    assert f"FROM python:{python}-slim" in DOCKERFILE.read_text()
-    for name in ("torch", "analysis"):
-        assert f"python={python}" in yaml.safe_load((ROOT / f"envs/{name}.yaml").read_text())["dependencies"]
-
-
-def test_the_linter_has_nothing_to_say_of_the_image() -> None:
-    linter = Path(sys.executable).parent / "hadolint"
-    done = subprocess.run([linter, str(DOCKERFILE)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and not done.stdout, done.stdout
-    # a linter that says nothing of anything would say nothing here
-    bad = subprocess.run([linter, "-"], input="FROM python\nRUN cd /\n", capture_output=True, text=True, check=False)
-    assert bad.returncode != 0 and "DL3006" in bad.stdout
-
-
 def test_the_image_has_the_pins_and_its_files_are_in_its_context() -> None:
     """Built with `envs` for context, as its first lines say; all packages come from
     requirements.txt.
@@ -82,12 +66,3 @@ def test_the_image_has_the_pins_and_its_files_are_in_its_context() -> None:
     installed = [line for line in lines if "pip install" in line]
     assert installed == ["RUN pip install --no-cache-dir --requirement /tmp/requirements.txt"]
     assert "docker build --file envs/Dockerfile --tag bimix envs" in DOCKERFILE.read_text()
-
-
-def test_the_catalogue_reads_what_the_rules_have() -> None:
-    usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
-    assert set(usage) == {"software-stack-deployment", "report"} and usage["report"] is True
-    assert usage["software-stack-deployment"]["conda"] is True
-    for path in (ROOT / "workflow/rules").glob("*.smk"):
-        rules = re.split(r"^(?:rule|checkpoint) ", path.read_text(), flags=re.MULTILINE)[1:]
-        assert all("conda:" in rule for rule in rules if "shell:" in rule), path.name

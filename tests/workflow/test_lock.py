@@ -64,16 +64,6 @@ def test_another_checkout_is_refused_and_named_until_its_process_is_dead(
     held.close()
 
 
-def test_a_lock_that_does_not_say_who_holds_it_still_holds(
-    tmp_path: Path, other: subprocess.Popen, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path / "own")
-    for text in ("", "[1]", '{"host": 1}'):
-        Path("results/mini/.lock").write_text(text)
-        with pytest.raises(InputError, match="It does not say which"):
-            lock.hold("mini")
-
-
 @pytest.mark.slow
 def test_a_call_ends_before_its_first_job_where_another_checkout_holds_the_results(
     tmp_path: Path, other: subprocess.Popen

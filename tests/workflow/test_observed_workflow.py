@@ -109,22 +109,6 @@ def test_methods_are_judged_by_runs_made_elsewhere(workplace: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_next_runs_are_proposed_when_they_are_asked_for(workplace: Path) -> None:
-    config = yaml.safe_load((workplace / "own.yaml").read_text())
-    config["datasets"]["own"] |= {"design": {"count": 2, "models": "models.csv", "large": "1e8,1e9", "budget": "10%"}}
-    config["datasets"]["own"]["optimum"]["lower"] = {"web": 0.2}
-    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
-    (workplace / "models.csv").write_text("name,parameters,tokens\nsmall,1e6,1e8\n")
-    done = call(workplace, "results/own/design/runs.csv")
-    assert not done.returncode, done.stdout + done.stderr
-    folder = workplace / "results/own/design"
-    assert pl.read_csv(folder / "runs.csv")["seed"].to_list() == [1, 1, 2]
-    shares = pl.read_csv(folder / "mixtures.csv").filter(pl.col("domain") == "web")["proportion"]
-    assert len(shares) == 2 and shares.min() >= 0.2
-    assert "is expected to gain" in (folder / "advice.txt").read_text()
-
-
-@pytest.mark.slow
 def test_everything_follows_from_two_tables(workplace: Path) -> None:
     done = call(workplace)
     assert not done.returncode, done.stdout + done.stderr
@@ -182,21 +166,6 @@ def test_all_weight_on_one_domain(workplace: Path) -> None:
         gain = table.filter(pl.col("quantity") == "gain")
         assert gain["estimate"][0] > 0 and gain["low"][0] < gain["estimate"][0] < gain["high"][0]
         assert (results / "figures" / f"path_observed_{law}_fitted.svg").exists()
-
-
-@pytest.mark.slow
-def test_a_bad_table_ends_in_one_sentence(workplace: Path) -> None:
-    lines = (workplace / "losses.csv").read_text().splitlines()
-    lines[3] = lines[3].rsplit(",", 1)[0] + ",inf"
-    (workplace / "losses.csv").write_text("\n".join(lines) + "\n")
-    done = call(workplace, "results/own/losses/observed/fitted.parquet")
-    assert done.returncode != 0
-    said = done.stdout + done.stderr
-    assert "error: losses.csv, line 4 (mixture 'm0', step 2000, domain 'code & co'): the loss is inf" in said
-    assert "FAILED take_observations fitted: results/own/logs/take_observations/fitted.log\n  take_obs" in said
-    assert "CalledProcessError" not in said and len(said.splitlines()) <= 10
-    assert "Traceback" not in said
-    assert not list(workplace.glob("results/own/losses/*/*"))
 
 
 def test_a_mixture_that_bears_a_laws_name_is_its_optimum(workplace: Path) -> None:

@@ -24,7 +24,7 @@ from bimix.settings.typed import accepted
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
-README_COLUMNS, COLUMNS = 110, 110
+COLUMNS = 110
 
 # What config.yaml and the pages call "your copy".
 YOURS = [
@@ -80,9 +80,9 @@ def block_commands(block: Block) -> list[str]:
     return "\n".join(block.lines).replace("\\\n", " ").splitlines()
 
 
-def commands() -> list:
-    """Every command of all pages once, with the page that has it first."""
-    found: dict[str, str] = {}
+def commands() -> list[str]:
+    """Every command of all pages once."""
+    found: set[str] = set()
     for page in PAGES:
         lines = [code for line in prose(page) if "<!-- not run:" not in line for code in re.findall(r"`([^`]+)`", line)]
         for block in blocks(page):
@@ -90,8 +90,8 @@ def commands() -> list:
                 lines += block_commands(block)
         for line in lines:
             if re.match(r"snakemake -|python [\w/]+\.py ", line):
-                found.setdefault(shlex.join(shlex.split(line, comments=True)), page.name)
-    return [pytest.param(command, id=f"{page}: {command[:90]}") for command, page in found.items()]
+                found.add(shlex.join(shlex.split(line, comments=True)))
+    return sorted(found)
 
 
 def anchors(page: Path) -> set[str]:
@@ -104,17 +104,17 @@ def anchors(page: Path) -> set[str]:
     return set(found)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\(([^)\s]+)\)", "\n".join(prose(page)))
-    for link in links:
-        if link.startswith(("http://", "https://")):
-            continue
-        path, _, anchor = link.partition("#")
-        target = (page.parent / path).resolve() if path else page
-        assert target.exists(), f"{page.name}: {link} leads nowhere"
-        assert target.is_relative_to(ROOT), f"{page.name}: {link} leaves the project"
-        assert not anchor or anchor in anchors(target), f"{page.name}: {link}: {target.name} has no such heading"
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        links = re.findall(r"\]\(([^)\s]+)\)", "\n".join(prose(page)))
+        for link in links:
+            if link.startswith(("http://", "https://")):
+                continue
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            assert target.exists(), f"{page.name}: {link} leads nowhere"
+            assert target.is_relative_to(ROOT), f"{page.name}: {link} leaves the project"
+            assert not anchor or anchor in anchors(target), f"{page.name}: {link}: {target.name} has no such heading"
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
@@ -127,30 +127,26 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert set(PAGES) <= linked
 
 
-def test_the_readme_is_wrapped() -> None:
-    assert not [line for line in (ROOT / "README.md").read_text().splitlines() if len(line) > README_COLUMNS]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_lines_are_wrapped(page: Path) -> None:
+def test_lines_are_wrapped() -> None:
     """But for tables, which Markdown cannot wrap.
 
     Inline code is on one line, where `commands` finds it.
     """
-    lines = [*prose(page), *(line for block in blocks(page) for line in block.lines)]
-    assert not [line for line in lines if len(line) > COLUMNS and not line.startswith("|")]
-    assert not [line for line in prose(page) if line.count("`") % 2]
+    for page in PAGES:
+        lines = [*prose(page), *(line for block in blocks(page) for line in block.lines)]
+        assert not [line for line in lines if len(line) > COLUMNS and not line.startswith("|")], page.name
+        assert not [line for line in prose(page) if line.count("`") % 2], page.name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_named_files_are_there(page: Path) -> None:
+def test_named_files_are_there() -> None:
     """Paths in the project, rule files and scripts that a page names."""
-    there = {path.name for folder in ("workflow", "tests", "resources") for path in (ROOT / folder).rglob("*.*")}
-    for name in re.findall(r"`([^`\s]+)`", "\n".join(prose(page))):
-        if re.match(r"(workflow|resources|tests|docs|envs|profiles)/[\w./-]+$", name):
-            assert (ROOT / name).exists(), f"{page.name}: no {name}"
-        if re.fullmatch(r"\w+\.(py|smk)", name):
-            assert name in there, f"{page.name}: no {name}"
+    for page in PAGES:
+        there = {path.name for folder in ("workflow", "tests", "resources") for path in (ROOT / folder).rglob("*.*")}
+        for name in re.findall(r"`([^`\s]+)`", "\n".join(prose(page))):
+            if re.match(r"(workflow|resources|tests|docs|envs|profiles)/[\w./-]+$", name):
+                assert (ROOT / name).exists(), f"{page.name}: no {name}"
+            if re.fullmatch(r"\w+\.(py|smk)", name):
+                assert name in there, f"{page.name}: no {name}"
 
 
 def test_recipes_name_what_is_in_the_files() -> None:
@@ -189,13 +185,6 @@ def test_parts_of_a_config_are_valid() -> None:
             assert accepted(config)[1] == [], key
 
 
-def test_a_page_of_this_test_has_commands_and_files() -> None:
-    """The readers above find what they are for: an empty list would pass every other test."""
-    assert len(commands()) >= 20
-    assert any("<!-- file: measured.yaml -->" in block.comments for page in PAGES for block in blocks(page))
-    assert "two-commands" in anchors(ROOT / "README.md")
-
-
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project with the files that the pages write, the example's text, and your data
@@ -224,8 +213,8 @@ def plans() -> list:
     `all`.
     """
     parser, found = get_argument_parser(), {}
-    for given in commands():
-        word, *words = shlex.split(given.values[0])
+    for command in commands():
+        word, *words = shlex.split(command)
         if word == "snakemake":
             options = parser.parse_args(words)  # ends the test where a flag is none
             config = [str(path) for path in options.configfile or ()]
@@ -278,10 +267,11 @@ def test_the_page_names_every_command_of_the_package_and_its_script() -> None:
     assert listed == COMMANDS
 
 
-@pytest.mark.parametrize("command", [given for given in commands() if given.values[0].startswith("python")])
-def test_scripts_know_the_flags_they_are_given(command: str) -> None:
-    _, script, *arguments = shlex.split(command)
-    sources = [ROOT / script, *(ROOT / "workflow" / "scripts").rglob("*.py")]
-    known = "\n".join(source.read_text() for source in sources)
-    for flag in arguments:
-        assert not flag.startswith("--") or f'"{flag}"' in known, f"{script} has no {flag}"
+def test_scripts_know_the_flags_they_are_given() -> None:
+    workflow = "\n".join(path.read_text() for path in (ROOT / "workflow/scripts").rglob("*.py"))
+    scripts = [shlex.split(command)[1:] for command in commands() if command.startswith("python")]
+    assert len(scripts) > 10
+    for script, *arguments in scripts:
+        known = (ROOT / script).read_text() + workflow
+        unknown = [flag for flag in arguments if flag.startswith("--") and f'"{flag}"' not in known]
+        assert not unknown, f"{script} has no {unknown}"

@@ -232,20 +232,6 @@ def test_a_run_is_trained_again_when_its_state_is_moved_away(built: Path) -> Non
 
 
 @pytest.mark.slow
-def test_the_plan_counts_the_runs_that_are_done(built: Path) -> None:
-    target = "results/mini/plan.csv"
-    done = call(built, target, "--configfile", "mini.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    needed = pl.col("needed_for") == "summary"  # what the price list takes beside it has not been made
-    plan = pl.read_csv(built / target).filter(needed)
-    assert plan.select("what", "model", "runs", "done").row(0) == ("pretraining", "atom", 6, 6)
-    assert plan["device_hours_left"].to_list() == [0, 0]
-    (built / "more.yaml").write_text(yaml.safe_dump(with_group(["se", "ce", "vne", "je"])))
-    call(built, target, "--configfile", "more.yaml")
-    assert pl.read_csv(built / target).filter(needed)["runs"].to_list() == [7, 7]
-
-
-@pytest.mark.slow
 def test_steps_asked_for_later_train_nothing_again(built: Path) -> None:
     settings = yaml.safe_load(SETTINGS)
     settings["datasets"] = json.loads(json.dumps(settings["datasets"]))

@@ -17,7 +17,6 @@ from made_configs import fitted_once
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from bimix.corpus.shards import Shard, read_shards
 from bimix.plan.dataset import Dataset
 from bimix.settings.complete import whole_recipes
 
@@ -65,48 +64,6 @@ def changed(folder: Path, change) -> None:
 
 def reweighted(config, **settings) -> None:
     config["datasets"]["demo"]["reweighting"].update(settings)
-
-
-def test_fitting_the_entropy_group_schedules_its_four_runs_and_no_other(workplace: Path) -> None:
-    jobs = planned(workplace, "results/demo/laws/tiny/bimix/entropy/coefficients.json")
-    assert jobs["pretrain_model"] == 4
-    assert jobs["fit_law"] == 1
-
-
-def test_everything_for_the_demo_is_planned(workplace: Path) -> None:
-    jobs = planned(workplace)
-    assert jobs["pretrain_model"] == 6 + 2 * 5  # two seeds of the larger model
-    assert jobs["optimize_mixture"] == 2
-    (workplace / "workflow/defaults.yaml").write_text((ROOT / "workflow/defaults.yaml").read_text())
-    jobs = planned(workplace)  # as users have it: a search by rounds
-    assert jobs["pretrain_model"] == 5 + 3 + 2 * 4
-    assert (jobs["propose_round"], jobs["judge_search"], jobs["optimize_mixture"]) == (3, 1, 2)
-    assert not [name for name in jobs if "answers" in name]
-
-
-def test_doremi_and_doge_are_mixtures_like_any_other(workplace: Path) -> None:
-    changed(workplace, lambda config: config["datasets"]["demo"]["groups"].update(rivals=["doremi", "doge"]))
-    jobs = planned(workplace, "results/demo/losses/tiny/rivals.parquet")
-    assert (jobs["train_doremi"], jobs["train_doge"], jobs["mix_reweighted"]) == (1, 1, 2)
-    assert jobs["pretrain_model"] == 3  # DoReMi's reference, and one on each mixture
-
-
-def test_a_swarm_is_trained_for_the_mixtures_that_need_one(workplace: Path) -> None:
-    jobs = planned(workplace, "results/demo/mixtures/regmix.json", "results/demo/figures/learning_tiny_swarm.svg")
-    assert jobs["train_swarm"] == 2 and jobs["sample_mixtures"] == jobs["fit_law"] == 1 and "pretrain_model" not in jobs
-    alone = planned(workplace, "results/demo/runs/tiny/swarm_0003/losses.parquet")
-    assert alone["pretrain_model"] == 1 and "train_swarm" not in alone
-    changed(workplace, lambda config: fewer(config, "transfer_swarm", 40))
-    assert planned(workplace)["train_swarm"] == 3
-
-
-def test_epochs_of_an_optimum_from_a_swarm_are_those_of_the_run_to_be_made_good(workplace: Path) -> None:
-    changed(workplace, lambda config: config["datasets"]["demo"]["optimum"].update(max_epochs=4))
-    done = call(workplace, "results/demo/mixtures/transfer_swarm.json", "-n", "-p")
-    # 400 updates of 8 rows of 128 tokens, not the swarm's 50
-    assert "--run-tokens 409600 " in done.stdout
-    done = call(workplace, "results/demo/mixtures/bimix.json", "-n", "-p")
-    assert "--run-tokens none " in done.stdout
 
 
 def test_snakemake_makes_each_mixture_as_the_list_of_sources_says(workplace: Path) -> None:
@@ -178,12 +135,6 @@ def test_each_method_that_reweighs_has_training_settings_of_its_own(workplace: P
     assert "--target others" in printed and "--regularization 0.05" in printed
 
 
-def fewer(config: dict, mixture: str, runs: int) -> None:
-    """A demo that compares a mixture found with a swarm of so many runs."""
-    config["datasets"]["demo"]["compare"]["mixtures"].append(mixture)
-    config["datasets"]["demo"]["swarm"]["runs"] = runs
-
-
 def last_line(done: subprocess.CompletedProcess[str]) -> str:
     """The last line that a refused call prints: there is no traceback, before it or behind."""
     said = done.stderr + done.stdout  # of a dry run Snakemake's own words are on the latter
@@ -242,20 +193,6 @@ def test_files_that_are_not_there_are_told_before_the_first_job(workplace: Path)
     assert call(workplace, "--unlock", "--config", "run=mine").returncode == 0
 
 
-def test_questions_are_asked_where_a_dataset_has_tasks(workplace: Path) -> None:
-    def from_the_hub(config):
-        items = {"hub": "EleutherAI/lambada_openai", "file": "data/lambada_test_en.jsonl"}
-        tasks = {"lambada": {"kind": "last_word", "items": items, "shots": None}}
-        config["datasets"]["demo"]["downstream"] = {"tasks": tasks, "model": "tiny", "steps": [80, 400]}
-
-    changed(workplace, from_the_hub)
-    jobs = planned(workplace)
-    assert (jobs["score_answers"], jobs["compare_answers"], jobs["plot_answers"]) == (5, 1, 1)
-    assert "generate_copies" not in jobs
-    assert jobs["pretrain_model"] == 18  # bimix and transfer on the tiny model, too
-    assert planned(workplace, "results/demo/plan.csv")["plan_runs"] == 1
-
-
 @pytest.mark.parametrize("profile", ["slurm", "gpus"])
 def test_a_profile_plans_what_comes_after_an_optimised_mixture_that_is_held_out(workplace: Path, profile: str) -> None:
     """On a cluster jobs go in groups: none may hold jobs both before and after a training."""
@@ -281,61 +218,6 @@ def test_the_plan_has_the_runs_that_snakemake_plans(workplace: Path) -> None:
     # the swarm's runs are trained sixteen to a job
     assert runs["methods"] == jobs["pretrain_model"] - runs["summary"] + jobs["train_doremi"] + jobs["train_doge"] + 32
     assert "| pretraining | tiny" in done.stdout + done.stderr
-
-
-def test_a_mixture_pays_for_the_mixtures_that_it_was_found_with(workplace: Path) -> None:
-    def nested(config):
-        config["datasets"]["demo"]["groups"]["entropy"] = ["se", "ce", "je", "doge"]
-        reweighted(config, reference="bimix", doremi={"rounds": 1})
-
-    changed(workplace, nested)
-    done = call(workplace, "results/demo/tables/methods.csv", "-n", "-p")
-    searches = json.loads(re.search(r"--searches '(\{.*?\})'", done.stdout)[1])
-    runs = {f"results/demo/runs/tiny/{name}/run.json" for name in ("se", "ce", "je", "doge")}
-    doge = {"results/demo/reweighting/tiny/doge/run.json"}
-    assert searches["baseline"] == searches["ce"] == []
-    assert set(searches["doge"]) == doge and set(searches["bimix"]) == runs | doge
-    own = {"results/demo/reweighting/tiny/doremi/1/run.json", "results/demo/runs/tiny/bimix/run.json"}
-    assert set(searches["doremi"]) == own | runs | doge and len(searches["doremi"]) == 7
-    assert searches["regmix"] == searches["transfer_swarm"] == ["results/demo/swarm/tiny/runs.parquet"]
-
-
-def test_methods_have_a_price_without_reweighting(workplace: Path) -> None:
-    def plain(config):
-        config["datasets"]["demo"]["methods"] = ["baseline", "bimix"]
-        del config["datasets"]["demo"]["reweighting"]
-
-    changed(workplace, plain)
-    jobs = planned(workplace, "results/demo/tables/methods.csv")
-    # four for the law; with two seeds each those named, uniform, unimax and the best of the four
-    assert jobs["price_methods"] == 1 and jobs["pretrain_model"] == 4 + 2 * 5 and "train_doremi" not in jobs
-
-
-def test_gains_are_against_a_published_mixture_where_it_comes_first(workplace: Path) -> None:
-    def against(config):
-        demo = config["datasets"]["demo"]
-        demo |= {"published": "own", "methods": ["published_baseline", "bimix"], "seeds": {"larger": [2, 3]}}
-        config["mixtures"]["published"]["own"] = str(workplace / "own.csv")
-        table = "".join(f"{domain},{1 / 8}\n" for domain in demo["domains"])
-        (workplace / "own.csv").write_text(f"domain,baseline\n{table}")
-
-    changed(workplace, against)
-    done = call(workplace, "results/demo/tables/verdict.csv", "-n", "-p")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("--reference published_baseline") == 2  # the price list and the verdict
-    assert "--large results/demo/runs/larger/published_baseline/run.json" in done.stdout
-
-
-def test_all_that_the_report_shows_has_a_caption() -> None:
-    """Snakemake reads captions when the report is made: one that is missing ends it."""
-    text = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
-    calls = re.findall(r"\b(figure|table|shown)\(\s*\"([^\"]+)\"((?:[^()]|\([^()]*\))*)\)", text)
-    captions = set()
-    for kind, name, rest in calls:
-        given = re.search(r"caption=\"(\w+)\"", rest) or (re.search(r"\"(\w+)\"", rest) if kind == "shown" else None)
-        captions.add(given[1] if given else name.split("_{")[0])
-    assert len(calls) > 25 and {"summary", "verdict", "laws_table", "path"} <= captions
-    assert sorted(name for name in captions if not (ROOT / f"workflow/report/{name}.rst").exists()) == []
 
 
 FAKE_APPTAINER = """#!/bin/bash
@@ -381,48 +263,6 @@ def mine(folder: Path, **corpus: object) -> None:
     Tokenizer(WordLevel({"x": 0}, unk_token="x")).save(str(folder / "tokenizer.json"))
 
 
-def manifest(folder: Path) -> dict[str, Shard]:
-    """The shards of `mine` as the first job of a call finds them."""
-    done = call(folder, "results/mine/tokens/train.parquet", "--until", "fetch_tokenizer")
-    assert not done.returncode, done.stdout + done.stderr
-    with (folder / "results/mine/shards.jsonl").open(encoding="utf-8") as lines:
-        return read_shards(lines)
-
-
-def test_small_files_are_put_together_and_their_list_is_no_command(workplace: Path) -> None:
-    mine(workplace)
-    jobs = planned(workplace, "results/mine/tokens/train.parquet")
-    assert not (workplace / "results").exists()  # a dry run writes nothing
-    shards = manifest(workplace)
-    (workplace / "raw/part0/more.jsonl").write_text('{"text": "more"}\n')
-    planned(workplace, "results/mine/tokens/train.parquet")
-    with (workplace / "results/mine/shards.jsonl").open() as lines:
-        assert read_shards(lines) == shards
-    (workplace / "raw/part0/more.jsonl").unlink()
-    assert 3 <= jobs["tokenize_shard"] == len(shards) <= 20
-    assert len({file for shard in shards.values() for file in shard.files}) == 60
-    done = call(workplace, "results/mine/tokens/train.parquet", "-n", "-p")
-    commands = re.findall(r"python workflow/scripts/tokenize_shard.py .*?2>", done.stdout, re.DOTALL)
-    assert len(commands) == len(shards) and not any("file7.jsonl" in command for command in commands)
-
-
-def test_a_list_of_files_may_be_a_file(workplace: Path) -> None:
-    mine(workplace, train={"a": "@raw/files.txt", "b": ["raw/part1/file1.jsonl", "http://host/b.jsonl.zst"]})
-    (workplace / "raw/files.txt").write_text("raw/part0/file0.jsonl\t40\nraw/part0/file2.jsonl\t40\nhttp://a/c.jsonl")
-    assert planned(workplace, "results/mine/tokens/train.parquet")["tokenize_shard"] <= 4
-    shards = manifest(workplace)
-    assert {"b.file1", "b.b"} <= set(shards)
-    assert [shard.domain for shard in shards.values()].count("b") == 2
-    (workplace / "raw/files.txt").write_text("")
-    done = call(workplace, "results/mine/entropy.csv", "-n")
-    assert "corpus/train: no file matches '@raw/files.txt'" in done.stdout + done.stderr
-    (workplace / "raw/files.txt").write_text("raw/part0/file0.jsonl\t40 kB")
-    done = call(workplace, "results/mine/entropy.csv", "-n")
-    assert (
-        "corpus/train: 'raw/files.txt' cannot be read as a list of files (invalid literal" in done.stdout + done.stderr
-    )
-
-
 def test_a_locale_without_utf8_is_refused_with_the_cure(workplace: Path) -> None:
     environment = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     command = [*SNAKEMAKE, "-n"]
@@ -443,9 +283,3 @@ def test_validation_documents_are_known_before_training_shards(workplace: Path, 
     mine(workplace, train="raw/part1/*.jsonl", validation=validation)
     found = planned(workplace, "results/mine/tokens/train.parquet")
     assert {name: found[name] for name in found if "validation" in name} == jobs
-
-
-def test_a_glob_that_cannot_be_listed_is_refused_with_its_key(workplace: Path) -> None:
-    mine(workplace, train="https://host/*.jsonl.zst")
-    done = call(workplace, "results/mine/entropy.csv", "-n")
-    assert "mine/corpus/train: 'https://host/*.jsonl.zst' cannot be listed" in done.stdout + done.stderr
