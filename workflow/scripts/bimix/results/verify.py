@@ -22,7 +22,7 @@ from bimix.observations.prior import recorded
 from bimix.observations.tables import ROUNDING
 from bimix.results.verify_files import Findings, check_written, name_unvouched
 from bimix.results.verify_runs import check_run, read_report
-from bimix.results.verify_tokens import check_counts, check_tokens, read_indices
+from bimix.results.verify_tokens import check_tokens, read_indices
 from bimix.results.watch import PROCESSES, read_progress
 from bimix.tables import read_json, read_table
 from bimix.training.artefacts import check
@@ -50,7 +50,6 @@ def verify(folder: Path, drill: bool) -> Findings:
     indices = read_indices(folder, found)
     if indices is not None:
         check_tokens(folder, indices, found)
-        check_counts(folder, indices, found)
     mixtures = check_mixtures(folder, found)
     for path in run_reports(folder):
         # what lies in a state alone may be of another configuration, and of other tokens
