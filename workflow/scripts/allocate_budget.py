@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
     limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
 
     def at(log_parameters: float) -> dict:
-        """The best mixture of a model of so many parameters, and what it is worth."""
+        """The best mixture for a model of so many parameters, and its value."""
         parameters = float(np.exp(log_parameters))
         tokens = options.flops / (FLOPS * parameters)
         there = at_run(fitted, parameters, tokens, pools, step)

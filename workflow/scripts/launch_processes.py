@@ -35,7 +35,7 @@ def alone(command: list[str]) -> int:
 
 
 def together() -> int:
-    """Start several processes; flags are those of the command line."""
+    """Start several processes; the arguments are the command line's flags."""
     from accelerate.commands import launch
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

@@ -43,7 +43,7 @@ def draw(table: pl.DataFrame) -> Figure:
     near = table.filter(~far)["gain_percent"]
     edge = near.min() - 0.15 * (near.max() - near.min())
     for number, row in enumerate(table.iter_rows(named=True)):
-        look, at = looks[row["mixture"]], beside(costs, number)
+        look, at = looks[row["mixture"]], on_axis(costs, number)
         if far[number]:
             axis.plot(at, edge, **look.mark(4.5))
             where = {"xytext": (-4, 0), "textcoords": "offset points", "va": "center", "ha": "right"}
@@ -58,7 +58,7 @@ def draw(table: pl.DataFrame) -> Figure:
     axis.axhline(0, color="#999999", linewidth=0.6)
     axis.set_xscale("symlog", linthresh=LINEAR, linscale=0.9)
     figures.cost_axis(axis, max(costs))
-    last = max(beside(costs, number) for number in range(len(costs)))
+    last = max(on_axis(costs, number) for number in range(len(costs)))
     axis.set_xlim(-0.12, max(10, 3 * max(costs), 1.2 * last))
     price = "price of the search, % of the FLOPs of a large run (log); equal ones side by side"
     axis.set_xlabel(price if priced else "the prices of the searches are not known: side by side")
@@ -90,10 +90,8 @@ def far_out(gains: np.ndarray) -> np.ndarray:
     return gains < min(low - FAR_OUT * (high - low), -max(gains.max(), 0.0))
 
 
-def beside(costs: list[float], place: int) -> float:
-    """Where a mixture stands on the axis of costs: those of one cost side by side, about it on the
-    logarithmic part.
-    """
+def on_axis(costs: list[float], place: int) -> float:
+    """Position of a mixture on the axis of costs: those of one cost stand side by side."""
     same = [n for n, cost in enumerate(costs) if abs(cost - costs[place]) < 1e-9]
     step = min(STEP, SPREAD / max(len(same) - 1, 1))
     if costs[place] < LINEAR:

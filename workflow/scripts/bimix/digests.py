@@ -1,5 +1,4 @@
-"""What stands for the bytes of a file: a digest of all of them, or a stamp that every change of
-them alters.
+"""Digests of files, and stamps that every change of a file alters.
 
 A dataset's folder keeps a record of each output in .digests/, at the output's own path: a JSON
 object with the digest of the file, or of each file of a folder. Writers note it (`outputs`),

@@ -211,7 +211,7 @@ class NgramCounter:
         return ids.astype(np.uint32), found[ids]
 
     def give_away(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What `pairs` gives, which is then forgotten; `tokens` still counts it."""
+        """Return `pairs` and forget them; `tokens` still counts them."""
         first, second, counts = self.pairs()
         self.others = add_padded(self.others, count_firsts(first, counts))
         self.tables = []

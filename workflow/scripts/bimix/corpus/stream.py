@@ -83,7 +83,7 @@ class Division:
                             records = ends = 0
 
     def parts(self, text: str, key: bytes) -> list[tuple[str, str]]:
-        """(split, text) of what a document is divided into."""
+        """(split, text) of each part of a document."""
         if self.split == "validation":
             return [("validation", text)]
         trains, held_out = split_document(text, key, self.share, self.longest)

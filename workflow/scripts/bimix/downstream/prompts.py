@@ -142,7 +142,7 @@ def likeliest(golds: Sequence[Gold], nats: Sequence[float]) -> tuple[Gold, float
 
 
 def read_prediction(text: str) -> str:
-    """What counts of a continuation: up to the first line end, without white space around it."""
+    """The part of a continuation that counts: up to the first line end, stripped of white space."""
     return text.split("\n", 1)[0].strip()
 
 

@@ -149,14 +149,12 @@ class Export:
 
     @property
     def record_tokens(self) -> float | None:
-        """Tokens of what counts as one token in `drawn`; None where those of a sample are not
-        known.
-        """
+        """Tokens of one unit of `drawn`; None where the tokens of a sample are not known."""
         return self.data.sequence_length if self.data.records == "samples" else 1
 
     @property
     def run_records(self) -> int | None:
-        """Records of the run; None where its tokens, or those of a sample, are not known."""
+        """Records of the run; None where its tokens, or the tokens of a sample, are not known."""
         if self.run_tokens is None or self.record_tokens is None:
             return None
         return round(self.run_tokens * sum(self.drawn.values()) / self.record_tokens)
@@ -171,7 +169,7 @@ class Export:
 
     @property
     def kept_tokens(self) -> float | None:
-        """Tokens of all rows that are kept; None where those of a sample are not known."""
+        """Tokens of all rows that are kept; None where the tokens of a sample are not known."""
         return self.record_tokens and self.record_tokens / max(self.drawn.values())
 
 

@@ -1,6 +1,4 @@
-"""What a dataset's trainings will cost, estimated before the first one:
-FLOPs, hours of devices, disk.
-"""
+"""Costs of a dataset's trainings, estimated before the first one: FLOPs, hours of devices, disk."""
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
@@ -30,7 +28,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Cost:
-    """What equal runs cost: a row of plan.csv.
+    """The cost of equal runs: a row of plan.csv.
 
     `flops_per_run` with evaluations; hours of a run on all of its devices, and hours left of all
     devices together; storage in 10^9 bytes.
@@ -63,7 +61,7 @@ class Stated:
     parameters: float
 
     def flops_per_token(self, row_length: int) -> float:
-        """FLOPs of a token trained on, without those of attention, which are not known."""
+        """FLOPs of a token trained on, without attention, which is not known."""
         return 6 * self.parameters
 
 
@@ -79,7 +77,7 @@ def run_flops(shape: Shape | Stated, recipe: Recipe, sequence_length: int, domai
 def search_factor(
     what: str, shape: Shape | Stated, recipe: Recipe, sequence_length: int, domains: int, targets: int, mixed: bool
 ) -> float:
-    """FLOPs of a kind of training over those of plain pretraining.
+    """FLOPs of a kind of training relative to plain pretraining.
 
     doremi: the reference's forward pass next to the proxy; doge: the rows of its `targets`
     elsewhere or, where it is `mixed` and has none, of the mix of all domains, and the

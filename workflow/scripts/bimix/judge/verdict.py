@@ -1,4 +1,4 @@
-"""Which mixture the evidence recommends, and why.
+"""The mixture that the evidence recommends, and why.
 
 Among mixtures measured at the target the lowest, or the cheapest of those that tie with it. Where
 no searched mixture was trained there, the lower of the best measured proxy and the optimum promised
@@ -102,7 +102,7 @@ class Verdict:
 
 
 def trusted(promises: Iterable[Promise]) -> Promise | None:
-    """That of the law with the least error on runs left out; the first where none is known."""
+    """The promise of the law with the least error on runs left out; else the first."""
     return min(promises, key=lambda one: math.inf if one.left_out is None else one.left_out, default=None)
 
 

@@ -60,7 +60,7 @@ def spent_on(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def read_spent(costs: pl.DataFrame) -> tuple[dict[str, dict], float]:
-    """What was spent on each mixture by a table of costs, and the FLOPs of one large run.
+    """Runs and FLOPs spent on each mixture by a table of costs, and the FLOPs of one large run.
 
     Columns mixture, search_runs, search_flops, large_flops (the same in all rows), optionally
     search_gpu_hours, search_device_hours and predicted_gain_percent, which is passed on. Errors: a

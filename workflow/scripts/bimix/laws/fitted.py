@@ -90,8 +90,8 @@ def predict(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndar
 
 
 def predict_defined(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """What `predict` gives, with NaN where the law does not define a loss: in `bimix`, of a domain
-    whose proportion is 0.
+    """As `predict`, with NaN where the law does not define a loss: in `bimix`, of a domain whose
+    proportion is 0.
     """
     code, steps = LAWS[fitted["law"]].code, np.asarray(steps, dtype=float)
     return code.predict(fitted["coefficients"], fitted["domains"], fitted["steps"], proportions, steps)
@@ -122,9 +122,7 @@ def predict_runs(fitted: dict, observed: Observations, steps: np.ndarray | None 
 
 
 def predict_observed(fitted: dict, observed: Observations, steps: np.ndarray) -> np.ndarray:
-    """What `predict` gives of runs at k steps, each read at its own epochs where its pools are
-    known.
-    """
+    """As `predict` for runs at k steps, each read at its own epochs where its pools are known."""
     if observed.pools is None:
         return predict(fitted, observed.proportions, steps)
     return predict_runs(fitted, observed, steps)

@@ -1,4 +1,4 @@
-"""What there is of each domain for a run: its pool, all of its rows or a share of them."""
+"""Pools: the rows of each domain that a run may read, all of them or a share."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which of torch's kernels computes attention: chosen by the launch, and found out by name."""
+"""The kernel of torch that computes attention: chosen by the launch, and found out by name."""
 
 from collections.abc import Iterable
 

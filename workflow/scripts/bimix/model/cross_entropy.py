@@ -58,8 +58,8 @@ def chunked_loss(hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tenso
 def chunked_shares(
     hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int, counts: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
-    """What `whole_shares` gives, `chunk` tokens at a time, of rows sorted by domain,
-    `counts` (domains,) of each.
+    """As `whole_shares`, `chunk` tokens at a time, for rows sorted by domain, `counts` (domains,)
+    of each.
 
     Keeps one gradient of `weight` for each domain that has rows. The counts are the host's,
     which never waits for them.

@@ -130,7 +130,7 @@ class State:
         self.tables = rotary_tables(room, self.model.shape.rotary_width, device)
 
     def advance(self) -> Tensor:
-        """Scores (batch, vocabulary) of what follows `tokens`, whose keys and values are kept.
+        """Scores (batch, vocabulary) of the token after `tokens`, whose keys and values are kept.
 
         Shapes never change.
         """

@@ -111,8 +111,8 @@ class Attention(nn.Module):
         return rotate(query, cosines, sines), rotate(key, cosines, sines), value
 
     def merge(self, mixed: Tensor) -> Tensor:
-        """What attention gave each head (batch, heads, length, head width) as one
-        state (batch, length, width).
+        """Join the heads' outputs (batch, heads, length, head width) to one state (batch, length,
+        width).
         """
         return self.out(mixed.transpose(1, 2).flatten(2))
 
@@ -189,7 +189,7 @@ class Transformer(nn.Module):
         return F.linear(self.hidden(tokens), self.embedding.weight[: self.shape.vocabulary])
 
     def padding(self) -> Tensor:
-        """What is added to the scores (padded vocabulary,): 0, minus infinity where an id is none.
+        """Bias of the scores (padded vocabulary,): 0, and minus infinity where an id is none.
 
         A constant of the shape, not a buffer, which wrappers would send around.
         """

@@ -43,7 +43,7 @@ class Format(NamedTuple):
     stepped: bool = True  # whether steps and runs are in columns, which flags name
     ratios: str | None = None  # of a swarm: the pattern of the columns that are proportions,
     run: str = ""  # the column of the run,
-    beside: tuple[str, ...] = ()  # and columns that are neither
+    ignored: tuple[str, ...] = ()  # and columns that are neither
 
 
 FORMATS = {
@@ -135,12 +135,12 @@ def _read_swarm(source: Source, wanted: Pattern, runs: Collection[str] | None) -
     """
     form = FORMATS[source.format]
     run, ratios = source.run or form.run, pattern(source.ratios or form.ratios, "--ratios")
-    beside = {*form.beside, run, *filter(None, [source.size])}
+    ignored = {*form.ignored, run, *filter(None, [source.size])}
     losses, remarks = [], []
     for path in source.logs:
         table = read_any(path)
         # in one table, what is a proportion is no metric
-        left = beside | {name for name in table.columns if source.ratios and ratios.domain(name)}
+        left = ignored | {name for name in table.columns if source.ratios and ratios.domain(name)}
         if source.step and not source.step.isdecimal():
             left |= {source.step}
         if not source.step:
@@ -159,19 +159,19 @@ def _read_swarm(source: Source, wanted: Pattern, runs: Collection[str] | None) -
             remarks.append(f"Left out, for --runs does not name them: {_few(unnamed)}.")
         losses += log.losses()
     if source.mixtures in source.logs and source.pattern:
-        beside |= {name for name in read_any(source.mixtures).columns if wanted.domain(name)}
-    beside |= {source.step} - {None}
-    return losses, _swarm_mixtures(source.mixtures, run, ratios, beside, source.size is not None), remarks
+        ignored |= {name for name in read_any(source.mixtures).columns if wanted.domain(name)}
+    ignored |= {source.step} - {None}
+    return losses, _swarm_mixtures(source.mixtures, run, ratios, ignored, source.size is not None), remarks
 
 
-def _swarm_mixtures(path: Path, run: str, ratios: Pattern, beside: Collection[str], sized: bool) -> Tidy:
+def _swarm_mixtures(path: Path, run: str, ratios: Pattern, ignored: Collection[str], sized: bool) -> Tidy:
     """The mixtures of a swarm's table, tidy; `sized`: a run may be there once for each size.
 
     Errors: a run twice, or of other proportions at another size; an empty cell.
     """
     read_any(path).need(run)
     table = numbered(read_table(path), str(path))
-    found = ratios.domains([name for name in table.columns if name not in {run, ROW, *beside}], path)
+    found = ratios.domains([name for name in table.columns if name not in {run, ROW, *ignored}], path)
     place = "row" if path.suffix == ".parquet" else "line"
     seen: dict[str, tuple[tuple, int]] = {}
     for number, name, *shares in table.select(ROW, run, *found).iter_rows():

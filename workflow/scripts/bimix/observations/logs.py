@@ -190,13 +190,13 @@ def from_table(
     step: str,
     run: str | None,
     size: str | None,
-    beside: Collection[str] = (),
+    ignored: Collection[str] = (),
     only: Collection[str] | None = None,
     whole: bool = False,
 ) -> Log:
     """`step` is the column of the steps, or spells that of all rows; `run` the column of the runs'
     names, None: all rows are of one run, called as the file; `size` that of the models' sizes;
-    `beside`: columns that are no metrics; `only`: the runs that count, None: all.
+    `ignored`: columns that are no metrics; `only`: the runs that count, None: all.
 
     Cells that are empty are of another evaluation. Not so where rows are `whole` runs, those of a
     swarm: an empty cell, or a run twice at a size, is an error, since a fit would take what is left
@@ -204,7 +204,7 @@ def from_table(
     """
     columns = [name for name in (run, size, None if step.isdecimal() else step) if name]
     table.need(*columns)
-    found = pattern.domains([name for name in table.columns if name not in {*columns, *beside}], table.path)
+    found = pattern.domains([name for name in table.columns if name not in {*columns, *ignored}], table.path)
 
     def rows():
         seen: dict[tuple[str, str], str] = {}

@@ -80,7 +80,7 @@ GROUPS = {
 
 
 def add_flags(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Add flags of FLAGS, or all those of one of GROUPS."""
+    """Add flags of FLAGS, or all flags of one of GROUPS."""
     for name in names:
         for flag in GROUPS.get(name, (name,)):
             parser.add_argument(f"--{flag}", **FLAGS[flag])
@@ -115,8 +115,8 @@ def simulating(fitted: dict, options: argparse.Namespace) -> dict:
 
 
 def centre_of(options: argparse.Namespace, tokens: dict[str, float] | None) -> dict[str, float] | None:
-    """What penalties and simulated mixtures are around: the mixture of --centre, else the shares of
-    the tokens.
+    """The centre of penalties and simulated mixtures: the mixture of --centre, else the token
+    shares.
     """
     return read_proportions(options.centre) if options.centre else tokens
 

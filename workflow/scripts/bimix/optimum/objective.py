@@ -1,6 +1,4 @@
-"""What a mixture is to be best at: the objective, its reference, its trust region; averages of
-losses by weights.
-"""
+"""The objective of a mixture, its reference and trust region; averages of losses by weights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -226,7 +226,7 @@ def _simulated(goal: Goal, lower: np.ndarray, upper: np.ndarray, tokens: Tokens 
 
 
 def token_shares(fitted: dict, tokens: Tokens) -> np.ndarray:
-    """Shares (m,) of the tokens there are. Errors: those of a domain are not known."""
+    """Shares (m,) of the tokens there are. Errors: the tokens of a domain are not known."""
     missing = [domain for domain in fitted["domains"] if not tokens.get(domain)]
     if missing:
         raise InputError(

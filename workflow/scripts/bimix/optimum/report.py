@@ -79,7 +79,7 @@ def hull_distance(shares: np.ndarray, runs: np.ndarray) -> float:
 
 
 def fitted_support(fitted: dict, shares: np.ndarray, table: Path) -> Support:
-    """How far a mixture lies from those of a tidy table that the law was fitted to."""
+    """Distance of a mixture from the mixtures of a tidy table that the law was fitted to."""
     names, runs = proportions_of(read_table(table), tuple(fitted["domains"]), str(table))
     used = [number for number, name in enumerate(names) if name in set(fitted["mixtures"])]
     return support(shares, runs[used], fitted["domains"], [names[number] for number in used])

@@ -62,7 +62,7 @@ def descent(objective: Callable, start: np.ndarray, lower: np.ndarray, upper: np
 
 
 def within(r: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Shares within the bounds that sum to 1, those of r above its lower bounds scaled alike."""
+    """Shares within the bounds that sum to 1: what r has above its lower bounds is scaled."""
     above = np.maximum(r - lower, 0.0) + 1e-15
     room, rest = upper - lower, 1 - lower.sum()
     taken = np.zeros_like(above)

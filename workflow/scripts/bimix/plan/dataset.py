@@ -140,7 +140,7 @@ class Dataset:
         return sorted(self.block["corpus"].get("validation_only", {}))
 
     def answering_runs(self) -> list[Run]:
-        """The runs that are asked questions, those of `compare`, or none."""
+        """The runs of `compare`, which are asked questions, or none."""
         downstream = self.block.get("downstream")
         return self.runs("compare", downstream["model"]) if downstream else []
 

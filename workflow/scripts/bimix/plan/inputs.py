@@ -301,7 +301,9 @@ def hand_tokens(dataset: Dataset) -> str:
 
 
 def hand_prior(dataset: Dataset, wanted: str) -> list[str]:
-    """Who speaks like whom, for the rule kin of an observed dataset. Errors: it names no table."""
+    """Cross-entropies between domains for the rule kin of an observed dataset. Errors: none are
+    named.
+    """
     if wanted_rule(wanted)[1] != "kin":
         return []
     prior = dataset.block["observations"].get("cross_entropy")

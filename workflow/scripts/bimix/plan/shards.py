@@ -52,7 +52,7 @@ class Shards:
         return self.local_files(path for shard in self.of(split) for path in shard.files)
 
     def made_inputs(self, split: str) -> list[str]:
-        """Those of `inputs` that jobs make.
+        """The files among `inputs` that jobs make.
 
         All shards ask for the tokenizer, and Snakemake looks each time whether it is among the
         inputs of the rule that makes it: of 10,000 raw files half the time of planning. A change of

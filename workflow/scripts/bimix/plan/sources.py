@@ -178,7 +178,7 @@ def rank(dataset: "Dataset", mixture: str) -> int:
 
 
 def observed_rank(mixture: str, shares: Mapping[str, float] | None = None) -> int:
-    """That of a mixture that was trained elsewhere, by its name and its shares."""
+    """The rank of a mixture that was trained elsewhere, by its name and its shares."""
     if is_optimum(mixture) or mixture in BEST:
         return SEARCHED
     if mixture == "baseline":
@@ -194,7 +194,7 @@ def taken(dataset: "Dataset") -> list[str]:
 
 
 def observed_names(config: Mapping) -> list[str]:
-    """Those of all observed datasets."""
+    """Mixtures of all observed datasets."""
     return sorted({name for dataset in all_datasets(config) if dataset.observed for name in taken(dataset)})
 
 

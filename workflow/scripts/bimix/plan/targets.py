@@ -162,9 +162,7 @@ def nearest(config: Mapping, path: str) -> str:
 
 
 def nameable(dataset: Dataset) -> list[str]:
-    """The files of a dataset that a user may name: those of its page of results, its mixtures and
-    their runs.
-    """
+    """Files that a user may name: those of the page of results, mixtures and their runs."""
     proxy, folder = dataset.block["optimum"]["model"], dataset.folder
     groups = [(proxy, names) for names in dataset.groups.values() if isinstance(names, list)]
     runs = [(model, name) for model, names in [*groups, (dataset.large, dataset.compared)] for name in names]

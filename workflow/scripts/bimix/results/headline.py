@@ -26,7 +26,7 @@ OUTCOMES = {
 
 @dataclass(frozen=True)
 class Headline:
-    """What the lines are made of.
+    """Content of the first lines.
 
     `target`: the runs under `compare`, of `model`; `reference`: name of the mixture of predicted
     gains; `searched`: the mixtures of searches; `places`: the file of each mixture; `same`: laws

@@ -1,4 +1,4 @@
-"""What a verification finds, and whether the files of a dataset are as they were written."""
+"""Findings of a verification, and whether the files of a dataset are as they were written."""
 
 import glob
 import json
@@ -40,7 +40,7 @@ for line in sys.stdin:
 
 
 class Findings:
-    """Faults and what was left out, a sentence each; of what was compared, how many.
+    """Faults and omissions, a sentence each, and counts of what was compared.
 
     `vouched`: the files that something vouches for, be they sound or not. `unreadable`: {table: its
     fault} of those that cannot be parsed. A fault of a file that a job is writing, or has written

@@ -78,7 +78,7 @@ def target_rows(batch_rows: int, domains: int, targets: int) -> int:
 
 
 def held_mix(session: Session) -> Goal:
-    """The mix of a session's domains, whose rows are taken out of what the session trains on."""
+    """The mix of a session's domains; its rows are taken out of the training data."""
     session.train, kept = set_aside(session.train, MIX_SHARE)
     return Goal(kept, mix_rows(session.recipe.batch_rows, len(session.domains)), together=True)
 

@@ -40,8 +40,8 @@ def reweight(weights: Tensor, excess: Tensor, step_size: float, smoothing: float
 
 
 def row_weights(weights: Tensor, rows: Tensor) -> Tensor:
-    """What a row of each domain (m,) counts in the loss, given the global batch's `rows` (m,):
-    they sum to one over it.
+    """Weight in the loss of a row of each domain (m,), given the batch's `rows` (m,); they sum to
+    one.
     """
     return weights / (weights * rows).sum()
 

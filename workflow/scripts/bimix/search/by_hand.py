@@ -19,7 +19,7 @@ SOFTNESS = 0.5  # nats of a gap that divide a weight by e, of the rule kin
 
 @dataclass(frozen=True)
 class ByHand:
-    """What rules by hand for m domains need.
+    """Inputs of rules by hand for m domains.
 
     `tokens` (m,) there are; `run_tokens` of the run; `own` (m,) whether a domain is wanted; the
     bounds (m,); `reference` (m,), whose shares the rest has by the plain rule; `prior`: the table

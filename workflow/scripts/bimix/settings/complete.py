@@ -66,7 +66,7 @@ def published_names(config: dict, dataset: str, code: Path) -> list[str]:
 
 
 def known_mixtures(config: dict, dataset: str, code: Path) -> list[str]:
-    """Names that a dataset's groups may use, those of its swarm aside."""
+    """Names that a dataset's groups may use, without its swarm's."""
     return known_names(Dataset(config, dataset), published_names(config, dataset, code))
 
 

@@ -100,7 +100,7 @@ class Scope:
 
     @cached_property
     def known(self) -> list[str]:
-        """Mixtures that the dataset knows, but for those of its swarm."""
+        """Mixtures that the dataset knows, without its swarm's."""
         return known_mixtures(self.plain, self.name, self.code)
 
     @cached_property

@@ -219,7 +219,7 @@ class Run:
 
     @property
     def step(self) -> int:
-        """Updates made, those of earlier attempts included."""
+        """Updates made, including earlier attempts."""
         return self.state["step"]
 
     @property

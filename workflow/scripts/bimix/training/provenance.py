@@ -54,7 +54,7 @@ def installed(package: str) -> tuple[str, str | None]:
 
 
 def origin(accelerator: "Accelerator") -> dict:
-    """What `code` gives, the device and the number of processes."""
+    """`code`, the device and the number of processes."""
     import torch  # here only: the environment that fits laws need not have it
 
     on_gpu = accelerator.device.type == "cuda"

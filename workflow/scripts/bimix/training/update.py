@@ -32,8 +32,8 @@ RECOMPILATIONS = 64  # torch's own limit is 8: DoGE has parts of several sizes, 
 
 @dataclass
 class Learner:
-    """What a run trains: the `plain` model as written here, `model` and `optimizer` as Accelerate
-    prepared them.
+    """The model of a run: `plain` as written here, `model` and `optimizer` as Accelerate prepared
+    them.
     """
 
     session: Session

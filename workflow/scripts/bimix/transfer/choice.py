@@ -1,4 +1,4 @@
-"""What cross-validation over mixtures chooses of the law `transfer`.
+"""The choices that the law `transfer` makes by cross-validation over mixtures.
 
 The ridge, whether a prior from text is used, whether the domains stand apart (hardly help each
 other: all but `bimix`), and the number of terms. From FEW_RUNS_BY_DOMAIN on, for each loss domain
