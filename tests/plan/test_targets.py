@@ -43,10 +43,9 @@ def test_a_dataset_with_all_blocks_makes_everything(config: dict) -> None:
     assert made["intervals"] == ["results/own/laws/tiny/bimix/fitted/intervals.csv"]  # of regmix that takes hours
     assert made["further"] == [
         *(f"results/own/tables/{name}.html" for name in PAGES),
-        "results/own/tables/entropy_choices.csv",
     ]
     assert made["answers"] == ["results/own/tables/downstream.csv"]
-    assert len(figures(config)) == len(made["figures"]) == 18
+    assert len(figures(config)) == len(made["figures"]) == 17
     assert {"learning_tiny_fitted.svg", "path_tiny_bimix_fitted.svg", "perplexity_large_compare.svg"} < figures(config)
     assert not [name for name in figures(config) if name.startswith(("optimum_tiny_regmix", "path_tiny_regmix"))]
 
@@ -54,7 +53,7 @@ def test_a_dataset_with_all_blocks_makes_everything(config: dict) -> None:
 @pytest.mark.parametrize(
     ("change", "left_out"),
     [
-        (lambda block: block.pop("corpus"), ["entropy.svg", "entropy_curves.svg", "cross_entropy.svg"]),
+        (lambda block: block.pop("corpus"), ["entropy.svg", "cross_entropy.svg"]),
         (lambda block: block.pop("downstream"), ["downstream.svg", "downstream_tasks.svg"]),
         (
             lambda block: block["held_out"].clear(),

@@ -15,7 +15,6 @@ from matplotlib.text import Text
 import plot_answers
 import plot_cross_entropy
 import plot_entropy
-import plot_entropy_curves
 import plot_laws
 import plot_learning
 import plot_methods
@@ -149,16 +148,6 @@ def entropy(_):
     return plot_entropy.draw(table("domain measure nats miller_madow chao_shen", rows)), ["se", "je", "ce", "vne"]
 
 
-def entropy_curves(_):
-    rows = [
-        (domain, measure, tokens, 2.0 + k / 3 + np.log10(tokens), tokens == 1000)
-        for k, domain in enumerate(DOMAINS)
-        for measure in plot_entropy_curves.MEASURES
-        for tokens in (10, 100, 1000, 4000)
-    ]
-    return plot_entropy_curves.draw(table("domain measure tokens nats equal", rows)), list(map(figures.short, DOMAINS))
-
-
 def learning(_):
     rows = [
         (law, runs, draw, level / runs * (1 + draw / 9), level, 1 - level / runs, None)
@@ -253,7 +242,7 @@ def downstream_tasks(_):
 
 FIGURES = [
     *(steps, proportions, predictions, optimum, path, side_by_side, perplexity, seeds, mixtures),
-    *(entropy, entropy_curves, cross_entropy, learning, sizes, front, methods, verdict, weights),
+    *(entropy, cross_entropy, learning, sizes, front, methods, verdict, weights),
     *(downstream, downstream_tasks),
 ]
 
@@ -361,10 +350,6 @@ def test_the_figures_in_front_state_what_was_found(known):
     assert title(path(known)[0]) == "The optimum of the law bimix for runs of so many steps: no proportion moves."
     rows = [("web", 100, 0.3), ("web", 200, 0.4), ("law", 100, 0.7), ("law", 200, 0.65)]
     assert plot_optimum_by_step.finding(table("domain step proportion", rows)) == "web moves most, from 0.300 to 0.400."
-    assert re.match(
-        r"The last doubling of the tokens still raised [sjc]e of .* by \d\.\d\d nats\.$",
-        title(entropy_curves(known)[0]),
-    )
     figure = plot_perplexity.draw([table("mixture step domain loss", [("a", 9, "x", 2.0), ("b", 9, "x", 1.9)])], "a")
     assert title(figure) == "b ends lowest, at 1.9000, 5.00 % below a. Marks at the bottom: the lowest at that step."
     columns = "round mixture voice promised measured deviation_percent expected_gain_percent noise_percent stopped"

@@ -1,9 +1,7 @@
 # Entropy: how much each domain holds, by n-gram counts and by vectors of its documents.
 #   shards of tokens/train.parquet -> counts/, unigrams/, vectors/
-#       -> entropy.csv, entropy_curves.csv
+#       -> entropy.csv, figures/entropy.svg
 #   counts/, shards of tokens/validation.parquet -> cross_entropy.csv, figures/cross_entropy.svg
-#   entropy.csv, entropy_curves.csv
-#       -> tables/entropy_choices.csv, figures/entropy.svg, figures/entropy_curves.svg
 
 
 rule merge_counts:
@@ -117,31 +115,6 @@ rule measure_entropy:
         """
 
 
-rule trace_entropy:
-    """Entropies of every domain against the tokens they are estimated from."""
-    input:
-        index="results/{dataset}/tokens/train.parquet",
-    output:
-        "results/{dataset}/entropy_curves.csv",
-    log:
-        "results/{dataset}/logs/trace_entropy.log",
-    benchmark:
-        "results/{dataset}/benchmarks/trace_entropy.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        domains=setting("domains"),
-        tokens=setting("entropy/curve_tokens"),
-    shell:
-        RUN + r"""trace_entropy.py \
-            --index {input.index:q} \
-            --domains {params.domains:q} \
-            --tokens {params.tokens:q} \
-            --out {output:q} \
-            2>{log:q}
-        """
-
-
 rule measure_cross_entropy:
     """Whose text resembles whose: held-out text of every domain under bigram models of all."""
     input:
@@ -169,27 +142,6 @@ rule measure_cross_entropy:
         """
 
 
-rule compare_estimators:
-    """How much each choice of an entropy estimate moves the mixtures."""
-    input:
-        entropy="results/{dataset}/entropy.csv",
-        curves="results/{dataset}/entropy_curves.csv",
-        code=script("compare_estimators"),
-    output:
-        "results/{dataset}/tables/entropy_choices.csv",
-    log:
-        "results/{dataset}/logs/compare_estimators.log",
-    conda:
-        "../../envs/analysis.yaml"
-    shell:
-        RUN + r"""compare_estimators.py \
-            --entropy {input.entropy:q} \
-            --curves {input.curves:q} \
-            --out {output:q} \
-            2>{log:q}
-        """
-
-
 rule plot_entropy:
     """Entropy measures of the domains."""
     input:
@@ -203,25 +155,6 @@ rule plot_entropy:
         "../../envs/analysis.yaml"
     shell:
         RUN + r"plot_entropy.py --entropy {input.entropy:q} --out {output.figure:q} 2>{log:q}"
-
-
-rule plot_entropy_curves:
-    """Entropies of the domains against the tokens they are estimated from."""
-    input:
-        curves="results/{dataset}/entropy_curves.csv",
-        code=script("plot_entropy_curves", "results/figures"),
-    output:
-        figure=figure("entropy_curves", "2 Mixtures", "Entropy against tokens seen", caption="curves"),
-    log:
-        "results/{dataset}/logs/plot_entropy_curves.log",
-    conda:
-        "../../envs/analysis.yaml"
-    shell:
-        RUN + r"""plot_entropy_curves.py \
-            --curves {input.curves:q} \
-            --out {output.figure:q} \
-            2>{log:q}
-        """
 
 
 rule plot_cross_entropy:

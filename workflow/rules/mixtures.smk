@@ -42,10 +42,6 @@ rule mix_entropy:
     """Softmax of one entropy measure over the domains (paper Sec. 4, Candidate Mixtures)."""
     input:
         entropy="results/{dataset}/entropy.csv",
-        curves=branch(
-            setting("entropy/tokens"),
-            cases={"all": [], "equal": "results/{dataset}/entropy_curves.csv"},
-        ),
     output:
         mixture="results/{dataset}/mixtures/{measure}.json",
     log:
@@ -62,7 +58,6 @@ rule mix_entropy:
             --entropy {input.entropy:q} \
             --measure {wildcards.measure:q} \
             --estimator {params.estimator:q} \
-            --curves {input.curves:q} \
             --out {output.mixture:q} \
             2>{log:q}
         """

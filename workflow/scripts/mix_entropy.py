@@ -1,6 +1,6 @@
 """Mix the domains by the softmax of one of their entropies.
 
-entropy.csv (and entropy_curves.csv for equal tokens) -> mixtures/{se,je,ce,vne}.json
+entropy.csv -> mixtures/{se,je,ce,vne}.json
 """
 
 import argparse
@@ -20,19 +20,13 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--entropy", type=Path, required=True, help="one row per domain and measure, csv")
     parser.add_argument("--measure", required=True, help="se, je, ce or vne")
     parser.add_argument("--estimator", choices=ESTIMATORS, required=True, help="nats: plug-in, the paper's")
-    parser.add_argument(
-        "--curves", type=Path, nargs="*", required=True, help="entropies by tokens: take those of equal tokens"
-    )
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     measure = options.measure.upper()
     rows = read_table(options.entropy).filter(pl.col("measure") == measure).sort("domain")
-    if measure != "VNE":  # which takes equally many documents of all domains, and has no other estimate
-        for path in options.curves:
-            rows = read_table(path).filter(pl.col("measure") == measure, pl.col("equal")).sort("domain")
     if rows.is_empty():
         raise InputError(f"{options.entropy} has no row of the measure {options.measure.upper()}.")
-    entropies = rows["nats" if measure == "VNE" else options.estimator].to_numpy()
+    entropies = rows["nats" if measure == "VNE" else options.estimator].to_numpy()  # it has no other estimate
     as_mixture(rows["domain"].to_list(), softmax(entropies)).write(options.out)
 
 

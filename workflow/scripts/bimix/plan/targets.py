@@ -77,12 +77,11 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
         "explore": [f"{folder}/explore.html"] if explores else [],
         "further": [
             *(f"{folder}/tables/{name}.html" for name in tables),
-            *([f"{folder}/tables/entropy_choices.csv"] if has_corpus else []),
             *([f"{folder}/search/{model}/answer.txt", dataset.mixture("found")] if search else []),
         ],
         "figures": [
             *drawn("mixtures"),
-            *drawn("entropy", "entropy_curves", there=has_corpus),
+            *drawn("entropy", there=has_corpus),
             *drawn("cross_entropy", there=prior(dataset)),
             *figures("steps", laws if compared else []),
             *figures("proportions", laws if compared else []),

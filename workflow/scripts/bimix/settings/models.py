@@ -427,8 +427,6 @@ class Reading(Block):
 
 class Entropy(Block):
     estimator: Literal["nats", "miller_madow", "chao_shen"] = key("`nats`: plug-in, as the paper (App. A).")
-    tokens: Literal["all", "equal"] = key("`equal`: as many tokens of each domain, at most `curve_tokens`.")
-    curve_tokens: Count = key("Tokens of each domain up to which its entropy is traced.")
 
 
 # FLOPs, as a number or in YAML a text such as 2e18, or per cent of the large run.
