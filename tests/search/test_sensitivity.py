@@ -65,10 +65,10 @@ def test_what_is_known_before_is_the_fit_s_penalty_with_its_means_left_open() ->
     at = guessed(3, np.array([0, 1, -1]))
     covariance = np.linalg.inv(known_before(at) / at.ridge)[0]
 
-    def variance(strength):
-        return 1 / strength + 1 / mixing.HOLD_MEANS
+    def variance(strength, hold=mixing.HOLD_MEANS):
+        return 1 / strength + 1 / hold
 
-    assert covariance[1, 1] == pytest.approx(variance(mixing.SHRINK_LOG_A))
+    assert covariance[1, 1] == pytest.approx(variance(mixing.SHRINK_LOG_A, mixing.HOLD_LOG_A))
     assert covariance[2, 2] == pytest.approx(variance(mixing.SHRINK_LOGIT_G))
     # log k = u + delta: the helpers of a domain share u
     shared = variance(mixing.SHRINK_U)

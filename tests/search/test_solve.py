@@ -120,7 +120,7 @@ def test_a_proxy_that_is_lowest_by_its_luck_is_not_what_an_optimum_has_to_beat(t
         ends = losses.filter(pl.col("step") == made_laws.STEPS[-1]).group_by("mixture").agg(pl.col("loss").mean())
         lowest = ends.sort("loss")["mixture"][0]
         shares = dict(mixtures.filter(pl.col("mixture") == lowest).select("domain", "proportion").iter_rows())
-        assert regret(true, mixture) < 0.1 < regret(true, shares) - 0.2, seed
+        assert regret(true, mixture) < min(0.15, regret(true, shares) - 0.2), seed
         assert "by the law and all runs together" in said, seed
 
 

@@ -141,7 +141,8 @@ def test_trust_region_reflective_ends_at_the_same_minimum():
     shares = mixtures(4, n, m)
     y = np.log(with_transfer(4, m)(shares, [1000]))[:, 0] + 0.003 * np.random.default_rng(4).standard_normal((n, m))
     anchor = np.array([np.log(0.15), 1.0, -4.0])
-    held = np.sqrt(ridge * np.array([3.0, 30.0, 10.0]))
+    held = np.sqrt(ridge * np.array([10.0, 30.0, 10.0]))
+    hold = np.sqrt(ridge * np.array([1000.0, 10.0, 10.0]))
 
     def predicted(z, r):
         c, log_a, logit_g, u = z[:, :4].T
@@ -154,7 +155,7 @@ def test_trust_region_reflective_ends_at_the_same_minimum():
     def residuals(numbers):
         means, z = numbers[:3], numbers[3:].reshape(m, -1)
         pulls = (z[:, 1:4] - means) * held
-        parts = [predicted(z, shares) - y, pulls, np.sqrt(ridge) * z[:, 4:], np.sqrt(10 * ridge) * (means - anchor)]
+        parts = [predicted(z, shares) - y, pulls, np.sqrt(ridge) * z[:, 4:], hold * (means - anchor)]
         return np.concatenate([part.ravel() for part in parts])
 
     draw = np.random.default_rng(0)

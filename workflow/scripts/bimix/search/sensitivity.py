@@ -14,6 +14,7 @@ import numpy as np
 from bimix.observations.groups import spread_of
 from bimix.transfer import factor
 from bimix.transfer.mixing import (
+    HOLD_LOG_A,
     HOLD_MEANS,
     MEAN_LOG_A,
     MEAN_LOGIT_G,
@@ -103,11 +104,16 @@ def known_before(at: Numbers) -> np.ndarray:
     """
     d, terms, m = at.k.shape
 
-    def about_mean(strength):
-        return 1 / (1 / strength + 1 / HOLD_MEANS)
+    def about_mean(strength, hold=HOLD_MEANS):
+        return 1 / (1 / strength + 1 / hold)
 
     diagonal = np.concatenate(
-        [np.ones(terms), np.full(terms, about_mean(SHRINK_LOG_A)), [about_mean(SHRINK_LOGIT_G)], np.ones(terms * m)]
+        [
+            np.ones(terms),
+            np.full(terms, about_mean(SHRINK_LOG_A, HOLD_LOG_A)),
+            [about_mean(SHRINK_LOGIT_G)],
+            np.ones(terms * m),
+        ]
     )
     precision = np.tile(np.diag(diagonal), (d, 1, 1))
     covariance = np.eye(m) if at.spread is None else at.spread @ at.spread

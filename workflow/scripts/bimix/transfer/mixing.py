@@ -30,11 +30,12 @@ from bimix.transfer.signed import Signed, signed
 
 # Penalties in units of the ridge: chosen on laws that are known and on RegMix's public runs;
 # threefold changes do little.
-SHRINK_LOG_A, SHRINK_LOGIT_G, SHRINK_U = 3.0, 30.0, 10.0
-# Where the shared means are weakly drawn to: log a, logit g, u; and how weakly, in units of the
-# ridge.
+SHRINK_LOG_A, SHRINK_LOGIT_G, SHRINK_U = 10.0, 30.0, 10.0
+# Where the shared means are drawn to: log a, logit g, u; and how strongly, in units of the ridge. a
+# is held: a few runs of many domains are fitted as well by a large a and domains that are all worth
+# the same, which predicts badly.
 MEAN_LOG_A, MEAN_LOGIT_G, MEAN_U = np.log(0.15), 1.0, -4.0
-HOLD_MEANS = 10.0
+HOLD_LOG_A, HOLD_MEANS = 1000.0, 10.0
 # The law of domains that stand apart: u held near a mean at which no share of another domain is
 # worth anything to speak of.
 APART_U, HOLD_APART = -9.0, 100.0
@@ -152,7 +153,7 @@ def problem_of(
         strength=np.where(unit < FAR, base[:, :, None] * unit, FAR).reshape(fits * d, -1),
         pull=(base[:, :, None] * _pulls(own, terms, 1.0)).reshape(fits * d, -1),
         anchor=_per_fit([*[MEAN_LOG_A] * terms, MEAN_LOGIT_G], np.where(apart, APART_U, MEAN_U)),
-        hold=base * _per_fit([HOLD_MEANS] * (terms + 1), np.where(apart, HOLD_APART, HOLD_MEANS)),
+        hold=base * _per_fit([*[HOLD_LOG_A] * terms, HOLD_MEANS], np.where(apart, HOLD_APART, HOLD_MEANS)),
         gaps=np.broadcast_to(0.0 if gaps is None else gaps, (fits, d, m)).reshape(fits * d, m),
         signed=signed(shares if straight is None else straight, w, harm),
         spread=spread,

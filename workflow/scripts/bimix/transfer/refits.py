@@ -48,7 +48,7 @@ def resumed(factor: Factor, shares, y, own, gaps=None, straight=None, spread=Non
     said = np.einsum("ij,ij->i", delta[trained, 0], precision[of_own])
     delta[trained, 0, of_own] = -said / diagonal[of_own]
     delta = delta @ unspread
-    means = [_mean(np.log(one), mixing.SHRINK_LOG_A, mixing.MEAN_LOG_A) for one in factor.a.T]
+    means = [_mean(np.log(one), mixing.SHRINK_LOG_A, mixing.MEAN_LOG_A, mixing.HOLD_LOG_A) for one in factor.a.T]
     means += [_mean(shape, mixing.SHRINK_LOGIT_G, mixing.MEAN_LOGIT_G), middle]
     x = np.concatenate([factor.c, np.log(factor.a), shape[:, None], u[:, None], delta.reshape(d, -1)], axis=1)
     signed = (shares if straight is None else straight) @ factor.t.T
@@ -57,9 +57,9 @@ def resumed(factor: Factor, shares, y, own, gaps=None, straight=None, spread=Non
     return mixing.Mixing(x[None], np.array([means]), terms, own, gaps[None], factor.t[None], spread)
 
 
-def _mean(values, shrink, anchor) -> float:
-    """A shared mean, itself weakly held at its anchor."""
-    return float((shrink * values.sum() + mixing.HOLD_MEANS * anchor) / (shrink * len(values) + mixing.HOLD_MEANS))
+def _mean(values, shrink, anchor, hold=mixing.HOLD_MEANS) -> float:
+    """A shared mean, itself held at its anchor."""
+    return float((shrink * values.sum() + hold * anchor) / (shrink * len(values) + hold))
 
 
 def without_runs(whole: mixing.Mixing, shares, y, own, counts, ridge, harm, apart, gaps=None, straight=None):

@@ -137,7 +137,7 @@ def fit(shares, losses, own, group, tokens, pools, scale, weights) -> Repetition
         for s in range(3):
             row([i * p + 1 + s, ends[0] + s], [pull[i, s], -pull[i, s]])
     for s in range(3):
-        held = np.sqrt(RIDGE * mixing.HOLD_MEANS)
+        held = np.sqrt(RIDGE * (mixing.HOLD_MEANS if s else mixing.HOLD_LOG_A))
         row(ends[0] + s, held, held * anchor[s])
     for column in range(ends[1], ends[2]):
         row(column, np.sqrt(LEVEL))
