@@ -177,19 +177,19 @@ def _of_dataset(scope: Scope, named: bool) -> Iterator[Fault]:
 # What names are of, those that there are (None: not known, as they are refused), how a sentence
 # lists them, and the paths of names, in which * is any name or number and {} the names of a block.
 Row = tuple[str, list[str] | None, str, str]
+OF_TRAINED_MODELS = (
+    "seeds/{} design/models/* optimum/model optimum/models/* optimum/for compare/model swarm/model reweighting/model"
+    " downstream/model"
+)
+OF_RECIPES = "training/*/recipe reweighting/doremi/training/recipe reweighting/doge/training/recipe"
 
 
 def references(scope: Scope) -> Iterator[Fault]:
     """Names in a dataset's block that nothing stands behind."""
     rows = [
-        ("training settings for", scope.names("training"), "`training` has", "seeds/{} optimum/model optimum/models/*"),
-        ("training settings for", scope.names("training"), "`training` has", "optimum/for compare/model swarm/model"),
-        ("training settings for", scope.names("training"), "`training` has", "reweighting/model downstream/model"),
-        ("training settings for", scope.names("training"), "`training` has", "design/models/*"),
+        ("training settings for", scope.names("training"), "`training` has", OF_TRAINED_MODELS),
         ("model", scope.names("/models"), "`models` has", "training/{}"),
-        ("recipe", scope.names("/training"), "`training` has", "training/*/recipe"),
-        ("recipe", scope.names("/training"), "`training` has", "reweighting/doremi/training/recipe"),
-        ("recipe", scope.names("/training"), "`training` has", "reweighting/doge/training/recipe"),
+        ("recipe", scope.names("/training"), "`training` has", OF_RECIPES),
         ("table", scope.names("/mixtures/published"), "mixtures/published has", "published"),
         ("domain", scope.answering, "there are", "optimum/weights/{}"),
         ("domain", scope.trained, "there are", "optimum/lower/{} optimum/upper/{}"),
