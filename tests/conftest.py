@@ -27,7 +27,7 @@ VALIDATION_ROWS = 5
 LONGEST = [
     *("small_run", "slurm", "pretraining", "crashes", "observed_workflow", "workflow", "reweighting", "transfer"),
     *("frozen_plans", "pages", "score_answers", "state", "train_swarm", "compiled", "prior", "trainer_runs"),
-    *("elsewhere", "command", "suite", "sizes", "report", "verification", "examples", "measured_domain", "stages"),
+    *("elsewhere", "command", "sizes", "report", "verification", "examples", "measured_domain", "stages"),
 ]
 
 

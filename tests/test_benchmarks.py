@@ -93,6 +93,7 @@ def rows_of_table(out: Path, stage: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_a_gpu_day_measures_skips_what_is_done_and_tells_what_failed(tmp_path: Path) -> None:
     done = gpu_day(tmp_path, "environment", "attention", "reweighting")
     assert done.returncode == 0, done.stderr + done.stdout
@@ -127,6 +128,7 @@ def test_a_gpu_day_measures_skips_what_is_done_and_tells_what_failed(tmp_path: P
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_a_gpu_day_says_where_the_time_goes(tmp_path: Path) -> None:
     done = gpu_day(tmp_path, "profile", "processes", "warm-up")
     assert done.returncode == 0, done.stderr + done.stdout
@@ -144,13 +146,6 @@ def test_a_stage_whose_time_is_up_is_not_begun(tmp_path: Path) -> None:
     done = gpu_day(tmp_path, "environment", "--seconds", "0")
     assert done.returncode == 1 and "| environment | device | not run |" in done.stdout
     assert not list((tmp_path / "environment").iterdir())
-
-
-def test_a_stage_that_is_none_is_a_sentence(tmp_path: Path) -> None:
-    done = gpu_day(tmp_path, "bases")
-    assert done.returncode == 2 and "there is no stage 'bases'; there are environment, tests, base," in done.stderr
-    done = gpu_day(tmp_path, GPU_DAY_SIZE="small")
-    assert done.returncode == 2 and "GPU_DAY_SIZE is 'small'; it may be full or toy." in done.stderr
 
 
 def test_every_measurement_of_a_gpu_day_is_a_command_that_its_script_takes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,20 +43,6 @@ def test_the_rule_without_runs_ranks_by_the_shares_of_what_is_asked() -> None:
     assert by_share(replace(asked, domains=("w", "x", "y", "z"))) is None
 
 
-def test_a_law_that_needs_more_runs_is_said_to_have_refused() -> None:
-    rows = judged(Case("made", runs(12), None, (5,)), ["transfer", "regmix"], None, 2, 0, 0)
-    refused = rows.filter(pl.col("law") == "regmix")
-    assert refused["error_percent"].null_count() == 2 and "needs more runs than 5" in refused["note"][0]
-    assert table(rows).row(by_predicate=pl.col("law") == "regmix", named=True)["refused"] == 2
-
-
-def test_larger_models_are_judged_by_rank_alone() -> None:
-    some, asked = runs(30), runs(20)
-    rows = judged(Case("made", some, asked, (16,), ranks_only=True), ["transfer"], None, 1, 1, 0)
-    assert rows["error_percent"][0] is None and rows["coverage"][0] is None
-    assert rows["spearman_average"][0] > 0.9
-
-
 def test_tables_of_any_runs_in_a_folder_are_ranked(tmp_path, capsys) -> None:
     folder, rows = tmp_path / "ours", tmp_path / "rows.csv"
     folder.mkdir()

@@ -5,19 +5,17 @@ leaves them.
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 
-import forked
 import pytest
 import yaml
+from checkout import link_checkout, said
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from bimix.digests import digest_file
 
-ROOT = Path(__file__).parents[2]
 END = "<|endoftext|>"
 LAUNCH = {"nodes": 1, "gpus": 0, "threads": 1, "micro_batch": 4, "loss_chunk": "all", "compile": "no"}
 CONFIG = {
@@ -53,11 +51,7 @@ CONFIG = {
 
 def call(folder: Path, *flags: str) -> str:
     """What Snakemake says of the tokens of both domains."""
-    target = ["results/mini/tokens/train.parquet", "--configfile", "mini.yaml"]
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", *target, *flags]
-    done = forked.run(command, cwd=folder, env=forked.jobs(OMP_NUM_THREADS="1", COLUMNS="200"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return said(folder, "results/mini/tokens/train.parquet", "--configfile", "mini.yaml", *flags)
 
 
 def write(path: Path, text: str) -> None:
@@ -84,8 +78,7 @@ def tokenizer(words: str) -> str:
 
 @pytest.mark.slow
 def test_text_and_tokenizers_under_an_old_time_are_read_again_and_copies_are_not(tmp_path: Path) -> None:
-    for name in ("Snakefile", "workflow", "resources", "envs", "profiles", "config.yaml"):
-        (tmp_path / name).symlink_to(ROOT / name)
+    link_checkout(tmp_path)
     (tmp_path / "mini.yaml").write_text(yaml.safe_dump(CONFIG))
     write(tmp_path / "mixture.json", '{"kitchen": 0.4, "sea": 0.6}')
     write(tmp_path / "kitchen.jsonl", documents("salt oven dough whisk pan"))

@@ -13,7 +13,6 @@ from scipy import stats
 import compare_laws
 import estimate_intervals
 import fit_law
-import optimize_mixture
 import trace_learning
 from bimix.errors import InputError
 from bimix.laws import exponential, regmix
@@ -242,22 +241,6 @@ def test_intervals_keep_to_max_epochs_and_take_a_baseline_of_their_own(tmp_path)
     assert table.filter(pl.col("quantity") == "gain")["mixture"].to_list() == ["mine"]
     with pytest.raises(InputError, match="--max-epochs needs --run-tokens"):
         estimate_intervals.main([*arguments, *epochs[:-2]])
-
-
-@pytest.mark.full
-def test_optimum_of_exponential_and_transfer_by_script(tmp_path):
-    pair, out = tables(tmp_path, "run", 12, 3), tmp_path / "c.json"
-    for law in ("transfer", "exponential"):
-        fit_law.main(["--law", law, *pair, "--out", str(out)])
-        optimize_mixture.main(
-            ["--coefficients", str(out), "--step", "8000", "--lower", '{"web": 0.3}', "--out", str(tmp_path / "m.json")]
-        )
-        mixture = json.loads((tmp_path / "m.json").read_text())
-        assert abs(sum(mixture.values()) - 1) < 1e-12 and mixture["web"] >= 0.3
-    pair = tables(tmp_path, "few", 4, 3)
-    fit_law.main(["--law", "exponential", *pair, "--out", str(out)])
-    with pytest.raises(InputError, match="fitted to 4 mixtures of 3 domains, and its optimum needs 5"):
-        optimize_mixture.main(["--coefficients", str(out), "--step", "8000", "--out", str(tmp_path / "m.json")])
 
 
 def test_exponential_recovers_its_own_losses():

@@ -184,14 +184,6 @@ def test_of_two_losses_at_a_step_one_is_chosen(tmp_path: Path, which: str, loss:
     assert f"Evaluated twice at a step, the {which} was taken: a." in capsys.readouterr().err
 
 
-def test_what_is_in_one_of_the_two_tables_only_is_said(tmp_path: Path, capsys) -> None:
-    write(tmp_path, "mixtures.csv", WIDE)
-    imported(tmp_path, "table", write(tmp_path, "a.csv", "step,books\n5,3\n"), "--pattern", "{domain}")
-    said = capsys.readouterr().err
-    assert "There are no losses of these mixtures: b." in said
-    assert "No mixture trains on these domains of losses: books." in said
-
-
 PANEL = "Step,a - eval/web/loss,a - eval/web/loss__MIN,a - eval/web/loss__MAX\n"
 WRONG = [
     ("table", "a.csv", "step,web\n5,3\n", ["--pattern", "eval"], "--pattern is 'eval': it needs {domain} once"),

@@ -86,13 +86,6 @@ def test_no_worse_than_holds_every_loss_where_the_average_alone_does_not(fitted)
     assert set(held["binding"]) <= set(domains) and held["binding"]
 
 
-def test_what_cannot_be_held_is_named(fitted):
-    folder, domains, _ = fitted
-    flags = ["--objective", "no_worse_than", "--reference", str(folder / "reference.json")]
-    with pytest.raises(InputError, match=f"{domains[0]}.* cannot be held"):
-        optimise(folder, *flags, "--upper", json.dumps({domains[0]: 0.01}))
-
-
 def test_families_and_a_trust_region_by_flags_or_by_the_block_of_a_config(fitted):
     folder, domains, _ = fitted
     families = {"one": domains[:1], "rest": domains[1:]}

@@ -4,16 +4,15 @@ the console is silent.
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import forked
 import numpy as np
 import polars as pl
 import pytest
 import yaml
 from browser import Browser, obstacle
+from checkout import link_checkout, said
 
 ROOT = Path(__file__).parents[2]
 DOMAINS, STEPS = ["code & co", "web"], [500, 1000, 2000, 4000, 8000]
@@ -59,8 +58,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert "REQUIRE_BROWSER" not in os.environ, obstacle()
         pytest.skip(obstacle())
     folder = tmp_path_factory.mktemp("report")
-    for name in ("Snakefile", "workflow", "resources", "envs", "profiles", "config.yaml"):
-        (folder / name).symlink_to(ROOT / name)
+    link_checkout(folder)
     shares = {f"m{k}": (share, 1 - share) for k, share in enumerate((0.2, 0.35, 0.5, 0.65, 0.8))}
     random = np.random.default_rng(0)
     mixtures = [(name, domain, p) for name, own in shares.items() for domain, p in zip(DOMAINS, own, strict=True)]
@@ -85,10 +83,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # The report lists bimix first: the one whose optimum the summary names is the other.
     laws = {"compare": ["bimix"], "optimise": ["transfer", "bimix"], "intervals": {"resamples": 20}}
     (folder / "own.yaml").write_text(yaml.safe_dump({"run": ["own"], "laws": laws, "datasets": {"own": own}}))
-    snakemake = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", "own.yaml"]
     for more in ([], ["--report", "report.html"]):
-        done = forked.run([*snakemake, *more], cwd=folder, env=forked.jobs(OMP_NUM_THREADS="1"))
-        assert not done.returncode, done.stdout + done.stderr
+        said(folder, "--configfile", "own.yaml", *more)
     return folder / "report.html"
 
 

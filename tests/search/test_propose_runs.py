@@ -72,14 +72,6 @@ def test_names_go_on_after_those_proposed_before(tmp_path) -> None:
     assert after["mixture"].unique(maintain_order=True).to_list() == ["proposed_008", "proposed_009"]
 
 
-def test_a_wide_table_of_mixtures_proposes_what_the_tidy_one_does(tmp_path) -> None:
-    tidy = tables(tmp_path)[3]
-    wide = tmp_path / "wide.csv"
-    pl.read_csv(tidy).pivot("domain", index="mixture", values="proportion").write_csv(wide)
-    flags = ["--count", "2", "--lower", PAIR]
-    assert proposed(tmp_path, "--mixtures", wide, *flags)[0].equals(proposed(tmp_path, "--mixtures", tidy, *flags)[0])
-
-
 def test_what_is_proposed_can_be_fitted(tmp_path) -> None:
     """The tables of a first round, with losses beside them, are read as one with the second."""
     tokens = '{"code": 1e8, "law": 2e7, "web": 1e9}'

@@ -13,9 +13,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 import yaml
-from made_configs import ROOT, default, demo, made, ready, said, whole
+from made_configs import ROOT, demo, made, ready, said, whole
 
-from bimix.errors import InputError
 from bimix.model.transformer import Shape
 from bimix.settings import models
 from bimix.settings.text import check_model, check_shape
@@ -240,13 +239,6 @@ def test_a_wrong_value_deep_in_lists_is_one_fault_and_takes_no_others_along(odd:
     assert len(lines) == 1 and lines[0].startswith("datasets/demo/stages/late/mixture: "), lines
 
 
-@pytest.mark.parametrize("odd", [None, 3, "x", [], {"hours": "long"}, {"recipe": []}])
-def test_a_ladder_that_is_none_is_one_fault(odd: object) -> None:
-    config = whole(lambda c: c["datasets"].update(mine={"corpus": {"train": {"a": "a.txt", "b": "b.txt"}}}))
-    assert all(line.startswith("ladder") for line in said(config | {"ladder": odd}))
-    assert said(config | {"ladder": odd}) or odd == []
-
-
 # Stages, sizes and commands
 
 
@@ -330,13 +322,3 @@ def test_the_commands_of_the_page_are_sound_and_its_pattern_reads_what_megatron_
     (tmp_path / "output.log").write_text("\n".join(printed))
     rows = read(examples()["megatron"]["losses"], tmp_path / "work", [0])
     assert [(row.domain, row.step, row.loss) for row in rows] == losses
-
-
-def test_a_record_that_cannot_be_read_is_refused_with_its_path(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "results/mine").mkdir(parents=True)
-    (tmp_path / "results/mine/ladder.json").write_text("{")
-    config = copy.deepcopy(default())
-    config["datasets"]["mine"] = {"corpus": {"train": {"a": "a.txt", "b": "b.txt"}}}
-    with pytest.raises(InputError, match=r"results/mine/ladder.json cannot be read .*; delete it"):
-        ready(config)

@@ -203,10 +203,6 @@ def test_a_machine_without_gpus_is_its_cores(monkeypatch: pytest.MonkeyPatch) ->
         ladder.seen_machine("gpu", "auto")
 
 
-def test_the_record_of_a_choice_is_where_the_pages_say() -> None:
-    assert str(ladder.record_path("mine")) == "results/mine/ladder.json"
-
-
 # What other blocks say
 
 
@@ -225,16 +221,6 @@ def test_recipes_like_the_papers_are_whole_and_in_its_order() -> None:
         assert digits(found[name]) == digits(changes), name
     tiny = demo(made(config))["training"]["tiny"]
     assert digits(tiny) == digits(found["demo"] | {"steps": 400, "evaluate_every": 40})
-
-
-def test_the_config_itself_is_expanded() -> None:
-    block = demo(made(whole()))
-    assert block["training"]["larger"]["steps"] == 160 and block["training"]["larger"]["batch_rows"] == 8
-    assert "recipe" not in block["training"]["larger"]
-    assert len(block["groups"]["swarm"]) == 32
-    assert block["methods"][-4:] == ["uniform", "unimax", "best", "best_swarm"]
-    assert block["groups"]["methods"] == block["methods"]
-    assert block["domains"] == sorted(block["domains"])
 
 
 def test_small_runs_have_the_share_of_a_domain_that_they_read_of_the_large_run() -> None:

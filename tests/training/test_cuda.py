@@ -36,6 +36,10 @@ RECIPE = Recipe(**tiny_run.RECIPE)
 REASON = "there is no CUDA device"
 on_gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason=REASON)]
 BOTH = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=on_gpu)])
+# on a CPU test_pretraining shows it too
+FULL_ON_CPU = pytest.mark.parametrize(
+    "device", [pytest.param("cpu", marks=pytest.mark.full), pytest.param("cuda", marks=on_gpu)]
+)
 
 
 def only_on_gpu(test):
@@ -201,7 +205,7 @@ dist.destroy_process_group()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=on_gpu)])
+@FULL_ON_CPU
 def test_two_processes_have_the_gradient_of_one(device: str, tmp_path: Path) -> None:
     rows = some_rows(8)
     torch.save(rows, tmp_path / "rows")
@@ -246,7 +250,7 @@ def pretraining(corpus: Path, out: Path, device: str) -> list[str]:
 
 
 @pytest.mark.slow
-@BOTH
+@FULL_ON_CPU
 def test_a_killed_run_goes_on_to_the_losses_of_one_undisturbed(device: str, corpus: Path, tmp_path: Path) -> None:
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     settings = {"capture_output": True, "text": True, "check": False, "env": environment}

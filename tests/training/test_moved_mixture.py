@@ -3,11 +3,10 @@ outputs, and nothing is lost.
 """
 
 import shutil
-import sys
 from pathlib import Path
 
-import forked
 import pytest
+from checkout import said
 from mini_dataset import mini_config, write_checkout
 
 from bimix.training import checkpoints
@@ -16,10 +15,7 @@ RUN = "results/mini/runs/slim/plain"
 
 
 def call(folder: Path) -> str:
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", f"{RUN}/losses.parquet", "--configfile", "mini.yaml"]
-    done = forked.run(command, cwd=folder, env=forked.jobs(OMP_NUM_THREADS="1"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return said(folder, f"{RUN}/losses.parquet", "--configfile", "mini.yaml")
 
 
 def outputs(folder: Path) -> list[bytes]:

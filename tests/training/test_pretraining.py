@@ -55,7 +55,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(corpus: Path, tmp_path: Path, un
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
 def test_a_killed_run_with_muon_goes_on_to_the_same_bytes(corpus: Path, tmp_path: Path, muon: Path, number) -> None:
     assert interrupt(command(corpus, tmp_path, **MUON), "step 20:", number) in {-9, 75, 0}
     execute(command(corpus, tmp_path, **MUON))

@@ -322,7 +322,7 @@ def test_processes_go_on_from_one_and_the_same_checkpoint_or_not_at_all(corpus: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["script", "launcher"])
+@pytest.mark.parametrize("way", [pytest.param("script", marks=pytest.mark.full), "launcher"])
 def test_settings_of_accelerate_in_the_environment_change_nothing(
     corpus: Path, tmp_path: Path, made: Path, way: str
 ) -> None:

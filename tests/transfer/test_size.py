@@ -15,7 +15,6 @@ from laws.known import STEPS, mixtures, observe, of_sizes, with_transfer, write_
 import estimate_intervals
 import fit_law
 import optimize_mixture
-import plot_sizes
 import predict_losses
 from bimix.errors import InputError
 from bimix.laws import fitted as laws
@@ -89,27 +88,6 @@ def test_sizes_that_share_no_mixture_are_joined_by_the_law(tmp_path):
     truth = of_sizes(4)
     found = runs_of(truth, mixtures(1, 20, 4), "m", SMALL) + runs_of(truth, mixtures(2, 6, 4), "other", LARGE, seed=1)
     assert error(fitted_to(tmp_path, found)[0], truth, LARGE).mean() < 0.006
-
-
-def test_another_exponent_at_the_largest_size_is_seen_by_many_runs_and_not_by_one():
-    draw = np.random.default_rng(0)
-    factor = draw.normal(0, 0.1, (40, 3))
-    y = 0.7 * factor + draw.normal(0, 0.003, factor.shape)
-    assert sizes.slopes(factor[:1], y[:1], np.ones(1)).tolist() == [1, 1, 1]
-    few, many = sizes.slopes(factor[:2], y[:2], np.ones(2)), sizes.slopes(factor, y, np.ones(40))
-    assert (many < few).all() and (few <= 1.05).all() and np.allclose(many, 0.7, atol=0.06)
-
-
-def test_exponents_far_from_one_are_shrunk_by_the_noise_and_not_by_themselves():
-    rng = np.random.default_rng(0)
-    truth = np.tile([0.7, 1.35], 6)
-    factor = 0.05 * rng.standard_normal((8, 12))
-    y = 2 + truth * factor + 0.002 * rng.standard_normal((8, 12))
-    assert np.abs(sizes.slopes(factor, y, np.ones(8)) - truth).max() < 0.06
-    # where the runs tell next to nothing it stays at 1
-    noise = 2 + truth * factor + 0.2 * rng.standard_normal((8, 12))
-    assert np.abs(sizes.slopes(factor, noise, np.ones(8)) - 1).max() < 0.35
-    assert (sizes.slopes(factor[:1], y[:1], np.ones(1)) == 1).all()
 
 
 def test_runs_that_reverse_the_order_have_next_to_no_effect_and_a_warning(tmp_path):
@@ -259,17 +237,6 @@ def test_a_model_far_larger_than_those_fitted_is_warned_of(tmp_path, capsys):
         at = ["--parameters", parameters, "--run-tokens", "1e11"]
         predict_losses.main(["--coefficients", law, "--mixtures", flags[3], *at, "--out", str(tmp_path / "p.csv")])
         assert ("times smaller" in capsys.readouterr().err) == warned
-
-
-def test_the_figure_of_sizes_has_a_curve_for_each_set_of_runs(tmp_path):
-    rows = [("a", n, d, 5.0 / (n + 1) + d, 0.9) for n in (0, 1, 4) for d in (0, 1)] + [("b", 1, 0, 2.0, 0.8)]
-    table = pl.DataFrame(rows, schema=["runs", "large_runs", "draw", "error", "spearman"], orient="row")
-    table.write_csv(tmp_path / "s.csv")
-    plot_sizes.main(["--sizes", str(tmp_path / "s.csv"), "--out", str(tmp_path / "s.svg")])
-    assert "large runs fitted" in (tmp_path / "s.svg").read_text(encoding="utf-8")
-    table.drop("draw").write_csv(tmp_path / "s.csv")
-    with pytest.raises(InputError, match="no column 'draw'"):
-        plot_sizes.main(["--sizes", str(tmp_path / "s.csv"), "--out", str(tmp_path / "s.svg")])
 
 
 def test_a_mixture_is_left_out_at_all_its_sizes(tmp_path):

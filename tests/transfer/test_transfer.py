@@ -99,18 +99,6 @@ def test_a_run_that_a_resample_has_not_drawn_does_not_bend_the_curve():
     assert np.abs(drawn / one - 1).max() > 0.02
 
 
-@pytest.mark.parametrize("runs", [3, 9])
-def test_both_ways_to_a_step_solve_the_same_system(runs):
-    """Of the size of the runs and of the size of the numbers, whichever is smaller."""
-    draw = np.random.default_rng(runs)
-    jacobian, diagonal = draw.normal(size=(4, runs, 6)), draw.uniform(0.1, 2, (4, 6))
-    right = draw.normal(size=(4, 6, 2))
-    gram = jacobian.transpose(0, 2, 1) @ jacobian
-    wanted = np.linalg.inv(gram + diagonal[:, :, None] * np.eye(6)) @ right
-    assert np.allclose(mixing._solve_wide(jacobian, diagonal, right), wanted)
-    assert np.allclose(mixing.solve(gram, diagonal, right), wanted)
-
-
 def test_curves_of_all_domains_at_once_are_those_of_one_by_one():
     """SciPy's fit of the law `bimix`, one domain at a time, with points that were not observed and
     runs that count twice.
@@ -125,12 +113,6 @@ def test_curves_of_all_domains_at_once_are_those_of_one_by_one():
         for i, curve in enumerate(curves):
             wanted = bimix.fit_domain(np.zeros(5), STEPS, losses[:, :, i], weights)
             assert np.allclose(curve, [wanted[name] for name in ("B", "beta", "C")], rtol=1e-5)
-
-
-def test_a_curve_that_shows_no_floor_has_next_to_none():
-    losses = np.tile(40 / STEPS**0.3, (2, 1))[:, :, None]
-    b, beta, c = fit_curves(STEPS, losses)
-    assert b[0] == pytest.approx(40, rel=1e-6) and beta[0] == pytest.approx(0.3, rel=1e-6) and c[0] < 1e-6
 
 
 def test_trust_region_reflective_ends_at_the_same_minimum():
@@ -252,15 +234,6 @@ def test_zero_proportions_and_foreign_loss_domains():
     assert fitted["loss_domains"][-1] == "foreign0"
     errors = np.abs(laws.predict(fitted, shares, STEPS) / observed.losses - 1)
     assert errors.mean() < 1e-3
-
-
-def test_unobserved_points_do_not_move_the_levels():
-    truth, shares = with_transfer(1, 3), mixtures(1, 6, 3)
-    observed = observe(truth, shares, STEPS)
-    levels = transfer.run_levels(observed)
-    observed.losses[0, 12:] = np.nan
-    observed.losses[3, ::2] = np.nan
-    assert np.allclose(np.diff(transfer.run_levels(observed), axis=0), np.diff(levels, axis=0), atol=1e-9)
 
 
 def test_the_json_of_coefficients_and_their_number():

@@ -164,12 +164,6 @@ def test_a_fault_is_told_with_the_line_of_the_users_file(mine: Path) -> None:
     assert "optimum/group" in said and "config.yaml" not in said  # keys stand elsewhere in the user's file
 
 
-def test_code_in_the_users_config_is_refused_before_it_runs(mine: Path) -> None:
-    (mine / "config.yaml").write_text("__use_yte__: true\nrun: ?[open('ran', 'w').name]\n")
-    assert "config.yaml:1: __use_yte__" in refused(mine, "-s", str(ROOT / "Snakefile"))
-    assert not (mine / "ran").exists()
-
-
 def test_published_tables_are_the_workflows_unless_the_user_names_another(mine: Path) -> None:
     target = "results/slimpajama/mixtures/published_doremi.json"
     (mine / "config.yaml").unlink()

@@ -3,13 +3,11 @@ for it.
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-import forked
 import polars as pl
 import pytest
+from checkout import call
 from mini_dataset import mini_config, texts, write_checkout
 
 MIXTURES = {"salt": 0.2, "even": 0.5, "wet": 0.8}  # proportion of the domain sea
@@ -43,18 +41,13 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def call(folder: Path, *targets: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", *targets, "--configfile", "mini.yaml"]
-    return forked.run(command, cwd=folder, env=forked.jobs(COLUMNS="200", OMP_NUM_THREADS="1"))
-
-
 @pytest.mark.full
 @pytest.mark.slow
 def test_it_is_measured_fitted_and_a_target_and_nothing_trains_on_it(checkout: Path) -> None:
     results = checkout / "results/mini"
     figures = [f"figures/{name}_slim_transfer_all.svg" for name in ("optimum", "proportions", "steps")]
     wanted = ["mixtures/transfer.json", "mixtures/se.json", "tables/comparison.csv", *figures]
-    done = call(checkout, *(f"results/mini/{name}" for name in wanted))
+    done = call(checkout, *(f"results/mini/{name}" for name in wanted), "--configfile", "mini.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     index = {split: pl.read_parquet(results / f"tokens/{split}.parquet") for split in ("train", "validation")}
     assert set(index["train"]["domain"]) == {"kitchen", "sea"}

@@ -5,17 +5,15 @@ nothing is trained.
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
-import forked
+import checkout
 import numpy as np
 import polars as pl
 import pytest
 import yaml
+from checkout import link_checkout
 
-ROOT = Path(__file__).parents[2]
-SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "2"]
 DOMAINS, STEPS = ["code & co", "web"], [1000, 2000, 4000, 8000]
 
 
@@ -45,8 +43,7 @@ def workplace(tmp_path: Path) -> Path:
     """An empty folder with the checkout's workflow, two tables of five runs, and a config of one
     dataset.
     """
-    for name in ("Snakefile", "workflow", "resources", "envs", "profiles", "config.yaml"):
-        (tmp_path / name).symlink_to(ROOT / name)
+    link_checkout(tmp_path)
     write_tables(tmp_path, 5)
     own = {
         "observations": {"losses": "losses.csv", "mixtures": "mixtures.csv"},
@@ -61,15 +58,11 @@ def workplace(tmp_path: Path) -> Path:
 
 
 def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [*SNAKEMAKE, *arguments, "--configfile", "own.yaml"]
-    return forked.run(command, cwd=folder, env=forked.jobs(COLUMNS="200", OMP_NUM_THREADS="1"))
+    return checkout.call(folder, *arguments, "--configfile", "own.yaml")
 
 
 def planned(folder: Path) -> set[str]:
-    done = call(folder, "-n", "--quiet", "rules")
-    assert not done.returncode, done.stdout + done.stderr
-    lines = [line.split() for line in (done.stdout + done.stderr).splitlines()]
-    return {line[0] for line in lines if len(line) == 2 and line[1].isdigit()}
+    return set(checkout.planned(folder, "--configfile", "own.yaml"))
 
 
 def test_methods_are_judged_by_runs_made_elsewhere(workplace: Path) -> None:
@@ -140,6 +133,7 @@ def test_everything_follows_from_two_tables(workplace: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_all_weight_on_one_domain(workplace: Path) -> None:
     """The whole chain of both laws where the law bimix defines one loss of two at its optimum."""
     config = yaml.safe_load((workplace / "own.yaml").read_text())
@@ -274,6 +268,7 @@ def test_all_of_runs_of_two_sizes(workplace: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_an_objective_and_a_front_from_the_config(workplace: Path) -> None:
     """The mixture, its report, intervals and path keep to the objective; the front is drawn."""
     config = yaml.safe_load((workplace / "own.yaml").read_text())
@@ -304,6 +299,7 @@ def test_an_objective_and_a_front_from_the_config(workplace: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_metrics_of_the_last_step_are_further_losses(workplace: Path) -> None:
     """The whole chain with a benchmark's error rate that the second domain lowers."""
     mixed = pl.read_csv(workplace / "mixtures.csv").filter(pl.col("domain") == DOMAINS[1])

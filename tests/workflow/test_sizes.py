@@ -3,20 +3,18 @@ together, a third is optimised for and trained on what was found.
 """
 
 import json
-import sys
 from pathlib import Path
 
-import forked
 import numpy as np
 import polars as pl
 import pytest
 import yaml
+from checkout import said
 from mini_dataset import mini_config, write_checkout
 
 from bimix.laws.fitted import at_run, predict_defined
 from bimix.results.verify import verify
 
-pytestmark = pytest.mark.slow
 SHARES = {"a": 0.2, "b": 0.5, "c": 0.8}
 SHAPES = {
     "slim": {"layers": 1, "width": 16, "heads": 2},
@@ -24,6 +22,7 @@ SHAPES = {
     "wide": {"layers": 2, "width": 64, "heads": 2},
 }
 LAW = Path("results/mini/laws/slim+mid/transfer/all")
+pytestmark = pytest.mark.slow
 
 
 def prepare(folder: Path) -> dict:
@@ -47,10 +46,7 @@ def prepare(folder: Path) -> dict:
 
 
 def call(folder: Path, *arguments: str) -> str:
-    command = [sys.executable, "-m", "snakemake", *arguments, "--cores", "2", "--configfile", "mini.yaml"]
-    done = forked.run(command, cwd=folder, env=forked.jobs(OMP_NUM_THREADS="1"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return said(folder, *arguments, "--configfile", "mini.yaml")
 
 
 @pytest.fixture(scope="module")

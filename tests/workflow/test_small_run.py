@@ -7,16 +7,13 @@ import os
 import random
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-import forked
 import polars as pl
 import pytest
 import yaml
+from checkout import call, copy_checkout, planned
 
-ROOT = Path(__file__).parents[2]
 WORDS = {
     "sea": "tide wave salt gull harbour mast rope keel foam anchor",
     "kitchen": "salt pan oven whisk dough knife stew simmer",
@@ -59,19 +56,6 @@ datasets:
 """
 
 
-def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
-    return forked.run(command, cwd=folder, env=forked.jobs(COLUMNS="200"))
-
-
-def planned(folder: Path, *arguments: str) -> dict[str, int]:
-    """Jobs by rule that `snakemake -n` would run."""
-    done = call(folder, *arguments, "-n", "--quiet", "rules")
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = [line.split() for line in (done.stdout + done.stderr).splitlines()]
-    return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdigit() and line[0] != "total"}
-
-
 def write_corpus(folder: Path) -> None:
     draw = random.Random(1)
     folder.mkdir()
@@ -87,10 +71,7 @@ def write_corpus(folder: Path) -> None:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout in which the dataset `mini` has been made."""
     folder = tmp_path_factory.mktemp("built")
-    for name in ("workflow", "resources", "envs", "profiles"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("Snakefile", "config.yaml"):
-        shutil.copy2(ROOT / name, folder)
+    copy_checkout(folder)
     (folder / "mini.yaml").write_text(SETTINGS)
     write_corpus(folder / "corpus")
     passages = [f"{' '.join(words.split()[:end])}" for words in WORDS.values() for end in (3, 4, 5)]

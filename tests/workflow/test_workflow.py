@@ -13,6 +13,7 @@ import forked
 import polars as pl
 import pytest
 import yaml
+from checkout import ROOT, call, planned
 from made_configs import fitted_once
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -20,7 +21,6 @@ from tokenizers.models import WordLevel
 from bimix.plan.dataset import Dataset
 from bimix.settings.complete import whole_recipes
 
-ROOT = Path(__file__).parents[2]
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1"]
 
 
@@ -38,19 +38,6 @@ def workplace(tmp_path: Path) -> Path:
     (tmp_path / "config.yaml").write_text((ROOT / "config.yaml").read_text())
     changed(tmp_path, lambda config: None)
     return tmp_path
-
-
-def call(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return forked.run([*SNAKEMAKE, *arguments], cwd=folder, env=forked.jobs(COLUMNS="200", **environment))
-
-
-def planned(folder: Path, *arguments: str) -> dict[str, int]:
-    """Jobs by rule that `snakemake -n` would run."""
-    done = call(folder, *arguments, "-n", "--quiet", "rules")
-    if done.returncode:
-        raise AssertionError(done.stdout + done.stderr)
-    lines = [line.split() for line in (done.stdout + done.stderr).splitlines()]
-    return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdigit() and line[0] != "total"}
 
 
 def changed(folder: Path, change) -> None:
