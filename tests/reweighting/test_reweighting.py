@@ -67,7 +67,7 @@ def reference(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train_reference(corpus, tmp_path_factory.mktemp("reference"))
 
 
-@pytest.fixture(scope="module", params=SETTINGS)
+@pytest.fixture(scope="module", params=["doremi", "doge", pytest.param("doge_others", marks=pytest.mark.full)])
 def undisturbed(request, corpus: Path, reference: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     out = tmp_path_factory.mktemp(request.param)
     assert MAIN[request.param](reweighting(request.param, corpus, out, reference)) == 0

@@ -73,7 +73,7 @@ def test_two_nodes_train_what_one_process_trains(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.full)])
 def test_a_node_that_fails_ends_the_other_with_a_sentence(launch, tmp_path: Path, rank: int) -> None:
     launched = launch(steps=100_000, evaluate_every=10)
     wait_until(lambda: "step 10:" in log(tmp_path), "the first evaluation", 200)

@@ -22,7 +22,7 @@ SHAPES = {
     "wide": {"layers": 2, "width": 64, "heads": 2},
 }
 LAW = Path("results/mini/laws/slim+mid/transfer/all")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.full]
 
 
 def prepare(folder: Path) -> dict:
