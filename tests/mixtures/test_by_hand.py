@@ -27,7 +27,7 @@ from bimix.settings.complete import unsearched
 TOKENS = np.array([10.0, 20.0, 300.0, 670.0])
 OWN = np.array([True, True, False, False])
 CONFIG = {
-    "mixtures": {"wanted": {"epochs": [2, 4, 8], "rivals": [4, 8], "softness": 0.5}},
+    "mixtures": {"wanted": {"epochs": [2, 4, 8], "rivals": [4, 8]}},
     "datasets": {
         "d": {
             "corpus": {},
@@ -70,10 +70,10 @@ def test_bounds_hold_for_the_wanted_and_for_the_rest() -> None:
 
 def test_kin_have_more_the_better_their_text_predicts_the_wanted() -> None:
     nats = np.array([[3.0, 3.5, 4.0]])
-    assert kin(nats, np.array([0]), 0.5) == pytest.approx(np.exp([0, -1, -2]))
+    assert kin(nats, np.array([0])) == pytest.approx(np.exp([0, -1, -2]))
     # of a wanted loss that nothing trains on, the gap is to the best
-    assert kin(nats[:, 1:], np.array([-1]), 0.5) == pytest.approx(np.exp([0, -1]))
-    two = kin(np.array([[3.0, 3.5, 4.0], [4.0, 3.0, 3.5]]), np.array([0, 1]), 0.5)
+    assert kin(nats[:, 1:], np.array([-1])) == pytest.approx(np.exp([0, -1]))
+    two = kin(np.array([[3.0, 3.5, 4.0], [4.0, 3.0, 3.5]]), np.array([0, 1]))
     assert two == pytest.approx((np.exp([0, -1, -2]) + np.exp([-2, 0, -1])) / 2)
 
 
@@ -102,7 +102,7 @@ def test_the_script_writes_each_of_the_three_rules(tmp_path) -> None:
     nats = [("a", "a", 3.0), ("a", "b", 3.5), ("a", "c", 3.5 + 0.5 * np.log(3))]
     rows = nats + [(name, under, 4.0) for name in "bc" for under in "abc"]
     pl.DataFrame(rows, schema=["domain", "under", "nats"], orient="row").write_csv(kin_file)
-    common = ["--tokens", str(index), "--run-tokens", "1000", "--weights", '{"a": 1}', "--softness", "0.5"]
+    common = ["--tokens", str(index), "--run-tokens", "1000", "--weights", '{"a": 1}']
 
     def made(name: str, *more: str) -> dict:
         out = tmp_path / "out.json"
@@ -185,7 +185,7 @@ def test_chameleon_is_the_softmax_of_inverse_ridge_leverage_scores() -> None:
     gram = middle @ embeddings @ embeddings.T @ middle
     scores = np.diag(gram @ np.linalg.inv(gram + 10 * 4 * np.eye(4)))
     powers = np.exp(1 / scores / 5)
-    assert chameleon(embeddings, 10, 5) == pytest.approx(powers / powers.sum())
+    assert chameleon(embeddings) == pytest.approx(powers / powers.sum())
 
 
 def test_the_scripts_write_mixtures(tmp_path) -> None:
@@ -205,7 +205,7 @@ def test_domains_are_embedded_by_a_trained_model(corpus, tmp_path) -> None:
     save_file(model.state_dict(), weights, metadata={"shape": json.dumps(asdict(shape))})
     domains = ["bees", "cats", "dogs"]
     arguments = ["--weights", str(weights), "--index", str(corpus / "train.parquet"), "--domains", *domains]
-    embed_domains.main([*arguments, "--rows", "100", "--threads", "1", "--out", str(out)])
+    embed_domains.main([*arguments, "--threads", "1", "--out", str(out)])
     found = json.loads(out.read_text())
     assert list(found) == domains
     rows = np.fromfile(corpus / "train.cats.bin", dtype=np.uint16).reshape(-1, 16).astype(np.int64)
@@ -213,5 +213,5 @@ def test_domains_are_embedded_by_a_trained_model(corpus, tmp_path) -> None:
         hidden = model.embedding(torch.from_numpy(rows))
         expected = model.blocks[0](hidden, *rotary_tables(16, shape.rotary_width)).double().mean(dim=(0, 1))
     assert found["cats"] == pytest.approx(expected.tolist(), abs=1e-6)
-    mix_chameleon.main(["--embeddings", str(out), "--ridge", "10", "--softness", "5", "--out", str(mixture)])
+    mix_chameleon.main(["--embeddings", str(out), "--out", str(mixture)])
     assert sum(json.loads(mixture.read_text()).values()) == pytest.approx(1)

@@ -60,7 +60,7 @@ def test_entropies_become_mixtures(tmp_path: Path) -> None:
     pl.DataFrame(table).write_csv(tmp_path / "entropy.csv")
     for measure, ratio in (("se", np.e), ("ce", 1.0)):
         flags = ["--entropy", str(tmp_path / "entropy.csv"), "--measure", measure, "--out", str(tmp_path / "m.json")]
-        flags += ["--estimator", "nats", "--curves"]
+        flags += ["--estimator", "nats"]
         mix_entropy.main(flags)
         mixture = read(tmp_path / "m.json")
         assert mixture["b"] / mixture["a"] == pytest.approx(ratio, rel=1e-5)

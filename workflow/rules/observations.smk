@@ -81,7 +81,6 @@ rule mix_by_hand:
         "../../envs/analysis.yaml"
     params:
         **{key: SOUGHT[key] for key in ("weights", "lower", "upper", "max_epochs")},
-        softness=config["mixtures"]["wanted"]["softness"],
         step=setting("optimum/step"),
     shell:
         RUN + r"""mix_wanted.py \
@@ -90,7 +89,6 @@ rule mix_by_hand:
             --runs {input.losses:q} {input.mixtures:q} \
             --step {params.step} \
             --cross-entropy {input.cross_entropy:q} \
-            --softness {params.softness} \
             --weights {params.weights:q} \
             --lower {params.lower:q} \
             --upper {params.upper:q} \

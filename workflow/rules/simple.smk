@@ -54,7 +54,6 @@ rule mix_wanted:
         "../../envs/analysis.yaml"
     params:
         **{key: SOUGHT[key] for key in ("weights", "lower", "upper", "max_epochs")},
-        softness=config["mixtures"]["wanted"]["softness"],
         run_tokens=planned(inputs.compared_tokens),
     shell:
         RUN + r"""mix_wanted.py \
@@ -62,7 +61,6 @@ rule mix_wanted:
             --tokens {input.tokens:q} \
             --reference {input.reference:q} \
             --cross-entropy {input.cross_entropy:q} \
-            --softness {params.softness} \
             --run-tokens {params.run_tokens} \
             --weights {params.weights:q} \
             --lower {params.lower:q} \
@@ -89,13 +87,11 @@ rule embed_domains:
     threads: 2
     params:
         domains=setting("domains"),
-        rows=config["mixtures"]["chameleon"]["rows"],
     shell:
         RUN + r"""embed_domains.py \
             --weights {input.weights:q} \
             --index {input.index:q} \
             --domains {params.domains:q} \
-            --rows {params.rows} \
             --threads {threads} \
             --out {output:q} \
             2>{log:q}
@@ -112,14 +108,9 @@ rule mix_chameleon:
         "results/{dataset}/logs/mix_chameleon.log",
     conda:
         "../../envs/analysis.yaml"
-    params:
-        ridge=config["mixtures"]["chameleon"]["ridge"],
-        softness=config["mixtures"]["chameleon"]["softness"],
     shell:
         RUN + r"""mix_chameleon.py \
             --embeddings {input.embeddings:q} \
-            --ridge {params.ridge} \
-            --softness {params.softness} \
             --out {output.mixture:q} \
             2>{log:q}
         """

@@ -18,6 +18,7 @@ from bimix.training.checkpoints import read_weights
 from bimix.training.rows import RowStore, open_rows
 
 BATCH = 32
+ROWS = 512  # of each domain, at most; Chameleon's code takes 2,048
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -25,7 +26,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--weights", type=Path, required=True, help="model.safetensors of the run")
     parser.add_argument("--index", type=Path, required=True, help="token index of the training split, parquet")
     parser.add_argument("--domains", nargs="+", required=True)
-    parser.add_argument("--rows", type=int, required=True, help="of each domain, at most")
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     store = RowStore(read_table(options.index), options.domains, open_rows)
     found = {}
     for number, domain in enumerate(options.domains):
-        rows = torch.from_numpy(store.sample(number, options.rows)).long()
+        rows = torch.from_numpy(store.sample(number, ROWS)).long()
         with torch.inference_mode():
             states = [model.middle(batch).double().mean(dim=1) for batch in rows.split(BATCH)]
         found[domain] = np.asarray(torch.cat(states).mean(dim=0)).tolist()

@@ -18,12 +18,10 @@ from bimix.tables import read_json
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--embeddings", type=Path, required=True, help="written by embed_domains.py")
-    parser.add_argument("--ridge", type=float, required=True, help="times the number of domains, added to the kernel")
-    parser.add_argument("--softness", type=float, required=True, help="temperature of the softmax")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     embeddings = read_json(options.embeddings)
-    shares = chameleon(np.array(list(embeddings.values())), options.ridge, options.softness)
+    shares = chameleon(np.array(list(embeddings.values())))
     as_mixture(list(embeddings), shares).write(options.out)
 
 

@@ -30,9 +30,6 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--cross-entropy", nargs="?", type=Path, help="domain, under, nats; of _kin")
     parser.add_argument(
-        "--softness", type=float, required=True, help="nats of a gap that divide a weight by e; of _kin"
-    )
-    parser.add_argument(
         "--runs",
         type=Path,
         nargs=2,
@@ -79,9 +76,7 @@ def main(argv: list[str] | None = None) -> None:
     most = None if options.max_epochs in (None, np.inf) else options.max_epochs
     limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
     bounds = feasible_bounds(domains, *limits, most, tokens, run_tokens)
-    rules = ByHand(
-        *(tuple(domains), amounts, run_tokens, own, *bounds, reference), options.cross_entropy, options.softness
-    )
+    rules = ByHand(*(tuple(domains), amounts, run_tokens, own, *bounds, reference), options.cross_entropy)
     as_mixture(domains, rules.mixture(epochs, kind)).write(options.out)
 
 

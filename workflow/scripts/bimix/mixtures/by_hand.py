@@ -17,6 +17,10 @@ MOST_WANTED = 0.8
 # Mixtures are ranked without a run by the sum of log(share + this) over the wanted domains: one
 # that is left out is not lost without end.
 SHARE_FLOOR = 0.003
+SOFTNESS = 0.5  # nats of a gap of cross-entropy that divide the weight of a domain by e, of `kin`
+# Of Chameleon's published code: added to the leverage scores' kernel, times the number of domains;
+# the temperature of its softmax.
+RIDGE, TEMPERATURE = 10.0, 5.0
 HALVINGS = 200  # of the logarithm of a scale between 1e-20 and 1e20: far below rounding
 
 
@@ -49,17 +53,17 @@ def unimax(tokens: np.ndarray, run_tokens: float, most_epochs: float) -> np.ndar
     return read / read.sum()
 
 
-def chameleon(embeddings: np.ndarray, ridge: float, softness: float) -> np.ndarray:
+def chameleon(embeddings: np.ndarray) -> np.ndarray:
     """Shares (m,) from mean embeddings of the domains (m, width) (Chameleon, arXiv 2505.24844).
 
-    S = diagonal of K (K + ridge m I)^-1, K the centred Gram matrix; shares = softmax(1 / (S
-    softness)): a domain that others speak for gets more.
+    S = diagonal of K (K + RIDGE m I)^-1, K the centred Gram matrix; shares = softmax(1 / (S
+    TEMPERATURE)): a domain that others speak for gets more.
     """
     gram = embeddings @ embeddings.T
     gram = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
     m = len(gram)
-    scores = np.diag(np.linalg.solve(gram + ridge * m * np.eye(m), gram))
-    return softmax(1 / (np.maximum(scores, 0) + 1e-12) / softness)
+    scores = np.diag(np.linalg.solve(gram + RIDGE * m * np.eye(m), gram))
+    return softmax(1 / (np.maximum(scores, 0) + 1e-12) / TEMPERATURE)
 
 
 def wanted_domains(weights: Mapping[str, float], domains: Sequence[str], losses: Sequence[str]) -> np.ndarray:
@@ -111,7 +115,7 @@ def wanted(
     return within(np.where(own, share, np.asarray(rest, dtype=float))[None], low, high)[0]
 
 
-def kin(cross_entropies: np.ndarray, own: np.ndarray, softness: float) -> np.ndarray:
+def kin(cross_entropies: np.ndarray, own: np.ndarray, softness: float = SOFTNESS) -> np.ndarray:
     """Weights (m,) of domains by how well their text predicts wanted text: the mean over the wanted
     of exp(-gap / softness).
 

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.mixtures.by_hand import kin
+from bimix.mixtures.by_hand import SOFTNESS, kin
 from bimix.tables import read_table
 
 COLUMNS = {"domain": pl.String, "under": pl.String, "nats": pl.Float64}
@@ -42,7 +42,7 @@ def read_gaps(path: Path, domains: tuple[str, ...], loss_domains: tuple[str, ...
     return centred(entropies, [domains.index(name) if name in domains else -1 for name in loss_domains])
 
 
-def kin_weights(path: Path, domains: Sequence[str], wanted: Sequence[str], softness: float) -> np.ndarray:
+def kin_weights(path: Path, domains: Sequence[str], wanted: Sequence[str], softness: float = SOFTNESS) -> np.ndarray:
     """`by_hand.kin` (m,) of the domains for the wanted ones, from a table of cross-entropies.
 
     Errors: those of `read_gaps`; a wanted domain that has no row, or none under itself.

@@ -14,7 +14,6 @@ from bimix.observations.prior import kin_weights
 
 RULES = {"reference": "", "uniform": "_uniform", "kin": "_kin"}  # of the rest, and how names end
 EPOCHS = (4, 8)  # of the wanted domains
-SOFTNESS = 0.5  # nats of a gap that divide a weight by e, of the rule kin
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,6 @@ class ByHand:
     upper: np.ndarray
     reference: np.ndarray
     prior: Path | None = None
-    softness: float = SOFTNESS
 
     def mixture(self, epochs: float, rule: str = "reference") -> np.ndarray:
         """Shares (m,). Errors: the bounds leave no such mixture; as of `kin_weights`."""
@@ -61,7 +59,7 @@ class ByHand:
         if rule != "kin":
             return np.ones(len(self.domains)) if rule == "uniform" else self.reference
         names = [name for name, one in zip(self.domains, self.own, strict=True) if one]
-        return kin_weights(self.prior, self.domains, names, self.softness)
+        return kin_weights(self.prior, self.domains, names)
 
     def read(self, shares: np.ndarray) -> np.ndarray:
         """Epochs (n,) that mixtures (n, m) read the wanted domains, all of these together."""

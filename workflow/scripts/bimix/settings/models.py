@@ -345,13 +345,6 @@ class Unimax(Block):
 class Wanted(Block):
     epochs: Some[Count] = key("Of the wanted domains in a run of `compare`; one mixture of each kind for each number.")
     rivals: Some[Count] = key("Those of `epochs` whose plain mixture is in every verdict.")
-    softness: Positive = key("Nats of a gap of cross-entropy that divide the weight of a domain by e, of `_kin`.")
-
-
-class Chameleon(Block):
-    rows: Count = key("Of each domain, at most.")
-    ridge: Positive = key("Of the leverage scores, times the number of domains.")
-    softness: Positive = key("The larger, the nearer to uniform.")
 
 
 class MixturesByRule(Block):
@@ -361,7 +354,6 @@ class MixturesByRule(Block):
     temperature: Temperature = key("The mixture `temperature`: token shares raised to a power.")
     unimax: Unimax = key("The mixture `unimax`: as equal as a cap of epochs allows in a run of `compare`.")
     wanted: Wanted = key("Rules for domains that the objective wants: `wanted_{epochs}`, `.._uniform`, `.._kin`.")
-    chameleon: Chameleon = key("The mixture `chameleon`: leverage scores of the domains' mean states in the proxy.")
 
 
 class LawIntervals(Block):
