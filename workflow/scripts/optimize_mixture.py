@@ -18,6 +18,7 @@ from bimix.optimum.optimum import Sought
 from bimix.optimum.report import described, epochs_sentence, fitted_support, further_epochs, report
 from bimix.outputs import write_json
 from bimix.transfer.run import far_apart, size_read
+from bimix.transfer.unseen import unseen_sentence
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -54,7 +55,8 @@ def main(argv: list[str] | None = None) -> None:
     whole = options.objective or options.report or objective.trusted or objective.reference is not None
     print("\n".join(described(sought, found, reported if whole else None)))
     apart = far_apart(sought.fitted["coefficients"], size_read(sought.fitted))
-    for note in filter(None, (where and where.sentence(), apart, ahead, epochs_sentence(further))):
+    new = unseen_sentence(sought.fitted, found.shares)
+    for note in filter(None, (where and where.sentence(), apart, ahead, epochs_sentence(further), new)):
         print(f"warning: {note}", file=sys.stderr)
 
 

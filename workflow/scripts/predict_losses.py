@@ -26,6 +26,7 @@ from bimix.optimum.flags import add_flags, asked_tokens, note_unlimited
 from bimix.outputs import write_table
 from bimix.tables import read_table, read_tokens
 from bimix.transfer.run import far_apart
+from bimix.transfer.unseen import unseen_sentence
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -52,6 +53,8 @@ def main(argv: list[str] | None = None) -> None:
     for path in options.mixtures:
         table = read_table(path)
         names, proportions = proportions_of(table, tuple(fitted["domains"]), str(path))
+        if new := unseen_sentence(fitted, proportions.max(axis=0)):
+            print(f"{path}: {new}", file=sys.stderr)
         losses = predict_defined(fitted, proportions, np.array(steps))
         pools = None if tokens or run_tokens is None else pools_of(table, tuple(fitted["domains"]), str(path))
         for n, pool in enumerate(pools or []):

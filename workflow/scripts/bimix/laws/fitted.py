@@ -12,6 +12,7 @@ from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 from bimix.transfer.law import by_runs
 from bimix.transfer.run import far_apart, reversed_order
+from bimix.transfer.unseen import basis, unseen
 
 # Beyond so many times the last step fitted a curve over steps is a guess, and then nothing at all.
 FAR_AHEAD, TOO_FAR = 10, 100
@@ -221,11 +222,7 @@ def _warnings(fitted: dict) -> list[str]:
             f"{len(set(fitted['mixtures']))} mixtures are too few to choose the ridge by cross-validation, or any error of the law:"
             f" its optimum is all but a guess; {FEW_MIXTURES} at least."
         )
-    for domain, seen in fitted["proportions_seen"].items():
-        if seen["max"] == 0:
-            sentences.append(
-                f"no fitted mixture trains on {domain}: the law has not seen what it is worth, and an optimum leaves it out."
-            )
+    sentences += [f"no fitted mixture trains on {domain}: {basis(fitted)}." for domain in unseen(fitted)]
     if "prior" in fitted:
         silent = [name for name in fitted["loss_domains"] if name not in fitted["prior"]["gaps"]]
         if silent:

@@ -233,11 +233,14 @@ def step_factor(coefficients, seen, steps) -> np.ndarray:
 
 
 def own_domains(observed) -> np.ndarray:
-    """Index (d,) of each loss domain among the training domains; -1 where it is not trained on, or
-    is so in no mixture seen.
+    """Index (d,) of each loss domain among the training domains; -1 where it is not trained on.
+
+    One that no run trains on yet has the numbers that domains share: k_ii = 1, and its u, alpha and
+    gamma at their means, so that its own text is expected to help it as that of others does them.
     """
-    trained = set(np.array(observed.domains)[observed.proportions.max(axis=0) > 0])
-    return np.array([observed.domains.index(name) if name in trained else -1 for name in observed.loss_domains])
+    return np.array(
+        [observed.domains.index(name) if name in observed.domains else -1 for name in observed.loss_domains]
+    )
 
 
 def run_levels(observed) -> np.ndarray:

@@ -34,6 +34,7 @@ from bimix.observations.observations import Observations
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective, average, target_weights
 from bimix.optimum.optimum import optimum
+from bimix.transfer.unseen import deviations
 
 BOOTSTRAPS = ("residuals", "mixtures")
 RESAMPLES = ("left_out", *BOOTSTRAPS)
@@ -214,11 +215,14 @@ class LeftOut:
         the runs the refits disagree.
 
         The jackknife variance, (G - 1) / G sum_g (f_g - mean f)^2 over the G refits, less its mean
-        over the runs themselves, 0 where that is below.
+        over the runs themselves, 0 where that is below; and what is not known of domains that no
+        run trains on (transfer/unseen.py), whose errors are taken to go together in an average.
         """
         logs = np.log(picked(losses_of(self.refitted, np.concatenate([shares, self.proportions]), step), target))
         variance = (len(logs) - 1) * logs.var(axis=0)
-        return np.maximum(variance[: len(shares)] - variance[len(shares) :].mean(axis=0), 0.0)
+        new = deviations(self.fitted, shares)
+        new = new if target is None else new @ (target / target.sum())
+        return np.maximum(variance[: len(shares)] - variance[len(shares) :].mean(axis=0), 0.0) + new**2
 
     def ahead(self, step: int, target: np.ndarray | None, level: float, between: bool = False) -> np.ndarray:
         """Half the width of the t-interval of what the curve over steps misses of a log loss beyond

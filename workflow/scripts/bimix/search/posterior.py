@@ -22,6 +22,7 @@ from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observations.observations import Observations
 from bimix.optimum.goal import Goal
 from bimix.optimum.intervals import LeftOut, left_out
+from bimix.transfer.unseen import deviations
 
 LENGTHS = (0.2, 0.35, 0.6)
 USUAL_LENGTH, LENGTH_SPREAD = 0.35, 0.5  # prior of its logarithm: a few runs do not choose it alone
@@ -124,7 +125,7 @@ class Law:
     def __init__(
         self, goal: Goal, fitted: dict, observed: Observations, seen: Seen, noise: float | None, left: LeftOut | None
     ):
-        self.goal = goal
+        self.goal, self.fitted = goal, fitted
         columns = [fitted["loss_domains"].index(name) for name in goal.names]
         predicted = goal.combined(_end(goal, observed, predict_runs(fitted, observed))[:, columns])
         residuals = seen.levels - np.log(predicted + goal.penalty(observed.proportions))
@@ -135,6 +136,11 @@ class Law:
         """Log objectives (k,) expected at mixtures (k, m); one where the law has none is last."""
         level = np.log(self.goal.value(shares)) + self.kriged.mean(shares)
         return np.where(np.isfinite(level), level, np.inf) + _missed(self.goal, shares)
+
+    def new(self, shares: np.ndarray) -> np.ndarray:
+        """The deviation (k,) by what is not known of domains that no run trains on."""
+        columns = [self.fitted["loss_domains"].index(name) for name in self.goal.names]
+        return deviations(self.fitted, shares)[:, columns] @ self.goal.weights
 
     def slope(self, shares: np.ndarray) -> np.ndarray | None:
         """The gradient (m,) of the mean; None of a law that is simulated or constrained."""
@@ -218,7 +224,7 @@ class Posterior:
         """Mean and deviation (k,) of log objectives at mixtures (k, m): the law and what the runs
         themselves say, so that a lucky run is shrunk.
         """
-        return self.law.mean(shares), self.law.kriged.spread(shares)
+        return self.law.mean(shares), np.hypot(self.law.kriged.spread(shares), self.law.new(shares))
 
     @cached_property
     def best(self) -> int:
@@ -238,7 +244,8 @@ class Posterior:
         deviation.
         """
         mean = self.posterior(np.stack([reference, shares]))[0]
-        return float(-np.expm1(mean[1] - mean[0])), self.law.kriged.difference(reference, shares)
+        new = np.linalg.norm(self.law.new(np.stack([reference, shares])))
+        return float(-np.expm1(mean[1] - mean[0])), float(np.hypot(self.law.kriged.difference(reference, shares), new))
 
     def expected_gain(self, shares: np.ndarray) -> np.ndarray:
         """E[max(best - y, 0)] (k,) of log objectives y at mixtures (k, m), normal by the

@@ -15,8 +15,9 @@ from bimix.mixtures.by_hand import within
 from bimix.observations.observations import Observations
 from bimix.optimum.goal import HELD
 from bimix.search.by_hand import ByHand
-from bimix.search.posterior import USUAL_NOISE, Posterior, total_variation
+from bimix.search.posterior import USUAL_NOISE, Law, Posterior, total_variation
 from bimix.search.sizes import Model
+from bimix.transfer.unseen import unseen
 
 DISTANCE = 0.05  # total variation of a new run from all others, at least
 DRAWN, DESCENTS = 2000, 6
@@ -45,6 +46,23 @@ class Next:
     candidate: int | None = None  # its row among the candidates
 
 
+class Bold:
+    """The law at its lower end where a mixture trains on domains that no run does: the mixtures
+    that these runs may be worth the most for, which settles whether they are.
+    """
+
+    name = "law"
+
+    def __init__(self, law: Law):
+        self.law = law
+
+    def mean(self, shares: np.ndarray) -> np.ndarray:
+        return self.law.mean(shares) - self.law.new(shares)
+
+    def slope(self, shares: np.ndarray) -> None:
+        return None
+
+
 class Search(Posterior):
     """The next runs."""
 
@@ -59,7 +77,7 @@ class Search(Posterior):
         Of `candidates` (N, m) one; else within the bounds at the distance from all runs, and from
         `others` (k, m) that are to be run as well. Errors: none is left.
         """
-        voice = self.shares if turn % 2 else self.law
+        voice = self.shares if turn % 2 else Bold(self.law) if unseen(self.law.fitted) else self.law
         taken = self.seen.shares if others is None else np.concatenate([self.seen.shares, others])
         if candidates is not None:
             row = self._picked(voice, candidates, taken)

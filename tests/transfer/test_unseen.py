@@ -1,0 +1,76 @@
+"""A domain that no run trains on: its worth comes from the prior, intervals are wider where a
+mixture has it, and the next runs of a search train on it.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from laws.known import mixtures, observe, with_transfer
+
+from bimix.laws import fitted as laws
+from bimix.optimum.goal import Goal
+from bimix.optimum.intervals import left_out
+from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import optimum
+from bimix.search.rounds import Search
+from bimix.transfer.unseen import deviations, unseen, unseen_sentence
+
+M = 4
+LAW = with_transfer(3, M)
+
+
+def observed(with_it: int = 0):
+    """Twelve runs without the last domain, and so many that train on it."""
+    shares = mixtures(1, 12 + with_it, M)
+    shares[:12, -1] = 0
+    shares /= shares.sum(axis=1, keepdims=True)
+    return observe(LAW, shares, [1000], 0.001)
+
+
+def test_a_domain_that_no_run_trains_on_gets_a_share_where_its_loss_counts() -> None:
+    runs = observed()
+    fitted = laws.fit("transfer", runs)
+    assert unseen(fitted) == ["d03"]
+    best = optimum(fitted, 1000, None, np.zeros(M), np.ones(M))
+    assert best[-1] > 0.05
+    at_best, without = (
+        observe(LAW, one[None], [1000], 0).losses.mean() for one in (best, np.append(best[:3], 0) / best[:3].sum())
+    )
+    assert at_best < without
+
+
+def test_intervals_are_wider_where_a_mixture_has_it() -> None:
+    runs, shares = observed(), np.array([[0.3, 0.3, 0.4, 0.0], [0.2, 0.3, 0.3, 0.2]])
+    fitted = laws.fit("transfer", runs)
+    assert not deviations(fitted, shares[:1]).any() and (deviations(fitted, shares[1:]) > 0).all()
+    of_runs = left_out(fitted, runs, 1000)
+    low, high = of_runs.ends(np.ones(2), shares, 1000, np.ones(M), 0.9)
+    truth = observe(LAW, shares, [1000], 0).losses[:, 0].mean(axis=1)
+    guess = laws.predict(fitted, shares, [1000])[:, 0].mean(axis=1)
+    widths = np.log(high / low)
+    assert widths[1] > 3 * widths[0]
+    assert (guess * low < truth).all() and (truth < guess * high).all()
+    assert "no fitted run trains on d03: what it is worth is taken from the other domains" in unseen_sentence(
+        fitted, shares[1]
+    )
+    assert unseen_sentence(fitted, shares[0]) == ""
+
+
+def test_the_next_runs_train_on_it() -> None:
+    runs = observed()
+    fitted = laws.fit("transfer", runs)
+    search = Search(Goal(fitted, 1000, Objective()), fitted, runs, np.zeros(M), np.ones(M), 0.001)
+    found = search.next(0)
+    assert found.shares[-1] > 0.1 and found.gain > 0.001
+    seen = laws.fit("transfer", observed(2))
+    assert unseen(seen) == [] and not deviations(seen, np.full((1, M), 0.25)).any()
+
+
+def test_a_loss_of_its_own_text_that_old_runs_lack_is_fitted_to_further_ones() -> None:
+    runs = observed(2)
+    losses = runs.losses.copy()
+    losses[:12, :, -1] = np.nan
+    fitted = laws.fit("transfer", replace(runs, losses=losses))
+    predicted = laws.predict(fitted, np.full((1, M), 0.25), [1000])[0, 0]
+    truth = observe(LAW, np.full((1, M), 0.25), [1000], 0).losses[0, 0]
+    assert abs(predicted[-1] / truth[-1] - 1) < 0.1
