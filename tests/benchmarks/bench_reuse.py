@@ -14,11 +14,15 @@ python tests/benchmarks/bench_reuse.py path/with/all/data --draws 2
 """
 
 import argparse
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+
 from public_runs import regmix
 
 from bimix.laws.fitted import fit, predict_runs
