@@ -1,4 +1,4 @@
-"""The index of tokens: the rows of all shards, by domain; a domain without any is told."""
+"""The index of tokens: the rows of all shards, by domain; a domain without any is an error."""
 
 from pathlib import Path
 

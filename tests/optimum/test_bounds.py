@@ -1,4 +1,4 @@
-"""The flags of what an optimum is asked for."""
+"""Flags of an optimum's bounds and run."""
 
 import pytest
 

@@ -32,7 +32,7 @@ def test_a_size_far_beyond_is_said_to_be_a_guess():
 
 
 def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
-    """What was predicted of the model asked for stands beside its measured loss."""
+    """The prediction for a model stands next to its measured loss."""
     monkeypatch.chdir(tmp_path)
     fitted = law(1.2e8, 6e9) | {"law": "transfer", "mixtures": ["se", "se", "ce", "ce"], "steps": [40], "warnings": []}
     fitted |= {"loss_domains": ["web", "code"], "proportions_seen": {}}

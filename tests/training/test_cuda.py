@@ -164,7 +164,7 @@ def test_each_kernel_of_attention_has_the_gradients_of_the_plain_one(kernel: str
 
 @only_on_gpu
 def test_the_size_that_the_probe_finds_fits_and_more_does_not() -> None:
-    """Of a device with four GiB: torch is told to stop there, but the probe is not."""
+    """Of a device with four GiB: torch may use no more, which the probe does not know."""
     total = torch.cuda.get_device_properties(0).total_memory
     shape, rows = Shape(layers=4, width=512, heads=8, vocabulary=50277), 512
     accelerator, model = Accelerator(), made("cuda", shape)
