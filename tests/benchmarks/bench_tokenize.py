@@ -228,13 +228,7 @@ def time_script(
         *("--shards", str(shards), "--shard", "all", "--tokenizer", str(tokenizer), "--backend", backend),
         *("--end-of-text", "<|endoftext|>", "--sequence-length", str(LENGTH), "--reading", json.dumps(READING)),
         *("--domain-field", "null", "--domains", "all", "--labels", "{}"),
-        *(
-            "--validation-share",
-            "0",
-            "--held-out-characters",
-            "20000",
-            "--held-out",
-        ),
+        *("--validation-share", "0", "--held-out-characters", "20000", "--held-out"),
         *("--sample-documents", "10000", "--threads", str(cores)),
         *("--train", str(folder / "train/all"), "--validation", str(folder / "validation/all")),
     ]

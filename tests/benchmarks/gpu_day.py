@@ -140,10 +140,7 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
         ],
         "nanogpt": [training("beside", "280M", 64, 32, *side, needs=("NANOGPT",))],
         "attention": [attention(backend) for backend in backends],
-        "profile": [
-            training("280M", "280M", 64, 32, "--profile"),
-            training("1B", "1B", 64, 16, "--profile"),
-        ],
+        "profile": [training("280M", "280M", 64, 32, "--profile"), training("1B", "1B", 64, 16, "--profile")],
         "levers": [
             training("as it is", "280M", 64, 32),
             training("bf16 stream", "280M", 64, 32, *(("--stream", "bf16") if full else ())),

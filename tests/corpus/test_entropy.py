@@ -3,14 +3,7 @@
 import numpy as np
 import pytest
 
-from bimix.corpus.estimators import (
-    ESTIMATORS,
-    chao_shen,
-    coverage,
-    miller_madow,
-    plug_in,
-    von_neumann,
-)
+from bimix.corpus.estimators import ESTIMATORS, chao_shen, coverage, miller_madow, plug_in, von_neumann
 from bimix.corpus.samples import SecondMoment
 
 

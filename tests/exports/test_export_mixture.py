@@ -105,10 +105,7 @@ def test_what_a_consumer_reads_is_the_mixture_by_name(tmp_path: Path, form: str,
 
 @pytest.mark.parametrize("form", sorted(BY_FILE))
 def test_files_of_a_domain_share_its_weight_by_size(tmp_path: Path, form: str) -> None:
-    domains = {
-        "web": {"train": files(["/a.jsonl", "/b.jsonl"], [1e6, 3e6])},
-        "code": {"train": ["/c.jsonl"]},
-    }
+    domains = {"web": {"train": files(["/a.jsonl", "/b.jsonl"], [1e6, 3e6])}, "code": {"train": ["/c.jsonl"]}}
     text, _ = exported(tmp_path, form, {"code": 0.2, "web": 0.8}, domains, records="samples")
     assert READERS[form][0](text) == pytest.approx({"/a.jsonl": 0.2, "/b.jsonl": 0.6, "/c.jsonl": 0.2})
 

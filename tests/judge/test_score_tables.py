@@ -267,10 +267,7 @@ def test_the_table_of_laws_is_of_means_in_percent() -> None:
         ("k", "left_out_mre", None, 0.0, 7, 4, None),
     ]
     table = laws_table(pl.DataFrame(lines, schema=side_by_side.COMPARISON, orient="row"))
-    assert table.rows() == [
-        ("l", 3, 7, 1.0, 2.0, 3.0, 0.5, "needs 9 runs"),
-        ("k", 4, 7, None, None, 0.0, None, None),
-    ]
+    assert table.rows() == [("l", 3, 7, 1.0, 2.0, 3.0, 0.5, "needs 9 runs"), ("k", 4, 7, None, None, 0.0, None, None)]
 
 
 @pytest.mark.parametrize(

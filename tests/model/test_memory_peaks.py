@@ -78,8 +78,7 @@ def test_what_is_counted_is_what_lives() -> None:
 
 @pytest.mark.parametrize("precision", ["bf16", "no"])
 @pytest.mark.parametrize(
-    ("shape", "rows", "chunk"),
-    [(BASE, 8, None), (BASE, 32, 2048), (LARGE, 32, None), (LARGE, 16, 2048)],
+    ("shape", "rows", "chunk"), [(BASE, 8, None), (BASE, 32, 2048), (LARGE, 32, None), (LARGE, 16, 2048)]
 )
 def test_the_peak_is_the_formulas(
     shape: Shape, rows: int, chunk: int | None, precision: str, monkeypatch: pytest.MonkeyPatch

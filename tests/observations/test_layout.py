@@ -9,13 +9,7 @@ import polars as pl
 import pytest
 
 from bimix.errors import InputError
-from bimix.observations.observations import (
-    Observations,
-    joined,
-    mean_over_seeds,
-    observations,
-    pools_of,
-)
+from bimix.observations.observations import Observations, joined, mean_over_seeds, observations, pools_of
 
 MIXTURES = pl.DataFrame(
     {"mixture": ["one", "one", "two", "two"], "domain": ["a", "b"] * 2, "proportion": [0.75, 0.25, 0.5, 0.5]}

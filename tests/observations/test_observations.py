@@ -9,11 +9,7 @@ from bimix.observations.observations import observations, proportions_of
 from bimix.tables import read_table
 
 MIXTURES = pl.DataFrame(
-    {
-        "mixture": ["one", "one", "two", "two"],
-        "domain": ["b", "a", "a", "b"],
-        "proportion": [0.25, 0.75, 0.5, 0.5],
-    }
+    {"mixture": ["one", "one", "two", "two"], "domain": ["b", "a", "a", "b"], "proportion": [0.25, 0.75, 0.5, 0.5]}
 )
 LOSSES = pl.DataFrame(
     {

@@ -131,13 +131,7 @@ def test_no_room_and_one_point():
 def test_a_corner_is_found_when_one_domain_is_best():
     names = ["a", "b", "c"]
     coefficients = {"x": {"steps": {"5": {"c": 1.0, "k": 1.0, "t": dict(zip(names, [-3.0, -1.0, 0.5], strict=True))}}}}
-    fitted = {
-        "law": "exponential",
-        "domains": names,
-        "loss_domains": ["x"],
-        "steps": [5],
-        "coefficients": coefficients,
-    }
+    fitted = {"law": "exponential", "domains": names, "loss_domains": ["x"], "steps": [5], "coefficients": coefficients}
     value = LAWS["exponential"].code.objective(fitted, 5, np.ones(1))
     assert np.allclose(minimum(value, np.zeros(3), np.ones(3)), [1, 0, 0], atol=1e-8)
     bounded = minimum(value, np.array([0, 0.1, 0.05]), np.array([0.7, 1, 1]))

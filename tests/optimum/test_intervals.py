@@ -19,10 +19,7 @@ SHARES = np.array([[0.5, 0.5], [0.2, 0.8], [0.7, 0.3], [0.4, 0.6]])
 
 
 def law(alpha: float, height: float = 3.0) -> dict:
-    values = {
-        "a": {"A": height, "alpha": alpha},
-        "b": {"A": 2.0, "alpha": 2 * alpha},
-    }
+    values = {"a": {"A": height, "alpha": alpha}, "b": {"A": 2.0, "alpha": 2 * alpha}}
     return {
         "law": "bimix",
         "domains": list(NAMES),

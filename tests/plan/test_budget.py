@@ -70,10 +70,7 @@ def settled(number: int) -> float:
 
 
 def test_an_optimum_costs_the_runs_that_its_law_is_fitted_to(own: Dataset) -> None:
-    assert names(searched_with(own, "bimix")) == [
-        ("pretraining", "tiny", "se"),
-        ("pretraining", "tiny", "ce"),
-    ]
+    assert names(searched_with(own, "bimix")) == [("pretraining", "tiny", "se"), ("pretraining", "tiny", "ce")]
     swarm = searched_with(own, "regmix")
     assert names(swarm) == [("swarm", "tiny", name) for name in own.block["groups"]["swarm"]]
     assert {training.recipe["steps"] for training in swarm} == {20}
@@ -95,10 +92,7 @@ def test_a_search_pays_for_the_search_of_its_mixtures(own: Dataset) -> None:
 
 def test_a_mixture_found_with_itself_comes_to_an_end(own: Dataset) -> None:
     own.block["groups"]["entropy"] = ["se", "bimix"]
-    assert names(searched_with(own, "bimix")) == [
-        ("pretraining", "tiny", "se"),
-        ("pretraining", "tiny", "bimix"),
-    ]
+    assert names(searched_with(own, "bimix")) == [("pretraining", "tiny", "se"), ("pretraining", "tiny", "bimix")]
 
 
 def test_a_group_costs_its_runs_and_its_searches(own: Dataset) -> None:

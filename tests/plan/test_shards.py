@@ -295,10 +295,7 @@ def test_a_question_mark_of_an_address_is_no_glob(pattern: str, glob: bool) -> N
 
 def test_a_list_names_files_and_their_bytes(workplace: Path) -> None:
     (workplace / "list").write_text("data/one/a.jsonl\t40\ndata/two/b.jsonl\n")
-    assert (listed("@list")) == [
-        ("one.a", "data/one/a.jsonl", 40),
-        ("two.b", "data/two/b.jsonl", 10**6),
-    ]
+    assert (listed("@list")) == [("one.a", "data/one/a.jsonl", 40), ("two.b", "data/two/b.jsonl", 10**6)]
     (workplace / "list").write_text("/disk/a.jsonl\t1\nhttp://host/b.jsonl\t2\n")
     assert [path for _, path, _ in listed("@list")][1] == "http://host/b.jsonl"
 

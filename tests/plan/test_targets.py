@@ -41,9 +41,7 @@ def test_a_dataset_with_all_blocks_makes_everything(config: dict) -> None:
         f"results/own/laws/tiny/{law}/fitted/coefficients.json" for law in ("bimix", "regmix")
     ]
     assert made["intervals"] == ["results/own/laws/tiny/bimix/fitted/intervals.csv"]  # of regmix that takes hours
-    assert made["further"] == [
-        *(f"results/own/tables/{name}.html" for name in PAGES),
-    ]
+    assert made["further"] == [*(f"results/own/tables/{name}.html" for name in PAGES)]
     assert made["answers"] == ["results/own/tables/downstream.csv"]
     assert len(figures(config)) == len(made["figures"]) == 17
     assert {"learning_tiny_fitted.svg", "path_tiny_bimix_fitted.svg", "perplexity_large_compare.svg"} < figures(config)

@@ -89,15 +89,7 @@ def flags(results, script) -> list[str]:
     }[script]
 
 
-SCRIPTS = [
-    plot_steps,
-    plot_proportions,
-    plot_predictions,
-    plot_perplexity,
-    plot_mixtures,
-    plot_entropy,
-    plot_weights,
-]
+SCRIPTS = [plot_steps, plot_proportions, plot_predictions, plot_perplexity, plot_mixtures, plot_entropy, plot_weights]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)

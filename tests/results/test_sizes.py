@@ -10,10 +10,7 @@ from bimix.results.sections import size_sentence as asked
 
 
 def law(parameters: float, tokens: float, runs: tuple[int, int] = (4, 4)) -> dict:
-    sizes = [
-        {"parameters": 1e6, "tokens": 2e7, "runs": runs[0]},
-        {"parameters": 6e7, "tokens": 1.2e9, "runs": runs[1]},
-    ]
+    sizes = [{"parameters": 1e6, "tokens": 2e7, "runs": runs[0]}, {"parameters": 6e7, "tokens": 1.2e9, "runs": runs[1]}]
     values = {"size": {"sizes": sizes}, "run": {"parameters": parameters, "tokens": tokens}}
     return {"rows": "last", "coefficients": {"web": values, "code": values}}
 

@@ -116,11 +116,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(
 
 
 def test_another_reference_or_rate_is_another_run_and_the_old_one_comes_back(
-    undisturbed: tuple[str, Path],
-    corpus: Path,
-    reference: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    undisturbed: tuple[str, Path], corpus: Path, reference: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     method, out = undisturbed
     shutil.copytree(out, tmp_path / "run")

@@ -32,8 +32,7 @@ def test_candidates_keep_to_the_bounds_and_reach_them(lower: np.ndarray, upper: 
 
 
 @pytest.mark.parametrize(
-    ("lower", "upper"),
-    [([0.5, 0.5, 0], [1, 1, 1]), ([0, 0, 0], [0.5, 0.5, 0]), ([0.2, 0.3, 0], [0.2, 0.3, 1])],
+    ("lower", "upper"), [([0.5, 0.5, 0], [1, 1, 1]), ([0, 0, 0], [0.5, 0.5, 0]), ([0.2, 0.3, 0], [0.2, 0.3, 1])]
 )
 def test_bounds_that_leave_one_mixture_are_refused(lower: list, upper: list) -> None:
     with pytest.raises(InputError, match="leave one mixture only"):

@@ -19,8 +19,7 @@ REPORT = {"stopped": None, "expected_gain": 0.01, "noise": None, "proposals": []
 
 
 @pytest.mark.parametrize(
-    ("gains", "ends"),
-    [([0.001], False), ([0.01, 0.001], False), ([0.001, 0.001], True), ([0.001, 0.01], False)],
+    ("gains", "ends"), [([0.001], False), ([0.01, 0.001], False), ([0.001, 0.001], True), ([0.001, 0.01], False)]
 )
 def test_a_search_ends_where_two_rounds_expect_less_than_the_noise_of_a_run(gains: list[float], ends: bool) -> None:
     reports = [REPORT | {"expected_gain": one} for one in gains]

@@ -12,14 +12,7 @@ from bimix.model.transformer import Shape
 from bimix.settings import ladder
 from bimix.settings.ladder import RUNGS, Bounds, Choice, choose
 
-LAPTOP = Bounds(
-    tokens=1e6,
-    least=2e5,
-    domains=3,
-    flops=3.6e13,
-    fitted=5,
-    compared=5,
-)
+LAPTOP = Bounds(tokens=1e6, least=2e5, domains=3, flops=3.6e13, fitted=5, compared=5)
 
 
 def spent(choice: Choice, bounds: Bounds, vocabulary: int, length: int) -> float:
