@@ -90,7 +90,7 @@ def test_without_data_k_is_what_the_prior_says():
     assert (np.diagonal(k) == 1).all()
 
 
-@pytest.mark.parametrize("runs", [4, 8])
+@pytest.mark.parametrize("runs", [4, pytest.param(8, marks=pytest.mark.full)])
 def test_a_right_prior_helps_and_a_wrong_one_costs_next_to_nothing_in_any_draw(runs):
     """20 draws of known laws; what is asked of a wrong prior (names permuted): never 5 % above the
     error without one.
