@@ -71,7 +71,7 @@ def test_the_documented_training_benchmark_runs(number: int, capsys, monkeypatch
     assert re.search(r"bimix +[\d,]+ tokens/s", out)
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.full)])
 def test_the_documented_benchmark_of_reweighting_runs(number: int, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     out = printed("bench_reweighting.py", number, capsys, monkeypatch)
     for side in ("plain", "DoReMi", "DoGE, others", "DoGE, mix"):

@@ -165,7 +165,7 @@ def cross_entropy(_):
 
 
 def sizes(_):
-    """Two sets of runs that are predicted equally well, and one without an error before a large run."""
+    """Two sets of runs with equal errors, and one without an error before a large run."""
     names = ["RegMix 1M -> 1B", "RegMix 1M, 60M -> 1B", "SlimPajama 70M -> 160M"]
     rows = [
         (name, runs, draw, None if name == names[2] and not runs else 3 / (1 + runs) + draw / 9, 0.9 + draw / 99)
