@@ -36,6 +36,7 @@ TOKENS = PLAN["runs"]["tiny"]["tokens"]
 CAP = str(PLAN["max_epochs"])
 FRESH = PLAN["seeds"]["fresh"]
 FIRST = PLAN["seeds"]["first"]
+LEAST = ("0.1", "0.05", "0.025")  # total variation to the nearest run
 
 
 def main() -> None:
@@ -185,10 +186,14 @@ def search(name: str, start: list[str], weights: dict[str, float]) -> str:
 def _propose(name: str, known: list[str], weights: dict[str, float], number: int, out: Path | None) -> dict:
     losses, mixtures = tables(f"search/{name}_{number}", known)
     table, report = RESULTS / f"decided/{name}_{number}.csv", RESULTS / f"decided/{name}_{number}.report.json"
-    script(
-        "propose_round.py", "--losses", losses, "--mixtures", mixtures, "--prior", RESULTS / "cross_entropy.csv",
-        "--step", STEP, *asked(weights, CAP), "--least", "0.1", "--round", str(number), "--out", table, "--report", report,
-    )  # fmt: skip
+    flags = [
+        "--losses", losses, "--mixtures", mixtures, "--prior", RESULTS / "cross_entropy.csv", "--step", STEP,
+        *asked(weights, CAP), "--round", str(number), "--out", table, "--report", report,
+    ]  # fmt: skip
+    for least in LEAST:  # nearer to the runs only where no mixture is left farther away
+        command = [sys.executable, SCRIPTS / "propose_round.py", *map(str, flags), "--least", least]
+        if subprocess.run(command, check=least == LEAST[-1]).returncode == 0:
+            break
     if out is not None:
         write_json(out, dict(read_table(table).select("domain", "proportion").iter_rows()))
     return read_json(report)
@@ -211,8 +216,19 @@ def weights_of(wanted: list[str], part: float) -> dict[str, float]:
 
 
 def collect() -> None:
-    """The tables of all finished runs beside this file."""
+    """The tables of all finished runs, and what rounds promised, beside this file."""
     subprocess.run([sys.executable, HERE.parent / "proof/collect_runs.py", RESULTS, "--out", HERE], check=True)
+    rows = []
+    for path in sorted((RESULTS / "decided").glob("*_*.report.json")):
+        search, number = path.name.removesuffix(".report.json").rsplit("_", 1)
+        report = read_json(path)
+        rows += [
+            (search, int(number), f"{search}_round{number}", one["promised"], one["deviation"], one["expected_gain"])
+            for one in report["proposals"]
+        ]
+    if rows:
+        names = ["search", "round", "mixture", "promised", "deviation", "expected_gain"]
+        write_table(pl.DataFrame(rows, names, orient="row"), HERE / "rounds.csv")
 
 
 def tables(name: str, mixtures: list[str]) -> tuple[Path, Path]:

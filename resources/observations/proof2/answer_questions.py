@@ -1,0 +1,500 @@
+"""Answer the registered questions from the kept tables, without training.
+
+python resources/observations/proof2/answer_questions.py [--folder F] [--figure frontier.svg] [--page docs/proof.md]
+
+registration.yaml, triples.json, {triple}_answers.json, c_answers.json, tiny.csv, larger.csv, runs.csv,
+rounds.csv -> answers/*.csv beside them, each a table of docs/proof.md: primary, secondary, mixtures
+(each triple's, with price, gain and what the other domains lose), plain, larger. With --page, these
+tables and the sentences made of them between the page's marks. Blocks that have not ended are left out.
+"""
+
+import argparse
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import yaml
+from scipy.stats import spearmanr, t
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "workflow" / "scripts"))
+
+from bimix.judge.noise import Noise, levels
+from bimix.outputs import write_table
+from bimix.tables import read_json, read_table
+
+HERE = Path(__file__).resolve().parent
+PLAN = yaml.safe_load((HERE / "registration.yaml").read_text(encoding="utf-8"))
+REFERENCE, FIRST, FRESH = PLAN["reference"], PLAN["seeds"]["first"], PLAN["seeds"]["fresh"]
+WORTH = -0.01  # of the decision rule: the least mean of D at which a search pays
+LEVEL = 0.95  # one-sided
+MARK = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=HERE, help="of the tables")
+    parser.add_argument("--figure", type=Path, help="svg of what each mixture gains and what the others lose")
+    parser.add_argument("--page", type=Path, help="written again between its marks")
+    options = parser.parse_args()
+    proof = read_proof(options.folder)
+    tables = answers(proof)
+    for name, table in tables.items():
+        write_table(table, options.folder / "answers" / f"{name}.csv")
+    if options.figure:
+        draw(proof, tables["mixtures"], options.figure)
+    if options.page:
+        options.page.write_text(filled(options.page.read_text(encoding="utf-8"), tables), encoding="utf-8")
+    print(f"{len(proof.triples)} of {PLAN['triples']['count']} triples have ended")
+    for sentence in sentences(tables):
+        print(sentence)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The kept tables: `losses` {model: mixture, seed, domain, loss at the last step}, `curves` of the
+    proxies at all steps, `costs` (model, mixture, seed, flops, seconds), `rounds` (search, round,
+    mixture, promised), and for each triple that has ended its domains and its answers.
+    """
+
+    losses: dict[str, pl.DataFrame]
+    curves: pl.DataFrame
+    costs: pl.DataFrame
+    rounds: pl.DataFrame
+    triples: dict[str, tuple[str, ...]]
+    chosen: dict[str, dict[str, str]]
+
+    def objective(self, model: str, weights: dict[str, float] | None, mixtures=None) -> dict[str, dict[int, float]]:
+        """{mixture: {seed: its objective at the last step}}; without weights the plain mean."""
+        table = self.losses[model]
+        if mixtures is not None:
+            table = table.filter(pl.col("mixture").is_in(list(mixtures)))
+        return _weighted(table, weights)
+
+    def fresh(self, mixture: str, weights: dict[str, float] | None) -> float:
+        """The mean log objective of a proxy over the fresh seeds."""
+        own = self.objective("tiny", weights, [mixture]).get(mixture, {})
+        missing = [str(seed) for seed in FRESH if seed not in own]
+        if missing:
+            sys.exit(f"{mixture} has no run of seed {' and '.join(missing)}")
+        return float(np.mean([np.log(own[seed]) for seed in FRESH]))
+
+    def first(self, mixture: str, weights: dict[str, float] | None, model: str = "tiny") -> float:
+        """Its objective at the first seed."""
+        return self.objective(model, weights, [mixture])[mixture][FIRST]
+
+    def weights(self, triple: str, objective: str) -> dict[str, float]:
+        """The weights of objective I or II of a triple; they sum to one."""
+        wanted, part = self.triples[triple], PLAN["objectives"][objective]["wanted"]
+        others = [name for name in self.domains if name not in wanted]
+        own = dict.fromkeys(wanted, part / len(wanted))
+        return own | (dict.fromkeys(others, (1 - part) / len(others)) if part < 1 else {})
+
+    @property
+    def domains(self) -> list[str]:
+        return sorted(self.losses["tiny"]["domain"].unique())
+
+    def noise(self, weights: dict[str, float] | None) -> tuple[list[str], np.ndarray, Noise | None]:
+        """Names of all proxies, their log objectives without the effects of seeds, and the noise."""
+        own = self.objective("tiny", weights)
+        seeds = sorted({seed for runs in own.values() for seed in runs})
+        values = np.array([[runs.get(seed, np.nan) for seed in seeds] for runs in own.values()])
+        return list(own), *levels(values)
+
+
+def read_proof(folder: Path) -> Proof:
+    """The tables of a folder, at the last step of each model. A triple counts once its answers are there."""
+    losses = {}
+    for model in ("tiny", "larger"):
+        if (folder / f"{model}.csv").is_file():
+            table = read_table(folder / f"{model}.csv")
+            losses[model] = table.filter(pl.col("step") == PLAN["runs"][model]["steps"])
+    triples, chosen = {}, {}
+    if (folder / "triples.json").is_file():
+        triples = read_json(folder / "triples.json")["triples"]
+    for name in [*triples, "c"]:
+        if (folder / f"{name}_answers.json").is_file():
+            chosen[name] = read_json(folder / f"{name}_answers.json")
+    rounds = pl.DataFrame(schema={"search": pl.String, "round": pl.Int64, "mixture": pl.String, "promised": pl.Float64})
+    if (folder / "rounds.csv").is_file():
+        rounds = read_table(folder / "rounds.csv")
+    ended = {name: tuple(domains) for name, domains in triples.items() if name in chosen}
+    return Proof(losses, read_table(folder / "tiny.csv"), read_table(folder / "runs.csv"), rounds, ended, chosen)
+
+
+def answers(proof: Proof) -> dict[str, pl.DataFrame]:
+    """{name: table} of the page."""
+    tables = {"primary": primary(proof), "mixtures": by_mixture(proof), "secondary": secondary(proof)}
+    if "c" in proof.chosen:
+        tables["plain"] = plain(proof)
+    if "larger" in proof.losses and proof.triples:
+        tables["larger"] = larger(proof)
+    return {name: table for name, table in tables.items() if len(table)}
+
+
+def differences(proof: Proof, objective: str, one: str, other: str) -> list[float]:
+    """For each triple, the log objective of one chosen mixture less that of another, by fresh seeds."""
+    return [
+        proof.fresh(proof.chosen[triple][one], weights) - proof.fresh(proof.chosen[triple][other], weights)
+        for triple in proof.triples
+        for weights in [proof.weights(triple, objective)]
+    ]
+
+
+def primary(proof: Proof) -> pl.DataFrame:
+    """objective, triples, mean of D, its one-sided 95 % bounds (t), p of D < 0 by Holm's order of
+    both objectives, and the decision. Fewer triples than registered decide nothing.
+    """
+    rows, values = [], {name: differences(proof, name, name, f"hand_{name}") for name in PLAN["objectives"]}
+    tests = {name: _t(of) for name, of in values.items() if len(of) > 1}
+    order = sorted(tests, key=lambda name: tests[name][2])
+    holm = dict(zip(order, np.maximum.accumulate([_p(tests, order, at) for at in range(len(order))]), strict=True))
+    for name, (low, high, _) in tests.items():
+        mean, complete = float(np.mean(values[name])), len(values[name]) == PLAN["triples"]["count"]
+        decision = decide(mean, low, high, holm[name]) if complete else "not all triples have ended"
+        rows.append((name, len(values[name]), mean, low, high, float(holm[name]), decision))
+    return pl.DataFrame(rows, ["objective", "triples", "mean", "lower", "upper", "p", "decision"], orient="row")
+
+
+def _t(values: list[float]) -> tuple[float, float, float]:
+    """One-sided bounds of a mean, each with LEVEL, and the p of a mean below nothing. Differences
+    that are all the same have no width.
+    """
+    mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / len(values) ** 0.5
+    width = float(t.ppf(LEVEL, len(values) - 1)) * error
+    p = float(t.cdf(mean / error, len(values) - 1)) if error else float(mean >= 0)
+    return mean - width, mean + width, p
+
+
+def _p(tests: dict, order: list[str], at: int) -> float:
+    return min(1.0, (len(order) - at) * tests[order[at]][2])
+
+
+def decide(mean: float, lower: float, upper: float, p: float) -> str:
+    """The registered rule, with p after Holm."""
+    if mean <= WORTH and upper < 0 and p < 1 - LEVEL:
+        return "a search pays"
+    return "a search does not pay" if lower > WORTH else "open"
+
+
+def by_mixture(proof: Proof) -> pl.DataFrame:
+    """Each triple's mixtures, cheapest search first: triple, mixture, role, seeds, FLOPs and minutes of
+    the search, and as means over its seeds, in logs over the reference's first seed, the mean loss of the
+    other domains and both objectives (I is the mean of the three), and the share of steps at which the best rule's end of
+    objective I is reached (first seed; null: never).
+    """
+    rows = []
+    for triple, wanted in proof.triples.items():
+        own = proof.chosen[triple]
+        rest = {name: 1.0 for name in proof.domains if name not in wanted}
+        objectives = {name: proof.weights(triple, name) for name in PLAN["objectives"]}
+        goal = proof.first(own["hand_I"], objectives["I"])
+        runs = proof.objective("tiny", objectives["I"])
+        named = [name for name in runs if name.startswith(f"{triple}_")]
+        for mixture in [REFERENCE, *named]:
+            seeds = sorted(runs[mixture])
+            lost, first, second = (
+                float(np.mean([np.log(of[mixture][seed] / of[REFERENCE][FIRST]) for seed in seeds]))
+                for weights in (rest, *objectives.values())
+                for of in [proof.objective("tiny", weights, [mixture, REFERENCE])]
+            )
+            roles = ", ".join(role for role, name in own.items() if name == mixture)
+            flops, minutes = price(proof, triple, mixture)
+            reached = steps_to(proof, mixture, objectives["I"], goal)
+            rows.append((triple, mixture, roles, len(seeds), flops, minutes, lost, first, second, reached))
+    names = ["triple", "mixture", "role", "seeds", "flops", "minutes", "others", "I", "II", "steps"]
+    table = pl.DataFrame(rows, names, orient="row", infer_schema_length=None)
+    return table.sort("triple", "flops", "I") if len(table) else table
+
+
+def price(proof: Proof, triple: str, mixture: str) -> tuple[float, float]:
+    """FLOPs and minutes of the runs that a mixture was found from: none for a rule by hand, the swarm
+    or the entropies for one shot, the six rules and the rounds before for a round.
+    """
+    name, block = mixture.removeprefix(f"{triple}_"), PLAN["blocks"]
+    if found := re.fullmatch(r"(I+)_round(\d+)", name):
+        before = range(1, int(found[2]))
+        runs = [f"{triple}_{rule}" for rule in block["B"]["by_hand"]]
+        runs += [f"{triple}_{found[1]}_round{number}" for number in before]
+    elif name.startswith("bimix"):
+        runs = block["A"]["entropies"]
+    elif name in block["B"]["rivals"]:
+        runs = [one for one in proof.costs["mixture"].unique() if one.startswith("swarm_")]
+    else:
+        return 0.0, 0.0
+    costs = proof.costs.filter(pl.col("model") == "tiny", pl.col("seed") == FIRST, pl.col("mixture").is_in(runs))
+    return float(costs["flops"].sum()), float(costs["seconds"].sum()) / 60
+
+
+def steps_to(proof: Proof, mixture: str, weights: dict[str, float], goal: float) -> float | None:
+    """The share of steps at which the first seed's objective reaches `goal`, interpolated between
+    evaluations; None where it never does.
+    """
+    table = proof.curves.filter(pl.col("seed") == FIRST, pl.col("mixture") == mixture)
+    steps = sorted(table["step"].unique())
+    curve = [_weighted(table.filter(pl.col("step") == step), weights)[mixture][FIRST] for step in steps]
+    for at, value in enumerate(curve):
+        if value <= goal + 1e-9:
+            before = (curve[at - 1] - goal) / (curve[at - 1] - value) if at else 1.0
+            start = steps[at - 1] if at else 0
+            return float((start + before * (steps[at] - start)) / PLAN["runs"]["tiny"]["steps"])
+    return None
+
+
+def secondary(proof: Proof) -> pl.DataFrame:
+    """question, number of comparisons, value, lower, upper: two-sided 95 % intervals by t over the
+    triples where there are several; logs, Spearman's correlation, or the error of a promise.
+    """
+    rows = []
+    if len(proof.triples) > 1:
+        rivals = differences(proof, "I", "I", "rival")
+        rows.append(("the answer of I against the best rival, fresh seeds", *_interval(rivals)))
+        single = [
+            np.log(proof.first(proof.chosen[triple]["I"], weights) / proof.first(f"{triple}_transfer", weights))
+            for triple in proof.triples
+            for weights in [proof.weights(triple, "I")]
+        ]
+        rows.append(("the answer of I against one shot of transfer, first seed", *_interval(single)))
+    promises = [
+        np.log(promised / proof.first(mixture, proof.weights(triple, objective)))
+        for search, mixture, promised in proof.rounds.select("search", "mixture", "promised").iter_rows()
+        for triple, _, objective in [search.partition("_")]
+        if triple in proof.triples and mixture == proof.chosen[triple][objective]
+    ]
+    if len(promises) > 1:
+        rows.append(("promised less measured of the answers, first seed", *_interval(promises)))
+    if proof.triples:
+        for objective in PLAN["objectives"]:
+            _, _, noise = proof.noise(proof.weights(next(iter(proof.triples)), objective))
+            if noise:
+                rows.append((f"noise of a run, {objective} of t1", noise.freedom, noise.deviation, None, None))
+    return pl.DataFrame(rows, ["question", "number", "value", "lower", "upper"], orient="row", infer_schema_length=None)
+
+
+def _interval(values) -> tuple[int, float, float, float]:
+    mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / len(values) ** 0.5
+    width = float(t.ppf(0.975, len(values) - 1)) * error
+    return len(values), mean, mean - width, mean + width
+
+
+def plain(proof: Proof) -> pl.DataFrame:
+    """Block C: mixture, seeds, log of its plain mean over uniform's without the effects of seeds, and
+    the 95 % interval.
+    """
+    names, effects, noise = proof.noise(None)
+    own, answer = proof.chosen["c"], names.index("uniform")
+    listed = dict.fromkeys([*PLAN["blocks"]["C"]["start"], *(name for name in names if name.startswith("c_"))])
+    runs, rows = proof.objective("tiny", None), []
+    for name in listed:
+        at = names.index(name)
+        width = noise.between(at, answer) if noise and at != answer else None
+        value = float(effects[at] - effects[answer])
+        roles = ", ".join(role for role, mixture in own.items() if mixture == name)
+        limits = (None, None) if width is None else (value - width, value + width)
+        rows.append((name, roles, len(runs[name]), value, *limits))
+    table = pl.DataFrame(
+        rows, ["mixture", "role", "seeds", "value", "lower", "upper"], orient="row", infer_schema_length=None
+    )
+    return table.sort("value")
+
+
+def larger(proof: Proof) -> pl.DataFrame:
+    """Block D: mixture, seeds, both objectives in logs over the reference at the larger model and at the
+    proxies, means over seeds; Spearman's correlation of both sizes in every row.
+    """
+    triple = next(iter(proof.triples))
+    names = sorted(proof.objective("larger", None))
+    columns: dict[str, list] = {
+        "mixture": names,
+        "seeds": [len(proof.objective("larger", None)[name]) for name in names],
+    }
+    for objective in PLAN["objectives"]:
+        weights = proof.weights(triple, objective)
+        for model in ("larger", "tiny"):
+            own = proof.objective(model, weights, names)
+            mean = {name: np.mean(np.log(list(own[name].values()))) for name in names}
+            columns[f"{objective}_{model}"] = [float(mean[name] - mean[REFERENCE]) for name in names]
+        order = spearmanr(columns[f"{objective}_larger"], columns[f"{objective}_tiny"]).statistic
+        columns[f"{objective}_order"] = [float(order)] * len(names)
+    return pl.DataFrame(columns).sort("I_larger")
+
+
+def _weighted(table: pl.DataFrame, weights: dict[str, float] | None) -> dict[str, dict[int, float]]:
+    weight = pl.lit(1.0) if weights is None else pl.col("domain").replace_strict(weights, default=0.0)
+    sums = (
+        table.with_columns(weight=weight.cast(pl.Float64))
+        .group_by("mixture", "seed", maintain_order=True)
+        .agg(value=(pl.col("loss") * pl.col("weight")).sum() / pl.col("weight").sum())
+    )
+    found: dict[str, dict[int, float]] = {}
+    for mixture, seed, value in sums.sort("mixture", "seed").iter_rows():
+        found.setdefault(mixture, {})[seed] = value
+    return found
+
+
+# The page
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A difference of logs as a change in percent."""
+    return "" if value is None else f"{100 * np.expm1(value):+.{digits}f} %"
+
+
+def between(row: dict) -> str:
+    """A change with its interval, where it has one."""
+    if row["lower"] is None:
+        return percent(row["value"])
+    return f"{percent(row['value'], 2)} ({100 * np.expm1(row['lower']):+.2f} to {100 * np.expm1(row['upper']):+.2f})"
+
+
+def sentences(tables: dict[str, pl.DataFrame]) -> list[str]:
+    """The primary answers, as the decision rule has them."""
+    said = []
+    for row in tables.get("primary", pl.DataFrame()).iter_rows(named=True):
+        wanted = {"I": "the mean of three wanted domains", "II": "half that, half the mean of the others"}
+        said.append(
+            f"Objective {row['objective']} ({wanted[row['objective']]}): {row['decision']}. Over {row['triples']} triples the"
+            f" search's answer ends {percent(row['mean'], 2)} from the best of six rules by hand (one-sided 95 % bounds"
+            f" {percent(row['lower'], 2)} and {percent(row['upper'], 2)}, p = {row['p']:.3f} by Holm's order)."
+        )
+    return said
+
+
+def filled(page: str, tables: dict[str, pl.DataFrame]) -> str:
+    """The page with all that stands between its marks made again. Errors: a mark of no table."""
+    parts = {name: VIEWS[name](table) for name, table in tables.items()} | {
+        "answer": "\n".join(sentences(tables)) + "\n"
+    }
+
+    def part(match: re.Match) -> str:
+        if match[2] not in parts:
+            sys.exit(f"the page has a mark of {match[2]!r}; there are {', '.join(sorted(parts))}")
+        return f"{match[1]}\n{parts[match[2]]}\n{match[3]}"
+
+    return MARK.sub(part, page)
+
+
+def markdown(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def view_mixtures(table: pl.DataFrame) -> str:
+    heads = ["mixture", "role", "seeds", "search, FLOPs", "minutes", "the others", "I", "II", "steps"]
+    rows = []
+    for row in table.iter_rows(named=True):
+        cells = [percent(row[name]) for name in ("others", "I", "II")]
+        cost = [f"{row['flops']:.2g}", f"{row['minutes']:.0f}"] if row["flops"] else ["0", "0"]
+        steps = "never" if row["steps"] is None else f"{row['steps']:.2f}"
+        rows.append([f"`{row['mixture']}`", row["role"], str(row["seeds"]), *cost, *cells, steps])
+    return markdown(heads, rows)
+
+
+def view_primary(table: pl.DataFrame) -> str:
+    heads = ["objective", "triples", "mean", "95 % bounds, each one-sided", "p, Holm", "decision"]
+    return markdown(
+        heads,
+        [
+            [row["objective"], str(row["triples"]), percent(row["mean"], 2),
+             f"{percent(row['lower'], 2)}, {percent(row['upper'], 2)}", f"{row['p']:.3f}", row["decision"]]
+            for row in table.iter_rows(named=True)
+        ],
+    )  # fmt: skip
+
+
+def view_secondary(table: pl.DataFrame) -> str:
+    rows = [[row["question"], str(row["number"]), between(row)] for row in table.iter_rows(named=True)]
+    return markdown(["question", "number", "value"], rows)
+
+
+def view_plain(table: pl.DataFrame) -> str:
+    rows = [
+        [f"`{row['mixture']}`", row["role"], str(row["seeds"]), between(row)] for row in table.iter_rows(named=True)
+    ]
+    return markdown(["mixture", "role", "seeds", "plain mean, to uniform"], rows)
+
+
+def view_larger(table: pl.DataFrame) -> str:
+    values = ["I_larger", "I_tiny", "II_larger", "II_tiny"]
+    heads = ["mixture", "seeds", "I, larger", "I, proxies", "II, larger", "II, proxies"]
+    rows = [
+        [f"`{row['mixture']}`", str(row["seeds"]), *(percent(row[name]) for name in values)]
+        for row in table.iter_rows(named=True)
+    ]
+    orders = " and ".join(f"{table[f'{name}_order'][0]:.2f} for {name}" for name in PLAN["objectives"])
+    return markdown(heads, rows) + f"\nSpearman's correlation of both sizes: {orders}.\n"
+
+
+VIEWS = {
+    "primary": view_primary,
+    "mixtures": view_mixtures,
+    "secondary": view_secondary,
+    "plain": view_plain,
+    "larger": view_larger,
+}
+
+
+def draw(proof: Proof, table: pl.DataFrame, path: Path) -> None:
+    """A panel a triple: what the others lose against the gain on the three, both in percent of the
+    reference's loss. A line joins the rules of 4, 8 and 12 epochs; bars of the chosen mixtures are
+    the range of their fresh seeds.
+    """
+    from matplotlib import pyplot as plt
+
+    from bimix.results import figures
+
+    names = list(proof.triples)
+    panels = plt.subplots(2, 2, figsize=(figures.WIDTH, 4.6), layout="constrained", sharex=True, sharey=True)[1]
+    kinds = {
+        "rule": ("#000000", "o"),
+        "search for I": ("#6A3D9A", "H"),
+        "search for II": ("#0072B2", "s"),
+        "one shot": ("#999933", "P"),
+    }
+    for axes, triple in zip(panels.flat, names, strict=False):
+        rows = {
+            row["mixture"].removeprefix(f"{triple}_"): row for row in table.filter(triple=triple).iter_rows(named=True)
+        }
+        line = [rows[name] for name in ("4", "8", "12")]
+        axes.plot(
+            [100 * row["others"] for row in line], [-100 * row["I"] for row in line], color="#000000", linewidth=0.8
+        )
+        for name, row in rows.items():
+            if name == REFERENCE:
+                continue
+            own = re.fullmatch(r"(I+)_round\d+", name)
+            kind = f"search for {own[1]}" if own else "one shot" if name in PLAN["blocks"]["B"]["rivals"] else "rule"
+            colour, marker = kinds[kind]
+            face = colour if row["role"] else "white"
+            axes.plot(
+                100 * row["others"],
+                -100 * row["I"],
+                marker=marker,
+                color=colour,
+                markerfacecolor=face,
+                linestyle="none",
+            )
+            if row["role"]:
+                three = proof.weights(triple, "I")
+                base = proof.first(REFERENCE, three)
+                ends = [
+                    -100 * np.log(value / base)
+                    for seed, value in proof.objective("tiny", three, [row["mixture"]])[row["mixture"]].items()
+                    if seed in FRESH
+                ]
+                axes.plot([100 * row["others"]] * 2, [min(ends), max(ends)], color=colour, linewidth=0.8)
+        axes.set_title(f"{triple}: {', '.join(proof.triples[triple])}", fontsize=figures.SMALL)
+    for axes in panels[-1]:
+        axes.set_xlabel("the others lose, %")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("the three gain, %")
+    for kind, (colour, marker) in kinds.items():
+        panels.flat[0].plot([], [], marker=marker, color=colour, linestyle="none", label=kind)
+    panels.flat[0].legend(loc="lower right")
+    plt.savefig(path, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()
