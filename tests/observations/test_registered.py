@@ -21,8 +21,8 @@ LEADS = {"I": [-0.03, -0.02, -0.035, -0.025], "II": [-0.002, 0.003, 0.001, -0.00
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
-    """Tables in which a mixture has one level for a triple's wanted domains and one for the others, so
-    that the answers end by LEADS from the best rules at the fresh seeds.
+    """Tables in which a mixture has one level for a triple's wanted domains and one for the others,
+    so that the answers end by LEADS from the best rules at the fresh seeds.
     """
     folder, runs = tmp_path_factory.mktemp("proof2"), []
 
@@ -97,8 +97,8 @@ def test_the_decision_rule(mean, lower, upper, p, decision):
 
 
 def test_prices_and_steps(made):
-    """A rule by hand costs no run, a third round six rules and two rounds, one shot the swarm or the
-    entropies; the best rule reaches its own end at the last step.
+    """A rule by hand costs no run, a third round six rules and two rounds, one shot the swarm or
+    the entropies; the best rule reaches its own end at the last step.
     """
     table = answer_questions.answers(answer_questions.read_proof(made))["mixtures"]
     rows = {row["mixture"]: row for row in table.iter_rows(named=True)}
