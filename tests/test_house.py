@@ -18,7 +18,7 @@ PACKAGE = Path(bimix.__file__).parent
 ROOMS = {
     "corpus": (1700, ""),
     "mixtures": (500, ""),
-    "observations": (2200, "mixtures"),
+    "observations": (2270, "mixtures"),
     "transfer": (2080, "observations"),
     "laws": (1700, "observations transfer"),
     "plan": (1900, "corpus laws"),

@@ -18,6 +18,7 @@ from bimix.errors import run
 COMMANDS = {
     "solve": "solve_mixture.py",
     "import": "import_losses.py",
+    "reuse": "reuse_runs.py",
     "fit": "fit_law.py",
     "predict": "predict_losses.py",
     "optimise": "optimize_mixture.py",

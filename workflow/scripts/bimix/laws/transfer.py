@@ -134,7 +134,8 @@ def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: 
     y = np.array([run_levels(one) for one in seen])
     counts = np.array([np.ones(len(shares)) if row is None else np.asarray(row, dtype=float) for _, row in samples])
     straight = None if form is None else first.proportions
-    middle = y[0] if len(y) == 1 else np.nanmean(y, axis=0)
+    there = np.isfinite(y).sum(axis=0)
+    middle = y[0] if len(y) == 1 else np.where(there > 0, np.nansum(y, axis=0) / np.maximum(there, 1), np.nan)
     made = settings(choice) | {"terms": choice["terms"], "gaps": gaps, "straight": straight}
     made["spread"] = spread
     begin = resumed(read(fitted["coefficients"], fitted["domains"]), shares, middle, own, gaps, straight, spread)

@@ -20,9 +20,10 @@ from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.bounds import run_bounds, with_least
 from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
 from bimix.optimum.goal import Goal
+from bimix.optimum.intervals import left_out
 from bimix.plan.sources import round_of
 from bimix.search.by_hand import ByHand, by_hand
-from bimix.search.posterior import USUAL_NOISE
+from bimix.search.posterior import FEWEST, USUAL_NOISE, ends
 from bimix.search.rounds import DISTANCE, Search
 from bimix.tables import read_numbers, read_table, read_tokens
 
@@ -87,7 +88,23 @@ def read_search(options: argparse.Namespace) -> Search:
     if noise is None and (known := noise_between(read_table(options.losses), Criterion("", weights=weights))):
         noise = known.deviation
     goal = Goal(asked, step, objective, tokens)
-    return Search(goal, fitted, observed, lower, upper, noise, distance=options.distance)
+    return Search(goal, fitted, *_whole(goal, fitted, observed, lower, upper, noise), distance=options.distance)
+
+
+def _whole(goal: Goal, fitted: dict, observed: Observations, lower, upper, noise) -> tuple:
+    """The runs that have every loss that counts, bounds and noise, and the law's errors on all
+    runs. Runs of an older corpus may lack the loss on text that came later: the law is fitted to
+    them, and its errors on the objective are not known of them.
+    """
+    whole = np.isfinite(ends(goal, observed)).all(axis=1)
+    if whole.all() or not whole.any():
+        return observed, lower, upper, noise, None
+    print(
+        f"warning: {int((~whole).sum())} runs lack a loss that counts: the law alone is fitted to them.",
+        file=sys.stderr,
+    )
+    left = left_out(fitted, observed, goal.step) if len(set(observed.mixtures)) >= FEWEST else None
+    return observed.take(np.flatnonzero(whole)), lower, upper, noise, left
 
 
 def read_rules(options: argparse.Namespace, search: Search) -> ByHand:

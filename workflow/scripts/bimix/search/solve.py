@@ -183,6 +183,21 @@ class Answer:
     searched: tuple[str, ...]
 
 
+def _comparable(losses: pl.DataFrame, judging: Criterion) -> pl.DataFrame:
+    """The losses without reused runs that lack one that counts, as of text that came after them:
+    laws are fitted to them, and they are compared with no other.
+    """
+    if "source" not in losses.columns:
+        return losses
+    count = (
+        pl.col("domain").is_in([name for name, one in judging.weights.items() if one > 0]) if judging.weights else True
+    )
+    counted = losses.filter(count)
+    own = counted.group_by("mixture").agg(pl.col("domain").n_unique().alias("own"))
+    whole = own.filter(pl.col("own") == counted["domain"].n_unique())["mixture"].to_list()
+    return losses.filter(pl.col("mixture").cast(pl.String).is_in(whole))
+
+
 def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Observations) -> Answer:
     """The answer of tidy losses and what was observed of them. Errors: the reference was not run;
     no law could be fitted.
@@ -209,7 +224,7 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
     size = next((size_read(one.fitted) for one in fits.values()), None)
     called = moved(shares, optima)
     ran, shares = shares, {called.get(name, name): own for name, own in shares.items()}
-    losses = renamed(losses, called)
+    losses = _comparable(renamed(losses, called), judging)
     ranks = {name: observed_rank(name, own) for name, own in shares.items()}
     judging = replace(judging, reference=called.get(judging.reference, judging.reference))
     measured_at = proxies_at([losses], options.step, size)

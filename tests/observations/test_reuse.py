@@ -1,0 +1,215 @@
+"""Runs of an earlier corpus joined to those of a new one: domains that are new, renamed, split and
+merged; levels that differ; what cannot be compared is refused or left out.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from laws.known import mixtures, observe, with_transfer
+
+import fit_law
+import propose_round
+import reuse_runs
+import solve_mixture
+from bimix.errors import InputError
+from bimix.tables import read_table
+
+DOMAINS = ("code", "papers", "web")
+RECIPE = {"steps": 100, "learning_rate": 0.003}
+
+
+def rows(name: str, shares: dict, losses: dict, seed: int | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    more = {} if seed is None else {"seed": seed}
+    table = [
+        {"mixture": name, **more, "step": 100, "tokens": 1000, "domain": one, "loss": loss}
+        for one, loss in losses.items()
+    ]
+    return pl.DataFrame(table), pl.DataFrame(
+        [{"mixture": name, "domain": one, "proportion": own} for one, own in shares.items()]
+    )
+
+
+def results(folder: Path, runs: dict, **changes) -> Path:
+    """A folder of results: runs {name: (shares, losses)}; `changes` say what else they were."""
+    for number, (name, (shares, losses)) in enumerate(runs.items()):
+        place = folder / "runs/tiny" / name
+        place.mkdir(parents=True)
+        rows(name, shares, losses)[0].drop("mixture").write_parquet(place / "losses.parquet")
+        data = {
+            f"{split}.{one}": f"10 rows of 128 tokens, {split[0]}{len(one)}"
+            for split in ("train", "validation")
+            for one in losses
+        }
+        said = {
+            "recipe": RECIPE | {"seed": number},
+            "shape": {"layers": 2},
+            "tokenizer": "ab",
+            "mixture": shares,
+            "seed": 1,
+        }
+        (place / "run.json").write_text(json.dumps(said | {"data": data} | changes))
+    return folder
+
+
+def joined(tmp_path: Path, *flags: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    out = [str(tmp_path / name) for name in ("losses.parquet", "mixtures.parquet")]
+    reuse_runs.main([*flags, "--out-losses", out[0], "--out-mixtures", out[1]])
+    return read_table(out[0]), read_table(out[1])
+
+
+def shares_of(table: pl.DataFrame, mixture: str) -> dict:
+    return dict(table.filter(pl.col("mixture") == mixture).select("domain", "proportion").iter_rows())
+
+
+OLD = {
+    "baseline": ({"code": 0.4, "web": 0.6}, {"code": 2.0, "web": 3.0}),
+    "uniform": ({"code": 0.5, "web": 0.5}, {"code": 1.9, "web": 3.1}),
+}
+NEW = {"baseline": ({"code": 0.3, "papers": 0.2, "web": 0.5}, {"code": 2.1, "papers": 2.5, "web": 3.05})}
+
+
+def pair(tmp_path: Path, runs: dict) -> list[str]:
+    found = [rows(name, *own) for name, own in runs.items()]
+    for place, name in enumerate(("losses", "mixtures")):
+        pl.concat([one[place] for one in found]).write_csv(tmp_path / f"new_{name}.csv")
+    return ["--losses", str(tmp_path / "new_losses.csv"), "--mixtures", str(tmp_path / "new_mixtures.csv")]
+
+
+def test_runs_of_a_folder_join_with_the_new_domain_at_0(tmp_path, capsys) -> None:
+    old, own = results(tmp_path / "old", OLD), pair(tmp_path, NEW)
+    losses, table = joined(tmp_path, *own, "--runs", str(results(tmp_path / "new", NEW)), "--reuse", str(old))
+    assert set(table["mixture"]) == {"baseline", "baseline (old)", "uniform (old)"}
+    assert shares_of(table, "uniform (old)") == {"code": 0.5, "web": 0.5}
+    assert set(losses["source"]) == {"new", "old"} and losses.height == 3 + 4
+    assert "no mixture was run in both" in capsys.readouterr().err
+
+
+def test_the_joined_pair_is_fitted(tmp_path, capsys) -> None:
+    law, tables = with_transfer(0, 3), []
+    for name, shares in (("old", mixtures(0, 8, 3)), ("new", mixtures(1, 4, 3))):
+        if name == "old":
+            shares[:, 1] = 0
+            shares /= shares.sum(axis=1, keepdims=True)
+        runs = observe(law, shares, [100], 0.0)
+        tables.append({
+            f"{name}{n}": (dict(zip(DOMAINS, own.tolist(), strict=True)), dict(zip(DOMAINS, (0.3 * one[0]).tolist(), strict=True)))
+            for n, (own, one) in enumerate(zip(runs.proportions, runs.losses, strict=True))
+        })  # fmt: skip
+    flags = [*pair(tmp_path, tables[1]), "--reuse", str(results(tmp_path / "old", tables[0]))]
+    joined(tmp_path, *flags)
+    fit_law.main(["--law", "transfer", "--losses", str(tmp_path / "losses.parquet"), "--mixtures",
+        str(tmp_path / "mixtures.parquet"), "--out", str(tmp_path / "law.json")])  # fmt: skip
+    fitted = json.loads((tmp_path / "law.json").read_text())
+    assert len(fitted["mixtures"]) == 12 and fitted["proportions_seen"]["papers"]["min"] == 0
+
+
+def test_a_map_renames_splits_and_merges(tmp_path, capsys) -> None:
+    by = {"web": {"web_good": 0.25, "web_bad": 0.75}, "code": "programs"}
+    new = {"a": ({"programs": 0.5, "web_good": 0.5}, {"programs": 2.0, "web_good": 3.0})}
+    old = results(tmp_path / "old", OLD)
+    losses, table = joined(tmp_path, *pair(tmp_path, new), "--reuse", str(old), "--map", json.dumps(by))
+    assert shares_of(table, "baseline (old)") == pytest.approx({"programs": 0.4, "web_good": 0.15, "web_bad": 0.45})
+    assert set(losses.filter(pl.col("source") == "old")["domain"]) == {"programs"}
+    assert "the losses on web are left out: new has none on that text" in capsys.readouterr().err
+    losses, table = joined(tmp_path, "--reuse", str(old), "--map", json.dumps({"web": "all", "code": "all"}))
+    assert shares_of(table, "baseline (old)") == pytest.approx({"all": 1.0})
+
+
+def test_a_level_that_both_ran_is_taken_off(tmp_path, capsys) -> None:
+    higher = {
+        name: (shares, {one: 1.02 * loss for one, loss in losses.items()}) for name, (shares, losses) in OLD.items()
+    }
+    losses, _ = joined(tmp_path, *pair(tmp_path, OLD), "--reuse", str(results(tmp_path / "old", higher)))
+    old = losses.filter(pl.col("source") == "old").sort("mixture", "domain")["loss"].to_list()
+    assert old == pytest.approx([2.0, 3.0, 1.9, 3.1])
+    assert "shifted by -1.98 % on average, what 2 mixtures that both ran differ by" in capsys.readouterr().err
+
+
+def test_text_that_is_called_otherwise_is_known_by_its_digest(tmp_path, capsys) -> None:
+    old = results(tmp_path / "old", {"a": ({"code": 0.5, "web": 0.5}, {"code": 2.0, "web": 3.0})})
+    runs = {"b": ({"code": 0.5, "net": 0.5}, {"code": 2.0, "net": 3.0})}
+    losses, table = joined(
+        tmp_path, *pair(tmp_path, runs), "--runs", str(results(tmp_path / "new", runs)), "--reuse", str(old)
+    )
+    assert shares_of(table, "a (old)") == {"code": 0.5, "net": 0.5} and set(losses["domain"]) == {"code", "net"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"tokenizer": "other"}, "its tokenizer is another: losses in nats a token cannot be compared"),
+        ({"shape": {"layers": 4}}, "shape of its runs differ: only runs of one recipe can be joined"),
+        ({"recipe": RECIPE | {"steps": 50}}, "steps of its runs differ"),
+    ],
+)
+def test_runs_that_cannot_be_compared_are_refused(tmp_path, changes, words) -> None:
+    flags = ["--runs", str(results(tmp_path / "new", NEW)), "--reuse", str(results(tmp_path / "old", OLD, **changes))]
+    with pytest.raises(InputError, match=words):
+        joined(tmp_path, *pair(tmp_path, NEW), *flags)
+
+
+def test_losses_on_other_held_out_text_are_left_out(tmp_path, capsys) -> None:
+    data = {"validation.code": "10 rows of 128 tokens, v4", "validation.web": "10 rows of 128 tokens, other"}
+    old = results(tmp_path / "old", OLD, data=data)
+    losses, _ = joined(
+        tmp_path, *pair(tmp_path, NEW), "--runs", str(results(tmp_path / "new", NEW)), "--reuse", str(old)
+    )
+    assert set(losses.filter(pl.col("source") == "old")["domain"]) == {"code"}
+    assert "the losses on web are left out: the held-out text is another now" in capsys.readouterr().err
+
+
+def test_tables_of_another_tokenizer_are_put_into_the_new_nats_by_bits_per_byte(tmp_path, capsys) -> None:
+    (tmp_path / "old").mkdir()
+    found = [rows(name, *own) for name, own in OLD.items()]
+    source = {name: str(tmp_path / "old" / f"{name}.csv") for name in ("losses", "mixtures")}
+    for place, name in enumerate(source):
+        pl.concat([one[place] for one in found]).write_csv(source[name])
+    for name, number in (("was", 0.4), ("is", 0.5)):
+        pl.DataFrame({"domain": ["code", "web"], "bits_per_nat": [number] * 2}).write_csv(tmp_path / f"{name}.csv")
+    source["bits_per_nat"] = [str(tmp_path / "was.csv"), str(tmp_path / "is.csv")]
+    losses, _ = joined(tmp_path, *pair(tmp_path, NEW), "--reuse", json.dumps(source))
+    assert sorted(losses.filter(pl.col("source") == "old")["loss"]) == pytest.approx(
+        sorted(np.array([2.0, 3.0, 1.9, 3.1]) * 0.8)
+    )
+
+
+def test_a_wrong_map_is_refused(tmp_path) -> None:
+    old = results(tmp_path / "old", OLD)
+    with pytest.raises(InputError, match=r"the shares of the parts of 'web' sum to 0\.9"):
+        joined(tmp_path, "--reuse", str(old), "--map", '{"web": {"a": 0.4, "b": 0.5}}')
+    with pytest.raises(InputError, match="has no run of large"):
+        joined(tmp_path, "--reuse", str(old), "--model", "large")
+
+
+def test_old_runs_without_a_loss_on_the_new_text_are_fitted_and_not_compared(tmp_path, capsys) -> None:
+    law, made = with_transfer(0, 3), []
+    for seed, count in ((0, 8), (1, 2)):
+        shares = mixtures(seed, count, 3)
+        if count == 8:
+            shares[:, 1] = 0
+            shares /= shares.sum(axis=1, keepdims=True)
+        runs = observe(law, shares, [100], 0.001)
+        whole = {
+            f"m{seed}{n}": tuple(
+                dict(zip(DOMAINS, one, strict=True)) for one in (own.tolist(), (0.3 * losses[0]).tolist())
+            )
+            for n, (own, losses) in enumerate(zip(runs.proportions, runs.losses, strict=True))
+        }
+        made.append(whole)
+    old = {
+        name: (shares, {key: loss for key, loss in own.items() if key != "papers"})
+        for name, (shares, own) in made[0].items()
+    }
+    joined(tmp_path, *pair(tmp_path, made[1]), "--reuse", str(results(tmp_path / "old", old)))
+    tables = ["--losses", str(tmp_path / "losses.parquet"), "--mixtures", str(tmp_path / "mixtures.parquet")]
+    propose_round.main([*tables, "--out", str(tmp_path / "next.csv")])
+    said = capsys.readouterr()
+    assert "8 runs lack a loss that counts: the law alone is fitted to them" in said.err
+    assert "best of the runs: m1" in said.out
+    assert shares_of(read_table(tmp_path / "next.csv"), "round1")["papers"] > 0.02
+    solve_mixture.main([*tables, "--laws", "transfer", "--out", str(tmp_path / "solved")])
+    page = capsys.readouterr().out
+    assert "m10" in page and "(old)" not in page

@@ -1,0 +1,274 @@
+"""Runs of earlier corpora joined to those of a new one, as one tidy pair that every law reads.
+
+A source is a folder of results, of which each run says what it trained on and was measured on, or a
+pair of tables. Names of domains are put into the new ones by a linear map of shares; what a run has
+no proportion of is 0. Losses are joined where they are of one text, one tokenizer and one recipe.
+
+Seeds and versions may give the runs of a source another level. A law takes what a loss domain is
+higher by for the effect of the mixture, so the source's losses are shifted by what mixtures that
+both ran differ by.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bimix.errors import InputError
+from bimix.observations.tables import ROW, read_losses, read_mixtures
+from bimix.tables import parsed_json, read_json, read_table
+
+ALIKE = 1e-4  # total variation of mixtures that are the same but for rounding
+DRAWN = 2.0  # runs' worth of the mean over loss domains in the shift of each
+ROWS = re.compile(r"(\d+) rows of (\d+) tokens, (\w+)")
+Map = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Tidy losses and mixtures of one source; `texts` and `recipe` where its runs say them."""
+
+    name: str
+    losses: pl.DataFrame
+    mixtures: pl.DataFrame
+    recipe: dict = field(default_factory=dict)  # all but the seed
+    texts: dict[str, str] = field(default_factory=dict)  # train.{domain}, validation.{domain}: digest
+
+
+def read_source(source: str, model: str | None) -> Pair:
+    """The runs of `model` in a folder of results; or tables as JSON, {"losses": F, "mixtures": F},
+    with bits_per_nat, [its own table, the new one], where its tokenizer is another.
+    """
+    if not source.lstrip().startswith("{"):
+        return _of_folder(Path(source), model)
+    given = parsed_json(source, "--reuse")
+    if not {"losses", "mixtures"} <= set(given) <= {"losses", "mixtures", "bits_per_nat"}:
+        raise InputError(f"--reuse {source}: a source has losses and mixtures, and may have bits_per_nat.")
+    mixtures = read_mixtures(given["mixtures"])
+    losses = read_losses(given["losses"], mixtures.names("domain")).table
+    if "bits_per_nat" in given:
+        old, new = (
+            dict(read_table(path).select("domain", "bits_per_nat").iter_rows()) for path in given["bits_per_nat"]
+        )
+        lacking = [name for name in losses["domain"].unique() if not (old.get(name) and new.get(name))]
+        if lacking:
+            raise InputError(f"{given['losses']}: bits_per_nat of {lacking[0]!r} is not in both tables.")
+        ratio = pl.col("domain").replace_strict({name: old[name] / new[name] for name in old if name in new})
+        losses = losses.with_columns(pl.col("loss") * ratio)
+    return Pair(Path(given["losses"]).parent.name or "old", losses.drop(ROW), mixtures.table.drop(ROW))
+
+
+def _of_folder(folder: Path, model: str | None) -> Pair:
+    """The runs in a folder of results that have ended. Errors: there are none; they differ."""
+    runs = sorted(folder.glob(f"runs/{model or '*'}/*/run.json"))
+    if not runs:
+        raise InputError(f"{folder} has no run of {model or 'any model'} (runs/{model or '*'}/*/run.json) to reuse.")
+    models = sorted({path.parents[1].name for path in runs})
+    if len(models) > 1:
+        raise InputError(f"{folder} has runs of {', '.join(models)}: --model names one of them.")
+    losses, mixtures, recipe, texts = [], [], None, None
+    for path in runs:
+        said, name = read_json(path), path.parent.name.partition("@")[0]
+        if any(not isinstance(share, float | int) for share in said["mixture"].values()):
+            continue  # in stages: no one proportion
+        own = {key: value for key, value in said["recipe"].items() if key != "seed"}
+        own |= {"shape": said["shape"], "tokenizer": said["tokenizer"]}
+        found = {key: ROWS.match(value) for key, value in said["data"].items()}
+        digests = {key: match[3] for key, match in found.items() if match}
+        if recipe is None:
+            recipe, texts = own, digests
+        if own != recipe or any(texts.get(key) != one for key, one in digests.items() if key.startswith("validation.")):
+            raise InputError(
+                f"{path}: its recipe or its held-out text is not that of {runs[0]}: reuse runs of one kind."
+            )
+        table = read_table(path.with_name("losses.parquet"))
+        losses.append(table.select(pl.lit(name).alias("mixture"), pl.lit(said["seed"]).alias("seed"), pl.all()))
+        for domain, share in said["mixture"].items():
+            match = found.get(f"train.{domain}")
+            pool = float(match[1]) * float(match[2]) if match else None
+            mixtures.append((name, domain, float(share), pool))
+    if not losses:
+        raise InputError(f"{folder}: all of its runs are in stages: a law needs one proportion of each domain.")
+    schema = {"mixture": pl.String, "domain": pl.String, "proportion": pl.Float64, "pool": pl.Float64}
+    table = pl.DataFrame(mixtures, schema=schema, orient="row").unique(["mixture", "domain"], maintain_order=True)
+    return Pair(folder.name, pl.concat(losses, how="diagonal_relaxed"), table, recipe, texts)
+
+
+def checked_map(given: Mapping[str, object]) -> Map:
+    """{old domain: {new domain: share}} of a map that may name one new domain instead."""
+    found = {}
+    for name, parts in given.items():
+        parts = {parts: 1.0} if isinstance(parts, str) else parts
+        if not isinstance(parts, Mapping) or not all(
+            isinstance(one, float | int) and one >= 0 for one in parts.values()
+        ):
+            raise InputError(f"--map: {name!r} is {parts!r}: name a domain, or domains with their shares of its text.")
+        if abs(sum(parts.values()) - 1) > 1e-3:
+            raise InputError(
+                f"--map: the shares of the parts of {name!r} sum to {sum(parts.values()):.6g}: they must sum to 1."
+            )
+        found[name] = {part: share / sum(parts.values()) for part, share in parts.items()}
+    return found
+
+
+def mapped(pair: Pair, by: Map) -> Pair:
+    """The pair in new domains. Losses are called otherwise where one domain becomes one; those of
+    what is split or merged keep their name, as their text is another.
+    """
+    rows = []
+    pools = "pool" in pair.mixtures.columns
+    for row in pair.mixtures.iter_rows(named=True):
+        parts = by.get(row["domain"], {row["domain"]: 1.0})
+        pool = row.get("pool")
+        rows += [
+            (row["mixture"], part, row["proportion"] * share, None if pool is None else pool * share)
+            for part, share in parts.items()
+        ]
+    table = pl.DataFrame(
+        rows,
+        schema={"mixture": pl.String, "domain": pl.String, "proportion": pl.Float64, "pool": pl.Float64},
+        orient="row",
+    )
+    one_pool = pl.when(pl.col("pool").is_null().any()).then(None).otherwise(pl.col("pool").sum()).alias("pool")
+    table = table.group_by("mixture", "domain", maintain_order=True).agg(pl.col("proportion").sum(), one_pool)
+    into = [part for parts in by.values() for part in parts]
+    renamed = {
+        name: next(iter(parts)) for name, parts in by.items() if len(parts) == 1 and into.count(next(iter(parts))) == 1
+    }
+    losses = pair.losses.with_columns(pl.col("domain").replace(renamed))
+    texts = {}
+    for key, digest in pair.texts.items():
+        split, _, name = key.partition(".")
+        texts[f"{split}.{renamed.get(name, name)}"] = digest
+    return Pair(pair.name, losses, table if pools else table.drop("pool"), pair.recipe, texts)
+
+
+def join(new: Pair | None, olds: Sequence[Pair], by: Map) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
+    """Losses and mixtures of the new runs and of all older ones, with the column `source`, and what
+    is to be said of it. Older mixtures are called `name (source)`.
+
+    Errors: runs of another recipe, model or tokenizer; sources without a step or a loss in common.
+    """
+    said: list[str] = []
+    kept: list[Pair] = []
+    for number, pair in enumerate(([new] if new else []) + list(olds)):
+        first = kept[0] if kept else None
+        pair = mapped(pair, by | (_same_text(first, pair) if first else {}))
+        if first is not None:
+            pair, more = _fitting(first, pair)
+            said += more
+        if number or new is None:
+            called = pl.col("mixture").cast(pl.String) + f" ({pair.name})"
+            pair = Pair(pair.name, pair.losses.with_columns(called), pair.mixtures.with_columns(called))
+        kept.append(pair)
+    names = [pair.name for pair in kept]
+    if len(set(names)) < len(names):
+        raise InputError(
+            f"two sources are called {next(n for n in names if names.count(n) > 1)!r}: put them into folders of their own."
+        )
+    tables = []
+    for what in ("losses", "mixtures"):
+        parts = [getattr(pair, what).with_columns(source=pl.lit(pair.name)) for pair in kept]
+        whole = set.intersection(*(set(part.columns) for part in parts)) | {"pool"}
+        tables.append(
+            pl.concat([part.select(c for c in part.columns if c in whole) for part in parts], how="diagonal_relaxed")
+        )
+    losses, mixtures = tables
+    if "tokens" not in losses.columns:
+        mixtures = mixtures.drop("pool", strict=False)
+    return losses, mixtures, said
+
+
+def _same_text(first: Pair, pair: Pair) -> Map:
+    """The domains of a source that have the new text under another name."""
+    now = {digest: key[len("train.") :] for key, digest in first.texts.items() if key.startswith("train.")}
+    old = {key[len("train.") :]: digest for key, digest in pair.texts.items() if key.startswith("train.")}
+    return {
+        name: {now[one]: 1.0} for name, one in old.items() if one in now and name != now[one] and now[one] not in old
+    }
+
+
+def _fitting(first: Pair, pair: Pair) -> tuple[Pair, list[str]]:
+    """A source's losses that are comparable to the first's, at its level, and sentences."""
+    said, losses = [], pair.losses
+    if first.recipe and pair.recipe:
+        differ = [key for key in first.recipe if first.recipe[key] != pair.recipe.get(key)]
+        if "tokenizer" in differ:
+            raise InputError(
+                f"{pair.name}: its tokenizer is another: losses in nats a token cannot be compared. Keep the old tokenizer"
+                " (`tokenizer: {file: ...}`), or give the tables with bits_per_nat of both."
+            )
+        if differ:
+            raise InputError(
+                f"{pair.name}: {', '.join(differ)} of its runs differ: only runs of one recipe can be joined."
+            )
+    both = {key: one for key, one in pair.texts.items() if key in first.texts and one != first.texts[key]}
+    other = sorted(key.partition(".")[2] for key in both if key.startswith("validation."))
+    if other:
+        losses = losses.filter(~pl.col("domain").is_in(other))
+        said.append(f"{pair.name}: the losses on {', '.join(other)} are left out: the held-out text is another now.")
+    refiltered = sorted(key.partition(".")[2] for key in both if key.startswith("train."))
+    if refiltered:
+        said.append(
+            f"{pair.name}: the text of {', '.join(refiltered)} has changed: its runs count as if on the new one."
+        )
+    if ("parameters" in first.losses.columns) != ("parameters" in losses.columns):
+        raise InputError(f"{pair.name}: one of the tables of losses has a column parameters, and the other has not.")
+    losses = losses.filter(pl.col("step").is_in(first.losses["step"].unique().to_list()))
+    known = set(first.losses["domain"].unique())
+    lacking = sorted(set(losses["domain"].unique()) - known)
+    losses = losses.filter(pl.col("domain").is_in(list(known)))
+    if lacking and losses.height:
+        said.append(
+            f"{pair.name}: the losses on {', '.join(lacking)} are left out: {first.name} has none on that text."
+        )
+    if not losses.height:
+        raise InputError(
+            f"{pair.name}: it has no loss at a step and on a domain that {first.name} has: nothing can be joined."
+        )
+    shifts, common = _shifts(first, Pair(pair.name, losses, pair.mixtures))
+    if common:
+        factor = pl.col("domain").replace_strict(
+            shifts, default=float(np.mean(list(shifts.values()))), return_dtype=pl.Float64
+        )
+        losses = losses.with_columns(pl.col("loss") * factor.exp())
+        said.append(
+            f"{pair.name}: its losses are shifted by {100 * np.mean(list(shifts.values())):+.2f} % on average, what"
+            f" {common} mixtures that both ran differ by."
+        )
+    else:
+        said.append(f"{pair.name}: no mixture was run in both, so their levels are taken to be the same.")
+    return Pair(pair.name, losses, pair.mixtures, pair.recipe, pair.texts), said
+
+
+def _shifts(first: Pair, pair: Pair) -> tuple[dict[str, float], int]:
+    """By what the log losses of a source lie below the first's in mixtures that both ran, by loss
+    domain, each drawn to the mean; and the number of these mixtures.
+    """
+    ours, theirs = ({name: dict(rows.select("domain", "proportion").iter_rows())
+                     for (name,), rows in one.mixtures.group_by("mixture", maintain_order=True)} for one in (first, pair))  # fmt: skip
+    same = {
+        other: name
+        for name, own in ours.items()
+        for other, old in theirs.items()
+        if sum(abs(own.get(one, 0) - old.get(one, 0)) for one in {*own, *old}) <= 2 * ALIKE
+    }
+
+    def logs(pair: Pair) -> pl.DataFrame:
+        return pair.losses.group_by("mixture", "step", "domain").agg(pl.col("loss").cast(pl.Float64).log().mean())
+
+    both = (
+        logs(pair)
+        .with_columns(pl.col("mixture").replace_strict(same, default=None, return_dtype=pl.String))
+        .drop_nulls("mixture")
+    )
+    both = both.join(logs(first), on=["mixture", "step", "domain"], suffix="_new")
+    if not both.height:
+        return {}, 0
+    count = both["mixture"].n_unique()
+    found = dict(both.group_by("domain").agg((pl.col("loss_new") - pl.col("loss")).mean()).iter_rows())
+    mean = float(np.mean(list(found.values())))
+    return {name: mean + count / (count + DRAWN) * (own - mean) for name, own in found.items()}, count
