@@ -27,7 +27,7 @@ ROOMS = {
     "reweighting": (550, "model training"),
     "optimum": (2300, "mixtures observations transfer laws"),
     "judge": (1750, "mixtures observations transfer laws plan model training reweighting optimum"),
-    "search": (2060, "mixtures observations transfer laws plan optimum judge"),
+    "search": (2100, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),
     "downstream": (800, "corpus model training"),
     "results": (2700, "corpus mixtures observations transfer laws plan model training optimum judge search"),
