@@ -152,3 +152,9 @@ def test_documents_are_read_cut_and_bounded(tmp_path: Path) -> None:
     small = Reading(**READING | {"document_megabytes": 3e-5})
     with pytest.raises(InputError, match=r"raw.jsonl:1: .*longer"):
         list(Reader(small).read(str(file)))
+
+
+@pytest.mark.parametrize("meta", ["", "no JSON", "[" * 100_000, "[]"])
+def test_a_string_that_is_no_object_has_no_fields(meta):
+    with pytest.raises(Rejected, match=r"no field 'meta\.set'"):
+        lookup_field({"meta": meta}, "meta.set")

@@ -76,3 +76,10 @@ def test_moments_of_shards_add_up_and_zeros_are_dropped():
     assert (whole.documents, whole.zeros) == (398, 2)
     assert sum(part.documents for part in parts) == 398
     assert von_neumann(sum(part.gram for part in parts), 398) == pytest.approx(von_neumann(whole.gram, 398), abs=1e-12)
+
+
+def test_one_value_alone_has_no_entropy_and_no_logarithm_of_zero():
+    """Its share is 1, and 1 less its share is what the others would have."""
+    with np.errstate(divide="raise"):
+        assert chao_shen(np.array([5])) == 0
+    assert coverage(np.ones(10)) == pytest.approx(0.1)

@@ -40,3 +40,10 @@ def test_manifest_comes_back():
 def test_a_file_whose_name_is_not_utf8_is_refused():
     with pytest.raises(InputError, match=r"'data/k\\udcfcche.jsonl': the name of the file is not UTF-8; rename it"):
         name_file("data/k\udcfcche.jsonl", "data/")
+
+
+def test_names_are_parts_of_paths():
+    assert name_file("data/train/chunk1/a b.jsonl.zst", "data/train/") == "chunk1.a_b"
+    names = {name_file(f"https://host/x/y.parquet?token={word}", "https://host/") for word in ("one", "two")}
+    assert len(names) == 2 and all(name.startswith("x.y.") and "token" not in name for name in names)
+    assert name_file("corpus/Gutenberg (PG-19).v2.json", "corpus/") == "Gutenberg_(PG-19).v2"

@@ -111,3 +111,9 @@ def test_hub_that_cannot_be_reached_is_told(tmp_path, monkeypatch):
         fetch({"hub": "nobody/nothing"}, tmp_path / "tokenizer.json")
     with pytest.raises(InputError, match="for 'nobody/nothing' at 'v7'"):
         fetch({"hub": "nobody/nothing", "revision": "v7"}, tmp_path / "tokenizer.json")
+
+
+def test_same_text_same_tokenizer(tmp_path):
+    texts = [f"words number {number * 7919 % 1000} of many\n    return {number}" for number in range(500)]
+    first = train(tmp_path, texts).read_bytes()
+    assert train(tmp_path, texts, threads="2").read_bytes() == first

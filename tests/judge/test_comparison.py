@@ -185,3 +185,10 @@ def test_sizes_are_never_mixed():
     assert measured(both).parameters == 1e6 and measured(losses.filter(pl.col("mixture") != "b")).parameters == 8e6
     with pytest.raises(InputError, match=r"models of 1e\+06, 8e\+06 parameters, and no size has all of them"):
         measured(losses)
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    losses = table({"m": {"a": STEPS**-0.1, "b": STEPS**-0.2}, "n": {"a": STEPS**-0.3, "b": STEPS**-0.4}})
+    shuffled = losses.sample(fraction=1, shuffle=True, seed=1)
+    assert average_losses(shuffled).sort("mixture", "step").equals(average_losses(losses).sort("mixture", "step"))
+    assert compare(shuffled, "m").sort("mixture").equals(compare(losses, "m").sort("mixture"))

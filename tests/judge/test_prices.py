@@ -8,6 +8,7 @@ import pytest
 
 import price_methods
 from bimix.errors import InputError
+from bimix.judge.worth import read_cost
 
 RUN = {"flops": 2e12, "gpu_hours": 0.5, "seconds": 1800.0, "processes": 1}
 
@@ -107,3 +108,11 @@ def test_without_a_table_it_is_not_known_what_was_spent(folder: Path) -> None:
 def test_a_wrong_table_of_costs_is_one_sentence(folder: Path, costs: str, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         elsewhere(folder, costs)
+
+
+def test_a_report_without_its_flops_is_refused(folder: Path) -> None:
+    (folder / "ce.json").write_text(json.dumps({"gpu_hours": 0.0, "seconds": 1.0}))
+    with pytest.raises(InputError, match=r"ce\.json does not say its flops"):
+        call(folder, {"bimix": ["ce.json"]})
+    assert not (folder / "methods.csv").exists()
+    assert read_cost(RUN | {"processes": 8}, "x")["device_hours"] == pytest.approx(4)

@@ -9,7 +9,7 @@ from scipy.optimize import least_squares, minimize_scalar
 
 from bimix.errors import InputError
 from bimix.laws import fitted as laws
-from bimix.laws.bimix import fit_domain, fit_fixed_step
+from bimix.laws.bimix import fit_curve, fit_domain, fit_fixed_step
 from bimix.observations.observations import Observations
 
 
@@ -143,3 +143,10 @@ def test_a_start_at_or_beyond_a_bound_ends_at_the_same_fit(change):
     losses = np.exp(-law["alpha"] * u)[:, None] * (law["B"] / steps ** law["beta"] + law["C"])
     found = fit_domain(u, steps, losses, None, law | change)
     assert {name: found[name] for name in law} == pytest.approx(law, rel=1e-4)
+
+
+def test_one_mixture_gives_a_curve_and_no_exponent():
+    losses = 30 / STEPS**0.4 + 2
+    curve = fit_curve(STEPS[:-1], losses[:-1])
+    assert curve["alpha"] == 0
+    assert abs(curve["B"] / STEPS[-1] ** curve["beta"] + curve["C"] - losses[-1]) < 1e-6

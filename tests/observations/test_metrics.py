@@ -242,3 +242,9 @@ def test_metrics_with_fewer_terms_than_losses_are_predicted_with_their_own() -> 
     at = np.full(3, 1 / 3)
     for one, other in zip(value(both, 8000, np.array([0.0, 1.0]))(at), value(alone, 8000, np.ones(1))(at), strict=True):
         assert np.allclose(one, other, rtol=1e-12, atol=0)
+
+
+def test_metrics_keep_their_parts_where_all_losses_are_whole_numbers() -> None:
+    whole = LOSSES.with_columns(pl.col("loss").round().cast(pl.Int64))
+    found = with_metrics(whole, pl.DataFrame({"mixture": ["a"], "error": [0.3]}), "m.csv")
+    assert found.filter(pl.col("domain") == "error")["loss"].to_list() == [0.3]

@@ -162,3 +162,11 @@ def test_a_domain_that_did_not_answer_and_weighs_0_need_not_stay():
     assert np.isnan(average(losses, np.ones(3)))
     with pytest.raises(InputError, match="proportion 0 of b: the bimix law is not defined there"):
         predict(fitted, np.array([[1.0, 0, 0]]), [30])
+
+
+def test_equal_domains_share_equally_and_a_known_answer():
+    assert np.allclose(power_sum_optimum(np.ones(5), np.full(5, 0.3), np.zeros(5), np.ones(5)), 0.2, atol=1e-15)
+    # With one exponent a, r_i is proportional to K_i^(1/(1+a)).
+    gains = np.array([1.0, 2.0, 4.0])
+    expected = gains ** (1 / 1.5) / (gains ** (1 / 1.5)).sum()
+    assert np.allclose(power_sum_optimum(gains, np.full(3, 0.5), np.zeros(3), np.ones(3)), expected, atol=1e-15)

@@ -116,3 +116,11 @@ def test_a_stopped_training_is_no_failure_and_one_that_a_retry_mends_is_forgotte
     assert list(terminal.lines.failed)
     assert terminal.say("job_finished", job_id=3) == "   1 of 3  pretrain_model ce, 0 s"
     assert not terminal.lines.failed
+
+
+def test_a_job_of_a_failed_group_is_shown_like_any_other(tmp_path: Path) -> None:
+    log = tmp_path / "0.log"
+    log.write_text("tokenize_shard.py: error: no text.\n")
+    info = [{"jobid": 1, "rule_name": "tokenize_shard", "log": [str(log)]}]
+    said = Terminal().say("group_error", None, logging.ERROR, job_error_info=info, aux_logs=[])
+    assert said == f"FAILED tokenize_shard: {log}\n  tokenize_shard.py: error: no text."

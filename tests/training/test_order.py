@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bimix.corpus.permutation import permute
-from bimix.training.order import assign_domains, next_rows, rows_of_domain
+from bimix.training.order import Schedule, assign_domains, next_rows, rows_of_domain
 
 
 @pytest.mark.parametrize("domains", [2, 3, 7, 22])
@@ -116,3 +116,8 @@ def test_the_order_of_rows_never_changes() -> None:
     rows = rows_of_domain(1, "bees", 9, np.arange(18))
     assert rows.tolist() == [4, 8, 5, 6, 0, 1, 3, 7, 2, 1, 0, 5, 7, 3, 2, 4, 8, 6]
     assert rows.dtype == np.int64
+
+
+def test_what_any_stage_reads_is_read() -> None:
+    schedule = Schedule(np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.9, 0.0, 0.1]]), (0, 3, 5))
+    assert schedule.read().tolist() == [True, True, False, True]

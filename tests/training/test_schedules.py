@@ -90,3 +90,7 @@ def test_what_does_not_go_together_in_a_schedule_is_one_sentence(changes: dict, 
     assert schedule_fault(ANNEALED) is None and schedule_fault(RECIPE) is None
     key, found = schedule_fault(ANNEALED | {"warmup_share": 0.0} | changes)
     assert key == "horizons" and found.startswith(sentence)
+
+
+def test_doremi_with_equal_rates_is_constant_after_the_warm_up() -> None:
+    assert rates("doremi", 100, [6, 50, 100], final_learning_rate=PEAK) == [PEAK] * 3
