@@ -25,9 +25,10 @@ VALIDATION_ROWS = 5
 # Files that take more than a hundredth of all computing, the longest first: begun last, one would
 # be waited for alone. A name that several folders have is that of each.
 LONGEST = [
-    *("small_run", "slurm", "pretraining", "crashes", "observed_workflow", "workflow", "reweighting", "transfer"),
-    *("frozen_plans", "pages", "score_answers", "state", "train_swarm", "compiled", "prior", "trainer_runs"),
-    *("elsewhere", "command", "sizes", "report", "verification", "examples", "measured_domain", "stages"),
+    *("slurm", "small_run", "verification", "crashes", "pairs", "report", "reweighting", "observed_workflow"),
+    *("command", "frozen_plans", "benchmarks", "score_answers", "workflow", "pretraining", "two_nodes", "prior"),
+    *("elsewhere", "trainer_runs", "examples", "changed_text", "rivals", "train_swarm", "launch_training", "transfer"),
+    *("pages", "compiled", "state"),
 ]
 
 

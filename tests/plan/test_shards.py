@@ -12,7 +12,7 @@ from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError
 from bimix.plan import shards as planning
 from bimix.plan.dataset import Dataset
-from bimix.plan.shards import Shards, open_shards, plan_shards, tokenizer_hashes, validation_kind, versions_of
+from bimix.plan.shards import Shards, digest, open_shards, plan_shards, tokenizer_hashes, validation_kind, versions_of
 
 CONFIG = {
     "datasets": {
@@ -315,3 +315,11 @@ def test_what_stands_for_no_file_is_refused_with_its_key(workplace: Path, patter
     (workplace / "bad").write_text("a.jsonl\t40 kB")
     with pytest.raises(InputError, match=sentence):
         (listed(pattern))
+
+
+def test_a_digest_stands_for_a_list(config: dict) -> None:
+    named = {name: Shard(name, split, None, (f"{name}.txt",)) for name, split in (("a", "train"), ("v", "validation"))}
+    shards = Shards(Dataset(config, "own"), named, unchanged)
+    assert shards.digest("train") == digest(["a.txt"]) != digest(["a.txt", "b.txt"])
+    assert shards.digest("validation") == digest(["v.txt"])
+    assert shards.names_digest() == digest(["a", "v"]) != digest(["v", "a"])
