@@ -31,7 +31,7 @@ GROUPS = ("compare", "methods", "swarm", GROUP)  # that other blocks than `group
 FITTED = "candidates"  # the group that laws are fitted to
 COMPARED = ("baseline", "uniform", "ce")
 STARTED = ("baseline", "uniform", "temperature", "se", "ce", "je")  # a search, with rules by hand
-SHARED = {"corpus", "design", "downstream", "entropy"}  # blocks of a dataset over the config's own of that name
+SHARED = ("corpus", "design", "entropy", "downstream")  # blocks of a dataset over the config's own of that name
 HELD_OUT_CHARACTERS = 20_000  # of a document that is held out whole, where the ladder chooses nothing
 UNKNOWN_VOCABULARY = 50_304  # of a tokenizer that is not read before the first job: GPT-NeoX's, padded
 
@@ -203,8 +203,9 @@ class _Text:
     def plain(self) -> None:
         """Defaults that are the same for all texts."""
         block = self.block
-        for name in SHARED & block.keys() | {"corpus", "design", "entropy"}:
-            block[name] = self.config[name] | block.get(name, {})
+        for name in SHARED:
+            if name in block or name != "downstream":  # without a block no questions are asked
+                block[name] = self.config[name] | block.get(name, {})
         corpus = block["corpus"]
         by_domain = corpus.get("harvest", corpus.get("train"))
         if isinstance(by_domain, dict):
