@@ -25,12 +25,12 @@ ROOMS = {
     "model": (1100, ""),
     "training": (3000, "corpus mixtures observations plan model"),
     "reweighting": (550, "model training"),
-    "optimum": (2300, "mixtures observations transfer laws"),
+    "optimum": (2305, "mixtures observations transfer laws"),
     "judge": (1750, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2100, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),
     "downstream": (800, "corpus model training"),
-    "results": (2700, "corpus mixtures observations transfer laws plan model training optimum judge search"),
+    "results": (2705, "corpus mixtures observations transfer laws plan model training optimum judge search"),
     "settings": (4050, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)

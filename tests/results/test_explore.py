@@ -13,12 +13,15 @@ import pytest
 from browser import Browser, obstacle
 from made_laws import DOMAINS, STEPS, law, tables
 
+import estimate_intervals
 import explore_mixtures
+import solve_mixture
 from bimix.errors import InputError
 from bimix.laws.fitted import at_run, fit, predict_defined
 from bimix.mixtures.mixture import as_mixture
 from bimix.observations.observations import read_observations
 from bimix.optimum.goal import Goal
+from bimix.optimum.intervals import left_out
 from bimix.optimum.objective import Objective
 from bimix.outputs import write_json
 from bimix.results.explore import DRAWN
@@ -130,8 +133,69 @@ def test_the_objective_is_that_of_the_optimum(browser: Browser, tmp_path: Path, 
     reference = None if kind == "weighted" else even
     goal = Goal(fitted, STEPS[-1], Objective(kind=kind, weights=weights, reference=reference))
     rows = [dict(zip(fitted["domains"], one, strict=True)) for one in shares.tolist()]
-    found = browser.run("return arguments[0].map(one => objective(losses(one), compared()));", rows)
+    found = browser.run("return arguments[0].map(one => objective(one, losses(one), compared()));", rows)
     np.testing.assert_allclose(found, goal.value(shares), rtol=1e-9)
+
+
+def test_the_trust_region_is_in_the_objective(browser: Browser, tmp_path: Path) -> None:
+    tokens = dict(zip(DOMAINS, (5e6, 1e6, 2e6, 3e6, 1e5), strict=True))
+    write_json(tmp_path / "tokens.json", tokens)
+    flags = ("--tokens", str(tmp_path / "tokens.json"), "--run-tokens", "1e5")
+    flags += ("--objective", json.dumps({"kind": "weighted", "trust": {"kl_penalty": 0.3, "most_kl": 0.2}}))
+    browser.open(write_page(tmp_path / "made", *tables(law(5), 5), ["bimix"], *flags))
+    fitted = json.loads((tmp_path / "made/bimix.json").read_text())
+    goal = Goal(fitted, STEPS[-1], Objective(kl_penalty=0.3, most_kl=0.2), tokens)
+    shares = draws(len(DOMAINS), 3)
+    rows = [dict(zip(fitted["domains"], one, strict=True)) for one in shares.tolist()]
+    found = browser.run("return arguments[0].map(one => objective(one, losses(one), compared()));", rows)
+    np.testing.assert_allclose(found, goal.value(shares), rtol=1e-9)
+    said = browser.run(
+        "return arguments[0].map(one => broken(one, losses(one)).some(text => /most_kl/.test(text)));", rows
+    )
+    assert said == (goal.excess(shares)[:, 0] > 1e-6).tolist() and True in said
+    assert browser.run("return [...at('mixtures').children].map(one => one.textContent)") == [
+        "even",
+        "uniform",
+        "baseline (token shares)",
+    ]
+
+
+def test_intervals_widen_beyond_the_last_step_as_in_python(browser: Browser, tmp_path: Path) -> None:
+    write_page(tmp_path, *tables(law(5), 5), ["bimix"])
+    observed = read_observations(tmp_path / "losses.csv", tmp_path / "mixtures.csv")
+    fitted = json.loads((tmp_path / "bimix.json").read_text())
+    errors = left_out(fitted, observed, STEPS[-1], ahead=True)
+    files = ["--losses", str(tmp_path / "losses.csv"), "--mixtures", str(tmp_path / "mixtures.csv")]
+    law_file = ["--coefficients", str(tmp_path / "bimix.json")]
+    estimate_intervals.main(
+        [*law_file, *files, "--step", str(STEPS[-1]), "--resample", "left_out", "--level", "0.9",
+         "--out", str(tmp_path / "intervals.csv")]
+    )  # fmt: skip
+    browser.open(write_page(tmp_path, *tables(law(5), 5), ["bimix"], "--intervals", str(tmp_path / "intervals.csv")))
+    first = DOMAINS[0]
+    near, far = (
+        browser.run("state.run.step = arguments[0]; return spread(arguments[1]);", step, first)
+        for step in (STEPS[-1], 4 * STEPS[-1])
+    )
+    index = fitted["loss_domains"].index(first)
+    added = errors.ahead(4 * STEPS[-1], None, 0.9)[index]
+    assert added > 0
+    assert np.log(far[1]) == pytest.approx(np.hypot(np.log(near[1]), added), rel=1e-9)
+    assert np.log(far[0]) == pytest.approx(-np.log(far[1]), rel=1e-9)
+
+
+def test_two_tables_alone_make_a_page(browser: Browser, tmp_path: Path) -> None:
+    losses, mixtures = tables(law(3), 3)
+    losses.write_csv(tmp_path / "losses.csv")
+    mixtures.write_csv(tmp_path / "mixtures.csv")
+    files = ["--losses", str(tmp_path / "losses.csv"), "--mixtures", str(tmp_path / "mixtures.csv")]
+    solve_mixture.main([*files, "--out", str(tmp_path / "out")])
+    browser.open(tmp_path / "out/explore.html")
+    taken = json.loads((tmp_path / "out/mixture.json").read_text())
+    assert browser.run("return rounded(state.mixture)") == taken
+    names = browser.run("return [...at('mixtures').children].map(one => one.dataset.name)")
+    assert {"transfer", "bimix", "uniform"} <= set(names)
+    assert "%" in browser.run("return at('interval').textContent") and browser.errors() == []
 
 
 def test_a_person_moves_a_share(browser: Browser, made: Path) -> None:

@@ -110,6 +110,7 @@ rule explore_mixtures:
             --intervals {input.intervals:q} \
             --runs {input.mixtures:q} \
             --buttons {params.buttons:q} \
+            --optima {input.optima:q} \
             --reference-mixture {input.reference:q} \
             --tokens {input.tokens:q} \
             --run-tokens {params.run_tokens} \

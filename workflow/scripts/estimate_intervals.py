@@ -87,7 +87,7 @@ def main(argv: list[str] | None = None) -> None:
         kind: Bootstrap(kind, resampled(fitted, observed, kind, options.resamples, options.seed))
         for kind in sorted(kinds)
     }
-    of_losses = drawn.get(options.resample) or left_out(fitted, observed, options.step)
+    of_losses = drawn.get(options.resample) or left_out(fitted, observed, options.step, ahead=True)
     for note in filter(None, (of_losses.outlier(), not_wider(fitted, observed, options.step, of_losses))):
         print(f"warning: {note}", file=sys.stderr)
     of_fit = drawn.get(options.bootstrap or options.resample)

@@ -20,6 +20,7 @@ from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
 from bimix.optimum.intervals import INTERVALS
 from bimix.outputs import replacing
 from bimix.results.explore import DRAWN, Explored, page
+from bimix.search.by_hand import every_rule
 from bimix.tables import read_numbers, read_table, read_tokens
 
 
@@ -32,6 +33,7 @@ def main(argv: list[str] | None = None) -> None:
         "--runs", type=Path, nargs="+", required=True, help="tidy mixtures, of the runs fitted at least"
     )
     parser.add_argument("--buttons", nargs="*", default=[], help="further mixtures of these tables that have a button")
+    parser.add_argument("--optima", type=Path, nargs="*", default=[], help="mixtures of laws that are no formula")
     parser.add_argument("--reference-mixture", type=Path, required=True, help="what changes are counted from, likewise")
     parser.add_argument("--start", help="the mixture shown first; without it the first optimum, or the reference")
     parser.add_argument("--step", type=int, help="of the predicted run; without it the last one fitted")
@@ -77,6 +79,12 @@ def main(argv: list[str] | None = None) -> None:
         for name, row in zip(names, rows, strict=True)
     }
     mixtures |= {name: known[name] for name in options.buttons if name in known}
+    mixtures |= {path.stem: read_proportions(path) for path in options.optima}
+    weights = objective.domain_weights()
+    rules = every_rule(domains, laws[0].fitted["loss_domains"], weights, tokens or {}, run_tokens, bounds)
+    mixtures |= {
+        name: dict(zip(domains, own.tolist(), strict=True)) for name, own in rules.items() if name not in mixtures
+    }
     runs = {name: known[name] for name in laws[0].fitted["mixtures"] if name in known}
     start = options.start or (options.optimised[0].stem if options.optimised else reference)
     if start not in mixtures:

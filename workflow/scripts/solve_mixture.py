@@ -1,7 +1,7 @@
 """The best mixture of two tables, and why, in seconds: laws fitted and scored, optima, the verdict.
 
 losses (mixture, step, domain, loss), mixtures (mixture, domain, proportion) -> FOLDER/mixture.json,
-the recommended mixture, and FOLDER/summary.txt
+the recommended mixture, FOLDER/summary.txt, and FOLDER/explore.html, a page to move the shares on
 """
 
 import argparse
@@ -25,11 +25,13 @@ from bimix.optimum.objective import weighed
 from bimix.optimum.report import epochs_sentence, further_epochs
 from bimix.outputs import replacing
 from bimix.results import sections
+from bimix.results.explore import DRAWN, Explored
+from bimix.results.explore import page as explore_page
 from bimix.results.headline import OBSERVED, Headline, headline, title
 from bimix.results.headline import at as at_size
 from bimix.results.layout import WIDTH, paragraph, table
 from bimix.search.by_hand import EPOCHS
-from bimix.search.solve import solve_tables
+from bimix.search.solve import LEVEL, Answer, solve_tables
 from bimix.tables import read_tokens
 
 TRIED = ("transfer", "bimix")
@@ -68,19 +70,21 @@ def main(argv: list[str] | None = None) -> None:
     observed = with_priors(observed, options.prior, options.domain_groups)
     options.reference = options.reference or observed.mixtures[0]
     options.step = options.step or int(observed.steps[-1])
-    lines, best = solve(options, losses, observed)
+    found = solve_tables(options, losses, observed)
+    lines, best = solve(options, found, observed)
     options.out.mkdir(parents=True, exist_ok=True)
     as_mixture(list(best), np.array(list(best.values()))).write(options.out / "mixture.json")
+    if text := explored(options, found, best):
+        with replacing(options.out / "explore.html") as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        lines += ["", "Open explore.html, next to this file: move the shares, see what each loss does."]
     with replacing(options.out / "summary.txt") as temporary:
         temporary.write_text("\n".join([*lines, ""]), encoding="utf-8")
     print("\n".join(lines))
 
 
-def solve(
-    options: argparse.Namespace, losses: pl.DataFrame, observed: Observations
-) -> tuple[list[str], dict[str, float]]:
-    """The page, and the mixture to take."""
-    found = solve_tables(options, losses, observed)
+def solve(options: argparse.Namespace, found: Answer, observed: Observations) -> tuple[list[str], dict[str, float]]:
+    """The summary, and the mixture to take."""
     verdict, runs, judging, law = found.verdict, found.runs, found.criterion, found.law
     page = Headline(
         dataset=options.losses.stem,
@@ -109,6 +113,37 @@ def solve(
     for law_name, why in found.refused:
         lines += paragraph(f"{law_name}: {why}", "  ", "    ")
     return lines, best
+
+
+def explored(options: argparse.Namespace, found: Answer, best: Mapping[str, float]) -> str | None:
+    """The page to play with, of the laws that are formulas, the most trusted first; None where no
+    law is one.
+    """
+    order = sorted(found.fits.values(), key=lambda one: one.fitted is not found.law)
+    drawn = [one for one in order if one.fitted["law"] in DRAWN]
+    if not drawn:
+        return None
+    first, reference = drawn[0], found.criterion.reference
+    tokens = read_tokens(options.tokens) if options.tokens else None
+    run_tokens = asked_tokens(first.fitted, options.run_tokens, options.step, options.parameters)
+    kept = {reference: found.shares[reference], found.verdict.best: best}
+    rules = {
+        name: own for name, own in found.shares.items() if name not in found.ran and name not in found.called.values()
+    }
+    return explore_page(
+        f"{options.losses.stem}: move the shares",
+        [Explored(one.fitted["law"], one.fitted, one.spans) for one in order],
+        kept | found.optima | rules,
+        found.ran,
+        reference,
+        found.verdict.best,
+        first.goal.objective,
+        options.step,
+        (first.lower, first.upper),
+        tokens,
+        run_tokens,
+        LEVEL,
+    )
 
 
 def doubts(options: argparse.Namespace, law: dict, observed: Observations, best: Mapping[str, float]) -> list[str]:

@@ -3,7 +3,7 @@ coefficients and the optimum.
 
 Beyond the last step of the runs the curve over steps errs too. The law is refitted without the
 last evaluations of all runs as well; by how much that moves what it says of their last step, for a
-unit of log(steps), is what `left_out` is wider by.
+unit of log(steps), is what `left_out` is wider by: the rows `ahead`.
 
 Noise is shared along a run, so whole runs are left out or drawn, never points. Three ways:
 
@@ -224,7 +224,7 @@ class LeftOut:
         new = new if target is None else new @ (target / target.sum())
         return np.maximum(variance[: len(shares)] - variance[len(shares) :].mean(axis=0), 0.0) + new**2
 
-    def ahead(self, step: int, target: np.ndarray | None, level: float, between: bool = False) -> np.ndarray:
+    def ahead(self, step: float, target: np.ndarray | None, level: float, between: bool = False) -> np.ndarray:
         """Half the width of the t-interval of what the curve over steps misses of a log loss beyond
         the last step fitted; `between` mixtures what all runs share cancels.
 
@@ -281,9 +281,9 @@ def drawn_together(squares: np.ndarray, fitted: dict) -> np.ndarray:
     return pooled
 
 
-def left_out(fitted: dict, observed: Observations, step: int) -> LeftOut:
+def left_out(fitted: dict, observed: Observations, step: int, ahead: bool = False) -> LeftOut:
     """Errors at `step`, or at the last step observed where none was observed at it, of the law
-    refitted without each run.
+    refitted without each run. What later steps add is known where `step` is one, or with `ahead`.
 
     Beyond `most_refits` of the law runs are left out in as many random groups. Errors: fewer runs
     than three.
@@ -311,7 +311,7 @@ def left_out(fitted: dict, observed: Observations, step: int) -> LeftOut:
         predicted[rows] = predict_runs(one, observed.take(rows))[:, at]
     levels = np.stack([np.zeros(n) if one is None else one for one in (observed.parameters, observed.tokens)], axis=1)
     of_level = np.unique(levels, axis=0, return_inverse=True)[1].ravel()
-    shortened = shortened_fits(fitted, observed, base) if step > observed.steps[-1] else ()
+    shortened = shortened_fits(fitted, observed, base) if ahead or step > observed.steps[-1] else ()
     return LeftOut(
         fitted,
         refitted,
@@ -373,9 +373,10 @@ def intervals(
     mixtures at `step` per loss domain, `average_loss`, the plain mean over them,
     `optimum_average_loss` of the optimum of the fitted law itself, and `gain`, that of `baseline`
     minus that, both averaged by the weights of the optimum: likewise where `of_losses` is a
-    bootstrap, else t-intervals of a new run from the left-out errors. A number that the law does
-    not define is null, and so is an interval without two runs. `find` gives the optimum of a
-    law, where it is another than the least weighted average; `more` are rows of the caller.
+    bootstrap, else t-intervals of a new run from the left-out errors. `ahead`: half the width of a
+    log loss per unit of log(steps) beyond the last step fitted, and of the weighted average. A
+    number that the law does not define is null, and so is an interval without two runs. `find`
+    gives the optimum of a law, where it is no weighted average; `more` are rows of the caller.
     """
     find = find or (lambda one: optimum(one, step, weights, lower, upper))
     target, plain = target_weights(fitted, weights), np.ones(len(fitted["loss_domains"]))
@@ -408,6 +409,11 @@ def intervals(
         guess = picked(losses_of([fitted], pair, step)[0], target)
         ends = of_losses.ends_of_gain(guess, pair, step, target, level)
         rows.append(("gain", step, of_losses.kind, baseline, None, guess[0] - guess[1], *ends))
+    if getattr(of_losses, "shortened", ()):
+        later = np.e * fitted["steps"][-1]
+        rates = [*of_losses.ahead(later, None, level), of_losses.ahead(later, target, level)]
+        named = zip((*fitted["loss_domains"], None), rates, strict=True)
+        rows += [("ahead", None, of_losses.kind, None, domain, rate, np.nan, np.nan) for domain, rate in named]
     return pl.DataFrame(
         [
             (fitted["law"], quantity, mixture, at, domain, *map(_defined, numbers), level, kind)

@@ -107,6 +107,7 @@ def explored(dataset: Dataset) -> dict[str, list[str]]:
     files["compared"] = objective_reference(dataset)
     for name in ("coefficients", "optimised"):
         files[name] = [path for path, one in zip(made[name], drawn, strict=True) if one]
+    files["optima"] = [path for path in made["optimised"] if path not in files["optimised"]]
     return files
 
 

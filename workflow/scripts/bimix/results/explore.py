@@ -45,6 +45,14 @@ class Explored:
         average = rows.filter(pl.col("quantity") == "average_loss").select(*(one.median() for one in ends)).row(0)
         return {name: (low, high) for name, low, high in by_loss.iter_rows()}, None if None in average else average
 
+    def ahead(self) -> tuple[dict[str, float], float]:
+        """By how much the log of an end moves per unit of log(steps) beyond the last step fitted,
+        by loss and of the average; nothing where that is not known.
+        """
+        rows = self.intervals.filter(pl.col("quantity") == "ahead").select("domain", "estimate").iter_rows()
+        rates = dict(rows)
+        return {name: rate for name, rate in rates.items() if name is not None}, rates.get(None, 0.0)
+
 
 def page(
     title: str,
@@ -84,6 +92,9 @@ def page(
             "groups": goal.groups,
             "reference": None if goal.reference is None else dict(zip(domains, goal.reference.tolist(), strict=True)),
             "margin": objective.margin,
+            "penalty": objective.kl_penalty,
+            "most": objective.most_kl,
+            "centre": None if goal.centre is None else dict(zip(domains, goal.centre.tolist(), strict=True)),
         },
         "bounds": {name: [float(low), float(high)] for name, low, high in zip(domains, *bounds, strict=True)},
         "run": {
@@ -120,8 +131,15 @@ def page(
 
 def _law(one: Explored) -> dict:
     keys = ("law", "domains", "loss_domains", "steps", "coefficients")
-    spread, average = one.spread()
-    return {"name": one.name, "fitted": {key: one.fitted[key] for key in keys}, "spread": spread, "average": average}
+    (spread, average), (ahead, together) = one.spread(), one.ahead()
+    return {
+        "name": one.name,
+        "fitted": {key: one.fitted[key] for key in keys},
+        "spread": spread,
+        "average": average,
+        "ahead": ahead,
+        "ahead_of_average": together,
+    }
 
 
 def _whole(shares: Mapping[str, float], domains: Sequence[str]) -> dict[str, float]:

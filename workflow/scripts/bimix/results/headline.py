@@ -199,6 +199,10 @@ def predicted(page: Headline, promise: Promise) -> str:
         text += "" if same else f" on {model_name(page.model)}"
     elif promise.shrunk is not None:
         text += f"; below {FEW_RUNS} runs rather {promise.shrunk:+.2f} %, {SHRUNK} of it"
+    judged = page.judged
+    if judged is not None and (page.judged_model, judged.runs.step) != (promise.model, promise.step):
+        text += f". That is of {model_name(promise.model)}; `Measured` is of {at(judged.runs, page.judged_model)}"
+        text += ", another run, whose gain may be larger or smaller"
     return text + "."
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from bimix.errors import InputError
-from bimix.mixtures.by_hand import wanted, wanted_domains
+from bimix.mixtures.by_hand import wanted, wanted_domains, within
 from bimix.observations.prior import kin_weights
 
 RULES = {"reference": "", "uniform": "_uniform", "kin": "_kin"}  # of the rest, and how names end
@@ -85,3 +85,28 @@ def by_hand(
     if not (amounts.all() and run_tokens and own.any() and not own.all()):
         return None
     return ByHand(domains, amounts, run_tokens, own, *bounds, reference=amounts, prior=prior)
+
+
+def every_rule(
+    domains: Iterable[str],
+    losses: Iterable[str],
+    weights: Mapping[str, float],
+    tokens: Mapping[str, float],
+    run_tokens: float | None,
+    bounds: tuple[np.ndarray, np.ndarray],
+    epochs: Iterable[float] = EPOCHS,
+    prior: Path | None = None,
+) -> dict[str, np.ndarray]:
+    """{name: shares (m,)} of mixtures that need no run, each within the bounds: equal shares, those
+    of the tokens where all are known, and the rules of `by_hand` where there are any.
+    """
+    domains, (low, high) = tuple(domains), bounds
+    plain = {"uniform": np.ones(len(domains))}
+    amounts = np.array([float(tokens.get(name, 0.0)) for name in domains])
+    if amounts.all():
+        plain["baseline"] = amounts
+    found = {
+        name: within(np.maximum(shares / shares.sum() - low, 0.0)[None], low, high)[0] for name, shares in plain.items()
+    }
+    rules = by_hand(domains, losses, weights, tokens, run_tokens, bounds, prior)
+    return found | (rules.mixtures(epochs) if rules else {})

@@ -24,7 +24,6 @@ from bimix.judge.measured import Criterion, criterion_of
 from bimix.judge.noise import seeds_needed
 from bimix.judge.verdict import UPPER, Promise, Verdict, by_law, decide, trusted
 from bimix.laws.fitted import at_run, fit
-from bimix.mixtures.by_hand import within
 from bimix.observations.observations import Observations
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import asked_tokens
@@ -33,7 +32,7 @@ from bimix.optimum.intervals import LeftOut, intervals, left_out, objective_rows
 from bimix.optimum.objective import objective_of
 from bimix.optimum.optimum import best_shares
 from bimix.plan.sources import SEARCHED, observed_rank
-from bimix.search.by_hand import by_hand
+from bimix.search.by_hand import every_rule
 from bimix.search.posterior import Posterior, ends
 from bimix.tables import read_numbers, read_tokens
 from bimix.transfer.run import size_read
@@ -53,6 +52,7 @@ class Solved:
     optimum: np.ndarray
     errors: LeftOut
     scores: pl.DataFrame  # of runs left out, as compare_laws.py writes them
+    spans: pl.DataFrame  # in the columns of INTERVALS
     promise: Promise | None
 
     def shares(self) -> dict[str, float]:
@@ -76,7 +76,7 @@ def solved(law: str, options: argparse.Namespace, observed: Observations, before
     def find(one: dict) -> np.ndarray:
         return best_shares(one, step, objective, lower, upper, tokens)
 
-    errors = left_out(fitted, observed, step)
+    errors = left_out(fitted, observed, step, ahead=True)
     more = objective_rows(fitted, step, objective, find, errors, LEVEL, tokens)
     named = {judging.reference: np.array([before.get(name, 0.0) for name in fitted["domains"]])}
     spans = intervals(
@@ -85,7 +85,7 @@ def solved(law: str, options: argparse.Namespace, observed: Observations, before
     scores = left_out_scores(fitted, errors)
     goal = Goal(fitted, step, objective, tokens)
     promised = promise(fitted, law, "observed", spans, scores, judging)
-    return Solved(fitted, goal, lower, upper, find(fitted), errors, scores, promised)
+    return Solved(fitted, goal, lower, upper, find(fitted), errors, scores, spans, promised)
 
 
 def left_out_scores(fitted: dict, errors: LeftOut) -> pl.DataFrame:
@@ -102,21 +102,13 @@ def rules_by_hand(options: argparse.Namespace, solved: Solved, judging: Criterio
     """{name: shares (m,)} of mixtures that need no run: equal shares, those of the tokens, and
     where the weights want some domains these read --hand times, each within the bounds.
     """
-    domains, low, high = solved.fitted["domains"], solved.lower, solved.upper
-    plain = {"uniform": np.ones(len(domains))}
     tokens = read_tokens(options.tokens) if options.tokens else {}
-    amounts = np.array([tokens.get(name, 0.0) for name in domains])
-    if amounts.all():
-        plain["baseline"] = amounts / amounts.sum()
-    found = {}
-    for name, shares in plain.items():
-        found[name] = within(np.maximum(shares / shares.sum() - low, 0.0)[None], low, high)[0]
     run_tokens = asked_tokens(solved.fitted, options.run_tokens, options.step, options.parameters)
-    rules = by_hand(
-        *(domains, solved.fitted["loss_domains"], judging.weights, tokens, run_tokens), (low, high), options.prior
+    epochs = [one for one in options.hand if one <= (options.max_epochs or np.inf)]
+    return every_rule(
+        *(solved.fitted["domains"], solved.fitted["loss_domains"], judging.weights, tokens, run_tokens),
+        *((solved.lower, solved.upper), epochs, options.prior),
     )
-    most = options.max_epochs or np.inf
-    return found | (rules.mixtures(one for one in options.hand if one <= most) if rules else {})
 
 
 def posterior_of(solved: Solved, observed: Observations, noise: float | None) -> Posterior:
@@ -181,6 +173,7 @@ class Answer:
     called: dict[str, str]  # how a run is called that has the name of an optimum of other proportions
     shares: dict[str, dict[str, float]]  # of runs as they are called, and of rules by hand
     searched: tuple[str, ...]
+    fits: dict[str, Solved]  # by law
 
 
 def _comparable(losses: pl.DataFrame, judging: Criterion) -> pl.DataFrame:
@@ -242,4 +235,4 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
         verdict = weigh(posterior, first, runs, arrays, hand, promises)
     every = shares | {name: dict(zip(law["domains"], own.tolist(), strict=True)) for name, own in hand.items()}
     searched = tuple(name for name, one in ranks.items() if one >= SEARCHED)
-    return Answer(verdict, runs, judging, law, size, promises, refused, ran, optima, called, every, searched)
+    return Answer(verdict, runs, judging, law, size, promises, refused, ran, optima, called, every, searched, fits)

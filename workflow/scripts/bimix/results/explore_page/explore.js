@@ -52,11 +52,25 @@ const epochs = (name, mixture) =>
 // The losses that minimax and no_worse_than compare with: those of the objective's own reference.
 const compared = () => losses(DATA.objective.reference ?? DATA.mixtures[DATA.reference]);
 
-function objective(values, before) {
-  const { kind, weights, groups } = DATA.objective;
-  if (kind === "minimax") return Math.max(...Object.values(groups).map(members =>
+function objective(mixture, values, before) {
+  const { kind, weights, groups, penalty } = DATA.objective;
+  const trust = penalty ? penalty * divergence(mixture) : 0;
+  if (kind === "minimax") return trust + Math.max(...Object.values(groups).map(members =>
     members.reduce((sum, name) => sum + values[name] / before[name] / members.length, 0)));
-  return Object.entries(weights).reduce((sum, [name, weight]) => sum + (weight ? weight * values[name] : 0), 0);
+  return Object.entries(weights).reduce((sum, [name, weight]) => sum + (weight ? weight * values[name] : 0), trust);
+}
+
+// KL(mixture || token shares), in nats.
+const divergence = mixture => domains.reduce((sum, name) =>
+  sum + (mixture[name] > 0 ? mixture[name] * Math.log(mixture[name] / DATA.objective.centre[name]) : 0), 0);
+
+// The ends of an interval over its estimate, at the requested step: beyond the last step fitted it is
+// wider by what the curve over steps missed where it was fitted without the last evaluations.
+function wider([low, high] = [], rate = 0) {
+  if (!low || !rate) return [low, high];
+  const { steps } = state.law.fitted, distance = step => rate * Math.max(0, Math.log(step / steps[steps.length - 1]));
+  const more = distance(state.run.step) ** 2 - distance(DATA.run.step) ** 2;
+  return [-1, 1].map((side, index) => Math.exp(side * Math.sqrt(Math.max(0, Math.log([low, high][index]) ** 2 + more))));
 }
 
 // The bounds and the promises that a mixture breaks, in words.
@@ -71,6 +85,8 @@ function broken(mixture, values, before = compared()) {
     const worse = values[name] / before[name] - 1 - DATA.objective.margin;
     if (worse > 1e-6) words.push(`${name} ends ${percent(worse)} above what no_worse_than allows`);
   }
+  const { most } = DATA.objective, far = most ? divergence(mixture) - most : 0;
+  if (far > 1e-6) words.push(`it is ${far.toFixed(3)} nats farther from the token shares than most_kl allows`);
   return words;
 }
 
@@ -100,7 +116,8 @@ function rows() {
     at("losses").append(make("tr", { id: `r${index}` }, make("th", { scope: "row", textContent: name }),
       make("td"), make("td"), make("td"), make("td", { className: "plot" }, make("i"), make("b"))));
   for (const name of Object.keys(DATA.mixtures)) {
-    const button = make("button", { type: "button", textContent: name, aria: { pressed: "false" } });
+    const textContent = name === "baseline" ? "baseline (token shares)" : name;
+    const button = make("button", { type: "button", textContent, data: { name }, aria: { pressed: "false" } });
     button.onclick = () => { state.mixture = { ...DATA.mixtures[name] }; show(); };
     at("mixtures").append(button);
   }
@@ -136,6 +153,8 @@ function controls() {
   } else at("run").append(`The law was fitted at step ${state.run.step.toLocaleString("en")} alone.`);
 }
 
+const spread = name => wider(state.law.spread[name], state.law.ahead[name]);
+
 function show(moving) {
   const { mixture } = state, reference = DATA.mixtures[DATA.reference];
   const [values, before] = [losses(mixture), losses(reference)];
@@ -152,11 +171,11 @@ function show(moving) {
   });
   const relative = DATA.losses.map(name => values[name] / before[name] - 1);
   const widest = Math.max(0.02, ...relative.map((one, index) => {
-    const [low, high] = state.law.spread[DATA.losses[index]] ?? [1, 1];
+    const [low = 1, high = 1] = spread(DATA.losses[index]);
     return Math.max(Math.abs((1 + one) * low - 1), Math.abs((1 + one) * high - 1));
   }).filter(Number.isFinite));
   DATA.losses.forEach((name, index) => {
-    const [low, high] = state.law.spread[name] ?? [], cells = at(`r${index}`).children, one = relative[index];
+    const [low, high] = spread(name), cells = at(`r${index}`).children, one = relative[index];
     cells[1].textContent = values[name].toFixed(4);
     cells[2].textContent = low ? `${(values[name] * low).toFixed(4)} to ${(values[name] * high).toFixed(4)}` : "not known";
     cells[3].textContent = change(one);
@@ -169,13 +188,15 @@ function show(moving) {
   at("scale").textContent = `${change(-widest)} to ${change(widest)}`;
   summary(values, before, broken(mixture, values));
   for (const button of at("mixtures").children) {
-    const same = domains.every(name => Math.abs(DATA.mixtures[button.textContent][name] - mixture[name]) < 5e-7);
+    const same = domains.every(name => Math.abs(DATA.mixtures[button.dataset.name][name] - mixture[name]) < 5e-7);
     button.setAttribute("aria-pressed", same);
   }
 }
 
 function summary(values, before, faults) {
-  const [own, base] = [objective(values, compared()), objective(before, compared())], [low, high] = state.law.average ?? [];
+  const reference = compared(), [low, high] = wider(state.law.average ?? [], state.law.ahead_of_average);
+  const own = objective(state.mixture, values, reference);
+  const base = objective(DATA.mixtures[DATA.reference], before, reference);
   const gain = own / base - 1, near = nearest(state.mixture);
   const most = domains.map(name => [epochs(name, state.mixture), name]).filter(([often]) => often !== null).sort((a, b) => b[0] - a[0])[0];
   at("objective").textContent = own.toFixed(4);
