@@ -23,6 +23,9 @@ FEW_RUNS_BY_DOMAIN, SURE_RUNS = 12, 24
 # alone a wrong prior seems to by chance, in one draw of ten of eight runs.
 PRIOR_EARNED = 0.95
 FOLDS, FOLDS_OF_PLENTY = 8, 4
+# Runs x training domains x loss domains from which folds are as few, and nobody asks whether domains
+# stand apart: a fit takes minutes.
+MUCH = 2e6
 # Runs per training domain from which a second term is tried; with fewer, a prior, and whether the
 # domains stand apart: with more the data say both by themselves.
 RUNS_FOR_TWO_TERMS = 10
@@ -53,7 +56,8 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
     used = np.nonzero(base)[0]
     plenty = len(used) >= RUNS_FOR_TWO_TERMS * shares.shape[1]
     folds = np.full(len(y), -1)
-    most = FOLDS_OF_PLENTY if plenty else FOLDS
+    much = shares.size * y.shape[1] > MUCH
+    most = FOLDS_OF_PLENTY if plenty or much else FOLDS
     folds[used] = np.random.default_rng(0).permutation(np.arange(len(used)) % most)
     count = 1 + folds.max()
     rows = np.array([*[np.where(folds == fold, 0.0, base) for fold in range(count)], base])
@@ -71,9 +75,10 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
     # Each way walks down the ridges until PATIENCE of them earned nothing; all go together, a ridge
     # at a time.
     ways = [(False, False)]
+    trained = bool((np.asarray(own) >= 0).any())  # else nothing stands apart
     if not plenty:
-        ways += [(True, False)] * (gaps is not None) + [(False, True)]
-        ways += [(True, True)] * (gaps is not None and not few)
+        ways += [(True, False)] * (gaps is not None) + [(False, True)] * (trained and not much)
+        ways += [(True, True)] * (gaps is not None and not few and trained and not much)
     best, waited, live, mixed = {}, dict.fromkeys(ways, 0), ways, None
     errors = {way: [] for way in ways}
     for ridge in ridges:
@@ -116,7 +121,7 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
         return with_it if np.exp((logs - plain).mean()) < PRIOR_EARNED else without
 
     chosen = of_prior(False)
-    if not plenty and (other := of_prior(True))[0]["error"] < earned * chosen[0]["error"]:
+    if (False, True) in ways and (other := of_prior(True))[0]["error"] < earned * chosen[0]["error"]:
         chosen = other
     if not alike:
         way = {name: chosen[0][name] for name in ("prior", "apart")}

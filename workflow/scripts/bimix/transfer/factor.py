@@ -125,8 +125,12 @@ def jacobian_of(x, terms, own, gaps, log_shares, root, spread=None):
         by_k *= share[:, :, q, None]
         by_g += np.einsum("bnj,nj->bn", by_k, finite)
         if q == 0:
-            by_k *= _others(own, len(x), m)[:, None]
-            jacobian[:, :, 2 * terms + 1] = by_k.sum(axis=2)
+            rows = np.flatnonzero(np.tile(own, len(x) // len(own)) >= 0)
+            of_own = np.tile(own, len(x) // len(own))[rows]
+            by_u = jacobian[:, :, 2 * terms + 1]
+            by_u[:] = share[:, :, 0] * sums[:, :, 0]
+            by_u[rows] -= by_k[rows, :, of_own]
+            by_k[rows, :, of_own] = 0.0
         if spread is not None:
             by_k[:] = by_k @ spread
     jacobian[:, :, 2 * terms] = by_g * (g * (1 - g))[:, None]

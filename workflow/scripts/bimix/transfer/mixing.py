@@ -40,6 +40,9 @@ HOLD_LOG_A, HOLD_MEANS = 1000.0, 10.0
 # worth anything to speak of.
 APART_U, HOLD_APART = -9.0, 100.0
 TOLERANCE = 1e-4  # a fit ends when a step lowers its cost by less than this share
+# Bytes of the Jacobians of the fits that go together; and numbers of a loss domain from which their
+# products are of single precision: they only say where a step goes, not where it ends.
+TOGETHER, WIDE = 1e7, 64
 FAR = 1e8  # the penalty that holds a number which a domain does not have
 
 
@@ -112,14 +115,16 @@ def fit(
         x = np.broadcast_to(start.x, (fits, *start.x.shape[1:])).reshape(fits * d, -1).copy()
         means = np.broadcast_to(start.means, (fits, terms + 2)).copy()
     damping = np.full(fits, 1e-2)
-    active = np.arange(fits)
-    for _ in range(rounds):
-        of = (active[:, None] * d + np.arange(d)).ravel()
-        part = problem if len(active) == fits else problem.take(active, of)
-        x[of], means[active], damping[active], gain = _descend(part, x[of], means[active], damping[active], d)
-        active = active[gain > tolerance]
-        if not len(active):
-            break
+    together = max(1, int(TOGETHER / (8 * d * len(shares) * x.shape[1])))
+    for first in range(0, fits, together):
+        active = np.arange(first, min(first + together, fits))
+        for _ in range(rounds):
+            of = (active[:, None] * d + np.arange(d)).ravel()
+            part = problem if len(active) == fits else problem.take(active, of)
+            x[of], means[active], damping[active], gain = _descend(part, x[of], means[active], damping[active], d)
+            active = active[gain > tolerance]
+            if not len(active):
+                break
     t = np.zeros((fits * d, m))
     if problem.signed is not None:
         t = problem.signed.numbers(problem.target - levels(x, terms, own, problem.gaps, problem.log_shares, spread))
@@ -233,7 +238,7 @@ def _descend(problem, x, means, damping, d):
     # Curvature: jacobian' jacobian + diag(penalty)
     penalty = problem.strength.copy()
     penalty[:, shared] += pull
-    gram = jacobian.transpose(0, 2, 1) @ jacobian if jacobian.shape[1] >= jacobian.shape[2] else None
+    gram = _gram(jacobian) if jacobian.shape[1] >= jacobian.shape[2] else None
     squares = np.einsum("bnp,bnp->bp", jacobian, jacobian) if gram is None else np.einsum("bpp->bp", gram)
     scale = np.maximum(squares + penalty, 1e-10)
     mean_gradient = problem.hold * (means - problem.anchor) - (pull * gaps).reshape(len(means), d, -1).sum(1)
@@ -267,6 +272,14 @@ def _descend(problem, x, means, damping, d):
         part = problem.take(pending, of)
     # at a cost of 0, as of two runs that a fit goes through, nothing is left to gain
     return x, means, damping, np.divide(now - reached, now, out=np.zeros(len(now)), where=now > 0)
+
+
+def _gram(jacobian):
+    """jacobian' jacobian."""
+    if jacobian.shape[2] >= WIDE:
+        single = jacobian.astype(np.float32)
+        return (single.transpose(0, 2, 1) @ single).astype(float)
+    return jacobian.transpose(0, 2, 1) @ jacobian
 
 
 def solve(gram, diagonal, right):

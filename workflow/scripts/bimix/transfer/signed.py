@@ -25,9 +25,10 @@ import numpy as np
 class Signed:
     """The signed terms of b = fits d loss domains, taken out of the other numbers' fit."""
 
-    shares: np.ndarray  # (b, n, m), times the root of the weights
+    shares: np.ndarray  # (n, m)
     root: np.ndarray  # (b, n) of the weights
-    vectors: np.ndarray  # (b, m, m) eigenvectors of R'W R
+    of: np.ndarray  # (b,) index among vectors
+    vectors: np.ndarray  # (u, m, m) eigenvectors of R'W R
     values: np.ndarray  # (b, m) its eigenvalues
     ridge: np.ndarray  # (b,) of t, inf where a domain has none
 
@@ -35,9 +36,8 @@ class Signed:
         """The terms of some rows."""
         return replace(
             self,
-            shares=self.shares[rows],
             root=self.root[rows],
-            vectors=self.vectors[rows],
+            of=self.of[rows],
             values=self.values[rows],
             ridge=self.ridge[rows],
         )
@@ -47,15 +47,16 @@ class Signed:
         whole = self.values + self.ridge[:, None]
         # 1 - sqrt(q / (s + q)) over s, which has a value at s = 0 too
         part = 1 / (whole * (1 + 1 / np.sqrt(1 + self.values / self.ridge[:, None])))
-        sums = self.shares.transpose(0, 2, 1) @ weighed
-        sums = self.vectors @ (part[:, :, None] * (self.vectors.transpose(0, 2, 1) @ sums))
-        return weighed - self.shares @ sums
+        vectors, root = self.vectors[self.of], self.root[:, :, None]
+        sums = self.shares.T @ (root * weighed)
+        sums = vectors @ (part[:, :, None] * (vectors.transpose(0, 2, 1) @ sums))
+        return weighed - root * (self.shares @ sums)
 
     def numbers(self, left: np.ndarray) -> np.ndarray:
         """t (b, m) for what the other numbers leave of the levels (b, n)."""
-        sums = np.einsum("bn,bnm->bm", self.root * left, self.shares)
-        inner = np.einsum("bmk,bm->bk", self.vectors, sums) / (self.values + self.ridge[:, None])
-        return np.einsum("bmk,bk->bm", self.vectors, inner)
+        sums, vectors = (self.root**2 * left) @ self.shares, self.vectors[self.of]
+        inner = np.einsum("bmk,bm->bk", vectors, sums) / (self.values + self.ridge[:, None])
+        return np.einsum("bmk,bk->bm", vectors, inner)
 
 
 def signed(shares: np.ndarray, w: np.ndarray, ridge: np.ndarray) -> Signed | None:
@@ -66,7 +67,5 @@ def signed(shares: np.ndarray, w: np.ndarray, ridge: np.ndarray) -> Signed | Non
     rows, of = np.unique(w / np.maximum(w.max(axis=1, keepdims=True), 1e-300), axis=0, return_inverse=True)
     values, vectors = np.linalg.eigh(shares.T @ (rows[:, :, None] * shares))
     size = w.max(axis=1, keepdims=True)
-    of, root = of.ravel(), np.sqrt(w)
-    return Signed(
-        root[:, :, None] * shares, root, vectors[of], np.maximum(values[of], 0.0) * size, np.asarray(ridge, dtype=float)
-    )
+    of = of.ravel()
+    return Signed(shares, np.sqrt(w), of, vectors, np.maximum(values[of], 0.0) * size, np.asarray(ridge, dtype=float))
