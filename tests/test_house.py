@@ -25,7 +25,7 @@ ROOMS = {
     "model": (1100, ""),
     "training": (3000, "corpus mixtures observations plan model"),
     "reweighting": (550, "model training"),
-    "optimum": (2305, "mixtures observations transfer laws"),
+    "optimum": (2405, "mixtures observations transfer laws"),
     "judge": (1750, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2100, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),

@@ -67,6 +67,16 @@ FLAGS = {
     },
     "reference": {"nargs": "?", "help": "mixture.json of minimax and no_worse_than, or the JSON itself"},
     "margin": {"type": float, "help": "of no_worse_than, relative: 0.01 is 1 %%; without it 0"},
+    "carry": {
+        "nargs": "+",
+        "type": float,
+        "help": "of no_worse_than: times which effects on log losses are larger at the model that the bound is for; or the mean"
+        " loss of the reference at the small and at the large model, and the vocabulary (without: 1)",
+    },
+    "confidence": {
+        "type": float,
+        "help": "of no_worse_than: the share of the 90 %% width of the law's error that is kept as a margin (without: 0.5)",
+    },
     "kl-penalty": {"type": float, "help": "times KL(mixture || shares of --tokens), added to what is minimised"},
     "most-kl": {"type": float, "help": "the largest KL(mixture || shares of --tokens)"},
 }
@@ -75,7 +85,7 @@ GROUPS = {
     "limits": LIMITS,
     "bounds": ("weights", *LIMITS),
     "centre": ("centre", "strengths"),
-    "objective": ("objective", "families", "reference", "margin", "kl-penalty", "most-kl"),
+    "objective": ("objective", "families", "reference", "margin", "carry", "confidence", "kl-penalty", "most-kl"),
 }
 
 
@@ -96,6 +106,8 @@ def asked_objective(options: argparse.Namespace) -> Objective:
         options.margin,
         options.kl_penalty,
         options.most_kl,
+        options.carry,
+        options.confidence,
     )
 
 

@@ -75,7 +75,7 @@ class Goal:
             rows = rows / self.before
             parts = list(self.groups)
         elif self.held:
-            rows = np.diag(1 / (self.before * (1 + self.objective.margin) * (1 + HELD)))
+            rows = np.diag(1 / (self.before * self.objective.limits(self.fitted, self.held) * (1 + HELD)))
             parts = list(self.held)
         else:
             rows, parts = np.zeros((0, d)), []

@@ -13,13 +13,18 @@ from bimix.tables import parsed_json, read_json
 
 KINDS = ("weighted", "minimax", "no_worse_than")
 MOST_NAMED = 6  # weights that are named to a person
-KEYS = ("kind", "weights", "families", "reference", "margin", "trust", "pareto")
+KEYS = ("kind", "weights", "families", "reference", "margin", "carry", "confidence", "trust", "pareto")
+CONFIDENCE, LEAST_CARRY = 0.5, 0.05
+ONE_SIDED, MEAN_ERROR = 1.2816, 1.2533  # of a normal: 90 % lie below; standard deviation over mean |error|
 
 
 @dataclass(frozen=True)
 class Objective:
     """weighted: the least weighted average of losses. minimax: the least worst ratio to the
     reference's losses. no_worse_than: weighted, with no loss above (1 + margin) of the reference's.
+
+    That is for a model at which log effects are `carry` times those of the law, whose own error is
+    a width: carry (log L(r) - log L(q)) + width <= log(1 + margin), see `limits`.
 
     `weights` are of the families where there are some, else of the loss domains.
     """
@@ -29,6 +34,8 @@ class Objective:
     families: Mapping[str, Sequence[str]] = field(default_factory=dict)
     reference: Mapping[str, float] | None = None  # {domain: proportion}
     margin: float = 0.0
+    carry: float = 1.0  # by how much log effects grow from the runs to the model that the bound is for
+    confidence: float = CONFIDENCE  # of the one-sided 90 % width of the law's error, kept as a margin
     kl_penalty: float = 0.0  # of KL(r || token shares) in nats, added to the average loss or to the worst ratio
     most_kl: float | None = None
 
@@ -36,6 +43,16 @@ class Objective:
     def plain(self) -> bool:
         """Whether it is a weighted average alone, which needs no search under constraints."""
         return self.kind == "weighted" and not self.trusted
+
+    def limits(self, fitted: dict, names: Sequence[str]) -> np.ndarray:
+        """Ratios (d,) over the reference's loss that are allowed by the law: where the margin is
+        smaller than the width, 1, which the reference itself keeps.
+
+        The width is `confidence` of the 90 % quantile of the error of a difference of two left-out
+        mixtures; 0 of a law that does not record its errors.
+        """
+        width = self.confidence * ONE_SIDED * np.sqrt(2) * MEAN_ERROR * left_out_errors(fitted, names)
+        return np.exp(np.maximum(np.log1p(self.margin) - width, 0.0) / self.carry)
 
     @property
     def trusted(self) -> bool:
@@ -99,6 +116,8 @@ def objective_of(
     margin: float | None = None,
     kl_penalty: float | None = None,
     most_kl: float | None = None,
+    carry: float | Sequence[float] | None = None,
+    confidence: float | None = None,
 ) -> Objective:
     """The objective of `--objective`, a kind or the JSON of a config's block, with the flags over
     it; the block's own weights stand before `--weights`.
@@ -114,15 +133,18 @@ def objective_of(
     families = families if families is not None else block.get("families", {})
     reference = reference or block.get("reference")
     margin = margin if margin is not None else block.get("margin")
+    carry = carry if carry is not None else block.get("carry")
+    confidence = confidence if confidence is not None else block.get("confidence")
     kl_penalty = kl_penalty if kl_penalty is not None else trust.get("kl_penalty", 0.0)
     most_kl = most_kl if most_kl is not None else trust.get("most_kl")
     if kind not in KINDS:
         raise InputError(f"--objective is {kind!r}: it must be {', '.join(KINDS[:-1])} or {KINDS[-1]}.")
     if kind != "weighted" and reference is None:
         raise InputError(f"the objective {kind} needs --reference, the mixture whose losses it is measured against.")
-    if margin is not None and kind != "no_worse_than":
-        raise InputError(f"--margin is of the objective no_worse_than: {kind} has none.")
-    for name, number in (("--margin", margin), ("--kl-penalty", kl_penalty)):
+    for name, own in (("--margin", margin), ("--carry", carry), ("--confidence", confidence)):
+        if own is not None and kind != "no_worse_than":
+            raise InputError(f"{name} is of the objective no_worse_than: {kind} has none.")
+    for name, number in (("--margin", margin), ("--confidence", confidence), ("--kl-penalty", kl_penalty)):
         if number is not None and not 0 <= number < float("inf"):
             raise InputError(f"{name} is {number:g}: it must be a finite number, 0 or more.")
     if most_kl is not None and not 0 < most_kl < float("inf"):
@@ -133,9 +155,50 @@ def objective_of(
         families=families,
         reference=None if reference is None else read_proportions(reference),
         margin=margin or 0.0,
+        carry=1.0 if carry is None else growth(carry),
+        confidence=CONFIDENCE if confidence is None else confidence,
         kl_penalty=kl_penalty or 0.0,
         most_kl=most_kl,
     )
+
+
+def growth(carry: float | Sequence[float]) -> float:
+    """By how much log effects of mixtures grow: the number itself, or foretold from the loss of the
+    reference at the small and at the large model, and the vocabulary V:
+
+        nu = log(ln V / L_large) / log(ln V / L_small)
+
+    What a mixture leaves out stays near the loss of a guess, ln V, while the reference falls.
+    Errors: not one number or three, losses above that of a guess, nu below LEAST_CARRY.
+    """
+    numbers = [carry] if isinstance(carry, int | float) else list(carry)
+    if len(numbers) == 3 and min(numbers) > 0 and max(numbers[:2]) < np.log(numbers[2]):
+        small, large, vocabulary = numbers
+        nu = float(np.log(np.log(vocabulary) / large) / np.log(np.log(vocabulary) / small))
+    elif len(numbers) == 1:
+        nu = float(numbers[0])
+    else:
+        raise InputError(
+            f"--carry is {' '.join(f'{one:g}' for one in numbers)}: it must be a number, or the reference's loss at the small and at"
+            " the large model, both below that of a guess, and the vocabulary."
+        )
+    if not LEAST_CARRY <= nu < float("inf"):
+        raise InputError(
+            f"--carry is {nu:.3g}: below {LEAST_CARRY:g} the effects of mixtures are all but gone or turned round at the large"
+            " model, and nothing certifies a bound there."
+        )
+    return nu
+
+
+def left_out_errors(fitted: dict, names: Sequence[str]) -> np.ndarray:
+    """Mean |error| (d,) of log losses of left-out mixtures, from the choice that the law records;
+    0 where it records none.
+    """
+    metrics, errors = set(fitted.get("metrics", ())), {}
+    kinds = [[name for name in fitted["loss_domains"] if (name in metrics) is kind] for kind in (False, True)]
+    for of, choice in zip([kind for kind in kinds if kind], ("choice", "choice_of_metrics"), strict=False):
+        errors |= dict(zip(of, fitted.get(choice, {}).get("errors", ()), strict=False))
+    return np.nan_to_num(np.array([errors.get(name, 0.0) for name in names], dtype=float))
 
 
 def objective_block(text: str) -> dict:

@@ -138,6 +138,8 @@ def report(
         of_reference["reference_average_loss"] = _number(averages[1])
         for i, name in enumerate(fitted["loss_domains"]):
             of_losses[name] |= {"reference": _number(losses[1, i]), "ratio": _number(losses[0, i] / losses[1, i])}
+        for name, limit in zip(goal.held, objective.limits(fitted, goal.held), strict=True):
+            of_losses[name]["largest_ratio"] = float(limit)
     return {
         "law": fitted["law"],
         "step": sought.step,
@@ -146,6 +148,8 @@ def report(
             "weights": dict(objective.weights),
             "families": {name: list(members) for name, members in objective.families.items()},
             "margin": objective.margin,
+            "carry": objective.carry,
+            "confidence": objective.confidence,
             "trust": {"kl_penalty": objective.kl_penalty, "most_kl": objective.most_kl},
         },
         "objective_value": _number(found.value),
@@ -211,6 +215,13 @@ def sentences(written: Mapping) -> list[str]:
         said.append("found by search: no residual certifies it")
     else:
         said.append(f"KKT residual: {written['kkt_residual']:.2g} (no mixture that is allowed is better by more)")
+    held = [one["largest_ratio"] - 1 for one in written["losses"].values() if "largest_ratio" in one]
+    if held:
+        at = f", at a model where effects are {asked['carry']:.3g} times as large" if asked["carry"] != 1 else ""
+        said.append(
+            f"promised is {100 * asked['margin']:.3g} %{at}; with the margin for the law's error it allows"
+            f" {100 * min(held):.3g} to {100 * max(held):.3g} % by the law"
+        )
     if written["binding"]:
         said.append(f"what keeps it from being better: {', '.join(written['binding'])}")
     return said

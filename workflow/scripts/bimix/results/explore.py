@@ -81,7 +81,7 @@ def page(
     data = {
         "domains": domains,
         "losses": list(drawn[0].fitted["loss_domains"]),
-        "laws": [_law(one) for one in drawn],
+        "laws": [_law(one, objective) for one in drawn],
         "mixtures": {name: _whole(own, domains) for name, own in mixtures.items()},
         "runs": {name: _whole(own, domains) for name, own in runs.items()},
         "reference": reference,
@@ -91,7 +91,6 @@ def page(
             "weights": dict(zip(goal.names, goal.weights.tolist(), strict=True)),
             "groups": goal.groups,
             "reference": None if goal.reference is None else dict(zip(domains, goal.reference.tolist(), strict=True)),
-            "margin": objective.margin,
             "penalty": objective.kl_penalty,
             "most": objective.most_kl,
             "centre": None if goal.centre is None else dict(zip(domains, goal.centre.tolist(), strict=True)),
@@ -129,9 +128,10 @@ def page(
     )
 
 
-def _law(one: Explored) -> dict:
+def _law(one: Explored, objective: Objective) -> dict:
     keys = ("law", "domains", "loss_domains", "steps", "coefficients")
     (spread, average), (ahead, together) = one.spread(), one.ahead()
+    names = one.fitted["loss_domains"]
     return {
         "name": one.name,
         "fitted": {key: one.fitted[key] for key in keys},
@@ -139,6 +139,7 @@ def _law(one: Explored) -> dict:
         "average": average,
         "ahead": ahead,
         "ahead_of_average": together,
+        "limits": dict(zip(names, objective.limits(one.fitted, names).tolist(), strict=True)),
     }
 
 

@@ -155,6 +155,10 @@ Table = words(str, "the path of a .csv, .tsv or .parquet table", pattern=r"\.(cs
 Below = words(str, "a file below {folder}/")
 Law = Literal[tuple(LAWS)]
 Numbers = words(dict[Domain, NotNegative], "a block of domains and their numbers")
+Carry = words(
+    Positive | Annotated[list[Positive], Field(min_length=3, max_length=3)],
+    "a number above 0, or the losses at both models and the vocabulary",
+)
 Relatives = words(
     Annotated[list[str | None], Field(min_length=1, max_length=2)],
     "a list of a source and a topic, each a name or null",
@@ -533,6 +537,14 @@ class Objective(Block):
     ] = key("Loss domains that count as one, by their mean; others weigh 0.", "each loss domain by itself")
     reference: MixtureName = key("The mixture whose predicted losses are measured against.", "the first of `compare`")
     margin: NotNegative = key("Of `no_worse_than`: how far a loss may be above the reference's, relative.", "0")
+    carry: Carry = key(
+        "Of `no_worse_than`: times which effects on log losses are larger at the model that the bound is for, or the "
+        "reference's mean loss at the small and the large model, and the vocabulary.",
+        "1",
+    )
+    confidence: NotNegative = key(
+        "Of `no_worse_than`: the share of the 90 % width of the law's error that is kept as a margin.", "0.5"
+    )
     trust: Trust = key("How far the mixture may be from the shares of tokens.", "anywhere")
 
 

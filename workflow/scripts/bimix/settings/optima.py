@@ -66,8 +66,9 @@ def check_objective(scope: Scope) -> Faults:
     if weights and not any(weights.values()):
         yield Fault((*key, "weights"), ZERO)
     kind = objective.kind or "weighted"
-    if objective.margin is not None and kind != "no_worse_than":
-        yield Fault((*key, "margin"), f"it is of the kind no_worse_than; {kind} has none.")
+    for name in ("margin", "carry", "confidence"):
+        if getattr(objective, name) is not None and kind != "no_worse_than":
+            yield Fault((*key, name), f"it is of the kind no_worse_than; {kind} has none.")
     observed = getattr(scope.block, "observations", None)
     if objective.trust and observed and not observed.tokens and not scope.block.centre:
         yield Fault(

@@ -23,8 +23,8 @@ FEW_RUNS_BY_DOMAIN, SURE_RUNS = 12, 24
 # alone a wrong prior seems to by chance, in one draw of ten of eight runs.
 PRIOR_EARNED = 0.95
 FOLDS, FOLDS_OF_PLENTY = 8, 4
-# Runs x training domains x loss domains from which folds are as few, and nobody asks whether domains
-# stand apart: a fit takes minutes.
+# Runs x training domains x loss domains from which folds are as few, and it is not tried whether
+# domains stand apart: a fit takes minutes.
 MUCH = 2e6
 # Runs per training domain from which a second term is tried; with fewer, a prior, and whether the
 # domains stand apart: with more the data say both by themselves.
@@ -141,8 +141,8 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
         entry = enter(made, descend(shares, y, own, made, gaps, straight, rows, spread=spread))
         if _ratio(entry, chosen) < 1:
             chosen = entry
-    choice, parts, _ = chosen
-    return {**choice, "cross_validated": [entry for entry, *_ in tried]}, parts
+    choice, parts, errors = chosen
+    return {**choice, "errors": errors.tolist(), "cross_validated": [entry for entry, *_ in tried]}, parts
 
 
 def _ratio(one, other) -> float:

@@ -82,7 +82,7 @@ function broken(mixture, values, before = compared()) {
     if (own > upper + 1e-6) words.push(`${name} is above its largest share, ${percent(upper)}`);
   }
   if (DATA.objective.kind === "no_worse_than") for (const name of Object.keys(values)) {
-    const worse = values[name] / before[name] - 1 - DATA.objective.margin;
+    const worse = values[name] / before[name] - state.law.limits[name];
     if (worse > 1e-6) words.push(`${name} ends ${percent(worse)} above what no_worse_than allows`);
   }
   const { most } = DATA.objective, far = most ? divergence(mixture) - most : 0;

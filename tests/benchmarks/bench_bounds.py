@@ -1,0 +1,67 @@
+"""Measure how often a bound that a law promises is broken at a larger model (no test: run it by
+hand).
+
+python tests/benchmarks/bench_bounds.py FOLDER [--runs 64] [--draws 30] -> a table on standard
+output; FOLDER is that of RegMix's public runs.
+
+A law is fitted to drawn runs of 1M models. Of the mixtures tested at 60M, one drawn is the
+reference, three drawn losses may rise by 5 % at most, and the lowest predicted average of the
+others is taken among the mixtures that keep this by the law. A bound is broken where one of the
+three rose by more at the large model; the gain is the fall of the others there, below 0 a rise.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+
+import public_runs
+
+from bimix.laws import fitted as laws
+from bimix.optimum.objective import Objective, growth
+
+MARGIN, BOUND, REFERENCES, VOCABULARY = 0.05, 3, 3, 50_432
+CONFIDENCES = (0.0, 0.5, 1.0)
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--runs", type=int, default=64)
+    parser.add_argument("--draws", type=int, default=30)
+    options = parser.parse_args(argv)
+    train, small = (public_runs.regmix(options.folder, split, "1m") for split in ("train", "test"))
+    ends = {"1M": small.losses[:, 0], "60M": public_runs.regmix(options.folder, "test", "60m").losses[:, 0]}
+    found = {}
+    for draw in range(options.draws):
+        random = np.random.default_rng(draw)
+        fitted = laws.fit("transfer", train.take(random.choice(512, options.runs, replace=False)))
+        guess = laws.predict(fitted, small.proportions, [1])[:, 0]
+        for _ in range(REFERENCES):
+            reference = int(random.integers(len(guess)))
+            bound = np.isin(np.arange(guess.shape[1]), random.choice(guess.shape[1], BOUND, replace=False))
+            names = [name for name, one in zip(fitted["loss_domains"], bound, strict=True) if one]
+            for size, measured in ends.items():
+                levels = [float(one[reference].mean()) for one in (ends["1M"], measured)]
+                nu = growth([*levels, VOCABULARY]) if size != "1M" else 1.0
+                ways = [(confidence, 1.0) for confidence in CONFIDENCES] + [(0.5, nu)] * (size != "1M")
+                for number, (confidence, carry) in enumerate(ways):
+                    asked = Objective("no_worse_than", margin=MARGIN, carry=carry, confidence=confidence)
+                    kept = (guess[:, bound] <= guess[reference, bound] * asked.limits(fitted, names)).all(axis=1)
+                    best = np.flatnonzero(kept)[guess[kept][:, ~bound].mean(axis=1).argmin()]
+                    rise = (measured[best, bound] / measured[reference, bound] - 1).max() - MARGIN
+                    gain = 1 - measured[best, ~bound].mean() / measured[reference, ~bound].mean()
+                    way = f"{confidence:g} of the width{', carried' if number == len(CONFIDENCES) else ''}"
+                    found.setdefault((size, way), []).append((rise, gain, carry))
+    print(f"{options.runs} runs of 1M, {options.draws * REFERENCES} cases: broken %, worst excess points, gain %, nu")
+    for (size, way), rows in found.items():
+        rises, gains, carries = np.array(rows).T
+        broken = f"{100 * (rises > 0).mean():5.1f} {100 * max(rises.max(), 0):6.2f}"
+        print(f"{size:4s} {way:24s} {broken} {100 * gains.mean():7.2f} {carries.mean():6.2f}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
