@@ -14,6 +14,7 @@ import fit_law
 import propose_round
 import reuse_runs
 import solve_mixture
+import take_observations
 from bimix.errors import InputError
 from bimix.tables import read_table
 
@@ -213,3 +214,13 @@ def test_old_runs_without_a_loss_on_the_new_text_are_fitted_and_not_compared(tmp
     solve_mixture.main([*tables, "--laws", "transfer", "--out", str(tmp_path / "solved")])
     page = capsys.readouterr().out
     assert "m10" in page and "(old)" not in page
+
+
+def test_observed_losses_take_reused_runs_into_the_group_of_all(tmp_path, capsys) -> None:
+    source = json.dumps({"folder": str(results(tmp_path / "old", OLD)), "map": {"code": "code", "web": "web"}})
+    out = [str(tmp_path / name) for name in ("l.parquet", "m.parquet")]
+    flags = [*pair(tmp_path, NEW), "--reuse", source, "--group-losses", out[0], "--group-mixtures", out[1]]
+    take_observations.main([*flags, "--names"])
+    assert set(read_table(out[1])["mixture"]) == {"baseline", "baseline (old)", "uniform (old)"}
+    take_observations.main([*flags, "--names", "baseline"])
+    assert set(read_table(out[1])["mixture"]) == {"baseline"}

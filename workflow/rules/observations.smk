@@ -11,7 +11,8 @@ rule take_observations:
         losses=setting("observations/losses"),
         mixtures=setting("observations/mixtures"),
         metrics=setting("observations/metrics", default=[]),
-        code=script("take_observations", "observations/metrics"),
+        reused=planned(inputs.reused_tables),
+        code=script("take_observations", "observations/metrics", "observations/reuse"),
     output:
         losses="results/{dataset}/losses/observed/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
@@ -25,6 +26,7 @@ rule take_observations:
         names=setting("groups/{group}"),
         allowed=setting("observations/allow_unmeasured", default=[]),
         lower=setting("observations/lower_is_better", default=[]),
+        reuse=planned(inputs.reused),
     shell:
         RUN + r"""take_observations.py \
             --losses {input.losses:q} \
@@ -33,6 +35,7 @@ rule take_observations:
             --names {params.names:q} \
             --allow-unmeasured {params.allowed:q} \
             --lower-is-better {params.lower:q} \
+            --reuse {params.reuse:q} \
             --group-losses {output.losses:q} \
             --group-mixtures {output.mixtures:q} \
             2>{log:q}

@@ -15,6 +15,7 @@ from bimix.laws.table import is_optimum
 from bimix.observations.flags import add_allowed, add_lower
 from bimix.observations.metrics import read_with_metrics
 from bimix.observations.observations import observations
+from bimix.observations.reuse import Pair, join, read_source
 from bimix.observations.tables import ROW, read_mixtures
 from bimix.outputs import write_table
 
@@ -27,6 +28,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--names", nargs="*", required=True, help="mixtures to take; none: all but what laws proposed")
     parser.add_argument("--group-losses", type=Path, required=True, help="parquet to write")
     parser.add_argument("--group-mixtures", type=Path, required=True, help="parquet to write")
+    parser.add_argument(
+        "--reuse", nargs="*", default=[], help="runs of older corpora, as of reuse_runs.py: with all runs"
+    )
     add_allowed(parser)
     add_lower(parser)
     options = parser.parse_args(argv)
@@ -36,6 +40,10 @@ def main(argv: list[str] | None = None) -> None:
         if remark:
             print(remark, file=sys.stderr)
     losses, mixtures = losses.table, mixtures.table
+    if options.reuse and not options.names:
+        own = Pair("new", losses.drop(ROW), mixtures.drop(ROW))
+        losses, mixtures, said = join(own, [read_source(one, None) for one in options.reuse], {})
+        print(*said, sep="\n", file=sys.stderr)
     observed = observations(losses, mixtures, (str(options.losses), str(options.mixtures)), options.allow_unmeasured)
     known = observed.mixtures
     for remark in observed.remarks:
@@ -52,8 +60,8 @@ def main(argv: list[str] | None = None) -> None:
             f"{options.losses}: all of its mixtures are called as what a law proposes: name them in a group."
         )
     wanted = pl.col("mixture").cast(pl.String).is_in(options.names or every)
-    write_table(losses.filter(wanted).drop(ROW), options.group_losses)
-    write_table(mixtures.filter(wanted).drop(ROW), options.group_mixtures)
+    write_table(losses.filter(wanted).drop(ROW, strict=False), options.group_losses)
+    write_table(mixtures.filter(wanted).drop(ROW, strict=False), options.group_mixtures)
 
 
 if __name__ == "__main__":

@@ -39,14 +39,20 @@ class Pair:
 
 
 def read_source(source: str, model: str | None) -> Pair:
-    """The runs of `model` in a folder of results; or tables as JSON, {"losses": F, "mixtures": F},
-    with bits_per_nat, [its own table, the new one], where its tokenizer is another.
+    """The runs of `model` in a folder of results; or JSON: {"folder": F} or {"losses": F,
+    "mixtures": F}, with bits_per_nat, [its own table, the new one], where its tokenizer is another,
+    and `map`, as of `checked_map`.
     """
     if not source.lstrip().startswith("{"):
         return _of_folder(Path(source), model)
     given = parsed_json(source, "--reuse")
+    by = checked_map(given.pop("map", {}))
+    if set(given) == {"folder"}:
+        return mapped(_of_folder(Path(given["folder"]), model), by)
     if not {"losses", "mixtures"} <= set(given) <= {"losses", "mixtures", "bits_per_nat"}:
-        raise InputError(f"--reuse {source}: a source has losses and mixtures, and may have bits_per_nat.")
+        raise InputError(
+            f"--reuse {source}: a source has a folder, or losses and mixtures with bits_per_nat where needed; and may have a map."
+        )
     mixtures = read_mixtures(given["mixtures"])
     losses = read_losses(given["losses"], mixtures.names("domain")).table
     if "bits_per_nat" in given:
@@ -58,7 +64,7 @@ def read_source(source: str, model: str | None) -> Pair:
             raise InputError(f"{given['losses']}: bits_per_nat of {lacking[0]!r} is not in both tables.")
         ratio = pl.col("domain").replace_strict({name: old[name] / new[name] for name in old if name in new})
         losses = losses.with_columns(pl.col("loss") * ratio)
-    return Pair(Path(given["losses"]).parent.name or "old", losses.drop(ROW), mixtures.table.drop(ROW))
+    return mapped(Pair(Path(given["losses"]).parent.name or "old", losses.drop(ROW), mixtures.table.drop(ROW)), by)
 
 
 def _of_folder(folder: Path, model: str | None) -> Pair:

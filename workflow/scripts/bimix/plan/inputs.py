@@ -151,6 +151,18 @@ def round_reports(dataset: Dataset, model: str, numbers: Iterable[int]) -> list[
     return [f"{dataset.folder}/search/{model}/{number}/report.json" for number in numbers]
 
 
+def reused(dataset: Dataset) -> list[str]:
+    """The sources of older runs, as --reuse has them."""
+    sources = dataset.block["observations"].get("reuse", [])
+    return [one if isinstance(one, str) else json.dumps(one) for one in sources]
+
+
+def reused_tables(dataset: Dataset) -> list[str]:
+    """Their tables. The runs in a folder are no inputs: nothing there is to be made again."""
+    sources = dataset.block["observations"].get("reuse", [])
+    return [one[key] for one in sources if not isinstance(one, str) for key in ("losses", "mixtures") if key in one]
+
+
 def check_compared(dataset: Dataset) -> None:
     """Errors: observed mixtures under `compare` or `methods` of which no size of model has
     all.

@@ -779,6 +779,16 @@ class Dataset(AnyDataset):
     compare: CompareOfText = key("The larger model's runs, which are measured against the first of them.")
 
 
+class Reused(Block):
+    folder: File = key("A folder of results; or losses and mixtures:", "none")
+    losses: Table = key("Mixture, step, domain, loss in nats a token.", "none")
+    mixtures: Table = key("Mixture, domain, proportion.", "none")
+    bits_per_nat: Two[Table] = key("Domain, bits_per_nat: of their tokenizer and of the new one.", "the same tokenizer")
+    map: dict[Domain, either(scalar=Domain, object=Numbers)] = key(
+        "{old domain: new one} or {old domain: {new one: share of its text}}.", "the same names"
+    )
+
+
 class Observations(Block):
     NEEDED = "losses mixtures"
     losses: Table = key("Mixture, step, domain, loss in nats a token.")
@@ -789,6 +799,9 @@ class Observations(Block):
     cross_entropy: Table = key("Domain, under, nats: the prior of transfer (docs/transfer.md).", "none")
     lower_is_better: Unique[Domain] = key(
         "Metrics of which less is better, whatever their names say.", "none", "a list of metrics"
+    )
+    reuse: Annotated[list[either(scalar=File, object=Reused)], Field(min_length=1)] = key(
+        "Runs of older corpora, in every group of `all` ([reuse](reuse.md)): folders of results, or tables.", "none"
     )
     allow_unmeasured: Unique[Domain] = key(
         "Domains without losses, or without proportions, that are meant though another has nearly the same name.",
