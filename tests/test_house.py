@@ -23,7 +23,7 @@ ROOMS = {
     "laws": (1700, "observations transfer"),
     "plan": (1900, "corpus laws"),
     "model": (1100, ""),
-    "training": (3000, "corpus mixtures observations plan model"),
+    "training": (3150, "corpus mixtures observations plan model"),
     "reweighting": (550, "model training"),
     "optimum": (2405, "mixtures observations transfer laws"),
     "judge": (1750, "mixtures observations transfer laws plan model training reweighting optimum"),

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from safetensors.torch import load_file
 from training_runs import command, execute, flags
 
 import pretrain_model
 from bimix.errors import InputError
 from bimix.model.attention import SWITCHES, choose_attention, kernel_name
+from bimix.training.attempt import STOPPED
 
 
 @pytest.fixture(autouse=True)
@@ -72,3 +74,24 @@ def test_the_kernel_of_attention_is_the_fused_one_that_takes_longest() -> None:
     assert kernel_name([("void pytorch_flash::flash_fwd_kernel<...>", 1.0), *others]).startswith("void pytorch_flash")
     assert kernel_name(others) == "math"
     assert kernel_name([]) == kernel_name([("cudaLaunchKernel", 0.0)]) == "not known"
+
+
+@pytest.mark.slow
+def test_sharded_weights_train_what_whole_ones_train_and_go_on_as_such(corpus: Path, tmp_path: Path) -> None:
+    """Two processes with a part of each weight: the losses of one, a checkpoint from which one goes
+    on, and back.
+    """
+    given = {"steps": 12, "evaluate_every": 4}
+    execute(command(corpus, tmp_path / "one/run", **given))
+    execute(command(corpus, tmp_path / "two/run", "--shard", "yes", processes=2, micro_batch=3, **given))
+    assert (losses(tmp_path / "one/run") - losses(tmp_path / "two/run")).abs().max() < 2e-4
+    weights = [load_file(tmp_path / name / "run/model.safetensors") for name in ("one", "two")]
+    assert weights[0].keys() == weights[1].keys()
+    assert all((weights[0][name] - weights[1][name]).abs().max() < 1e-3 for name in weights[0])
+    mixed, sharded = tmp_path / "mixed/run", ["--shard", "yes"]
+    execute(command(corpus, mixed, *sharded, "--max-seconds", "0", processes=2, **given), expected=1)  # of the launcher
+    said = execute(command(corpus, mixed, "--max-seconds", "0", **given), expected=STOPPED)
+    assert "update 0" not in said
+    said = execute(command(corpus, mixed, *sharded, processes=2, **given))
+    assert "update 0" not in said and "update 1 " not in said
+    assert (losses(tmp_path / "one/run") - losses(mixed)).abs().max() < 2e-4

@@ -49,6 +49,7 @@ rule pretrain_model:
             --attention {resources.attention} \
             --bucket-megabytes {resources.bucket_megabytes} \
             --gradient-compression {resources.gradient_compression} \
+            --shard {resources.shard} \
             --verify-shards {resources.verify_shards} \
             --train {input.train:q} \
             --validation {input.validation:q} \

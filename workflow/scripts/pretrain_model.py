@@ -18,11 +18,13 @@ from bimix.training.checkpoints import kept_weights, note
 from bimix.training.loop import Finished, train
 from bimix.training.order import Schedule
 from bimix.training.session import open_session, training_parser
+from bimix.training.sharding import is_needed
 
 
 def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     session = open_session(options)
+    session.sharded = is_needed(session, options.shard)
     mixture = Mixture.read(options.mixture, session.domains)
     starts = first_updates([stage.share for stage in mixture.stages], session.recipe.steps, str(options.mixture))
     defined_by = fingerprint_run(session, mixture)
@@ -37,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
                 write_weights(model, path)
                 note(own, "kept", step, file=str(path.relative_to(own)), digest=digest_file(path))
 
-        return train(session, own, schedule, evaluated=keep)
+        return train(session, own, schedule, evaluated=keep if options.keep else None)
 
     def results(own: Path, finished: Finished) -> dict:
         write_weights(finished.model, own / "model.safetensors")
@@ -49,6 +51,12 @@ def main(argv: list[str] | None = None) -> int:
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = training_parser(__doc__)
     parser.add_argument("--mixture", type=Path, required=True, help="{domain: proportion}, or stages of them; JSON")
+    parser.add_argument(
+        "--shard",
+        choices=("auto", "yes", "no"),
+        default="auto",
+        help="cut weights over processes; auto: a GPU is too small",
+    )
     parser.add_argument(
         "--keep", type=steps, default=[], help="evaluations whose weights stay in the state: 200,400 or none"
     )

@@ -24,6 +24,7 @@ LAUNCHED = {
     "attention": ("auto",),
     "bucket_megabytes": ("all",),
     "gradient_compression": ("none",),
+    "shard": ("auto",),
     "verify_shards": ("yes",),
 }
 

@@ -220,6 +220,10 @@ class Launch(Block):
         "Gradients that processes send at once; `all`: after the backward pass.", "all"
     )
     gradient_compression: Literal["none", "bf16"] = key("What gradients are sent in; `none`: as they are.", "none")
+    shard: Literal["auto", "yes", "no"] = key(
+        "Whether each process of a single run keeps a part of every weight; `auto`: where a GPU is too small for all.",
+        "auto",
+    )
     verify_shards: Literal["yes", "no"] = key(
         "Whether digests of the tokens are compared first, once a start and host.", "yes"
     )

@@ -20,7 +20,7 @@ from torch import Tensor
 from bimix.errors import InputError
 from bimix.model.attention import backend_name, kernel_name
 from bimix.model.transformer import Transformer
-from bimix.training import checkpoints, provenance
+from bimix.training import checkpoints, provenance, sharding
 from bimix.training.order import Schedule
 from bimix.training.session import PROGRESS_SECONDS, Session
 from bimix.training.update import Batch, Learner, ahead, batches, evaluate, own_slice, prepare, update
@@ -84,10 +84,11 @@ class Plain:
 @dataclass(frozen=True)
 class Finished:
     """A run that came to its end: its model, losses [[step, [loss of each domain]]], seconds of all
-    attempts together, and the state of its method.
+    attempts together, and the state of its method. The model is None on all processes but the main
+    one where it was sharded.
     """
 
-    model: Transformer
+    model: Transformer | None
     history: list
     seconds: float
     method: dict
@@ -131,7 +132,7 @@ def train(
             return None
     run.note("finished")
     run.show("finished")
-    return Finished(run.learner.plain, run.state["history"], run.seconds, run.method.state_dict())
+    return Finished(run.learner.whole(), run.state["history"], run.seconds, run.method.state_dict())
 
 
 def begin(
@@ -336,8 +337,10 @@ class Run:
         by_domain = zip(domains, losses, strict=True)
         self.accelerator.log({f"validation/{domain}": loss for domain, loss in by_domain}, step=step)
         self.session.say(f"step {step}: average validation loss {sum(losses) / len(losses):.4f}")
-        if evaluated is not None and self.accelerator.is_main_process:
-            evaluated(step, plain)
+        if evaluated is not None:
+            model = self.learner.whole()
+            if self.accelerator.is_main_process:
+                evaluated(step, model)
 
     def show(self, state: str, **more: float) -> None:
         """Write progress.json, on the main process: `state` is running, stopped or finished.
@@ -355,9 +358,12 @@ class Run:
     def save(self) -> None:
         """Write a checkpoint, on the main process, for which the others wait."""
         self.saved_at = time.monotonic()
-        if self.accelerator.is_main_process:
+        main = self.accelerator.is_main_process
+        if main or self.session.sharded:
             optimizer = self.learner.optimizer.optimizer
             parts = {"model": self.learner.plain.state_dict(), "optimizer": optimizer.state_dict()}
+            parts = sharding.whole(parts, main) if self.session.sharded else parts
+        if main:
             parts |= {"method": self.method.state_dict(), "seconds": self.seconds}
             checkpoints.save(self.folder, self.state | parts)
         self.note("saved")

@@ -109,6 +109,7 @@ class Session:
     trusted: bool  # shards are read without a look at their digests
     overlapped: bool = False  # gradients are sent in buckets while others are computed
     compressed: bool = False  # they are sent in bf16
+    sharded: bool = False  # each process keeps a part of every weight
     checked: set[str] = field(default_factory=set)  # shards of which the digests were right
     signals: list[int] = field(default_factory=list)
     one_model: bool = False
@@ -142,7 +143,11 @@ class Session:
         on_gpu = self.accelerator.device.type == "cuda"
         device = torch.cuda.get_device_name(self.accelerator.device) if on_gpu else self.accelerator.device.type
         where = {"device": device, "processes": self.accelerator.num_processes}
-        return where | {"loss_chunk": self.loss_chunk, "compiled": self.compiled}
+        return (
+            where
+            | {"loss_chunk": self.loss_chunk, "compiled": self.compiled}
+            | ({"sharded": True} if self.sharded else {})
+        )
 
     def say(self, sentence: str) -> None:
         """Print a sentence once, on standard error."""

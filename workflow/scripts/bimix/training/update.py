@@ -22,6 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 from bimix.model.memory import largest_micro_batch
 from bimix.model.optimizers import MuonAndAdamW, adamw
 from bimix.model.transformer import Transformer
+from bimix.training import sharding
 from bimix.training.order import Schedule, next_rows
 from bimix.training.recipe import Recipe
 from bimix.training.rows import Part, RowStore
@@ -42,6 +43,14 @@ class Learner:
     optimizer: torch.optim.Optimizer
     micro_batch: int
 
+    def whole(self) -> Transformer | None:
+        """The model with all of its weights; of a sharded one a copy on the main process, None on
+        others. All processes must call it.
+        """
+        if not self.session.sharded:
+            return self.plain
+        return sharding.whole_model(self.plain, self.session.accelerator.is_main_process)
+
 
 def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = True) -> Learner:
     """The learner of a run, from its model and `state`, whose entry `optimizer` is taken out.
@@ -52,15 +61,22 @@ def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = T
     if before is not None:
         before.plain.load_state_dict(plain.state_dict())
         plain = before.plain
+    if session.sharded:
+        sharding.shard(plain, session)
     optimizer = build_optimizer(plain.to(session.accelerator.device), session.recipe)
     if "optimizer" in state:
-        optimizer.load_state_dict(state.pop("optimizer"))
-    if session.compiled and before is None:
+        saved = state.pop("optimizer")
+        optimizer.load_state_dict(sharding.cut_moments(optimizer, saved) if session.sharded else saved)
+    if session.compiled and before is None and not session.sharded:
         # Accelerate's autocast is another object for each model: a compiled pass of another one
         # never serves again, but counts towards the limit past which torch goes on uncompiled
         torch.compiler.reset()
         compile_whole(plain, session.overlapped)
-    model = session.accelerator.prepare_model(plain, evaluation_mode=not wrapped) if before is None else before.model
+    model = (
+        session.accelerator.prepare_model(plain, evaluation_mode=session.sharded or not wrapped)
+        if before is None
+        else before.model
+    )
     if session.compressed and before is None and isinstance(model, DistributedDataParallel):
         # by its own name torch's hook is refused where there is no NCCL, though gloo can do it
         model.register_comm_hook(None, lambda group, bucket: bf16_compress_hook(group, bucket))
@@ -234,7 +250,7 @@ def update(
             loss = model(part) * (len(part) / recipe.batch_rows)
             accelerator.backward(loss * accelerator.num_processes)
         total = total + loss.detach()
-    norm = accelerator.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm)
+    norm = sharding.norm_of(accelerator.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm))
     optimizer.step()
     # gradients of several parts stay views of what is sent: else each update copies them all
     stay = isinstance(model, DistributedDataParallel) and len(starts) > 1
@@ -257,8 +273,9 @@ def evaluate(
     own = own_slice(len(rows), accelerator.process_index, accelerator.num_processes)
     sums = torch.zeros(len(rows), dtype=torch.float64, device=accelerator.device)
     nobody = torch.zeros(size, dtype=torch.int64, device=accelerator.device)
-    for start in range(own.start, own.stop, size):
-        part = rows[start : min(start + size, own.stop)]
+    # all processes make as many passes, since those of a sharded model gather weights together
+    for start in range(own.start, own.start + -(-len(rows) // accelerator.num_processes), size):
+        part = rows[start : max(start, min(start + size, own.stop))]
         filled = np.zeros((size, rows.shape[1]), dtype=rows.dtype)
         filled[: len(part)] = part
         _, losses = plain(torch.from_numpy(filled).to(accelerator.device), nobody, 1, (size,))
