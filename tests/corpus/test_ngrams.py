@@ -52,6 +52,30 @@ def test_codes_keep_the_largest_ids(dtype):
     assert second.tolist() == [0, largest, largest]
 
 
+@pytest.mark.parametrize("largest", [5, 2**32 - 1, 2**32])
+@pytest.mark.parametrize("dtype", ["<u4", "<u8"])
+def test_merged_counts_are_sums_however_large(dtype, largest):
+    generator = np.random.default_rng(4)
+    last = np.iinfo(dtype).max
+    parts, expected = [], Counter()
+    for _ in range(4):
+        codes = np.array([*set(generator.integers(0, 50, 20).tolist()), last], dtype)
+        codes.sort()
+        numbers = generator.integers(1, largest, len(codes), np.uint64, endpoint=True)
+        numbers[-1] = largest
+        parts.append((codes, numbers))
+        expected += Counter(dict(zip(codes.tolist(), numbers.tolist(), strict=True)))
+    before = [(codes.copy(), numbers.copy()) for codes, numbers in parts]
+    codes, sums = merge_counts(*parts)
+    assert codes.dtype == dtype and sums.dtype == np.uint64
+    assert list(zip(codes.tolist(), sums.tolist(), strict=True)) == sorted(expected.items())
+    assert all(
+        (one == other).all()
+        for part, kept in zip(parts, before, strict=True)
+        for one, other in zip(part, kept, strict=True)
+    )
+
+
 @pytest.mark.parametrize("piece", [1, 40, 10**6])
 @pytest.mark.parametrize("keys", [["token"], ["first", "second"]])
 def test_tables_add_up_in_pieces(piece, keys):

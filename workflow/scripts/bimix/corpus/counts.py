@@ -15,17 +15,20 @@ UNMERGED = 2**22  # partial counts, 50 MB, that a counter leaves unmerged: a mer
 TRIAL = 2**16  # codes that the sorts are timed on, a few milliseconds
 
 
-def pair_codes(rows: np.ndarray) -> np.ndarray:
-    """Code first * 2^b + second of the T - 1 pairs of neighbours in each row (n, T), flat.
+def pair_codes(*pieces: np.ndarray) -> np.ndarray:
+    """Code first * 2^b + second of the T - 1 pairs of neighbours of rows (n, T), flat.
 
     b is 16 (uint32 codes) for two-byte ids and 32 (uint64 codes) for four-byte ids.
     """
-    bits = 8 * rows.dtype.itemsize
-    wide = np.dtype(f"<u{2 * rows.dtype.itemsize}")
-    codes = rows[:, :-1].astype(wide)
-    codes <<= wide.type(bits)
-    codes |= rows[:, 1:]
-    return codes.ravel()
+    bits = 8 * pieces[0].dtype.itemsize
+    codes = np.empty(sum(rows[:, 1:].size for rows in pieces), np.dtype(f"<u{bits // 4}"))
+    start = 0
+    for rows in pieces:  # one by one, as a piece fits the cache
+        own = codes[start : start + rows[:, 1:].size].reshape(len(rows), -1)
+        np.left_shift(rows[:, :-1], bits, out=own, dtype=codes.dtype)
+        own |= rows[:, 1:]
+        start += own.size
+    return codes
 
 
 def split_codes(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -37,8 +40,17 @@ def split_codes(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sort_codes(codes: np.ndarray) -> np.ndarray:
-    """Codes in ascending order, by the sort that is faster on this machine; both free the lock."""
+    """Codes in ascending order, by the sort that is faster on this machine; both free the lock.
+
+    The codes given may be overwritten.
+    """
     return fastest_sort(codes.dtype)(codes)
+
+
+def sort_in_place(codes: np.ndarray) -> np.ndarray:
+    """Codes in ascending order, in the memory in which they lie."""
+    codes.sort()  # a copy's new pages may cost as much as the sort
+    return codes
 
 
 def sort_by_polars(codes: np.ndarray) -> np.ndarray:
@@ -46,7 +58,7 @@ def sort_by_polars(codes: np.ndarray) -> np.ndarray:
     return pl.Series(codes).sort(multithreaded=False).to_numpy()
 
 
-SORTS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (np.sort, sort_by_polars)
+SORTS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (sort_in_place, sort_by_polars)
 
 
 @functools.cache
@@ -59,8 +71,9 @@ def fastest_sort(dtype: np.dtype) -> Callable[[np.ndarray], np.ndarray]:
     codes = np.random.default_rng(0).integers(0, np.iinfo(dtype).max, TRIAL, dtype)
 
     def seconds(sort: Callable[[np.ndarray], np.ndarray]) -> float:
+        own = codes.copy()
         started = time.perf_counter()
-        sort(codes)
+        sort(own)
         return time.perf_counter() - started
 
     return min(SORTS, key=lambda sort: min(seconds(sort) for _ in range(3)))
@@ -82,10 +95,25 @@ def run_starts(codes: np.ndarray) -> np.ndarray:
 
 def merge_counts(*parts: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Sum of several tables (distinct sorted codes, counts)."""
+    if all(codes.dtype.itemsize == 4 and counts.max(initial=0) < 2**32 for codes, counts in parts):
+        return merge_packed(*parts)
     codes = np.concatenate([codes for codes, _ in parts])
     counts = np.concatenate([counts for _, counts in parts])
     order = np.argsort(codes, kind="stable")
     return count_runs(codes[order], counts[order])
+
+
+def merge_packed(*parts: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """`merge_counts` of codes and counts below 2^32, sorted as one integer, in less memory."""
+    both = np.empty(sum(len(codes) for codes, _ in parts), np.uint64)
+    start = 0
+    for codes, counts in parts:
+        own = both[start : start + len(codes)]
+        np.left_shift(codes, 32, out=own, dtype=np.uint64)
+        own |= counts
+        start += len(codes)
+    both = sort_codes(both)
+    return count_runs((both >> np.uint64(32)).astype(np.uint32), both & np.uint64(2**32 - 1))
 
 
 def count_runs(codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -184,10 +212,12 @@ class NgramCounter:
 
     def count(self) -> None:
         """Count the rows that are held back, of which there is at least one."""
-        rows = np.concatenate(self.pending)
-        self.pending, self.waiting = [], 0
-        self.others = add_padded(self.others, np.bincount(rows[:, -1]).astype(np.uint64))
-        push(self.tables, count_sorted(sort_codes(pair_codes(rows))), UNMERGED)
+        pieces, self.pending, self.waiting = self.pending, [], 0
+        ends = np.concatenate([rows[:, -1] for rows in pieces])
+        self.others = add_padded(self.others, np.bincount(ends).astype(np.uint64))
+        codes = pair_codes(*pieces)
+        del pieces
+        push(self.tables, count_sorted(sort_codes(codes)), UNMERGED)
 
     def merge(self) -> bool:
         """Merge the partial counts; whether there was more than one table of them."""
