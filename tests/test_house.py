@@ -31,7 +31,7 @@ ROOMS = {
     "exports": (750, "corpus mixtures plan"),
     "downstream": (800, "corpus model training"),
     "results": (2705, "corpus mixtures observations transfer laws plan model training optimum judge search"),
-    "settings": (4050, "mixtures observations laws plan training optimum exports"),
+    "settings": (4055, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
 FILES = sorted(PACKAGE.rglob("*.py"))
