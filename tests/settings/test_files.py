@@ -2,6 +2,10 @@
 with its line.
 """
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,6 +93,39 @@ def test_what_the_command_line_has_set_is_reported_as_its_own(tmp_path: Path) ->
         settled(config, default(), ROOT, list(map(read_config_file, files)), given={"run": "demmo"})
     first, second = str(error.value).splitlines()[1:]
     assert first.startswith('  --config: run: no dataset "demmo"') and "mine.yaml:2: laws/seed: -1 is given" in second
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    """In a process without root's right to write everywhere."""
+    held = "from bimix.settings.lock import hold; hold('mini')"
+    planned = "from bimix.settings.prepare import check_folder; check_folder()"
+    written = "from bimix.outputs import write_json; write_json('results/law.json', {})"
+    (tmp_path / "results").mkdir()
+    for call, closed, sentence in (
+        (held, tmp_path / "results", "InputError: results/mini cannot be written (Permission denied)"),
+        (written, tmp_path / "results", "its folder cannot be written to: 'results/law.json'"),
+        (planned, tmp_path, f"InputError: {tmp_path}/.snakemake cannot be written, and Snakemake keeps its notes"),
+    ):
+        closed.chmod(0o555)
+        try:
+            words = [*unprivileged(), sys.executable, "-c", call]
+            said = subprocess.run(
+                words,
+                cwd=tmp_path,
+                env=os.environ | {"PYTHONPATH": str(ROOT / "workflow/scripts")},
+                capture_output=True,
+                text=True,
+            ).stderr
+        finally:
+            closed.chmod(0o755)
+        assert sentence in said
+
+
+def unprivileged() -> list[str]:
+    """What lets root's process be refused like another's."""
+    if os.geteuid():
+        return []
+    return [shutil.which("setpriv") or pytest.skip("root, and no setpriv"), "--bounding-set=-dac_override"]
 
 
 def test_results_are_a_folder(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 flushed to disk and renamed. Before that its digest is noted in the dataset's folder.
 """
 
+import errno
 import json
 import os
 import re
@@ -37,6 +38,8 @@ def replacing(path: Path | str, vouched: bool = True) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path.parent, os.W_OK):  # the error of the temporary file would name that
+        raise PermissionError(errno.EACCES, "its folder cannot be written to", str(path))
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield temporary

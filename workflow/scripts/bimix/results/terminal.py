@@ -16,6 +16,8 @@ from pathlib import Path
 TOGETHER = 10  # seconds within which finished jobs of one rule share a line
 TRAININGS = ("pretrain_model", "run_trainer", "train_swarm", "train_doremi", "train_doge")
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use input", flags=re.MULTILINE)
+# by Ctrl-C: a training that has saved its state, one that had not begun, any other script
+INTERRUPTED = re.compile(r"^Stopped at step|was ended by SIGINT|^KeyboardInterrupt$")
 # what Snakemake says of a failed job and call besides the event of the failure
 REPEATED = ("RuleException:\nCalledProcessError", "WorkflowError:\nAt least one job did not complete")
 NOISE = (
@@ -94,7 +96,7 @@ class Lines(logging.Filter):
 
         job = f"{rule} {self.jobs[number][1]}".strip() if number in self.jobs else rule
         said = last_word(Path(logs[0])) if logs else ""
-        how = "STOPPED" if said.startswith("Stopped at step") else "FAILED"
+        how = "STOPPED" if INTERRUPTED.search(said) else "FAILED"
         self.failed[job] = f"{how} {job}" + (f": {', '.join(logs)}" if logs else "") + (f"\n  {said}" if said else "")
         return self.failed[job]
 

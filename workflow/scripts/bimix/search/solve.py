@@ -209,7 +209,7 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
         except InputError as refusal:
             refused.append((law, str(refusal)))
     if not fits:
-        raise InputError(f"no law could be fitted: {'; '.join(f'{law}: {why}' for law, why in refused)}")
+        raise InputError(f"no law could be fitted: {' '.join(f'{law}: {why}' for law, why in refused)}")
     promises = [one.promise for one in fits.values() if one.promise]
     best = trusted(promises)
     first = fits[best.law if best else next(iter(fits))]

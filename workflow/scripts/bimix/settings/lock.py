@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from bimix.errors import InputError
+from bimix.errors import NOT_ALLOWED, InputError
 
 LOCK = ".lock"
 
@@ -24,12 +24,20 @@ def hold(dataset: str) -> tuple[TextIO | None, str | None]:
 
     The kernel keeps the lock, on NFS the server: what a dead process held is free. A call in the
     same folder is let in, since Snakemake itself keeps those apart that write the same files.
-    Errors: a call in another folder holds it.
+    Errors (InputError): a call in another folder holds it; it cannot be written.
     """
     folder = Path("results", dataset)
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOCK
-    handle = path.open("a+", encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = path.open("a+", encoding="utf-8")
+    except OSError as error:
+        if error.errno not in NOT_ALLOWED:
+            raise
+        raise InputError(
+            f"{error.filename} cannot be written ({error.strerror}), and results belong there: ask its owner to allow it,"
+            f" or work in a folder of your own (--directory)."
+        ) from None
     own = {"host": socket.gethostname(), "process": os.getpid(), "folder": os.getcwd()}
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

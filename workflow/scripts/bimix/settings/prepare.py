@@ -1,5 +1,6 @@
 """A call's config made whole: over the workflow's own one, filled, checked and expanded."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,7 @@ def prepare(config: dict, call: Call) -> Prepared:
     if not call.plans:
         config, filled = with_defaults(as_read(config), planning=False)
         return Prepared(expanded(config), filled, [])
+    check_folder()
     check_results(Path("results"))
     wanted, files = wanted_datasets(config, call.words), [read_config_file(path) for path in call.files]
     ready = settled(config, defaults, Path(), files, wanted, call.command_line, named_datasets(call.words))
@@ -111,6 +113,18 @@ def place_tables(config: dict, defaults: dict, prefix: str) -> None:
     for name, path in tables.items() if isinstance(tables, dict) else ():
         if path == own.get(name):
             tables[name] = f"{prefix}{path}"
+
+
+def check_folder() -> None:
+    """Refuse a working folder that Snakemake cannot note its jobs in (InputError): it would end in
+    a traceback, of a dry run, too.
+    """
+    notes = Path(".snakemake").resolve()
+    if not os.access(notes if notes.exists() else notes.parent, os.W_OK):
+        raise InputError(
+            f"{notes} cannot be written, and Snakemake keeps its notes there: work in a folder of your own, with `-s` and"
+            f" the path of the Snakefile."
+        )
 
 
 def check_results(folder: Path) -> None:
