@@ -133,10 +133,12 @@ def test_a_gpu_day_says_where_the_time_goes(tmp_path: Path) -> None:
     done = gpu_day(tmp_path, "profile", "processes", "warm-up")
     assert done.returncode == 0, done.stderr + done.stdout
     numbers = {file.stem: json.loads(file.read_text())["numbers"] for file in tmp_path.glob("*/*.json")}
-    assert set(numbers) == {"280M", "1B", "two", "paper", "paper_warm"}
+    assert set(numbers) == {"280M", "1B", "two", "two_sharded", "paper", "paper_warm"}
     assert numbers["280M"]["launches"] > 100 and numbers["280M"]["attention"] == "flash_attention"
     assert re.match(r"[\d.]+% \w", numbers["280M"]["kernel 1"]) and numbers["280M"]["first update s"] > 0
-    assert numbers["two"]["tokens/s"] > 0 and "kernel 1" not in numbers["two"]
+    assert (
+        numbers["two_sharded"]["tokens/s"] > 0 and numbers["two"]["tokens/s"] > 0 and "kernel 1" not in numbers["two"]
+    )
     steep, warm = numbers["paper"], numbers["paper_warm"]
     assert steep.keys() == warm.keys() and steep["rows"] == warm["rows"]
     assert steep["loss at 1/4"] != warm["loss at 1/4"], "the first rates differ"

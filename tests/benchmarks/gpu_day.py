@@ -15,6 +15,7 @@ table names; else 1.
 
 import argparse
 import contextlib
+import functools
 import importlib.util
 import json
 import os
@@ -37,8 +38,8 @@ class Case:
     """A measurement: a script beside this file with its flags, which writes its numbers where
     `--json` says.
 
-    `needs` are modules, or NANOGPT, the variable that names a checkout. Where `folder`, it gets
-    one of its own by `--folder`.
+    `needs` are modules, NANOGPT, the variable that names a checkout, or GPUS: two of them. Where
+    `folder`, it gets one of its own by `--folder`.
     """
 
     name: str
@@ -53,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("stages", nargs="*", help="stages to run; none: all, `table`: only the table")
     parser.add_argument("--seconds", type=float, default=570, help="that one stage may take")
     options = parser.parse_args(argv)
-    size = os.environ.get("GPU_DAY_SIZE") or ("full" if has_cuda() else "toy")
+    size = os.environ.get("GPU_DAY_SIZE") or ("full" if gpus() else "toy")
     if size not in ("full", "toy"):
         parser.error(f"GPU_DAY_SIZE is {size!r}; it may be full or toy.")
     stages = plan(size, os.environ.get("NANOGPT"))
@@ -75,10 +76,11 @@ def main(argv: list[str] | None = None) -> int:
     )
 
 
-def has_cuda() -> bool:
-    """Whether torch sees a GPU, asked in another process: this one is to hold none."""
-    code = "import sys, torch; sys.exit(not torch.cuda.is_available())"
-    return subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+@functools.cache
+def gpus() -> int:
+    """GPUs that torch sees, asked in another process: this one is to hold none."""
+    code = "import sys, torch; sys.exit(torch.cuda.device_count())"
+    return subprocess.run([sys.executable, "-c", code], check=False).returncode
 
 
 def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
@@ -146,7 +148,11 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
             training("bf16 stream", "280M", 64, 32, *(("--stream", "bf16") if full else ())),
             training("max-autotune", "280M", 64, 32, *(("--autotune",) if full else ())),
         ],
-        "processes": [training("two", "280M", 64, 16, "--processes", "2")],
+        "processes": [
+            training("two", "280M", 64, 16, "--processes", "2"),
+            # gloo, which two processes on one GPU need, does not cut gradients there
+            training("two, sharded", "1B", 64, 16, "--processes", "2", "--shard", needs=("GPUS",) if full else ()),
+        ],
         "warm-up": [warm_up("paper"), warm_up("paper_warm")],
         "large": [training(f"{rows} rows at once", "1B", 64, rows) for rows in (16, 8, 32)],
         "small": [training(f"{rows} rows at once", "1M", 1024, rows) for rows in (64, 32, 128)],
@@ -223,6 +229,9 @@ def outcome(place: Path, case: Case) -> dict:
         if need == "NANOGPT":
             if not os.environ.get(need):
                 return {"status": "skipped", "why": "NANOGPT names no checkout of nanoGPT"}
+        elif need == "GPUS":
+            if gpus() < 2:
+                return {"status": "skipped", "why": "there are no two GPUs"}
         elif importlib.util.find_spec(need) is None:
             return {"status": "skipped", "why": f"there is no {need}"}
     file = file_of(place, case, ".json")
