@@ -9,9 +9,9 @@ undisturbed and of the killed run, whether both leave the same bytes
 
 The dataset is the shipped `pile`, the model the shipped `1B`, without a GPU, in fp32, with fewer
 rows, on the mixture `baseline`. The process that trains is ended by SIGKILL once the checkpoint of
-the first update lies there. It ends with an error where the second call begins anew, where weights, losses or exported files differ from those of the undisturbed run, or where a domain
-has no loss. At the shipped shape it needs 20 GB of memory and 40 GB on the disk, and 50 TFLOP at
-the rows and lengths that are set.
+the first update lies there. It ends with an error where the second call begins at update 0, where
+weights, losses or exported files differ from those of the undisturbed run, or where a domain has no
+loss. At the shipped shape it needs 40 GB on the disk.
 """
 
 import argparse
