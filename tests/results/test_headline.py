@@ -110,3 +110,10 @@ def test_laws_that_find_one_mixture_are_said_once():
     assert found_twice(found) == {"transfer": "bimix"}
     said = first_lines(runs(baseline=[4.0], bimix=[3.6]), same=found_twice(found))
     assert "Same transfer found the mixture of bimix to four digits" in said
+
+
+def test_the_answer_of_a_search_stands_on_the_page():
+    said = "Answer: round2, measured 2.0412, 2.0450 by the law and all runs together."
+    page = first_lines(runs(baseline=[3.0, 3.01], uniform=[2.9, 2.91]), search=said)
+    assert said in " ".join(page.split())
+    assert "Search" not in first_lines(runs(baseline=[3.0, 3.01], uniform=[2.9, 2.91]))

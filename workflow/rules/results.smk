@@ -75,6 +75,7 @@ rule summarize_results:
             --figures {input.figures:q} \
             --answers {input.answers:q} \
             --explore {input.explore:q} \
+            --search {input.search:q} \
             --out {output.text:q} \
             --details {output.details:q} \
             --page {output.page:q} \

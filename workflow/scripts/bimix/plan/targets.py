@@ -75,9 +75,10 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
         "intervals": fits("intervals.csv", resampled),
         "answers": listed("downstream"),
         "explore": [f"{folder}/explore.html"] if explores else [],
+        "search": [f"{folder}/search/{model}/answer.txt"] if search else [],
         "further": [
             *(f"{folder}/tables/{name}.html" for name in tables),
-            *([f"{folder}/search/{model}/answer.txt", dataset.mixture("found")] if search else []),
+            *([dataset.mixture("found")] if search else []),
         ],
         "figures": [
             *drawn("mixtures"),

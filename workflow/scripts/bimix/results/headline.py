@@ -32,7 +32,8 @@ class Headline:
     gains; `searched`: the mixtures of searches; `places`: the file of each mixture; `same`: laws
     that found the mixture of another; `moved`: sentences on runs that have the name of another
     mixture; `sizes`: on what a law over sizes was fitted; `weighed`: the domains that weigh;
-    `explore`: the page to play with; `by_hand`: rules by hand that no observed run is like.
+    `explore`: the page to play with; `search`: the answer of a search; `by_hand`: rules by hand
+    that no observed run is like.
     """
 
     dataset: str
@@ -47,6 +48,7 @@ class Headline:
     sizes: str = ""
     weighed: str = ""
     explore: str = ""
+    search: str = ""
     by_hand: Sequence[str] = ()
 
     @property
@@ -101,6 +103,7 @@ def headline(page: Headline) -> list[str]:
             lines += _line("Steps", saved(judged, verdict.best))
     if verdict.promise is not None:
         lines += _line("Predicted", predicted(page, verdict.promise))
+    lines += _line("Search", page.search) if page.search else []
     lines += _line("Seen", seen(page)) if verdict.seen else []
     lines += _line("Sizes", page.sizes) if page.sizes else []
     for name, other in page.same.items():

@@ -32,7 +32,7 @@ class Result:
     are the runs of the compared model, `searched` the mixtures of searches among them; `moved`
     lists runs that have the name of an optimum and other proportions. `tokens` there are of each
     domain, and of the run that epochs are counted for, by law; `files` of mixtures;
-    `explore`: the page to play with, if there is one.
+    `explore`: the page to play with, `search`: the answer of a search by rounds, if there is one.
     """
 
     dataset: str
@@ -55,6 +55,7 @@ class Result:
     files: Mapping[str, Path]
     figures: Sequence[Path]
     explore: str
+    search: str
     details: Path
 
     def of_law(self, table: str, law: dict, column: str = "law") -> pl.DataFrame:
@@ -85,6 +86,7 @@ def first_page(result: Result) -> list[str]:
         sizes=sections.size_sentence(law, fitted, read_at),
         weighed=weighed(law, result.target.criterion.weights),
         explore=result.explore,
+        search=result.search,
         by_hand=unmeasured_rules(result, law, result.run_tokens.get(own)) if compared == OBSERVED else (),
     )
     lines = [title(page), "=" * WIDTH, *headline(page), *next_steps(page), ""]
