@@ -200,13 +200,11 @@ def predicted(page: Headline, promise: Promise) -> str:
     if own is not None and promise.mixture != own.criterion.reference:
         text += f", measured {-100 * math.expm1(-own.lead(promise.mixture, own.criterion.reference)):+.2f} %"
         text += "" if same else f" on {model_name(page.model)}"
-        return text + "."
-    if promise.shrunk is not None:
+    elif promise.shrunk is not None:
         text += f"; below {FEW_RUNS} runs rather {promise.shrunk:+.2f} %, {SHRUNK} of it"
     judged = page.judged
     if judged is not None and (page.judged_model, judged.runs.step) != (promise.model, promise.step):
         text += f". That is of {model_name(promise.model)}; `Measured` is of {at(judged.runs, page.judged_model)}"
-        text += ", another run, whose gain may be larger or smaller"
     return text + "."
 
 
