@@ -10,6 +10,17 @@ def wants_more():
     return asked.verbose or asked.printshellcmds or asked.debug_dag or asked.quiet
 
 
-call_lines = terminal.Lines(workflow.output_settings.dryrun, functools.partial(nearest, config))
+def grown():
+    """What is said of the datasets with new domains whose tokenizer is kept."""
+    planned_jobs = list(workflow.dag.needrun_jobs())
+    retrained = {job.wildcards_dict["dataset"] for job in planned_jobs if job.rule.name == "train_tokenizer"}
+    tokenised = {}
+    for job in planned_jobs:
+        if job.rule.name == "tokenize_shard":
+            tokenised.setdefault(job.wildcards_dict["dataset"], set()).add(job.wildcards_dict["shard"])
+    return [line for name, own in tokenised.items() if name not in retrained for line in growth(shards(name), own)]
+
+
+call_lines = terminal.Lines(workflow.output_settings.dryrun, functools.partial(nearest, config), grown)
 if workflow.is_main_process and not in_module() and not wants_more():
     terminal.install(logger, call_lines)

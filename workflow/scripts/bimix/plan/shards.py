@@ -16,7 +16,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -55,8 +55,7 @@ class Shards:
         """The files among `inputs` that jobs make.
 
         All shards ask for the tokenizer, and Snakemake looks each time whether it is among the
-        inputs of the rule that makes it: of 10,000 raw files half the time of planning. A change of
-        these is in `digest`.
+        inputs of the rule that makes it: of 10,000 raw files half the time of planning.
         """
         return [path for path in self.inputs(split) if is_made(self.dataset, path)]
 
@@ -122,6 +121,25 @@ class Shards:
         chosen = self.by_name[shard]
         lengths = self.dataset.block["corpus"]["held_out_characters"]
         return 1 if chosen.split == "validation" else longest_of(lengths, chosen.domain)
+
+
+def growth(shards: Shards, planned: Collection[str]) -> list[str]:
+    """What a call that tokenises these shards, and trains no tokenizer, does with the tokenizer and
+    the runs of a corpus that has gained domains: two sentences; none of another call.
+    """
+    folder, trains = Path(shards.dataset.folder), shards.of("train")
+    there = {shard.domain for shard in trains if (folder / "shards/train" / shard.name / "report.json").exists()}
+    new = sorted({shard.domain for shard in trains if shard.name in planned} - there - {None})
+    if not new or not there or not (folder / "tokenizer.json").exists():
+        return []
+    keys = {f"train.{domain}" for domain in new}
+    runs = [path for path in folder.glob("runs/*/*/run.json") if not keys & read_json(path, {})["data"].keys()]
+    return [
+        f"Domains of {shards.dataset.name} are new: {', '.join(new)}. Its tokenizer is kept (to train it again, delete"
+        f" {folder}/tokenizer.json): {len(planned)} shard{'s are' if len(planned) > 1 else ' is'} tokenised.",
+        f"Runs without them ({len(runs)}) are trained again where they are requested. To reuse them, first move"
+        f" {folder}/runs into another folder, as {folder}_before/runs, and request new mixtures: docs/reuse.md.",
+    ]
 
 
 def validation_kind(dataset: Dataset) -> str:
