@@ -3,6 +3,7 @@ run is repeated, and run.json has what ran.
 """
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +57,24 @@ def test_kernels_of_attention_train_the_same_and_are_named(
     assert (found["auto"] - found["math"]).abs().max() < 1e-5
     named = {name: report(tmp_path / name / "run")["attention"] for name in found}
     assert named == {"auto": ["flash_attention"], "math": ["math"], "flash": ["flash_attention"]}
+
+
+def test_curves_are_drawn_by_what_launch_says_and_no_run_is_repeated(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("WANDB_DIR", "WANDB_MODE", "TRACKIO_DIR"):
+        monkeypatch.setenv(name, "online")
+    for name, drawn in (("none", 0), ("tensorboard", 1)):
+        own = flags(corpus, tmp_path / name, steps=2, evaluate_every=2)
+        assert pretrain_model.main([*own, "--log-with", name]) == 0
+        assert len(list((tmp_path / name / "tensorboard").glob("events.*"))) == drawn
+        assert os.environ["WANDB_DIR"] == str(tmp_path / name / "tensorboard")
+    capsys.readouterr()
+    assert pretrain_model.main([*own, "--log-with", "none"]) == 0
+    assert "update" not in capsys.readouterr().err
+    assert len({report(tmp_path / name)["state"] for name in ("none", "tensorboard")}) == 1, "one fingerprint"
+    with pytest.raises(InputError, match="log_with: trackio is not installed: run pip install trackio, or"):
+        pretrain_model.main([*flags(corpus, tmp_path / "new"), "--log-with", "trackio"])
 
 
 def test_a_kernel_that_the_device_lacks_is_a_sentence(corpus: Path, tmp_path: Path) -> None:

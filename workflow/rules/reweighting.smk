@@ -57,6 +57,7 @@ checkpoint train_doremi:
             --bucket-megabytes {resources.bucket_megabytes} \
             --gradient-compression {resources.gradient_compression} \
             --verify-shards {resources.verify_shards} \
+            --log-with {resources.log_with} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \
@@ -123,6 +124,7 @@ rule train_doge:
             --bucket-megabytes {resources.bucket_megabytes} \
             --gradient-compression {resources.gradient_compression} \
             --verify-shards {resources.verify_shards} \
+            --log-with {resources.log_with} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \

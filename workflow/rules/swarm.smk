@@ -86,6 +86,7 @@ rule train_swarm:
             --bucket-megabytes {resources.bucket_megabytes} \
             --gradient-compression {resources.gradient_compression} \
             --verify-shards {resources.verify_shards} \
+            --log-with {resources.log_with} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \

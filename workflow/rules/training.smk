@@ -51,6 +51,7 @@ rule pretrain_model:
             --gradient-compression {resources.gradient_compression} \
             --shard {resources.shard} \
             --verify-shards {resources.verify_shards} \
+            --log-with {resources.log_with} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \

@@ -26,6 +26,7 @@ LAUNCHED = {
     "gradient_compression": ("none",),
     "shard": ("auto",),
     "verify_shards": ("yes",),
+    "log_with": ("tensorboard",),
 }
 
 

@@ -227,6 +227,9 @@ class Launch(Block):
     verify_shards: Literal["yes", "no"] = key(
         "Whether digests of the tokens are compared first, once a start and host.", "yes"
     )
+    log_with: Literal["tensorboard", "wandb", "trackio", "none"] = key(
+        "What draws the curves of a single run; W&B and Trackio keep them on this disk.", "tensorboard"
+    )
 
 
 class Model(Block):

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,12 +37,14 @@ from bimix.model.attention import SWITCHES, choose_attention
 from bimix.model.transformer import Shape
 from bimix.tables import read_table
 from bimix.training import provenance
+from bimix.training.checkpoints import CURVES
 from bimix.training.recipe import Recipe, schedule_fault
 from bimix.training.rows import Part, RowStore, check_shards, open_rows, pool
 
 if TYPE_CHECKING:
     from bimix.training.update import Learner
 
+TRACKERS = ("tensorboard", "wandb", "trackio", "none")
 PROGRESS_SECONDS = 10
 PATIENCE = timedelta(minutes=10)  # of a process for the others in updates
 LONG_PATIENCE = timedelta(hours=1)  # while one of them reads or writes tens of GB
@@ -78,6 +81,7 @@ def training_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--max-seconds", type=float, help="save the state and stop after so long")
     parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to stop")
     parser.add_argument("--verify-shards", choices=("yes", "no"), default="yes", help="check digests of shards first")
+    parser.add_argument("--log-with", choices=TRACKERS, default="tensorboard", help="what draws the curves")
     parser.add_argument("--state", type=Path, required=True, help="folder of the checkpoints")
     return parser
 
@@ -267,6 +271,17 @@ def forget_settings() -> None:
             del os.environ[name]
 
 
+def keep_curves(tracker: str, folder: Path) -> None:
+    """Have a tracker of curves write below the run's `folder`, and W&B only there unless the caller
+    has set its mode. Errors (InputError): it is not installed.
+    """
+    if tracker != "none" and find_spec(tracker) is None:
+        raise InputError(f"log_with: {tracker} is not installed: run pip install {tracker}, or choose another.")
+    curves = str((folder / CURVES).absolute())
+    os.environ |= {"WANDB_DIR": curves, "TRACKIO_DIR": curves}
+    os.environ.setdefault("WANDB_MODE", "offline")
+
+
 def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
     """The accelerator, of just as many processes as were requested.
 
@@ -274,10 +289,11 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
     gradient; updates of fewer rows than processes; compiling without a compiler.
     """
     forget_settings()
+    keep_curves(options.log_with, options.state.parent)
     accelerator = Accelerator(
         cpu=options.cpu,
         mixed_precision=recipe.precision,
-        log_with="tensorboard",
+        log_with=None if options.log_with == "none" else options.log_with,
         project_dir=options.state.parent,
         kwargs_handlers=wrapping(options.bucket_megabytes),
     )
