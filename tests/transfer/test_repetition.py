@@ -3,6 +3,7 @@ runs.
 """
 
 import json
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,6 +106,36 @@ def test_a_known_law_of_repeated_runs_is_recovered_and_predicts_more_epochs(tmp_
         guess = laws.predict(at, new, at["steps"])[:, 0]
         errors[name] = np.abs(guess / truth - 1).mean()
     assert errors["read"] < 0.02 and errors["read"] < 0.4 * errors["ignored"]
+
+
+def of_many(m, d, n, groups):
+    """Arguments of `repetition.fit`: made runs of m domains, losses of the first d, one of other
+    text.
+    """
+    draw = np.random.default_rng(m)
+    shares, own = draw.dirichlet(np.full(m, 2.0), n), np.arange(d)
+    own[-1] = -1
+    group = np.arange(n) % groups
+    tokens, pools = 1e9 * (1 + 2.0 * group), np.full((n, m), 2e9 / m)
+    losses = 2 * (0.3 * shares[:, :d] + 0.01) ** -0.1 * np.exp(0.003 * draw.standard_normal((n, d)))
+    losses += repetition.own_harm(FORM, shares, tokens[:, None] / pools, pools, 1e8, own)
+    weights = np.ones(n)
+    weights[:2] = 2.0, 0.0
+    losses[4, 0] = np.nan
+    return shares, losses, own, group, tokens, pools, 1e8, weights
+
+
+def test_the_numbers_are_those_of_one_dense_system_and_the_memory_is_that_of_a_domain_each():
+    form = repetition.fit(*of_many(6, 4, 30, 3))
+    # by the normal equations of all numbers at once, as they were solved before
+    dense = [31.0916909033, 0.0316402003024, 1.32520458969, 0.517781128833]
+    assert [form.R, form.P, form.mu, form.kappa] == pytest.approx(dense, rel=1e-6)
+    many = of_many(40, 40, 100, 1)
+    tracemalloc.start()
+    repetition.fit(*many)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12 * 40 * 100 * 45 * 8  # a dense Jacobian alone has 40 such blocks
 
 
 def test_gradient_hessian_and_the_one_optimum(tmp_path):

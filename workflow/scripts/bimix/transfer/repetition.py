@@ -90,106 +90,102 @@ def fit(shares, losses, own, group, tokens, pools, scale, weights) -> Repetition
 
     `group` (n,) is the index of each run's level, which is free, `scale` (n,) is M, `weights` (n,)
     count runs. Together with the mixing factor (one term, at a small ridge) by Levenberg-Marquardt.
+    Loss domains meet only in the means and the four numbers, so a step is one small solve for each
+    of them and a Schur complement.
     """
     per_share = tokens[:, None] / pools
     if not (shares * per_share > 1 + 1e-9).any():
         return None
     n, d = losses.shape
     m = shares.shape[1]
-    groups, untold = group.max() + 1, np.zeros((d, m))  # no prior from text: the fit proper has it
+    levels = np.eye(group.max() + 1)[group]  # (n, groups)
+    untold = np.zeros((d, m))  # no prior from text: the fit proper has it
     p = m + 4  # numbers of the mixing factor of a loss domain: c, log a, logit g, u, delta
-    ends = np.array([d * p, d * p + 3, d * p + 3 + d * groups])
-    seen = np.isfinite(losses) & (weights[:, None] > 0)
-    target = np.where(seen, np.log(np.where(seen, losses, 1.0)), 0.0)
-    root = np.sqrt(weights[:, None] * seen)
+    root = np.sqrt(weights[:, None] * (np.isfinite(losses) & (weights[:, None] > 0))).T
+    target = np.log(np.where(root.T > 0, losses, 1.0)).T
+    # Numbers of each loss domain are v (d, p + groups), those of all domains s: three means and the
+    # logs of R, P, mu and kappa. Penalties are of v, of v less its means, and of s less its goal.
+    strength = np.hstack([mixing._strengths(own, m, 1, RIDGE), np.full((d, levels.shape[1]), LEVEL)])
+    pull = mixing._pulls(own, 1, RIDGE)
+    goal = np.array([mixing.MEAN_LOG_A, mixing.MEAN_LOGIT_G, mixing.MEAN_U, *PRIOR])
+    held = RIDGE * np.array([mixing.HOLD_LOG_A, mixing.HOLD_MEANS, mixing.HOLD_MEANS])
+    hold = np.array([*held, *(NOISE / SPREAD) ** 2])
 
-    def form(z):
-        R, P, mu, kappa = np.exp(z[ends[2] :])
-        return Repetition(float(R), float(P), float(mu), float(kappa))
+    def form(s):
+        return Repetition(*map(float, np.exp(s[3:])))
 
-    def predicted(z):
-        """Log losses (n, d), those less the harm, and log of the shares that count."""
-        one = form(z)
-        with np.errstate(divide="ignore"):
-            logs = np.log(counted(shares, per_share, one.R)[0])
-        mixed = (
-            factor.levels(z[: ends[0]].reshape(d, p), 1, own, untold, logs).T
-            + z[ends[1] : ends[2]].reshape(groups, d)[group]
-        )
-        added = own_harm(one, shares, per_share, pools, scale, own)
-        return np.logaddexp(mixed, np.log(np.maximum(added, 1e-300))), mixed, logs
+    def logs(s):
+        return factor.logs_of(counted(shares, per_share, np.exp(s[3]))[0])
 
-    strength, pull = np.sqrt(mixing._strengths(own, m, 1, RIDGE)), np.sqrt(mixing._pulls(own, 1, RIDGE))
-    anchor = np.array([mixing.MEAN_LOG_A, mixing.MEAN_LOGIT_G, mixing.MEAN_U])
-    size = ends[2] + 4
-    # Penalties are rows that are linear in z: strength, pull, the means, levels, priors.
-    rows, right = [], []
+    def mixed(v, s):
+        """Log losses (d, n) less the harm."""
+        return factor.levels(v[:, :p], 1, own, untold, logs(s)) + v[:, p:] @ levels.T
 
-    def row(columns, values, goal=0.0):
-        line = np.zeros(size)
-        line[columns] = values
-        rows.append(line)
-        right.append(goal)
+    def harmed(mixed, s):
+        """Log losses (d, n)."""
+        added = own_harm(form(s), shares, per_share, pools, scale, own).T
+        return np.logaddexp(mixed, np.log(np.maximum(added, 1e-300)))
 
-    for i in range(d):
-        for column in np.nonzero(strength[i])[0]:
-            row(i * p + column, strength[i, column])
-        for s in range(3):
-            row([i * p + 1 + s, ends[0] + s], [pull[i, s], -pull[i, s]])
-    for s in range(3):
-        held = np.sqrt(RIDGE * (mixing.HOLD_MEANS if s else mixing.HOLD_LOG_A))
-        row(ends[0] + s, held, held * anchor[s])
-    for column in range(ends[1], ends[2]):
-        row(column, np.sqrt(LEVEL))
-    for s in range(4):
-        row(ends[2] + s, NOISE / SPREAD[s], NOISE / SPREAD[s] * PRIOR[s])
-    rows, right = np.array(rows), np.array(right)
+    def cost(v, s):
+        left = root * (harmed(mixed(v, s), s) - target)
+        apart = pull * (v[:, 1:4] - s[:3]) ** 2
+        return (left**2).sum() + (strength * v**2).sum() + apart.sum() + hold @ (s - goal) ** 2
 
-    def residuals(z):
-        return np.concatenate([(root * (predicted(z)[0] - target)).ravel(), rows @ z - right])
+    def step_at(v, s):
+        """What gives the damped step of v and of s for a damping."""
+        y, by_x = factor.jacobian_of(v[:, :p], 1, own, untold, logs(s), root)
+        plain = y + v[:, p:] @ levels.T
+        whole = harmed(plain, s)
+        share = np.exp(plain - whole)[:, :, None]  # of the loss that is no harm
+        by_v = np.concatenate([share * by_x, share * root[:, :, None] * levels], axis=2)
+        by_s = np.zeros((d, n, 7))
+        for number in range(3, 7):
+            move = 1e-5 * np.eye(7)[number]
+            # R alone changes what shares count
+            up, down = (mixed(v, s + sign * move) if number == 3 else plain for sign in (1, -1))
+            by_s[:, :, number] = root * (harmed(up, s + move) - harmed(down, s - move)) / 2e-5
+        left = (root * (whole - target))[:, :, None]
+        turned = by_v.transpose(0, 2, 1)
+        gram, edges = turned @ by_v, turned @ by_s
+        gaps = pull * (v[:, 1:4] - s[:3])
+        slope = (turned @ left)[:, :, 0] + strength * v
+        slope[:, 1:4] += gaps
+        edges[:, [1, 2, 3], [0, 1, 2]] -= pull
+        penalty = strength.copy()
+        penalty[:, 1:4] += pull
+        of_shared = np.einsum("ina,inb->ab", by_s, by_s, optimize=True) + np.diag(hold)
+        of_shared[[0, 1, 2], [0, 1, 2]] += pull.sum(axis=0)
+        shared_slope = np.einsum("ina,in->a", by_s, left[:, :, 0]) + hold * (s - goal)
+        shared_slope[:3] -= gaps.sum(axis=0)
+        squares = np.maximum(np.einsum("ipp->ip", gram) + penalty, 1e-10)
 
-    def jacobian(z):
-        whole, mixed, logs = predicted(z)
-        share = np.exp(mixed - whole)  # of the loss that is no harm
-        matrix = np.zeros((n, d, size))
-        by_x = factor.jacobian_of(z[: ends[0]].reshape(d, p), 1, own, untold, logs, np.ones((d, n)))[1]
-        for i in range(d):
-            matrix[:, i, i * p : (i + 1) * p] = share[:, i, None] * by_x[i]
-            matrix[np.arange(n), i, ends[1] + group * d + i] = share[:, i]
-        for s in range(ends[2], size):
-            step = np.zeros(size)
-            step[s] = 1e-5
-            matrix[:, :, s] = (predicted(z + step)[0] - predicted(z - step)[0]) / 2e-5
-        return np.concatenate([(root[:, :, None] * matrix).reshape(n * d, size), rows])
+        def step(damping):
+            right = np.concatenate([slope[:, :, None], edges], axis=2)
+            solved = mixing.solve(gram, penalty + damping * squares, right)
+            inner = np.einsum("ips,ipr->sr", edges, solved, optimize=True)
+            damped = of_shared + damping * np.diag(np.maximum(np.diag(of_shared), 1e-10))
+            of_s = np.linalg.solve(damped - inner[:, 1:], inner[:, 0] - shared_slope)
+            return np.clip(-solved[:, :, 0] - solved[:, :, 1:] @ of_s, -1, 1), np.clip(of_s, -1, 1)
 
-    z = np.zeros(size)
-    start = z[: ends[0]].reshape(d, p)
-    start[:, 0] = (target * root).sum(axis=0) / np.maximum(root.sum(axis=0), 1) - 0.2
-    start[:, 1:4] = anchor
-    start[own < 0, 3] = 0.0
-    z[: ends[0]] = start.ravel()
-    z[ends[0] : ends[1]] = anchor
-    z[ends[2] :] = PRIOR
-    return form(_descend(residuals, jacobian, z))
+        return step
 
-
-def _descend(residuals, jacobian, z) -> np.ndarray:
-    """Levenberg-Marquardt by normal equations, steps of at most 1 in any number."""
-    damping, now = 1e-2, residuals(z)
+    v, s = np.zeros((d, strength.shape[1])), goal.copy()
+    v[:, 0] = (target * root).sum(axis=1) / np.maximum(root.sum(axis=1), 1) - 0.2
+    v[:, 1:4] = goal[:3]
+    v[own < 0, 3] = 0.0
+    damping, now = 1e-2, cost(v, s)
     for _ in range(ROUNDS):
-        matrix = jacobian(z)
-        curvature, slope = matrix.T @ matrix, matrix.T @ now
-        scale = np.maximum(np.diag(curvature), 1e-10)
+        step = step_at(v, s)
         for _ in range(12):
-            step = np.clip(np.linalg.solve(curvature + np.diag(damping * scale), -slope), -1, 1)
-            new = residuals(z + step)
-            if new @ new < now @ now:
+            of_v, of_s = step(damping)
+            new = cost(v + of_v, s + of_s)
+            if new < now:
                 break
             damping *= 4
         else:
-            return z
-        fell = 1 - (new @ new) / (now @ now)
-        z, now, damping = z + step, new, max(damping * 0.3, 1e-9)
+            break
+        fell = 1 - new / now
+        v, s, now, damping = v + of_v, s + of_s, new, max(damping * 0.3, 1e-9)
         if fell < SETTLED:
-            return z
-    return z
+            break
+    return form(s)
