@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# A run of Megatron-LM as the command of a model, with `format: megatron-splits` (docs/trainers.md):
+#   bash megatron.sh {mixture} {folder} {steps} {evaluate_every} {batch_rows} {sequence_length} {seed} {gpus} DOMAINS
+# DOMAINS: names of the validation sets as one word, in the order of data.json: "web code". MEGATRON: the checkout.
+# MODEL: flags of the model, the tokenizer and the rates, which no recipe sets.
+set -euo pipefail
+mixture=$1 folder=$2 steps=$3 every=$4 rows=$5 length=$6 seed=$7 gpus=$8
+read -ra domains <<<"$9"
+read -ra model <<<"${MODEL:?flags of the model, such as --num-layers 12}"
+# it reads no loss of the last update otherwise
+((steps % every == 0)) || { echo "megatron.sh: error: $steps steps are no multiple of $every" >&2 && exit 1; }
+# exec: SIGTERM reaches it
+exec torchrun --nproc-per-node "$gpus" "${MEGATRON:?its checkout}/pretrain_gpt.py" \
+    --per-split-data-args-path "$mixture" \
+    --full-validation --multiple-validation-sets --validation-set-names "${domains[@]}" \
+    --train-iters "$steps" --eval-interval "$every" \
+    --global-batch-size "$rows" --seq-length "$length" --seed "$seed" \
+    --save "$folder" --load "$folder" --save-interval "$every" --exit-signal-handler "${model[@]}"
