@@ -2,6 +2,7 @@
 prints where the runs are.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -21,6 +22,26 @@ needs_runs = pytest.mark.skipif(not PUBLIC.is_dir(), reason="the authors' runs a
 
 def test_the_page_shows_the_rows() -> None:
     assert print_rows.markdown(ROWS) in (ROOT / "docs/everyone.md").read_text(encoding="utf-8")
+
+
+def test_the_first_screen_shows_the_means_of_the_rows() -> None:
+    """README's table, in the order of the page's: the authors' law, `transfer` with as many runs and
+    with a quarter.
+    """
+    page = (ROOT / "README.md").read_text(encoding="utf-8").split("## What it shows\n")[1]
+    shown = [line.strip("| ").split(" | ") for line in re.findall(r"^\|.*$", page, re.MULTILINE)[2:10]]
+    tables = [name for name in print_rows.TABLES if name not in ("RegMix, 1M to 60M", "this project, first proof")]
+    assert len(shown) == len(tables)
+    for name, (title, *cells) in zip(tables, shown, strict=True):
+        table = print_rows.TABLES[name]
+        assert title.endswith(f"({table.runs})"), name
+        fits = ((table.author, table.runs), ("transfer", table.runs), ("transfer", table.quarter))
+        for (law, runs), cell in zip(fits, cells, strict=True):
+            own = ROWS.filter(table=name, law=law, runs=runs)
+            expected = [f"{own['spearman_mean'].mean():.3f}".lstrip("0")]
+            if own["error_percent"][0] is not None:
+                expected.insert(0, f"{own['error_percent'].mean():.2f}")
+            assert cell.replace("*", "") == ", ".join(expected), (name, law, runs)
 
 
 def test_each_table_has_the_rule_and_three_fits() -> None:

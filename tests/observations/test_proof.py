@@ -109,35 +109,10 @@ def test_every_larger_run_is_told_with_the_gain_that_the_verdict_finds() -> None
         check_domains("larger", name, domains)
 
 
-def test_the_first_screen_has_the_ranks_of_the_page_of_laws() -> None:
-    """README's table rounds the tables of docs/laws.md."""
-    page = (ROOT / "docs/laws.md").read_text(encoding="utf-8")
-    regmix = {cells[0]: cells[1:] for cells in table(page.split("## On RegMix's public runs\n")[1])}
-    olmix = {cells[0].strip("`"): cells[7] for cells in table(page.split("## On Olmix' public runs\n")[1])}
-    ranks = {("transfer", 32): regmix["32"][0], ("regmix", 32): regmix["32"][1], ("regmix", 512): regmix["512"][1]}
-    shown = table((ROOT / "README.md").read_text(encoding="utf-8").split("## What it shows\n")[1])
-    own, *laws = shown
-    expected = [regmix["0: order by the domain's own share"][0]]
-    assert rounded(" / ".join(own[1:4])) == rounded(*expected)
-    found = {}
-    for name, *cells in laws:
-        law, runs = re.match("`([a-z]+)`", name)[1], int(re.search(r"(\d+)(?:;| runs)", name)[1])
-        if cells[0]:
-            found[law, runs] = rounded(" / ".join(cells[:3]))
-        if cells[3]:
-            assert float(cells[3]) == float(olmix[law]), law
-    assert found == {key: rounded(text) for key, text in ranks.items()}
-
-
 def table(text: str) -> list[list[str]]:
     """The cells of the first table of a text, its head left out."""
     lines = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)[0].splitlines()[2:]
     return [[cell.strip().replace("**", "") for cell in line.strip("|").split("|")] for line in lines]
-
-
-def rounded(text: str) -> list[float]:
-    """Numbers between slashes with one decimal."""
-    return [round(float(number) + 1e-9, 1) for number in text.split(" / ")]
 
 
 def test_every_answer_is_that_of_the_table() -> None:
