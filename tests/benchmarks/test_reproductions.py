@@ -25,8 +25,8 @@ def test_the_page_shows_the_rows() -> None:
 
 
 def test_the_first_screen_shows_the_means_of_the_rows() -> None:
-    """README's table, in the order of the page's: the authors' law, `transfer` with as many runs and
-    with a quarter.
+    """README's table, in the order of the page's: the authors' law, `transfer` with as many runs
+    and with a quarter.
     """
     page = (ROOT / "README.md").read_text(encoding="utf-8").split("## What it shows\n")[1]
     shown = [line.strip("| ").split(" | ") for line in re.findall(r"^\|.*$", page, re.MULTILINE)[2:10]]
