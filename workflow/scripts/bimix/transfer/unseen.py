@@ -28,8 +28,8 @@ def deviations(fitted: dict, shares: np.ndarray) -> np.ndarray:
     """Deviations (n, d) of log losses at shares (n, m) by what is not known of `unseen` domains; 0
     of other laws, and where a mixture has none of them.
     """
-    names, domains = unseen(fitted), fitted["domains"]
-    if fitted["law"] != "transfer" or not names:
+    names, domains = unseen(fitted) if fitted["law"] == "transfer" else [], fitted["domains"]
+    if not names:
         return np.zeros((len(shares), len(fitted["loss_domains"])))
     factor = read(fitted["coefficients"], domains)
     columns = [domains.index(name) for name in names]
