@@ -77,8 +77,10 @@ def test_what_was_predicted_stands_beside_what_was_measured_of_the_same(loss, wo
     assert f"bimix at 3.6000 (90 % interval 3.5000 to 3.7000), measured {loss:.4f}, {word};" in said
     assert f"gain over baseline +10.00 % (90 % interval -2.50 to +22.50), measured {100 - 25 * loss:+.2f} %." in said
     other = first_lines(runs(baseline=[4.0], bimix=[loss]), [PROMISE])
-    assert f"measured {loss:.4f}" not in other and "% on larger. That is of tiny; `Measured` is of larger" in other
-    assert "That is of" not in said
+    assert f"measured {loss:.4f}" not in other and "% on larger." in other
+    assert "That is of" not in said + other
+    untrained = first_lines(runs(baseline=[4.0], transfer=[3.5]), [PROMISE])
+    assert "That is of tiny; `Measured` is of larger" in untrained
 
 
 def test_an_optimum_that_was_not_trained_is_promised_with_its_shrunk_gain():

@@ -81,9 +81,9 @@ class Proof:
             sys.exit(f"{mixture} has no run of seed {' and '.join(missing)}")
         return float(np.mean([np.log(own[seed]) for seed in FRESH]))
 
-    def first(self, mixture: str, weights: dict[str, float] | None, model: str = "tiny") -> float:
-        """Its objective at the first seed."""
-        return self.objective(model, weights, [mixture])[mixture][FIRST]
+    def first(self, mixture: str, weights: dict[str, float] | None) -> float:
+        """The objective of a proxy at the first seed."""
+        return self.objective("tiny", weights, [mixture])[mixture][FIRST]
 
     def weights(self, triple: str, objective: str) -> dict[str, float]:
         """The weights of objective I or II of a triple; they sum to one."""
@@ -180,10 +180,11 @@ def decide(mean: float, lower: float, upper: float, p: float) -> str:
 
 
 def by_mixture(proof: Proof) -> pl.DataFrame:
-    """Each triple's mixtures, cheapest search first: triple, mixture, role, seeds, FLOPs and minutes of
-    the search, and as means over its seeds, in logs over the reference's first seed, the mean loss of the
-    other domains and both objectives (I is the mean of the three), and the share of steps at which the best rule's end of
-    objective I is reached (first seed; null: never).
+    """Each triple's mixtures, cheapest search first: triple, mixture, role, seeds, FLOPs and
+    minutes of the search, and as means over its fresh seeds, the first where it has none, in logs
+    over the reference's first seed, the mean loss of the other domains and both objectives (I is
+    the mean of the three), and the share of steps at which the best rule's end of objective I is
+    reached (first seed; null: never).
     """
     rows = []
     for triple, wanted in proof.triples.items():
@@ -194,7 +195,7 @@ def by_mixture(proof: Proof) -> pl.DataFrame:
         runs = proof.objective("tiny", objectives["I"])
         named = [name for name in runs if name.startswith(f"{triple}_")]
         for mixture in [REFERENCE, *named]:
-            seeds = sorted(runs[mixture])
+            seeds = [seed for seed in FRESH if seed in runs[mixture]] or [FIRST]
             lost, first, second = (
                 float(np.mean([np.log(of[mixture][seed] / of[REFERENCE][FIRST]) for seed in seeds]))
                 for weights in (rest, *objectives.values())

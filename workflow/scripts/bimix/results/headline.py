@@ -203,7 +203,7 @@ def predicted(page: Headline, promise: Promise) -> str:
     elif promise.shrunk is not None:
         text += f"; below {FEW_RUNS} runs rather {promise.shrunk:+.2f} %, {SHRUNK} of it"
     judged = page.judged
-    if judged is not None and (page.judged_model, judged.runs.step) != (promise.model, promise.step):
+    if own is None and judged is not None and (page.judged_model, judged.runs.step) != (promise.model, promise.step):
         text += f". That is of {model_name(promise.model)}; `Measured` is of {at(judged.runs, page.judged_model)}"
     return text + "."
 
