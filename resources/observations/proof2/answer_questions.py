@@ -13,6 +13,7 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 import polars as pl
@@ -46,9 +47,8 @@ def main() -> None:
     if options.figure:
         draw(proof, tables["mixtures"], options.figure)
     if options.page:
-        options.page.write_text(filled(options.page.read_text(encoding="utf-8"), tables), encoding="utf-8")
-    print(f"{len(proof.triples)} of {PLAN['triples']['count']} triples have ended")
-    for sentence in sentences(tables):
+        options.page.write_text(filled(options.page.read_text(encoding="utf-8"), proof, tables), encoding="utf-8")
+    for sentence in sentences(proof, tables):
         print(sentence)
 
 
@@ -350,9 +350,11 @@ def between(row: dict) -> str:
     return f"{percent(row['value'], 2)} ({100 * np.expm1(row['lower']):+.2f} to {100 * np.expm1(row['upper']):+.2f})"
 
 
-def sentences(tables: dict[str, pl.DataFrame]) -> list[str]:
-    """The primary answers, as the decision rule has them."""
-    said = []
+def sentences(proof: Proof, tables: dict[str, pl.DataFrame]) -> list[str]:
+    """How much has ended, and the primary answers, as the decision rule has them."""
+    said = [f"{len(proof.triples)} of {PLAN['triples']['count']} triples and {len(proof.costs)} runs have ended."]
+    if "primary" not in tables:
+        said.append("There is no answer yet.")
     for row in tables.get("primary", pl.DataFrame()).iter_rows(named=True):
         wanted = {"I": "the mean of three wanted domains", "II": "half that, half the mean of the others"}
         said.append(
@@ -363,11 +365,11 @@ def sentences(tables: dict[str, pl.DataFrame]) -> list[str]:
     return said
 
 
-def filled(page: str, tables: dict[str, pl.DataFrame]) -> str:
+def filled(page: str, proof: Proof, tables: dict[str, pl.DataFrame]) -> str:
     """The page with all that stands between its marks made again. Errors: a mark of no table."""
-    parts = {name: VIEWS[name](table) for name, table in tables.items()} | {
-        "answer": "\n".join(sentences(tables)) + "\n"
-    }
+    parts = dict.fromkeys(VIEWS, "These runs have not ended.\n")
+    parts |= {name: VIEWS[name](table) for name, table in tables.items()}
+    parts["answer"] = "\n".join(fill(said, 106) for said in sentences(proof, tables)) + "\n"
 
     def part(match: re.Match) -> str:
         if match[2] not in parts:
