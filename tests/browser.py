@@ -1,6 +1,4 @@
-"""A headless Chromium, driven through chromedriver by the requests that the W3C calls WebDriver; no
-network is used.
-"""
+"""A headless Chromium, driven by the W3C's WebDriver requests; no network is used."""
 
 import base64
 import json

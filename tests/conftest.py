@@ -1,6 +1,4 @@
-"""A tiny tokenised corpus, made once: three Markov domains of which the training scripts can learn
-something.
-"""
+"""A tiny tokenised corpus, made once: three Markov domains that can be learnt."""
 
 import json
 import os

@@ -36,14 +36,10 @@ def is_apart(file: str) -> bool:
 
 
 class FileScheduling(LoadFileScheduling):
-    """`--dist loadfile` in the order of collection, that outlives its processes and keeps some
-    files apart.
-    """
+    """`--dist loadfile` in the order of collection; outlives its processes, keeps files apart."""
 
     def kinds(self, node: WorkerController) -> set[bool]:
-        """Whether a process has got files that are apart, others, or both (where it is the last
-        one).
-        """
+        """Whether a process has files that are apart, others, or (the last one) both."""
         return {is_apart(file) for file in self.assigned_work[node]}
 
     def choose(self, node: WorkerController) -> str | None:
@@ -64,10 +60,7 @@ class FileScheduling(LoadFileScheduling):
             super()._assign_work_unit(node)
 
     def remove_node(self, node: WorkerController) -> str | None:
-        """Forget a process that has ended.
-
-        Its open tests go back to the front, but for the one it died of, returned.
-        """
+        """Forget a process that ended: its open tests go first, but for the deadly one."""
         files = self.assigned_work.pop(node)
         deadly = next((test for tests in files.values() for test, done in tests.items() if not done), None)
         if deadly is None:
@@ -81,9 +74,7 @@ class FileScheduling(LoadFileScheduling):
         return deadly
 
     def _reschedule(self, node: WorkerController) -> None:
-        """Keep two tests ahead: a process begins its last one only when told
-        that no other will come.
-        """
+        """Keep two tests ahead: the last one begins when no other will come."""
         if node.shutting_down or node not in self.registered_collections:  # the latter: it is still collecting
             return
         while self.workqueue and self._pending_of(self.assigned_work[node]) < 2:
@@ -96,7 +87,5 @@ class FileScheduling(LoadFileScheduling):
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FileScheduling | None:
-    """The hook of xdist: this schedule where `--dist loadfile` is asked
-    for, as pyproject.toml does.
-    """
+    """The hook of xdist: this schedule for `--dist loadfile`, as in pyproject.toml."""
     return FileScheduling(config, log) if config.getvalue("dist") == "loadfile" else None

@@ -112,9 +112,7 @@ def jobs(**own: str) -> dict[str, str]:
 
 @functools.cache
 def folder() -> str:
-    """The folder of `python` and of the server's socket; the server ends with the process that was
-    the first to ask.
-    """
+    """The folder of `python` and of the server's socket; the server ends with who asked first."""
     if PLACE in os.environ:
         return os.environ[PLACE]
     import shlex

@@ -15,9 +15,7 @@ DEFAULTS = ROOT / "workflow/defaults.yaml"
 
 
 def fitted_once(config: dict) -> dict:
-    """`config` with a demo that fits laws to four mixtures, for the plain mean of its domains: most
-    tests are of that, not of a search.
-    """
+    """`config` with a demo without a search: laws fitted once, for the plain mean."""
     block = demo(config)
     del block["search"]
     block["groups"]["held_out"] = ["baseline", "uniform"]

@@ -34,10 +34,7 @@ datasets:
 
 
 def mini_config(steps: int, evaluate_every: int, **models: dict) -> dict:
-    """The config of the dataset `mini`.
-
-    Each model by what its launch has of its own and its `batch_rows`.
-    """
+    """The config of `mini`; each model by what is its own of `launch`, and `batch_rows`."""
     config = copy.deepcopy(CONFIG)
     block = config["datasets"]["mini"]
     training = {"recipe": "demo", "steps": steps, "evaluate_every": evaluate_every, "validation_rows": 4}
@@ -51,10 +48,7 @@ def mini_config(steps: int, evaluate_every: int, **models: dict) -> dict:
 
 
 def write_checkout(folder: Path, config: dict, mixtures: list[str]) -> None:
-    """A copy of the workflow with this config as mini.yaml.
-
-    Its mixtures are all the one of mixture.json.
-    """
+    """A copy of the workflow with this config as mini.yaml; all mixtures are mixture.json."""
     for name in ("workflow", "resources", "envs", "profiles"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("Snakefile", "config.yaml"):

@@ -25,9 +25,7 @@ BRIEF = {
 
 @pytest.fixture(autouse=True)
 def new_accelerator(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """One precision holds for all of a process: forget that of the tests before, and
-    leave none to those after.
-    """
+    """One precision holds for a process: forget that of the tests before."""
     # TorchInductor would take minutes over C++
     monkeypatch.setattr(Transformer, "compile", partialmethod(Transformer.compile, backend="eager"))
     AcceleratorState._reset_state(reset_partial_state=True)
@@ -48,9 +46,7 @@ def documented(name: str) -> list[list[str]]:
 
 
 def printed(name: str, number: int, capsys, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What one of the documented commands prints: the first is of a CPU, the second of
-    a GPU and here of a CPU.
-    """
+    """What a documented command prints: the first is of a CPU, the second of a GPU."""
     words = documented(name)[number]
     for flag, value in TOY.items():
         words[words.index(flag) + 1] = value

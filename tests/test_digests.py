@@ -1,6 +1,4 @@
-"""Every output of a dataset has its digest noted, and who reads it compares: swapped files, single
-bits and damaged records are a sentence.
-"""
+"""Every output's digest is noted and compared: swaps, single bits and damage are reported."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""Forked processes are what `subprocess` starts: their script, folder, environment, streams, status
-and signals.
-"""
+"""Forked processes are what `subprocess` starts: folder, environment, streams, signals."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""The map in bimix/__init__.py is true: its rooms, their sizes, which imports from which, who
-imports torch, who opens files.
-"""
+"""The map in bimix/__init__.py is true: rooms, their sizes, imports, torch, opened files."""
 
 import ast
 import re
@@ -53,9 +51,7 @@ def imports(path: Path) -> set[str]:
 
 
 def opens(path: Path) -> bool:
-    """Whether a file opens, reads or writes others by the standard library's or polars'
-    functions.
-    """
+    """Whether a file opens others by the standard library's or polars' functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

@@ -193,9 +193,7 @@ def seeds(folder: Path) -> Made:
 
 
 def trainer(folder: Path) -> Made:
-    """Runs of a command of the user's, whose loss of a domain is 2 + 1 / step - its share; only
-    code weighs, of which m1 has the most.
-    """
+    """Runs of a user's command whose loss is 2 + 1 / step - share; code weighs, most in m1."""
     words = f"{shlex.quote(sys.executable)} {shlex.quote(str(PLAIN))}"
     command = f"{words} {{mixture}} {{steps}} {{evaluate_every}} {{folder}} {{seed}}"
     setting = {
@@ -247,9 +245,7 @@ def pools(folder: Path) -> Made:
 
 
 def observed(folder: Path) -> Made:
-    """Tables alone, without seeds; a run called as the law's optimum is of other shares than that
-    would be now, and ends lowest.
-    """
+    """Tables without seeds; a run called as the optimum has other shares and ends lowest."""
     every = SHARES | {"transfer": [0.6, 0.2, 0.2]}
     ends = {name: law(one) for name, one in SHARES.items()} | {"transfer": [2.0, 2.0, 2.0]}
     own = made(folder, ends, mixtures=shares(every), losses=tidy(ends), model="observed")

@@ -16,10 +16,7 @@ DEADLY = "import os, signal\ndef die():\n    os.kill(os.getpid(), signal.SIGSEGV
 
 
 def suite(folder: Path, processes: int, *options: str, **files: str) -> str:
-    """What pytest prints about these test files, under the settings of pyproject.toml.
-
-    It must end and see failures.
-    """
+    """What pytest prints of these files under pyproject.toml's settings; it must see failures."""
     hooks = "from file_scheduling import pytest_xdist_make_scheduler\nfrom forked import pytest_configure\n"
     (folder / "conftest.py").write_text(hooks)
     for name, text in files.items():

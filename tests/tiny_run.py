@@ -1,6 +1,4 @@
-"""A model and a recipe so small that a run of them takes a second, and how the
-tests read their raw files.
-"""
+"""A model and a recipe of a second, and how the tests read their raw files."""
 
 SHAPE = {"layers": 1, "width": 16, "heads": 2}
 RECIPE = {

@@ -1,6 +1,4 @@
-"""Raw files, a manifest, a tokenizer and the flags of tokenize_shard.py, for tests of
-what it reads and writes.
-"""
+"""Raw files, a manifest, a tokenizer and the flags of tokenize_shard.py."""
 
 import json
 from pathlib import Path
@@ -48,9 +46,7 @@ def list_shard(folder: Path, files: list[Path], split: str, domain: str | None) 
 
 
 def train(folder: Path, records: list[dict], **changes: str) -> Path:
-    """A tokenizer of these records, of 300 ids, without a document held out
-    unless `changes` say other.
-    """
+    """A tokenizer of these records, of 300 ids; nothing is held out unless `changes` say so."""
     shards = list_shard(folder, [write_records(folder / "raw.jsonl", records)], "hash", None)
     out = folder / "tokenizer.json"
     settings = {"shards": str(shards), "reading": reading(), "validation-share": "0", "share": "1", "threads": "1"}

@@ -194,9 +194,7 @@ def words(script: str, flags: dict, cpu: bool) -> list[str]:
 
 
 def kill_after(command: list[str], word: str, times: int) -> None:
-    """Start a training and kill it once it has told the `word` so often; an error where it ends
-    before.
-    """
+    """Start a training and kill it at the `word` told so often. Errors: it ends before."""
     started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=alone())
     told = []
     for line in started.stderr:

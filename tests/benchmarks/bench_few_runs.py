@@ -129,9 +129,7 @@ def counted(path, tokenizer):
 
 
 def told(folder, runs, trained_on, cache):
-    """Cross-entropies (d, m) of the loss domains' text under models of the training domains'
-    text.
-    """
+    """Cross-entropies (d, m) of the loss domains' text under models of the training domains."""
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer" / "20B_tokenizer.json"))
 
     def pairs(name, places):
@@ -155,9 +153,7 @@ def told(folder, runs, trained_on, cache):
 
 
 def prior(sets, counts, draws, folder):
-    """The law transfer without a prior, with that of the text, and with one whose training domains
-    are permuted.
-    """
+    """`transfer` without a prior, with that of the text, and with one of permuted domains."""
     print("error of unseen mixtures, %, mean (worst draw), Spearman x 100: without prior, with it, with a wrong one")
     cache = {}
     for name, (runs, others) in sets.items():
@@ -185,9 +181,7 @@ def prior(sets, counts, draws, folder):
 
 
 def coverage(sets, counts, draws, bootstrap):
-    """Shares of new runs inside 90 % intervals, %: losses (lowest and highest loss domain), the
-    average, gains between pairs.
-    """
+    """Coverage of 90 % intervals on new runs, %: losses (least, most), averages, gains."""
     print(
         f"inside 90 % intervals ({'residual bootstrap' if bootstrap else 'left out'}): losses (domains), average, gain"
     )
@@ -232,9 +226,7 @@ def coverage(sets, counts, draws, bootstrap):
 
 
 def gains_inside(left, guess, new):
-    """Whether the gain of each new run over the first lies inside its interval, as
-    `intervals` computes it.
-    """
+    """Whether the gain of each new run over the first lies inside its interval."""
     truth = new.losses[:, 0].mean(axis=1)
     deviation, freedom = left.spread_of_average(np.ones(new.losses.shape[2]))
     variance = deviation**2 + left.excess(new.proportions, 1, np.ones(new.losses.shape[2]))

@@ -24,18 +24,14 @@ TIMES = (1, 4, 10, 100)
 
 
 def truth(shares: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Losses (n, k, d) at shares (n, d): floor and fall answer to a share by exponents of their
-    own.
-    """
+    """Losses (n, k, d) at shares (n, d): floor and fall have exponents of their own."""
     near = shares[:, None] + 0.05
     floor = (1.5 + 0.3 * np.arange(shares.shape[1])) * near**-0.05
     return floor + 1.2 * near**-0.15 * (np.asarray(steps, dtype=float)[:, None] / 100) ** -0.3
 
 
 def held(law: str, seed: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """{times: whether the interval of each loss (d,) holds the truth, and half its width in
-    logs}.
-    """
+    """{times: whether the interval of each loss (d,) holds the truth, half its width in logs}."""
     draw = np.random.default_rng(seed)
     shares = 0.9 * draw.dirichlet(np.full(len(NAMES), 2.0), RUNS + 1) + 0.1 / len(NAMES)
     losses = truth(shares[:RUNS], STEPS)

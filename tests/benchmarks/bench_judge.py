@@ -69,9 +69,7 @@ def recommend(seeds: range) -> None:
 
 
 def leads(draws: int) -> None:
-    """How often a lead of noise deviations over equal others is significant; a seed moves all by
-    three.
-    """
+    """How often a lead of `noise` deviations is significant; a seed moves all by three."""
     for mixtures in (3, 5, 8):
         for seeds in (2, 3, 4):
             quantile = best_quantile(mixtures - 1, (mixtures - 1) * (seeds - 1)) * np.sqrt(2 / seeds)

@@ -38,9 +38,7 @@ def wikipedia(rows: pl.DataFrame, limited: bool) -> Observations:
 
 
 def ask(rows: pl.DataFrame, horizon: int, parts: bool, form: str) -> tuple[float, float, float, float]:
-    """Best share at a horizon from the shorter ones, the measured best, the regret on the measured
-    curve, and the misfit, %.
-    """
+    """Best share predicted from shorter horizons, the measured best, regret and misfit, %."""
     repetition.PRIOR[:], repetition.SPREAD[:] = PRIOR, SPREAD
     if form == "saturation":
         repetition.PRIOR[1], repetition.SPREAD[1] = -30.0, 1e-3

@@ -56,9 +56,7 @@ def with_gaps(observed: Observations) -> Observations:
 
 
 def regret(observed: Observations, rows: np.ndarray, without: str | None = None, hidden: np.ndarray | None = None):
-    """Regret and error, in per cent, of the fit to some rows; the loss `without` is hidden of some
-    of them.
-    """
+    """Regret and error, %, of the fit to some rows, some of them without the loss `without`."""
     seen = observed.take(rows)
     if hidden is not None and without in observed.loss_domains:
         losses = seen.losses.copy()

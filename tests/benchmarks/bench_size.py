@@ -49,9 +49,7 @@ def named(runs: Observations) -> Observations:
 
 
 def tables(folder: Path) -> dict[str, list[Group]]:
-    """{name: the small groups, and last the large one}; tokens as the authors state them, one
-    billion a step of 1,000 of Ye et al.
-    """
+    """{name: small groups, and last the large one}; tokens are those that the authors state."""
     small, middle, large = (named(public.regmix(folder, "test", size)) for size in ("1m", "60m", "1B"))
     ye = [
         named(public.mixinglaws(folder, "RedPajama", size, 30_000, public.SLIMPAJAMA, public.VALIDATED))

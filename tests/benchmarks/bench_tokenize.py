@@ -168,9 +168,7 @@ print(sum(map(len, mapped["ids"])))
 
 
 def time_map(files: list[str], tokenizer: Path, cores: int, folder: Path) -> tuple[int, float]:
-    """Tokens and seconds of datasets.map with as many processes, batches of 1,000,
-    read and written by arrow.
-    """
+    """Tokens and seconds of datasets.map with as many processes, in batches of 1,000."""
     started = time.perf_counter()
     settings = json.dumps([[str(Path(name).resolve()) for name in files], str(tokenizer), cores, str(folder / "cache")])
     environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
@@ -253,9 +251,7 @@ def run_python(arguments: list[str]) -> float:
 
 
 def merge_many(shard: Path, copies: int, folder: Path) -> None:
-    """Print time and peak memory of merging the counts of one shard so many times,
-    in a process of its own.
-    """
+    """Print time and peak memory of merging one shard's counts so often, in a process alone."""
     folder.mkdir()
     index = {"domain": ["all"] * copies, "rows": [1] * copies, "path": []}
     for copy in range(copies):

@@ -259,9 +259,7 @@ def open_store(path: Path) -> RowStore:
 
 
 def rows_of(accelerator: Accelerator, recipe: Recipe, store: RowStore) -> Iterator[torch.Tensor]:
-    """This process's rows of each update, of all domains alike, made as pretrain_model.py makes
-    them.
-    """
+    """This process's rows of each update, of all domains alike."""
     shares, taken = np.full(len(store.domains), 1 / len(store.domains)), np.zeros(len(store.domains), dtype=np.int64)
     place, on_gpu = (accelerator.process_index, accelerator.num_processes), accelerator.device.type == "cuda"
     own = own_slice(recipe.batch_rows, *place)
@@ -291,9 +289,7 @@ def own_loop(
     store: RowStore,
     micro_batch: int,
 ) -> Callable[[int], float]:
-    """A function that makes so many updates of our model and returns the seconds spent waiting for
-    rows.
-    """
+    """A function that makes so many updates of our model; it returns the seconds of loading."""
     feed = rows_of(accelerator, recipe, store)
     done = 0
 
@@ -319,9 +315,7 @@ def peer_loop(
     store: RowStore,
     micro_batch: int,
 ) -> Callable[[int], float]:
-    """The same for nanoGPT: its model, its optimizer and its loop (train.py), without logging and
-    evaluation.
-    """
+    """The same for nanoGPT: its model, optimizer and loop (train.py), without logging."""
     spec = importlib.util.spec_from_file_location("nanogpt_model", options.nanogpt / "model.py")
     peer = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = peer
@@ -342,9 +336,7 @@ def peer_loop(
     done = 0
 
     def take() -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Inputs and targets of one update's micro-batches, on the device, as train.py's get_batch
-        makes them.
-        """
+        """Inputs and targets of one update's micro-batches, as train.py's get_batch."""
         rows = next(feed).long()
         pairs = []
         for start in range(0, len(rows), micro_batch):
@@ -380,9 +372,7 @@ def peer_loop(
 
 
 def warm_up(accelerator: Accelerator, advance: Callable[[int], float], steps: int) -> tuple[int, float]:
-    """Make some updates before those that are timed; returns the peak memory so far, in bytes, of
-    this process, and the seconds of the first update.
-    """
+    """Make updates before the timed ones; peak bytes so far, and seconds of the first one."""
     started = time.perf_counter()
     advance(1)
     synchronize(accelerator.device)
@@ -417,9 +407,7 @@ def profiled(accelerator: Accelerator, advance: Callable[[int], float], shape: S
 
 
 def product_flops(device: torch.device, precision: str) -> float:
-    """FLOP/s of the fastest of several products of two square matrices in the precision of the
-    matrix units.
-    """
+    """FLOP/s of the fastest product of two square matrices in the matrix units' precision."""
     width = PRODUCT[device.type]
     kind = torch.bfloat16 if precision == "bf16" else torch.float32
     left, right = torch.randn(2, width, width, device=device).to(kind)

@@ -222,9 +222,7 @@ def end_group(started: subprocess.Popen) -> None:
 
 
 def outcome(place: Path, case: Case) -> dict:
-    """What is known of a measurement: its record where it was made with this command; skipped
-    where the machine lacks something.
-    """
+    """The record of a measurement made with this command; skipped where the machine lacks it."""
     for need in case.needs:
         if need == "NANOGPT":
             if not os.environ.get(need):

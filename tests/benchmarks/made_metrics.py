@@ -11,9 +11,7 @@ KINDS = ("helps", "hurts", "skills", "crowding", "best", "roots")
 
 
 def mixtures(draw, n):
-    """Proportions (n, 19): Dirichlet draws of several strengths about a prior of unequal shares,
-    zero below 2e-3.
-    """
+    """Proportions (n, 19): Dirichlet draws about a prior of unequal shares, 0 below 2e-3."""
     prior = np.sort(draw.dirichlet(np.full(DOMAINS, 1.0)))[::-1] + 0.01
     shares = np.array([draw.dirichlet(DOMAINS * prior * draw.choice([0.3, 0.6, 1.2, 2.5])) for _ in range(n)])
     shares = np.where(shares < 2e-3, 0.0, shares)
@@ -60,9 +58,7 @@ def log_errors(kind, draw):
 
 
 def table(kind, seed, runs=64, new=300):
-    """Shares (runs, 19), noisy error rates (runs, 17), and new shares and error rates without
-    noise.
-    """
+    """Shares (runs, 19), noisy error rates (runs, 17), and new ones without noise."""
     draw = np.random.default_rng([KINDS.index(kind), seed])
     shares, truth = mixtures(draw, runs + new), log_errors(kind, draw)
     logs = truth(shares)

@@ -114,9 +114,7 @@ def mixing_laws(
 
 
 def repetition(path: Path, least: int, most: int) -> Observations:
-    """Runs of horizons from `least` to `most` pools on FineWeb and a whole pool of Wikipedia; the
-    loss on Wikipedia.
-    """
+    """Runs of `least` to `most` pools on FineWeb and a whole pool of Wikipedia; its loss."""
     rows = read_table(path).filter(pl.col("horizon_over_pool").is_between(least, most) & (pl.col("subsample") == 1))
     rows = rows.with_row_index("mixture").cast({"mixture": pl.String})
     losses = rows.select("mixture", "tokens", step=pl.lit(1), domain=pl.lit("wikipedia"), loss="val_loss_target")

@@ -20,9 +20,7 @@ MILLIONS, BILLIONS = 1e8, 1e9  # sizes and tokens near which the coefficients ar
 
 
 def fit(parameters, tokens, pools, losses, resamples: int = 0, level: float = 0.9, seed: int = 0):
-    """R, and its low and high end by a bootstrap over runs (both NaN without `resamples`); all
-    arrays (n,).
-    """
+    """R with the ends of a bootstrap over runs (NaN without `resamples`); arrays (n,)."""
     arrays = [np.asarray(one, dtype=float) for one in (parameters, tokens, pools, losses)]
     n = len(arrays[0])
     best = _once(*arrays, np.ones(n), START)

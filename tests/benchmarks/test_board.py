@@ -1,6 +1,4 @@
-"""The board of laws: the right law leads on runs of its own kind, refusals are counted, tables of
-any runs are found.
-"""
+"""The board: the right law leads on its own runs, refusals are counted, tables are found."""
 
 from dataclasses import replace
 

@@ -1,6 +1,4 @@
-"""Rows on the authors' public runs: the page says what the rows say, and a row is what the script
-prints where the runs are.
-"""
+"""Rows on the authors' public runs: page, README and script agree with them."""
 
 import re
 import sys
@@ -25,9 +23,7 @@ def test_the_page_shows_the_rows() -> None:
 
 
 def test_the_first_screen_shows_the_means_of_the_rows() -> None:
-    """README's table, in the order of the page's: the authors' law, `transfer` with as many runs
-    and with a quarter.
-    """
+    """In the order of the page's: the authors' law, `transfer` with as many runs, a quarter."""
     page = (ROOT / "README.md").read_text(encoding="utf-8").split("## What it shows\n")[1]
     shown = [line.strip("| ").split(" | ") for line in re.findall(r"^\|.*$", page, re.MULTILINE)[2:10]]
     tables = [name for name in print_rows.TABLES if name not in ("RegMix, 1M to 60M", "this project, first proof")]

@@ -1,6 +1,4 @@
-"""Snakemake on raw text and a tokenizer that change under an old time of modification, as `cp -p`
-leaves them.
-"""
+"""Snakemake on text and a tokenizer that change under an old time, as `cp -p` leaves them."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""Records become documents or a reason; cuts lose nothing; a hash decides the split; one setting
-says how a corpus is read.
-"""
+"""Records become documents or a reason; cuts lose nothing; a hash decides the split."""
 
 import io
 import itertools

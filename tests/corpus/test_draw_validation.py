@@ -1,6 +1,4 @@
-"""Validation tokens drawn from training files: enough of them, of the share that is
-held out, of each domain.
-"""
+"""Validation tokens drawn from training files: enough of each domain, of the held-out share."""
 
 import json
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""Bytes behind tokens: exact for text of any script, for characters that are cut between tokens or
-rows, and without those of special tokens.
-"""
+"""Bytes behind tokens are exact in any script, also of cut characters, not of special tokens."""
 
 import json
 import math

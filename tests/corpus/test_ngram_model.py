@@ -1,6 +1,4 @@
-"""Bigram models of domains, the cross-entropies of their texts, and the table and figure of
-them.
-"""
+"""Bigram models of domains, the cross-entropies of their texts, their table and figure."""
 
 import itertools
 
@@ -71,9 +69,7 @@ def test_thinned_pairs_keep_their_shares_and_about_the_number_wanted():
 
 @pytest.fixture
 def counted(tmp_path) -> list[str]:
-    """Three domains: a and b speak alike, c otherwise and ten times as much. Flags of the
-    script.
-    """
+    """Counts of three domains: a and b alike, c ten times as much; the script's flags."""
     draw = np.random.default_rng(0)
     alike, strange = draw.dirichlet(np.full(20, 0.2), 20), draw.dirichlet(np.full(20, 0.2), 20)
     index, files = [], []

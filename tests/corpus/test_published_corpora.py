@@ -1,6 +1,4 @@
-"""Corpora as they are published: every domain of The Pile and SlimPajama, genuine records in every
-container.
-"""
+"""The Pile and SlimPajama as published: every domain, genuine records, every container."""
 
 import json
 from pathlib import Path
@@ -26,9 +24,7 @@ LENGTH = 128
 
 
 def first_lines(path: Path) -> list[dict]:
-    """Records of a file up to CHARACTERS, the last one cut; every second one has its meta as a
-    string of JSON.
-    """
+    """Records up to CHARACTERS, the last one cut; every second one's meta is a string."""
     records, characters = [], 0
     with smart_open.open(path, "rb") as lines:
         for line in lines:

@@ -1,6 +1,4 @@
-"""Shards: nothing is lost or doubled, their size is that asked for, a new
-file changes one of them.
-"""
+"""Shards: nothing is lost or doubled, their size, and that a new file changes one of them."""
 
 import pytest
 

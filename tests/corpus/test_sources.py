@@ -1,6 +1,4 @@
-"""Raw files of every kind give the same documents, from a disk or from a server; what a store far
-away lists.
-"""
+"""Raw files of every kind give the same documents, from a disk or a server; listings."""
 
 import functools
 import http.server
@@ -122,9 +120,7 @@ def test_a_pipe_or_a_device_is_no_file(tmp_path):
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder; of files that are called short it sends a part only, as
-    a broken connection does.
-    """
+    """Serves a folder; files called short break off, as by a broken connection."""
 
     def log_message(self, *arguments):
         pass

@@ -1,6 +1,4 @@
-"""One pass over raw files: nothing is lost, nothing is half-written, no text writes a special
-token.
-"""
+"""One pass over raw files: nothing lost, nothing half-written, no text is a special token."""
 
 import importlib.util
 import json

@@ -1,6 +1,4 @@
-"""Shares of right answers and their intervals: known answers, pairing, and the
-figures and lines made of them.
-"""
+"""Shares of right answers and their intervals: known answers, pairing, figures and lines."""
 
 import re
 from pathlib import Path

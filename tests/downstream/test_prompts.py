@@ -1,6 +1,4 @@
-"""Prompts word by word, shots that depend on nothing but seed and question, accepted answers as a
-model reads them, and the two ways of judging.
-"""
+"""Prompts word by word, shots by seed and question alone, accepted answers, two judgements."""
 
 import math
 from pathlib import Path

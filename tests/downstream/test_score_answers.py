@@ -64,9 +64,7 @@ LENGTH = 40
 
 @pytest.fixture(scope="module")
 def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of two kept steps: before and after a model has learned to answer each word by itself;
-    its task files.
-    """
+    """A run with weights before and after a model has learned to repeat words; task files."""
     folder = tmp_path_factory.mktemp("taught")
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -106,9 +104,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def describe_run(run: Path) -> None:
-    """Write run.json, which says where the weights of earlier steps lie, and the digests of all of
-    them.
-    """
+    """Write run.json with the digests of all weights."""
     files = {name: digest_file(path) for name, path in weights_of(run).items()}
     (run / "run.json").write_text(json.dumps({"recipe": {"steps": 20}, "state": "abc", "files": files}))
 

@@ -1,6 +1,4 @@
-"""A mixture that is exported is read back by name, in each consumer's unit; what a format cannot
-hold is refused in a sentence.
-"""
+"""An exported mixture is read back by name in each consumer's unit, or refused."""
 
 import json
 import math
@@ -47,9 +45,7 @@ def files(paths: list[str], sizes: list[float] | None = None) -> list[dict]:
 
 
 def drawn(draw: np.random.Generator) -> tuple[dict[str, float], dict[str, dict]]:
-    """A random mixture, some of it 0, over domains with one to four files in an order of its
-    own.
-    """
+    """A random mixture, some of it 0, over domains with one to four files, in any order."""
     count = int(draw.integers(1, 12))
     shares = draw.dirichlet(np.full(count, draw.choice([0.3, 1.0, 20.0])))
     shares[draw.random(count) < 0.2] = 0
@@ -112,9 +108,7 @@ def test_files_of_a_domain_share_its_weight_by_size(tmp_path: Path, form: str) -
 
 @pytest.mark.parametrize("form", READERS)
 def test_a_path_is_read_as_it_was_or_refused(tmp_path: Path, form: str) -> None:
-    """All marks that a format holds in one path, and each that it does not in one of its own; names
-    of domains hold all of them.
-    """
+    """All marks that a format holds in one path, each other in one of its own."""
     read, by_name = READERS[form]
     held, name = [mark for mark in MARKS if mark not in REFUSED.get(form, ())], f"we{''.join(MARKS)}b"
     flags = {"run": 1e9, "records": "samples", "sequence_length": 2}
@@ -159,9 +153,7 @@ def test_validation_files_are_those_of_all_domains(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pool", [2.9e8, 3e8, 3.1e8, 4.7e8, 7.77e8])
 def test_olmo_core_may_repeat_a_hundredth_more_often_than_the_run_needs(tmp_path: Path, pool: float) -> None:
-    """Rounded down to two decimals the margin would be less, by up to 0.01 epochs; a source that is
-    0.5 % smaller than was said suffices.
-    """
+    """The margin of 1 % is not lost to rounding: a source that is 0.5 % smaller suffices."""
     domains = {"web": {"train": ["/w.npy"], "unique_tokens": 9e9}, "wiki": {"train": ["/i.npy"], "unique_tokens": pool}}
     config = consumers.olmo_config(exported(tmp_path, "olmo-core", {"web": 0.7, "wiki": 0.3}, domains, 1e10)[0])
     ratios = {source.source_name: source.max_repetition_ratio for source in config.source_list.sources}

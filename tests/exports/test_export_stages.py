@@ -1,6 +1,4 @@
-"""A mixture in stages that is exported: each stage is read back with its weights and its first
-step, and what holds one mixture refuses it.
-"""
+"""An exported mixture in stages: weights and first step of each, or a refusal."""
 
 import argparse
 import json

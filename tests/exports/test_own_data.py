@@ -1,6 +1,4 @@
-"""The data of a dataset of the workflow's own: its raw files with the tokens of its index, or its
-rows, and what consumers read of both.
-"""
+"""The data of a dataset of the workflow: raw files or rows, and what consumers read of them."""
 
 import json
 from collections import Counter
@@ -199,9 +197,7 @@ def test_hugging_face_datasets_draws_the_mixture_of_raw_files_whose_documents_ar
 
 @pytest.mark.parametrize("form", ["axolotl", "levanter", "torchtitan", "csv"])
 def test_raw_files_that_a_format_names_are_read_and_make_up_the_mixture(raw: Path, form: str, tmp_path: Path) -> None:
-    """Every path that stands in the export, read by datasets as Axolotl and torchtitan read JSON
-    lines; the tokens of what the weights draw are the mixture.
-    """
+    """Every exported path is read by datasets; the tokens that the weights draw are the mixture."""
     datasets = pytest.importorskip("datasets")
     wanted = {"web": 0.3, "code": 0.7}
     content = json.loads((raw / "data.json").read_text())["domains"]

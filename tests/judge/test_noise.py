@@ -11,9 +11,7 @@ KNOWN = Known(0.01, 11, "elsewhere")
 
 
 def drawn(draw, mixtures: int, seeds: int, lead: float, noise: float = 0.003) -> np.ndarray:
-    """Values of mixtures of which the first leads by so many noise deviations; a seed moves all by
-    three.
-    """
+    """Values of mixtures; the first leads by noise deviations, a seed moves all by three."""
     logs = 1 + 3 * noise * draw.standard_normal(seeds) + noise * draw.standard_normal((mixtures, seeds))
     logs[0] -= lead * noise
     return np.exp(logs)

@@ -1,6 +1,4 @@
-"""All laws behind one interface: scores, learning curve and
-intervals, from tables to tables.
-"""
+"""All laws behind one interface: scores, learning curve, intervals, tables to tables."""
 
 import json
 
@@ -109,9 +107,7 @@ def test_intervals(tmp_path, law, kind):
 
 
 def test_intervals_hold_the_truth_about_as_often_as_they_say(tmp_path):
-    """Predicted losses at one mixture, 90 % intervals, 30 worlds of the bimix law with
-    noise shared along a run.
-    """
+    """Losses at one mixture, 90 % intervals, 30 worlds with noise shared along a run."""
     inside = []
     for seed in range(30):
         draw = np.random.default_rng(seed)
@@ -134,10 +130,7 @@ SLOW = [pytest.param(law, marks=pytest.mark.full) for law in ("exponential", "re
 @pytest.mark.usefixtures("brief_fits")
 @pytest.mark.parametrize("law", ["bimix", "transfer", *SLOW])
 def test_left_out_intervals(tmp_path, law):
-    """By hand, from fits without each run: losses, averages, the gain.
-
-    Coefficients and shares by the bootstrap that is named.
-    """
+    """By hand, from fits without each run; coefficients and shares by the bootstrap named."""
     n = 12
     pair, out = tables(tmp_path, "run", n, 3, steps=(8000,)), tmp_path / "c.json"
     fit_law.main(["--law", law, *pair, "--out", str(out)])
@@ -179,9 +172,7 @@ def test_left_out_intervals(tmp_path, law):
 
 
 def test_left_out_intervals_hold_new_runs_and_the_level_moves_them():
-    """Losses of new runs of laws that no law here is, so that a bootstrap of the fit holds far
-    fewer of them than it says.
-    """
+    """Losses of laws of no form here: a bootstrap of the fit holds far fewer than it says."""
     held = {("left_out", 0.9): [], ("left_out", 0.5): [], ("residuals", 0.9): []}
     for seed in range(12):
         draw = np.random.default_rng(seed)
@@ -252,10 +243,7 @@ def test_exponential_recovers_its_own_losses():
 
 
 def test_exponential_is_not_led_astray_by_one_wild_run():
-    """Huber of width 0.05: a run that is off by 1 pulls no more than one off by 0.05.
-
-    Least squares miss by a multiple.
-    """
+    """Huber of width 0.05: a run off by 1 pulls no more than one off by 0.05."""
     draw = np.random.default_rng(1)
     shares, t = draw.dirichlet(np.ones(3), 30), np.array([-2.0, -0.5, 0.3])
     law = lambda r: 2 + 1.5 * np.exp(r @ t)  # noqa: E731

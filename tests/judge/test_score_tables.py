@@ -1,6 +1,4 @@
-"""The numbers of the tables of scores by hand: which rows are fitted, which are predicted, and what
-is averaged over what.
-"""
+"""Tables of scores by hand: which rows are fitted, which predicted, what is averaged."""
 
 from dataclasses import replace
 
@@ -58,9 +56,7 @@ def test_the_last_step_that_was_observed_is_predicted_from_those_before() -> Non
 
 
 def fixed(law: str, domains: list[str], steps: np.ndarray, factor: float = 1.0) -> dict:
-    """The truth of `observed`, off by a factor in b; bimix has it at any step, exponential at these
-    alone.
-    """
+    """The truth of `observed`, off by a factor in b; exponential has these steps alone."""
     values = {}
     for name, alpha, height, floor in (("a", 0.1, 20, 1.0), ("b", 0.3, 40 * factor, 2.0 * factor)):
         values[name] = {"A": 1.0, "alpha": alpha, "B": height, "beta": 0.4, "C": floor}
@@ -128,9 +124,7 @@ def round_(value: object) -> object:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """The mixtures of each fit; what is predicted is 1.1 times the truth, of mixtures that were not
-    fitted.
-    """
+    """The mixtures of each fit; predictions are 1.1 times the truth of the others."""
     fits = []
 
     def fit(law: str, runs: Observations) -> dict:

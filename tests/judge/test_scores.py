@@ -12,9 +12,7 @@ STEPS = np.array([1000, 2000, 4000, 8000])
 
 
 def test_r2_is_of_log_losses():
-    """A guess too high at the largest loss: by hand 0.5 in logs, below 0 of
-    the losses themselves.
-    """
+    """A guess too high at the largest loss: 0.5 in logs, below 0 of the losses."""
     observed, predicted = np.array([1.0, 2.0, 4.0, 8.0]), np.array([1.0, 2.0, 4.0, 8.0 * np.exp(np.log(2) * 2.5**0.5)])
     total = np.log(2) ** 2 * (1.5**2 + 0.5**2) * 2
     missed = np.log(2) ** 2 * 2.5
@@ -24,9 +22,7 @@ def test_r2_is_of_log_losses():
 
 
 def test_table_3_has_the_r2_of_log_losses():
-    """A law off by the same factor everywhere: in logs SS_res is n log(factor)^2,
-    which no plain R2 equals.
-    """
+    """A law off by one factor everywhere: SS_res is n log(factor)^2, as in no plain R2."""
     curve = 40 / STEPS**0.4 + 1
     coefficients = {"a": {"A": 1.0, "alpha": 0.0, "B": 44.0, "beta": 0.4, "C": 1.1}}
     fitted = {"law": "bimix", "domains": ["a"], "loss_domains": ["a"], "steps": STEPS.tolist()}

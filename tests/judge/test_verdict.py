@@ -1,6 +1,4 @@
-"""The mixture that evidence recommends: the lowest, the cheapest of those that tie, a promise only
-where nothing measured is below it.
-"""
+"""Which mixture is recommended: the lowest, the cheapest tie, a promise below all measured."""
 
 import argparse
 

@@ -1,6 +1,4 @@
-"""The verdict over methods: regret, gain and its interval, ties and optimism against sums by
-hand.
-"""
+"""The verdict over methods: regret, gain, interval, ties and optimism by hand."""
 
 import json
 

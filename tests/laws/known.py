@@ -1,6 +1,4 @@
-"""Laws that are known, mixtures, and what runs of them would show: one bank for all tests of the
-laws.
-"""
+"""Known laws, mixtures, and losses of runs of them: one bank for all tests of laws."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,9 +23,7 @@ def bivariate(seed: int, m: int) -> Truth:
 
 
 def with_transfer(seed: int, m: int = 7, mean_log_k: float | None = -3.0) -> Truth:
-    """The law `transfer` of m domains, (k.r)^-alpha (B / s^beta + C); without any transfer where
-    the mean is None.
-    """
+    """`transfer` of m domains, (k.r)^-alpha (B / s^beta + C); no transfer where mean is None."""
     draw = np.random.default_rng(1000 + seed)
     a = draw.uniform(0.05, 0.3, m)
     k = np.zeros((m, m)) if mean_log_k is None else np.exp(draw.normal(mean_log_k, 1, (m, m)))
@@ -58,9 +54,7 @@ def who_speak_alike(seed: int, m: int = 7, worth: float = -2.5) -> tuple[Truth, 
 
 
 def of_three(transfer: bool) -> Truth:
-    """A law of three domains with the same coefficients always; with `transfer` each helps the
-    others a little.
-    """
+    """A law of three fixed domains; with `transfer` each helps the others a little."""
     alpha, c = np.array([0.1, 0.2, 0.05]), np.array([1, 2, 3])
     k = np.array([[1, 0.05, 0.1], [0.02, 1, 0.2], [0.05, 0.1, 1]]) if transfer else np.eye(3)
     return lambda shares, steps: ((shares @ k.T) ** -alpha)[:, None, :] * (20 / np.asarray(steps)[:, None] ** 0.4 + c)
@@ -105,9 +99,7 @@ def write_prior(entropies: np.ndarray, domains: Sequence[str], path: Path | str)
 def write_tables(
     observed: Observations, losses: Path | str, mixtures: Path | str, tokens_per_step: int | None = None
 ) -> list[str]:
-    """Write the two tidy tables, csv or parquet by the names' endings; the flags that name them to
-    a script.
-    """
+    """Write the two tidy tables, csv or parquet; the flags that name them to a script."""
     n, k, d = observed.losses.shape
     steps = np.tile(np.repeat(observed.steps, d), n)
     rows = {"mixture": np.repeat(observed.mixtures, k * d), "step": steps}
@@ -126,9 +118,7 @@ def write_tables(
 
 
 def of_sizes(seed: int, m: int = 4) -> Callable[[np.ndarray, float, float], np.ndarray]:
-    """A law of m domains with transfer and size: losses (n, m) of mixtures (n, m), parameters,
-    tokens of the schedule.
-    """
+    """A law of m domains with transfer and size: losses (n, m) by parameters and tokens."""
     factor = with_transfer(seed, m)
     draw = np.random.default_rng(2000 + seed)
     b, d, c = draw.uniform(0.3, 0.7, m), draw.uniform(0.3, 0.7, m), draw.uniform(1, 2, m)
@@ -141,9 +131,7 @@ def of_sizes(seed: int, m: int = 4) -> Callable[[np.ndarray, float, float], np.n
 
 
 def write_runs(runs: Sequence[tuple], domains: Sequence[str], losses: Path | str, mixtures: Path | str) -> list[str]:
-    """Tables of runs (mixture, shares, losses, further columns of its losses, pools or None): the
-    flags that name them.
-    """
+    """Tables of runs (mixture, shares, losses, columns, pools or None): their flags."""
     rows, shares = [], []
     for mixture, share, loss, further, pools in runs:
         rows += [

@@ -1,6 +1,4 @@
-"""The law `transfer` at a run that is asked for: between the sizes that were fitted, at one of them
-and above.
-"""
+"""`transfer` read at a run: between the sizes that were fitted, at one of them and above."""
 
 import numpy as np
 import pytest

@@ -95,9 +95,7 @@ def test_optimum_with_weights_bounds_and_epochs(fitted):
 
 @pytest.mark.parametrize("law", ["bimix", "transfer"])
 def test_a_loss_that_weighs_0_need_not_be_defined(fitted, capsys, law):
-    """All weight on one domain: its proportion goes to 1, and no other loss of the law bimix exists
-    there.
-    """
+    """All weight on one domain: no other loss of the law bimix exists at its optimum."""
     folder, coefficients, losses, mixtures = fitted
     out, law_of = folder / "mixture.json", ["--coefficients", coefficients]
     fit_law.main(["--law", law, "--losses", losses, "--mixtures", mixtures, "--out", coefficients])

@@ -1,6 +1,4 @@
-"""Laws recover the losses they generated, refuse what cannot be identified, and survive their
-JSON.
-"""
+"""Laws recover the losses they made, refuse what has no answer, and survive their JSON."""
 
 import numpy as np
 import pytest
@@ -48,9 +46,7 @@ def cost(coefficients, u, losses):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_random_start_and_no_other_route_finds_a_better_fit(seed):
-    """The oracle: least squares from 20 random starts in the law's own coefficients, and a search
-    over beta (variable projection).
-    """
+    """Least squares from 20 random starts, and a search over beta (variable projection)."""
     observed = observe(bivariate(seed, 2), mixtures(seed, 4, 2), STEPS, noise=0.005, seed=seed)
     u, losses = np.log(observed.proportions[:, 0]), observed.losses[:, :, 0]
     reached = cost(fit_domain(u, STEPS, losses), u, losses)
@@ -112,9 +108,7 @@ def test_a_proportion_that_hardly_varies_is_warned_of():
 
 @pytest.mark.parametrize("steps", [[1000], STEPS])
 def test_a_proportion_that_varies_by_rounding_has_no_slope(steps):
-    """0.1 + 0.2 in the place of 0.3: log r differs by 2e-16, and a slope through that is noise over
-    rounding.
-    """
+    """0.1 + 0.2 for 0.3: log r differs by 2e-16, and a slope through that is noise."""
     draw = np.random.default_rng(0)
     others = draw.uniform(0.1, 0.6, 4)
     shares = np.column_stack([[0.3, 0.1 + 0.2, 0.3, 0.1 + 0.2], others, 0.7 - others])

@@ -1,6 +1,4 @@
-"""Olmix, MARINER, Scheffe, the Gaussian process and tuned trees: each finds a law of its own kind,
-and its optimum is the least there is.
-"""
+"""Each rival finds a law of its own kind, and its optimum is the least there is."""
 
 import re
 from dataclasses import replace
@@ -270,9 +268,7 @@ def regmix_runs(split: str, size: str) -> tuple[list[str], np.ndarray, np.ndarra
 
 @NO_RUNS
 def test_scheffe_ranks_the_runs_of_1b_as_its_source_says() -> None:
-    """arXiv 2608.23922: Spearman 0.975 on the 64 mixtures of 1B from 512 runs of 1M; loss on
-    Pile-CC.
-    """
+    """arXiv 2608.23922: Spearman 0.975 on 64 mixtures of 1B from 512 of 1M; Pile-CC."""
     _, shares, losses = regmix_runs("train", "1m")
     _, large, truth = regmix_runs("test", "1B")
     names = [str(j) for j in range(shares.shape[1])]

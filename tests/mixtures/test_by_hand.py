@@ -1,6 +1,4 @@
-"""Mixtures by a rule: the arithmetic of each against its definition, bounds, and who knows their
-names.
-"""
+"""Mixtures by a rule: each against its definition, bounds, and where names are known."""
 
 import copy
 import json

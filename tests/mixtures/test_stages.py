@@ -1,6 +1,4 @@
-"""Mixtures in stages: what is one, what is refused, where stages begin; and between the scripts:
-made of others, taken in, gathered, and their losses.
-"""
+"""Mixtures in stages: what is one, what is refused, where they begin, and the scripts."""
 
 import json
 from pathlib import Path

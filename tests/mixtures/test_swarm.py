@@ -123,9 +123,7 @@ def test_the_best_simulated_mixtures_are_near_a_known_optimum():
 
 
 def swarm_of(runs):
-    """A swarm of known losses of three domains: each falls with its own
-    proportion, the third is hard.
-    """
+    """Known losses of three domains: each falls with its own proportion, the third is hard."""
     shares = np.array([draws.mixture(np.array([0.5, 0.3, 0.2]), 1, number) for number in range(1, runs + 1)])
     losses = np.array([2.0, 2.0, 3.0]) * (shares + 0.02) ** -0.2
     names = tuple("abc")

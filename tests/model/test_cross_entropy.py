@@ -1,6 +1,4 @@
-"""Losses and shares of domains, whole and in chunks, and their gradients, against the sums of the
-docstring.
-"""
+"""Losses and shares of domains, whole and in chunks, with gradients, against plain sums."""
 
 import pytest
 import torch

@@ -1,6 +1,4 @@
-"""The exported folder against transformers: equal logits, equal ids, both
-generations of configuration keys.
-"""
+"""The exported folder against transformers: logits, ids, both generations of keys."""
 
 import json
 from pathlib import Path
@@ -23,9 +21,7 @@ TEXT = "the cat sat on the mat; the bee was not there, naïve as 12 bees are\n"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with tokenizer.json, model.safetensors (weights far from their
-    initial size) and its export.
-    """
+    """tokenizer.json, model.safetensors (weights far from their first size), and the export."""
     folder = tmp_path_factory.mktemp("run")
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

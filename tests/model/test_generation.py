@@ -1,6 +1,4 @@
-"""Greedy continuations against transformers' generate on the exported model, prompt by prompt, and
-whatever shares a batch.
-"""
+"""Greedy continuations against transformers' generate, prompt by prompt, in any batch."""
 
 import json
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""The search for the rows that fit into memory, with a device that is made up; and
-every spelling of its end.
-"""
+"""The search for the rows that fit into a made-up device; every spelling of its end."""
 
 import pytest
 import torch
@@ -14,9 +12,7 @@ GIB = 2**30
 
 
 class Made:
-    """A model of one weight, and a device on which so many rows take an affine number of
-    bytes, and some more at times.
-    """
+    """A model of one weight on a device whose bytes are affine in rows, sometimes more."""
 
     def __init__(self, limit: int, fixed: int, each: int, more: dict[int, int] | None = None) -> None:
         self.bytes, self.fixed, self.each, self.more = limit, fixed, each, more or {}

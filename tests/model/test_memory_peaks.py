@@ -51,9 +51,7 @@ class Living(TorchDispatchMode):
 
 
 def counted(shape: Shape, rows: int, row_length: int, chunk: int | None, precision: str) -> int:
-    """The peak of two forward and backward passes, moments set aside, as the search for the largest
-    micro-batch makes them.
-    """
+    """The peak of two passes, with moments set aside as in the search for a micro-batch."""
     with ExitStack() as stack:
         stack.enter_context(FakeTensorMode())
         living = stack.enter_context(Living())

@@ -1,6 +1,4 @@
-"""What can hardly be meant in tables of losses and mixtures is refused or named, and names of a
-series are not.
-"""
+"""What can hardly be meant in tables is refused or named; names of a series are not."""
 
 import unicodedata
 

@@ -1,6 +1,4 @@
-"""The losses of the examples' logs are those that were logged, of each tool; what cannot be read
-ends in one sentence.
-"""
+"""The losses of each tool's logs are those that were logged; all else is one sentence."""
 
 import json
 import sys
@@ -84,9 +82,7 @@ def test_the_logs_of_the_examples_are_those_that_the_script_writes(tmp_path: Pat
 
 
 def test_a_run_of_the_trainer_is_read_from_its_state_and_from_its_event_files(tmp_path: Path, monkeypatch) -> None:
-    """Hugging Face's own Trainer, two runs of four steps: what its two logs say is the same, to
-    float32.
-    """
+    """Two runs of Hugging Face's Trainer: both logs say the same, to float32."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
@@ -151,9 +147,6 @@ def test_histories_of_wandb_are_runs_called_as_their_files(tmp_path: Path, kind:
 
 
 def test_a_table_of_any_tool(tmp_path: Path) -> None:
-    """Names of columns, a step of all rows, tokens, other names of domains; text beside is no
-    metric.
-    """
     write(tmp_path, "mixtures.csv", WIDE)
     log = write(
         tmp_path, "log.csv", "Name,State,at,val CC ppl,val CC nll,val code nll\na,done,7,20,3,2\nb,done,7,30,4,\n"

@@ -1,6 +1,4 @@
-"""Rows that are not like the others in tables of losses: runs that end early, seeds, tokens, pools,
-sizes; and groups of runs joined.
-"""
+"""Rows unlike the others (ends, seeds, tokens, pools, sizes), and groups of runs joined."""
 
 from dataclasses import replace
 

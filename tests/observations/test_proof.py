@@ -1,6 +1,4 @@
-"""docs/proof.md and docs/costs.md tell what the kept tables hold: every number of their tables of
-runs is computed again.
-"""
+"""docs/proof.md and README say what the kept tables hold: every number is computed again."""
 
 import re
 import sys

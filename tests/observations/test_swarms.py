@@ -1,6 +1,4 @@
-"""Tables of a swarm: RegMix' own, one of another shape, and what is missing, doubled or called
-otherwise.
-"""
+"""Tables of a swarm: RegMix' own, another shape, and what is missing or doubled."""
 
 import json
 from pathlib import Path
@@ -50,9 +48,7 @@ def test_regmix_own_tables_are_read(tmp_path: Path, size: str, runs: int, capsys
 
 
 def other_shape(folder: Path, name: str = "swarm.csv", rows: int = 4) -> tuple[pl.DataFrame, Path]:
-    """One table of runs at three sizes, with 19 ratios and 17 benchmarks, in an order of its
-    own.
-    """
+    """One table of runs at three sizes, with 19 ratios and 17 benchmarks, in any order."""
     draw = np.random.default_rng(0)
     shares = draw.dirichlet(np.ones(19), rows)
     lines = []

@@ -1,6 +1,4 @@
-"""Tables with one column a domain give the rows of tidy ones, or one sentence that shows what is
-needed.
-"""
+"""Tables with a column a domain give the rows of tidy ones, or say what is needed."""
 
 import json
 

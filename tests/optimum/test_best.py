@@ -63,9 +63,7 @@ def test_a_convex_objective_is_certified_and_beats_what_is_drawn(law, kind, more
 @pytest.mark.parametrize("law", KINDS)
 @pytest.mark.parametrize(("kind", "more"), CASES)
 def test_brute_force_over_three_domains(law, kind, more):
-    """A grid of step 1/200: the optimum is no worse than its best, and no better than a cell
-    allows.
-    """
+    """A grid of step 1/200: no worse than its best, no better than a cell allows."""
     fitted = fitted_law(law, 5, 3)
     objective, tokens = asked(fitted, kind, **more), tokens_of(fitted)
     found = best(fitted, 100, objective, *bounds(fitted, 0.02), tokens)

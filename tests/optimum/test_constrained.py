@@ -1,6 +1,4 @@
-"""Minima under constraints: against the same problem written otherwise, and how much better another
-mixture can be at most, against a linear program.
-"""
+"""Minima under constraints against the same problem for SciPy, and the gap certified."""
 
 import numpy as np
 import pytest
@@ -12,9 +10,7 @@ M = 5
 
 
 class Problem:
-    """A quadratic function, three straight lines of which the largest counts, and a constraint that
-    bites, within bounds.
-    """
+    """A quadratic, the largest of three lines, and a constraint that bites, within bounds."""
 
     def __init__(self, seed: int, epigraph: bool = True) -> None:
         draw = np.random.default_rng(seed)
@@ -66,9 +62,7 @@ def test_a_program_ends_at_its_minimum(epigraph: bool) -> None:
 
 
 def test_the_gap_is_that_of_linear_programs() -> None:
-    """At a share of nothing the slope is infinite: the bound comes from points towards the
-    centre.
-    """
+    """At a share of 0 the slope is infinite: the bound is from points towards the centre."""
     weights, lines = np.array([1.0, 2, 3, 1, 2]), np.array([[1.0, -1, 0.5, 0, 2], [0.3, 0, 0, -1, 1]])
     lower, upper = np.array([0.0, 0.1, 0.02, 0, 0.05]), np.array([0.5, 0.9, 0.6, 0.7, 0.8])
 

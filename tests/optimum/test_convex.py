@@ -1,6 +1,4 @@
-"""The optimum of convex laws: KKT, no restart finds better, and the root find of `bimix` on the
-problem they share.
-"""
+"""The optimum of convex laws: KKT, no restart is better, `bimix` as by its root find."""
 
 import numpy as np
 import pytest
@@ -45,9 +43,7 @@ def average(fitted, step):
 
 
 def slopes(function, r):
-    """Numerical derivative in the directions that keep the sum: relative to the first
-    coordinate's.
-    """
+    """Numerical derivatives (m,) at r."""
     gradient = np.empty(len(r))
     for j in range(len(r)):
         step = min(1e-6, r[j] * 1e-3)

@@ -25,9 +25,7 @@ LAST = int(FEW[-1])
 
 @pytest.mark.parametrize("law", ["bimix", "transfer"])
 def test_intervals_hold_the_truth_far_beyond_the_last_step(law: str) -> None:
-    """A curve of another form: at a hundred times the last step half of the intervals miss it where
-    they are not widened.
-    """
+    """A curve of another form: unwidened, half of the intervals miss it at 100 times."""
     draws = [bench_horizon.held(law, seed) for seed in range(5)]
     for times in bench_horizon.TIMES:
         inside, width = (np.mean([one[times][part] for one in draws]) for part in (0, 1))

@@ -1,6 +1,4 @@
-"""Intervals by hand: ends of refits, spreads of left-out errors, how far apart refits are, which
-resamples are drawn.
-"""
+"""Intervals by hand: ends of refits, left-out errors, the jackknife, resamples drawn."""
 
 from dataclasses import replace
 

@@ -153,9 +153,7 @@ def test_a_front_between_a_family_and_a_domain(fitted):
 
 
 def test_runs_with_a_part_of_the_text_keep_to_its_epochs(fitted):
-    """Steps of runs that have a quarter of the rows: a domain of which they may read two epochs
-    ends at two epochs of that quarter.
-    """
+    """Runs with a quarter of the rows: two epochs end at two epochs of that quarter."""
     folder, domains, _ = fitted
     run = STEP * 512
     there = dict.fromkeys(domains, run) | {domains[2]: 0.4 * run}

@@ -1,6 +1,4 @@
-"""The optimum of the bivariate law: KKT, better than random mixtures, bounds, infeasible bounds
-refused.
-"""
+"""The optimum of the bivariate law: KKT, better than random mixtures, bounds."""
 
 import numpy as np
 import pytest
@@ -24,9 +22,7 @@ def value(gains, exponents, shares):
 
 
 def kkt_residual(gains, exponents, shares, lower, upper):
-    """Largest relative violation: free shares have one marginal gain mu, those at the lower bound
-    less, at the upper more.
-    """
+    """Largest relative violation: free shares have one marginal gain, at bounds less or more."""
     marginal = gains * exponents * shares ** (-exponents - 1)
     at_low, at_high = shares <= lower + 1e-13, shares >= upper - 1e-13
     free = ~at_low & ~at_high
@@ -128,9 +124,7 @@ def test_a_domain_that_did_not_answer_keeps_the_least_proportion_seen():
 
 
 def test_every_domain_of_a_fitted_law_with_transfer_answers():
-    """Its alpha is the exponential of a number, so it is above 0, also of a domain whose loss is
-    level.
-    """
+    """Its alpha is an exponential: above 0, also of a domain whose loss is level."""
     shares = np.random.default_rng(0).dirichlet(np.full(3, 2.0), 8)
     losses = np.stack([shares[:, 0] ** -0.2, shares[:, 1] ** -0.1, np.ones(8)], axis=1)[:, None]
     observed = Observations(tuple("12345678"), tuple("abc"), np.array([30]), tuple("abc"), shares, losses)

@@ -1,6 +1,4 @@
-"""Bounds of a run: epochs of its tokens, what the runs did not tell, and rounding of bounds that
-sum to 1.
-"""
+"""Bounds of a run: epochs of its tokens, unanswered domains, rounding."""
 
 import pytest
 

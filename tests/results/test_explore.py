@@ -1,6 +1,4 @@
-"""The page to play with, in a browser: what it computes is what Python computes, and what it saves
-is what the workflow would write.
-"""
+"""The page to play with, in a browser: it computes and saves what Python does."""
 
 import json
 import os

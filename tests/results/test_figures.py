@@ -1,6 +1,4 @@
-"""Figures: the same bytes for the same input, every domain and mixture named in text, colours that
-stay with their names.
-"""
+"""Figures: the same bytes for the same input, every name in text, colours that stay."""
 
 import itertools
 import json
@@ -32,9 +30,7 @@ def texts(path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Losses that the law made, of four fitted mixtures and two held out, and the law fitted to the
-    four.
-    """
+    """Losses that the law made, of four fitted mixtures and two held out, and its fit."""
     folder = tmp_path_factory.mktemp("figures")
     random = np.random.default_rng(1)
     domains = ["python & co", "Gutenberg (PG-19)", "a domain whose name is longer than any panel is wide"]

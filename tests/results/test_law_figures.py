@@ -1,6 +1,4 @@
-"""The laws' own figures and tables: side by side, learning curve, optimum with intervals, path of
-the optimum.
-"""
+"""The laws' own figures and tables: comparison, learning curve, optimum and its path."""
 
 import json
 import xml.etree.ElementTree as ElementTree
@@ -45,9 +43,7 @@ def pair(folder, name, runs, seed, steps=STEPS, noise=0.002):
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Everything that four runs and two held out give, under the laws bimix, exponential and
-    regmix.
-    """
+    """All that four runs and two held out give, under bimix, exponential and regmix."""
     folder = tmp_path_factory.mktemp("laws")
     fitted, new = pair(folder, "run", 4, 1), pair(folder, "new", 2, 2)
     held_out = ["--held-out-losses", new[1], "--held-out-mixtures", new[3]]

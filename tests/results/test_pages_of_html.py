@@ -1,6 +1,4 @@
-"""Pages of HTML: the summary's text keeps its words, and what it holds of a page's own signs is
-quoted.
-"""
+"""Pages of HTML: the summary keeps its words, and signs of HTML are quoted."""
 
 import base64
 import re

@@ -1,6 +1,4 @@
-"""Every figure, drawn from small tables, fits a column of a paper: its width, its letters, nothing
-empty, nothing hidden.
-"""
+"""Every figure, from small tables, fits a column of a paper; nothing empty or hidden."""
 
 import itertools
 import re
@@ -296,9 +294,7 @@ def test_no_panel_is_empty_and_ticks_do_not_overlap(drawn):
 
 
 def test_no_line_hides_another(drawn):
-    """Two lines of one panel with the same points and different colours: one of them would not be
-    seen.
-    """
+    """Lines of one panel with the same points and different colours."""
     for axis in drawn[0].axes:
         seen = {}
         for line in axis.lines:

@@ -1,6 +1,4 @@
-"""The report in a browser, in a wide and in a narrow window: every entry opens, no image is empty,
-the console is silent.
-"""
+"""The report in a wide and a narrow window: entries open, images show, no console error."""
 
 import os
 import re

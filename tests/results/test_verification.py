@@ -1,6 +1,4 @@
-"""A small finished dataset agrees with itself, and every kind of damage to it is a fault with a
-sentence of its own.
-"""
+"""A finished dataset agrees with itself; every kind of damage is a fault of its own."""
 
 import hashlib
 import json
@@ -223,9 +221,7 @@ def test_files_that_nobody_vouches_for_are_named(place: Path, capsys: pytest.Cap
 
 
 def test_bytes_that_end_a_process_are_a_fault_and_the_tables_after_them_are_read(place: Path) -> None:
-    """A table of which polars allocates what its bytes say may abort; a stand-in for it is killed
-    where it comes to that table.
-    """
+    """polars may abort on such a table; a stand-in for it is killed there."""
     tables = [place / f"own/{name}.parquet" for name in "abc"]
     for path in tables:
         write_table(pl.DataFrame({"x": [1]}), path)

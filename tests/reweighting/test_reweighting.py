@@ -1,6 +1,4 @@
-"""DoReMi and DoGE as their scripts run them: killed and resumed, in two processes, on domains of
-which the answer is known.
-"""
+"""DoReMi and DoGE as their scripts run them: killed, in two processes, on known domains."""
 
 import json
 import shutil
@@ -233,9 +231,7 @@ def write_tokens(folder: Path, corpus: Path, domains: dict[str, np.ndarray]) -> 
 
 
 def successions(seed: int, rows: int, starts: range, length: int = 16) -> np.ndarray:
-    """Rows of a walk over the ids `starts` in which each id has two successors of its own, drawn by
-    the seed.
-    """
+    """Rows of a walk over `starts` in which each id has two successors drawn by the seed."""
     draw = np.random.default_rng(seed)
     follow = draw.permuted(np.tile(np.array(starts), (2, 1)), axis=1)
     tokens = np.empty((rows, length), dtype=np.int64)
@@ -266,9 +262,7 @@ def test_doremi_leaves_pure_noise_its_floor(corpus: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("method", "least"), [("doge_others", 0.9), ("doge", 0.5)])
 def test_doge_favours_the_domain_that_helps_all_others(corpus: Path, tmp_path: Path, method: str, least: float) -> None:
-    """Of four domains; the score against one gradient is about a quarter of the sum over the
-    others, and moves less.
-    """
+    """The score against one gradient is a quarter of that against the others' sum."""
     parts = [successions(seed, 400, range(13 * seed, 13 * seed + 13)) for seed in range(3)]
     mixed = np.concatenate([part[200:350] for part in parts])
     mixed = mixed[np.random.default_rng(0).permutation(len(mixed))]

@@ -47,9 +47,7 @@ def test_a_round_after_the_end_is_the_one_before_again(tmp_path) -> None:
 
 
 def test_a_search_ends_where_its_budget_is_spent(tmp_path) -> None:
-    """Five runs of the start and one a round, of 6e10 FLOPs each; 1 % of the large run are 4.2e11:
-    seven.
-    """
+    """Five first runs and one a round, 6e10 FLOPs each; 1 % is 4.2e11: seven."""
     plan = tmp_path / "plan.csv"
     plan.write_text("name,parameters,tokens\nsmall,1e4,1e6\nlarge,7e5,1e7\n")
     flags = [*tables(tmp_path, runs(START)), "--models", str(plan), "--large", "large", "--offered", "small"]

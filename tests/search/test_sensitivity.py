@@ -78,9 +78,7 @@ def test_what_is_known_before_is_the_fit_s_penalty_with_its_means_left_open() ->
 
 
 def test_a_prior_moves_what_is_worth_a_run() -> None:
-    """Under the prior domain 2 speaks like domain 0: a run of it says more of domain 0 than
-    without.
-    """
+    """With the prior domain 2 is like domain 0: a run of it says more of domain 0."""
     gaps = np.array([[0.0, 3.0, -3.0], [1.5, 0.0, -1.5], [-3.0, 3.0, 0.0]])
     shares = np.array([[0.05, 0.05, 0.9]])
     by_text, flat = (np.abs(slopes(guessed(3, np.arange(3), one), shares)[1][0, 0, 3 + 2]) for one in (gaps, None))

@@ -109,9 +109,7 @@ def test_a_run_called_like_an_optimum_of_other_proportions_is_not_taken_for_it(t
 
 
 def test_a_proxy_that_is_lowest_by_its_luck_is_not_what_an_optimum_has_to_beat(tmp_path, monkeypatch) -> None:
-    """At a noise of 1 % the lowest of twelve runs is seldom as good as measured. These laws had no
-    part in choosing the rule.
-    """
+    """At 1 % noise the lowest of twelve is lucky. These laws had no part in the rule."""
     monkeypatch.setattr(made_laws, "NOISE", 0.01)
     for seed in (751, 753, 754):
         true = made_laws.law(seed)

@@ -231,9 +231,7 @@ def test_whatever_stands_in_a_place_is_taken_or_refused_with_a_sentence(
 
 @pytest.mark.parametrize("odd", [None, 3, [], "x", {"share": 1}])
 def test_a_wrong_value_deep_in_lists_is_one_fault_and_takes_no_others_along(odd: object) -> None:
-    """What is refused is taken out before defaults are filled in: that must end, and blame nothing
-    else.
-    """
+    """What is refused is taken out before defaults are filled in: that must end."""
     stages = [{"share": 0.5, "mixture": "ce"}, {"share": 0.5, "mixture": odd}]
     lines = said(whole(lambda c: demo(c).update(stages={"late": stages})))
     assert len(lines) == 1 and lines[0].startswith("datasets/demo/stages/late/mixture: "), lines

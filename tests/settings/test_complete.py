@@ -1,6 +1,4 @@
-"""A config completed: six lines are a whole one, what is set holds, a choice of models stays, and
-other blocks' settings and names are written out.
-"""
+"""A config completed: six lines are enough, what is set holds, a choice stays."""
 
 import json
 import os

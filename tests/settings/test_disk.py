@@ -1,6 +1,4 @@
-"""What the sizes of files say of a corpus before it is read: no text, no row, epochs that no
-mixture keeps to.
-"""
+"""What sizes of files say of a corpus: no text, no row, epochs that no mixture keeps to."""
 
 from pathlib import Path
 

@@ -1,6 +1,4 @@
-"""Every kind of fault in a config is reported with its key and line, all of a config at once, and
-no others in their wake: the table is faults.yaml.
-"""
+"""faults.yaml: each fault of a config with key and line, all at once, and no others."""
 
 import re
 from pathlib import Path

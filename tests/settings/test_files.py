@@ -1,6 +1,4 @@
-"""Files of a config: what is no config is refused before it is read, and what YAML takes in silence
-with its line.
-"""
+"""Files of a config: what is none is refused, and what YAML takes silently has its line."""
 
 import os
 import shutil

@@ -1,6 +1,4 @@
-"""The size ladder: its parameters are the model's, and what it chooses keeps to text, time and the
-sources' formulas.
-"""
+"""The size ladder: parameters are the model's; text, time and published formulas hold."""
 
 import dataclasses
 import itertools

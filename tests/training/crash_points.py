@@ -60,9 +60,7 @@ class Points:
         return fsync
 
     def tears(self, write: Callable, place: int) -> Callable:
-        """A function that writes the file that is its argument number `place`, killed
-        when half of it is written.
-        """
+        """`write`, whose argument number `place` is a file, killed when half is written."""
 
         def torn(*arguments: object, **named: object) -> object:
             dying = self.dies()

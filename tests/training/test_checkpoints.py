@@ -1,6 +1,4 @@
-"""States on disk without a training: which are kept, which is chosen, who holds the lock, where
-curves lie.
-"""
+"""States on disk without a training: what is kept and chosen, the lock, the curves."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""Claiming GPUs, by real processes on pretended devices: what nvidia-smi says is a
-file that the test writes.
-"""
+"""Claiming GPUs by real processes; nvidia-smi is a file that the test writes."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""Compiled models: the loss inside one graph, and no further graph in an evaluation or a
-run of several processes.
-"""
+"""Compiled models: the loss in one graph, no further one in evaluations or processes."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -106,9 +104,7 @@ def test_an_evaluation_is_one_graph_whatever_number_of_rows_is_left(monkeypatch:
 def test_doremi_compiles_nothing_after_its_first_update(
     precision: str, chunk: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each batch has other numbers of rows of its domains; updates are those of models that are not
-    compiled.
-    """
+    """Batches of other numbers of rows; updates are those of uncompiled models."""
 
     def updates(compiled: bool) -> tuple[list[float], list[int]]:
         AcceleratorState._reset_state(reset_partial_state=True)
@@ -179,9 +175,7 @@ sys.exit(status)
 
 @pytest.mark.slow
 def test_several_processes_leave_the_model_whole(corpus: Path, tmp_path: Path) -> None:
-    """Two processes: one graph for the rows of an update, one for those of an evaluation, and
-    the losses of one process.
-    """
+    """Two processes: a graph for an update, one for an evaluation; losses of one process."""
     # above a megabyte of weights torch's optimizer for such models cuts them
     given = {"micro_batch": "auto", "shape": SHAPE | {"layers": 2, "width": 128}, "steps": 4, "evaluate_every": 2}
     (tmp_path / "counts.py").write_text(COUNTS_GRAPHS)

@@ -1,6 +1,4 @@
-"""A training that is killed at every single write goes on to the same bytes; and so does one
-that puts its outputs back.
-"""
+"""A training killed at any write goes on to the same bytes; so does putting outputs back."""
 
 import json
 import os

@@ -293,9 +293,7 @@ def test_graphs_write_what_is_written_without_them(dtype: torch.dtype) -> None:
 
 @only_on_gpu
 def test_the_exported_model_has_our_scores(tmp_path: Path) -> None:
-    """transformers is imported by another process: it brings libraries that this one must not
-    have.
-    """
+    """transformers is imported by another process: its libraries must not be in this one."""
     numpy_file = pytest.importorskip("safetensors.numpy")
     model = made("cuda")
     rows = some_rows(3).long()

@@ -1,6 +1,4 @@
-"""What `launch` says of attention and of sending gradients: no result changes beyond rounding, no
-run is repeated, and run.json has what ran.
-"""
+"""`launch` changes no result beyond rounding and repeats no run; run.json has what ran."""
 
 import json
 import os
@@ -97,9 +95,7 @@ def test_the_kernel_of_attention_is_the_fused_one_that_takes_longest() -> None:
 
 @pytest.mark.slow
 def test_sharded_weights_train_what_whole_ones_train_and_go_on_as_such(corpus: Path, tmp_path: Path) -> None:
-    """Two processes with a part of each weight: the losses of one, a checkpoint from which one goes
-    on, and back.
-    """
+    """Two processes with a part of each weight: the losses of one, whole checkpoints."""
     given = {"steps": 12, "evaluate_every": 4}
     execute(command(corpus, tmp_path / "one/run", **given))
     execute(command(corpus, tmp_path / "two/run", "--shard", "yes", processes=2, micro_batch=3, **given))

@@ -115,9 +115,7 @@ def test_logs_that_cannot_be_written_are_a_sentence(tmp_path: Path) -> None:
 def test_processes_that_are_asked_to_stop_are_left_the_time_they_take(
     tmp_path: Path, gpus: int, number: signal.Signals, seconds: int
 ) -> None:
-    """The launcher ends none of them while they save, though by itself it waits for 30 s after an
-    interrupt.
-    """
+    """By itself the launcher would wait for 30 s after an interrupt."""
     (tmp_path / "training.py").write_text(TRAINING)
     command = ["bash", "workflow/scripts/launch_training.sh", str(gpus), "1", "2", "0"]
     command += [str(tmp_path / "said"), str(tmp_path / "history"), str(tmp_path / "training.py")]

@@ -1,6 +1,4 @@
-"""The losses that a trainer leaves: every way to read them, and every fault of what it may have
-left.
-"""
+"""The losses that a trainer leaves: every way to read them, every fault in them."""
 
 import json
 from pathlib import Path

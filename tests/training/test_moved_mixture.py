@@ -1,6 +1,4 @@
-"""Snakemake on a run whose mixture moves and comes back: it deletes the
-outputs, and nothing is lost.
-"""
+"""Snakemake deletes the outputs of a run whose mixture moves; nothing is lost."""
 
 import shutil
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""The data order: how close every prefix comes to the mixture, that rows are a
-permutation, that nothing is stored.
-"""
+"""The order of rows: every prefix keeps to the mixture, rows are a permutation."""
 
 import numpy as np
 import pytest
@@ -37,10 +35,7 @@ def scrambled(value: int) -> int:
 
 
 def image(position: int, size: int, key: int) -> int:
-    """Six rounds of Feistel over the fewest even bits, two at least, that hold every position.
-
-    They are walked again while the image is outside.
-    """
+    """Six rounds of Feistel over the fewest even bits, walked again while outside."""
     half = next(half for half in range(1, 33) if 4**half >= size)
     while True:
         left, right = divmod(position, 2**half)
@@ -96,9 +91,7 @@ def test_all_mixtures_see_a_domains_rows_in_the_same_order() -> None:
 
 
 def test_backwards_a_run_reads_first_what_another_reads_last() -> None:
-    """A proxy beside a reference: the rows that half an epoch of the reference has
-    not seen, and no others.
-    """
+    """A proxy next to a reference: the rows that the reference has not seen."""
     size = 50
     forth, back = (rows_of_domain(1, "a", size, np.arange(2 * size), backwards) for backwards in (False, True))
     assert not set(forth[: size // 2]) & set(back[: size // 2])
@@ -110,9 +103,7 @@ def test_backwards_a_run_reads_first_what_another_reads_last() -> None:
 
 
 def test_the_order_of_rows_never_changes() -> None:
-    """States of earlier versions go on with it: another permutation would read some rows twice and
-    others never.
-    """
+    """States of earlier versions go on with it."""
     rows = rows_of_domain(1, "bees", 9, np.arange(18))
     assert rows.tolist() == [4, 8, 5, 6, 0, 1, 3, 7, 2, 1, 0, 5, 7, 3, 2, 4, 8, 6]
     assert rows.dtype == np.int64

@@ -1,6 +1,4 @@
-"""The training script in real processes: killed and resumed, in one and in two processes, refusing
-what it should.
-"""
+"""The training script in real processes: killed, resumed, one and two, refusals."""
 
 import functools
 import json

@@ -126,9 +126,7 @@ def losses(out: Path) -> dict:
 
 
 def test_a_run_of_stages_is_stopped_resumed_and_verified(corpus: Path, tmp_path: Path, monkeypatch) -> None:
-    """40 updates, 24 of them in the first stage: as the plain mixture until then, and stopped in
-    each stage as if never stopped.
-    """
+    """40 updates, 24 of the first stage: as the plain mixture until then, stopped in each."""
     staged = {"stages": [{"share": 0.6, "mixture": TRAINED}, {"share": 0.4, "mixture": ENDED}]}
     assert run(corpus, tmp_path / "plain", TRAINED) == 0
     assert run(corpus, tmp_path / "whole", staged) == 0

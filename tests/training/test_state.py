@@ -1,6 +1,4 @@
-"""What a run keeps of itself: older configurations beside a newer one, its outputs, what is
-damaged, where it comes from.
-"""
+"""What a run keeps: older configurations, its outputs, damaged files, its provenance."""
 
 import functools
 import json

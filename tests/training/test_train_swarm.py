@@ -1,6 +1,4 @@
-"""A part of a swarm in real processes: every run as if alone, killed and resumed,
-refused where it should be.
-"""
+"""A part of a swarm in real processes: as if alone, killed and resumed, refusals."""
 
 import json
 import os
@@ -50,9 +48,7 @@ def of_run(out: Path, name: str) -> Path:
 
 @pytest.fixture
 def new_accelerator() -> Iterator[None]:
-    """One precision holds for all of a process: forget that of the tests before, and
-    leave none to those after.
-    """
+    """One precision holds for a process: forget that of the tests before."""
     AcceleratorState._reset_state(reset_partial_state=True)
     yield
     AcceleratorState._reset_state(reset_partial_state=True)

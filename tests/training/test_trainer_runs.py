@@ -1,6 +1,4 @@
-"""Runs of foreign trainers, as Snakemake starts them: stopped once and gone on with, and every way
-in which one is no success.
-"""
+"""Runs of foreign trainers: stopped and gone on with, and every way to be no success."""
 
 import json
 import os

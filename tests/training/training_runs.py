@@ -64,9 +64,7 @@ def execute(arguments: list[str], expected: int = 0) -> str:
 
 
 def interrupt(arguments: list[str], line: str, number: signal.Signals) -> int:
-    """Start a run, send all its processes a signal once a printed line begins so; its exit
-    status.
-    """
+    """Start a run, signal all its processes once a printed line begins so; its status."""
     process = forked.Process(arguments, env=forked.jobs(OMP_NUM_THREADS="1"), start_new_session=True)
     for printed in process.stderr:
         if printed.startswith(line):

@@ -102,9 +102,7 @@ def heard(found: dict, apart: bool) -> dict:
 
 
 def test_domains_that_stand_apart_hear_a_prior_too() -> None:
-    """The prior is tried with it, and costs nothing where other domains are worth next to
-    nothing.
-    """
+    """It costs nothing where other domains are worth next to nothing."""
     ratios, both = [], 0
     for seed in (0, 2):
         truth, entropies = who_speak_alike(seed, 12, worth=-7.0)

@@ -22,9 +22,7 @@ NAMES = tuple(f"{source}:{topic}" for source in ("web", "pdf", "book", "code") f
 
 
 def crossed(seed: int, n: int) -> tuple[Observations, Observations]:
-    """Runs of a law whose domains are worth what their source and their topic are; new mixtures
-    without noise.
-    """
+    """Runs of domains that are worth what source and topic are; new ones without noise."""
     draw = np.random.default_rng(seed)
     k = np.exp(draw.normal(0, 1.2, (3, 4, 1)) + draw.normal(0, 1.2, (3, 1, 4))).reshape(3, 16)
     shares = draw.dirichlet(np.full(16, 0.5), n + 200)

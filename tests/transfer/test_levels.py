@@ -1,6 +1,4 @@
-"""Levels over sizes by hand: groups and mixtures, least squares on an unbalanced table, the curve,
-slopes at the largest size.
-"""
+"""Levels over sizes by hand: groups, mixtures, least squares, the curve, slopes."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""Pieces of the law `transfer` against their formulas: shares that count, harm, gaps of a prior,
-the mixing factor, the start of a curve.
-"""
+"""Pieces of `transfer` against their formulas: counted shares, harm, gaps, factor, start."""
 
 import json
 from pathlib import Path

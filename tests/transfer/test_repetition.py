@@ -1,6 +1,4 @@
-"""Repeated text: nothing repeated changes nothing, derivatives, one optimum, known laws, public
-runs.
-"""
+"""Repeated text: nothing repeated, derivatives, one optimum, known laws, public runs."""
 
 import json
 import tracemalloc
@@ -109,9 +107,7 @@ def test_a_known_law_of_repeated_runs_is_recovered_and_predicts_more_epochs(tmp_
 
 
 def of_many(m, d, n, groups):
-    """Arguments of `repetition.fit`: made runs of m domains, losses of the first d, one of other
-    text.
-    """
+    """Arguments of `repetition.fit`: made runs of m domains, losses of d, one foreign."""
     draw = np.random.default_rng(m)
     shares, own = draw.dirichlet(np.full(m, 2.0), n), np.arange(d)
     own[-1] = -1
@@ -222,9 +218,7 @@ def wikipedia(rows: pl.DataFrame):
 @pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public runs are not beside the checkout")
 @pytest.mark.parametrize("cut", [False, True])
 def test_the_best_share_of_wikipedia_at_a_horizon_that_was_not_fitted(cut):
-    """Fitted on horizons up to 16 pools, asked at 32; with the runs on parts of the pool and
-    without.
-    """
+    """Fitted to 16 pools, asked at 32; with runs on parts of the pool and without."""
     rows = pl.read_csv(PUBLIC / "wikipedia_fineweb_124M.csv")
     whole = pl.col("subsample") == 1
     observed = wikipedia(rows.filter((pl.col("horizon_over_pool") <= 16) & (whole | pl.lit(cut))))

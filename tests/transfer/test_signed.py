@@ -20,9 +20,7 @@ from bimix.transfer.signed import signed
 
 
 def hurting(seed, m=4, height=0.6):
-    """The law transfer of m domains and one further loss, each with a share that hurts it: the
-    truth and t (m + 1, m).
-    """
+    """The law of m domains and one more loss, each hurt by a share: truth and t (m + 1, m)."""
     draw = np.random.default_rng(3000 + seed)
     k = np.exp(draw.normal(-3, 0.5, (m + 1, m)))
     k[np.arange(m), np.arange(m)] = 1.0
@@ -152,9 +150,7 @@ def test_bimix_and_an_exponential_law_are_special_cases():
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_log_losses_are_convex_and_the_optimum_is_that_of_scipy(sign):
-    """Along segments, with t of one sign; the optimum meets KKT and no restart finds a better
-    one.
-    """
+    """Along segments, with t of one sign; KKT holds and no restart is better."""
     truth, _ = hurting(6)
     observed = observe(truth, mixtures(6, 10, 4), STEPS)
     fitted = with_t(laws.fit("transfer", observed), sign * np.random.default_rng(6).uniform(0.2, 3, (5, 4)))
@@ -185,9 +181,7 @@ def test_log_losses_are_convex_and_the_optimum_is_that_of_scipy(sign):
 
 
 def test_gradient_and_hessian_of_a_run_that_repeats_text():
-    """At a size with an exponent and with pools: t acts on the shares, the sum on those that
-    count.
-    """
+    """With an exponent and pools: t acts on shares, the sum on those that count."""
     fitted = with_t(
         laws.fit("transfer", observe(hurting(7)[0], mixtures(7, 10, 4), STEPS)),
         np.random.default_rng(7).normal(0, 1, (5, 4)),

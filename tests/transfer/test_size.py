@@ -1,6 +1,4 @@
-"""The law `transfer` over sizes of models: known laws, one size as before, disconnected tables,
-public runs.
-"""
+"""`transfer` over sizes: known laws, one size as before, separate tables, public runs."""
 
 import json
 import sys

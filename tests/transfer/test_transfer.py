@@ -1,6 +1,4 @@
-"""The law `transfer`: its Jacobian, beside `bimix` on few runs, zero proportions, foreign loss
-domains, RegMix's public runs.
-"""
+"""`transfer`: its Jacobian, few runs next to `bimix`, zeros, foreign losses, RegMix."""
 
 from pathlib import Path
 
@@ -52,9 +50,7 @@ def test_many_fits_at_once_are_the_same_as_one_by_one():
 
 @pytest.mark.parametrize("terms", [1, 2])
 def test_the_cost_is_that_of_the_docstring(terms):
-    """Squares of the misfit, and in units of the ridge those of delta, of what is shared about its
-    means, of these about theirs.
-    """
+    """Squares of the misfit, and in units of the ridge those of delta and shared means."""
     draw = np.random.default_rng(0)
     d, n, m, s = 3, 5, 4, terms + 2
     own = np.array([0, 2, 1])
@@ -80,9 +76,7 @@ def test_the_cost_is_that_of_the_docstring(terms):
 
 
 def test_a_run_that_a_resample_has_not_drawn_does_not_bend_the_curve():
-    """The same resample with the undrawn run's curve bent about its mean: its level stays, and so
-    must B, beta and C.
-    """
+    """The undrawn run's curve is bent about its mean: B, beta and C stay."""
     observed = observe(with_transfer(1, 3), mixtures(1, 6, 3), STEPS, 0.003)
     fitted = laws.fit("transfer", observed)
     bend = np.linspace(-0.2, 0.2, len(STEPS))[:, None]
@@ -100,9 +94,7 @@ def test_a_run_that_a_resample_has_not_drawn_does_not_bend_the_curve():
 
 
 def test_curves_of_all_domains_at_once_are_those_of_one_by_one():
-    """SciPy's fit of the law `bimix`, one domain at a time, with points that were not observed and
-    runs that count twice.
-    """
+    """SciPy's fit of `bimix`, one domain at a time, with gaps and runs that count twice."""
     observed = observe(with_transfer(2, 4), mixtures(2, 5, 4), STEPS, 0.003, 2)
     losses = observed.losses / np.exp(transfer.run_levels(observed))[:, None]
     losses[1, 3:9, 2] = np.nan
@@ -116,9 +108,7 @@ def test_curves_of_all_domains_at_once_are_those_of_one_by_one():
 
 
 def test_trust_region_reflective_ends_at_the_same_minimum():
-    """The objective written down once more from the docstring of `mixing`, one term, and handed to
-    SciPy.
-    """
+    """The objective of `mixing`'s docstring, one term, written again for SciPy."""
     m, n, ridge = 3, 7, 1e-3
     shares = mixtures(4, n, m)
     y = np.log(with_transfer(4, m)(shares, [1000]))[:, 0] + 0.003 * np.random.default_rng(4).standard_normal((n, m))
@@ -178,9 +168,7 @@ def test_on_losses_of_bimix_it_predicts_as_bimix_does(seed):
 @pytest.mark.parametrize("runs", [4, 6, 8])
 @pytest.mark.parametrize("mean_log_k", [-3.0, None])
 def test_never_worse_than_bimix_by_more_than_the_noise_and_better_on_average(runs, mean_log_k):
-    """Draws of runs from laws that are known, with transfer and without any, 7 domains, 0.3 % noise
-    shared along a run.
-    """
+    """Known laws with and without transfer, 7 domains, 0.3 % noise along a run."""
     noise, errors = 0.003, []
     for seed in range(20 if mean_log_k else 8):
         truth, new = with_transfer(seed, mean_log_k=mean_log_k), mixtures(seed + 500, 200)
@@ -200,9 +188,7 @@ def test_never_worse_than_bimix_by_more_than_the_noise_and_better_on_average(run
 
 @pytest.mark.parametrize("runs", [3, 4, 12])
 def test_a_mixture_with_a_zero_is_never_refused(runs):
-    """Losses of the law bimix, which a fit without any transfer would copy, and then say nothing at
-    a proportion of 0.
-    """
+    """Losses of `bimix`, which a fit without any transfer would copy."""
     truth = with_transfer(0, 4, mean_log_k=None)
     fitted = laws.fit("transfer", observe(truth, mixtures(0, runs, 4), STEPS, 0.001))
     zeros = np.array([[0, 0.2, 0.3, 0.5], [1.0, 0, 0, 0]])

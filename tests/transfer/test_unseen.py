@@ -1,6 +1,4 @@
-"""A domain that no run trains on: its worth comes from the prior, intervals are wider where a
-mixture has it, and the next runs of a search train on it.
-"""
+"""A domain without runs: worth from the prior, wider intervals, proposed by a search."""
 
 from dataclasses import replace
 

@@ -95,9 +95,7 @@ def obstacle() -> str | None:
 
 
 class Cluster:
-    """A running cluster. `environment` is what its commands, and Snakemake,
-    are to be called with.
-    """
+    """A running cluster; `environment` is for its commands and for Snakemake."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -146,9 +144,7 @@ class Cluster:
         self.launch("slurmd", "-D", "-N", node, "-f", f"{self.folder}/slurm.conf", label=node)
 
     def kill(self, label: str) -> None:
-        """Kill a daemon that this object started: an unreaped child, so that the
-        number is no other process's.
-        """
+        """Kill a daemon of this object: unreaped, so that the number is its own."""
         daemon = self.daemons.pop(label)
         daemon.kill()
         daemon.wait()
@@ -193,10 +189,7 @@ class Cluster:
         return found
 
     def stop(self) -> None:
-        """End every process of the cluster.
-
-        Those still there are killed by number, each known by its environment.
-        """
+        """End every process of the cluster, each known by its environment."""
         for label in [*NODES, "slurmctld", "munged"]:
             if label in self.daemons:
                 self.kill(label)

@@ -1,6 +1,4 @@
-"""A domain that is added to a corpus: the tokenizer and the shards that are there stay, and runs
-made before it are joined to a new one.
-"""
+"""A domain that is added: tokenizer, shards and earlier runs stay, and are joined."""
 
 import json
 import sys

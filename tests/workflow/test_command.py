@@ -1,6 +1,4 @@
-"""`pip install .` gives a command that does what the scripts do, with no other package than laws
-and exports need.
-"""
+"""`pip install .` gives a command that does what the scripts do, with few packages."""
 
 import json
 import os
@@ -43,9 +41,7 @@ def pip(*arguments: object) -> None:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh environment with this project and with the packages that it names, taken from the one
-    of the tests.
-    """
+    """A fresh environment with this project and the packages that it names."""
     folder = tmp_path_factory.mktemp("installed")
     copy = folder / "checkout"
     for name in ("workflow", "resources"):
@@ -234,9 +230,7 @@ def cited() -> dict:
 
 
 def test_there_is_one_version() -> None:
-    """CITATION.cff has it, the package takes it from there, and it is the last one that the changes
-    are listed of.
-    """
+    """CITATION.cff has it; the package and the list of changes agree."""
     assert (
         PROJECT["project"]["dynamic"] == ["version"] and PROJECT["tool"]["hatch"]["version"]["path"] == "CITATION.cff"
     )

@@ -1,6 +1,4 @@
-"""The workflow called from another folder: its own files are found, and all else lies in the user's
-folder.
-"""
+"""The workflow called from another folder finds its files and writes in the user's."""
 
 import json
 import os
@@ -74,9 +72,7 @@ def commands(said: str) -> list[list[str]]:
 
 
 def test_a_law_is_fitted_in_a_folder_of_its_own(mine: Path) -> None:
-    """Under names with a space and an umlaut; the defaults come from the workflow, and `laws` from
-    the user's file.
-    """
+    """Under names with a space and an umlaut; `laws` come from the user's file."""
     said = snakemake(mine, "-s", str(ROOT / "Snakefile"), "-p", COEFFICIENTS)
     assert (mine / COEFFICIENTS).exists()
     assert ["python", str(ROOT / "workflow/scripts/fit_law.py")] in commands(said)
@@ -100,9 +96,7 @@ def test_the_workflow_may_lie_below_the_folder_of_the_results(mine: Path) -> Non
 
 
 def test_a_folder_that_was_moved_plans_nothing(mine: Path, tmp_path: Path) -> None:
-    """With its times and its .snakemake, as `cp -a` and `rsync -a` move it; a loss that changed
-    there is seen.
-    """
+    """With its times and .snakemake, as `cp -a`; a loss that changes there is seen."""
     call = ("-s", str(ROOT / "Snakefile"), COEFFICIENTS)
     snakemake(mine, *call)
     moved = tmp_path / "another disk" / FOLDER
@@ -127,9 +121,7 @@ def test_a_module_plans_what_the_workflow_plans(mine: Path, names: str) -> None:
 
 @pytest.mark.full
 def test_a_module_takes_a_block_of_the_config_and_makes_a_page(mine: Path) -> None:
-    """Jobs run, and their captions are found, where the config of the module is a block of the
-    user's.
-    """
+    """The config of the module is a block of the user's."""
     (mine / "config.yaml").write_text(yaml.safe_dump({"ours": 1, "mixing": measured()}))
     (mine / "Snakefile").write_text(
         MODULE.format(snakefile=str(ROOT / "Snakefile"), config='config["mixing"]', names="")
@@ -186,9 +178,7 @@ def test_a_config_is_checked_in_the_users_folder(mine: Path) -> None:
 
 
 def test_a_training_is_launched_from_another_folder(tmp_path: Path) -> None:
-    """By a workflow under a name with a space: the launcher and its settings lie beside the
-    script.
-    """
+    """Of a workflow under a name with a space."""
     scripts = tmp_path / "der Code" / "workflow" / "scripts"
     scripts.parent.mkdir(parents=True)
     scripts.symlink_to(ROOT / "workflow/scripts")
@@ -200,9 +190,7 @@ def test_a_training_is_launched_from_another_folder(tmp_path: Path) -> None:
 
 
 def test_every_rule_finds_its_scripts_from_any_folder_and_keeps_what_they_say() -> None:
-    """A rule's command begins with RUN or LAUNCHER, other files of the workflow are found by
-    `code`, and standard error goes to the rule's log.
-    """
+    """Commands begin with RUN or LAUNCHER, files go by `code`, errors into the log."""
     found = 0
     for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
         text = path.read_text()

@@ -1,6 +1,4 @@
-"""The three ways in: the examples' data are what their generators write, and lead to
-the answer that is known.
-"""
+"""The three ways in: the examples' data are what their generators write."""
 
 import json
 import runpy
@@ -32,9 +30,7 @@ def test_the_committed_losses_are_those_that_the_script_writes(tmp_path: Path) -
 
 @pytest.mark.parametrize("law", ["bimix", "transfer"])
 def test_the_best_mixture_of_the_losses_is_that_of_their_law(tmp_path: Path, law: str) -> None:
-    """At the optimum that is found, the law that made the data is within 0.0005 nats
-    of its least average loss.
-    """
+    """The law that made the data is within 0.0005 nats of its least average loss."""
     block = yaml.safe_load((LOSSES / "measured.yaml").read_text())["datasets"]["measured"]
     step, fitted = block["optimum"]["step"], block["groups"][block["optimum"]["group"]]
     for name in ("losses", "mixtures"):

@@ -1,6 +1,4 @@
-"""What a forge, a registry of images and a catalogue read of the project is valid, and says what
-the rest of it says.
-"""
+"""What a forge, an image and a catalogue read of the project is valid and agrees."""
 
 import re
 import subprocess
@@ -57,9 +55,7 @@ def test_the_forge_runs_what_the_own_checks_run() -> None:
 
 
 def test_the_image_has_the_pins_and_its_files_are_in_its_context() -> None:
-    """Built with `envs` for context, as its first lines say; all packages come from
-    requirements.txt.
-    """
+    """Built with `envs` for context; all packages come from requirements.txt."""
     lines = DOCKERFILE.read_text().splitlines()
     copied = [line.split()[1] for line in lines if line.startswith("COPY")]
     assert copied == ["requirements.txt"] and (ROOT / "envs" / copied[0]).exists()

@@ -1,6 +1,4 @@
-"""A domain that is measured and that nothing trains on: from its file to a mixture that is found
-for it.
-"""
+"""A domain that is measured and not trained on: from its file to a mixture."""
 
 import json
 from pathlib import Path
@@ -20,9 +18,7 @@ def block(config: dict) -> dict:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the workflow whose dataset measures `tasks`, with some documents that training has,
-    too.
-    """
+    """A copy of the workflow that measures `tasks`, which shares documents with training."""
     folder = tmp_path_factory.mktemp("measured")
     config = mini_config(6, 2, slim={})
     config["laws"] = {"compare": ["bimix", "transfer"], "optimise": ["transfer"], "intervals": {"resamples": 5}}

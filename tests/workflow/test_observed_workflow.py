@@ -1,6 +1,4 @@
-"""Losses measured elsewhere, from two tables to the page of results, as `snakemake` is called;
-nothing is trained.
-"""
+"""Losses measured elsewhere, from two tables to the page of results."""
 
 import json
 import re
@@ -40,9 +38,7 @@ def write_tables(folder: Path, runs: int, steps: list[int] = STEPS) -> None:
 
 @pytest.fixture
 def workplace(tmp_path: Path) -> Path:
-    """An empty folder with the checkout's workflow, two tables of five runs, and a config of one
-    dataset.
-    """
+    """The checkout's workflow, two tables of five runs, and a config of one dataset."""
     link_checkout(tmp_path)
     write_tables(tmp_path, 5)
     own = {

@@ -128,10 +128,7 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 
 
 def test_lines_are_wrapped() -> None:
-    """But for tables, which Markdown cannot wrap.
-
-    Inline code is on one line, where `commands` finds it.
-    """
+    """But for tables; inline code is on one line, where `commands` finds it."""
     for page in PAGES:
         lines = [*prose(page), *(line for block in blocks(page) for line in block.lines)]
         assert not [line for line in lines if len(line) > COLUMNS and not line.startswith("|")], page.name
@@ -172,9 +169,7 @@ def test_promises_name_tests_that_are_there() -> None:
 
 
 def test_parts_of_a_config_are_valid() -> None:
-    """A block of config that is no file of its own is a part of a dataset's block, or models, and
-    the models of the settings take it.
-    """
+    """Blocks that are no file: parts of a dataset's block, or models."""
     configs = [block for page in PAGES for block in blocks(page) if block.language == "yaml"]
     parts = [block for block in configs if "<!-- file:" not in block.comments]
     assert 0 < len(parts) < len(configs)
@@ -187,9 +182,7 @@ def test_parts_of_a_config_are_valid() -> None:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project with the files that the pages write, the example's text, and your data
-    as empty files.
-    """
+    """A copy of the project with the pages' files, the example's text, and empty data."""
     folder = tmp_path_factory.mktemp("pages")
     for name in ("workflow", "profiles", "envs", "resources"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "text"))
@@ -209,9 +202,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def plans() -> list:
-    """The targets of all commands of Snakemake by their config and profile; a config's own run is
-    `all`.
-    """
+    """Targets of all commands by config and profile; a config's own run is `all`."""
     parser, found = get_argument_parser(), {}
     for command in commands():
         word, *words = shlex.split(command)
@@ -238,9 +229,7 @@ def test_snakemake_plans_the_commands(workplace: Path, options: tuple[str, ...],
 
 
 def test_the_commands_of_the_package_run_in_the_order_of_the_page(workplace: Path, tmp_path: Path) -> None:
-    """`bimix` as pip would install it, in a shell: with the page's tables and the logs of the
-    examples.
-    """
+    """`bimix` in a shell, with the page's tables and the logs of the examples."""
     page = ROOT / "docs" / "observations.md"
     ran = [block for block in blocks(page) if "<!-- not run:" not in block.comments]
     lines = [line for block in ran for line in block_commands(block) if line.startswith("bimix ")]

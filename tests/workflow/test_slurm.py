@@ -155,10 +155,7 @@ FAULTS: dict[str, tuple[Callable[[Cluster, dict], None] | None, int]] = {
 
 
 def strike(cluster: Cluster, folder: Path, running: subprocess.Popen) -> dict[str, int]:
-    """Hit each run while it trains, once an attempt has saved a state, as often as is due.
-
-    That goes on until Snakemake ends.
-    """
+    """Hit each run once an attempt has saved a state, as often as due, until the end."""
     struck: dict[str, list] = {run: [] for run in FAULTS}
     until = time.monotonic() + LIMIT
     while running.poll() is None:
@@ -174,10 +171,7 @@ def strike(cluster: Cluster, folder: Path, running: subprocess.Popen) -> dict[st
 
 
 def orphan(cluster: Cluster, folder: Path) -> None:
-    """Kill Snakemake while its training runs on, and call it again.
-
-    The training hangs until the next attempt waits.
-    """
+    """Kill Snakemake while its training hangs, and call it again."""
     arguments = (losses("orphaned"), *ON_CLUSTER)
     state = folder / "results/mini/runs/slim/orphaned/state"
     running = snakemake(folder, *arguments, environment=cluster.environment)
@@ -246,9 +240,7 @@ def test_no_two_jobs_of_a_run_were_on_the_cluster_at_once(cluster: Cluster, stru
 @pytest.mark.full
 @pytest.mark.slow
 def test_a_controller_that_dies_is_asked_until_it_answers(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:
-    """Apart from the other faults: what a controller was told in the
-    seconds before it dies is lost.
-    """
+    """What a controller was told in the seconds before it dies is lost."""
     folder, asked = tmp_path / "w", cluster.folder / "log/sacct"
     shutil.copytree(undisturbed, folder)
     running = snakemake(folder, losses("restarted"), *ON_CLUSTER, environment=cluster.environment)
@@ -311,9 +303,7 @@ def main():
 @pytest.mark.full
 @pytest.mark.slow
 def test_a_run_on_two_nodes_has_a_launcher_on_each(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:
-    """Up to the launchers, which only note how they were called: there are no GPUs, and
-    one address for all nodes.
-    """
+    """Launchers only note how they were called: no GPUs, one address for all nodes."""
     cluster.mend_nodes()  # the one that another test has lost
     shutil.copytree(undisturbed, tmp_path / "w")
     profile = yaml.safe_load((tmp_path / "w" / PROFILE).read_text())

@@ -1,6 +1,4 @@
-"""The whole workflow for real on a corpus of a few kilobytes: what it makes, what it repeats, what
-a bad record says.
-"""
+"""The whole workflow for real on a few kilobytes: what it makes and repeats."""
 
 import json
 import os

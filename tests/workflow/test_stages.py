@@ -1,6 +1,4 @@
-"""Two fits in the workflow: the second stage of runs that begin alike is optimised, put behind the
-first, trained on, and verified.
-"""
+"""The second stage of runs is optimised, put behind the first, trained and verified."""
 
 import json
 import sys

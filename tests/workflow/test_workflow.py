@@ -1,6 +1,4 @@
-"""The workflow as its users meet it: what `snakemake -n` plans, what a wrong config says, what a
-change repeats.
-"""
+"""What `snakemake -n` plans, what a wrong config says, what a change repeats."""
 
 import json
 import os
@@ -26,9 +24,7 @@ SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1"]
 
 @pytest.fixture
 def workplace(tmp_path: Path) -> Path:
-    """An empty folder from which the workflow is called; code is a link to the checkout, and the
-    demo is one that fits its laws once.
-    """
+    """Code is a link to the checkout; the demo fits its laws once."""
     for name in ("Snakefile", "resources", "envs", "profiles"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "workflow").mkdir()
@@ -41,9 +37,7 @@ def workplace(tmp_path: Path) -> Path:
 
 
 def changed(folder: Path, change) -> None:
-    """Write changed defaults: a key that is taken away from config.yaml would come back from
-    there.
-    """
+    """Write changed defaults: a key taken away from config.yaml would come back."""
     config = fitted_once(yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text()))
     change(config)
     (folder / "workflow/defaults.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
@@ -97,9 +91,7 @@ def recipe_of(printed: str, script: str) -> dict:
 
 
 def test_each_method_that_reweighs_has_training_settings_of_its_own(workplace: Path) -> None:
-    """The model's recipe, then the method's defaults, what the dataset says of both, and of the
-    one.
-    """
+    """The model's recipe, the method's defaults, the dataset's of both, then of the one."""
     targets = ["results/demo/mixtures/doremi.json", "results/demo/mixtures/doge.json"]
     printed = call(workplace, "-n", "-p", *targets).stdout
     config = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text())
@@ -215,9 +207,7 @@ exec bash -c "${@: -1}"
 
 
 def test_jobs_run_in_the_container_that_the_config_names(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Apptainer itself is not at hand: a stand-in writes down how it is called and runs the command
-    outside.
-    """
+    """A stand-in for Apptainer notes how it is called and runs the command outside."""
     (workplace / "image.sif").touch()
     for name in ("apptainer", "singularity"):
         (workplace / name).write_text(FAKE_APPTAINER)
