@@ -78,10 +78,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def fitted_groups(fitted: dict, path: Path) -> list[tuple[float, float]]:
-    """(parameters, tokens) of the groups of runs that the law was fitted to.
-
-    Errors: it is none over sizes and tokens.
-    """
+    """(parameters, tokens) of the groups fitted. Errors: no law over sizes and tokens."""
     size = next(iter(fitted["coefficients"].values())).get("size")
     if size is None or size["tokens"] is None:
         raise InputError(

@@ -26,9 +26,7 @@ def main() -> int:
 
 
 def alone(command: list[str]) -> int:
-    """Start one process, which needs nothing of Accelerate's launcher: to import it takes as long
-    as to start training.
-    """
+    """Start one process without Accelerate's launcher, whose import takes as long as torch's."""
     training = subprocess.Popen([sys.executable, *command])
     signal.signal(signal.SIGINT, lambda number, frame: training.send_signal(number))
     return end(training.wait())
@@ -53,9 +51,7 @@ def together() -> int:
 
 
 def end(status: int) -> int:
-    """The exit status for that of a process; one that a signal has ended could say nothing
-    itself.
-    """
+    """The exit status for that of a process, or of the signal that has ended it."""
     if status >= 0:
         return status
     name = signal.Signals(-status).name

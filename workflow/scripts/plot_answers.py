@@ -45,9 +45,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def draw_average(table: pl.DataFrame, level: float) -> Figure:
-    """The average over tasks against training steps, and at the last step in numbers; a row of
-    panels for each measure.
-    """
+    """Average over tasks by step, and at the last step in numbers; a row a measure."""
     measures = drawn(table)
     means = table.filter(pl.col("task") == AVERAGE)
     last = means["step"].max()
@@ -118,9 +116,7 @@ def draw_ends(axis: Axes, ends: pl.DataFrame, measure: Measure, looks: dict[str,
 
 
 def finish(figure: Figure, table: pl.DataFrame, level: float) -> dict[str, figures.Look]:
-    """The legend: the mixtures, what the bands are, and why accuracies are missing; the looks of
-    the mixtures.
-    """
+    """The legend: mixtures, bands, why accuracies are missing; the looks of mixtures."""
     looks = figures.looks(table["mixture"].unique(maintain_order=True).to_list())
     note = f"Answers after normalising; bands and bars: {100 * level:g} % intervals."
     if nothing_right(table):

@@ -29,9 +29,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def draw(table: pl.DataFrame) -> Figure:
-    """A row for each domain's held-out text, a column for each model; a cell is H(i|j) - H(i|i) in
-    nats a token.
-    """
+    """A row a text, a column a model; a cell is H(i|j) - H(i|i) in nats a token."""
     domains = table["domain"].unique(maintain_order=True).to_list()
     models = table["under"].unique(maintain_order=True).to_list()
     nats = np.full((len(domains), len(models)), np.nan)

@@ -66,9 +66,7 @@ def draw(table: pl.DataFrame) -> Figure:
 
 
 def draw_score(axis: Axes, table: pl.DataFrame, score: str, laws: list[str]) -> None:
-    """One score of all laws, from the top down: the mean over domains with its number, and a dot
-    for each of these.
-    """
+    """One score of all laws: the mean over domains in numbers, and a dot for each."""
     is_error, lowest = score.endswith("mre"), 0.0
     scaled = percents if is_error else np.asarray
     for row, (law, look) in enumerate(figures.looks(laws).items()):
@@ -108,9 +106,7 @@ def too_few(table: pl.DataFrame) -> str:
 
 
 def describe(table: pl.DataFrame, law: str) -> str:
-    """A law's name, and below it how many numbers are fitted or why it has no score or a doubtful
-    one.
-    """
+    """A law's name, how many numbers it fits, or why its score is missing or doubtful."""
     if table.filter(pl.col("score") == "refused").height:
         return f"{law}\n(refused these data)"
     if too_few(table):

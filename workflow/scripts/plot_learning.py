@@ -34,9 +34,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def draw(table: pl.DataFrame) -> Figure:
-    """Two panels, the error and the order; of each law the mean over the draws as a line and their
-    range as a shade.
-    """
+    """Two panels, error and order: mean over draws as a line, range as a shade."""
     seen = table.with_columns(pl.col("mre") * 100).filter(pl.col("mre").is_not_null())
     looks = figures.looks(seen["law"].unique(maintain_order=True).to_list())
     figure, axes = figures.grid(2)
@@ -60,9 +58,7 @@ def draw(table: pl.DataFrame) -> Figure:
 
 
 def finding(seen: pl.DataFrame) -> str:
-    """Which law errs least, at the fewest mixtures that several laws were fitted to and at the
-    most.
-    """
+    """Which law errs least, at the fewest mixtures of several laws and at the most."""
     means = seen.group_by("law", "runs").agg(pl.col("mre").mean())
     rivals = means.group_by("runs").agg(pl.len()).filter(pl.col("len") > 1)["runs"]
     parts = []

@@ -26,9 +26,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def draw(table: pl.DataFrame) -> Figure:
-    """Rows of mixtures, the best first: the average loss, the worst domain's, and the price of the
-    search.
-    """
+    """Rows of mixtures, best first: average loss, worst domain, price of the search."""
     table = table.sort("average_loss")
     names = table["mixture"].to_list()
     looks = list(figures.looks(names).values())

@@ -43,9 +43,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def draw(mixtures: dict[str, dict[str, float]]) -> Figure:
-    """A table of percents, domains down and mixtures across, coloured by the ratio to the first
-    mixture's proportion.
-    """
+    """Percents of domains by mixture, coloured by the ratio to the first mixture."""
     reference = next(iter(mixtures))
     first = mixtures[reference]
     named = {domain for mixture in mixtures.values() for domain in mixture}
@@ -72,9 +70,7 @@ def draw(mixtures: dict[str, dict[str, float]]) -> Figure:
 
 
 def doublings(shares: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """log2 of shares (d, k) over the first mixture's (d,), within +- DOUBLINGS; 0 where a domain is
-    in neither.
-    """
+    """log2 of shares (d, k) over the first's (d,), within +- DOUBLINGS; 0 if both are 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log2(shares / before[:, None])
     return np.nan_to_num(ratio, nan=0.0).clip(-DOUBLINGS, DOUBLINGS)

@@ -121,9 +121,7 @@ def changes(law: dict, losses: np.ndarray, target: np.ndarray) -> dict[str, floa
 def measured_changes(
     law: dict, baseline: str, after: dict[str, float], runs: Runs, target: np.ndarray
 ) -> dict[str, float]:
-    """`changes` of the runs on the baseline and the optimum at their last step; empty if one is
-    missing.
-    """
+    """`changes` of the runs on baseline and optimum at their last step, if both are there."""
     same = [
         name
         for (name,), own in runs.mixtures.group_by("mixture", maintain_order=True)
@@ -172,9 +170,7 @@ def draw_changes(
 
 
 def gain_interval(table: pl.DataFrame, baseline: str) -> list[float]:
-    """The interval of the predicted change of the average loss, in percent of the baseline's; empty
-    if there is none.
-    """
+    """The interval of the predicted gain, in percent of the baseline; empty if none."""
     gains = table.filter((pl.col("quantity") == "gain") & (pl.col("mixture") == baseline) & pl.col("low").is_not_null())
     best = table.filter(pl.col("quantity") == "optimum_average_loss")["estimate"]
     if not gains.height or not len(best):

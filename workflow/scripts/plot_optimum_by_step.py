@@ -51,9 +51,7 @@ def draw(
     step: int,
     weights: dict[str, float] | None = None,
 ) -> Figure:
-    """Left, the loss of the optimum and of the baseline; right, the proportions of all domains in
-    one panel.
-    """
+    """Left, losses of optimum and baseline; right, the proportions of all domains."""
     height = max(2.5, 0.13 * path["domain"].n_unique() + 0.9)
     figure = Figure(figsize=(figures.WIDTH, height), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.35])
@@ -100,9 +98,7 @@ def draw_losses(axis: Axes, path: pl.DataFrame, colour: str, level: np.ndarray, 
 
 
 def draw_proportions(axis: Axes, path: pl.DataFrame, before: dict[str, float]) -> Ends:
-    """A line for each domain with its mark at the end, and hollow at the left the baseline's
-    proportion.
-    """
+    """A line a domain, marked at its end; hollow at the left the baseline's proportion."""
     ends = {}
     for domain, look in figures.domain_looks(path["domain"].unique().to_list()).items():
         own = path.filter(pl.col("domain") == domain).sort("step")

@@ -85,9 +85,7 @@ def draw(losses: list[pl.DataFrame], reference: str, weights: Mapping[str, float
 
 
 def finding(last: pl.DataFrame, reference: str, has_seeds: bool) -> str:
-    """The mixture that ends lowest, then what else is drawn; `last`: the last losses, the lowest
-    first.
-    """
+    """The lowest mixture, then what else is drawn; `last`: last losses, lowest first."""
     ends = {name: loss for name, _, loss in last.iter_rows()}
     best, lowest = next(iter(ends.items()))
     text = f"{best} ends lowest, at {lowest:.4f}"
@@ -98,9 +96,7 @@ def finding(last: pl.DataFrame, reference: str, has_seeds: bool) -> str:
 
 
 def spreads(losses: list[pl.DataFrame], weights: Mapping[str, float] | None = None) -> pl.DataFrame:
-    """mixture, step, low, high of the average loss over domains, of mixtures that were trained on
-    several seeds.
-    """
+    """mixture, step, low, high of the average loss over domains, by seeds."""
     seeded = [table.select("mixture", "seed", "step", "domain", "loss") for table in losses if "seed" in table.columns]
     if not seeded:
         return pl.DataFrame(schema={"mixture": pl.String, "step": pl.Int64, "low": pl.Float64, "high": pl.Float64})

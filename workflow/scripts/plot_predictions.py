@@ -59,9 +59,7 @@ def pair(law: dict, losses: pl.DataFrame, predictions: pl.DataFrame) -> pl.DataF
 
 
 def draw(law: dict, pairs: pl.DataFrame, spans: Spans) -> Figure:
-    """Left, the average over domains along the training; right, the miss in each domain at the last
-    step.
-    """
+    """Left, the average over domains in training; right, the last misses by domain."""
     names = pairs["mixture"].unique(maintain_order=True).to_list()
     shown = [AVERAGE, *(domain for domain in law["loss_domains"] if domain in pairs["domain"])]
     height = max(2.2, 0.1 * len(shown) * min(4, max(1.6, len(names))) + 0.9)
@@ -80,9 +78,7 @@ def draw(law: dict, pairs: pl.DataFrame, spans: Spans) -> Figure:
 
 
 def draw_average(axis: Axes, rows: pl.DataFrame, looks: dict[str, figures.Look]) -> None:
-    """Predicted against measured average loss: training goes from the top right to the bottom
-    left.
-    """
+    """Predicted against measured average loss: training goes to the bottom left."""
     both = rows.select("loss", "predicted").to_numpy()
     axis.plot([both.min() / 2, both.max() * 2], [both.min() / 2, both.max() * 2], color="#aaaaaa", linewidth=0.8)
     for name, look in looks.items():
@@ -102,9 +98,7 @@ def draw_average(axis: Axes, rows: pl.DataFrame, looks: dict[str, figures.Look])
 def draw_misses(
     axis: Axes, pairs: pl.DataFrame, spans: Spans, shown: list[str], looks: dict[str, figures.Look]
 ) -> None:
-    """The predicted loss over the measured one in percent, a row for each domain, the mixtures
-    dodged.
-    """
+    """Predicted over measured loss in percent, a row a domain, mixtures dodged."""
     axis.axvline(0, color="#888888", linewidth=0.8)
     for rank, (name, look) in enumerate(looks.items()):
         for row, domain in enumerate(shown):

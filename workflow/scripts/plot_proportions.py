@@ -52,9 +52,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def path_through(domain: str, domains: tuple[str, ...], shares: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Mixtures (k, m) that give `domain` the shares (k,) and the others the rest in the ratio of
-    `mean` (m,).
-    """
+    """Mixtures (k, m): `domain` has shares (k,), the rest the ratio of `mean` (m,)."""
     own = domains.index(domain)
     rest = np.delete(mean, own).sum()
     mixtures = np.outer(1 - shares, mean / rest if rest > 0 else mean)
@@ -63,9 +61,7 @@ def path_through(domain: str, domains: tuple[str, ...], shares: np.ndarray, mean
 
 
 def chosen_steps(steps: np.ndarray) -> np.ndarray:
-    """Up to STEPS of the steps, the first and the last among them, spread as evenly on a log axis
-    as they allow.
-    """
+    """Up to STEPS of the steps, with first and last, spread evenly on a log axis."""
     wanted = np.geomspace(steps[0], steps[-1], STEPS)
     return steps[sorted({int(np.argmin(np.abs(np.log(steps / step)))) for step in wanted})]
 
@@ -77,9 +73,7 @@ def shown_domains(law: dict, observed: Observations) -> list[str]:
 
 
 def draw(law: dict, observed: Observations, spans: Spans) -> Figure:
-    """A panel for each domain: its losses against its proportion, and the law's line, a shade for
-    each step.
-    """
+    """A panel a domain: losses against its proportion, the law's line a shade a step."""
     over_steps = LAWS[law["law"]].over_steps and len(law["steps"]) > 1
     steps = chosen_steps(observed.steps if over_steps else np.intersect1d(observed.steps, law["steps"]))
     light_to_dark = colormaps["viridis_r"](np.linspace(0.25, 1, len(steps)))
@@ -118,9 +112,7 @@ def draw_domain(
     shades: dict[int, str],
     looks: dict[str, figures.Look],
 ) -> None:
-    """One domain's losses at the steps of `shades` against its proportion, hollow where the law was
-    not fitted to them.
-    """
+    """One domain's losses by its proportion at the steps of `shades`; hollow: not fitted."""
     steps = np.array(list(shades))
     fitted = [n for n, mixture in enumerate(observed.mixtures) if mixture in law["mixtures"]]
     mean = observed.proportions[fitted or slice(None)].mean(axis=0)

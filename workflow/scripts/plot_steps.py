@@ -38,9 +38,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def draw(law: dict, observed: Observations) -> Figure:
-    """A pair of panels for each domain: its losses with the law's lines, and the law's misses in
-    percent.
-    """
+    """Two panels a domain: losses with the law's lines, and the law's misses in percent."""
     proportions = observed.proportions[:, [observed.domains.index(name) for name in law["domains"]]]
     over_steps = LAWS[law["law"]].over_steps and len(law["steps"]) > 1
     known = observed.steps if over_steps else np.intersect1d(observed.steps, law["steps"])

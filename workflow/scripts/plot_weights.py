@@ -39,9 +39,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def draw(rounds: list[pl.DataFrame], method: str, reference: str, before: dict[str, float]) -> Figure:
-    """A panel for each domain, the heaviest first: its weight by the steps of all rounds in
-    turn.
-    """
+    """A panel a domain, heaviest first: its weight by the steps of all rounds in turn."""
     rounds = [path.sort("step", "domain") for path in rounds]
     ends = rounds[-1].filter(pl.col("step") == pl.col("step").max()).sort("average", "domain", descending=[True, False])
     colour = figures.looks([method])[method].colour
@@ -65,9 +63,7 @@ def draw(rounds: list[pl.DataFrame], method: str, reference: str, before: dict[s
 
 
 def draw_domain(axis: Axes, rounds: list[pl.DataFrame], before: float, found: float, colours: tuple[str, str]) -> None:
-    """One domain's weights in each round in turn, the reference's proportion `before`, and the end
-    `found` in numbers.
-    """
+    """One domain's weight by round, the reference's `before`, and `found` in numbers."""
     first = 0
     for number, own in enumerate(rounds):
         steps = own["step"] + first

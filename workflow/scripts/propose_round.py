@@ -134,9 +134,7 @@ def _candidates(options, search) -> tuple[tuple[str, ...] | None, np.ndarray | N
 
 
 def mixture_table(names, shares: np.ndarray, domains, given: bool) -> pl.DataFrame:
-    """mixture, domain, proportion; a candidate as it was given, what was found with six
-    decimals.
-    """
+    """mixture, domain, proportion; candidates as given, what was found in six decimals."""
     rows = [
         (name, domain, share)
         for name, one in zip(names, shares, strict=True)

@@ -116,9 +116,7 @@ def solve(options: argparse.Namespace, found: Answer, observed: Observations) ->
 
 
 def explored(options: argparse.Namespace, found: Answer, best: Mapping[str, float]) -> str | None:
-    """The page to play with, of the laws that are formulas, the most trusted first; None where no
-    law is one.
-    """
+    """The page to play with, of the laws with formulas, most trusted first; or None."""
     order = sorted(found.fits.values(), key=lambda one: one.fitted is not found.law)
     drawn = [one for one in order if one.fitted["law"] in DRAWN]
     if not drawn:

@@ -48,9 +48,7 @@ class Domain(Block):
 
 
 class Document(Block):
-    """data.json. `records` says what one record of the files is: a document, or a sample of
-    `sequence_length` tokens.
-    """
+    """data.json. A record of the files is a document or a sample of `sequence_length` tokens."""
 
     domains: dict[str, Domain] = Field(min_length=1)
     sequence_length: Annotated[Amount, Field(multiple_of=1)] | None = None
@@ -90,9 +88,7 @@ class Data(Document):
         return found
 
     def pool(self, name: str) -> float | None:
-        """Unique tokens of a domain: what it says itself, else what its sizes come to; None where
-        they do not say it.
-        """
+        """Unique tokens of a domain, as it says or by its sizes; None where neither does."""
         domain = self.domains[name]
         if domain.unique_tokens is not None:
             return domain.unique_tokens

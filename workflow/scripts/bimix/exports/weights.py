@@ -25,9 +25,7 @@ COUNTS = 64  # samples of the rarest domain in a block: rounding then moves its 
 
 @dataclass(frozen=True)
 class Part:
-    """One file of a domain, or all of them, with its weight among all parts of the mixture; each
-    part has a label of its own.
-    """
+    """One file of a domain, or all, with its weight in the mixture and a label of its own."""
 
     domain: str
     files: Sequence[File]
@@ -161,9 +159,7 @@ class Export:
 
     @property
     def kept(self) -> dict[str, float]:
-        """The share of each domain's rows that is kept where rows are dropped and none repeated: 1
-        of the domain that is kept most.
-        """
+        """The share of each domain's rows that is kept where none is repeated; the largest is 1."""
         most = max(self.drawn.values())
         return {name: round(weight / most, DECIMALS) for name, weight in self.drawn.items()}
 

@@ -75,9 +75,7 @@ def write(stages: Sequence[Export]) -> Written:
 
 
 def _unread(export: Export) -> list[str]:
-    """What is left out, what of the data the mixture does not name, what the consumer cannot
-    read.
-    """
+    """Sentences: domains left out, data not in the mixture, what the consumer cannot read."""
     data, said = export.data, []
     if export.dropped and not export.form.zero:
         said.append(f"Left out, for their proportion is 0: {', '.join(export.dropped)}.")
@@ -95,9 +93,7 @@ def _unread(export: Export) -> list[str]:
 
 
 def overview(stages: Sequence[Export]) -> str:
-    """The table of shares, in each stage where there are several, and of tokens and epochs of the
-    whole run.
-    """
+    """The table of shares (in each stage), tokens and epochs of the whole run."""
     titles = ["share"] if len(stages) == 1 else [f"stage {number}" for number in range(1, len(stages) + 1)]
     rows = [("domain", *titles, "run tokens", "unique tokens", "epochs")]
     for name in sorted({name for stage in stages for name in stage.shares}):

@@ -128,9 +128,7 @@ def kin(cross_entropies: np.ndarray, own: np.ndarray, softness: float = SOFTNESS
 
 
 def within(shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Mixtures (n, m) within bounds: lower + min(scale x share, upper - lower), with the scale at
-    which they sum to 1.
-    """
+    """Mixtures (n, m) within bounds: lower + min(scale x share, upper - lower), summing to 1."""
     shares, room, left = np.maximum(shares, 1e-12), upper - lower, 1 - lower.sum()
     low, high = np.full((len(shares), 1), -20.0), np.full((len(shares), 1), 20.0)
     for _ in range(HALVINGS):

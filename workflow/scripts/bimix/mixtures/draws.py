@@ -56,10 +56,7 @@ def mixture(token_shares: np.ndarray, seed: int, number: int, between: Sequence[
 
 
 def simulated(token_shares: np.ndarray, count: int, seed: int, between: Sequence[float] = STRENGTHS) -> np.ndarray:
-    """About `count` draws (n, m), before any is thrown away.
-
-    Strengths by turns, so that all are there equally often.
-    """
+    """About `count` draws (n, m) before any is thrown away, of each strength equally often."""
     centre, draw = prior(token_shares), np.random.default_rng(seed)
     taken = strengths(between)
     each = -(-count // len(taken))
@@ -73,9 +70,7 @@ def trimmed(shares: np.ndarray) -> np.ndarray:
 
 
 def check_drawn(names: list[str], domains: list[str], proportions: np.ndarray) -> None:
-    """Refuse a swarm, proportions (n, m), in which a domain never occurs: no law
-    could determine its effect.
-    """
+    """Refuse a swarm (n, m) in which a domain never occurs: its effect has no answer."""
     never = [domain for domain, largest in zip(domains, proportions.max(axis=0), strict=True) if largest == 0]
     if never:
         raise InputError(

@@ -37,17 +37,13 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class Mixture:
-    """The stages of a run in their order, one for most; to be made by `as_mixture`, `read` or
-    `parse`, which round.
-    """
+    """The stages of a run in order, mostly one; `as_mixture`, `read` and `parse` round it."""
 
     stages: tuple[Stage, ...]
 
     @classmethod
     def read(cls, path: Path | str, domains: Sequence[str] | None = None) -> "Mixture":
-        """The mixture in a file of JSON, or in the JSON itself. Errors: there is none; as of
-        `parse`.
-        """
+        """The mixture in a file of JSON, or in JSON itself. Errors: none there; as `parse`."""
         return cls.parse(*read_object(path), domains)
 
     @classmethod
@@ -90,9 +86,7 @@ class Mixture:
         return {"stages": [{"share": stage.share, "mixture": stage.proportions} for stage in self.stages]}
 
     def flat(self) -> dict[str, float]:
-        """One number for each key: {domain: proportion}; of stages with their numbers, and
-        shares.
-        """
+        """One number a key: {domain: proportion}; of stages with numbers and shares."""
         if len(self.stages) == 1:
             return self.stages[0].proportions
         return {
@@ -102,9 +96,7 @@ class Mixture:
         }
 
     def only(self, source: Path | str) -> dict[str, float]:
-        """The {domain: proportion} of a mixture of one stage. Errors: it, from `source`, has
-        more.
-        """
+        """The {domain: proportion} of one stage. Errors: `source` has more."""
         if len(self.stages) > 1:
             raise InputError(
                 f"{source} is a mixture in {len(self.stages)} stages; one mixture for the whole run is needed here."
@@ -127,9 +119,7 @@ def is_staged(document: object) -> bool:
 
 
 def read_proportions(path: Path | str, domains: Sequence[str] | None = None) -> dict[str, float]:
-    """The {domain: proportion} in a file, of one stage. Errors: as of `Mixture.read`; it has
-    more.
-    """
+    """The {domain: proportion} in a file. Errors: as of `Mixture.read`; several stages."""
     return Mixture.read(path, domains).only(path)
 
 
@@ -169,9 +159,7 @@ def decimals(weights: Mapping[Key, float], digits: int) -> dict[Key, float]:
 
 
 def softmax(entropies: np.ndarray) -> np.ndarray:
-    """Proportions r_i = exp(H_i) / sum_j exp(H_j) of entropies in nats, both
-    (m,) (paper Sec. 4, Eq. 13).
-    """
+    """r_i = exp(H_i) / sum_j exp(H_j) of entropies in nats, both (m,) (paper Sec. 4, Eq. 13)."""
     weights = np.exp(entropies - entropies.max())
     return weights / weights.sum()
 

@@ -11,17 +11,13 @@ from bimix.tables import read_table
 
 
 def pool_rows(rows: np.ndarray, share: float) -> np.ndarray:
-    """Rows (m,) of each domain that `share` of its `rows` (m,) makes: rounded, one at least where
-    there is any.
-    """
+    """Rows (m,) that `share` of each domain's `rows` (m,) makes: rounded, 1 at least of any."""
     kept = np.maximum(np.rint(share * np.asarray(rows)), 1).astype(np.int64)
     return np.where(np.asarray(rows) > 0, kept, 0)
 
 
 def pools(index: Path, share: float) -> dict[str, int]:
-    """{domain: tokens} of which the runs that get `share` of each domain's rows may choose, by a
-    token index.
-    """
+    """{domain: tokens} for runs that get `share` of each domain's rows of a token index."""
     table = read_table(index).group_by("domain").agg(pl.col("rows", "tokens").sum()).sort("domain")
     rows, tokens = table["rows"].to_numpy(), table["tokens"].to_numpy()
     kept = pool_rows(rows, share) * (tokens // np.maximum(rows, 1))
@@ -29,9 +25,7 @@ def pools(index: Path, share: float) -> dict[str, int]:
 
 
 def add_pools(parser: argparse.ArgumentParser) -> None:
-    """Add what the column `pool` of a table of mixtures is made from; without --tokens there is
-    none.
-    """
+    """Add the flags of the column `pool` of mixtures; without --tokens there is none."""
     parser.add_argument("--tokens", nargs="?", type=Path, help="token index, whose rows are the pools of the runs")
     parser.add_argument("--pool-share", type=float, default=1.0, help="the share of each domain's rows that a run has")
 

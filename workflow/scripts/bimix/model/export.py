@@ -63,9 +63,7 @@ def neox_weights(weights: dict[str, np.ndarray], shape: Shape) -> dict[str, np.n
 
 
 def neox_config(shape: Shape, sequence_length: int, end_of_text: int) -> dict:
-    """The content of config.json; `end_of_text` is its id, which also
-    starts a text, as in training.
-    """
+    """The content of config.json; the id `end_of_text` also starts a text, as in training."""
     return {
         "architectures": ["GPTNeoXForCausalLM"],
         "model_type": "gpt_neox",

@@ -50,9 +50,7 @@ class CudaMemory:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error, or one that it was raised from, says that memory was
-    short, in whichever words.
-    """
+    """Whether an error, or its cause, says that memory was short, in whichever words."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, torch.OutOfMemoryError | MemoryError):
@@ -64,9 +62,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def rows_on_line(rows: tuple[int, int], peaks: tuple[int, int], limit: int) -> int:
-    """Most rows whose peak stays below the margin of `limit` bytes, on the line through two
-    `peaks` at so many `rows`.
-    """
+    """Most rows whose peak is within the margin of `limit` bytes, on the line of two `peaks`."""
     slope = (peaks[1] - peaks[0]) / (rows[1] - rows[0])
     fixed = peaks[0] - slope * rows[0]
     if slope <= 0:

@@ -32,9 +32,7 @@ LAUNCHED = {
 
 @dataclass(frozen=True)
 class Run:
-    """A training of a model: its folder below runs/{model} is the mixture, with another seed than
-    the recipe's mixture@seed.
-    """
+    """A training of a model; its folder is runs/{model}/{mixture}, or {mixture}@{seed}."""
 
     model: str
     name: str
@@ -102,9 +100,7 @@ class Dataset:
         return f"{self.folder}/runs/{run.model}/{run.name}/losses.parquet"
 
     def runs(self, group: str, model: str) -> list[Run]:
-        """Runs of a group: of each mixture the recipe's seed first, then `seeds` in
-        mixture@seed.
-        """
+        """Runs of a group: of each mixture the recipe's seed, then `seeds` (mixture@seed)."""
         usual = self.block["training"][model]["seed"]
         more = [seed for seed in self.block.get("seeds", {}).get(model, []) if seed != usual]
         return [
@@ -117,9 +113,7 @@ class Dataset:
         ]
 
     def recipe(self, model: str, run: str) -> dict:
-        """Training settings of one run: the model's or the swarm's, with the seed of
-        `mixture@seed`.
-        """
+        """Training settings of a run: the model's or the swarm's, with its own seed."""
         mixture, _, seed = run.partition("@")
         of_swarm = self.block.get("swarm", {}).get("model") == model and mixture in self.groups["swarm"]
         recipe = self.swarm_recipe if of_swarm else self.block["training"][model]
@@ -176,9 +170,7 @@ class Dataset:
         return "swarm" in self.block and (of_law or (mixture.endswith("_swarm") and is_optimum(mixture)))
 
     def swarm_lack(self, mixture: str) -> str | None:
-        """Why a mixture cannot be found with the dataset's swarm: its law needs more runs; None: it
-        can, or has no need.
-        """
+        """Why the dataset's swarm cannot give a mixture: too few runs for its law; else None."""
         if not self.from_swarm(mixture):
             return None
         domains, runs = len(self.block["domains"]), self.block["swarm"]["runs"]
@@ -189,9 +181,7 @@ class Dataset:
 
     @property
     def optimised_laws(self) -> list[str]:
-        """Laws that are fitted to the group under `optimum`; to models of several sizes only those
-        over sizes.
-        """
+        """Laws fitted to the group under `optimum`; of several sizes those over sizes."""
         several = "models" in self.block["optimum"]
         return [law for law in self.config["laws"]["optimise"] if LAWS[law].over_sizes or not several]
 
@@ -285,9 +275,7 @@ class Dataset:
 
 
 def joined_models(config: Mapping) -> list[str]:
-    """Names that stand in paths for the models of several sizes to which a dataset's laws are
-    fitted.
-    """
+    """Names in paths for the models of several sizes that a law is fitted to."""
     return sorted({block["optimum"]["model"] for block in config["datasets"].values() if "models" in block["optimum"]})
 
 
@@ -318,10 +306,7 @@ def evaluations(recipe: Mapping) -> list[int]:
 
 
 def first_updates(shares: Sequence[float], steps: int, source: str) -> tuple[int, ...]:
-    """The updates, counted from 0, that the stages of a run of `steps` begin with.
-
-    Errors: a stage would have no update.
-    """
+    """The updates, from 0, that the stages of `steps` begin with. Errors: one has none."""
     starts = [round(math.fsum(shares[:number]) * steps) for number in range(len(shares))]
     for number, (start, end) in enumerate(zip(starts, [*starts[1:], steps], strict=True), start=1):
         if end <= start:
@@ -332,9 +317,7 @@ def first_updates(shares: Sequence[float], steps: int, source: str) -> tuple[int
 
 
 def observed_rows(path: str) -> frozenset[tuple]:
-    """(mixture, step, parameters) of a table of losses, the last None without that column; none of
-    one that cannot be read.
-    """
+    """(mixture, step, parameters or None) of a table of losses; empty if it cannot be read."""
     return _rows(path, os.stat(path).st_mtime_ns if os.path.exists(path) else None)
 
 

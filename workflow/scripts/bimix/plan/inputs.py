@@ -58,9 +58,7 @@ def trainer(dataset: Dataset, model: str) -> dict:
 
 
 def trainer_data(dataset: Dataset, model: str) -> list[str]:
-    """The files of each domain and their tokens, where a command reads mixtures in the format
-    of an export.
-    """
+    """The dataset's files by domain, where a command reads mixtures in an export's format."""
     form = dataset.config["models"][model].get("format")
     return [export_data(dataset, form)] if form else []
 
@@ -164,9 +162,7 @@ def reused_tables(dataset: Dataset) -> list[str]:
 
 
 def check_compared(dataset: Dataset) -> None:
-    """Errors: observed mixtures under `compare` or `methods` of which no size of model has
-    all.
-    """
+    """Errors: no size of model has all observed mixtures of `compare` or `methods`."""
     if not dataset.observed:
         return
     rows = observed_rows(dataset.block["observations"]["losses"])
@@ -192,9 +188,7 @@ def prior(dataset: Dataset, law: str = "transfer") -> list[str]:
 
 
 def asked_size(dataset: Dataset, model: str) -> list[str]:
-    """The size at which a law over several is read, that of the model to be optimised for; none
-    of a law of one.
-    """
+    """The size that a law over several is read at, the model's to optimise for; else none."""
     return [f"{dataset.folder}/sizes/{dataset.block['optimum']['for']}.json"] if JOINS in model else []
 
 
@@ -313,9 +307,7 @@ def hand_tokens(dataset: Dataset) -> str:
 
 
 def hand_prior(dataset: Dataset, wanted: str) -> list[str]:
-    """Cross-entropies between domains for the rule kin of an observed dataset. Errors: none are
-    named.
-    """
+    """Cross-entropies between domains, for the rule kin. Errors: observed, and none named."""
     if wanted_rule(wanted)[1] != "kin":
         return []
     prior = dataset.block["observations"].get("cross_entropy")
@@ -327,9 +319,7 @@ def hand_prior(dataset: Dataset, wanted: str) -> list[str]:
 
 
 def rules_without_runs(dataset: Dataset) -> list[str]:
-    """The mixtures that a search starts from and nobody has to search for; all of them where
-    none is such.
-    """
+    """A search's first mixtures that need no search; all of them where none is such."""
     start = dataset.block["search"]["start"]
     return [name for name in start if dataset.source(name).plain] or start
 

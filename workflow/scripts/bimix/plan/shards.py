@@ -66,10 +66,7 @@ class Shards:
         return digest([*files, *(version for shard in shards for version in self.versions(shard))])
 
     def local_files(self, paths: Iterable[str]) -> list[str]:
-        """Inputs that stand for raw files.
-
-        Those far away are none, drawn validation files are one folder.
-        """
+        """Raw files here; none of those far away, and one folder of drawn validation."""
         drawn = f"{self.dataset.folder}/held_out"
         near = (path for path in paths if not is_remote(path))
         return list(dict.fromkeys(drawn if os.path.dirname(path) == drawn else path for path in near))
@@ -178,10 +175,7 @@ def split_patterns(dataset: Dataset) -> dict[str, dict[str | None, str | list[st
 
 
 def plan_shards(dataset: Dataset) -> dict[str, Shard]:
-    """All shards of a dataset by name, in the order of their domains.
-
-    Errors: two that share a name; as of `raw_files`.
-    """
+    """All shards of a dataset by name, ordered by domain. Errors: two of one name; no files."""
     by_hash, target = validation_kind(dataset) == "share", dataset.block["corpus"]["shard_megabytes"] * 10**6
     planned: dict[str, Shard] = {}
     for split, source in split_patterns(dataset).items():
@@ -305,10 +299,7 @@ def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
 
 
 def look(dataset: Dataset, shard: Shard, known: dict, said: list[str]) -> bool:
-    """Bring what is `known` of a shard's files up to date: whether anything was new.
-
-    Says once that it reads.
-    """
+    """Bring what is `known` of a shard's files up to date: whether anything was new."""
     near = [path for path in shard.files if not is_made(dataset, path)]
     report = read_json(Path(dataset.folder, "shards/train", shard.name, "report.json"), {}) if near else {}
     tokenised = report.get("raw", {})
@@ -347,10 +338,7 @@ def task_versions(dataset: Dataset) -> list[str | None]:
 
 
 def file_version(dataset: Dataset, path: str | dict | None) -> str | None:
-    """The digest of a small file on a disk; None: not there, made by a job, or far away.
-
-    A file of the hub is a dict.
-    """
+    """The digest of a small file here; None of one that is made, missing or far away."""
     if not isinstance(path, str) or is_made(dataset, path) or not Path(path).is_file():
         return None
     return digest_file(Path(path))

@@ -124,10 +124,7 @@ OBSERVED_BY_HAND = Source("mix_by_hand", GIVEN, WANTED.pattern)
 
 
 def source_of(dataset: "Dataset", mixture: str) -> Source:
-    """The source of a dataset's mixture.
-
-    Errors: no rule makes it; what it is found with is missing or too little.
-    """
+    """The source of a dataset's mixture. Errors: no rule makes it, or it lacks its runs."""
     if dataset.observed and not is_optimum(mixture):
         by_hand = wanted_rule(mixture) and mixture not in taken(dataset)
         return OBSERVED_BY_HAND if by_hand else OBSERVED
@@ -149,9 +146,7 @@ def source_of(dataset: "Dataset", mixture: str) -> Source:
 
 
 def known_names(dataset: "Dataset", published: Iterable[str]) -> list[str]:
-    """The mixtures that a dataset's groups may use, those of its swarm aside; `published`: those of
-    the table that it names.
-    """
+    """Mixtures that groups may use, without the swarm's; `published`: those of the table."""
     return [
         name for source in SOURCES for name in (published if source.rule == "mix_published" else source.known(dataset))
     ]
@@ -199,9 +194,7 @@ def observed_names(config: Mapping) -> list[str]:
 
 
 def by_hand_datasets(config: Mapping) -> str:
-    """A wildcard constraint: the observed datasets, each where what follows is no rule by hand that
-    it has run itself.
-    """
+    """A wildcard constraint: observed datasets, not before a rule by hand that was run."""
     found = [
         re.escape(dataset.name) + rf"(?!/mixtures/(?:{one_of(filter(wanted_rule, taken(dataset)))})\.json)"
         for dataset in all_datasets(config)
@@ -219,17 +212,13 @@ def optima_of(dataset: "Dataset") -> list[str]:
 
 
 def wanted_rule(mixture: str) -> tuple[int, str] | None:
-    """Epochs of the wanted domains, and the rule of the rest: reference, uniform or kin; None of
-    another name.
-    """
+    """Epochs of the wanted domains and the rule of the rest; None of another name."""
     found = WANTED.fullmatch(mixture)
     return (int(found[1]), found[2] or "reference") if found else None
 
 
 def wanted_names(dataset: "Dataset") -> list[str]:
-    """The rules by hand that a dataset knows: none where its objective wants no domain more than
-    others.
-    """
+    """The rules by hand of a dataset: none where its objective wants no domain more."""
     epochs = dataset.config["mixtures"]["wanted"]["epochs"] if has_wanted(dataset.block) else ()
     return [f"wanted_{one}{rest}" for rest in ("", "_uniform", "_kin") for one in epochs]
 
@@ -246,9 +235,7 @@ def wanted_rivals(dataset: "Dataset") -> list[str]:
 
 
 def has_wanted(block: dict) -> bool:
-    """Whether the objective of a dataset's block wants some of its training domains more than other
-    losses.
-    """
+    """Whether the objective of a block wants some training domains more than others."""
     weights, domains = loss_weights(block), block.get("domains", [])
     named = [name for name in domains if weights.get(name, 0) > 0]
     return bool(named) and (len(named) < len(domains) or len(set(weights.values())) > 1)
@@ -276,9 +263,7 @@ def round_of(mixture: str) -> int | None:
 
 
 def is_of_search(run: str) -> bool:
-    """Whether a run, with its seed or without, is named by a search: such a name may stand for the
-    mixture of another one.
-    """
+    """Whether a search names a run: such a name may stand for another one's mixture."""
     mixture = run.partition("@")[0]
     return mixture == FOUND or round_of(mixture) is not None
 

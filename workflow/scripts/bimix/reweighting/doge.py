@@ -50,10 +50,7 @@ class Goal:
         return 1 if self.together else len(self.store.domains)
 
     def choose(self, seed: int, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Domains (rows,) and row numbers (rows,) of update `step`.
-
-        Every domain's turn comes equally often.
-        """
+        """Domains and row numbers (rows,) of update `step`, every domain in turn."""
         store = self.store
         places = step * self.rows + np.arange(self.rows)
         owners, visits = places % len(store.domains), places // len(store.domains)
@@ -66,9 +63,7 @@ class Goal:
 
 
 def mix_rows(batch_rows: int, domains: int) -> int:
-    """Rows of the mix in an update: as many as a domain has on average (the DoGE code), but one
-    of each domain at least.
-    """
+    """Rows of the mix in an update: an average domain's (the DoGE code), one of each at least."""
     return max(domains, -(-batch_rows // domains))
 
 
@@ -84,9 +79,7 @@ def held_mix(session: Session) -> Goal:
 
 
 def clipping(norms: Tensor, largest: float) -> Tensor:
-    """Factors (n,) that bring gradients of the `norms` (n,) to `largest` at most, as
-    torch.nn.utils.clip_grad_norm_ has it.
-    """
+    """Factors (n,) that clip gradients of `norms` (n,) to `largest`, as torch's own."""
     return (largest / (norms + LEAST_NORM)).clamp(max=1)
 
 
@@ -119,17 +112,13 @@ def reweight(weights: Tensor, scores: Tensor, regularization: float) -> Tensor:
 
 
 def own_gradients(session: Session, goal: Goal | None) -> list[int]:
-    """Which gradients this process takes: those of domains are numbered first, then the
-    goal's, and dealt out in turn.
-    """
+    """The gradients of this process: domains first, then the goal's, dealt out in turn."""
     count = len(session.domains) + (goal.gradients if goal else 0)
     return list(range(count))[session.accelerator.process_index :: session.accelerator.num_processes]
 
 
 def reserve(session: Session, goal: Goal | None) -> Tensor:
-    """Room for this process's gradients (own, parameters), taken before rows are fitted into
-    memory; in whole blocks.
-    """
+    """Room for this process's gradients (own, parameters) in whole blocks, taken first."""
     numbers = -(-session.shape.parameters // BLOCK) * BLOCK
     return torch.zeros(len(own_gradients(session, goal)), numbers, device=session.accelerator.device)
 
@@ -156,9 +145,7 @@ def extra_flops(session: Session, goal: Goal | None) -> int:
 
 @dataclass
 class Doge:
-    """Training of the proxy; `gradients` is what `reserve` gave, `goal` None: the
-    other domains of the batch.
-    """
+    """Training of the proxy; `gradients` by `reserve`; `goal` None: the batch's other domains."""
 
     backwards: ClassVar[bool] = False
     learner: Learner
@@ -213,9 +200,7 @@ class Doge:
         return total, torch.linalg.vector_norm(way)
 
     def read_goal(self, step: int) -> tuple[Tensor, list[int]]:
-        """This process's rows of the goal for update `step`, on the device, and how many
-        each of its gradients has.
-        """
+        """This process's rows of the goal at update `step`, on the device, by gradient."""
         session, goal = self.learner.session, self.goal
         mine = self.numbers[len(self.domains) :]
         if not mine:

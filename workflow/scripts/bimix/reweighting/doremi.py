@@ -32,9 +32,7 @@ def latest_excess(last: Tensor, sums: Tensor, tokens: Tensor) -> Tensor:
 
 
 def reweight(weights: Tensor, excess: Tensor, step_size: float, smoothing: float) -> Tensor:
-    """The next weights (m,): (1 - c) softmax(log a + eta excess) + c / m, with step
-    size eta and smoothing c.
-    """
+    """The next weights (m,): (1 - c) softmax(log a + eta excess) + c / m."""
     moved = torch.softmax(weights.log() + step_size * excess, dim=0)
     return (1 - smoothing) * moved + smoothing / len(weights)
 
@@ -71,9 +69,7 @@ class Doremi:
         self.trace = Trace.start(self.learner, signal=math.log(self.learner.session.shape.vocabulary), counted=1)
 
     def own(self, chosen: np.ndarray) -> np.ndarray:
-        """As of plain pretraining, sorted by domain: losses are summed, and in chunks
-        taken, domain by domain.
-        """
+        """As plain pretraining, sorted by domain: losses are summed domain by domain."""
         accelerator = self.learner.session.accelerator
         mine = own_slice(len(chosen), accelerator.process_index, accelerator.num_processes)
         return mine.start + np.argsort(chosen[mine], kind="stable")
@@ -115,9 +111,7 @@ class Doremi:
         return total, norm
 
     def micro_batches(self, batch: Batch) -> list[tuple[Tensor, Tensor, tuple[int, ...]]]:
-        """This process's rows, the domains they are of and how many of each, so many at a
-        time as a micro-batch holds.
-        """
+        """This process's rows, their domains and counts, a micro-batch at a time."""
         session, size = self.learner.session, self.learner.micro_batch
         device, domains = session.accelerator.device, len(session.domains)
         rows = batch.rows.to(device, non_blocking=True).split(size)

@@ -1,6 +1,4 @@
-"""What methods that weight domains while a model trains have in common: the weights' path, and
-a step along a gradient.
-"""
+"""What DoReMi and DoGE share: the path of the weights, and a step along a gradient."""
 
 from dataclasses import dataclass, field
 
@@ -108,9 +106,7 @@ def sum_over_processes(accelerator: Accelerator, tensor: Tensor) -> Tensor:
 
 
 def reduce_gradients(accelerator: Accelerator, parameters: list[nn.Parameter]) -> None:
-    """Sum the gradients over all processes, each in its place; a parameter
-    without one counts as zeros.
-    """
+    """Sum the gradients over all processes in place; a missing one counts as zeros."""
     if accelerator.num_processes == 1:
         return
     sent = []

@@ -70,9 +70,7 @@ OF_LOSSES: tuple[Check, ...] = (
 
 @dataclass(frozen=True)
 class Checked:
-    """A config with the defaults of its datasets, what these were estimated from, and its faults
-    and remarks, which have no lines yet.
-    """
+    """A config with its defaults, what these follow from, its faults and remarks without lines."""
 
     config: dict
     filled: dict[str, Filled]

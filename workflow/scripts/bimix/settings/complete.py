@@ -52,9 +52,7 @@ def mixture_lists(block: dict) -> Iterator[tuple[Key, list[str]]]:
 
 
 def published_names(config: dict, dataset: str, code: Path) -> list[str]:
-    """Mixtures of the published table that a dataset names; none where it names none, or one that
-    cannot be read.
-    """
+    """Columns of the published table that a dataset names; none of one that cannot be read."""
     table = config["mixtures"]["published"].get(config["datasets"][dataset].get("published"))
     if table is None:
         return []
@@ -108,9 +106,7 @@ def reweighting_changes(config: dict, dataset: str, method: str) -> list[dict]:
 
 
 def reweighting_training(config: dict, dataset: str, method: str, recipe: dict) -> dict:
-    """Training settings of a method in full: of the recipe that is named last, else `recipe`, the
-    model's, with all changes.
-    """
+    """All training settings of a reweighting: the last recipe named, else `recipe`, changed."""
     changes = reweighting_changes(config, dataset, method)
     named = [config["training"][change["recipe"]] for change in changes if "recipe" in change]
     full = dict((named or [recipe])[-1])
@@ -301,9 +297,7 @@ class _Text:
         return choice
 
     def named(self, rung: ladder.Rung, launch: dict) -> str:
-        """The name of a rung among the models, to which it is added; a model of another shape keeps
-        its name.
-        """
+        """The name of a rung among the models, to which it is added; no other shape's name."""
         shape = {"layers": rung.layers, "width": rung.width, "heads": rung.heads}
         models, name = self.config["models"], rung.name
         if name in models and models[name].get("shape") != shape:

@@ -1,6 +1,4 @@
-"""Faults of a config: the key, what is wrong with it and what to write, as one list in the order of
-the user's file.
-"""
+"""Faults of a config: key, what is wrong, what to write; in the order of the user's file."""
 
 import re
 from collections.abc import Iterable
@@ -47,9 +45,7 @@ def listed(faults: Iterable[Fault]) -> str:
 
 
 def name_fault(name: str) -> str | None:
-    """Why a name cannot be that of a domain or of an observed mixture, which become names of files;
-    None: it can.
-    """
+    """Why a name cannot be that of a domain or an observed mixture, and so of files; else None."""
     if not name:
         return "a name must have a letter"
     if name in (".", ".."):

@@ -61,9 +61,7 @@ def over(defaults: dict, config: Mapping) -> dict:
 
 
 def merged(files: Iterable[Path | str]) -> dict:
-    """The files as one config, the later ones over the earlier, as Snakemake merges them; code in
-    them is not run.
-    """
+    """The files as one config, later ones over earlier ones; code in them is not run."""
     config: dict = {}
     for path in files:
         own = yaml.load(Path(path).read_text(encoding="utf-8-sig").expandtabs(), Loader=LOADER)

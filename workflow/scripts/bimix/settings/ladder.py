@@ -79,9 +79,7 @@ RUNGS = tuple(Rung(*shape) for shape in SHAPES)
 
 @dataclass(frozen=True)
 class Bounds:
-    """`tokens` in all and of the smallest domain that there are of so many domains, the FLOPs of
-    all runs, how many there are.
-    """
+    """Bounds of a choice: `tokens` in all and of the smallest domain, FLOPs, and how many runs."""
 
     tokens: float
     least: float
@@ -109,10 +107,7 @@ class Choice:
 
 
 def choose(bounds: Bounds, vocabulary: int, sequence_length: int) -> Choice:
-    """The rungs and settings for what there is.
-
-    At the lowest rungs a run is shorter than 20 tokens a parameter.
-    """
+    """The rungs and settings for what there is; the lowest rungs may run shorter."""
     at_most = min(EPOCHS * bounds.tokens, REPEATS * bounds.domains * bounds.least)
 
     def allowed(larger: Rung) -> float:
@@ -224,9 +219,7 @@ def _sizes(config: dict, dataset: str, patterns: str | list[str]) -> list[int]:
 
 
 def smallest(sizes: Mapping[str, int], domains: int) -> int:
-    """Bytes of the smallest domain; where the files hold several domains, a quarter of an
-    equal share.
-    """
+    """Bytes of the smallest domain; of files of several, a quarter of an equal share."""
     if set(sizes) == {""}:
         return sizes[""] // (4 * max(domains, 1))
     return min(sizes.values(), default=0)
@@ -251,9 +244,7 @@ def token_bytes(vocabulary: int) -> float:
 
 
 def validation_share(least: int) -> float:
-    """The share of the documents that gives the smallest domain, of `least` bytes, enough text to
-    be measured on.
-    """
+    """Share of the documents that measures the smallest domain, of `least` bytes."""
     share = min(max(VALIDATION_BYTES / max(least, 1), VALIDATION_SHARE[0]), VALIDATION_SHARE[1])
     return float(f"{share:.1g}")
 

@@ -88,9 +88,7 @@ def check_downstream(scope: Scope) -> Faults:
 
 
 def check_stages(scope: Scope) -> Faults:
-    """Shares that do not sum to one, a stage that nothing makes or that has stages, a name that
-    stands under `mixture_files`, too.
-    """
+    """Faulty stages: shares that do not sum to 1, no source, stages in stages, a name twice."""
     known, stages = scope.known + scope.swarm, scope.block.stages
     for name, own in stages.items():
         total = math.fsum(stage.share for stage in own)
@@ -107,9 +105,7 @@ def check_stages(scope: Scope) -> Faults:
 
 
 def check_staged_references(scope: Scope) -> Faults:
-    """Mixtures whose proportions are read, as others are measured against them or drawn around
-    them, are one for the whole run.
-    """
+    """Mixtures that others are measured against or drawn around have one stage."""
     block = scope.block
     given = [(("centre",), block.centre)]
     given += [((*key, 0), names[0]) for key, names in mixture_lists(scope.own)]
@@ -126,9 +122,7 @@ def check_staged_references(scope: Scope) -> Faults:
 
 
 def staged_files(files: dict[str, str]) -> Iterator[str]:
-    """Mixtures of the user's files that have stages; what is wrong with a file is reported where it
-    is read.
-    """
+    """Mixtures of the user's files that have stages; faults are reported where they are read."""
     if files:  # these bring polars, a quarter of a second of each call of Snakemake
         from bimix.errors import InputError
         from bimix.mixtures.mixture import is_staged

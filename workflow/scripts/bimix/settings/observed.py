@@ -97,9 +97,7 @@ def check_tables(scope: Scope) -> Faults:
 
 
 def _fit_faults(scope: Scope, losses: object, names: list[str]) -> Faults:
-    """Of the runs that laws are fitted to. A law over sizes reads the end of each run, so there are
-    no steps to look at.
-    """
+    """Faults of the fitted runs; a law over sizes reads their ends, and so no steps."""
     group = scope.block.optimum.group
     every = scope.block.groups.get(group) == "all"
     fitted = [name for name in names if (not is_optimum(name) if every else name in (scope.group(group) or []))]

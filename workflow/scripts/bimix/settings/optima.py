@@ -142,9 +142,7 @@ def check_fit(scope: Scope) -> Faults:
 
 
 def step_faults(scope: Scope, measured: list[int]) -> Faults:
-    """Of the steps at which the runs are measured that laws are fitted to, and the step that the
-    optimum is for.
-    """
+    """Faults of the steps at which runs are measured, and of the step of the optimum."""
     step, key = scope.block.optimum.step, ("optimum", "step")
     single = [law for law in scope.laws if law in SWARM_LAWS or len(measured) == 1]
     curves = [law for law in scope.laws if law not in single]

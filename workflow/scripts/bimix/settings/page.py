@@ -1,6 +1,4 @@
-"""The page of all keys, docs/config.md, made of the models and of the defaults: meaning, default,
-what is allowed.
-"""
+"""docs/config.md, the page of all keys, made of the models and the defaults."""
 
 import json
 import textwrap
@@ -71,9 +69,7 @@ def editor_schema() -> dict:
 
 
 def section(name: str, own: dict, default: object, text: str) -> str:
-    """A heading, a sentence, and the table of the keys below; a key that is no block is a table of
-    one.
-    """
+    """A heading, a sentence, and the table of the keys below, or of the key alone."""
     return table(f"`{name}`", list(rows_below(own, default, "")) or [row(name, own, default, False)], text)
 
 

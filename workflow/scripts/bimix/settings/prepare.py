@@ -81,9 +81,7 @@ def settled(
 
 
 def reported(found: Iterable[Fault], files: Sequence[ConfigFile], given: Mapping[str, object]) -> list[str]:
-    """The remarks, each with its key and line. Errors (InputError): all faults, where there are
-    any.
-    """
+    """The remarks with keys and lines. Errors (InputError): all faults."""
     placed = [place(files, one, given) for one in found]
     faults = [one for one in placed if not one.remark]
     if faults:
@@ -92,9 +90,7 @@ def reported(found: Iterable[Fault], files: Sequence[ConfigFile], given: Mapping
 
 
 def as_read(config: dict) -> dict:
-    """The config with text for all keys, though YAML read some as numbers, and with one dataset to
-    `run` as a list.
-    """
+    """The config with text for all keys, and with one dataset to `run` as a list."""
 
     def text(value: object) -> object:
         if isinstance(value, dict):
@@ -105,9 +101,7 @@ def as_read(config: dict) -> dict:
 
 
 def place_tables(config: dict, defaults: dict, prefix: str) -> None:
-    """Lead to the published tables that stand in the config as in the workflow's own: they are its
-    files.
-    """
+    """Lead to the workflow's own published tables where the config names these."""
     mixtures = config.get("mixtures")
     tables, own = mixtures.get("published") if isinstance(mixtures, dict) else None, defaults["mixtures"]["published"]
     for name, path in tables.items() if isinstance(tables, dict) else ():
@@ -128,9 +122,7 @@ def check_folder() -> None:
 
 
 def check_results(folder: Path) -> None:
-    """Refuse a link to a disk that is not there, or a file, instead of the folder of results
-    (InputError).
-    """
+    """Refuse results that are a file or a link to a missing disk (InputError)."""
     if folder.is_dir() or not (folder.exists() or folder.is_symlink()):
         return
     what = f"a link to {folder.readlink()}, which is not there" if folder.is_symlink() else "a file"

@@ -149,9 +149,7 @@ def branches(schema: dict) -> list[dict]:
 
 
 def _place(loc: Sequence[str | int], config: dict) -> Place:
-    """The place that Pydantic's path means: in it the keys of the config are mixed with the kinds
-    that were tried.
-    """
+    """The keys in Pydantic's path, which also names the kinds that were tried."""
     key: list[str | int] = []
     value: object = config
     around = schema = schema_of_config()
@@ -218,9 +216,7 @@ def _cure(value: object, wanted: str) -> str:
 
 
 def _as_number(text: str, number: float, whole: bool) -> str:
-    """A number in the form that YAML 1.1 takes for one: with a point before an exponent, and a sign
-    in it.
-    """
+    """A number as YAML 1.1 takes it: with a point before an exponent, and its sign."""
     if (whole and number.is_integer()) or re.fullmatch(r"[-+]?\d+", text):
         return str(int(number))
     if "e" not in text.lower():

@@ -24,9 +24,7 @@ NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP,
 
 
 def finish(folder: Path, report: dict, names: list[str], kept: dict[str, str]) -> None:
-    """Write `report` as the run's run.json, with the digests of its files `names` in `folder` and
-    of those `kept` before.
-    """
+    """Write `report` as run.json, with digests of `names` in `folder` and of those `kept`."""
     files = {name: digest_file(folder / name) for name in names}
     write_json(folder / REPORT, report | {"files": files | kept})
 

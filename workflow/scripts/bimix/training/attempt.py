@@ -1,6 +1,4 @@
-"""One attempt at a run: its folder is held, the files of a finished run are put back, else it is
-trained, described and delivered.
-"""
+"""One attempt at a run: held, put back if finished, else trained, described and delivered."""
 
 import hashlib
 import json
@@ -90,9 +88,7 @@ def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[
 
 
 def put_back(session: Session, folder: Path, places: dict[str, Path], quietly: bool = False) -> bool:
-    """Whether the run in `folder` had come to its end before; files of it that are missing are then
-    put to `places`.
-    """
+    """Whether the run in `folder` had ended; then missing files of it are put to `places`."""
     ended = False
     if session.accelerator.is_main_process:
         found = artefacts.restore(folder, places)
@@ -118,9 +114,7 @@ def fingerprint_run(session: Session, mixture: Mixture, **indices: pl.DataFrame)
 
 
 def tokens_of(indices: dict[str, pl.DataFrame]) -> dict[str, str]:
-    """{split.domain: its rows, and a digest of those of its shards}: two corpora that agree
-    in it hold the same ids.
-    """
+    """{split.domain: rows and a digest of their shards}: equal ones hold the same ids."""
     found = {}
     for split, index in indices.items():
         for (domain,), own in index.sort("domain").group_by("domain", maintain_order=True):
@@ -131,9 +125,7 @@ def tokens_of(indices: dict[str, pl.DataFrame]) -> dict[str, str]:
 
 
 def describe(session: Session, seconds: float, mixture: Mixture, folder: Path) -> dict:
-    """The content of run.json; `seconds` of all attempts that led here, which are noted in
-    `folder`, the configuration's.
-    """
+    """The content of run.json; `seconds` of all attempts noted in `folder`."""
     accelerator, recipe, shape = session.accelerator, session.recipe, session.shape
     attempts = checkpoints.attempts(folder)
     tokens = recipe.steps * session.step_tokens
@@ -172,9 +164,7 @@ def finish(session: Session, folder: Path, finished: Finished, report: dict, nam
 
 
 def loss_table(session: Session, history: list) -> pl.DataFrame:
-    """One row per evaluation and domain: step, tokens read until then,
-    domain, loss in nats per token.
-    """
+    """One row per evaluation and domain: step, tokens read, domain, loss in nats per token."""
     rows = [
         (step, step * session.step_tokens, domain, loss)
         for step, losses in history

@@ -83,9 +83,7 @@ def try_lock(handle: TextIO, folder: Path) -> bool:
 
 
 def check_newest(folder: Path, request: str, work: str) -> None:
-    """Refuse to wait any longer with a `request` that is not the last one: a newer attempt has made
-    its own, or holds the run.
-    """
+    """Refuse to wait with a `request` that is not the last one: a newer attempt has come."""
     try:
         newest = (folder / "stop").read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -117,9 +115,7 @@ def holder(folder: Path) -> str:
 
 
 def note(folder: Path, event: str, step: int, **more: object) -> None:
-    """Append what an attempt has done, where and when, to attempts.jsonl; written only while the
-    lock is held.
-    """
+    """Append what an attempt did, where and when, to attempts.jsonl, under the lock."""
     line = {"time": time.time(), "event": event, "step": step} | whereabouts() | more
     path = folder / "attempts.jsonl"
     # a line that a kill has cut short is ended, so that it spoils no other
@@ -250,9 +246,7 @@ def sweep(places: Iterable[Path]) -> None:
 
 
 def save(folder: Path, state: dict) -> None:
-    """Write the state after `state["step"]` updates and drop all but the last two; a full disk
-    costs nothing older.
-    """
+    """Write the state after `state["step"]` updates, keep the last two; a full disk costs none."""
     path = folder / f"step-{state['step']:09d}.pt"
     try:
         with replacing(path, vouched=False) as temporary:  # the archive has checksums of its own
@@ -329,9 +323,7 @@ def choose(folder: Path) -> tuple[dict | None, tuple[str, str] | None, list[str]
 
 
 def load(path: Path, checksum: str, patience: float) -> dict:
-    """The state that the first process has chosen; what it sees may take a while to be seen on
-    another node.
-    """
+    """The state that the first process has chosen, once it is seen on this node."""
     until = time.monotonic() + patience
     while True:
         try:
@@ -353,9 +345,7 @@ def kept_weights(folder: Path, step: int) -> Path:
 
 
 def read_weights(path: Path, framework: str = "numpy") -> tuple[dict, Shape]:
-    """Weights, as arrays of numpy or pt, and the shape that stands in their file's metadata; no
-    code runs from the file.
-    """
+    """Weights, as arrays of numpy or pt, and the shape in their file's metadata."""
     try:
         with safe_open(path, framework=framework) as file:
             metadata = file.metadata() or {}

@@ -72,10 +72,7 @@ def fault(command: str) -> str | None:
 
 
 def fields(word: str) -> list[str]:
-    """Names of the fields in a word.
-
-    Errors (ValueError): a brace without another, a field with a format or an attribute.
-    """
+    """Fields in a word. Errors (ValueError): a single brace, a format or an attribute."""
     found = []
     for _, name, form, conversion in string.Formatter().parse(word):
         if name is None:
@@ -210,9 +207,7 @@ def _of_json(lines: list[Line], losses: Mapping, path: Path) -> Iterator[Row]:
 
 
 def _of_text(lines: list[Line], losses: Mapping, path: Path) -> Iterator[Row]:
-    """Losses of lines of text: of one expression with a group `domain`, or of one of each
-    domain.
-    """
+    """Losses in lines of text, by an expression with a group `domain` or one of each domain."""
     forms = losses["pattern"] if isinstance(losses["pattern"], Mapping) else {None: losses["pattern"]}
     for line in lines:
         for domain, form in forms.items():

@@ -1,6 +1,4 @@
-"""A run that a command of the user's trains: its process, which is stopped and goes on, the notes
-on its attempts, and its report.
-"""
+"""A run of a user's command: its process, stopped and gone on with, its notes and report."""
 
 import contextlib
 import os
@@ -196,9 +194,7 @@ class CommandRun:
             return 0
 
     def describe(self, own: Path) -> dict:
-        """The content of run.json; FLOPs by 6 a parameter and token (Kaplan et al. 2020, Sec.
-        2.1).
-        """
+        """The content of run.json; 6 FLOPs a parameter and token (Kaplan et al. 2020, 2.1)."""
         lines, parameters = checkpoints.attempts(own), self.trainer["parameters"]
         tokens = self.recipe["steps"] * self.step_tokens
         seconds = sum(line.get("seconds", 0) for line in lines)

@@ -101,9 +101,7 @@ def open_locks(path: Path) -> int:
 
 
 def share(locks: int, device: Path = Path("/dev/nvidia0")) -> None:
-    """Open the file of the locks to those who may open the GPUs, and to nobody else: whoever locks
-    it can keep others off.
-    """
+    """Open the file of the locks to those who may open the GPUs alone."""
     try:
         allowed = device.stat()
     except OSError:
@@ -129,9 +127,7 @@ def hold(locks: int, device: str) -> bool:
 
 
 def hold_gpus(path: Path, devices: list[str], count: int) -> tuple[int, list[str]] | None:
-    """Hold `count` of the `devices`, and none where there are not so many: the open file and their
-    ids, or None.
-    """
+    """The open file and ids of `count` of the `devices` that are held; None: too few are free."""
     locks = open_locks(path)
     held = []
     for device in devices:

@@ -36,21 +36,15 @@ class NotFinite(InputError):
 
 
 class Method(Protocol):
-    """What one update does, on which rows, and its state, which a checkpoint holds with the model
-    and the optimizer.
-    """
+    """What one update does, on which rows, and its state, which a checkpoint holds."""
 
     backwards: bool  # whether each domain's order is read from its end
 
     def own(self, chosen: np.ndarray) -> np.ndarray | slice:
-        """Which rows of a global batch this process takes, in which order, given the domains
-        `chosen` (rows,) of all.
-        """
+        """This process's rows of a global batch, in order, given all domains `chosen` (rows,)."""
 
     def update(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
-        """Make update `step`: this process's share of the loss and the gradient norm, both on the
-        device.
-        """
+        """Make update `step`: this process's share of loss and gradient norm, on the device."""
 
     def state_dict(self) -> dict:
         """Tensors, numbers, lists and dicts of them."""
@@ -138,9 +132,7 @@ def train(
 def begin(
     session: Session, folder: Path, schedule: Schedule, method: Callable[[Learner], Method], wrapped: bool
 ) -> "Run":
-    """The run in `folder` as its last checkpoint has it, or a new one; the shards that it will read
-    are checked.
-    """
+    """The run in `folder` from its last checkpoint, or a new one; its shards are checked."""
     begun, recipe = time.monotonic(), session.recipe
     torch.manual_seed(recipe.seed)
     state = resume(session, folder)
@@ -169,9 +161,7 @@ def begin(
 
 
 def resume(session: Session, folder: Path) -> dict | None:
-    """The state to go on from, None at the start: the first process chooses, the others load
-    that very one or all end.
-    """
+    """The state to go on from, or None; the first process chooses, others load it or all end."""
     state, choice, complaint = None, None, None
     if session.accelerator.is_main_process:
         try:
@@ -255,9 +245,7 @@ class Run:
         return loss, norm
 
     def noting_attention(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """One update; on a GPU the attempt's second is profiled for its kernel of attention, as the
-        first compiles.
-        """
+        """One update; on a GPU the attempt's second is profiled for the attention kernel."""
         if self.accelerator.device.type == "cpu":
             if self.step == self.first_step:
                 self.note("attention", kernel=backend_name(self.session.shape, batch.rows.shape[-1] - 1))
@@ -302,17 +290,13 @@ class Run:
         return requests > 0
 
     def wants_to_stop(self) -> bool:
-        """Whether this process is to stop, by a signal, its deadline or another attempt at
-        the run.
-        """
+        """Whether to stop: by a signal, the deadline or another attempt at the run."""
         if self.session.wants_to_stop():
             return True
         return self.accelerator.is_main_process and checkpoints.must_stop(self.folder.parent)
 
     def say(self, loss: Tensor, norm: Tensor) -> None:
-        """Report how far the run has come: on standard error every few seconds, in
-        TensorBoard every few updates.
-        """
+        """Report the progress: to standard error in seconds, to TensorBoard in updates."""
         step, now = self.step, time.monotonic()
         speed = (step - self.first_step) / (now - self.first_at)
         tokens_per_second = speed * self.session.step_tokens

@@ -22,9 +22,7 @@ from bimix.corpus.permutation import permute
 
 @dataclass(frozen=True)
 class Schedule:
-    """Proportions (stages, m) of the domains, and the updates, counted from 0, that the stages
-    begin with; the first is 0.
-    """
+    """Proportions (stages, m) of the domains, and the update, from 0, that each begins with."""
 
     proportions: np.ndarray
     starts: tuple[int, ...] = (0,)

@@ -65,9 +65,7 @@ def origin(accelerator: "Accelerator") -> dict:
 
 
 def begun(lines: Iterable[dict]) -> list[dict]:
-    """The attempts of a run, from the `lines` of its attempts.jsonl: the step that each began at,
-    and where it comes from.
-    """
+    """The attempts of a run by the `lines` of attempts.jsonl: first step and origin of each."""
     names = ("step", "host", "job", "clean", *COMPARED)
     return [{name: line.get(name) for name in names} for line in lines if line["event"] == "begun"]
 
@@ -89,9 +87,7 @@ def mixed(lines: Iterable[dict]) -> list[str]:
 
 
 def warnings(lines: Iterable[dict]) -> list[str]:
-    """Sentences for the reader of a result: in what its attempts differ, and where their code is in
-    no commit.
-    """
+    """Sentences on how a run's attempts differ, and where their code is in no commit."""
     lines = list(lines)
     changed = [str(attempt["step"]) for attempt in begun(lines) if attempt["clean"] is False]
     if not changed:

@@ -1,6 +1,4 @@
-"""Rows of tokens of several domains behind one address, (domain, row number),
-whatever files they are in.
-"""
+"""Rows of tokens by (domain, row number), whatever files they are in."""
 
 import hashlib
 import mmap
@@ -99,9 +97,7 @@ def open_rows(path: str, dtype: str, rows: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Part:
-    """Some of a store's rows, read like a store: of each domain `sizes` (m,) from `first` (m,)
-    on, in the spread order.
-    """
+    """Some of a store's rows: of each domain `sizes` (m,) from `first` (m,) on, spread."""
 
     store: RowStore
     first: np.ndarray
@@ -136,9 +132,7 @@ def pool(store: RowStore, share: float) -> RowStore | Part:
 
 
 def set_aside(store: RowStore, share: float) -> tuple[Part, Part]:
-    """A store without a `share` of each domain's rows, from all over it and at
-    least one, and these rows.
-    """
+    """A store without a `share` of each domain's rows, from all over it, and these rows."""
     kept = np.maximum(np.ceil(share * store.sizes), 1).astype(np.int64)
     for domain, size in zip(store.domains, store.sizes - kept, strict=True):
         if size < 1:
@@ -158,10 +152,7 @@ def check_shards(index: pl.DataFrame, vocabulary: int, threads: int) -> int:
 
 
 def check_shard(path: str, dtype: str, rows: int, tokens: int, digest: str, vocabulary: int) -> int:
-    """Read one file of ids once; its size in bytes.
-
-    Errors: another size or digest than the index says, a strange id.
-    """
+    """The bytes of a file of ids, read once. Errors: size, digest or an id is wrong."""
     kind = np.dtype(dtype).newbyteorder("<")
     found, size, largest = hashlib.blake2b(digest_size=16), 0, 0
     buffer = bytearray(PIECE)

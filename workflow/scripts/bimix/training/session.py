@@ -131,10 +131,7 @@ class Session:
         return -(-self.recipe.batch_rows // self.accelerator.num_processes)
 
     def listen(self) -> None:
-        """Take SIGTERM and SIGINT for a stop request from now on.
-
-        Before there is a state, they end the process.
-        """
+        """Take SIGTERM and SIGINT for a stop request; before there is a state, they end it."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda received, frame: self.signals.append(received))
 
@@ -170,9 +167,7 @@ class Session:
         torch.distributed.barrier(self.waiting)
 
     def settle(self, complaint: str | None) -> None:
-        """Go on where no process has a complaint; else all of them end, the first one
-        with the sentences of all.
-        """
+        """Go on where no process has a complaint; else all end, the first with all sentences."""
         if complaint is not None and self.accelerator.num_processes > 1:
             complaint = f"process {self.accelerator.process_index} on {socket.gethostname()}: {complaint}"
         self.wait()
@@ -188,9 +183,7 @@ class Session:
         return broadcast_object_list([thing])[0]
 
     def check_shards(self, index: pl.DataFrame) -> None:
-        """Compare the shards of a token index with their digests, once; the processes of a host
-        share its shards.
-        """
+        """Compare a token index's shards with their digests once, divided among a host."""
         if self.trusted:
             return
         index = index.filter((pl.col("rows") > 0) & ~pl.col("path").is_in(list(self.checked)))
@@ -252,9 +245,7 @@ def open_session(options: argparse.Namespace) -> Session:
 
 
 def end_by_sigterm() -> None:
-    """Let SIGTERM end this process as by default: launch_training.sh ignores it, and what it starts
-    inherits that.
-    """
+    """Let SIGTERM end this process again: launch_training.sh ignores it and hands that on."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
@@ -335,9 +326,7 @@ def wrapping(bucket_megabytes: str = "all") -> list:
 
 
 def check_launch(accelerator: Accelerator, processes: int, cpu: bool) -> None:
-    """Refuse other processes or another device than requested; take the threads that the launcher
-    gave to each process.
-    """
+    """Refuse other processes or devices than requested; take the launcher's threads."""
     if accelerator.num_processes != processes:
         raise InputError(
             f"{processes} processes were requested but {accelerator.num_processes} started;"
@@ -350,9 +339,7 @@ def check_launch(accelerator: Accelerator, processes: int, cpu: bool) -> None:
 
 
 def check_compiler(device: str) -> None:
-    """Refuse to compile a model for a kind of device where there is no compiler: torch would end in
-    a backtrace.
-    """
+    """Refuse to compile where there is no compiler: torch would end in a backtrace."""
     variable, names = COMPILERS[device]
     if not any(map(shutil.which, filter(None, (os.environ.get(variable), *names)))):
         raise InputError(

@@ -54,9 +54,7 @@ def shard(plain: Transformer, session: Session) -> None:
 
 
 def cut_moments(optimizer: torch.optim.Optimizer, state: dict) -> dict:
-    """A saved state, of whole tensors, for an optimizer of sharded weights: of each tensor this
-    process's part.
-    """
+    """This process's part of each tensor of a saved state, for a sharded optimizer."""
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     for number, own in state["state"].items():
         weight = weights[number]

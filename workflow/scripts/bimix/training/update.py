@@ -33,9 +33,7 @@ RECOMPILATIONS = 64  # torch's own limit is 8: DoGE has parts of several sizes, 
 
 @dataclass
 class Learner:
-    """The model of a run: `plain` as written here, `model` and `optimizer` as Accelerate prepared
-    them.
-    """
+    """The model of a run: `plain` as written here, `model` and `optimizer` as prepared."""
 
     session: Session
     plain: Transformer
@@ -130,9 +128,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def own_slice(rows: int, process: int, processes: int) -> slice:
-    """Rows of the global batch that fall to one process: contiguous, sizes
-    differ by one at most.
-    """
+    """This process's rows of the global batch: contiguous, of sizes that differ by 1 at most."""
     return slice(rows * process // processes, rows * (process + 1) // processes)
 
 
@@ -190,10 +186,7 @@ def to_device(array: np.ndarray, device: torch.device) -> Tensor:
 
 
 def ahead(items: Iterator[Batch], depth: int = 4) -> Iterator[Batch]:
-    """The same items, made by a thread up to `depth` of them before they are needed.
-
-    Its error is raised here.
-    """
+    """The same items, made by a thread up to `depth` ahead; its error is raised here."""
     waiting: queue.Queue = queue.Queue(depth)
     left = threading.Event()
 
