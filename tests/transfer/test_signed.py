@@ -263,7 +263,7 @@ def test_refits_start_where_the_fit_ended():
 
 
 def test_settings_of_a_law_fitted_before_there_were_any():
-    made = choice.settings({"terms": 1, "ridge": 1e-4, "apart": False})
+    made = choice.settings({"terms": 1, "ridge": 1e-4})
     assert made["ridge"].tolist() == [1e-4] and made["harm"].tolist() == [np.inf]
 
 

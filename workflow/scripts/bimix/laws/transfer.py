@@ -106,7 +106,8 @@ def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -
     groups = {id(observed): observed.groups() for observed, _ in samples}
     parts = []
     for number, like in enumerate(next(iter(groups.values()))):
-        if "apart" not in fitted.get(CHOICES[number], ()):
+        choice = fitted.get(CHOICES[number], {})
+        if "prior" not in choice or choice.get("apart"):  # one that laws made once
             raise InputError("the law transfer was fitted by an earlier version of this project: fit it again.")
         of_group = [(groups[id(observed)][number], weights) for observed, weights in samples]
         own = {domain: fitted["coefficients"][domain] for domain in like.loss_domains}

@@ -1,9 +1,9 @@
 """The choices that the law `transfer` makes by cross-validation over mixtures.
 
-The ridge, whether a prior from text is used, whether the domains stand apart (hardly help each
-other: all but `bimix`), and the number of terms. From FEW_RUNS_BY_DOMAIN on, for each loss domain
-by itself, its ridge and whether a share can hurt it (`signed`): metrics differ in scale and noise,
-so one ridge for all is too weak for some and too strong for others, and some rise with a share.
+The ridge, whether a prior from text is used, and the number of terms. From FEW_RUNS_BY_DOMAIN on,
+for each loss domain by itself, its ridge and whether a share can hurt it (`signed`): metrics differ
+in scale and noise, so one ridge for all is too weak for some and too strong for others, and some
+rise with a share.
 """
 
 import numpy as np
@@ -23,11 +23,9 @@ FEW_RUNS_BY_DOMAIN, SURE_RUNS = 12, 24
 # alone a wrong prior seems to by chance, in one draw of ten of eight runs.
 PRIOR_EARNED = 0.95
 FOLDS, FOLDS_OF_PLENTY = 8, 4
-# Runs x training domains x loss domains from which folds are as few, and it is not tried whether
-# domains stand apart: a fit takes minutes.
+# Runs x training domains x loss domains from which folds are as few: a fit takes minutes.
 MUCH = 2e6
-# Runs per training domain from which a second term is tried; with fewer, a prior, and whether the
-# domains stand apart: with more the data say both by themselves.
+# Runs per training domain from which a second term is tried; with fewer, a prior.
 RUNS_FOR_TWO_TERMS = 10
 # The ridge of t in units of a loss domain's ridge.
 HARM = 100.0
@@ -43,14 +41,14 @@ FALLEN, NEXT_TO_NONE = 0.99, 0.1
 
 
 def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
-    """The choice of ridge, prior, terms and whether domains stand apart by cross-validation over
-    mixtures, and the factor so fitted to all.
+    """The choice of ridge, prior and terms by cross-validation over mixtures, and the factor so
+    fitted to all.
 
     `gaps` (d, m) are those of the prior, None where there is none; `straight` (n, m) the shares
     that t acts on, where these are not `shares`; `spread` (m, m) is L of groups of domains. The
     error is the mean over left-out mixtures and domains of |error of log loss|; folds leave out
-    single mixtures up to FOLDS of them. Domains that stand apart have to earn their place like a
-    smaller ridge; the prior on the mean over ridges of the log error.
+    single mixtures up to FOLDS of them. The prior has to earn its place on the mean over ridges of
+    the log error.
     """
     base = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
     used = np.nonzero(base)[0]
@@ -72,15 +70,11 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
         tried.append(({**choice, "error": float(np.nanmean(missed))}, mixed.parts(count), np.nanmean(missed, axis=0)))
         return tried[-1]
 
-    # Each way walks down the ridges until PATIENCE of them earned nothing; all go together, a ridge
-    # at a time.
-    ways = [(False, False)]
-    trained = bool((np.asarray(own) >= 0).any())  # else nothing stands apart
-    if not plenty:
-        ways += [(True, False)] * (gaps is not None) + [(False, True)] * (trained and not much)
-        ways += [(True, True)] * (gaps is not None and not few and trained and not much)
-    best, waited, live, mixed = {}, dict.fromkeys(ways, 0), ways, None
-    errors = {way: [] for way in ways}
+    # Without the prior and with it: each walks down the ridges until PATIENCE of them earned
+    # nothing; both go together, a ridge at a time.
+    live = [False] if plenty or gaps is None else [False, True]
+    best, waited, mixed = {}, dict.fromkeys(live, 0), None
+    errors = {prior: [] for prior in live}
     for ridge in ridges:
         mixed = mixing.fit(
             shares,
@@ -89,44 +83,37 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
             ridge,
             weights=np.tile(rows, (len(live), 1)),
             start=mixed,
-            apart=np.repeat([apart for _, apart in live], len(rows)),
-            gaps=None if gaps is None else np.repeat([gaps * prior for prior, _ in live], len(rows), axis=0),
+            gaps=None if gaps is None else np.repeat([gaps * prior for prior in live], len(rows), axis=0),
             spread=spread,
         )
-        for number, way in enumerate(live):
-            made = {"terms": 1, "ridge": ridge, "prior": way[0], "apart": way[1]}
+        for number, prior in enumerate(live):
+            made = {"terms": 1, "ridge": ridge, "prior": prior}
             entry = enter(made, mixed.take(number * len(rows) + np.arange(len(rows))))
-            errors[way].append(entry[0]["error"])
+            errors[prior].append(entry[0]["error"])
             # Smaller ridges have to earn their place: many have nearly the same error where runs
             # are plenty.
-            if way not in best or entry[0]["error"] < earned * best[way][0]["error"]:
-                best[way], waited[way] = entry, 0
+            if prior not in best or entry[0]["error"] < earned * best[prior][0]["error"]:
+                best[prior], waited[prior] = entry, 0
             else:
-                waited[way] += 1
-        kept = [number for number, way in enumerate(live) if waited[way] < PATIENCE]
+                waited[prior] += 1
+        kept = [number for number, prior in enumerate(live) if waited[prior] < PATIENCE]
         if not kept:
             break
         mixed = mixed.take((np.array(kept)[:, None] * len(rows) + np.arange(len(rows))).ravel())
         live = [live[number] for number in kept]
 
-    def of_prior(apart):
-        """The best without the prior, or with it where it earns its place."""
-        without, with_it = best[False, apart], best.get((True, apart))
-        if with_it is None or with_it[0]["error"] >= without[0]["error"]:
-            return without
-        walked = min(len(errors[prior, apart]) for prior in (True, False))
+    chosen = best[False]
+    if True in best and best[True][0]["error"] < chosen[0]["error"]:
+        walked = min(map(len, errors.values()))
         # At the widest ridge nothing counts but the prior's own numbers.
         first = min(ridges.index(RIDGES[0]), walked - 1)
-        logs, plain = (np.log(np.maximum(errors[prior, apart][first:walked], 1e-300)) for prior in (True, False))
-        return with_it if np.exp((logs - plain).mean()) < PRIOR_EARNED else without
-
-    chosen = of_prior(False)
-    if (False, True) in ways and (other := of_prior(True))[0]["error"] < earned * chosen[0]["error"]:
-        chosen = other
+        plain, logs = (np.log(np.maximum(one[first:walked], 1e-300)) for one in errors.values())
+        if np.exp((logs - plain).mean()) < PRIOR_EARNED:
+            chosen = best[True]
     if not alike:
-        way = {name: chosen[0][name] for name in ("prior", "apart")}
-        plain = np.array([each for choice, _, each in tried if way.items() <= choice.items()])
-        signed, near = walk(shares, y, own, rows, folds, ridges, way, gaps, straight, spread)
+        prior = chosen[0]["prior"]
+        plain = np.array([each for choice, _, each in tried if choice["prior"] == prior])
+        signed, near = walk(shares, y, own, rows, folds, ridges, gaps if prior else None, straight, spread)
         at, hurt = picked(plain, signed, len(used))
         made = {
             **chosen[0],
@@ -155,11 +142,7 @@ def settings(choice: dict) -> dict:
     all.
     """
     harms = [np.inf if one is None else one for one in choice.get("harms", [None])]
-    return {
-        "ridge": np.array(choice.get("ridges", [choice["ridge"]])),
-        "harm": np.array(harms),
-        "apart": choice["apart"],
-    }
+    return {"ridge": np.array(choice.get("ridges", [choice["ridge"]])), "harm": np.array(harms)}
 
 
 def descend(shares, y, own, choice, gaps=None, straight=None, weights=None, start=None, spread=None) -> mixing.Mixing:
@@ -181,7 +164,7 @@ def descend(shares, y, own, choice, gaps=None, straight=None, weights=None, star
     return mixing.fit(shares, y, own, ridges, start=start, **made)
 
 
-def walk(shares, y, own, rows, folds, ridges, choice, gaps=None, straight=None, spread=None):
+def walk(shares, y, own, rows, folds, ridges, gaps=None, straight=None, spread=None):
     """Mean |error| (ridges, d) of each loss domain in left-out mixtures with a signed term, at the
     largest of the ridges that are worth it; and the fits at the last of them.
 
@@ -196,8 +179,7 @@ def walk(shares, y, own, rows, folds, ridges, choice, gaps=None, straight=None, 
             ridge,
             weights=rows,
             start=mixed,
-            apart=choice["apart"],
-            gaps=gaps if choice["prior"] else None,
+            gaps=gaps,
             harm=HARM,
             straight=straight,
             spread=spread,

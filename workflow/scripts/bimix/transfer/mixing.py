@@ -36,9 +36,6 @@ SHRINK_LOG_A, SHRINK_LOGIT_G, SHRINK_U = 10.0, 30.0, 10.0
 # the same, which predicts badly.
 MEAN_LOG_A, MEAN_LOGIT_G, MEAN_U = np.log(0.15), 1.0, -4.0
 HOLD_LOG_A, HOLD_MEANS = 1000.0, 10.0
-# The law of domains that stand apart: u held near a mean at which no share of another domain is
-# worth anything to speak of.
-APART_U, HOLD_APART = -9.0, 100.0
 TOLERANCE = 1e-4  # a fit ends when a step lowers its cost by less than this share
 # Bytes of the Jacobians of the fits that go together; and numbers of a loss domain from which their
 # products are of single precision: they only say where a step goes, not where it ends.
@@ -87,7 +84,6 @@ def fit(
     start: Mixing | None = None,
     rounds=100,
     tolerance=TOLERANCE,
-    apart=False,
     gaps=None,
     harm=np.inf,
     straight=None,
@@ -96,9 +92,8 @@ def fit(
     """Fit run levels y (n, d), NaN where not observed, of mixtures (n, m); `weights` (fits, n)
     count each run in each fit.
 
-    y may be (fits, n, d): levels of each fit's own. Where domains stand `apart` (one or (fits,))
-    the shared mean of u is held at APART_U: the law is all but `bimix`, and still defined at
-    proportions of 0. `gaps`, (d, m) or (fits, d, m), are those of the prior.
+    y may be (fits, n, d): levels of each fit's own. `gaps`, (d, m) or (fits, d, m), are those of
+    the prior.
 
     `ridge` may be (d,) or (fits, d): a larger one says that a loss domain's levels are noisier, so
     each counts by its inverse. `harm`, likewise, is the ridge of t in units of that, inf without a
@@ -107,10 +102,10 @@ def fit(
     `start` is an earlier result with as many fits, or one fit that all start from. A fit ends when
     a step lowers its cost by less than the share `tolerance`.
     """
-    problem = problem_of(shares, y, own, ridge, terms, weights, apart, gaps, harm, straight, spread)
-    m, d, fits = shares.shape[1], y.shape[-1], len(problem.anchor)
+    problem = problem_of(shares, y, own, ridge, terms, weights, gaps, harm, straight, spread)
+    m, d, fits = shares.shape[1], y.shape[-1], len(problem.hold)
     if start is None:
-        x, means = _start(problem, m), problem.anchor.copy()
+        x, means = _start(problem, m), np.tile(problem.anchor, (fits, 1))
     else:
         x = np.broadcast_to(start.x, (fits, *start.x.shape[1:])).reshape(fits * d, -1).copy()
         means = np.broadcast_to(start.means, (fits, terms + 2)).copy()
@@ -133,7 +128,7 @@ def fit(
 
 
 def problem_of(
-    shares, y, own, ridge, terms=1, weights=None, apart=False, gaps=None, harm=np.inf, straight=None, spread=None
+    shares, y, own, ridge, terms=1, weights=None, gaps=None, harm=np.inf, straight=None, spread=None
 ) -> "Problem":
     """The value that `fit` with the same arguments minimises."""
     n, m = shares.shape
@@ -141,7 +136,6 @@ def problem_of(
     own = np.asarray(own)
     weights = np.ones((1, n)) if weights is None else np.asarray(weights, dtype=float)
     fits = len(weights)
-    apart = np.broadcast_to(apart, fits)
     each = np.broadcast_to(y, (fits, n, d)).transpose(0, 2, 1)
     seen = np.isfinite(each)
     ridge = np.broadcast_to(np.asarray(ridge, dtype=float), (fits, d))
@@ -157,8 +151,8 @@ def problem_of(
         terms=terms,
         strength=np.where(unit < FAR, base[:, :, None] * unit, FAR).reshape(fits * d, -1),
         pull=(base[:, :, None] * _pulls(own, terms, 1.0)).reshape(fits * d, -1),
-        anchor=_per_fit([*[MEAN_LOG_A] * terms, MEAN_LOGIT_G], np.where(apart, APART_U, MEAN_U)),
-        hold=base * _per_fit([*[HOLD_LOG_A] * terms, HOLD_MEANS], np.where(apart, HOLD_APART, HOLD_MEANS)),
+        anchor=np.array([*[MEAN_LOG_A] * terms, MEAN_LOGIT_G, MEAN_U]),
+        hold=base * [*[HOLD_LOG_A] * terms, HOLD_MEANS, HOLD_MEANS],
         gaps=np.broadcast_to(0.0 if gaps is None else gaps, (fits, d, m)).reshape(fits * d, m),
         signed=signed(shares if straight is None else straight, w, harm),
         spread=spread,
@@ -176,7 +170,7 @@ class Problem:
     terms: int
     strength: np.ndarray  # (b, p) penalties of squared numbers
     pull: np.ndarray  # (b, K + 2) penalties of squared distances from the shared means
-    anchor: np.ndarray  # (fits, K + 2) where the shared means are weakly drawn to
+    anchor: np.ndarray  # (K + 2,) where the shared means are weakly drawn to
     hold: np.ndarray  # (fits, K + 2) penalties of squared distances from there
     gaps: np.ndarray  # (b, m)
     signed: Signed | None = None
@@ -191,7 +185,6 @@ class Problem:
             strength=self.strength[rows],
             pull=self.pull[rows],
             gaps=self.gaps[rows],
-            anchor=self.anchor[fits],
             hold=self.hold[fits],
             signed=self.signed and self.signed.take(rows),
         )
@@ -318,11 +311,6 @@ def coupled_step(solved, pull, shared, mean_gradient, mean_scale, d):
     return step, mean_step
 
 
-def _per_fit(of_all, last):
-    """The same numbers for every fit, and one of its own at the end: (fits, K + 2)."""
-    return np.column_stack([np.tile(of_all, (len(last), 1)), last])
-
-
 def _strengths(own, m, terms, ridge):
     """Penalty of each number's distance from 0 (d, p): c, log a and logit g none, z the ridge, u
     held where there is none.
@@ -353,5 +341,5 @@ def _start(problem, m):
     x[:, terms : 2 * terms] = MEAN_LOG_A
     x[:, terms + 1 : 2 * terms] = np.log(0.5)
     x[:, 2 * terms] = MEAN_LOGIT_G
-    x[:, 2 * terms + 1] = np.where(problem.own < 0, 0.0, problem.anchor[:, -1:]).ravel()
+    x[:, 2 * terms + 1] = np.tile(np.where(problem.own < 0, 0.0, MEAN_U), len(problem.hold))
     return x

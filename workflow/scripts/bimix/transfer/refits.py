@@ -62,7 +62,7 @@ def _mean(values, shrink, anchor, hold=mixing.HOLD_MEANS) -> float:
     return float((shrink * values.sum() + hold * anchor) / (shrink * len(values) + hold))
 
 
-def without_runs(whole: mixing.Mixing, shares, y, own, counts, ridge, harm, apart, gaps=None, straight=None):
+def without_runs(whole: mixing.Mixing, shares, y, own, counts, ridge, harm, gaps=None, straight=None):
     """One step of Gauss and Newton from the fit to all runs to each fit without some: counts (fits,
     n) are those of the runs, 0 where they are left out.
 
@@ -71,7 +71,7 @@ def without_runs(whole: mixing.Mixing, shares, y, own, counts, ridge, harm, apar
     """
     most, terms = counts.max(axis=0), whole.terms
     straight = shares if straight is None else straight
-    problem = mixing.problem_of(shares, y, own, ridge, terms, most[None], apart, gaps, harm, straight, whole.spread)
+    problem = mixing.problem_of(shares, y, own, ridge, terms, most[None], gaps, harm, straight, whole.spread)
     x, means, t = whole.x[0], whole.means[0], whole.t[0]
     d, (n, m) = len(x), straight.shape
     predicted, jacobian = jacobian_of(
