@@ -6,9 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from laws.known import observe, of_three, write_tables
-from scipy import stats
 
-import compare_laws
 import estimate_intervals
 import fit_law
 import trace_learning
@@ -27,35 +25,12 @@ def tables(folder, name, n, seed, steps=(500, 1000, 2000, 4000, 8000), noise=0.0
     return write_tables(observed, folder / f"{name}_losses.csv", folder / f"{name}_mixtures.csv")
 
 
-def held_out(pair):
-    return ["--held-out-losses", pair[1], "--held-out-mixtures", pair[3]]
-
-
 @pytest.fixture
 def brief_fits(monkeypatch):
     """A tenth of the trees and few starts, where what these laws predict is not the question."""
     monkeypatch.setattr(regmix, "ITERATIONS", 100)
     monkeypatch.setattr(regmix, "TUNED_ITERATIONS", 60)
     monkeypatch.setattr(exponential, "STARTS", 2)
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("brief_fits")
-def test_compare_all_laws(tmp_path):
-    steps = (1000, 2000, 4000, 8000)
-    fitted, new = tables(tmp_path, "run", 8, 1, steps), tables(tmp_path, "new", 4, 2, steps)
-    out = tmp_path / "comparison.csv"
-    compare_laws.main(["--laws", *laws.LAWS, *fitted, *held_out(new), "--out", str(out)])
-    table = pl.read_csv(out)
-    assert table.columns == ["law", "score", "domain", "value", "runs", "coefficients", "note"]
-    means = {
-        (law, score): value
-        for law, score, value in table.filter(pl.col("domain").is_null()).select("law", "score", "value").iter_rows()
-    }
-    assert means["transfer", "generalization_mre"] < 0.01 and means["bimix", "left_out_spearman"] > 0.9
-    assert means["transfer", "extrapolation_mre"] < 0.005 and means["exponential", "extrapolation_mre"] is None
-    sizes = dict(table.select("law", "coefficients").unique().iter_rows())
-    assert sizes["bimix"] == 12 and sizes["exponential"] == 5 * 3 * 4
 
 
 def test_learning_curve(tmp_path):
@@ -124,15 +99,10 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(tmp_path):
     assert 0.75 <= np.mean(inside) <= 0.98
 
 
-SLOW = [pytest.param(law, marks=pytest.mark.full) for law in ("exponential", "regmix")]
-
-
-@pytest.mark.usefixtures("brief_fits")
-@pytest.mark.parametrize("law", ["bimix", "transfer", *SLOW])
+@pytest.mark.parametrize("law", ["bimix", "transfer"])
 def test_left_out_intervals(tmp_path, law):
-    """By hand, from fits without each run; coefficients and shares by the bootstrap named."""
-    n = 12
-    pair, out = tables(tmp_path, "run", n, 3, steps=(8000,)), tmp_path / "c.json"
+    """Losses from fits without each run; coefficients and shares by the bootstrap named."""
+    pair, out = tables(tmp_path, "run", 12, 3, steps=(8000,)), tmp_path / "c.json"
     fit_law.main(["--law", law, *pair, "--out", str(out)])
     fitted = json.loads(out.read_text())
     arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resample", "left_out", "--level", "0.8"]
@@ -142,25 +112,6 @@ def test_left_out_intervals(tmp_path, law):
     assert set(table["kind"]) == {"left_out"}
     assert set(table["quantity"]) == {"loss", "average_loss", "optimum_average_loss", "gain"}
     assert (table["low"] < table["estimate"]).all() and (table["estimate"] < table["high"]).all()
-    if law == "bimix":
-        logs = np.log(pl.read_csv(pair[3])["proportion"].to_numpy().reshape(n, 3))
-        losses = np.log(pl.read_csv(pair[1])["loss"].to_numpy().reshape(n, 3))
-        missed = np.empty((n, 3))
-        for run in range(n):
-            rest = np.arange(n) != run
-            for i in range(3):
-                slope, level = np.polyfit(logs[rest, i], losses[rest, i], 1)
-                missed[run, i] = losses[run, i] - level - slope * logs[run, i]
-        squares = (missed**2).sum(axis=0)
-        deviation = np.sqrt((squares + 4 * squares.mean() / n) / (n + 4))
-        own = table.filter(pl.col("quantity") == "loss")
-        half = np.log(own["high"] / own["estimate"]).to_numpy().reshape(n, 3)
-        assert np.allclose(np.log(own["estimate"] / own["low"]).to_numpy().reshape(n, 3), half)
-        # as wide as the errors say, and wider where a run lies farther out
-        # than the runs do in the mean
-        assert np.allclose(half.min(axis=0), stats.t.ppf(0.9, n + 3) * deviation)
-        far = np.abs(logs - logs.mean(axis=0)).argmax(axis=0)
-        assert (half[far, range(3)] > 1.001 * half.min(axis=0)).all()
     estimate_intervals.main([*arguments, "--bootstrap", "residuals", "--resamples", "10", "--seed", "1"])
     both = pl.read_csv(tmp_path / "i.csv")
     kinds = {quantity: set(own["kind"]) for (quantity,), own in both.group_by("quantity")}

@@ -30,23 +30,6 @@ def test_draws_have_the_moments_of_their_dirichlets():
     assert np.allclose(drawn.var(axis=0), spread, rtol=0.02)
 
 
-def test_strong_draws_lie_near_the_centre_one_by_one_and_simulated():
-    between, centre = (50, 500), draws.prior(LOOSE)
-    spread = centre * (1 - centre) * np.mean(1 / (draws.strengths(between) + 1))
-    together = simulate(LOOSE, np.zeros(5), np.ones(5), between)
-    one_by_one = np.array([draws.mixture(LOOSE, 3, number, between) for number in range(1, 2001)])
-    assert np.allclose(together.var(axis=0), spread, rtol=0.02)
-    assert np.allclose(one_by_one.var(axis=0), spread, rtol=0.15)
-
-
-def test_the_simulated_optimum_keeps_to_the_strengths_that_are_asked_for():
-    found, wide = (
-        best_simulated(lambda mixtures: -mixtures[:, 0], LOOSE, np.zeros(5), np.ones(5), between)
-        for between in ((1e4, 1e5), draws.STRENGTHS)
-    )
-    assert np.allclose(found, draws.prior(LOOSE), atol=0.02) and wide[0] > 0.99
-
-
 @pytest.mark.parametrize("given", [["5", "0.1"], ["1"], ["0", "1"]])
 def test_strengths_that_are_no_range_are_refused(given, tmp_path):
     (tmp_path / "shares.json").write_text(json.dumps({"a": 0.5, "b": 0.5}))

@@ -103,9 +103,11 @@ def test_infeasible_bounds_are_refused_with_the_numbers(arguments, words):
     assert words in str(error.value)
 
 
-def test_a_domain_that_did_not_answer_keeps_the_least_proportion_seen():
+@pytest.fixture
+def fitted():
+    """A law of three domains, of which c did not answer to its share."""
     values = {"A": 1.0, "alpha": 0.1, "B": 20.0, "beta": 0.4, "C": 2.0}
-    fitted = {
+    return {
         "law": "bimix",
         "domains": ["a", "b", "c"],
         "loss_domains": ["a", "b", "c"],
@@ -114,6 +116,9 @@ def test_a_domain_that_did_not_answer_keeps_the_least_proportion_seen():
         "proportions_seen": {domain: {"min": 0.2, "max": 0.5} for domain in "abc"},
         "tokens_per_step": None,
     }
+
+
+def test_a_domain_that_did_not_answer_keeps_the_least_proportion_seen(fitted):
     shares = optimum(fitted, 30, None, *run_bounds(fitted, 30))
     assert np.allclose(shares, [0.4, 0.4, 0.2])
     shares = optimum(fitted, 30, None, *run_bounds(fitted, 30, lower={"c": 0.0}))
@@ -133,17 +138,7 @@ def test_every_domain_of_a_fitted_law_with_transfer_answers():
     assert run_bounds(fitted, 30)[0].tolist() == [0, 0, 0]
 
 
-def test_a_domain_that_did_not_answer_and_weighs_0_need_not_stay():
-    values = {"A": 1.0, "alpha": 0.1, "B": 20.0, "beta": 0.4, "C": 2.0}
-    fitted = {
-        "law": "bimix",
-        "domains": ["a", "b", "c"],
-        "loss_domains": ["a", "b", "c"],
-        "steps": [10, 20, 30],
-        "coefficients": {"a": values, "b": values, "c": values | {"alpha": 0.0}},
-        "proportions_seen": {domain: {"min": 0.2, "max": 0.5} for domain in "abc"},
-        "tokens_per_step": None,
-    }
+def test_a_domain_that_did_not_answer_and_weighs_0_need_not_stay(fitted):
     weights = {"a": 3, "b": 1}
     shares = optimum(fitted, 30, weights, *run_bounds(fitted, 30, weights=weights))
     assert shares[2] == 0 and shares[0] / shares[1] == pytest.approx(3 ** (1 / 1.1))

@@ -1,6 +1,4 @@
-"""DoGE's update against a computation in float64 by hand: clipping, absent domains, scores,
-averages, each kind of goal.
-"""
+"""DoGE's update in float64 by hand: clipping, absent domains, scores, averages, goals."""
 
 import functools
 import math
@@ -10,47 +8,29 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from accelerate import Accelerator
+from reweighting import proxy
+from reweighting.proxy import CHOSEN, LENGTH, draw, token_losses
 
-from bimix.model.transformer import Shape, Transformer
 from bimix.reweighting import doge
 from bimix.reweighting.doge import Doge, Goal
 from bimix.training.rows import Part, RowStore
 from bimix.training.update import Batch, Learner
 
-SHAPE = Shape(layers=1, width=16, heads=2, vocabulary=30)
-DOMAINS = ["ants", "bees", "cats", "dogs"]
-ROWS, LENGTH, RATE = 5, 9, 0.02
-CHOSEN = np.array([0, 0, 2, 2, 3])  # no row of bees
+RATE = 0.02
 
 
-def learner(largest_norm: float, loss_chunk: int | None = None, micro_batch: int = ROWS) -> Learner:
-    """A proxy about to be trained by plain gradient descent, so that its
-    move tells the gradient.
-    """
-    torch.manual_seed(0)
-    plain = Transformer(SHAPE, loss_chunk=loss_chunk)
-    for weight in plain.parameters():
-        torch.nn.init.normal_(weight, std=0.3)
-    recipe = SimpleNamespace(rate=lambda step: RATE, batch_rows=ROWS, max_gradient_norm=largest_norm, steps=3, seed=1)
-    session = SimpleNamespace(accelerator=Accelerator(cpu=True), shape=SHAPE, recipe=recipe, domains=DOMAINS)
-    return Learner(session, plain, plain, torch.optim.SGD(plain.parameters(), lr=RATE), micro_batch)
-
-
-def draw(rows: int, seed: int) -> torch.Tensor:
-    return torch.from_numpy(np.random.default_rng(seed).integers(0, SHAPE.vocabulary, (rows, LENGTH)).astype(np.int32))
+def learner(*given: object) -> Learner:
+    return proxy.learner(RATE, *given)
 
 
 def batch() -> Batch:
-    counts = np.bincount(CHOSEN, minlength=len(DOMAINS))
-    return Batch(draw(ROWS, 5)[[1, 2, 0, 3, 4]], CHOSEN, counts, counts, np.zeros_like(counts))
+    return proxy.batch((1, 2, 0, 3, 4))
 
 
 def gradient(rows: torch.Tensor) -> np.ndarray:
     """Gradient of the mean loss of `rows` in float64, flat."""
-    model, rows = learner(1.0).plain.double(), rows.long()
-    log_shares = torch.log_softmax(model.logits(rows[:, :-1]), dim=-1)
-    (-log_shares.gather(2, rows[:, 1:, None]).mean()).backward()
+    model = learner(1.0).plain
+    token_losses(model, rows).mean().backward()
     return torch.cat([weight.grad.flatten() for weight in model.parameters()]).numpy()
 
 

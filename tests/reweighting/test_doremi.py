@@ -1,55 +1,23 @@
-"""DoReMi's update against a computation in float64 by hand, in one or several micro-batches, and
-what it finds in known domains.
-"""
+"""DoReMi's update in float64 by hand, in one or several micro-batches; paths of weights."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from accelerate import Accelerator
+from reweighting import proxy
+from reweighting.proxy import CHOSEN, LENGTH, ROWS, SHAPE, batch, token_losses
 
-from bimix.model.transformer import Shape, Transformer
 from bimix.reweighting import doremi
 from bimix.reweighting.doremi import Doremi
 from bimix.reweighting.trace import Trace, path_table
-from bimix.training.update import Batch, Learner
+from bimix.training.update import Learner
 
-SHAPE = Shape(layers=1, width=16, heads=2, vocabulary=30)
-DOMAINS = ["ants", "bees", "cats", "dogs"]
-ROWS, LENGTH = 5, 9
-CHOSEN = np.array([0, 0, 2, 2, 3])  # no row of bees
 RATE = 0.5
 
 
 def learner(loss_chunk: int | None = None, micro_batch: int = ROWS, scale: float = 0.3) -> Learner:
-    """A proxy about to be trained by plain gradient descent, so that its
-    move tells the gradient.
-    """
-    torch.manual_seed(0)
-    plain = Transformer(SHAPE, loss_chunk=loss_chunk)
-    for weight in plain.parameters():
-        torch.nn.init.normal_(weight, std=scale)
-    recipe = SimpleNamespace(rate=lambda step: RATE, batch_rows=ROWS, max_gradient_norm=1e9, steps=3)
-    train = SimpleNamespace(row_length=LENGTH)
-    session = SimpleNamespace(
-        accelerator=Accelerator(cpu=True), shape=SHAPE, recipe=recipe, domains=DOMAINS, train=train
-    )
-    return Learner(session, plain, plain, torch.optim.SGD(plain.parameters(), lr=RATE), micro_batch)
-
-
-def batch() -> Batch:
-    rows = torch.from_numpy(np.random.default_rng(5).integers(0, SHAPE.vocabulary, (ROWS, LENGTH)).astype(np.int32))
-    counts = np.bincount(CHOSEN, minlength=len(DOMAINS))
-    return Batch(rows, CHOSEN, counts, counts, np.zeros_like(counts))
-
-
-def token_losses(model: Transformer, rows: torch.Tensor) -> torch.Tensor:
-    """Losses (rows, length - 1) from the model's scores, in float64."""
-    rows = rows.long()
-    log_shares = torch.log_softmax(model.double().logits(rows[:, :-1]), dim=-1)
-    return -log_shares.gather(2, rows[:, 1:, None])[..., 0]
+    return proxy.learner(RATE, 1e9, loss_chunk, micro_batch, scale)
 
 
 @pytest.mark.parametrize(("loss_chunk", "micro_batch"), [(None, 5), (None, 2), (4, 5), (4, 2), (100, 1)])

@@ -1,51 +1,27 @@
 """What an update of DoGE and DoReMi tells beside its weights: loss, costs, what is saved."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
+from reweighting import proxy
+from reweighting.proxy import ROWS, batch, token_losses
 
-from bimix.model.transformer import Shape, Transformer
+from bimix.model.transformer import Transformer
 from bimix.reweighting import doge, doremi
 from bimix.reweighting.doge import Doge
 from bimix.reweighting.doremi import Doremi
-from bimix.training.update import Batch, Learner
-
-SHAPE = Shape(layers=1, width=16, heads=2, vocabulary=30)
-DOMAINS = ["ants", "bees", "cats", "dogs"]
-ROWS, LENGTH = 5, 9
-CHOSEN = np.array([0, 0, 2, 2, 3])  # no row of bees
+from bimix.training.update import Learner
 
 
 def learner(micro_batch: int = ROWS, largest_norm: float = 1e9) -> Learner:
-    torch.manual_seed(0)
-    plain = Transformer(SHAPE)
-    for weight in plain.parameters():
-        torch.nn.init.normal_(weight, std=0.3)
-    recipe = SimpleNamespace(rate=lambda step: 0.1, batch_rows=ROWS, max_gradient_norm=largest_norm, steps=3, seed=1)
-    session = SimpleNamespace(
-        accelerator=Accelerator(cpu=True),
-        shape=SHAPE,
-        recipe=recipe,
-        domains=DOMAINS,
-        train=SimpleNamespace(row_length=LENGTH),
-    )
-    return Learner(session, plain, plain, torch.optim.SGD(plain.parameters(), lr=0.1), micro_batch)
-
-
-def batch() -> Batch:
-    rows = torch.from_numpy(np.random.default_rng(5).integers(0, SHAPE.vocabulary, (ROWS, LENGTH)).astype(np.int32))
-    counts = np.bincount(CHOSEN, minlength=len(DOMAINS))
-    return Batch(rows, CHOSEN, counts, counts, np.zeros_like(counts))
+    return proxy.learner(0.1, largest_norm, None, micro_batch)
 
 
 def mean_loss(model: Transformer, rows: torch.Tensor) -> float:
-    rows = rows.long()
-    log_shares = torch.log_softmax(model.double().logits(rows[:, :-1]), dim=-1)
-    return -log_shares.gather(2, rows[:, 1:, None]).mean().item()
+    return token_losses(model, rows).mean().item()
 
 
 @pytest.mark.parametrize("micro_batch", [1, 2, 5])

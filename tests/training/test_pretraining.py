@@ -5,7 +5,6 @@ import json
 import re
 import resource
 import signal
-import socket
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -240,38 +239,6 @@ def test_processes_and_micro_batches_do_not_change_the_losses(
     assert expected.drop("loss").equals(got.drop("loss"))
     assert (expected["loss"] - got["loss"]).abs().max() < 2e-4
     assert (expected["loss"] - got["loss"]).head(3).abs().max() < 1e-5
-
-
-@pytest.mark.slow
-@pytest.mark.full
-def test_two_processes_with_muon_have_the_losses_of_one(corpus: Path, tmp_path: Path) -> None:
-    losses = []
-    for processes in (1, 2):
-        out, few = tmp_path / str(processes), {"optimizer": "muon", "steps": 3, "evaluate_every": 1}
-        execute(command(corpus, out, processes=processes, micro_batch=3, **few))
-        losses.append(pl.read_parquet(out / "losses.parquet")["loss"].to_list())
-    # Muon's iteration is in bf16, where sums in another order may round otherwise
-    assert losses[1] == pytest.approx(losses[0], abs=1e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.full
-def test_two_launchers_as_on_two_nodes_give_the_losses_of_one(corpus: Path, tmp_path: Path, undisturbed: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    launchers = []
-    for rank in range(2):
-        arguments = command(corpus, tmp_path, processes=2)
-        machine = ["--num_machines", "2", "--machine_rank", str(rank), "--main_process_ip", "127.0.0.1"]
-        places = arguments.index("--num_machines"), arguments.index("--main_process_port")
-        arguments[places[1] + 1] = str(port)
-        arguments[places[0] : places[0] + 2] = machine
-        launchers.append(forked.Process(arguments, env=forked.jobs(OMP_NUM_THREADS="1")))
-    endings = [launcher.stderr.read() for launcher in launchers]
-    assert [launcher.wait() for launcher in launchers] == [0, 0], endings
-    expected, got = (pl.read_parquet(folder / "losses.parquet") for folder in (undisturbed, tmp_path))
-    assert (expected["loss"] - got["loss"]).abs().max() < 2e-4
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -154,34 +153,6 @@ def flip(path: Path, place: float = 0.5) -> None:
     path.write_bytes(bytes(content))
 
 
-def flip_member(path: Path) -> None:
-    """Turn over one bit of the largest tensor of a checkpoint."""
-    import zipfile
-
-    with zipfile.ZipFile(path) as archive:
-        largest = max(archive.infolist(), key=lambda member: member.file_size)
-        content = archive.read(largest)
-    whole = bytearray(path.read_bytes())
-    whole[whole.index(content) + len(content) // 2] ^= 1
-    path.write_bytes(bytes(whole))
-
-
-def test_a_flipped_bit_in_a_checkpoint_is_noticed_and_the_one_before_is_used(
-    corpus: Path, tmp_path: Path, made: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copytree(made / "state", tmp_path / "state")
-    own = own_state(tmp_path)
-    (own / "run.json").unlink()
-    newest = own / "step-000000020.pt"
-    flip_member(newest)
-    assert pretrain_model.main(flags(corpus, tmp_path)) == 0
-    said = capsys.readouterr().err
-    assert "is not as it was written) and was moved to" in said and "update 10 of 20" in said
-    assert (tmp_path / "model.safetensors").read_bytes() == (made / "model.safetensors").read_bytes()
-    assert [path.name for path in sorted(own.glob("step-*.pt"))] == ["step-000000010.pt", "step-000000020.pt"]
-    assert [path.name for path in (own / "damaged").iterdir()] == ["step-000000020.pt"]
-
-
 @pytest.mark.parametrize("name", ["losses.parquet", "model.safetensors"])
 def test_a_flipped_bit_in_an_output_is_a_sentence_of_who_reads_it(
     corpus: Path, finished: Path, tmp_path: Path, name: str
@@ -320,28 +291,21 @@ def test_processes_go_on_from_one_and_the_same_checkpoint_or_not_at_all(corpus: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [pytest.param("script", marks=pytest.mark.full), "launcher"])
-def test_settings_of_accelerate_in_the_environment_change_nothing(
-    corpus: Path, tmp_path: Path, made: Path, way: str
-) -> None:
+def test_settings_of_accelerate_in_the_environment_change_nothing(corpus: Path, tmp_path: Path, made: Path) -> None:
     foreign = {"ACCELERATE_GRADIENT_ACCUMULATION_STEPS": "4", "ACCELERATE_MIXED_PRECISION": "bf16", "PMI_SIZE": "3"}
-    if way == "launcher":
-        own = flags(corpus, tmp_path, launch=(), processes=None)
-        command = ["bash", "workflow/scripts/launch_training.sh", "0", "1", "1", "0", str(tmp_path / "said")]
-        command += [str(tmp_path / "logs"), str(SCRIPT), *own]
-    else:
-        command = [sys.executable, str(SCRIPT), *flags(corpus, tmp_path)]
+    own = flags(corpus, tmp_path, launch=(), processes=None)
+    command = ["bash", "workflow/scripts/launch_training.sh", "0", "1", "1", "0", str(tmp_path / "said")]
+    command += [str(tmp_path / "logs"), str(SCRIPT), *own]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=ROOT, env=os.environ | foreign, timeout=300
     )
     assert done.returncode == 0, done.stderr
     for name in ("losses.parquet", "model.safetensors"):
         assert (tmp_path / name).read_bytes() == (made / name).read_bytes()
-    if way == "launcher":
-        said = (tmp_path / "said").read_text()
-        assert "Attempt 1, " in said.splitlines()[0]
-        assert "ACCELERATE_GRADIENT_ACCUMULATION_STEPS=4 of the environment is not heeded" in said
-        assert (tmp_path / "logs/1.log").read_text() == said
+    said = (tmp_path / "said").read_text()
+    assert "Attempt 1, " in said.splitlines()[0]
+    assert "ACCELERATE_GRADIENT_ACCUMULATION_STEPS=4 of the environment is not heeded" in said
+    assert (tmp_path / "logs/1.log").read_text() == said
 
 
 # provenance

@@ -81,20 +81,6 @@ def test_a_law_is_fitted_in_a_folder_of_its_own(mine: Path) -> None:
     assert planned["score_law"] == 1  # the workflow's own config has two laws to optimise
 
 
-@pytest.mark.full
-def test_the_workflow_may_lie_below_the_folder_of_the_results(mine: Path) -> None:
-    """Its files are then named relative to that folder, quoted for the shell."""
-    code = mine / "der Code"
-    for name in ("workflow", "resources", "envs", "profiles"):
-        shutil.copytree(ROOT / name, code / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("Snakefile", "config.yaml"):
-        shutil.copy(ROOT / name, code)
-    said = snakemake(mine, "-s", "der Code/Snakefile", "-p", COEFFICIENTS)
-    assert ["python", "der Code/workflow/scripts/fit_law.py"] in commands(said)
-    assert (mine / COEFFICIENTS).exists()
-    assert not (code / "results").exists()
-
-
 def test_a_folder_that_was_moved_plans_nothing(mine: Path, tmp_path: Path) -> None:
     """With its times and .snakemake, as `cp -a`; a loss that changes there is seen."""
     call = ("-s", str(ROOT / "Snakefile"), COEFFICIENTS)
@@ -117,21 +103,6 @@ def test_a_module_plans_what_the_workflow_plans(mine: Path, names: str) -> None:
     planned = jobs(snakemake(mine, "-n", "--quiet", "rules"))
     assert {name.removeprefix("of_bimix_"): count for name, count in planned.items()} == expected
     assert expected["fit_law"] == 1
-
-
-@pytest.mark.full
-def test_a_module_takes_a_block_of_the_config_and_makes_a_page(mine: Path) -> None:
-    """The config of the module is a block of the user's."""
-    (mine / "config.yaml").write_text(yaml.safe_dump({"ours": 1, "mixing": measured()}))
-    (mine / "Snakefile").write_text(
-        MODULE.format(snakefile=str(ROOT / "Snakefile"), config='config["mixing"]', names="")
-    )
-    figure = "results/measured/figures/mixtures.svg"
-    said = snakemake(mine, "-p", figure)
-    assert ["python", str(ROOT / "workflow/scripts/plot_mixtures.py")] in commands(said)
-    snakemake(mine, "--report", "page.html", figure)
-    page = (mine / "page.html").read_text()
-    assert (ROOT / "workflow/report/mixtures.rst").read_text().split()[0] in page
 
 
 def refused(folder: Path, *arguments: str) -> str:

@@ -128,36 +128,6 @@ def test_everything_follows_from_two_tables(workplace: Path) -> None:
     assert "Nothing to be done" in call(workplace).stderr
 
 
-@pytest.mark.slow
-@pytest.mark.full
-def test_all_weight_on_one_domain(workplace: Path) -> None:
-    """The whole chain of both laws where the law bimix defines one loss of two at its optimum."""
-    config = yaml.safe_load((workplace / "own.yaml").read_text())
-    config["laws"] |= {"compare": ["bimix", "transfer"], "optimise": ["bimix", "transfer"]}
-    config["datasets"]["own"]["optimum"]["weights"] = {"web": 1}
-    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
-    done = call(workplace)
-    assert not done.returncode, done.stdout + done.stderr
-    results = workplace / "results" / "own"
-    assert json.loads((results / "mixtures" / "bimix.json").read_text()) == {"code & co": 0.0, "web": 1.0}
-    text = " ".join((results / "summary.txt").read_text().split())
-    assert "Same transfer found the mixture of bimix to four digits" in text
-    text += " ".join((results / "summary_details.txt").read_text().split())
-    assert text.count("Weights of the losses that it was optimised for: web 1; any other weighs 0.") == 1
-    assert text.count("Average loss, weighed web 1, predicted at step 8,000") == 1
-    assert not re.search(r"\b(nan|None)\b", text)
-    for law in ("bimix", "transfer"):
-        table = pl.read_csv(results / "laws" / "observed" / law / "fitted" / "intervals.csv")
-        kinds = dict(table.select("quantity", "kind").unique().iter_rows())
-        assert (kinds["gain"], kinds["loss"], kinds["proportion"], kinds["alpha"]) == (
-            *["left_out"] * 2,
-            *["residuals"] * 2,
-        )
-        gain = table.filter(pl.col("quantity") == "gain")
-        assert gain["estimate"][0] > 0 and gain["low"][0] < gain["estimate"][0] < gain["high"][0]
-        assert (results / "figures" / f"path_observed_{law}_fitted.svg").exists()
-
-
 def test_a_mixture_that_bears_a_laws_name_is_its_optimum(workplace: Path) -> None:
     config = yaml.safe_load((workplace / "own.yaml").read_text())
     config["datasets"]["own"]["compare"]["mixtures"].append("bimix")
@@ -261,60 +231,3 @@ def test_all_of_runs_of_two_sizes(workplace: Path) -> None:
     assert re.search(r"1M \(5 runs\), 10M \(2 runs\)", told)
     tables = {path.name for path in (workplace / "results/own/tables").glob("*.csv")}
     assert {"comparison.csv", "generalization.csv"} <= tables and not {"laws.csv", "complexity.csv"} & tables
-
-
-@pytest.mark.slow
-@pytest.mark.full
-def test_an_objective_and_a_front_from_the_config(workplace: Path) -> None:
-    """The mixture, its report, intervals and path keep to the objective; the front is drawn."""
-    config = yaml.safe_load((workplace / "own.yaml").read_text())
-    # m4 has its reference losses; `text` alone would take nearly all of a
-    first, second = DOMAINS
-    objective = {"kind": "no_worse_than", "margin": 0.02, "families": {"text": [first]}}
-    config["datasets"]["own"]["optimum"] |= {"objective": objective, "pareto": ["text", {second: 2}]}
-    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
-    results = Path("results/own")
-    wanted = ["optima/bimix.json", "figures/pareto.svg", "tables/pareto.html"]
-    law = "laws/observed/bimix/fitted"
-    done = call(
-        workplace, *(f"{results / name}" for name in (*wanted, f"{law}/optimum_by_step.csv", f"{law}/intervals.csv"))
-    )
-    assert not done.returncode, done.stdout + done.stderr
-    results = workplace / results
-    report = json.loads((results / "optima/bimix.json").read_text())
-    assert report["losses"][second]["ratio"] == pytest.approx(1.02, rel=1e-5) and report["losses"][first]["ratio"] < 1
-    assert report["binding"] == [second] and report["kkt_residual"] < 1e-8 and report["support"]["nearest"] != "m4"
-    mixture = json.loads((results / "mixtures/bimix.json").read_text())
-    path = pl.read_csv(results / law / "optimum_by_step.csv").filter(pl.col("step") == 8000)
-    assert dict(path.select("domain", "proportion").iter_rows()) == pytest.approx(mixture, abs=1e-6)
-    front = pl.read_csv(results / "tables/pareto.csv")
-    assert front["law"].unique().to_list() == ["bimix"] and len(front) == 11
-    assert front["second"][0] == f"2 {second}" and front["second_loss"].is_sorted(descending=True)
-    intervals = pl.read_csv(results / law / "intervals.csv").filter(pl.col("quantity") == "optimum_average_loss")
-    assert intervals["estimate"][0] == pytest.approx(report["average_loss"])
-
-
-@pytest.mark.slow
-@pytest.mark.full
-def test_metrics_of_the_last_step_are_further_losses(workplace: Path) -> None:
-    """The whole chain with a benchmark's error rate that the second domain lowers."""
-    mixed = pl.read_csv(workplace / "mixtures.csv").filter(pl.col("domain") == DOMAINS[1])
-    error = 0.5 * np.exp(-0.8 * mixed["proportion"])
-    mixed.select("mixture").with_columns(pl.Series("arc error", error)).write_csv(workplace / "metrics.csv")
-    config = yaml.safe_load((workplace / "own.yaml").read_text())
-    config["datasets"]["own"]["observations"]["metrics"] = "metrics.csv"
-    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
-    refused = call(workplace, "-n")
-    assert refused.returncode and "observations/metrics: the law bimix (in laws/optimise)" in refused.stdout
-    assert "have no common average: say what the mixture is to be best at, by `weights`" in refused.stdout
-    config["datasets"]["own"]["optimum"]["objective"] = {"families": {"answers": ["arc error"]}}
-    config["laws"] |= {"compare": ["transfer"], "optimise": ["transfer"]}
-    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
-    done = call(workplace)
-    assert not done.returncode, done.stdout + done.stderr
-    results = workplace / "results/own"
-    fitted = json.loads((results / "laws/observed/transfer/fitted/coefficients.json").read_text())
-    assert fitted["loss_domains"] == ["arc error", *DOMAINS]
-    assert json.loads((results / "mixtures/transfer.json").read_text())[DOMAINS[1]] > 0.9
-    text = (results / "summary.txt").read_text() + (results / "summary_details.txt").read_text()
-    assert not re.search(r"\b(nan|None)\b", text)

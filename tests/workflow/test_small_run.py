@@ -246,43 +246,6 @@ def test_a_run_that_is_asked_for_again_writes_the_same_losses_without_training(b
 
 @pytest.mark.full
 @pytest.mark.slow
-def test_the_price_list_counts_what_each_mixture_was_found_with(built: Path) -> None:
-    target, results = "results/mini/tables/methods.csv", built / "results/mini"
-    verdict = ["results/mini/tables/verdict.html", "results/mini/figures/verdict.svg"]
-    done = call(built, target, "results/mini/figures/methods.svg", *verdict, "--configfile", "mini.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    judged = pl.read_csv(results / "tables/verdict.csv")
-    assert judged["regret_percent"][0] == 0 and judged["regret_percent"].is_sorted()
-    assert judged.filter(pl.col("predicted_gain_percent").is_not_null())["mixture"].sort().to_list() == [
-        "bimix",
-        "regmix",
-    ]
-    assert judged["bits_per_byte"].null_count() == 0
-    table = {row["mixture"]: row for row in pl.read_csv(built / target).iter_rows(named=True)}
-    judged_beside = ["uniform", "unimax", "best", "best_swarm"]
-    assert list(table) == ["baseline", "bimix", "regmix", "doremi", *judged_beside]
-    names = ("se", "ce", "vne", "baseline")
-    flops = {name: json.loads((results / f"runs/atom/{name}/run.json").read_text())["flops"] for name in names}
-    proxy = json.loads((results / "reweighting/atom/doremi/1/run.json").read_text())["flops"]
-    swarm = pl.read_parquet(results / "swarm/atom/runs.parquet")["flops"].sum()
-    assert [row["search_flops"] for row in table.values()] == [
-        0,
-        flops["se"] + flops["ce"] + flops["vne"],
-        swarm,
-        proxy + flops["baseline"],
-        0,
-        0,
-        flops["se"] + flops["ce"] + flops["vne"],
-        swarm,
-    ]
-    assert [row["search_runs"] for row in table.values()] == [0, 3, 12, 2, 0, 0, 3, 12]
-    for name, row in table.items():
-        losses = pl.read_parquet(results / f"runs/atom/{name}/losses.parquet")
-        assert row["average_loss"] == pytest.approx(losses.filter(pl.col("step") == 24)["loss"].mean())
-
-
-@pytest.mark.full
-@pytest.mark.slow
 def test_doremi_goes_on_until_its_weights_settle_and_doge_helps_a_target(built: Path) -> None:
     figures = [f"results/mini/figures/weights_{method}.svg" for method in ("doremi", "doge")]
     mixtures = [f"results/mini/mixtures/{method}.json" for method in ("doremi", "doge")]
