@@ -1,4 +1,4 @@
-"""A proxy of four domains about to be trained by plain gradient descent: its move tells the gradient."""
+"""A proxy of four domains, trained by plain gradient descent: its move tells the gradient."""
 
 from types import SimpleNamespace
 
