@@ -16,7 +16,7 @@ PACKAGE = Path(bimix.__file__).parent
 ROOMS = {
     "corpus": (1720, ""),
     "mixtures": (500, ""),
-    "observations": (2270, "mixtures"),
+    "observations": (2275, "mixtures"),
     "transfer": (2080, "observations"),
     "laws": (1700, "observations transfer"),
     "plan": (1900, "corpus laws"),

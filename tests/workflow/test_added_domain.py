@@ -1,14 +1,16 @@
 """A domain that is added: tokenizer, shards and earlier runs stay, and are joined."""
 
 import json
-import sys
+import shutil
 from pathlib import Path
 
-import forked
 import polars as pl
 import pytest
-from checkout import jobs, said
+from checkout import call, jobs, said
 from mini_dataset import mini_config, texts, write_checkout
+
+from bimix.results.provenance import gather
+from bimix.results.verify import verify
 
 RUNS = "results/mini/losses/slim/all.parquet", "results/mini/mixtures/groups/all.parquet"
 
@@ -21,8 +23,8 @@ def kept(folder: Path) -> dict[Path, tuple[bytes, int]]:
 
 
 @pytest.mark.slow
-def test_a_domain_that_is_added_keeps_tokenizer_shards_and_runs(tmp_path: Path) -> None:
-    config = mini_config(4, 2, slim={})
+def test_a_domain_that_is_added_keeps_tokenizer_shards_and_runs(tmp_path: Path, monkeypatch) -> None:
+    config = mini_config(4, 4, slim={})
     write_checkout(tmp_path, config, ["plain"])
     said(tmp_path, *RUNS, "--configfile", "mini.yaml")
     before, results = kept(tmp_path), tmp_path / "results"
@@ -34,8 +36,15 @@ def test_a_domain_that_is_added_keeps_tokenizer_shards_and_runs(tmp_path: Path) 
     (tmp_path / "mini.yaml").write_text(json.dumps(config))
     planned = said(tmp_path, *RUNS, "--configfile", "mini.yaml", "-n")
     assert jobs(planned)["tokenize_shard"] == 1 and "train_tokenizer" not in jobs(planned)
-    assert "Domains of mini are new: wood. Its tokenizer is kept" in planned and ": 1 shard is tokenised." in planned
+    assert "mini: domains are new: wood. The tokenizer is kept" in planned and ": 1 shard is tokenised." in planned
     assert "Runs without them (1) are trained again where they are requested." in planned
+
+    sea = (tmp_path / "sea.jsonl").read_text()
+    (tmp_path / "sea.jsonl").write_text(sea + texts(["whale", "cod", "ray", "eel", "crab"])[0])
+    planned = said(tmp_path, *RUNS, "--configfile", "mini.yaml", "-n")
+    assert "mini: domains are new: wood; text has changed: sea. The tokenizer is kept" in planned
+    assert "Runs on the text before (1) are trained again" in planned and jobs(planned)["tokenize_shard"] == 2
+    (tmp_path / "sea.jsonl").write_text(sea)
 
     block["tokenizer"]["train"]["vocabulary"] += 1  # a setting of its own
     (tmp_path / "other.yaml").write_text(json.dumps(config))
@@ -51,16 +60,34 @@ def test_a_domain_that_is_added_keeps_tokenizer_shards_and_runs(tmp_path: Path) 
     (tmp_path / "mini.yaml").write_text(json.dumps(config))
     (results / "mini_before").mkdir()
     (results / "mini/runs").rename(results / "mini_before/runs")
-    said(tmp_path, *RUNS, "--configfile", "mini.yaml")
+    block["reuse"] = ["results/mini_before"]
+    (tmp_path / "mini.yaml").write_text(json.dumps(config))
+    law = "results/mini/laws/slim/transfer/all+reused/coefficients.json"
+    planned = said(tmp_path, law, "--configfile", "mini.yaml", "-n")
+    assert ": 1 shard is tokenised.\n" in planned and "trained again where" not in planned
+    assert "mini: 1 older runs are reused: they join the fit to all (slim) and are not trained again." in planned
+    said(tmp_path, law, "--configfile", "mini.yaml")
     assert kept(tmp_path) == before
-    assert "are new" not in said(tmp_path, *RUNS, "--configfile", "mini.yaml", "-n")
+    assert "Nothing to be done" in said(tmp_path, law, "--configfile", "mini.yaml", "-n")
 
-    flags = ["--losses", RUNS[0], "--mixtures", RUNS[1], "--runs", "results/mini", "--reuse", "results/mini_before"]
-    outputs = ["--out-losses", "losses.csv", "--out-mixtures", "mixtures.csv"]
-    command = [sys.executable, "workflow/scripts/reuse_runs.py", *flags, *outputs]
-    done = forked.run(command, cwd=tmp_path, env=forked.jobs())
-    assert done.returncode == 0, done.stderr
-    assert "left out" not in done.stderr and "has changed" not in done.stderr
-    table = pl.read_csv(tmp_path / "losses.csv")
+    table = pl.read_parquet(results / "mini/losses/slim/all+reused.parquet")
     assert set(table["mixture"]) == {"third", "plain (mini_before)"}
     assert set(table.filter(mixture="plain (mini_before)")["domain"]) == {"kitchen", "sea"}
+    assert json.loads((tmp_path / law).read_text())["mixtures"] == ["third", "plain (mini_before)"]
+    monkeypatch.chdir(tmp_path)
+    found = verify(Path("results/mini"), drill=False)
+    assert not found.faults and found.checked["files of reused runs"] == 1 and found.checked["laws fitted again"] == 1
+    losses = "results/mini_before/runs/slim/plain/losses.parquet"
+    assert list(gather(Path("results/mini"))["reused"]["all+reused"]["mini_before"]) == [losses]
+
+    report = Path(losses).with_name("run.json")  # of another run now
+    report.write_text(json.dumps(json.loads(report.read_text()) | {"seed": 7}))
+    assert {"reuse_losses", "reuse_mixtures", "fit_law"} <= jobs(
+        said(tmp_path, law, "--configfile", "mini.yaml", "-n")
+    ).keys()
+    shutil.rmtree(results / "mini_before/runs")
+    assert any(
+        "1 files of mini_before are not there" in one for one in verify(Path("results/mini"), drill=False).unchecked
+    )
+    refused = call(tmp_path, "--configfile", "mini.yaml", "-n")
+    assert refused.returncode and "results/mini_before has no finished run of slim" in refused.stdout + refused.stderr

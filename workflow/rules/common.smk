@@ -9,7 +9,7 @@ from pathlib import Path
 from bimix.settings.ladder import keep
 from bimix.errors import InputError
 from bimix.plan import budget, inputs, sources
-from bimix.plan.dataset import LAUNCHED, Dataset, joined_models
+from bimix.plan.dataset import LAUNCHED, Dataset, joined_groups, joined_models
 from bimix.laws.table import JOINS, LAWS
 from bimix.plan.shards import Shards, digest, file_version, growth, open_shards, reading
 from bimix.plan.shards import task_versions, tokenizer_hashes, versions_of
@@ -151,6 +151,8 @@ LAUNCH = {"runtime": 0} | {name: entry(f"models/{{model}}/launch/{name}", *usual
 GPUS = planned(
     lambda config, model: config["models"][model]["launch"]["gpus"] * config["models"][model]["launch"]["nodes"]
 )
+# Groups of runs that are gathered one by one.
+GATHERED = names_under("groups", but=["swarm", *joined_groups(config)])
 # The text that every training reads.
 TOKENS = {
     "train": "results/{dataset}/tokens/train.parquet",

@@ -147,7 +147,7 @@ rule gather_mixtures:
         "results/{dataset}/logs/gather_mixtures/{group}.log",
     wildcard_constraints:
         dataset=datasets_with("corpus"),
-        group=names_under("groups", but=["swarm"]),
+        group=GATHERED,
     conda:
         "../../envs/analysis.yaml"
     params:

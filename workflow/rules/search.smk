@@ -15,8 +15,8 @@
 rule propose_round:
     """The mixtures of the next round, by a law that all runs before it correct."""
     input:
-        losses=planned(lambda dataset, model, round: f"{dataset.folder}/losses/{model}/search_{int(round) - 1}.parquet"),
-        mixtures=planned(lambda dataset, round: dataset.mixture_table(f"search_{int(round) - 1}")),
+        losses=planned(lambda dataset, model, round: f"{dataset.folder}/losses/{model}/{dataset.before(round)}.parquet"),
+        mixtures=planned(lambda dataset, round: dataset.mixture_table(dataset.before(round))),
         prior=planned(inputs.prior),
         tokens=planned(inputs.epoch_tokens),
         reference=planned(inputs.objective_reference),

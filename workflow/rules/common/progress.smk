@@ -11,14 +11,16 @@ def wants_more():
 
 
 def grown():
-    """What is said of the datasets with new domains whose tokenizer is kept."""
+    """What is said of the datasets with new text whose tokenizer is kept, and of older runs."""
     planned_jobs = list(workflow.dag.needrun_jobs())
+    joining = {job.wildcards_dict["dataset"] for job in planned_jobs if job.rule.name == "reuse_mixtures"}
     retrained = {job.wildcards_dict["dataset"] for job in planned_jobs if job.rule.name == "train_tokenizer"}
     tokenised = {}
     for job in planned_jobs:
         if job.rule.name == "tokenize_shard":
             tokenised.setdefault(job.wildcards_dict["dataset"], set()).add(job.wildcards_dict["shard"])
-    return [line for name, own in tokenised.items() if name not in retrained for line in growth(shards(name), own)]
+    said = [line for name, own in tokenised.items() if name not in retrained for line in growth(shards(name), own)]
+    return said + [inputs.reused_sentence(DATASETS[name]) for name in sorted(joining & set(DATASETS))]
 
 
 call_lines = terminal.Lines(workflow.output_settings.dryrun, functools.partial(nearest, config), grown)

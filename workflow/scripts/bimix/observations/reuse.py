@@ -11,12 +11,13 @@ both ran differ by.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from bimix.digests import check, digest_file
 from bimix.errors import InputError
 from bimix.observations.tables import ROW, read_losses, read_mixtures
 from bimix.tables import parsed_json, read_json, read_table
@@ -29,13 +30,14 @@ Map = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Pair:
-    """Tidy losses and mixtures of one source; `texts` and `recipe` where its runs say them."""
+    """Tidy losses and mixtures of one source; `texts` and `recipe` where its runs report them."""
 
     name: str
     losses: pl.DataFrame
     mixtures: pl.DataFrame
     recipe: dict = field(default_factory=dict)  # all but the seed
     texts: dict[str, str] = field(default_factory=dict)  # train.{domain}, validation.{domain}: digest
+    files: dict[str, str] = field(default_factory=dict)  # what it was read from: digest
 
 
 def read_source(source: str, model: str | None) -> Pair:
@@ -64,20 +66,27 @@ def read_source(source: str, model: str | None) -> Pair:
             raise InputError(f"{given['losses']}: bits_per_nat of {lacking[0]!r} is not in both tables.")
         ratio = pl.col("domain").replace_strict({name: old[name] / new[name] for name in old if name in new})
         losses = losses.with_columns(pl.col("loss") * ratio)
-    return mapped(Pair(Path(given["losses"]).parent.name or "old", losses.drop(ROW), mixtures.table.drop(ROW)), by)
+    files = {str(path): digest_file(Path(path)) for path in (given["losses"], given["mixtures"])}
+    name = Path(given["losses"]).parent.name or "old"
+    return mapped(Pair(name, losses.drop(ROW), mixtures.table.drop(ROW), files=files), by)
 
 
 def _of_folder(folder: Path, model: str | None) -> Pair:
-    """The runs in a folder of results that have ended. Errors: there are none; they differ."""
+    """The runs in a folder of results that have ended. Errors: there are none; as of `of_runs`."""
     runs = sorted(folder.glob(f"runs/{model or '*'}/*/run.json"))
     if not runs:
         raise InputError(f"{folder} has no run of {model or 'any model'} (runs/{model or '*'}/*/run.json) to reuse.")
     models = sorted({path.parents[1].name for path in runs})
     if len(models) > 1:
         raise InputError(f"{folder} has runs of {', '.join(models)}: --model names one of them.")
-    losses, mixtures, recipe, texts = [], [], None, None
+    return of_runs(runs, folder.name)
+
+
+def of_runs(runs: Sequence[Path], name: str) -> Pair:
+    """Finished runs of one kind, by their run.json. Errors: they differ; all are in stages."""
+    losses, mixtures, recipe, texts, files = [], [], None, None, {}
     for path in runs:
-        said, name = read_json(path), path.parent.name.partition("@")[0]
+        said, mixture = read_json(path), path.parent.name.partition("@")[0]
         if any(not isinstance(share, float | int) for share in said["mixture"].values()):
             continue  # in stages: no one proportion
         own = {key: value for key, value in said["recipe"].items() if key != "seed"}
@@ -90,17 +99,19 @@ def _of_folder(folder: Path, model: str | None) -> Pair:
             raise InputError(
                 f"{path}: its recipe or its held-out text is not that of {runs[0]}: reuse runs of one kind."
             )
-        table = read_table(path.with_name("losses.parquet"))
-        losses.append(table.select(pl.lit(name).alias("mixture"), pl.lit(said["seed"]).alias("seed"), pl.all()))
+        measured = check(path.with_name("losses.parquet"))
+        files[str(measured)] = digest_file(measured)
+        table = read_table(measured)
+        losses.append(table.select(pl.lit(mixture).alias("mixture"), pl.lit(said["seed"]).alias("seed"), pl.all()))
         for domain, share in said["mixture"].items():
             match = found.get(f"train.{domain}")
             pool = float(match[1]) * float(match[2]) if match else None
-            mixtures.append((name, domain, float(share), pool))
+            mixtures.append((mixture, domain, float(share), pool))
     if not losses:
-        raise InputError(f"{folder}: all of its runs are in stages: a law needs one proportion of each domain.")
+        raise InputError(f"{name}: all of its runs are in stages: a law needs one proportion of each domain.")
     schema = {"mixture": pl.String, "domain": pl.String, "proportion": pl.Float64, "pool": pl.Float64}
     table = pl.DataFrame(mixtures, schema=schema, orient="row").unique(["mixture", "domain"], maintain_order=True)
-    return Pair(folder.name, pl.concat(losses, how="diagonal_relaxed"), table, recipe, texts)
+    return Pair(name, pl.concat(losses, how="diagonal_relaxed"), table, recipe, texts, files)
 
 
 def checked_map(given: Mapping[str, object]) -> Map:
@@ -149,7 +160,7 @@ def mapped(pair: Pair, by: Map) -> Pair:
     for key, digest in pair.texts.items():
         split, _, name = key.partition(".")
         texts[f"{split}.{renamed.get(name, name)}"] = digest
-    return Pair(pair.name, losses, table if pools else table.drop("pool"), pair.recipe, texts)
+    return replace(pair, losses=losses, mixtures=table if pools else table.drop("pool"), texts=texts)
 
 
 def join(new: Pair | None, olds: Sequence[Pair], by: Map) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
@@ -168,7 +179,7 @@ def join(new: Pair | None, olds: Sequence[Pair], by: Map) -> tuple[pl.DataFrame,
             said += more
         if number or new is None:
             called = pl.col("mixture").cast(pl.String) + f" ({pair.name})"
-            pair = Pair(pair.name, pair.losses.with_columns(called), pair.mixtures.with_columns(called))
+            pair = replace(pair, losses=pair.losses.with_columns(called), mixtures=pair.mixtures.with_columns(called))
         kept.append(pair)
     names = [pair.name for pair in kept]
     if len(set(names)) < len(names):
@@ -235,7 +246,7 @@ def _fitting(first: Pair, pair: Pair) -> tuple[Pair, list[str]]:
         raise InputError(
             f"{pair.name}: it has no loss at a step and on a domain that {first.name} has: nothing can be joined."
         )
-    shifts, common = _shifts(first, Pair(pair.name, losses, pair.mixtures))
+    shifts, common = _shifts(first, replace(pair, losses=losses))
     if common:
         factor = pl.col("domain").replace_strict(
             shifts, default=float(np.mean(list(shifts.values()))), return_dtype=pl.Float64
@@ -247,7 +258,7 @@ def _fitting(first: Pair, pair: Pair) -> tuple[Pair, list[str]]:
         )
     else:
         said.append(f"{pair.name}: no mixture was run in both, so their levels are taken to be the same.")
-    return Pair(pair.name, losses, pair.mixtures, pair.recipe, pair.texts), said
+    return replace(pair, losses=losses), said
 
 
 def _shifts(first: Pair, pair: Pair) -> tuple[dict[str, float], int]:

@@ -9,11 +9,13 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bimix.errors import InputError
 from bimix.laws.table import LAWS, SWARM_LAWS, is_optimum
 from bimix.plan.sources import Source, source_of
 
+REUSED = "+reused"  # ends the name of a group that older runs are joined to: no user's has a plus
 INTERVAL_RUNS = 3  # a bootstrap draws among so many runs or more
 # Keys of `launch` that every training is given as a resource and by a flag, with what holds where
 # the config does not say; (): a model with a `shape` must.
@@ -95,6 +97,26 @@ class Dataset:
 
     def mixture_table(self, group: str) -> str:
         return f"{self.folder}/mixtures/groups/{group}.parquet"
+
+    @property
+    def reuse(self) -> list[str | dict]:
+        """The sources of older runs under `reuse`; none of a dataset without."""
+        return self.block.get("observations", self.block).get("reuse", [])
+
+    def reused_reports(self) -> list[Path]:
+        """The reports of finished runs of the fitted model in the folders under `reuse`."""
+        pattern = f"runs/{self.block['optimum']['model']}/*/run.json"
+        folders = [one if isinstance(one, str) else one.get("folder") for one in self.reuse]
+        return [path for folder in filter(None, folders) for path in sorted(Path(folder).glob(pattern))]
+
+    def reused_runs(self) -> int:
+        """How many older runs join the fit."""
+        tables = [one["losses"] for one in self.reuse if "losses" in one and not isinstance(one, str)]
+        return len(self.reused_reports()) + sum(len({row[0] for row in observed_rows(path)}) for path in tables)
+
+    def before(self, round: str) -> str:
+        """The group of the runs that a search's round is proposed by, those of `reuse` among them."""
+        return f"search_{int(round) - 1}{REUSED if 'reuse' in self.block else ''}"
 
     def losses(self, run: Run) -> str:
         return f"{self.folder}/runs/{run.model}/{run.name}/losses.parquet"
@@ -207,7 +229,7 @@ class Dataset:
         if len(self.proxies) > 1:
             return len(self.groups[group]), 1
         recipe = self.swarm_recipe if group == "swarm" else self.block["training"][self.proxies[0]]
-        return len(self.groups[group]), len(evaluations(recipe))
+        return len(self.groups[group]) + self.reused_runs(), len(evaluations(recipe))
 
     @property
     def has_intervals(self) -> bool:
@@ -268,7 +290,7 @@ class Dataset:
         if best == "best":
             model = self.proxies[-1]  # the largest says most of a larger one
             step = self.block["training"][model]["steps"] if "models" in optimum else optimum["step"]
-            return model, optimum["group"], step
+            return model, optimum["group"].removesuffix(REUSED), step
         if "swarm" not in self.block:
             raise InputError(f"config: datasets/{self.name}: {best!r} needs a block `swarm` in the dataset.")
         return self.block["swarm"]["model"], "swarm", self.block["swarm"]["step"]
@@ -277,6 +299,11 @@ class Dataset:
 def joined_models(config: Mapping) -> list[str]:
     """Names in paths for the models of several sizes that a law is fitted to."""
     return sorted({block["optimum"]["model"] for block in config["datasets"].values() if "models" in block["optimum"]})
+
+
+def joined_groups(config: Mapping) -> list[str]:
+    """Names of the groups that older runs are joined to."""
+    return sorted({name for block in config["datasets"].values() for name in block["groups"] if name.endswith(REUSED)})
 
 
 def one_size(law: str) -> str:

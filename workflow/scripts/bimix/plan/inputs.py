@@ -5,9 +5,10 @@ its wildcards. An input that a dataset does not have is an empty list.
 import json
 from collections.abc import Callable, Iterable, Mapping
 
+from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.laws.table import JOINS, LAWS, is_optimum
-from bimix.plan.dataset import Dataset, first_updates, observed_rows
+from bimix.plan.dataset import REUSED, Dataset, first_updates, observed_rows
 from bimix.plan.sources import BEST, REWEIGHTING, is_of_search, rank, round_of, wanted_rule
 
 # The size of DoReMi's last move of a proportion in a round, by its number from 1.
@@ -151,14 +152,40 @@ def round_reports(dataset: Dataset, model: str, numbers: Iterable[int]) -> list[
 
 def reused(dataset: Dataset) -> list[str]:
     """The sources of older runs, as --reuse has them."""
-    sources = dataset.block["observations"].get("reuse", [])
-    return [one if isinstance(one, str) else json.dumps(one) for one in sources]
+    return [one if isinstance(one, str) else json.dumps(one) for one in dataset.reuse]
 
 
 def reused_tables(dataset: Dataset) -> list[str]:
     """Their tables. The runs in a folder are no inputs: nothing there is to be made again."""
-    sources = dataset.block["observations"].get("reuse", [])
-    return [one[key] for one in sources if not isinstance(one, str) for key in ("losses", "mixtures") if key in one]
+    given = [one for one in dataset.reuse if not isinstance(one, str)]
+    return [one[key] for one in given for key in ("losses", "mixtures") if key in one]
+
+
+def reused_versions(dataset: Dataset) -> list[str]:
+    """Reports of older runs and their digests: the runs are joined again where one has changed."""
+    return [f"{path} {digest_file(path)}" for path in dataset.reused_reports()]
+
+
+def reused_sentence(dataset: Dataset) -> str:
+    """That older runs join the fit."""
+    block = dataset.block["optimum"]
+    return (
+        f"{dataset.name}: {dataset.reused_runs()} older runs are reused: they join the fit to"
+        f" {block['group'].removesuffix(REUSED)} ({block['model']}) and are not trained again."
+    )
+
+
+def joined(dataset: Dataset, group: str) -> dict[str, list[str]]:
+    """What a group with older runs is joined of: the tables and the reports of its own runs, and
+    older tables.
+    """
+    model, own = dataset.block["optimum"]["model"], group.removesuffix(REUSED)
+    return {
+        "losses": [f"{dataset.folder}/losses/{model}/{own}.parquet"],
+        "mixtures": [dataset.mixture_table(own)],
+        "runs": [f"{dataset.folder}/runs/{model}/{run.name}/run.json" for run in dataset.runs(own, model)],
+        "reused": reused_tables(dataset),
+    }
 
 
 def check_compared(dataset: Dataset) -> None:

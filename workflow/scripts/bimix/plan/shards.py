@@ -122,20 +122,36 @@ class Shards:
 
 def growth(shards: Shards, planned: Collection[str]) -> list[str]:
     """What a call that tokenises these shards, and trains no tokenizer, does with the tokenizer and
-    the runs of a corpus that has gained domains: two sentences; none of another call.
+    the runs of a corpus with new domains, or with other text in old ones; none of another call.
     """
     folder, trains = Path(shards.dataset.folder), shards.of("train")
-    there = {shard.domain for shard in trains if (folder / "shards/train" / shard.name / "report.json").exists()}
-    new = sorted({shard.domain for shard in trains if shard.name in planned} - there - {None})
-    if not new or not there or not (folder / "tokenizer.json").exists():
+    reports = {one.name: read_json(folder / "shards/train" / one.name / "report.json", {}) for one in trains}
+    there = {one.domain for one in trains if reports[one.name]}
+    ours = [one for one in trains if one.name in planned]
+    new = sorted({one.domain for one in ours} - there - {None})
+    tokenised = {name: {own["digest"] for own in report.get("raw", {}).values()} for name, report in reports.items()}
+    other = [one for one in ours if not reports[one.name] or set(shards.versions(one)) - tokenised[one.name]]
+    changed = sorted({one.domain for one in other if one.domain in there - {None}})
+    if not (new or changed) or not there or not (folder / "tokenizer.json").exists():
         return []
-    keys = {f"train.{domain}" for domain in new}
-    runs = [path for path in folder.glob("runs/*/*/run.json") if not keys & read_json(path, {})["data"].keys()]
+    what = [f"domains are new: {', '.join(new)}"] * bool(new) + [f"text has changed: {', '.join(changed)}"] * bool(
+        changed
+    )
+    said = [
+        f"{shards.dataset.name}: {'; '.join(what)}. The tokenizer is kept (to train it again, delete"
+        f" {folder}/tokenizer.json): {len(planned)} shard{'s are' if len(planned) > 1 else ' is'} tokenised."
+    ]
+    runs = list(folder.glob("runs/*/*/run.json"))
+    if not changed:
+        keys = {f"train.{domain}" for domain in new}
+        runs = [path for path in runs if not keys & read_json(path, {})["data"].keys()]
+    if "reuse" in shards.dataset.block or not runs:
+        return said
     return [
-        f"Domains of {shards.dataset.name} are new: {', '.join(new)}. Its tokenizer is kept (to train it again, delete"
-        f" {folder}/tokenizer.json): {len(planned)} shard{'s are' if len(planned) > 1 else ' is'} tokenised.",
-        f"Runs without them ({len(runs)}) are trained again where they are requested. To reuse them, first move"
-        f" {folder}/runs into another folder, as {folder}_before/runs, and request new mixtures: docs/reuse.md.",
+        *said,
+        f"Runs {'on the text before' if changed else 'without them'} ({len(runs)}) are trained again where they are"
+        f" requested. To reuse them, first move {folder}/runs into another folder, as {folder}_before/runs, name that"
+        " under `reuse`, and request new mixtures: docs/reuse.md.",
     ]
 
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from itertools import chain
 
 from bimix.laws.table import LAWS
-from bimix.plan.dataset import Dataset
+from bimix.plan.dataset import REUSED, Dataset
 from bimix.plan.inputs import (
     check_compared,
     epoch_run_tokens,
@@ -31,6 +31,7 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
     block, laws, folder = dataset.block, dataset.optimised_laws, dataset.folder
     model, group, held_out = block["optimum"]["model"], block["optimum"]["group"], block["held_out"]
     groups = dict.fromkeys([group, *held_out])
+    own = group.removesuffix(REUSED)  # older runs may lack losses, and are averaged with no others
 
     def fits(name: str, of: Iterable[str]) -> list[str]:
         return [f"{folder}/laws/{model}/{law}/{group}/{name}" for law in of]
@@ -43,7 +44,7 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
     several = block["optimum"].get("models", [])
     compared = not (several or dataset.observes_sizes)  # scores, steps and shares are of one size
     resampled = dataset.resampled_laws if dataset.has_intervals else []
-    learning = compared and runs >= min(dataset.config["laws"]["learning"]["counts"]) + LEARNING_LEFT
+    learning = compared and own == group and runs >= min(dataset.config["laws"]["learning"]["counts"]) + LEARNING_LEFT
     has_corpus, answers, search = "corpus" in block, "downstream" in block, "search" in block
     pareto = "pareto" in block["optimum"] and bool(dataset.resampled_laws)
     tables = ["comparison"] if several else ["extrapolation", "generalization", "comparison"]
@@ -68,7 +69,7 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
         **{name: listed(name) for name in ("extrapolation", "generalization", "comparison", "laws")},
         "scores": [f"{folder}/laws/{model}/comparison/{group}.csv"] if compared else [],
         "compared": [f"{folder}/losses/{dataset.large}/compare.parquet"],
-        "proxies": [] if several else [f"{folder}/losses/{model}/{name}.parquet" for name in groups],
+        "proxies": [] if several else [f"{folder}/losses/{model}/{name}.parquet" for name in dict.fromkeys([own, *held_out])],
         "mixtures": [f"{folder}/mixtures/groups/{name}.parquet" for name in ("compare", *groups)],
         "tokens": token_table(dataset),
         "sizes": fits("sizes.csv", large),
@@ -94,7 +95,7 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
             *drawn("rounds", there=search),
             *drawn(f"laws_{model}_{group}", there=compared),
             *drawn(f"learning_{model}_{group}", there=learning),
-            *drawn(*(f"perplexity_{one}_{group}" for one in fitted)),
+            *drawn(*(f"perplexity_{one}_{own}" for one in fitted)),
             *drawn(f"perplexity_{dataset.large}_compare"),
             *drawn("downstream", "downstream_tasks", there=answers),
         ],

@@ -13,6 +13,7 @@ computed.
     mixtures    {name: {domain: proportion}, or its stages as mixtures/{name}.json has them}
     runs        {folder: what run.json says of mixture, seed, commit, versions, tokens, attempts
                 with their devices, digests}
+    reused      {group: {source: {file: digest}}} of the older runs that join its fit
     laws        {path: digest, and the code that fitted it (null: by a version that did not note
                 it)}
 
@@ -50,6 +51,7 @@ def gather(folder: Path) -> dict:
         },
         "mixtures": {path.stem: Mixture.read(path).document() for path in sorted((folder / "mixtures").glob("*.json"))},
         "runs": {str(path.parent.relative_to(folder)): of_run(path) for path in run_reports(folder)},
+        "reused": {path.stem: read_json(path)["sources"] for path in sorted(folder.glob("reused/*.json"))},
         "laws": {
             str(path.relative_to(folder)): of_law(path) for path in sorted(folder.glob("laws/*/*/*/coefficients.json"))
         },

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.laws.document import checked_law
 from bimix.laws.fitted import fit, predict_defined
@@ -58,6 +59,7 @@ def verify(folder: Path, drill: bool) -> Findings:
         if current and path.parts[-4] == "runs":
             check_trained(path, mixtures, found)
     check_gathered(folder, found)
+    check_reused(folder, found)
     check_laws(folder, found)
     name_unvouched(folder, found)
     if not drill:
@@ -132,6 +134,8 @@ def check_gathered(folder: Path, found: Findings) -> None:
             if not {"mixture", "seed", *columns} <= set(table.columns):
                 found.unchecked.append(f"{path} comes from no runs of this dataset: its losses.")
                 continue
+            if "source" in table.columns:  # what older runs are of is compared by `check_reused`
+                table = table.filter(pl.col("source") == "new")
             if "model" not in table.columns:  # which a table of several models has
                 table = table.with_columns(model=pl.lit(path.parent.name))
             for (model, name, seed), own in table.group_by("model", "mixture", "seed", maintain_order=True):
@@ -144,6 +148,19 @@ def check_gathered(folder: Path, found: Findings) -> None:
                 same = any(own.equals(read_table(check(run)).select(columns).filter(late)) for run in runs)
                 found.expect(same, f"{path} does not hold the losses of the run of {name}, seed {seed}.", *runs)
                 found.checked["runs in the tables of losses"] += 1
+
+
+def check_reused(folder: Path, found: Findings) -> None:
+    """Compare what older runs were read from with its digests."""
+    for path in sorted((folder / "reused").glob("*.json")):
+        with found.noting(path):
+            for name, files in read_json(path)["sources"].items():
+                there = {file: digest for file, digest in files.items() if Path(file).is_file()}
+                for file, digest in there.items():
+                    found.expect(digest_file(Path(file)) == digest, f"{path}: {file} has changed since it was reused.")
+                found.checked["files of reused runs"] += len(there)
+                if len(there) < len(files):
+                    found.unchecked.append(f"{path}: {len(files) - len(there)} files of {name} are not there any more.")
 
 
 def losses_of(folder: Path, model: str, name: str, seed: int) -> list[Path]:

@@ -50,6 +50,7 @@ OF_TEXT: tuple[Check, ...] = (
     (optima.check_pareto, "optimum/pareto ?optimum/objective"),
     (optima.check_swarm_step, "swarm /training training"),
     (optima.check_fit, "optimum/step optimum/model optimum/group /laws/optimise"),
+    (optima.check_reuse, "reuse domains optimum"),
     (optima.check_one_size, "optimum/for"),
     (optima.check_sizes, "optimum/models optimum ?groups ?compare ?training /models"),
     (optima.check_sized_laws, "optimum/models /laws/optimise"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bimix.laws.table import JOINS, LAWS, is_optimum
-from bimix.plan.dataset import Dataset, weights_of
+from bimix.plan.dataset import REUSED, Dataset, weights_of
 from bimix.plan.sources import (
     BEST,
     FOUND,
@@ -388,6 +388,9 @@ def _expanded_text(config: dict, name: str) -> dict:
         }
     if block.get("simulate_epochs"):
         _match_epochs(block)
+    if "reuse" in block:  # rounds of a search are proposed by older runs, too
+        block["groups"] |= {one + REUSED: block["groups"][one] for one in (optimum["group"], *groups_of(block))}
+        optimum["group"] += REUSED
     return block
 
 

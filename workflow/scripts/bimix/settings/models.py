@@ -735,6 +735,19 @@ class AnyDataset(Block):
     export: Export = key("What [exports](export.md) of mixtures are for.", "the dataset's own files, if it has text")
 
 
+class Reused(Block):
+    folder: File = key("A folder of results; or losses and mixtures:", "none")
+    losses: Table = key("Mixture, step, domain, loss in nats a token.", "none")
+    mixtures: Table = key("Mixture, domain, proportion.", "none")
+    bits_per_nat: Two[Table] = key("Domain, bits_per_nat: of their tokenizer and of the new one.", "the same tokenizer")
+    map: dict[Domain, either(scalar=Domain, object=Numbers)] = key(
+        "{old domain: new one} or {old domain: {new one: share of its text}}.", "the same names"
+    )
+
+
+Reuse = Annotated[list[either(scalar=File, object=Reused)], Field(min_length=1)]
+
+
 class Dataset(AnyDataset):
     NEEDED = "domains corpus tokenizer sequence_length groups training optimum held_out compare"
     domains: Several[Domain] = key("The domains that are mixed.", "the keys of `corpus/train`")
@@ -773,6 +786,11 @@ class Dataset(AnyDataset):
         "A search by rounds ([page](search.md)): mixtures `round1`, ..., and `found`.",
         "that of `search`, where neither `groups` nor `optimum/group` or `models` is set; else none",
     )
+    reuse: Reuse = key(
+        "Runs of older corpora that join the fit of the group under `optimum` and the rounds of a search "
+        "([reuse](reuse.md)): folders of results, or tables.",
+        "none",
+    )
     swarm: Swarm = key("Small runs on mixtures drawn around the token shares (RegMix): the group `swarm`.", "none")
     seeds: dict[str, Unique[Natural]] = key(
         "Seeds of further runs of each mixture, by model: how much a loss varies.",
@@ -786,16 +804,6 @@ class Dataset(AnyDataset):
     compare: CompareOfText = key("The larger model's runs, which are measured against the first of them.")
 
 
-class Reused(Block):
-    folder: File = key("A folder of results; or losses and mixtures:", "none")
-    losses: Table = key("Mixture, step, domain, loss in nats a token.", "none")
-    mixtures: Table = key("Mixture, domain, proportion.", "none")
-    bits_per_nat: Two[Table] = key("Domain, bits_per_nat: of their tokenizer and of the new one.", "the same tokenizer")
-    map: dict[Domain, either(scalar=Domain, object=Numbers)] = key(
-        "{old domain: new one} or {old domain: {new one: share of its text}}.", "the same names"
-    )
-
-
 class Observations(Block):
     NEEDED = "losses mixtures"
     losses: Table = key("Mixture, step, domain, loss in nats a token.")
@@ -807,7 +815,7 @@ class Observations(Block):
     lower_is_better: Unique[Domain] = key(
         "Metrics of which less is better, whatever their names say.", "none", "a list of metrics"
     )
-    reuse: Annotated[list[either(scalar=File, object=Reused)], Field(min_length=1)] = key(
+    reuse: Reuse = key(
         "Runs of older corpora, in every group of `all` ([reuse](reuse.md)): folders of results, or tables.", "none"
     )
     allow_unmeasured: Unique[Domain] = key(

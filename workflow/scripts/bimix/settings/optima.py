@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 
 from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.names import named, unknown
 from bimix.plan.dataset import evaluations, one_size
 from bimix.settings.complete import unsearched
+from bimix.settings.disk import file_fault
 from bimix.settings.faults import Fault
 from bimix.settings.scope import Scope
 from bimix.settings.text import measurements
@@ -136,9 +138,36 @@ def check_fit(scope: Scope) -> Faults:
     if optimum.group == "swarm" and scope.sound("swarm"):
         recipe |= scope.own["swarm"].get("training", {})
     yield from step_faults(scope, evaluations(recipe))
+    if scope.block.reuse:  # how many runs join is counted by the job
+        return
     names = scope.group(optimum.group) if scope.sound("groups", "domains") else None
     if names is not None:
         yield from run_faults(scope, len(names), len(scope.block.domains))
+
+
+def check_reuse(scope: Scope) -> Faults:
+    """Older runs that cannot join the fit, and folders that have none of the fitted model."""
+    optimum, model = scope.block.optimum, scope.block.optimum.model
+    for key, value, why in (
+        ("models", optimum.models, "older runs join the fit of one model: take `reuse` or `models` away."),
+        ("stage", optimum.stage, "older runs have one mixture for the whole run: take `reuse` or `stage` away."),
+        ("group", optimum.group == "swarm" or None, "older runs join a group under `groups`: name one."),
+    ):
+        if value is not None:
+            yield Fault(("optimum", key), why)
+    for number, one in enumerate(scope.block.reuse):
+        key, given = ("reuse", number), one if isinstance(one, str) else one.folder
+        for parts in ({} if isinstance(one, str) else one.map or {}).values():
+            for name in [parts] if isinstance(parts, str) else parts:
+                if name not in scope.trained:
+                    yield Fault((*key, "map"), unknown("domain", name, scope.trained, "there are"))
+        if scope.wanted and given and not any(Path(given).glob(f"runs/{model}/*/run.json")):
+            yield Fault(key, f"{given} has no finished run of {model} (runs/{model}/*/run.json).")
+        tables = [] if isinstance(one, str) else [path for path in (one.losses, one.mixtures) if path]
+        if scope.wanted:
+            yield from filter(None, (file_fault(key, path) for path in tables))
+        if not given and len(tables) < 2:
+            yield Fault(key, "name a folder of results, or losses and mixtures.")
 
 
 def step_faults(scope: Scope, measured: list[int]) -> Faults:
