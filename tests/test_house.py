@@ -16,10 +16,10 @@ PACKAGE = Path(bimix.__file__).parent
 ROOMS = {
     "corpus": (1720, ""),
     "mixtures": (500, ""),
-    "observations": (2275, "mixtures"),
+    "observations": (2290, "mixtures"),
     "transfer": (2080, "observations"),
     "laws": (1700, "observations transfer"),
-    "plan": (1900, "corpus laws"),
+    "plan": (1925, "corpus laws"),
     "model": (1100, ""),
     "training": (3150, "corpus mixtures observations plan model"),
     "reweighting": (550, "model training"),
@@ -28,7 +28,7 @@ ROOMS = {
     "search": (2100, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),
     "downstream": (800, "corpus model training"),
-    "results": (2720, "corpus mixtures observations transfer laws plan model training optimum judge search"),
+    "results": (2745, "corpus mixtures observations transfer laws plan model training optimum judge search"),
     "settings": (4095, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)

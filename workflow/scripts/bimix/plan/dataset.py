@@ -115,7 +115,7 @@ class Dataset:
         return len(self.reused_reports()) + sum(len({row[0] for row in observed_rows(path)}) for path in tables)
 
     def before(self, round: str) -> str:
-        """The group of the runs that a search's round is proposed by, those of `reuse` among them."""
+        """The group of the runs, older ones too, that a round of a search is proposed by."""
         return f"search_{int(round) - 1}{REUSED if 'reuse' in self.block else ''}"
 
     def losses(self, run: Run) -> str:

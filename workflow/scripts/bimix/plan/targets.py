@@ -69,7 +69,9 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
         **{name: listed(name) for name in ("extrapolation", "generalization", "comparison", "laws")},
         "scores": [f"{folder}/laws/{model}/comparison/{group}.csv"] if compared else [],
         "compared": [f"{folder}/losses/{dataset.large}/compare.parquet"],
-        "proxies": [] if several else [f"{folder}/losses/{model}/{name}.parquet" for name in dict.fromkeys([own, *held_out])],
+        "proxies": []
+        if several
+        else [f"{folder}/losses/{model}/{name}.parquet" for name in dict.fromkeys([own, *held_out])],
         "mixtures": [f"{folder}/mixtures/groups/{name}.parquet" for name in ("compare", *groups)],
         "tokens": token_table(dataset),
         "sizes": fits("sizes.csv", large),
