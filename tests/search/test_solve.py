@@ -15,7 +15,8 @@ from bimix.errors import InputError
 from bimix.judge.comparison import compared
 from bimix.judge.measured import Criterion, measured
 from bimix.judge.verdict import Promise
-from bimix.search.solve import rules_by_hand, weigh
+from bimix.search.solve import rules_by_hand
+from bimix.search.weighing import Believed, weigh
 
 
 def solved(folder: Path, losses: pl.DataFrame, mixtures: pl.DataFrame, *more: str) -> tuple[dict, str]:
@@ -157,9 +158,14 @@ def test_what_breaks_the_objective_is_no_candidate() -> None:
     table = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
     runs = compared(measured(table), Criterion("m1"), outside=["m1"])
     goal = SimpleNamespace(excess=lambda shares: shares[:1] - 0.4)
-    solved = SimpleNamespace(promise=own, goal=goal, optimum=np.array([0.2, 0.8]), fitted={"mixtures": ["m1"] * 12})
-    posterior = SimpleNamespace(posterior=lambda shares: (shares[:, 0], None), gain=lambda one, other: (0.0, 1.0))
-    even, low = np.array([0.5, 0.5]), np.array([0.3, 0.7])
-    found = weigh(posterior, solved, runs, {"m1": even}, {"uniform": even}, [own])
+    posterior = SimpleNamespace(
+        posterior=lambda shares: (shares[:, 0], None),
+        gain=lambda one, other: (0.0, 1.0),
+        goal=goal,
+        seen=SimpleNamespace(names=["m1", "m2"]),
+    )
+    even, low, optimum = np.array([0.5, 0.5]), np.array([0.3, 0.7]), np.array([0.2, 0.8])
+    found = weigh(Believed(posterior, optimum, own, {"m1": even}, {"uniform": even}), runs, [own])
     assert found.best == "transfer" and "no run and no rule by hand holds" in found.why
-    assert weigh(posterior, solved, runs, {"m1": even}, {"uniform": even, "wanted_4": low}, [own]).best == "wanted_4"
+    rules = {"uniform": even, "wanted_4": low}
+    assert weigh(Believed(posterior, optimum, own, {"m1": even}, rules), runs, [own]).best == "wanted_4"

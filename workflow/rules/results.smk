@@ -13,18 +13,21 @@ rule summarize_results:
     makes.
     """
     input:
-        unpack(planned(targets)),
+        unpack(planned(summarised)),
         code=script(
             "summarize_results",
             *(f"results/{name}" for name in ("summary", "sections", "headline", "layout")),
             *JUDGE,
             "judge/evidence",
             "judge/verdict",
+            "search/weighing",
+            "search/posterior",
         ),
     output:
         text="results/{dataset}/summary.txt",
         details="results/{dataset}/summary_details.txt",
         page=shown("results/{dataset}/summary.html", "summary", "1 Summary", "The result on one page"),
+        recommended="results/{dataset}/recommended.json",
     log:
         "results/{dataset}/logs/summarize_results.log",
     conda:
@@ -43,6 +46,8 @@ rule summarize_results:
         stage=setting("optimum/stage", default=()),
         ranks=as_json(planned(inputs.ranks)),
         reference=setting("compare/mixtures/0"),
+        optimum_tokens=planned(weighed_run_tokens),
+        explore=planned(explore_page),
     shell:
         RUN + r"""summarize_results.py \
             --dataset {wildcards.dataset:q} \
@@ -74,7 +79,12 @@ rule summarize_results:
             --sizes {input.sizes:q} \
             --figures {input.figures:q} \
             --answers {input.answers:q} \
-            --explore {input.explore:q} \
+            --explore {params.explore:q} \
+            --fitted {input.fitted:q} \
+            --objective-reference {input.objective_reference:q} \
+            --centre {input.centre:q} \
+            --optimum-tokens {params.optimum_tokens} \
+            --recommended {output.recommended:q} \
             --search {input.search:q} \
             --out {output.text:q} \
             --details {output.details:q} \
@@ -87,6 +97,7 @@ rule explore_mixtures:
     """A page to play with: move the shares, and see what the laws predict."""
     input:
         unpack(planned(explored)),
+        recommended="results/{dataset}/recommended.json",
         code=script("explore_mixtures", "results/explore"),
     output:
         page=shown("results/{dataset}/explore.html", "explore", "1 Summary", "Play with the mixture"),
@@ -112,6 +123,7 @@ rule explore_mixtures:
             --runs {input.mixtures:q} \
             --buttons {params.buttons:q} \
             --optima {input.optima:q} \
+            --recommended {input.recommended:q} \
             --reference-mixture {input.reference:q} \
             --tokens {input.tokens:q} \
             --run-tokens {params.run_tokens} \

@@ -21,7 +21,7 @@ from bimix.optimum.intervals import INTERVALS
 from bimix.outputs import replacing
 from bimix.results.explore import DRAWN, Explored, page
 from bimix.search.by_hand import every_rule
-from bimix.tables import read_numbers, read_table, read_tokens
+from bimix.tables import read_json, read_numbers, read_table, read_tokens
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -36,6 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--optima", type=Path, nargs="*", default=[], help="mixtures of laws that are no formula")
     parser.add_argument("--reference-mixture", type=Path, required=True, help="what changes are counted from, likewise")
     parser.add_argument("--start", help="the mixture shown first; without it the first optimum, or the reference")
+    parser.add_argument("--recommended", type=Path, help="written by summarize_results.py: shown first, with a button")
     parser.add_argument("--step", type=int, help="of the predicted run; without it the last one fitted")
     parser.add_argument("--title", default="your runs", help="what the page is of (%(default)s)")
     add_flags(parser, "bounds", "objective", "run-tokens", "parameters")
@@ -86,7 +87,11 @@ def main(argv: list[str] | None = None) -> None:
         name: dict(zip(domains, own.tolist(), strict=True)) for name, own in rules.items() if name not in mixtures
     }
     runs = {name: known[name] for name in laws[0].fitted["mixtures"] if name in known}
-    start = options.start or (options.optimised[0].stem if options.optimised else reference)
+    start = options.start
+    if options.recommended:
+        taken = read_json(options.recommended)
+        start, mixtures = start or taken["mixture"], mixtures | {taken["mixture"]: taken["proportions"]}
+    start = start or (options.optimised[0].stem if options.optimised else reference)
     if start not in mixtures:
         raise InputError(f"--start is {start!r}: it must be one of {', '.join(mixtures)}.")
     level = spans["level"][0] if spans.height else None

@@ -2,7 +2,8 @@
 predicted, what to do next.
 
 losses of the runs compared and of the proxies, coefficients.json, intervals.csv, mixtures, the
-tables -> summary.txt, summary_details.txt, and both in summary.html
+tables -> summary.txt, summary_details.txt, and both in summary.html; recommended.json (mixture,
+why, proportions)
 """
 
 import argparse
@@ -17,15 +18,15 @@ from bimix.judge.errors import EXTRAPOLATION, GENERALIZATION
 from bimix.judge.evidence import add_evidence, evidence, moved, outside
 from bimix.judge.law_scores import LAWS_TABLE, SIZES
 from bimix.judge.measured import add_criterion, criterion_of
-from bimix.judge.verdict import decide
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.flags import number_or_none, run_tokens_of
 from bimix.optimum.intervals import INTERVALS
-from bimix.outputs import replacing
+from bimix.outputs import replacing, write_json
 from bimix.plan.sources import GIVEN, SEARCHED, observed_rank
 from bimix.results import sections
 from bimix.results.pages import summary_page
 from bimix.results.summary import Result, details, first_page
+from bimix.search.weighing import add_fitted, read_believed, verdict
 from bimix.tables import read_json, read_table, read_tokens
 
 
@@ -63,7 +64,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="summary.txt")
     parser.add_argument("--details", type=Path, required=True, help="summary_details.txt")
     parser.add_argument("--page", type=Path, required=True, help="summary.html")
+    parser.add_argument("--recommended", type=Path, help="the mixture to take: mixture, why, proportions, JSON")
     add_evidence(parser)
+    add_fitted(parser)
     options = parser.parse_args(argv)
     if options.asked_model == "none":
         options.asked_model = options.fitted_model
@@ -72,6 +75,9 @@ def main(argv: list[str] | None = None) -> None:
     page, behind = "\n".join(first_page(result)), "\n".join(details(result))
     texts = {options.out: page, options.details: behind}
     texts[options.page] = summary_page(options.dataset, f"{page}\n\n{behind}")
+    if options.recommended:
+        best, why = result.verdict.best, result.verdict.why
+        write_json(options.recommended, {"mixture": best, "why": why, "proportions": result.shares[best]})
     for path, text in texts.items():
         with replacing(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
@@ -115,6 +121,10 @@ def read(options: argparse.Namespace) -> Result:
     if options.answers:
         tables["downstream"] = read_table(options.answers[0])
     target, proxies, promises = evidence(options, criterion_of(options), laws, tables["intervals"], forbidden, called)
+    believed = read_believed(options, laws, optima, promises, ran, called)
+    if believed is not None:
+        domains = believed.posterior.observed.domains
+        shares = {name: dict(zip(domains, own.tolist(), strict=True)) for name, own in believed.hand.items()} | shares
     files = {name: options.reference_mixture.with_name(f"{name}.json") for name in [*laws, *shares, *target.mixtures]}
     return Result(
         dataset=options.dataset,
@@ -128,7 +138,7 @@ def read(options: argparse.Namespace) -> Result:
         shares=shares,
         tables=tables,
         target=target,
-        verdict=decide(target, proxies, promises, ranks),
+        verdict=verdict(target, proxies, promises, ranks, believed),
         searched=tuple(name for name in target.mixtures if ranks.get(name, GIVEN) >= SEARCHED),
         moved=said,
         tokens=tokens,

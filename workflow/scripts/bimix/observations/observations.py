@@ -308,6 +308,7 @@ def joined(like: Observations, groups: list[Observations]) -> Observations | Non
         losses=losses,
         parameters=of_rows("parameters"),
         tokens=of_rows("tokens"),
+        runs=of_rows("runs"),
         pools=of_rows("pools", np.inf),
     )
 

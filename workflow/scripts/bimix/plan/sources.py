@@ -152,6 +152,11 @@ def known_names(dataset: "Dataset", published: Iterable[str]) -> list[str]:
     ]
 
 
+def plain(mixture: str) -> bool:
+    """Whether a mixture is called as a rule that anyone would try."""
+    return any(source.plain and re.fullmatch(source.pattern, mixture) for source in SOURCES)
+
+
 def constraint(config: Mapping, rule: str) -> str:
     """The mixtures that a rule may make of any dataset, as the constraint of its wildcard."""
     source = next(source for source in SOURCES if source.rule == rule)

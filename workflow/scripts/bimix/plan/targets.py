@@ -9,6 +9,7 @@ from itertools import chain
 from bimix.laws.table import LAWS
 from bimix.plan.dataset import REUSED, Dataset
 from bimix.plan.inputs import (
+    centre,
     check_compared,
     epoch_run_tokens,
     large_runs,
@@ -104,6 +105,23 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
     }
 
 
+def summarised(dataset: Dataset) -> dict[str, list[str]]:
+    """Inputs of the page of results: all but the page to play with, which opens on the mixture that
+    it recommends.
+    """
+    optimum = dataset.block["optimum"]
+    return {name: files for name, files in targets(dataset).items() if name != "explore"} | {
+        "fitted": [f"{dataset.folder}/losses/{optimum['model']}/{optimum['group']}.parquet"],
+        "objective_reference": objective_reference(dataset),
+        "centre": centre(dataset),
+    }
+
+
+def explore_page(dataset: Dataset) -> list[str]:
+    """The page to play with, where there is one."""
+    return targets(dataset)["explore"]
+
+
 def explored(dataset: Dataset) -> dict[str, list[str]]:
     """Inputs of the page to play with, from the laws that it draws."""
     made, drawn = targets(dataset), [LAWS[law].drawn for law in dataset.optimised_laws]
@@ -118,6 +136,11 @@ def explored(dataset: Dataset) -> dict[str, list[str]]:
 def explored_run_tokens(dataset: Dataset) -> int | str:
     """Tokens of the run that the page predicts, as of the optimum of its first law."""
     return epoch_run_tokens(dataset, next(law for law in dataset.optimised_laws if LAWS[law].drawn))
+
+
+def weighed_run_tokens(dataset: Dataset) -> int | str:
+    """Tokens of the run that optima are for."""
+    return epoch_run_tokens(dataset, dataset.optimised_laws[0])
 
 
 def all_targets(config: Mapping) -> list[str]:

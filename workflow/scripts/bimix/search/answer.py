@@ -23,11 +23,11 @@ from bimix.optimum.goal import Goal
 from bimix.optimum.intervals import left_out
 from bimix.plan.sources import round_of
 from bimix.search.by_hand import ByHand, by_hand
-from bimix.search.posterior import FEWEST, USUAL_NOISE, ends
+from bimix.search.posterior import FEWEST, USUAL_NOISE, ends, once
 from bimix.search.rounds import DISTANCE, Search
+from bimix.search.weighing import over_hand
 from bimix.tables import read_numbers, read_table, read_tokens
 
-NORMAL = 1.645  # half the width of a central 90 %, in standard deviations
 ROUNDS = {
     "round": pl.Int64,
     "mixture": pl.String,
@@ -124,14 +124,6 @@ def read_rules(options: argparse.Namespace, search: Search) -> ByHand:
     return rules
 
 
-def once(observed: Observations) -> Observations:
-    """The runs without those that are another again: two names of one mixture are one training."""
-    keys = [
-        (row.tobytes(), losses.tobytes()) for row, losses in zip(observed.proportions, observed.losses, strict=True)
-    ]
-    return observed.take([row for row, key in enumerate(keys) if keys.index(key) == row])
-
-
 def rounds_table(search: Search, reports: Sequence[dict], by_hand: Sequence[str]) -> pl.DataFrame:
     """A row for each mixture that was run, in round 0 those of the start, and one for the round
     before which the search ended, in the columns of ROUNDS.
@@ -168,18 +160,8 @@ def answer(search: Search, reports: Sequence[dict], by_hand: Sequence[str]) -> l
     rules = [name for name in dict.fromkeys(by_hand) if name in names]
     if not rules:
         raise InputError(f"no run is on any of {', '.join(by_hand)}: a search is judged against a rule by hand.")
-    hand = min(rules, key=lambda name: float(search.posterior(search.shares_of(name)[None])[0][0]))
-    if names[best] == hand:
-        said.append(f"No searched mixture is better than {hand}, a rule that needs no search.")
-    else:
-        gain, deviation = search.gain(search.shares_of(hand), search.seen.shares[best])
-        low, high = gain - NORMAL * deviation, gain + NORMAL * deviation
-        ends = f"{100 * gain:.2f} % ({100 * low:.2f} to {100 * high:.2f}, 90 %)"
-        said.append(
-            f"It is {ends} below {hand}, the best rule by hand."
-            if low > 0
-            else f"Not better than {hand}, the best rule by hand: {ends} below it."
-        )
+    over = over_hand(search, names[best], search.seen.shares[best], {name: search.shares_of(name) for name in rules})
+    said.append(f"{over[0].upper()}{over[1:]}.")
     run_rounds = sum(not report["stopped"] for report in reports)
     ended = next((report["stopped"] for report in reports if report["stopped"]), None)
     left = reports[-1]["expected_gain"]

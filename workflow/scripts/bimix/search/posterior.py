@@ -81,21 +81,25 @@ class Kriged:
         return self.deviation * float(np.sqrt(max(apart[0, 0] + apart[1, 1] - 2 * apart[0, 1], 0.0)))
 
 
-def kriged(runs: np.ndarray, values: np.ndarray, deviation: float, noise: float | None) -> Kriged:
-    """Kriging of values (n,) of runs (n, m), 0 far from all; `deviation` as known from elsewhere.
+def kriged(
+    runs: np.ndarray, values: np.ndarray, deviation: float, noise: float | None, counts: np.ndarray | None = None
+) -> Kriged:
+    """Kriging of values (n,) of runs (n, m), 0 far from all; `deviation` as known from elsewhere;
+    of `counts` (n,) each is the mean.
 
     The length, the deviation within a factor of two and the noise are those at which each run is
     likeliest, predicted by the others; noise that is known stays as it is.
     """
     known = USUAL_NOISE if noise is None else max(noise, 1e-6)
     apart, best = squares(runs, runs), None
+    repeated = np.diag(1 / (np.ones(len(runs)) if counts is None else counts))
     for length in LENGTHS:
         near = np.exp(-apart / (2 * length**2))
         for times in (0.5, 1.0, 2.0):
             for noisy in (1.0,) if noise is not None else NOISES:
                 variance = (max(deviation, known) * times) ** 2
                 nugget = (known * noisy) ** 2 / variance
-                inverse = np.linalg.inv(near + nugget * np.eye(len(runs)))
+                inverse = np.linalg.inv(near + nugget * repeated)
                 left, open_ = (inverse @ values) / np.diag(inverse), variance / np.diag(inverse)
                 likely = -0.5 * (left**2 / open_ + np.log(open_)).sum()
                 likely -= 0.5 * (np.log(length / USUAL_LENGTH) / LENGTH_SPREAD) ** 2
@@ -130,7 +134,7 @@ class Law:
         predicted = goal.combined(_end(goal, observed, predict_runs(fitted, observed))[:, columns])
         residuals = seen.levels - np.log(predicted + goal.penalty(observed.proportions))
         self.left = _misfit(goal, fitted, observed, left)
-        self.kriged = kriged(seen.shares, residuals, self.left, noise)
+        self.kriged = kriged(seen.shares, residuals, self.left, noise, observed.runs)
 
     def mean(self, shares: np.ndarray) -> np.ndarray:
         """Log objectives (k,) expected at mixtures (k, m); one where the law has none is last."""
@@ -271,6 +275,14 @@ def seen_of(goal: Goal, observed: Observations) -> Seen:
     rows = goal.rows[goal.epigraph[: len(goal.rows)] == 0]
     broken = np.maximum(losses @ rows.T - 1, 0.0).sum(axis=1)
     return Seen(observed.mixtures, observed.proportions, np.log(levels), broken)
+
+
+def once(observed: Observations) -> Observations:
+    """The runs without those that are another again: two names of one mixture are one training."""
+    keys = [
+        (row.tobytes(), losses.tobytes()) for row, losses in zip(observed.proportions, observed.losses, strict=True)
+    ]
+    return observed.take([row for row, key in enumerate(keys) if keys.index(key) == row])
 
 
 def ends(goal: Goal, observed: Observations) -> np.ndarray:

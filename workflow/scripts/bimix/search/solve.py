@@ -1,44 +1,37 @@
 """The mixture that two tables prefer: laws fitted and scored, rules by hand, and what all runs and
 the best of the laws believe of each.
-
-A run that ended lowest did so by its luck as well, and an optimum lies where its law errs most. So
-the lowest proxy as measured is not what an optimum has to beat: both are compared by the posterior
-of the law and all runs, and the optimum is taken where it is below the best run and the best rule
-by hand, also at the lower one-sided 80 % end of the difference.
 """
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtrit
 
 from bimix.errors import InputError
 from bimix.judge.comparison import Comparison, compared
 from bimix.judge.evidence import known_from, moved, noise_between, outside, promise, proxies_at, renamed
 from bimix.judge.law_scores import COMPARISON
 from bimix.judge.measured import Criterion, criterion_of
-from bimix.judge.noise import seeds_needed
-from bimix.judge.verdict import UPPER, Promise, Verdict, by_law, decide, trusted
+from bimix.judge.verdict import Promise, Verdict, trusted
 from bimix.laws.fitted import at_run, fit
 from bimix.observations.observations import Observations
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import asked_tokens
-from bimix.optimum.goal import HELD, Goal
+from bimix.optimum.goal import Goal
 from bimix.optimum.intervals import LeftOut, intervals, left_out, objective_rows
 from bimix.optimum.objective import objective_of
 from bimix.optimum.optimum import best_shares
 from bimix.plan.sources import SEARCHED, observed_rank
 from bimix.search.by_hand import every_rule
 from bimix.search.posterior import Posterior, ends
+from bimix.search.weighing import Believed, verdict, with_rules
 from bimix.tables import read_numbers, read_tokens
 from bimix.transfer.run import size_read
 
 LEVEL = 0.9  # of intervals
-SURE = 0.95  # that the best of measured mixtures is below all others
 
 
 @dataclass(frozen=True)
@@ -111,52 +104,6 @@ def rules_by_hand(options: argparse.Namespace, solved: Solved, judging: Criterio
     )
 
 
-def posterior_of(solved: Solved, observed: Observations, noise: float | None) -> Posterior:
-    """The posterior of the law and of all runs that have every loss that counts."""
-    whole = observed.take(np.flatnonzero(np.isfinite(ends(solved.goal, observed)).all(axis=1)))
-    return Posterior(solved.goal, solved.fitted, whole, solved.lower, solved.upper, noise, solved.errors)
-
-
-def weigh(
-    posterior: Posterior,
-    solved: Solved,
-    runs: Comparison,
-    shares: Mapping[str, np.ndarray],
-    hand: Mapping[str, np.ndarray],
-    promises: Sequence[Promise],
-) -> Verdict:
-    """The lowest by the posterior of the runs that hold the objective, of `shares` (m,), and of
-    rules by hand; or the optimum, where it is surely below.
-    """
-    own, law = solved.promise, by_law(solved.promise, list(promises))
-    hand = {name: one for name, one in hand.items() if (solved.goal.excess(one) <= HELD).all()}
-    candidates = {name: shares[name] for name in runs.mixtures if runs.holds(name)} | hand
-    if not candidates:
-        why = f"no run and no rule by hand holds the objective and the bounds; {law}"
-        return Verdict("promised", own.mixture, why, promise=own, measured=runs)
-    means = dict(zip(candidates, posterior.posterior(np.array(list(candidates.values())))[0].tolist(), strict=True))
-    best, *others = sorted(means, key=means.get)
-    gain, deviation = posterior.gain(candidates[best], solved.optimum)
-    freedom = max(len(set(solved.fitted["mixtures"])) - 1, 1)
-    surely = gain - float(stdtrit(freedom, UPPER)) * deviation
-    said = f"{100 * gain:.2f} % below {best} by the law and all runs together"
-    if surely > 0:
-        why = f"{said}, {100 * surely:.2f} % at the lower 80 % end; {law}"
-        return Verdict("promised", own.mixture, why, best, own, measured=runs)
-    unsure = f"{own.mixture}, {said}, is not surely below it"
-    if best in hand:
-        return Verdict("promised", best, f"a rule by hand; {unsure}; {law}", own.mixture, own, measured=runs)
-    seen = tuple(name for name in runs.ranked() if name in shares and runs.value(name) < own.value and gain <= 0)
-    below = [posterior.gain(candidates[name], candidates[best]) for name in others]
-    wins = all(one > float(stdtrit(freedom, SURE)) * spread for one, spread in below)
-    rival = others[0] if others else own.mixture
-    seeds = None
-    if runs.noise is not None and others and not wins:
-        seeds = seeds_needed(means[rival] - means[best], runs.noise.deviation, runs.noise.mixtures)
-    why = f"it is lowest by the law and all runs together; {unsure}"
-    return Verdict("wins" if wins and others else "ties", best, why, rival, own, seen, seeds, runs)
-
-
 @dataclass(frozen=True)
 class Answer:
     """The verdict on two tables, and what it rests on: mixtures are {domain: share}."""
@@ -225,14 +172,16 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
     run_tokens = asked_tokens(law, options.run_tokens, options.step, options.parameters)
     forbidden = outside(shares, options, tokens, run_tokens)
     runs = measured_at and compared(measured_at, judging, known_from(losses, judging, promises), forbidden)
-    hand = {name: own for name, own in rules_by_hand(options, first, judging).items() if name not in shares}
-    if first.promise is None or runs is None or any(ranks[name] >= SEARCHED for name in runs.mixtures):
-        verdict = decide(runs, runs, promises, ranks)
-    else:
+    arrays = {name: np.array([own[domain] for domain in law["domains"]]) for name, own in shares.items()}
+    hand = with_rules(arrays, rules_by_hand(options, first, judging))
+    believed = None
+    if first.promise is not None:
         repeated = noise_between(losses, judging)
-        posterior = posterior_of(first, observed, repeated and repeated.deviation)
-        arrays = {name: np.array([own[domain] for domain in law["domains"]]) for name, own in shares.items()}
-        verdict = weigh(posterior, first, runs, arrays, hand, promises)
-    every = shares | {name: dict(zip(law["domains"], own.tolist(), strict=True)) for name, own in hand.items()}
+        whole = observed.take(np.flatnonzero(np.isfinite(ends(first.goal, observed)).all(axis=1)))
+        noise = repeated and repeated.deviation
+        posterior = Posterior(first.goal, first.fitted, whole, first.lower, first.upper, noise, first.errors)
+        believed = Believed(posterior, first.optimum, first.promise, arrays, hand)
+    every = {name: dict(zip(law["domains"], own.tolist(), strict=True)) for name, own in hand.items()} | shares
     searched = tuple(name for name, one in ranks.items() if one >= SEARCHED)
-    return Answer(verdict, runs, judging, law, size, promises, refused, ran, optima, called, every, searched, fits)
+    found = verdict(runs, runs, promises, ranks, believed)
+    return Answer(found, runs, judging, law, size, promises, refused, ran, optima, called, every, searched, fits)

@@ -1,0 +1,201 @@
+"""The mixture that the runs prefer: measured mixtures, rules by hand and a law's optimum, by the
+posterior of the law and all runs.
+
+A run that ended lowest did so by its luck as well, and an optimum lies where its law errs most. So
+the lowest run as measured is not what an optimum has to beat: both are compared by the posterior,
+and the optimum is taken where it is below the best run and the best rule by hand, also at the lower
+one-sided 80 % end of the difference.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from scipy.special import stdtrit
+
+from bimix.judge.comparison import Comparison
+from bimix.judge.evidence import NEAR, noise_between
+from bimix.judge.measured import criterion_of
+from bimix.judge.noise import seeds_needed
+from bimix.judge.verdict import UPPER, Promise, Verdict, by_law, decide, trusted
+from bimix.observations.observations import joined, read_observations
+from bimix.optimum.flags import number_or_none
+from bimix.optimum.goal import HELD, Goal
+from bimix.optimum.intervals import left_out
+from bimix.optimum.optimum import Sought
+from bimix.plan.sources import GIVEN, SEARCHED, plain
+from bimix.search.by_hand import EPOCHS, every_rule
+from bimix.search.posterior import Posterior, ends, once
+from bimix.tables import read_table
+
+LEVEL = 0.9  # of the gain over a rule by hand
+SURE = 0.95  # that the best of measured mixtures is below all others
+
+
+@dataclass(frozen=True)
+class Believed:
+    """The posterior at the law's run, its optimum (m,) with what the law promises for it, and
+    mixtures (m,): of the runs, and rules by hand, run or not.
+    """
+
+    posterior: Posterior
+    optimum: np.ndarray
+    promise: Promise
+    ran: Mapping[str, np.ndarray]
+    hand: Mapping[str, np.ndarray]
+
+
+def with_rules(ran: Mapping[str, np.ndarray], rules: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Rules by hand: the runs that are called as one or have the proportions of one, and the other
+    `rules`, which nobody ran.
+    """
+
+    def alike(one: np.ndarray, others: Mapping[str, np.ndarray]) -> bool:
+        return any(np.abs(one - other).max() <= NEAR for other in others.values())
+
+    known = {name: one for name, one in ran.items() if plain(name) or alike(one, rules)}
+    return known | {name: one for name, one in rules.items() if name not in ran and not alike(one, ran)}
+
+
+def over_hand(posterior: Posterior, name: str, shares: np.ndarray, hand: Mapping[str, np.ndarray]) -> str:
+    """The gain of a mixture (m,) over the best of rules by hand, with its interval, in words."""
+    best = min(hand, key=lambda rule: float(posterior.posterior(hand[rule][None])[0][0]))
+    if name == best:
+        return f"no searched mixture is better than {best}, a rule that needs no search"
+    gain, deviation = posterior.gain(hand[best], shares)
+    width = float(stdtrit(freedom(posterior), (1 + LEVEL) / 2)) * deviation
+    said = f"{100 * gain:.2f} % ({100 * (gain - width):.2f} to {100 * (gain + width):.2f}, {100 * LEVEL:.0f} %) below"
+    if gain > width:
+        return f"it is {said} {best}, the best rule by hand"
+    return f"not better than {best}, the best rule by hand: {said} it"
+
+
+def freedom(posterior: Posterior) -> int:
+    return max(len(set(posterior.seen.names)) - 1, 1)
+
+
+def verdict(
+    target: Comparison | None,
+    proxies: Comparison | None,
+    promises: Sequence[Promise],
+    ranks: Mapping[str, int],
+    believed: Believed | None,
+) -> Verdict:
+    """What is measured at a target of another model decides where a searched mixture is among it,
+    the posterior in all other cases in which there is one.
+    """
+    apart = target is not proxies and target is not None
+    if (
+        believed is None
+        or proxies is None
+        or (apart and any(ranks.get(one, GIVEN) >= SEARCHED for one in target.mixtures))
+    ):
+        return decide(target, proxies, promises, ranks)
+    return weigh(believed, proxies, promises)
+
+
+def weigh(believed: Believed, runs: Comparison, promises: Sequence[Promise]) -> Verdict:
+    """The lowest by the posterior of the runs and rules by hand that hold the objective; or the
+    optimum, where it is surely below.
+    """
+    posterior, own = believed.posterior, believed.promise
+    law = by_law(own, list(promises))
+    ran = {name: believed.ran[name] for name in runs.mixtures if runs.holds(name)}
+    hand = {
+        name: one
+        for name, one in believed.hand.items()
+        if (name in ran if name in believed.ran else (posterior.goal.excess(one) <= HELD).all())
+    }
+    candidates = ran | hand
+    if not candidates:
+        why = f"no run and no rule by hand holds the objective and the bounds; {law}"
+        return Verdict("promised", own.mixture, why, promise=own, measured=runs)
+    means = dict(zip(candidates, posterior.posterior(np.array(list(candidates.values())))[0].tolist(), strict=True))
+    best, *others = sorted(means, key=means.get)
+    others = [name for name in others if np.abs(candidates[name] - candidates[best]).max() > NEAR]
+    gain, deviation = posterior.gain(candidates[best], believed.optimum)
+    surely = gain - float(stdtrit(freedom(posterior), UPPER)) * deviation
+    said = f"{100 * gain:.2f} % below {best} by the law and all runs together"
+    if surely > 0:
+        over = f"; {over_hand(posterior, own.mixture, believed.optimum, hand)}" if hand else ""
+        why = f"{said}, {100 * surely:.2f} % at the lower 80 % end{over}; {law}"
+        return Verdict("promised", own.mixture, why, best, own, measured=runs)
+    same = np.abs(believed.optimum - candidates[best]).max() <= NEAR
+    unsure = f"; {own.mixture}, {said}, is not surely below it" if not same else ""
+    if best not in ran:
+        return Verdict("promised", best, f"a rule by hand{unsure}; {law}", own.mixture, own, measured=runs)
+    seen = tuple(name for name in runs.ranked() if name in ran and runs.value(name) < own.value and gain <= 0)
+    below = [posterior.gain(candidates[name], candidates[best]) for name in others]
+    wins = all(one > float(stdtrit(freedom(posterior), SURE)) * spread for one, spread in below)
+    rival = others[0] if others else own.mixture
+    seeds = None
+    if runs.noise is not None and others and not wins:
+        seeds = seeds_needed(means[rival] - means[best], runs.noise.deviation, runs.noise.mixtures)
+    over = f"; {over_hand(posterior, best, candidates[best], hand)}" if hand else ""
+    why = f"it is lowest by the law and all runs together{over}{unsure}"
+    return Verdict("wins" if wins and others else "ties", best, why, rival, own, seen, seeds, runs)
+
+
+def add_fitted(parser: argparse.ArgumentParser) -> None:
+    """Add what `read_believed` needs besides the flags of `add_evidence`."""
+    parser.add_argument("--fitted", type=Path, help="tidy losses that the laws were fitted to; without it none weighs")
+    parser.add_argument("--objective-reference", nargs="?", help="mixture.json that the objective is measured against")
+    parser.add_argument("--centre", nargs="?", help="mixture.json of penalties, in place of the shares of --tokens")
+    parser.add_argument("--optimum-tokens", type=number_or_none, help="of the run that optima are for, or none")
+
+
+def read_believed(
+    options: argparse.Namespace,
+    laws: Mapping[str, dict],
+    optima: Mapping[str, Mapping[str, float]],
+    promises: Sequence[Promise],
+    ran: Mapping[str, Mapping[str, float]],
+    called: Mapping[str, str],
+) -> Believed | None:
+    """What all runs say at the run of the law with the least error, from the files of a dataset;
+    None where it promises nothing or was fitted to other runs, as those of a swarm.
+
+    `laws` and `optima` by mixture; `ran` {name: proportions} of the runs, which are `called`
+    otherwise where they have the name of an optimum and other proportions. `options.mixtures` are
+    those of the runs compared, of the runs fitted, and of the further proxies.
+    """
+    own = trusted(promises)
+    if own is None or options.fitted is None:
+        return None
+    law, (of_compared, of_fitted, *of_others) = laws[own.mixture], options.mixtures
+    observed = read_observations(options.fitted, of_fitted)
+    if list(observed.mixtures) != law["mixtures"] or list(observed.loss_domains) != law["loss_domains"]:
+        return None
+    left = left_out(law, observed, options.step)
+    tables = list(zip(options.proxies[1:], of_others, strict=False))
+    tables += [(options.compared, of_compared)] if options.compared_model == options.asked_model else []
+    groups = [*(read_observations(*pair) for pair in reversed(tables)), observed]  # of two the compared, with its seeds
+    groups = [one for one in groups if not one.proportions[:, ~np.isin(one.domains, observed.domains)].any()]
+    every = once(joined(observed.take([]), groups))
+    every = replace(every, mixtures=tuple(called.get(name, name) for name in every.mixtures))
+    tokens = options.tokens[0] if options.tokens and not options.stage else None
+    flags = {"tokens": tokens, "run_tokens": options.optimum_tokens, "reference": options.objective_reference}
+    unset = ("families", "margin", "carry", "confidence", "kl_penalty", "most_kl", "strengths")
+    asked = argparse.Namespace(**{**vars(options), **dict.fromkeys(unset), **flags})
+    sought = Sought.of(asked, law, options.step)
+    goal = Goal(sought.fitted, options.step, sought.objective, sought.centre)
+    known = noise_between(read_table(options.fitted), criterion_of(options))
+    whole = every.take(np.flatnonzero(np.isfinite(ends(goal, every)).all(axis=1)))
+    posterior = Posterior(goal, law, whole, sought.lower, sought.upper, known and known.deviation, left)
+
+    def array(shares: Mapping[str, float]) -> np.ndarray:
+        return np.array([shares.get(name, 0.0) for name in observed.domains])
+
+    arrays = {called.get(name, name): array(one) for name, one in ran.items() if abs(array(one).sum() - 1) < NEAR}
+    rules = {}
+    if not options.stage:  # which is no whole run
+        weights, epochs = (
+            sought.objective.domain_weights(),
+            [one for one in EPOCHS if one <= (options.max_epochs or np.inf)],
+        )
+        names = (observed.domains, observed.loss_domains)
+        limits = (sought.lower, sought.upper)
+        rules = every_rule(*names, weights, sought.pools or {}, sought.run_tokens, limits, epochs)
+    return Believed(posterior, array(optima[own.mixture]), own, arrays, with_rules(arrays, rules))
