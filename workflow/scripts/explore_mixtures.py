@@ -20,7 +20,7 @@ from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
 from bimix.optimum.intervals import INTERVALS
 from bimix.outputs import replacing
 from bimix.results.explore import DRAWN, Explored, page
-from bimix.search.by_hand import every_rule
+from bimix.search.by_hand import Wanted
 from bimix.tables import read_json, read_numbers, read_table, read_tokens
 
 
@@ -82,9 +82,11 @@ def main(argv: list[str] | None = None) -> None:
     mixtures |= {name: known[name] for name in options.buttons if name in known}
     mixtures |= {path.stem: read_proportions(path) for path in options.optima}
     weights = objective.domain_weights()
-    rules = every_rule(domains, laws[0].fitted["loss_domains"], weights, tokens or {}, run_tokens, bounds)
+    wanted = Wanted(domains, laws[0].fitted["loss_domains"], weights, tokens or {}, run_tokens, bounds)
     mixtures |= {
-        name: dict(zip(domains, own.tolist(), strict=True)) for name, own in rules.items() if name not in mixtures
+        name: dict(zip(domains, own.tolist(), strict=True))
+        for name, own in wanted.every_rule().items()
+        if name not in mixtures
     }
     runs = {name: known[name] for name in laws[0].fitted["mixtures"] if name in known}
     start = options.start

@@ -14,7 +14,7 @@ from bimix.plan.sources import wanted_rule
 from bimix.results import sections
 from bimix.results.headline import OBSERVED, Headline, at, headline, next_steps, title
 from bimix.results.layout import WIDTH, paragraph
-from bimix.search.by_hand import EPOCHS, by_hand
+from bimix.search.by_hand import EPOCHS, Wanted
 from bimix.training.provenance import FITTING, code
 from bimix.transfer.run import size_read
 
@@ -118,7 +118,7 @@ def unmeasured_rules(result: Result, law: dict, run_tokens: float | None) -> lis
     """
     domains, weights = list(law["proportions_seen"]), result.target.criterion.weights
     bounds = (np.zeros(len(domains)), np.ones(len(domains)))
-    rules = by_hand(domains, law["loss_domains"], weights, result.tokens, run_tokens, bounds)
+    rules = Wanted(domains, law["loss_domains"], weights, result.tokens, run_tokens, bounds).rules()
     if rules is None or any(wanted_rule(name) for name in (*law["mixtures"], *result.target.mixtures)):
         return []
     most = np.array([law["proportions_seen"][name]["max"] for name in domains]) * run_tokens / rules.tokens

@@ -22,7 +22,7 @@ from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
 from bimix.optimum.goal import Goal
 from bimix.optimum.intervals import left_out
 from bimix.plan.sources import round_of
-from bimix.search.by_hand import ByHand, by_hand
+from bimix.search.by_hand import ByHand, Wanted
 from bimix.search.posterior import FEWEST, USUAL_NOISE, ends, once
 from bimix.search.rounds import DISTANCE, Search
 from bimix.search.weighing import over_hand
@@ -115,7 +115,8 @@ def read_rules(options: argparse.Namespace, search: Search) -> ByHand:
     step = fitted["steps"][-1] if options.step is None else options.step
     run_tokens = asked_tokens(fitted, options.run_tokens, step, options.parameters)
     weights, bounds = asked_objective(options).domain_weights(), (search.lower, search.upper)
-    rules = by_hand(fitted["domains"], fitted["loss_domains"], weights, tokens, run_tokens, bounds, options.prior)
+    wanted = Wanted(fitted["domains"], fitted["loss_domains"], weights, tokens, run_tokens, bounds, options.prior)
+    rules = wanted.rules()
     if rules is None:
         raise InputError(
             "rules by hand need weights of some domains that mixtures train on, the --tokens of every domain, and those"

@@ -2,7 +2,7 @@
 run.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,47 +66,42 @@ class ByHand:
         return shares[:, self.own].sum(axis=1) * self.run_tokens / self.tokens[self.own].sum()
 
 
-def by_hand(
-    domains: Iterable[str],
-    losses: Iterable[str],
-    weights: Mapping[str, float],
-    tokens: Mapping[str, float],
-    run_tokens: float | None,
-    bounds: tuple[np.ndarray, np.ndarray],
-    prior: Path | None = None,
-) -> ByHand | None:
-    """The rules of an objective's weights, with the rest in the shares of the tokens; None where
-    it wants no domain more than others or all, or the tokens of a domain or of the run are not
-    known.
+@dataclass(frozen=True)
+class Wanted:
+    """A run for which some of m domains are wanted: the losses and weights of its objective, the
+    tokens that there are by domain and that it reads (None: not known), its bounds, each (m,), and
+    `prior` as of ByHand.
     """
-    domains = tuple(domains)
-    amounts = np.array([float(tokens.get(name, 0.0)) for name in domains])
-    own = wanted_domains(weights, domains, list(losses))
-    if not (amounts.all() and run_tokens and own.any() and not own.all()):
-        return None
-    return ByHand(domains, amounts, run_tokens, own, *bounds, reference=amounts, prior=prior)
 
+    domains: Sequence[str]
+    losses: Sequence[str]
+    weights: Mapping[str, float]
+    tokens: Mapping[str, float]
+    run_tokens: float | None
+    bounds: tuple[np.ndarray, np.ndarray]
+    prior: Path | None = None
 
-def every_rule(
-    domains: Iterable[str],
-    losses: Iterable[str],
-    weights: Mapping[str, float],
-    tokens: Mapping[str, float],
-    run_tokens: float | None,
-    bounds: tuple[np.ndarray, np.ndarray],
-    epochs: Iterable[float] = EPOCHS,
-    prior: Path | None = None,
-) -> dict[str, np.ndarray]:
-    """{name: shares (m,)} of mixtures that need no run, each within the bounds: equal shares, those
-    of the tokens where all are known, and the rules of `by_hand` where there are any.
-    """
-    domains, (low, high) = tuple(domains), bounds
-    plain = {"uniform": np.ones(len(domains))}
-    amounts = np.array([float(tokens.get(name, 0.0)) for name in domains])
-    if amounts.all():
-        plain["baseline"] = amounts
-    found = {
-        name: within(np.maximum(shares / shares.sum() - low, 0.0)[None], low, high)[0] for name, shares in plain.items()
-    }
-    rules = by_hand(domains, losses, weights, tokens, run_tokens, bounds, prior)
-    return found | (rules.mixtures(epochs) if rules else {})
+    def amounts(self) -> np.ndarray:
+        return np.array([float(self.tokens.get(name, 0.0)) for name in self.domains])
+
+    def rules(self) -> ByHand | None:
+        """Rules with the rest in the shares of the tokens; None where no domain is wanted more than
+        others, or all are, or tokens are not known.
+        """
+        amounts, own = self.amounts(), wanted_domains(self.weights, tuple(self.domains), list(self.losses))
+        if not (amounts.all() and self.run_tokens and own.any() and not own.all()):
+            return None
+        return ByHand(tuple(self.domains), amounts, self.run_tokens, own, *self.bounds, amounts, self.prior)
+
+    def every_rule(self, epochs: Iterable[float] = EPOCHS) -> dict[str, np.ndarray]:
+        """{name: shares (m,)} of mixtures that need no run, each within the bounds: equal shares,
+        those of the tokens where all are known, and the `rules` where there are any.
+        """
+        plain, amounts, (low, high) = {"uniform": np.ones(len(self.domains))}, self.amounts(), self.bounds
+        if amounts.all():
+            plain["baseline"] = amounts
+        found = {
+            name: within(np.maximum(one / one.sum() - low, 0.0)[None], low, high)[0] for name, one in plain.items()
+        }
+        rules = self.rules()
+        return found | (rules.mixtures(epochs) if rules else {})

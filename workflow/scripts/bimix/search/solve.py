@@ -25,7 +25,7 @@ from bimix.optimum.intervals import LeftOut, intervals, left_out, objective_rows
 from bimix.optimum.objective import objective_of
 from bimix.optimum.optimum import best_shares
 from bimix.plan.sources import SEARCHED, observed_rank
-from bimix.search.by_hand import every_rule
+from bimix.search.by_hand import Wanted
 from bimix.search.posterior import Posterior, ends
 from bimix.search.weighing import Believed, verdict, with_rules
 from bimix.tables import read_numbers, read_tokens
@@ -98,10 +98,8 @@ def rules_by_hand(options: argparse.Namespace, solved: Solved, judging: Criterio
     tokens = read_tokens(options.tokens) if options.tokens else {}
     run_tokens = asked_tokens(solved.fitted, options.run_tokens, options.step, options.parameters)
     epochs = [one for one in options.hand if one <= (options.max_epochs or np.inf)]
-    return every_rule(
-        *(solved.fitted["domains"], solved.fitted["loss_domains"], judging.weights, tokens, run_tokens),
-        *((solved.lower, solved.upper), epochs, options.prior),
-    )
+    domains, losses, bounds = solved.fitted["domains"], solved.fitted["loss_domains"], (solved.lower, solved.upper)
+    return Wanted(domains, losses, judging.weights, tokens, run_tokens, bounds, options.prior).every_rule(epochs)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from bimix.optimum.goal import HELD, Goal
 from bimix.optimum.intervals import left_out
 from bimix.optimum.optimum import Sought
 from bimix.plan.sources import GIVEN, SEARCHED, plain
-from bimix.search.by_hand import EPOCHS, every_rule
+from bimix.search.by_hand import EPOCHS, Wanted
 from bimix.search.posterior import Posterior, ends, once
 from bimix.tables import read_table
 
@@ -191,11 +191,7 @@ def read_believed(
     arrays = {called.get(name, name): array(one) for name, one in ran.items() if abs(array(one).sum() - 1) < NEAR}
     rules = {}
     if not options.stage:  # which is no whole run
-        weights, epochs = (
-            sought.objective.domain_weights(),
-            [one for one in EPOCHS if one <= (options.max_epochs or np.inf)],
-        )
-        names = (observed.domains, observed.loss_domains)
-        limits = (sought.lower, sought.upper)
-        rules = every_rule(*names, weights, sought.pools or {}, sought.run_tokens, limits, epochs)
+        names, limits = (observed.domains, observed.loss_domains), (sought.lower, sought.upper)
+        wanted = Wanted(*names, sought.objective.domain_weights(), sought.pools or {}, sought.run_tokens, limits)
+        rules = wanted.every_rule([one for one in EPOCHS if one <= (options.max_epochs or np.inf)])
     return Believed(posterior, array(optima[own.mixture]), own, arrays, with_rules(arrays, rules))
