@@ -41,24 +41,8 @@ from bimix.training.checkpoints import kept_weights
 
 SCRIPT = Path(score_answers.__file__)
 END = "<|endoftext|>"
-WORDS = [
-    "bee",
-    "cat",
-    "dog",
-    "elk",
-    "fox",
-    "gnu",
-    "hen",
-    "ibex",
-    "jay",
-    "kiwi",
-    "lynx",
-    "mole",
-    "newt",
-    "owl",
-    "pike",
-    "quail",
-]
+FIRST = ["bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibex"]
+WORDS = [*FIRST, "jay", "kiwi", "lynx", "mole", "newt", "owl", "pike", "quail"]
 LENGTH = 40
 
 
@@ -196,16 +180,8 @@ def execute(arguments: list[str], processes: int = 1) -> subprocess.CompletedPro
     launcher = [sys.executable]
     if processes > 1:
         launcher += [shutil.which("accelerate"), "launch", "--multi_gpu", "--num_machines", "1"]
-        launcher += [
-            "--num_processes",
-            str(processes),
-            "--mixed_precision",
-            "no",
-            "--dynamo_backend",
-            "no",
-            "--main_process_port",
-            "0",
-        ]
+        flags = {"num_processes": processes, "mixed_precision": "no", "dynamo_backend": "no", "main_process_port": 0}
+        launcher += [word for name, value in flags.items() for word in (f"--{name}", str(value))]
     return forked.run([*launcher, str(SCRIPT), *arguments], env=forked.jobs(OMP_NUM_THREADS="1"))
 
 

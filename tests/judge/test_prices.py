@@ -61,14 +61,8 @@ def test_each_method_pays_for_the_runs_it_was_found_with(folder: Path) -> None:
 
 
 def elsewhere(folder: Path, costs: str | None) -> pl.DataFrame:
-    flags = [
-        "--losses",
-        str(folder / "losses.parquet"),
-        "--reference",
-        "baseline",
-        "--out",
-        str(folder / "methods.csv"),
-    ]
+    flags = ["--losses", str(folder / "losses.parquet"), "--reference", "baseline"]
+    flags += ["--out", str(folder / "methods.csv")]
     if costs is not None:
         (folder / "costs.csv").write_text(costs)
         flags += ["--costs", str(folder / "costs.csv")]

@@ -285,14 +285,8 @@ def test_the_best_of_a_search_is_the_run_with_the_least_loss(tmp_path) -> None:
         for domain, share in (("code", len(name) / 10), ("web", 1 - len(name) / 10))
     ]
     pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_parquet(tmp_path / "m.parquet")
-    flags = [
-        "--losses",
-        str(tmp_path / "losses.parquet"),
-        "--mixtures",
-        str(tmp_path / "m.parquet"),
-        "--out",
-        str(tmp_path / "b.json"),
-    ]
+    files = {"losses": "losses.parquet", "mixtures": "m.parquet", "out": "b.json"}
+    flags = [word for flag, name in files.items() for word in (f"--{flag}", str(tmp_path / name))]
     mix_best.main([*flags, "--step", "20"])
     assert json.loads((tmp_path / "b.json").read_text()) == pytest.approx({"code": 0.3, "web": 0.7})  # of `law`
     with pytest.raises(InputError, match="none was measured at step 30"):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -26,6 +27,16 @@ def runs(**finals: tuple[float, float]) -> pl.DataFrame:
         for step in STEPS
     ]
     return pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
+
+
+def summarise(**flags: str) -> tuple[str, str]:
+    """Write the page in this folder by the flags and what stands here; its text and the details."""
+    usual = {"dataset": "mine", "intervals": "intervals.csv", "compared": "compare.csv", "mixtures": "mixtures.csv"}
+    usual |= {"figures": "results/mine/figures/mixtures.svg", "coefficients": "law.json"}
+    usual |= {"out": "summary.txt", "details": "details.txt", "page": "summary.html"}
+    words = [part for flag, value in (usual | flags).items() for part in (f"--{flag.replace('_', '-')}", value)]
+    summarize_results.main(words)
+    return Path("summary.txt").read_text(), Path("details.txt").read_text()
 
 
 def test_the_table_has_the_best_five_and_the_reference() -> None:
@@ -122,28 +133,10 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     runs(baseline=(4, 4), published_doremi=(4, 4.5), bimix=(3, 3)).write_csv(tmp_path / "compare.csv")
     shares = [("baseline", domain, share) for domain, share in mixture.items()]
     pl.DataFrame(shares, schema=["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "mixtures.csv")
-    flags = {
-        "dataset": "mine",
-        "fitted-model": "280M",
-        "compared-model": "1B",
-        "step": "200000",
-        "coefficients": "law.json",
-        "optimised": "bimix.json",
-        "reference": "baseline",
-        "reference-mixture": "baseline.json",
-        "extrapolation": "extrapolation.csv",
-        "generalization": "generalization.csv",
-        "compared": "compare.csv",
-        "mixtures": "mixtures.csv",
-        "laws": "laws.csv",
-        "intervals": "intervals.csv",
-        "figures": "results/mine/figures/mixtures.svg",
-        "out": "summary.txt",
-        "details": "details.txt",
-        "page": "summary.html",
-    }
-    summarize_results.main([part for flag, value in flags.items() for part in (f"--{flag}", value)])
-    text, details = (tmp_path / "summary.txt").read_text(), (tmp_path / "details.txt").read_text()
+    flags = {"fitted_model": "280M", "compared_model": "1B", "step": "200000", "optimised": "bimix.json"}
+    flags |= {"reference": "baseline", "reference_mixture": "baseline.json", "laws": "laws.csv"}
+    flags |= {"extrapolation": "extrapolation.csv", "generalization": "generalization.csv"}
+    text, details = summarise(**flags)
     wide = [line for line in (text + details).splitlines() if len(line) > 80]
     assert not wide
     assert text.count("\n") <= 60
@@ -187,27 +180,10 @@ def test_a_run_called_like_an_optimum_counts_as_its_run_only_where_its_proportio
     runs(m0=(2.6, 2.6), transfer=(2.42, 2.42)).write_csv("compare.csv")
     shares = [("m0", "a", 0.5), ("m0", "b", 0.5), ("transfer", "a", 0.6 + off), ("transfer", "b", 0.4 - off)]
     pl.DataFrame(shares, schema=["mixture", "domain", "proportion"], orient="row").write_csv("mixtures.csv")
-    flags = {
-        "dataset": "mine",
-        "fitted-model": "observed",
-        "compared-model": "observed",
-        "step": "400",
-        "coefficients": "law.json",
-        "optimised": "mixtures/transfer.json",
-        "reference": "m0",
-        "reference-mixture": "mixtures/m0.json",
-        "compared": "compare.csv",
-        "proxies": "compare.csv",
-        "mixtures": "mixtures.csv",
-        "ranks": '{"m0": 2, "transfer": 4}',
-        "intervals": "intervals.csv",
-        "figures": "results/mine/figures/mixtures.svg",
-        "out": "summary.txt",
-        "details": "details.txt",
-        "page": "summary.html",
-    }
-    summarize_results.main([part for flag, value in flags.items() for part in (f"--{flag}", value)])
-    flat, log = " ".join((tmp_path / "summary.txt").read_text().split()), capsys.readouterr().err
+    flags = {"fitted_model": "observed", "compared_model": "observed", "step": "400", "proxies": "compare.csv"}
+    flags |= {"optimised": "mixtures/transfer.json", "reference": "m0", "reference_mixture": "mixtures/m0.json"}
+    flags |= {"ranks": '{"m0": 2, "transfer": 4}'}
+    flat, log = " ".join(summarise(**flags)[0].split()), capsys.readouterr().err
     said = "The run called transfer had other proportions than this optimum has now (of "
     if off < 0.01:
         assert "transfer at 2.4000 (90 % interval 2.3000 to 2.5000), measured 2.4200, inside" in flat
@@ -220,10 +196,9 @@ def test_a_run_called_like_an_optimum_counts_as_its_run_only_where_its_proportio
     assert "rules by hand" not in flat
     # no run has read a, of 150 tokens, 8 times in 1,000, but 4 times
     (tmp_path / "tokens.csv").write_text("domain,tokens\na,150\nb,2000\n")
-    flags |= {"weights": '{"a": 1}', "tokens": "tokens.csv", "run-tokens": "1000"}
+    flags |= {"weights": '{"a": 1}', "tokens": "tokens.csv", "run_tokens": "1000"}
     for bound, rule in ((None, "To add measure wanted_8, a rule by hand: how low it ends"), ("6", None)):
-        flags |= {"max-epochs": bound} if bound else {}
-        summarize_results.main([part for flag, value in flags.items() for part in (f"--{flag}", value)])
-        flat = " ".join((tmp_path / "summary.txt").read_text().split())
+        flags |= {"max_epochs": bound} if bound else {}
+        flat = " ".join(summarise(**flags)[0].split())
         assert rule is None or (rule in flat and "snakemake --cores all results/mine/mixtures/wanted_8.json" in flat)
         assert rule or "by hand" not in flat

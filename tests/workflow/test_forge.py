@@ -22,17 +22,8 @@ DOCKERFILE = ROOT / "envs/Dockerfile"
     ],
 )
 def test_files_of_others_forms_are_valid(schema: str, path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "check_jsonschema",
-        "--builtin-schema",
-        schema,
-        "--force-filetype",
-        "yaml",
-        str(path),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, "--force-filetype", "yaml"]
+    done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
