@@ -71,8 +71,8 @@ def test_a_run_makes_all_of_its_datasets_and_of_no_other(config: dict) -> None:
     config["datasets"]["other"] = copy.deepcopy(config["datasets"]["own"])
     config["run"] = ["other"]
     files = all_targets(config)
-    assert files[0] == "results/other/summary.txt"
-    assert set(files[1:]) == {file for made in targets(Dataset(config, "other")).values() for file in made}
+    assert files[:2] == ["results/other/summary.txt", "results/other/explore.html"]
+    assert set(files[2:]) == {file for made in targets(Dataset(config, "other")).values() for file in made}
     assert all(file.startswith("results/other/") for file in files)
 
 

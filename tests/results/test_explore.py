@@ -22,7 +22,7 @@ from bimix.optimum.goal import Goal
 from bimix.optimum.intervals import left_out
 from bimix.optimum.objective import Objective
 from bimix.outputs import write_json
-from bimix.results.explore import DRAWN
+from bimix.results.explore import DRAWN, page
 
 KEPT = Path(__file__).parents[2] / "resources/observations"
 LOSSES = "return arguments[1].map(one => Laws.losses(state.law.fitted, arguments[0], one));"
@@ -232,6 +232,27 @@ def test_a_page_fits_a_phone_and_says_what_it_shows(browser: Browser, made: Path
         ".filter(one => !one.labels?.length && !one.ariaLabel && !one.textContent.trim()).length"
     )
     assert unnamed == 0
+
+
+def test_without_a_law_that_is_a_formula_the_page_has_shares_and_no_predictions(
+    browser: Browser, tmp_path: Path
+) -> None:
+    mixtures = {
+        "even": dict.fromkeys(DOMAINS, 0.2),
+        "found": dict(zip(DOMAINS, (0.4, 0.3, 0.1, 0.1, 0.1), strict=True)),
+    }
+    rest = ({"web": 0.1}, {}, None), dict.fromkeys(DOMAINS, 1e3), 1e4, 100
+    text = page("made", {}, pl.DataFrame(), mixtures, {}, "even", "found", Objective(), *rest, said=[("Why", "<")])
+    (tmp_path / "explore.html").write_text(text)
+    browser.open(tmp_path / "explore.html")
+    assert browser.run("return rounded(state.mixture)") == pytest.approx(mixtures["found"])
+    assert browser.run("return [at('epochs').textContent, at('losses'), at('held').textContent]") == [
+        "web, 4.0 times",
+        None,
+        "all hold",
+    ]
+    browser.run("const n = at('n0'); n.value = 5; n.dispatchEvent(new Event('change'));")
+    assert "below its least share" in browser.run("return at('faults').textContent") and browser.errors() == []
 
 
 def test_a_name_from_outside_is_text(browser: Browser, tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
 # Results: the one page that a person reads. What else a dataset's run makes is listed by `targets`
 # in bimix/plan/targets.py.
-#   coefficients, optima, tables -> summary.txt, summary_details.txt, summary.html; its inputs are
-#   all
-#       targets
+#   coefficients, optima, tables -> summary.txt, summary_details.txt, summary.html,
+#   recommended.json, explore.html; its inputs are all targets
 #   a table that the report shows -> its page tables/{table}.html
-#   coefficients, optima, mixtures -> explore.html
 #   all that there is -> verify.txt, provenance.json, made on request
 
 
@@ -16,7 +14,7 @@ rule summarize_results:
         unpack(planned(summarised)),
         code=script(
             "summarize_results",
-            *(f"results/{name}" for name in ("summary", "sections", "headline", "layout")),
+            *(f"results/{name}" for name in ("summary", "sections", "headline", "layout", "explore")),
             *JUDGE,
             "judge/evidence",
             "judge/verdict",
@@ -28,6 +26,7 @@ rule summarize_results:
         details="results/{dataset}/summary_details.txt",
         page=shown("results/{dataset}/summary.html", "summary", "1 Summary", "The result on one page"),
         recommended="results/{dataset}/recommended.json",
+        explore=shown("results/{dataset}/explore.html", "explore", "1 Summary", "Play with the mixture"),
     log:
         "results/{dataset}/logs/summarize_results.log",
     conda:
@@ -47,7 +46,6 @@ rule summarize_results:
         ranks=as_json(planned(inputs.ranks)),
         reference=setting("compare/mixtures/0"),
         optimum_tokens=planned(weighed_run_tokens),
-        explore=planned(explore_page),
     shell:
         RUN + r"""summarize_results.py \
             --dataset {wildcards.dataset:q} \
@@ -79,7 +77,6 @@ rule summarize_results:
             --sizes {input.sizes:q} \
             --figures {input.figures:q} \
             --answers {input.answers:q} \
-            --explore {params.explore:q} \
             --fitted {input.fitted:q} \
             --objective-reference {input.objective_reference:q} \
             --centre {input.centre:q} \
@@ -89,52 +86,7 @@ rule summarize_results:
             --out {output.text:q} \
             --details {output.details:q} \
             --page {output.page:q} \
-            2>{log:q}
-        """
-
-
-rule explore_mixtures:
-    """A page to play with: move the shares, and see what the laws predict."""
-    input:
-        unpack(planned(explored)),
-        recommended="results/{dataset}/recommended.json",
-        code=script("explore_mixtures", "results/explore"),
-    output:
-        page=shown("results/{dataset}/explore.html", "explore", "1 Summary", "Play with the mixture"),
-    log:
-        "results/{dataset}/logs/explore_mixtures.log",
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        buttons=setting("compare/mixtures"),
-        step=setting("optimum/step"),
-        weights=bound("weights"),
-        objective=bound("objective"),
-        lower=bound("lower"),
-        upper=bound("upper"),
-        max_epochs=setting("optimum/max_epochs", default="none"),
-        run_tokens=planned(explored_run_tokens),
-    shell:
-        RUN + r"""explore_mixtures.py \
-            --title {wildcards.dataset:q} \
-            --coefficients {input.coefficients:q} \
-            --optimised {input.optimised:q} \
-            --intervals {input.intervals:q} \
-            --runs {input.mixtures:q} \
-            --buttons {params.buttons:q} \
-            --optima {input.optima:q} \
-            --recommended {input.recommended:q} \
-            --reference-mixture {input.reference:q} \
-            --tokens {input.tokens:q} \
-            --run-tokens {params.run_tokens} \
-            --step {params.step:q} \
-            --weights {params.weights:q} \
-            --objective {params.objective:q} \
-            --reference {input.compared:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
-            --out {output.page:q} \
+            --explore {output.explore:q} \
             2>{log:q}
         """
 

@@ -25,14 +25,15 @@ from bimix.optimum.objective import weighed
 from bimix.optimum.report import epochs_sentence, further_epochs
 from bimix.outputs import replacing
 from bimix.results import sections
-from bimix.results.explore import DRAWN, Explored
+from bimix.results.explore import DRAWN
 from bimix.results.explore import page as explore_page
 from bimix.results.headline import OBSERVED, Headline, headline, title
 from bimix.results.headline import at as at_size
 from bimix.results.layout import WIDTH, paragraph, table
+from bimix.results.pages import entries
 from bimix.search.by_hand import EPOCHS
-from bimix.search.solve import LEVEL, Answer, solve_tables
-from bimix.tables import read_tokens
+from bimix.search.solve import Answer, solve_tables
+from bimix.tables import read_numbers, read_tokens
 
 TRIED = ("transfer", "bimix")
 
@@ -71,10 +72,11 @@ def main(argv: list[str] | None = None) -> None:
     options.reference = options.reference or observed.mixtures[0]
     options.step = options.step or int(observed.steps[-1])
     found = solve_tables(options, losses, observed)
-    lines, best = solve(options, found, observed)
+    page = heading(options, found)
+    lines, best = solve(options, found, observed, page)
     options.out.mkdir(parents=True, exist_ok=True)
     as_mixture(list(best), np.array(list(best.values()))).write(options.out / "mixture.json")
-    if text := explored(options, found, best):
+    if text := explored(options, found, page):
         with replacing(options.out / "explore.html") as temporary:
             temporary.write_text(text, encoding="utf-8")
         lines += ["", "Open explore.html, next to this file: move the shares, see what each loss does."]
@@ -83,23 +85,31 @@ def main(argv: list[str] | None = None) -> None:
     print("\n".join(lines))
 
 
-def solve(options: argparse.Namespace, found: Answer, observed: Observations) -> tuple[list[str], dict[str, float]]:
-    """The summary, and the mixture to take."""
-    verdict, runs, judging, law = found.verdict, found.runs, found.criterion, found.law
-    page = Headline(
+def heading(options: argparse.Namespace, found: Answer) -> Headline:
+    """What decides."""
+    verdict = found.verdict
+    return Headline(
         dataset=options.losses.stem,
         verdict=verdict,
-        target=runs,
+        target=found.runs,
         model=OBSERVED,
-        reference=judging.reference,
+        reference=found.criterion.reference,
         searched=found.searched,
         moved=sections.moved(found.called, found.ran, found.optima),
         places={verdict.best: str(options.out / "mixture.json")},
-        weighed=weighed(law, judging.weights),
+        weighed=weighed(found.law, found.criterion.weights),
+        epochs=epochs_of(options, found.law, (found.optima | found.shares)[verdict.best]),
     )
+
+
+def solve(
+    options: argparse.Namespace, found: Answer, observed: Observations, page: Headline
+) -> tuple[list[str], dict[str, float]]:
+    """The summary, and the mixture to take."""
+    verdict, runs, judging, law = found.verdict, found.runs, found.criterion, found.law
     lines = [title(page), "=" * WIDTH, *headline(page), ""]
     best = (found.optima | found.shares)[verdict.best]
-    epochs, most = epochs_of(options, law, best), options.max_epochs
+    epochs, most = page.epochs, options.max_epochs
     pair = (judging.reference, found.shares[judging.reference], verdict.best, best, law["proportions_seen"])
     lines += [*sections.proportions(*pair, None, epochs), *sections.epoch_bound(epochs, most)]
     lines += [] if found.size else sections.beyond(options.step, law["steps"])
@@ -115,32 +125,32 @@ def solve(options: argparse.Namespace, found: Answer, observed: Observations) ->
     return lines, best
 
 
-def explored(options: argparse.Namespace, found: Answer, best: Mapping[str, float]) -> str | None:
-    """The page to play with, of the laws with formulas, most trusted first; or None."""
-    order = sorted(found.fits.values(), key=lambda one: one.fitted is not found.law)
-    drawn = [one for one in order if one.fitted["law"] in DRAWN]
-    if not drawn:
+def explored(options: argparse.Namespace, found: Answer, page: Headline) -> str | None:
+    """The page to play with, of the laws that are formulas, the most trusted first, under the
+    summary's first lines; None where no law is one.
+    """
+    fits = sorted(found.fits.values(), key=lambda one: one.fitted is not found.law)
+    if not any(one.fitted["law"] in DRAWN for one in fits):
         return None
-    first, reference = drawn[0], found.criterion.reference
-    tokens = read_tokens(options.tokens) if options.tokens else None
-    run_tokens = asked_tokens(first.fitted, options.run_tokens, options.step, options.parameters)
-    kept = {reference: found.shares[reference], found.verdict.best: best}
-    rules = {
-        name: own for name, own in found.shares.items() if name not in found.ran and name not in found.called.values()
-    }
+    known, best = found.shares | found.optima, found.verdict.best
+    rules = [name for name in found.shares if name not in found.ran and name not in found.called.values()]
+    shown = dict.fromkeys((found.criterion.reference, best, *found.optima, *rules))
+    limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
     return explore_page(
-        f"{options.losses.stem}: move the shares",
-        [Explored(one.fitted["law"], one.fitted, one.spans) for one in order],
-        kept | found.optima | rules,
-        found.ran,
-        reference,
-        found.verdict.best,
-        first.goal.objective,
-        options.step,
-        (first.lower, first.upper),
-        tokens,
-        run_tokens,
-        LEVEL,
+        title=f"{options.losses.stem}: the mixture to take, and others to try",
+        laws={one.fitted["law"]: one.fitted for one in fits},
+        spans=pl.concat([one.spans for one in fits]),
+        mixtures={name: known[name] for name in shown},
+        ran=found.ran,
+        reference=found.criterion.reference,
+        start=best,
+        objective=fits[0].goal.objective,
+        limits=(*limits, options.max_epochs),
+        tokens=read_tokens(options.tokens) if options.tokens else {},
+        run_tokens=options.run_tokens,
+        step=options.step,
+        parameters=options.parameters,
+        said=entries(headline(page)),
     )
 
 

@@ -2,8 +2,8 @@
 predicted, what to do next.
 
 losses of the runs compared and of the proxies, coefficients.json, intervals.csv, mixtures, the
-tables -> summary.txt, summary_details.txt, and both in summary.html; recommended.json (mixture,
-why, proportions)
+tables -> summary.txt, summary_details.txt, both in summary.html, recommended.json (mixture, why,
+proportions), and explore.html, the page to move the shares on
 """
 
 import argparse
@@ -21,13 +21,16 @@ from bimix.judge.measured import add_criterion, criterion_of
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.flags import number_or_none, run_tokens_of
 from bimix.optimum.intervals import INTERVALS
+from bimix.optimum.objective import objective_of
 from bimix.outputs import replacing, write_json
 from bimix.plan.sources import GIVEN, SEARCHED, observed_rank
 from bimix.results import sections
-from bimix.results.pages import summary_page
-from bimix.results.summary import Result, details, first_page
+from bimix.results.explore import page as explore_page
+from bimix.results.headline import headline, model_name
+from bimix.results.pages import entries, summary_page
+from bimix.results.summary import Result, details, first_page, heading
 from bimix.search.weighing import add_fitted, read_believed, verdict
-from bimix.tables import read_json, read_table, read_tokens
+from bimix.tables import read_json, read_numbers, read_table, read_tokens
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -58,13 +61,13 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--scores", type=Path, nargs="?", help="written by compare_laws.py: errors on runs left out")
     parser.add_argument("--sizes", type=Path, nargs="*", default=[], help="sizes.csv of each law over sizes")
     parser.add_argument("--answers", type=Path, nargs="*", default=[], help="tables/downstream.csv, if there is one")
-    parser.add_argument("--explore", nargs="?", default="", help="the page to play with, if there is one")
     parser.add_argument("--search", type=Path, nargs="?", help="answer.txt of a search by rounds, if there was one")
     parser.add_argument("--figures", type=Path, nargs="+", required=True, help="where they lie, to be listed")
     parser.add_argument("--out", type=Path, required=True, help="summary.txt")
     parser.add_argument("--details", type=Path, required=True, help="summary_details.txt")
     parser.add_argument("--page", type=Path, required=True, help="summary.html")
     parser.add_argument("--recommended", type=Path, help="the mixture to take: mixture, why, proportions, JSON")
+    parser.add_argument("--explore", type=Path, help="explore.html; without it none is written")
     add_evidence(parser)
     add_fitted(parser)
     options = parser.parse_args(argv)
@@ -78,9 +81,37 @@ def main(argv: list[str] | None = None) -> None:
     if options.recommended:
         best, why = result.verdict.best, result.verdict.why
         write_json(options.recommended, {"mixture": best, "why": why, "proportions": result.shares[best]})
+    if options.explore:
+        texts[options.explore] = explored(options, result)
     for path, text in texts.items():
         with replacing(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
+
+
+def explored(options: argparse.Namespace, result: Result) -> str:
+    """The page to play with, open at the mixture to take and the law with the least error."""
+    best, limits = result.verdict.best, (options.lower, options.upper)
+    names = [] if options.stage else sorted(result.laws, key=lambda name: name != result.trusted)
+    shown = dict.fromkeys((result.reference, best, *result.laws, *result.target.mixtures))
+    page = heading(result)
+    return explore_page(
+        title=f"{result.dataset}: the mixture to take, and others to try",
+        laws={name: result.laws[name] for name in names},
+        spans=result.tables["intervals"],
+        mixtures={name: result.shares[name] for name in shown if name in result.shares},
+        ran=result.ran,
+        reference=result.reference,
+        start=best,
+        objective=objective_of(
+            options.objective, options.weights and read_numbers(options.weights), reference=options.objective_reference
+        ),
+        limits=(*(read_numbers(one) if one else {} for one in limits), options.max_epochs),
+        tokens={} if options.stage else result.tokens,
+        run_tokens=options.optimum_tokens,
+        step=result.step,
+        model=model_name(result.models[1]),
+        said=entries(headline(page)),
+    )
 
 
 def read(options: argparse.Namespace) -> Result:
@@ -136,6 +167,7 @@ def read(options: argparse.Namespace) -> Result:
         law_files=dict(zip(names, options.coefficients, strict=True)),
         optima=optima,
         shares=shares,
+        ran=ran,
         tables=tables,
         target=target,
         verdict=verdict(target, proxies, promises, ranks, believed),
@@ -146,7 +178,7 @@ def read(options: argparse.Namespace) -> Result:
         max_epochs=options.max_epochs,
         files={name: path for name, path in files.items() if path.exists()},
         figures=options.figures,
-        explore=options.explore or "",
+        explore=str(options.explore or ""),
         search=" ".join(options.search.read_text(encoding="utf-8").split()) if options.search else "",
         details=options.details,
     )

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from itertools import chain
 
-from bimix.laws.table import LAWS
 from bimix.plan.dataset import REUSED, Dataset
 from bimix.plan.inputs import (
     centre,
@@ -52,7 +51,6 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
     tables += ["laws", "complexity"] if compared else []
     tables += ["downstream"] if answers else []
     tables += ["pareto"] if pareto else []
-    explores = any(LAWS[law].drawn for law in laws) and "stage" not in block["optimum"]
     large = laws if large_runs(dataset) else []
     # a fitted group's figure has the held-out ones too, of which a law over sizes has no runs
     fitted = (several or [model]) if compared or (several and not held_out) else []
@@ -78,7 +76,6 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
         "sizes": fits("sizes.csv", large),
         "intervals": fits("intervals.csv", resampled),
         "answers": listed("downstream"),
-        "explore": [f"{folder}/explore.html"] if explores else [],
         "search": [f"{folder}/search/{model}/answer.txt"] if search else [],
         "further": [
             *(f"{folder}/tables/{name}.html" for name in tables),
@@ -106,36 +103,13 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
 
 
 def summarised(dataset: Dataset) -> dict[str, list[str]]:
-    """Inputs of the page of results: all but the page to play with, which opens on the mixture that
-    it recommends.
-    """
+    """Inputs of the page of results."""
     optimum = dataset.block["optimum"]
-    return {name: files for name, files in targets(dataset).items() if name != "explore"} | {
+    return targets(dataset) | {
         "fitted": [f"{dataset.folder}/losses/{optimum['model']}/{optimum['group']}.parquet"],
         "objective_reference": objective_reference(dataset),
         "centre": centre(dataset),
     }
-
-
-def explore_page(dataset: Dataset) -> list[str]:
-    """The page to play with, where there is one."""
-    return targets(dataset)["explore"]
-
-
-def explored(dataset: Dataset) -> dict[str, list[str]]:
-    """Inputs of the page to play with, from the laws that it draws."""
-    made, drawn = targets(dataset), [LAWS[law].drawn for law in dataset.optimised_laws]
-    files = {name: made[name] for name in ("reference", "mixtures", "tokens", "intervals")}
-    files["compared"] = objective_reference(dataset)
-    for name in ("coefficients", "optimised"):
-        files[name] = [path for path, one in zip(made[name], drawn, strict=True) if one]
-    files["optima"] = [path for path in made["optimised"] if path not in files["optimised"]]
-    return files
-
-
-def explored_run_tokens(dataset: Dataset) -> int | str:
-    """Tokens of the run that the page predicts, as of the optimum of its first law."""
-    return epoch_run_tokens(dataset, next(law for law in dataset.optimised_laws if LAWS[law].drawn))
 
 
 def weighed_run_tokens(dataset: Dataset) -> int | str:
@@ -146,7 +120,7 @@ def weighed_run_tokens(dataset: Dataset) -> int | str:
 def all_targets(config: Mapping) -> list[str]:
     """Everything for the datasets that `run` names: pages of results and all that these list."""
     datasets = [Dataset(config, name) for name in config["run"]]
-    files = [f"{dataset.folder}/summary.txt" for dataset in datasets]
+    files = [f"{dataset.folder}/{page}" for dataset in datasets for page in ("summary.txt", "explore.html")]
     return files + [file for dataset in datasets for made in targets(dataset).values() for file in made]
 
 
@@ -193,7 +167,12 @@ def nameable(dataset: Dataset) -> list[str]:
     proxy, folder = dataset.block["optimum"]["model"], dataset.folder
     groups = [(proxy, names) for names in dataset.groups.values() if isinstance(names, list)]
     runs = [(model, name) for model, names in [*groups, (dataset.large, dataset.compared)] for name in names]
-    files = [f"{folder}/summary.txt", f"{folder}/plan.csv", *chain.from_iterable(targets(dataset).values())]
+    files = [
+        f"{folder}/summary.txt",
+        f"{folder}/explore.html",
+        f"{folder}/plan.csv",
+        *chain.from_iterable(targets(dataset).values()),
+    ]
     files += [dataset.mixture(name) for _, name in runs]
     files += [f"{folder}/runs/{model}/{name}/losses.parquet" for model, name in runs if not dataset.observed]
     return list(dict.fromkeys(files))

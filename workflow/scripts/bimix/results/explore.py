@@ -15,13 +15,18 @@ import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from bimix.laws.fitted import FAR_AHEAD
+from bimix.errors import InputError
+from bimix.laws.fitted import FAR_AHEAD, at_run
 from bimix.laws.table import LAWS
+from bimix.optimum.bounds import run_bounds
+from bimix.optimum.flags import asked_tokens
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
+from bimix.search.by_hand import Wanted
 
 PAGE = Path(__file__).parent / "explore_page"
 DRAWN = tuple(name for name, law in LAWS.items() if law.drawn)  # by laws.js
+FIRST = ("Mixture", "Why", "Measured", "Risk")  # of the summary's lines; the page folds the others
 FAR = 0.3  # total variation from all runs, beyond which the page calls a mixture far
 
 
@@ -56,76 +61,114 @@ class Explored:
 
 def page(
     title: str,
-    laws: Sequence[Explored],
+    laws: Mapping[str, dict],
+    spans: pl.DataFrame,
     mixtures: Mapping[str, Mapping[str, float]],
-    runs: Mapping[str, Mapping[str, float]],
+    ran: Mapping[str, Mapping[str, float]],
     reference: str,
     start: str,
     objective: Objective,
-    step: int,
-    bounds: tuple[np.ndarray, np.ndarray],
-    pools: Mapping[str, float] | None,
+    limits: tuple[Mapping[str, float] | None, Mapping[str, float] | None, float | None],
+    tokens: Mapping[str, float],
     run_tokens: float | None,
-    level: float | None,
+    step: int | None,
+    parameters: float | None = None,
+    model: str = "your runs",
+    said: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """The page. `mixtures` are its buttons, `runs` those that were fitted; laws that are no formula
-    are left out, their optima stay.
+    """The page of fitted laws, {mixture: law}, the first one shown first; laws that are no formula
+    are left out, their optima stay, and without any it predicts nothing.
+
+    `spans`: their intervals; `mixtures`, and rules by hand, have a button; `ran`: all runs;
+    `limits` of an optimum: lower, upper, epochs; without a `step` it is the last one fitted.
+    `model`: what is predicted; `said`: labels and texts above, what is recommended and why.
     """
-    drawn = [one for one in laws if one.fitted["law"] in DRAWN]
-    domains = list(drawn[0].fitted["domains"])
-    goal = Goal(dict(drawn[0].fitted), step, objective, pools)
-    first = next(iter(drawn[0].fitted["coefficients"].values()))
-    run = first.get("run") or {}
-    tokens = run.get("tokens") or run_tokens
-    unit = "metrics" if set(drawn[0].fitted.get("metrics", ())) >= set(goal.names) else "nats per token"
+    domains, explored, bounds, weights = tuple(mixtures[reference]), [], None, objective.domain_weights()
+    for name, fitted in laws.items():
+        if first := bounds is None and fitted["law"] in DRAWN:
+            step = step or fitted["steps"][-1]
+            run_tokens = asked_tokens(fitted, run_tokens, step, parameters)
+        fitted = at_run(fitted, parameters, run_tokens, tokens or None, step)
+        if first:
+            domains, bounds = tuple(fitted["domains"]), run_bounds(fitted, step, *limits, tokens, run_tokens, weights)
+        explored.append(Explored(name, fitted, spans.filter(pl.col("law") == fitted["law"])))
+    drawn = [one for one in explored if one.fitted["law"] in DRAWN]
+    if bounds is None:
+        ends = ((limits[0] or {}, 0.0), (limits[1] or {}, 1.0))
+        bounds = tuple(np.array([own.get(name, end) for name in domains]) for own, end in ends)
+    losses = list(drawn[0].fitted["loss_domains"]) if drawn else []
+    mixtures = dict(mixtures)
+    wanted = Wanted(domains, losses or domains, weights, tokens, run_tokens, bounds)
+    for name, own in wanted.every_rule().items():
+        mixtures.setdefault(name, dict(zip(domains, own.tolist(), strict=True)))
+    if start not in mixtures:
+        raise InputError(f"--start is {start!r}: it must be one of {', '.join(mixtures)}.")
+    fitted_runs = next(iter(laws.values()))["mixtures"] if laws else ()
+    level = spans["level"][0] if spans.height else None
+    names, goal = [], {}
+    if drawn:
+        names, goal = _goal(drawn[0].fitted, Goal(dict(drawn[0].fitted), step, objective, tokens or None))
+    run = next(iter(drawn[0].fitted["coefficients"].values())).get("run") or {} if drawn else {}
+    run_tokens = run.get("tokens") or run_tokens
+    unit = "metrics" if drawn and set(drawn[0].fitted.get("metrics", ())) >= set(names) else "nats per token"
     data = {
         "domains": domains,
-        "losses": list(drawn[0].fitted["loss_domains"]),
+        "losses": losses,
         "laws": [_law(one, objective) for one in drawn],
         "mixtures": {name: _whole(own, domains) for name, own in mixtures.items()},
-        "runs": {name: _whole(own, domains) for name, own in runs.items()},
+        "runs": {name: _whole(own, domains) for name, own in ran.items() if name in fitted_runs},
         "reference": reference,
         "start": start,
-        "objective": {
-            "kind": objective.kind,
-            "weights": dict(zip(goal.names, goal.weights.tolist(), strict=True)),
-            "groups": goal.groups,
-            "reference": None if goal.reference is None else dict(zip(domains, goal.reference.tolist(), strict=True)),
-            "penalty": objective.kl_penalty,
-            "most": objective.most_kl,
-            "centre": None if goal.centre is None else dict(zip(domains, goal.centre.tolist(), strict=True)),
-        },
+        "objective": {"kind": objective.kind, "penalty": objective.kl_penalty, "most": objective.most_kl} | goal,
         "bounds": {name: [float(low), float(high)] for name, low, high in zip(domains, *bounds, strict=True)},
         "run": {
             "step": step,
             "parameters": run.get("parameters"),
-            "tokens": tokens,
-            "pools": {name: float(pools[name]) for name in domains if pools.get(name)} if pools and tokens else None,
+            "tokens": run_tokens,
+            "pools": {name: float(tokens[name]) for name in domains if run_tokens and tokens.get(name)} or None,
         },
         "horizon": FAR_AHEAD,
         "level": f"{100 * level:.0f} %" if level else "",
         "far": FAR,
     }
-    others = sorted({one.fitted["law"] for one in laws} - set(DRAWN))
-    kind = {"minimax": "Worst ratio to the reference", "no_worse_than": "Average", "weighted": "Average"}[
-        objective.kind
-    ]
+    others = sorted({one.fitted["law"] for one in explored} - set(DRAWN))
+    about = "Move a share: the open ones keep their ratios."
+    about += (
+        f" The numbers are predicted for {model}; the interval is that of a run which the law has not seen."
+        if drawn
+        else " No law here can be computed by a browser: the page predicts nothing."
+    )
+    about += f" {', '.join(others)} is no formula: only its optimum is here." if others else ""
+    even = len(set(objective.domain_weights().values())) < 2
+    kind = "Worst ratio to the reference" if objective.kind == "minimax" else "Average" if even else "Weighted average"
     environment = Environment(loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined)
     scripts = {
         name: Markup(environment.loader.get_source(environment, f"{name}.js")[0]) for name in ("laws", "explore")
     }
     return environment.get_template("page.html.j2").render(
         title=title,
-        about="Move a share: the open ones keep their ratios. The laws are fitted to small runs; the interval is that of"
-        " a run which the law has not seen."
-        + (f" {', '.join(others)} is no formula: only its optimum is here." if others else ""),
-        objective=kind + (" of the wanted losses" if len(goal.names) < len(data["losses"]) else "") + f" ({unit})",
+        said=said,
+        first=FIRST,
+        about=about,
+        predicts=bool(drawn),
+        objective=kind + (" of the wanted losses" if len(names) < len(losses) else "") + f" ({unit})",
         losses=f"Predicted losses ({unit})",
         level=f"{100 * level:.0f} % interval" if level else "interval",
         reference=reference,
         data=_embedded(data),
         scripts=scripts,
     )
+
+
+def _goal(fitted: Mapping, goal: Goal) -> tuple[list[str], dict]:
+    """The losses that weigh, and what the page minimises."""
+
+    def by_domain(shares: np.ndarray | None) -> dict[str, float] | None:
+        return None if shares is None else dict(zip(fitted["domains"], shares.tolist(), strict=True))
+
+    weights = dict(zip(goal.names, goal.weights.tolist(), strict=True))
+    ends = {"reference": by_domain(goal.reference), "centre": by_domain(goal.centre)}
+    return goal.names, {"weights": weights, "groups": goal.groups} | ends
 
 
 def _law(one: Explored, objective: Objective) -> dict:

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bimix.judge.comparison import Comparison, said_broken, steps_to_reach
+import numpy as np
+
+from bimix.judge.comparison import HELD, Comparison, column_levels, said_broken, steps_to_reach
 from bimix.judge.measured import Runs
 from bimix.judge.noise import MOST_SEEDS, seeds_to_add
 from bimix.judge.verdict import FEW_RUNS, SHRUNK, Promise, Verdict
@@ -32,7 +34,8 @@ class Headline:
     gains; `searched`: the mixtures of searches; `places`: the file of each mixture; `same`: laws
     that found the mixture of another; `moved`: sentences on runs that have the name of another
     mixture; `sizes`: on what a law over sizes was fitted; `weighed`: the domains that weigh;
-    `explore`: the page to play with; `search`: the answer of a search; `by_hand`: rules by hand
+    `epochs` that the run reads of each domain of the mixture to take, as far as known; `explore`:
+    the page to play with; `search`: the answer of a search; `by_hand`: rules by hand
     that no observed run is like.
     """
 
@@ -47,6 +50,7 @@ class Headline:
     moved: Sequence[str] = ()
     sizes: str = ""
     weighed: str = ""
+    epochs: Mapping[str, float] = field(default_factory=dict)
     explore: str = ""
     search: str = ""
     by_hand: Sequence[str] = ()
@@ -96,6 +100,7 @@ def headline(page: Headline) -> list[str]:
         lines += _line(
             "Measured", f"{at(page.target.runs, page.model)}: {gaps}; no searched mixture was trained there."
         )
+    lines += _line("Risk", risk(page))
     lines += _line("Weights", f"in all averages {page.weighed}, and nothing else") if page.weighed else []
     if judged is not None:
         lines += [line for text in objective(page, judged) for line in _line("Objective", text)]
@@ -128,6 +133,29 @@ def measured(page: Headline, judged: Comparison) -> str:
         return text + "How far two runs of one mixture differ is not known here: no difference is significant."
     marked = " * significant, with 95 %." if "*" in text else " None of these is significant." if gaps else ""
     return f"{text}Noise of a run: {100 * judged.noise.deviation:.2f} % ({judged.noise.source}).{marked}"
+
+
+def risk(page: Headline) -> str:
+    """What may be wrong with the mixture to take: losses above the reference's, text that is
+    repeated, and what no run has tried.
+    """
+    best, judged = page.verdict.best, page.judged
+    said = ["no run was trained on it"] if judged is None else []
+    if judged is not None and best != judged.criterion.reference:
+        ends, names = column_levels(judged.runs), judged.mixtures
+        rises = np.expm1(ends[names.index(best)] - ends[names.index(judged.criterion.reference)])
+        pairs = zip(rises, judged.runs.columns, strict=True)
+        worse = sorted(((by, column.name) for by, column in pairs if by > HELD and not column.metric), reverse=True)
+        text = f"{len(worse)} of {len(rises)} losses end above {judged.criterion.reference}'s"
+        said.append(
+            f"{text}, {worse[0][1]} the most, by {100 * worse[0][0]:.2g} %" if worse else text.replace("0", "none", 1)
+        )
+    most = max(page.epochs, key=page.epochs.__getitem__, default="")
+    if most and page.epochs[most] > 1:
+        said.append(f"the text of {most} is read {page.epochs[most]:.2g} times")
+    if judged is not None:
+        said.append(f"tested on one model, {at(judged.runs, page.judged_model)}")
+    return "; ".join(said) + "."
 
 
 def value(judged: Comparison, name: str) -> str:

@@ -5,6 +5,7 @@ elsewhere.
 import base64
 import math
 import re
+from collections.abc import Iterable
 from html import escape
 
 import polars as pl
@@ -62,15 +63,20 @@ def as_bar(signs: re.Match) -> str:
     return f'<span class="bar" style="width: {len(signs[0])}ch"></span>'
 
 
-def labelled(lines: list[str]) -> str:
-    """Labels with their texts, which go on in indented lines, as a list; a number keeps its %."""
-    entries: list[list[str]] = []
+def entries(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """Labels with their texts, which go on in indented lines; a number keeps its %."""
+    found: list[list[str]] = []
     for line in lines:
         if line.startswith(" "):
-            entries[-1][1] += f" {line.strip()}"
+            found[-1][1] += f" {line.strip()}"
         else:
-            entries.append(list(LABELLED.fullmatch(line).groups()))
-    texts = [(escape(label), escape(text).replace(" %", "\N{NO-BREAK SPACE}%")) for label, text in entries]
+            found.append(list(LABELLED.fullmatch(line).groups()))
+    return [(label, text.replace(" %", "\N{NO-BREAK SPACE}%")) for label, text in found]
+
+
+def labelled(lines: list[str]) -> str:
+    """The same as a list."""
+    texts = [(escape(label), escape(text)) for label, text in entries(lines)]
     return "\n".join(["<dl>", *(f"<dt>{label}</dt><dd>{text}</dd>" for label, text in texts), "</dl>"])
 
 

@@ -44,6 +44,7 @@ class Result:
     law_files: Mapping[str, Path]
     optima: Mapping[str, Mapping[str, float]]
     shares: Mapping[str, Mapping[str, float]]
+    ran: Mapping[str, Mapping[str, float]]
     tables: Mapping[str, pl.DataFrame]
     target: Comparison
     verdict: Verdict
@@ -58,6 +59,21 @@ class Result:
     search: str
     details: Path
 
+    @property
+    def trusted(self) -> str:
+        """The optimum of the law with the least error, else the first one."""
+        return self.verdict.promise.mixture if self.verdict.promise else next(iter(self.laws))
+
+    @property
+    def reference_name(self) -> str:
+        return self.reference + (f" in stage {self.stage}" if self.stage else "")
+
+    def epochs(self, shares: Mapping[str, float]) -> dict[str, float]:
+        """How often the run reads the text of each domain, as far as its tokens are known."""
+        run_tokens = self.run_tokens.get(self.trusted)
+        known = [name for name in shares if run_tokens and self.tokens.get(name)]
+        return {name: shares[name] * run_tokens / self.tokens[name] for name in known}
+
     def of_law(self, table: str, law: dict, column: str = "law") -> pl.DataFrame:
         """The rows of a law."""
         return self.tables[table].filter(pl.col(column) == law["law"])
@@ -67,48 +83,51 @@ class Result:
         return [] if size_read(law) else sections.beyond(self.step, law["steps"])
 
 
-def first_page(result: Result) -> list[str]:
-    """The page: what decides first, then the mixture, the runs and the laws."""
-    verdict, (fitted, read_at, compared) = result.verdict, result.models
-    own = verdict.promise.mixture if verdict.promise else next(iter(result.laws))
+def heading(result: Result) -> Headline:
+    """What decides."""
+    verdict, (fitted, read_at, compared), own = result.verdict, result.models, result.trusted
     law = result.laws[own]
-    reference = result.reference + (f" in stage {result.stage}" if result.stage else "")
-    page = Headline(
+    return Headline(
         dataset=result.dataset,
         verdict=verdict,
         target=result.target,
         model=compared,
-        reference=reference,
+        reference=result.reference_name,
         searched=result.searched,
         places={name: str(path) for name, path in result.files.items()},
         same=sections.found_twice(result.optima),
         moved=result.moved,
         sizes=sections.size_sentence(law, fitted, read_at),
         weighed=weighed(law, result.target.criterion.weights),
+        epochs=result.epochs(result.shares.get(verdict.best, {})),
         explore=result.explore,
         search=result.search,
         by_hand=unmeasured_rules(result, law, result.run_tokens.get(own)) if compared == OBSERVED else (),
     )
+
+
+def first_page(result: Result) -> list[str]:
+    """The page: what decides first, then the mixture and the runs."""
+    page, verdict, own, (_, read_at, _) = heading(result), result.verdict, result.trusted, result.models
+    law = result.laws[own]
     lines = [title(page), "=" * WIDTH, *headline(page), *next_steps(page), ""]
     best = verdict.best if verdict.best in result.shares and verdict.best != result.reference else own
     after = result.shares[best]
-    of_law = f", the optimum of the law {result.laws[best]['law']}," if best in result.laws else ""
-    stage = f", stage {result.stage}," if result.stage else ""
-    lines += [f"The mixture {best}{of_law}{stage} for step {result.step:,} of {read_at}", ""]
-    run_tokens = result.run_tokens.get(own)
-    known = [name for name in after if run_tokens and result.tokens.get(name)]
-    epochs = {name: after[name] * run_tokens / result.tokens[name] for name in known}
-    pair = (reference, result.shares[result.reference], best, after, law["proportions_seen"])
+    what = f"The mixture {best}"
+    if best in result.laws:
+        stage = f", stage {result.stage}," if result.stage else ""
+        what += f", the optimum of the law {result.laws[best]['law']},{stage} for step {result.step:,} of {read_at}"
+    lines += [what, ""]
+    epochs = result.epochs(after)
+    pair = (result.reference_name, result.shares[result.reference], best, after, law["proportions_seen"])
     lines += [*sections.proportions(*pair, DOMAINS, epochs), *sections.epoch_bound(epochs, result.max_epochs)]
     lines += result.remarks(law)
     judged = page.judged or result.target
     unit = judged.criterion.unit(judged.runs.columns)
     lines += ["", *sections.compared(judged, f"{at(judged.runs, page.judged_model)}, trained on each mixture ({unit})")]
-    if "laws" in result.tables:
-        lines += ["", "The laws on the same rows", "", *sections.laws(result.tables["laws"])]
     if "downstream" in result.tables:
         lines += ["", *sections.answers(result.tables["downstream"], result.reference)]
-    lines += ["", f"Details, and a list of the figures: {result.details}", *sections.origin(code(FITTING)), ""]
+    lines += ["", f"Details, and a list of the figures: {result.details}", ""]
     return lines
 
 
@@ -131,6 +150,8 @@ def details(result: Result) -> list[str]:
     fitted, read_at, _ = result.models
     same = sections.found_twice(result.optima)
     lines = [f"{result.dataset}: details of the summary", "=" * WIDTH]
+    if "laws" in result.tables:
+        lines += ["", "The laws on the same rows", "", *sections.laws(result.tables["laws"])]
     for name, law in result.laws.items():
         lines += ["", f"Mixture optimised with the law {law['law']}, for step {result.step:,} of {read_at}"]
         if name in same:
@@ -143,7 +164,7 @@ def details(result: Result) -> list[str]:
         lines += sections.by_large_runs(of_size, read_at) if of_size.height else []
     twice = {f"_{result.laws[name]['law']}_" for name in same}
     figures = [path for path in result.figures if not any(law in path.stem for law in twice)]
-    return [*lines, "", "Figures", *(f"  {path}" for path in figures), ""]
+    return [*lines, "", "Figures", *(f"  {path}" for path in figures), "", *sections.origin(code(FITTING)), ""]
 
 
 def optimum_lines(result: Result, name: str, law: dict) -> list[str]:

@@ -74,18 +74,18 @@ function wider([low, high] = [], rate = 0) {
 }
 
 // The bounds and the promises that a mixture breaks, in words.
-function broken(mixture, values, before = compared()) {
+function broken(mixture, values, before = state.law && compared()) {
   const words = [];
   for (const name of domains) {
     const [lower, upper] = DATA.bounds[name], own = mixture[name];
     if (own < lower - 1e-6) words.push(`${name} is below its least share, ${percent(lower)}`);
     if (own > upper + 1e-6) words.push(`${name} is above its largest share, ${percent(upper)}`);
   }
-  if (DATA.objective.kind === "no_worse_than") for (const name of Object.keys(values)) {
+  if (state.law && DATA.objective.kind === "no_worse_than") for (const name of Object.keys(values)) {
     const worse = values[name] / before[name] - state.law.limits[name];
     if (worse > 1e-6) words.push(`${name} ends ${percent(worse)} above what no_worse_than allows`);
   }
-  const { most } = DATA.objective, far = most ? divergence(mixture) - most : 0;
+  const { most, centre } = DATA.objective, far = most && centre ? divergence(mixture) - most : 0;
   if (far > 1e-6) words.push(`it is ${far.toFixed(3)} nats farther from the token shares than most_kl allows`);
   return words;
 }
@@ -122,7 +122,7 @@ function rows() {
     at("mixtures").append(button);
   }
   DATA.laws.forEach((law, index) => at("law").append(make("option", { value: index, textContent: law.name })));
-  at("law").onchange = () => { state.law = DATA.laws[at("law").value]; controls(); show(); };
+  if (state.law) at("law").onchange = () => { state.law = DATA.laws[at("law").value]; controls(); show(); };
   at("json").onclick = () => save("json", `${JSON.stringify(rounded(state.mixture), null, 2)}\n`);
   at("csv").onclick = () => save("csv", `domain,proportion\n${Object.entries(rounded(state.mixture))
     .map(([name, share]) => `${/[",\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name},${share.toFixed(6)}\n`).join("")}`);
@@ -134,6 +134,7 @@ const scaled = share => Math.round(1000 * Math.cbrt(share)), unscaled = value =>
 // The run that is predicted: its steps where the law has a curve over steps, its size and tokens where
 // the law is over sizes.
 function controls() {
+  if (!state.law) return;
   const table = Object.values(state.law.fitted.coefficients), steps = state.law.fitted.steps;
   state.run = { ...DATA.run };
   at("run").replaceChildren();
@@ -156,8 +157,7 @@ function controls() {
 const spread = name => wider(state.law.spread[name], state.law.ahead[name]);
 
 function show(moving) {
-  const { mixture } = state, reference = DATA.mixtures[DATA.reference];
-  const [values, before] = [losses(mixture), losses(reference)];
+  const { mixture } = state;
   domains.forEach((name, index) => {
     const row = at(`d${index}`), often = epochs(name, mixture);
     const slider = at(`s${index}`), number = at(`n${index}`);
@@ -169,6 +169,16 @@ function show(moving) {
     const [lower, upper] = DATA.bounds[name];
     row.classList.toggle("broken", mixture[name] < lower - 1e-6 || mixture[name] > upper + 1e-6);
   });
+  for (const button of at("mixtures").children) {
+    const same = domains.every(name => Math.abs(DATA.mixtures[button.dataset.name][name] - mixture[name]) < 5e-7);
+    button.setAttribute("aria-pressed", same);
+  }
+  const values = state.law ? losses(mixture) : {};
+  if (state.law) predicted(values, losses(DATA.mixtures[DATA.reference]));
+  where(broken(mixture, values));
+}
+
+function predicted(values, before) {
   const relative = DATA.losses.map(name => values[name] / before[name] - 1);
   const widest = Math.max(0.02, ...relative.map((one, index) => {
     const [low = 1, high = 1] = spread(DATA.losses[index]);
@@ -186,22 +196,19 @@ function show(moving) {
     point.style.left = place(one);
   });
   at("scale").textContent = `${change(-widest)} to ${change(widest)}`;
-  summary(values, before, broken(mixture, values));
-  for (const button of at("mixtures").children) {
-    const same = domains.every(name => Math.abs(DATA.mixtures[button.dataset.name][name] - mixture[name]) < 5e-7);
-    button.setAttribute("aria-pressed", same);
-  }
-}
-
-function summary(values, before, faults) {
   const reference = compared(), [low, high] = wider(state.law.average ?? [], state.law.ahead_of_average);
   const own = objective(state.mixture, values, reference);
   const base = objective(DATA.mixtures[DATA.reference], before, reference);
-  const gain = own / base - 1, near = nearest(state.mixture);
-  const most = domains.map(name => [epochs(name, state.mixture), name]).filter(([often]) => often !== null).sort((a, b) => b[0] - a[0])[0];
+  const gain = own / base - 1;
   at("objective").textContent = own.toFixed(4);
   at("interval").textContent = low ? `${(own * low).toFixed(4)} to ${(own * high).toFixed(4)} (${DATA.level})` : "interval not known";
   at("gain").textContent = gain === 0 ? `as ${DATA.reference}` : `${percent(Math.abs(gain))} ${gain < 0 ? "below" : "above"} ${DATA.reference}`;
+}
+
+// Epochs, the distance to the runs, and the bounds.
+function where(faults) {
+  const near = nearest(state.mixture);
+  const most = domains.map(name => [epochs(name, state.mixture), name]).filter(([often]) => often !== null).sort((a, b) => b[0] - a[0])[0];
   at("epochs").textContent = most ? `${most[1]}, ${most[0].toFixed(1)} times` : "pools are not known";
   at("near").textContent = near ? `${near.name}, ${percent(near.apart, 1)} of the text apart` : "";
   at("far").hidden = !near || near.apart < DATA.far;
@@ -215,8 +222,6 @@ function save(ending, text) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-if (DATA.laws.length) {
-  rows();
-  controls();
-  show();
-}
+rows();
+controls();
+show();
