@@ -1,6 +1,14 @@
 """Measure what rounds of a search find, beside one shot of the law with as many runs (no test: run
 it by hand).
 
+Registered on 2026-11-23, before the runs of `rows.csv` were made. Question: which start, number a
+round and second voice find the best run after 8 and 12. Rivals: the ways below. Default: the way
+with the least regret, relative to the mean over ways, on `regmix` and `made 0.3 %` by random and
+hand starts; another than `voices` only if it is better by more than a standard error of the paired
+differences. Where benchmarks alone are wanted: `voices` only if it is better than `kriged` by
+more than one pooled standard error on dclm (5 first, 20 draws) and olmix_64 (24 first, 10 draws),
+else the law alone. All other tables are reported.
+
 python tests/benchmarks/bench_rounds.py folder [--tables regmix --draws 10] -> a table on standard
 output; `folder` holds regmix/ and olmix/ (public runs), and `--kept` the runs of the proof. Regret
 is by how much, in per cent, the best measured run is above the best there is: of the mixtures of
@@ -18,12 +26,22 @@ made     five domains, powers of exponentials, three wanted losses, noise 0.1, 0
 start    `random` 4 runs; `hand` random ones and the rule without runs (of the table the largest sum
          of log(share + 0.003), of a made law 0.3 each of the wanted); `designed` by propose_runs
 way      shot: random runs alone, then the law's pick. law: rounds of the law alone, uncorrected.
-         kriged: corrected. voices: law and shares by turns. two, four: as many a round
+         kriged: corrected. voices: law and shares by turns. mariner, process: likewise with the
+         corrected law MARINER, or kriging of the runs, in place of the shares. two, four: as many
+         a round, by both voices
+worse    draws in which the answer is above the rule without runs by more than 0.3 % or the noise
+
+With --outside SEED TRIPLES DRAWS instead: RegMix' 512 mixtures by propose_round.py --candidates
+itself, triples of losses drawn by the seed, four random runs, the rule and three rounds.
 """
 
 import argparse
+import contextlib
+import io
+import json
 import re
 import sys
+import tempfile
 import time
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -37,18 +55,28 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 import bench_olmix
 from public_runs import from_wide, regmix
 
+import propose_round
 from bimix.laws import fitted as laws
 from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
 from bimix.search import design, sensitivity, sizes
+from bimix.search.posterior import Shares
 from bimix.search.rounds import Search
 
-WAYS = {"law": (1, False, False), "kriged": (1, True, False), "voices": (1, True, True)} | {
-    "two": (2, True, True),
-    "four": (4, True, True),
+# Mixtures a round, whether the law is corrected, and the second voice.
+WAYS = {
+    "law": (1, False, None),
+    "kriged": (1, True, None),
+    "voices": (1, True, "shares"),
+    "mariner": (1, True, "mariner"),
+    "process": (1, True, "process"),
+    "two": (2, True, "shares"),
+    "four": (4, True, "shares"),
 }
+PROPOSED = {"losses": "losses", "mixtures": "mixtures", "candidates": "pool", "out": "next"}
+TABLE_NOISE = 0.003  # of a run in a table, where none was repeated
 FAMILIES = {
     "math": "minerva",
     "code": "codex|mbpp|humaneval|multipl|ds1000|deepseek",
@@ -184,16 +212,20 @@ def start_of(case: Case, start: str, count: int, draw) -> np.ndarray:
     offered = case.observed.proportions if case.observed else draw.dirichlet(np.ones(len(case.domains)), 300)
     if start == "designed":
         return offered[designed(offered, case, count)]
-    random = offered[draw.choice(len(offered), count, replace=False)]
-    if start == "random":
+    random, rule = offered[draw.choice(len(offered), count, replace=False)], rule_of(case)
+    if start == "random" or rule is None:
         return random
+    together = np.concatenate([random[:-1], rule[None]])
+    return together if case.observed is None else np.unique(together, axis=0)
+
+
+def rule_of(case: Case) -> np.ndarray | None:
+    """The rule without runs (m,); None where no domain is wanted, as with benchmarks."""
     target = np.array([case.weights.get(name, 0.0) for name in case.domains])
     if case.observed is None:
-        return np.concatenate([random[:-1], [0.9 * target / target.sum() + 0.1 / len(target)]])
-    if not target.any():  # of benchmarks no domain is the own
-        return random
-    rule = offered[int((np.log(offered + SHARE_FLOOR) @ target).argmax())]
-    return np.unique(np.concatenate([random[:-1], rule[None]]), axis=0)
+        return 0.9 * target / target.sum() + 0.1 / len(target)
+    offered = case.observed.proportions
+    return offered[int((np.log(offered + SHARE_FLOOR) @ target).argmax())] if target.any() else None
 
 
 def designed(offered, case: Case, count: int) -> list[int]:
@@ -208,21 +240,27 @@ def designed(offered, case: Case, count: int) -> list[int]:
     return design.choose(design.Offer(slopes, np.arange(n), np.zeros(n, dtype=int), np.ones(n)), aim, np.inf, count)
 
 
-def search_of(case: Case, shares, losses, corrected: bool) -> Search:
+def search_of(case: Case, shares, losses, corrected: bool, second: str | None = None, law: str = "transfer") -> Search:
     m = len(case.domains)
     names = tuple(map(str, range(len(shares))))
     runs = Observations(names, case.domains, np.array([1]), case.names, shares, losses[:, None])
-    fitted = laws.fit("transfer", runs)
+    if law != "transfer":  # which is fitted to each loss by itself
+        runs = runs.of_domains(np.flatnonzero([case.weights.get(name, 0.0) > 0 for name in case.names]))
+    fitted = laws.fit(law, runs)
     goal = Goal(fitted, 1, Objective(weights=case.weights))
     search = Search(goal, fitted, runs, np.zeros(m), np.ones(m), case.noise or None)
     if not corrected:
         search.law.kriged = replace(search.law.kriged, weights=np.zeros(len(shares)))
+    if second == "mariner":
+        search.shares = search_of(case, shares, losses, corrected, law="mariner").law
+    if second == "process":  # as where no domain is wanted
+        search.shares = Shares(search.goal, replace(runs, domains=tuple(f"domain {j}" for j in range(m))), search.seen)
     return search
 
 
 def rounds(case: Case, start: str, way: str, first: int, counts: list[int], draw) -> dict[int, float]:
     """Regrets by numbers of runs."""
-    of, corrected, voices = WAYS.get(way, (1, False, False))
+    of, corrected, second = WAYS.get(way, (1, False, None))
     shares = start_of(case, start, counts[-1] - 1 if way == "shot" else first, draw)
     losses, found = case.measured(shares, draw), {}
     offered = case.observed.proportions if case.observed else None
@@ -234,9 +272,10 @@ def rounds(case: Case, start: str, way: str, first: int, counts: list[int], draw
         return found
     turn = 0
     while len(shares) < counts[-1]:
-        search, others = search_of(case, shares, losses, corrected), np.zeros((0, len(case.domains)))
+        search = search_of(case, shares, losses, corrected, second if turn % 2 or of > 1 else None)
+        others = np.zeros((0, len(case.domains)))
         for place in range(min(of, min(one for one in counts if one > len(shares)) - len(shares))):
-            pick = search.next(turn + place if voices else 0, offered, others).shares
+            pick = search.next(turn + place if second else 0, offered, others).shares
             others = np.concatenate([others, pick[None]])
         turn += 1
         shares, losses = np.concatenate([shares, others]), np.concatenate([losses, case.measured(others, draw)])
@@ -245,6 +284,49 @@ def rounds(case: Case, start: str, way: str, first: int, counts: list[int], draw
             answer = shares[[after.best]] if case.noise else shares
             found[len(shares)] = case.regret(answer)
     return found
+
+
+def outside(folder: Path, seed: int, triples: int, draws: int) -> None:
+    """A line for each search: regrets of all its runs, of the start, of the rule alone, and of
+    eight random runs.
+    """
+    runs = regmix(folder / "regmix", "train", "1m")
+    ends, domains, names = runs.losses[:, -1], list(runs.domains), list(runs.loss_domains)
+    drawn, found = np.random.default_rng(seed), []
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+
+        def written(file: str, rows, values, columns) -> None:
+            of_rows = [(f"r{row}", one, float(values[row, i])) for row in rows for i, one in enumerate(columns)]
+            number = "loss" if file == "losses" else "proportion"
+            table = pl.DataFrame(of_rows, schema=["mixture", "domain", number], orient="row")
+            table = table.with_columns(step=pl.lit(1000)) if file == "losses" else table
+            table.write_csv(place / f"{file}.csv")
+
+        written("pool", range(len(ends)), runs.proportions, domains)
+        files = [f"--{flag}={place}/{file}.csv" for flag, file in PROPOSED.items()]
+        for wanted in [drawn.choice(len(names), 3, replace=False) for _ in range(triples)]:
+            weights = {names[one]: 1.0 for one in wanted}
+            level, target = ends[:, wanted].mean(axis=1), np.array([weights.get(one, 0.0) for one in domains])
+            for number in range(draws):
+                draw = np.random.default_rng([seed, len(found) // draws, number])
+                rows = draw.choice(len(ends), 4, replace=False).tolist()
+                score = np.log(runs.proportions + SHARE_FLOOR) @ target
+                score[rows] = -np.inf
+                rows.append(rule := int(score.argmax()))
+                for _ in range(3):
+                    written("mixtures", rows, runs.proportions, domains)
+                    written("losses", rows, ends, names)
+                    with contextlib.redirect_stdout(io.StringIO()):
+                        propose_round.main([*files, "--weights", json.dumps(weights)])
+                    rows.append(int(pl.read_csv(place / "next.csv")["mixture"][0][1:]))
+                random = draw.choice(len(ends), 8, replace=False)
+                regrets = [100 * (level[own].min() / level.min() - 1) for own in (rows, rows[:5], [rule], random)]
+                found.append(regrets)
+                print(*weights, *(f"{one:.3f}" for one in regrets), flush=True)
+    means, worst = np.mean(found, axis=0), np.max(found, axis=0)
+    for what, mean, most in zip(("search", "start", "rule", "eight random"), means, worst, strict=True):
+        print(f"{what}: {mean:.3f} (worst {most:.3f})")
 
 
 def main(argv=None) -> None:
@@ -259,21 +341,34 @@ def main(argv=None) -> None:
     parser.add_argument("--counts", type=int, nargs="+", default=[8, 12])
     parser.add_argument("--starts", nargs="+", default=["random", "hand", "designed"])
     parser.add_argument("--ways", nargs="+", default=["shot", *WAYS], choices=["shot", *WAYS])
+    parser.add_argument("--rows", type=Path, help="a csv to which each draw is added")
+    parser.add_argument("--outside", nargs=3, type=int, metavar=("SEED", "TRIPLES", "DRAWS"))
     options = parser.parse_args(argv)
-    print("| table | start | way | " + " | ".join(f"{count} runs" for count in options.counts) + " | s |")
+    if options.outside:
+        outside(options.folder, *options.outside)
+        return
+    print("| table | start | way | " + " | ".join(f"{count} runs | worse" for count in options.counts) + " | CPU s |")
     for table in options.tables:
         for start in options.starts:
             for way in options.ways:
                 if way == "shot" and start == "hand":
                     continue
-                began, found = time.time(), defaultdict(list)
+                began, found, worse = time.process_time(), defaultdict(list), defaultdict(int)
                 for number in range(options.draws):
                     draw = np.random.default_rng([options.seed, number])
                     case = TABLES[table](options.kept if table == "proof" else options.folder, draw, number)
+                    rule = rule_of(case)
+                    most = np.inf if rule is None else case.regret(rule[None]) + 100 * (case.noise or TABLE_NOISE)
                     for count, one in rounds(case, start, way, options.first, options.counts, draw).items():
                         found[count].append(one)
-                cells = " | ".join(f"{np.mean(found[one]):.3f} ({np.max(found[one]):.3f})" for one in options.counts)
-                print(f"| {table} | {start} | {way} | {cells} | {time.time() - began:.0f} |", flush=True)
+                        worse[count] += one > most
+                        if options.rows:
+                            with options.rows.open("a") as file:
+                                file.write(f"{table},{start},{way},{options.seed},{number},{count},{one:.5f}\n")
+                cells = " | ".join(
+                    f"{np.mean(found[one]):.3f} ({np.max(found[one]):.3f}) | {worse[one]}" for one in options.counts
+                )
+                print(f"| {table} | {start} | {way} | {cells} | {time.process_time() - began:.0f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from laws.known import mixtures, observe, of_three, write_prior, write_tables
 import propose_runs
 from bimix.errors import InputError
 from bimix.observations.observations import read_observations
+from bimix.search import proposals
 from bimix.search.proposals import Rung, knee
 
 DOMAINS = ("code", "law", "web")
@@ -130,6 +131,20 @@ def test_the_knee_is_where_more_runs_gain_least_for_their_cost() -> None:
     assert knee(ladder[:6]).runs == 12 and knee(ladder[:6], done=8).runs == 4
     assert knee(ladder[:2]).runs == 2
     assert knee([Rung(n, n * 1.0, 0.0, 0.0) for n in (1, 12, 24)]).runs == 12
+
+
+def test_the_sentence_at_the_knee_says_what_more_runs_gain() -> None:
+    def said(first: float, last: float, runs: int = 24) -> str:
+        ladder = [Rung(count, count * 1.0, 0.0, regret) for count, regret in ((12, first), (runs, last))]
+        return proposals.ladder_lines(ladder, None, 0, 1e14)[-2]
+
+    more = ", for 2 times the FLOPs. --count takes another number."
+    assert said(0.01, 0.002) == "12 runs are proposed: 24 would lower the expected regret from 1 % to 0.2 %" + more
+    hardly = "12 runs are proposed: 24 would hardly lower the expected regret, which is "
+    assert said(0.02, 0.01999) == hardly + "2 %" + more
+    assert said(1e-7, 1e-9) == said(0.0, 0.0) == hardly + "below 0.01 %" + more
+    alone = proposals.ladder_lines([Rung(4, 4.0, 0.0, 0.01)], None, 0, 1e14)[-2]
+    assert alone == "4 runs are proposed, all that the budget holds. --count takes another number."
 
 
 def test_no_domain_is_left_out_and_proposals_are_ten_thousandths(tmp_path) -> None:

@@ -195,6 +195,18 @@ def test_rules_by_hand_go_first_where_few_runs_read_the_wanted_domains_so_often(
     assert list(proposed(2, "--hand", "8")) == ["wanted_8_uniform", "round1"]  # the plain one was run
     started = np.concatenate([started, [[0.081, 0.2, 0.719]]])
     assert list(proposed(1, "--hand", "8")) == ["round1"]
+    started = started[:3]
+    offered = np.array([[0.079, 0.35, 0.571], [0.09, 0.4, 0.51], [0.1, 0.1, 0.8], [0.02, 0.38, 0.6]])
+    written(tmp_path / "pool.csv", ["near", "often", "other", "seldom"], offered)
+    among = ["--hand", "8", "--candidates", str(tmp_path / "pool.csv"), "--round", "1"]
+    found = proposed(3, *among)  # `near` reads code 7.9 times, which are too few
+    assert list(found)[:2] == ["often", "other"] and found["often"] == pytest.approx(offered[1])
+    assert [one["voice"] for one in json.loads(report.read_text())["proposals"]][:2] == ["rule by hand"] * 2
+    assert "rule by hand" not in {one["voice"] for one in json.loads(report.read_text())["proposals"][2:]}
+    proposed(1, *among, "--upper", '{"code": 0.085}')
+    assert json.loads(report.read_text())["proposals"][0]["voice"] == "law", "the bounds leave no rule among them"
+    with pytest.raises(InputError, match="without --reports: name rules by hand under `start`"):
+        proposed(1, *among, "--reports", str(report), "--round", "2")
     flags = flags[:2]
     with pytest.raises(InputError, match=r"rules by hand need weights of some domains .* --tokens"):
         proposed(1, "--hand", "8")

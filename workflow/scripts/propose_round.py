@@ -61,8 +61,8 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(f"--count is {options.count}: it must be 1 or more.")
     if options.reports and options.round != len(options.reports) + 1:
         raise InputError(f"--reports are of {len(options.reports)} rounds: --round must be the next one.")
-    if options.hand and (options.candidates or options.reports):
-        raise InputError("--hand is for searches among any mixtures, without --candidates and --reports.")
+    if options.hand and options.reports:
+        raise InputError("--hand is for searches without --reports: name rules by hand under `start` of their block.")
 
     search = read_search(options)
     before = [read_json(path) for path in options.reports]
@@ -73,7 +73,7 @@ def main(argv: list[str] | None = None) -> None:
     hand = {}
     if options.hand:
         epochs = [one for one in options.hand if one <= (options.max_epochs or np.inf)]
-        hand = search.by_hand(read_rules(options, search), epochs, options.count)
+        hand = search.by_hand(read_rules(options, search), epochs, options.count, candidates)
     found, ended = list(hand.values()), None
     others = np.array([one.shares for one in found]).reshape(-1, len(search.lower))
     try:
@@ -94,7 +94,8 @@ def main(argv: list[str] | None = None) -> None:
         named = [f"round{first}" + (f"_{place}" if place > 1 else "") for place in range(1, options.count + 1)]
     else:
         named = [f"round{first + number}" for number in range(options.count)]
-    named = [*hand, *named][: options.count]
+    if names is None:
+        named = [*hand, *named][: options.count]
     report = report_of(search, named, found)
     report["stopped"] = stopped([*before, report], ended)
     if report["stopped"]:

@@ -23,6 +23,7 @@ RUNGS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # of the ladder of a budg
 MOST = RUNGS[-1]
 LEAST_RUNS = 12  # below, a law that fits well may fit by chance
 DECIDED, REGRET_DRAWS = 400, 40  # mixtures and draws of the law, for the regret of a rung
+SMALL = 1e-4  # of a regret, or a difference of two, that decides nothing
 FURTHEST = 100.0  # errors of a run that a drawn law is off at a mixture, at most
 
 
@@ -291,9 +292,15 @@ def ladder_lines(ladder: Sequence[Rung], large: Model | None, done: int, flops_p
             f"{rung.runs:>6} {share:>17} {hours:>10,.3g} {rung.information:>12.2f} {100 * rung.regret:>14.2g} %"
         )
     chosen, last = knee(ladder, done), ladder[-1]
+    before, after = (f"{100 * one.regret:.2g} %" for one in (chosen, last))
+    gain = f"would lower the expected regret from {before} to {after}"
+    if chosen.regret - last.regret < SMALL:
+        gain = (
+            f"would hardly lower the expected regret, which is {before if chosen.regret >= SMALL else 'below 0.01 %'}"
+        )
+    more = f"{last.runs} {gain}, for {last.flops / chosen.flops:.2g} times the FLOPs. " if last is not chosen else ""
     return [
         *lines,
-        f"{chosen.runs} runs are proposed: {last.runs} would lower the expected regret from {100 * chosen.regret:.2g} to"
-        f" {100 * last.regret:.2g} %, for {last.flops / chosen.flops:.2g} times the FLOPs. --count takes another number.",
+        f"{chosen.runs} runs are proposed{': ' + more if more else ', all that the budget holds. '}--count takes another number.",
         "The regret is of the law as it is known before these runs; one that misfits loses more.",
     ]

@@ -84,18 +84,29 @@ class Search(Posterior):
             return self._next(candidates[row], voice.name, row)
         return self._next(self._found(voice, taken), voice.name)
 
-    def by_hand(self, rules: ByHand, epochs: Sequence[float], count: int) -> dict[str, Next]:
+    def by_hand(
+        self, rules: ByHand, epochs: Sequence[float], count: int, candidates: np.ndarray | None = None
+    ) -> dict[str, Next]:
         """Rules by hand to run first, by name, `count` at most: those whose epochs of the wanted
         domains fewer than two runs have, these rules among them, away from all runs, if they hold
-        the objective's constraints by the law.
+        the objective's constraints by the law. Of `candidates` (N, m) the nearest to each that
+        reads the wanted domains so often.
         """
         found, taken = {}, self.seen.shares
-        held = {name: one for name, one in rules.mixtures(epochs).items() if (self.goal.excess(one) <= HELD).all()}
-        for name, shares in held.items():
-            as_often = rules.read(taken) >= (1 - ALIKE) * rules.read(shares[None])
-            near = total_variation(shares[None], taken).min() < self.distance
-            if len(found) < count and as_often.sum() < LEAST_RUNS and not near and name not in self.seen.names:
-                found[name] = self._next(shares, "rule by hand")
+        for name, shares in rules.mixtures(epochs).items():
+            if len(found) == count:
+                break
+            often, row = (1 - ALIKE) * rules.read(shares[None]), None
+            if candidates is not None:
+                left = self._left(candidates, taken) & (rules.read(candidates) >= often)
+                if not left.any():
+                    continue
+                row = int(np.argmin(np.where(left, total_variation(shares[None], candidates)[0], np.inf)))
+                shares = candidates[row]
+            near = row is None and total_variation(shares[None], taken).min() < self.distance
+            known = near or name in self.seen.names or (rules.read(taken) >= often).sum() >= LEAST_RUNS
+            if not known and (self.goal.excess(shares) <= HELD).all():
+                found[name] = self._next(shares, "rule by hand", row)
                 taken = np.concatenate([taken, shares[None]])
         return found
 
@@ -103,9 +114,15 @@ class Search(Posterior):
         mean, spread = (float(one[0]) for one in self.posterior(shares[None]))
         return Next(shares, voice, mean, spread, float(self.expected_gain(shares[None])[0]), row)
 
+    def _within(self, candidates: np.ndarray) -> np.ndarray:
+        return (candidates >= self.lower - 1e-9).all(axis=1) & (candidates <= self.upper + 1e-9).all(axis=1)
+
+    def _left(self, candidates: np.ndarray, taken: np.ndarray) -> np.ndarray:
+        """The candidates (N,) within the bounds that are none of the runs."""
+        return self._within(candidates) & (total_variation(candidates, taken).min(axis=1) > 1e-6)
+
     def _picked(self, voice, candidates, taken) -> int:
-        fits = (candidates >= self.lower - 1e-9).all(axis=1) & (candidates <= self.upper + 1e-9).all(axis=1)
-        left = fits & (total_variation(candidates, taken).min(axis=1) > 1e-6)
+        fits, left = self._within(candidates), self._left(candidates, taken)
         if not left.any():
             raise Ended(
                 f"none of the {len(candidates)} candidates is left that was not measured"
