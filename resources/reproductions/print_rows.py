@@ -92,8 +92,8 @@ def regmix(folder: Path, split: str, size: str) -> Observations:
     return observations(*read_source(source)[:2])
 
 
-def olmix(folder: Path, released: str, joined: str) -> Observations:
-    """Olmix' runs, a loss a family: the mean of its benchmarks; from the two tables as released, or
+def olmix_benchmarks(folder: Path, released: str, joined: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Losses and mixtures of Olmix' runs, a loss a benchmark; from the two tables as released, or
     from one that joins them.
     """
     table = folder / f"olmix/{joined}.csv"
@@ -103,7 +103,12 @@ def olmix(folder: Path, released: str, joined: str) -> Observations:
         metrics, ratios = (folder / f"olmix/{released}_{what}.csv" for what in ("metrics", "ratios"))
         source = Source([metrics], "olmix", ratios, step="1")
     losses, mixtures, _ = read_source(source)
-    losses = losses.filter(~pl.col("domain").str.contains(NOISE))
+    return losses.filter(~pl.col("domain").str.contains(NOISE)), mixtures
+
+
+def olmix(folder: Path, released: str, joined: str) -> Observations:
+    """Olmix' runs, a loss a family: the mean of its benchmarks."""
+    losses, mixtures = olmix_benchmarks(folder, released, joined)
     family = pl.when(pl.col("domain").str.starts_with("minerva")).then(pl.lit("math"))
     family = family.when(pl.col("domain").str.contains(CODE)).then(pl.lit("code")).otherwise(pl.lit("qa"))
     means = losses.group_by("mixture", "step", family.alias("domain"), maintain_order=True)

@@ -1,31 +1,41 @@
-"""Measure what a signed term and a ridge for each loss domain gain (no test: run it by hand).
+"""Measure what a signed term, a ridge for each loss domain, and the linear member of metrics gain
+(no test: run it by hand).
 
-python tests/benchmarks/bench_harm.py {made,public} [folder of regmix/ and mixinglaws/] [--kinds
-...] [--seeds ...] [--tables ...] [--counts ...] [--draws N] -> tables on standard output
+python tests/benchmarks/bench_harm.py {made,public,olmix} [folder of regmix/, mixinglaws/ and
+olmix/] [--kinds ...] [--seeds ...] [--tables ...] [--counts ...] [--draws N] [--first N] -> tables
+on standard output
 
 `made`: tables of made_metrics.py, 19 domains, 17 error rates, 64 runs; new mixtures without noise.
-`public`: the tables of bench_few_runs.py. A cell is the error of unseen mixtures in %, Spearman x
-100 by loss domain, and that of the mean over loss domains; means over the draws. Columns: `one`
-ridge for all loss domains, as before there was a choice; `own` ridges without a signed term;
-`signed`; LightGBM; and a `stand-in`, log L = c - sum_j b_j sqrt(r_j) + sum_j t_j r_j, b >= 0, its
-ridge by cross-validation for each loss domain.
+`public`: the tables of bench_few_runs.py. `olmix`: single benchmarks, every sixth from --first
+on, of three swarms (resources/reproductions/olmix), at a quarter, a half and all of the runs
+that are not asked for (16, 32 and 128 are). A cell is the error of unseen mixtures in %,
+Spearman x 100 by loss domain, and that of the mean over loss domains; means over the draws.
+Columns: `one` ridge for all loss domains, as before there was a choice; `own` ridges without a
+signed term; `signed`; as `metrics`, with a linear member; LightGBM; and a `stand-in`, log L = c
+- sum_j b_j sqrt(r_j) + sum_j t_j r_j, b >= 0, its ridge by cross-validation for each loss
+domain.
 """
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from scipy.optimize import nnls
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
 
 import bench_few_runs
 import made_metrics
+import polars as pl
+import print_rows
 from public_runs import from_wide
 
 from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws
+from bimix.observations.observations import observations
 from bimix.transfer import choice
 
 
@@ -80,10 +90,27 @@ def stand_in(observed, new):
     return np.exp(np.stack(columns, axis=1))
 
 
+# Olmix' swarms: the names of their files, runs that are asked for, and runs that are fitted.
+SWARMS = {
+    "24 topics": ("dclm", "olmix_dclm24", 32, (24, 48, 95)),
+    "reuse": ("full_reuse_update_5_seed_0", "olmix_reuse", 16, (12, 24, 48)),
+    "64 domains": ("full_recomputation", "olmix_64", 128, (96, 192, 384)),
+}
+EVERY = 6
+
+
+def benchmarks(folder, released, joined, first):
+    """Runs with single benchmarks as loss domains."""
+    losses, mixtures = print_rows.olmix_benchmarks(folder, released, joined)
+    kept = sorted(losses["domain"].unique())[first::EVERY]
+    return print_rows.in_order(observations(losses.filter(pl.col("domain").is_in(kept)), mixtures))
+
+
 WAYS = {
     "one": one_ridge,
     "own": own_ridges,
     "signed": of_law,
+    "metrics": lambda observed, new: of_law(replace(observed, metrics=observed.loss_domains), new),
     "lightgbm": lambda observed, new: of_law(observed, new, "regmix"),
     "stand-in": stand_in,
 }
@@ -101,12 +128,13 @@ def line(name, rows):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["made", "public"])
+    parser.add_argument("what", choices=["made", "public", "olmix"])
     parser.add_argument("folder", type=Path, nargs="?", help="of the public runs")
     parser.add_argument("--kinds", nargs="+", default=made_metrics.KINDS)
     parser.add_argument("--seeds", type=int, nargs="+", default=range(100, 104))
     parser.add_argument("--tables", nargs="+")
-    parser.add_argument("--counts", type=int, nargs="+", default=[4, 8, 16, 32, 64])
+    parser.add_argument("--counts", type=int, nargs="+", default=[4, 8, 16, 32, 64], help="of public tables")
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--ways", nargs="+", default=list(WAYS))
     options = parser.parse_args(argv)
@@ -121,6 +149,19 @@ def main(argv=None):
                 observed = from_wide(names[0], shares, names[1], seen)
                 rows.append([cell(truth, way(observed, new)) for way in ways])
             line(kind, rows)
+        return
+    if options.what == "olmix":
+        for name, (released, joined, asked, counts) in SWARMS.items():
+            if options.tables and name not in options.tables:
+                continue
+            runs = benchmarks(options.folder, released, joined, options.first)
+            for count in counts:
+                rows = []
+                for draw in range(options.draws):
+                    order = np.random.default_rng([77, draw]).permutation(len(runs.mixtures))
+                    new, fitted = runs.take(order[-asked:]), runs.take(order[:count])
+                    rows.append([cell(new.losses[:, 0], way(fitted, new.proportions)) for way in ways])
+                line(f"{name}, {count} runs", rows)
         return
     for name, (runs, others) in bench_few_runs.tables(options.folder).items():
         if "no zeros" in name or (options.tables and name not in options.tables):

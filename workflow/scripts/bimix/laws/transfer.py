@@ -34,7 +34,7 @@ from bimix.observations.groups import spread_of
 from bimix.observations.groups import written as groups_written
 from bimix.observations.observations import Observations
 from bimix.observations.prior import offsets, recorded, written
-from bimix.transfer import law, mixing
+from bimix.transfer import law, linear, mixing
 from bimix.transfer.choice import RUNS_FOR_TWO_TERMS, choose, descend, settings
 from bimix.transfer.curve import fit_curves
 from bimix.transfer.factor import numbers, read
@@ -87,7 +87,8 @@ def _fit_group(observed, weights, form) -> tuple[dict, dict]:
         rows = "last" if (np.isfinite(observed.losses).any(axis=2).sum(axis=1) > 1).any() else "all"
         return law.coefficients_of(observed, found, form), {"choice": found.choice, "rows": rows}
     straight = None if form is None else observed.proportions
-    choice, parts = choose(seen.proportions, run_levels(seen), own, weights, gaps, straight, spread)
+    of_metrics = bool(observed.metrics)  # a group is of losses or of metrics
+    choice, parts = choose(seen.proportions, run_levels(seen), own, weights, gaps, straight, spread, of_metrics)
     coefficients = _coefficients(seen, observed.proportions, weights, parts)
     return at_reference(coefficients, observed, form), {"choice": choice}
 
@@ -139,14 +140,19 @@ def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: 
     middle = y[0] if len(y) == 1 else np.where(there > 0, np.nansum(y, axis=0) / np.maximum(there, 1), np.nan)
     made = settings(choice) | {"terms": choice["terms"], "gaps": gaps, "straight": straight}
     made["spread"] = spread
-    begin = resumed(read(fitted["coefficients"], fitted["domains"]), shares, middle, own, gaps, straight, spread)
+    begin, member = read(fitted["coefficients"], fitted["domains"]), choice.get("linear")
+    begin = resumed(linear.start_of(begin, member) if member else begin, shares, middle, own, gaps, straight, spread)
     whole = mixing.fit(shares, middle, own, weights=counts.max(axis=0)[None], start=begin, **made)
     if len({id(one) for one, _ in samples}) == 1 and _leave_little_out(counts, shares.shape[1]):
         mixed = without_runs(whole, shares, middle, own, counts, **settings(choice), gaps=gaps, straight=straight)
     else:
         mixed = mixing.fit(shares, y, own, weights=counts, start=whole, **made)
     for index, (observed, weights) in enumerate(samples):
-        again = _coefficients(seen[index], observed.proportions, weights, mixed.parts(index), fitted)
+        parts = mixed.parts(index)
+        if member:
+            runs = linear.Runs(shares, shares if straight is None else straight, y[min(index, len(y) - 1)])
+            parts = linear.joined(parts, member, runs, counts[index])
+        again = _coefficients(seen[index], observed.proportions, weights, parts, fitted)
         yield as_asked(at_reference(again, observed, form), fitted)
 
 

@@ -39,7 +39,8 @@ class Numbers:
     k: np.ndarray  # (d, K, m)
     own: np.ndarray  # (d,) index of the training domain, -1 where the loss domain is not trained on
     ridge: float = RIDGE
-    t: np.ndarray | None = None  # (d, m) the signed term, which is taken as it was fitted
+    t: np.ndarray | float = 0.0  # (d, m) the signed term, which is taken as it was fitted, as is
+    b: np.ndarray | float = 0.0  # (d, m) of the linear member
     spread: np.ndarray | None = None  # (m, m) L of groups of domains; None: 1
 
     @property
@@ -69,7 +70,7 @@ def fitted_numbers(fitted: dict, own: np.ndarray) -> Numbers:
     chosen = [fitted[name] for name in ("choice", "choice_of_metrics") if name in fitted]
     ridge = float(np.exp(np.log(np.concatenate([one.get("ridges", [one["ridge"]]) for one in chosen])).mean()))
     spread = spread_of(fitted.get("domain_groups", {}), fitted["domains"])
-    return Numbers(read.c, read.a, read.g, read.k, own, ridge, read.t if read.t.any() else None, spread)
+    return Numbers(read.c, read.a, read.g, read.k, own, ridge, read.t, read.b, spread)
 
 
 def slopes(at: Numbers, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -86,7 +87,8 @@ def slopes(at: Numbers, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     each = at.c - at.a * np.log(sums)
     top = each.max(axis=2, keepdims=True)
     weight = np.exp(each - top)
-    level = top[:, :, 0] + np.log(weight.sum(axis=2)) + (0.0 if at.t is None else shares @ at.t.T)
+    level = top[:, :, 0] + np.log(weight.sum(axis=2))
+    level += (shares[:, None] * at.t - np.sqrt(shares)[:, None] * at.b).sum(axis=2)
     weight /= weight.sum(axis=2, keepdims=True)
     by_k = -(weight * at.a / sums)[:, :, :, None] * parts
     by_g = np.einsum("ndqj,nj->nd", by_k, finite) * at.g * (1 - at.g)

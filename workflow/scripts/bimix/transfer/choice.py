@@ -6,9 +6,11 @@ in scale and noise, so one ridge for all is too weak for some and too strong for
 rise with a share.
 """
 
+from functools import partial
+
 import numpy as np
 
-from bimix.transfer import mixing
+from bimix.transfer import linear, mixing
 
 RIDGES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 # Of metrics that are all but noise, where there are runs enough to see that they are.
@@ -40,7 +42,7 @@ COST = 3
 FALLEN, NEXT_TO_NONE = 0.99, 0.1
 
 
-def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
+def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, of_metrics=False):
     """The choice of ridge, prior and terms by cross-validation over mixtures, and the factor so
     fitted to all.
 
@@ -67,7 +69,8 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
 
     def enter(choice, mixed):
         missed = misses(mixed, shares, y, folds, straight)
-        tried.append(({**choice, "error": float(np.nanmean(missed))}, mixed.parts(count), np.nanmean(missed, axis=0)))
+        each = np.nanmean(np.abs(missed), axis=0)
+        tried.append(({**choice, "error": float(np.nanmean(np.abs(missed)))}, mixed.parts(count), each, missed))
         return tried[-1]
 
     # Without the prior and with it: each walks down the ridges until PATIENCE of them earned
@@ -112,7 +115,7 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
             chosen = best[True]
     if not alike:
         prior = chosen[0]["prior"]
-        plain = np.array([each for choice, _, each in tried if choice["prior"] == prior])
+        plain = np.array([each for choice, _, each, _ in tried if choice["prior"] == prior])
         signed, near = walk(shares, y, own, rows, folds, ridges, gaps if prior else None, straight, spread)
         at, hurt = picked(plain, signed, len(used))
         made = {
@@ -128,7 +131,12 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
         entry = enter(made, descend(shares, y, own, made, gaps, straight, rows, spread=spread))
         if _ratio(entry, chosen) < 1:
             chosen = entry
-    choice, parts, errors = chosen
+    choice, parts, errors, missed = chosen
+    if of_metrics and not alike and choice["terms"] == 1:
+        runs = linear.Runs(shares, shares if straight is None else straight, y)
+        made, missed = linear.choose(runs, base, folds, missed, partial(_weighed, runs=len(used)))
+        parts, errors = linear.joined(parts, made, runs, base), np.nanmean(missed, axis=0)
+        choice = {**choice, "linear": made, "error": float(np.nanmean(missed))}
     return {**choice, "errors": errors.tolist(), "cross_validated": [entry for entry, *_ in tried]}, parts
 
 
@@ -185,7 +193,7 @@ def walk(shares, y, own, rows, folds, ridges, gaps=None, straight=None, spread=N
             spread=spread,
         )
         before = np.min(errors, axis=0) if errors else np.full(len(own), np.inf)
-        errors.append(np.nanmean(misses(mixed, shares, y, folds, straight), axis=0))
+        errors.append(np.nanmean(np.abs(misses(mixed, shares, y, folds, straight)), axis=0))
         waited = 0 if (errors[-1] < FALLEN * before).mean() > NEXT_TO_NONE else waited + 1
         if waited == PATIENCE:
             break
@@ -193,11 +201,11 @@ def walk(shares, y, own, rows, folds, ridges, gaps=None, straight=None, spread=N
 
 
 def misses(mixed, shares, y, folds, straight=None) -> np.ndarray:
-    """|error| (n, d) in the mixtures of each fold, by the fit without it; NaN of those in none."""
+    """Errors (n, d) in the mixtures of each fold, by the fit without it; NaN of those in none."""
     found = np.full(y.shape, np.nan)
     for fold in range(1 + folds.max()):
         of = folds == fold
-        found[of] = np.abs(mixing.predict(mixed, shares[of], fold, None if straight is None else straight[of]) - y[of])
+        found[of] = mixing.predict(mixed, shares[of], fold, None if straight is None else straight[of]) - y[of]
     return found
 
 
@@ -205,9 +213,13 @@ def picked(plain: np.ndarray, signed: np.ndarray, runs: int) -> tuple[np.ndarray
     """Index of the ridge (d,) and whether there is a signed term (d,), of the least error of each
     loss domain, from errors (ridges, d) without one and with one.
     """
-    logs = np.log(np.maximum(np.concatenate([plain, signed]), 1e-300))
-    logs = logs - np.nanmin(logs, axis=0)
-    logs = logs + BORROWED / runs * np.nanmean(np.minimum(logs, CAPPED), axis=1, keepdims=True)
+    logs = _weighed(np.log(np.maximum(np.concatenate([plain, signed]), 1e-300)), runs)
     logs[len(plain) :] -= np.log(max(1 - COST / runs, 1e-300))
     best = np.where(np.isnan(logs), np.inf, logs).argmin(axis=0)
     return np.where(best < len(plain), best, best - len(plain)), best >= len(plain)
+
+
+def _weighed(logs: np.ndarray, runs: int) -> np.ndarray:
+    """Log errors (choices, d) above each domain's least, and what all domains say of a choice."""
+    logs = logs - np.nanmin(logs, axis=0)
+    return logs + BORROWED / runs * np.nanmean(np.minimum(logs, CAPPED), axis=1, keepdims=True)

@@ -1,10 +1,11 @@
 """The mixing factor of the law `transfer` as a fitted law has it: what it says of mixtures, and the
 json of it; and by the numbers of a search (`mixing`), with the derivatives.
 
-    log F_i = log sum_q A_iq (sum_j k_iqj r_j^gamma_i)^-alpha_iq + sum_j t_ij r_j
+    log F_i = log sum_q A_iq (sum_j k_iqj r_j^gamma_i)^-alpha_iq
+              + sum_j t_ij r_j - sum_j b_ij sqrt(r_j)
 
-A law's json has t where the signed term is on; without it t is 0, as in laws that were fitted
-before there was one.
+A law's json has t where the signed term is on, and b, as `roots`, where a metric has a linear
+member (`linear`); without them they are 0, as in laws that were fitted before there were any.
 """
 
 from typing import NamedTuple
@@ -20,6 +21,7 @@ class Factor(NamedTuple):
     g: np.ndarray  # (d,) gamma
     k: np.ndarray  # (d, K, m)
     t: np.ndarray  # (d, m)
+    b: np.ndarray  # (d, m), 0 or more
 
     def levels(self, shares: np.ndarray, straight: np.ndarray | None = None) -> np.ndarray:
         """log F (n, d) at shares (n, m), NaN where nothing that helps a domain is in a mixture; t
@@ -32,13 +34,13 @@ class Factor(NamedTuple):
         top = logs.max(axis=2)
         top = np.where(np.isfinite(top), top, np.nan)
         mixed = (top + np.log(np.exp(logs - top[:, :, None]).sum(axis=2))).T
-        return mixed + (shares if straight is None else straight) @ self.t.T
+        return mixed + (shares if straight is None else straight) @ self.t.T - np.sqrt(shares) @ self.b.T
 
     def written(self, domains: tuple[str, ...], shifts: np.ndarray | float = 0.0) -> list[dict]:
         """What the json of a law has of each loss domain; log A is written less its shift (d,)."""
         table = []
         heights = np.exp(self.c - np.broadcast_to(shifts, len(self.c))[:, None])
-        for i, t in enumerate(self.t):
+        for i in range(len(heights)):
             terms = [
                 {
                     "A": float(heights[i, q]),
@@ -48,8 +50,9 @@ class Factor(NamedTuple):
                 for q in range(self.c.shape[1])
             ]
             table.append({"terms": terms, "gamma": float(self.g[i])})
-            if t.any():
-                table[-1]["t"] = dict(zip(domains, t.tolist(), strict=True))
+            for name, row in (("t", self.t[i]), ("roots", self.b[i])):
+                if row.any():
+                    table[-1][name] = dict(zip(domains, row.tolist(), strict=True))
         return table
 
 
@@ -70,15 +73,17 @@ def read(coefficients: dict, domains: list[str]) -> Factor:
         g=np.array([values["gamma"] for values in table]),
         k=np.array([[[term["transfer"][name] for name in domains] for term in own] for own in terms]),
         t=np.array([[values.get("t", none)[name] for name in domains] for values in table]),
+        b=np.array([[values.get("roots", none)[name] for name in domains] for values in table]),
     )
 
 
 def numbers(values: dict) -> int:
     """How many numbers of a loss domain's factor were fitted: per term alpha and the k above 0 but
-    one (a scale); gamma where used; t but one, since shares sum to 1.
+    one (a scale); gamma where used; t but one, since shares sum to 1; the b above 0.
     """
     helpers = [sum(k > 0 for k in term["transfer"].values()) for term in values["terms"]]
-    return sum(helpers) + len(helpers) - 1 + (max(helpers) > 1) + max(len(values.get("t", ())) - 1, 0)
+    straight = max(len(values.get("t", ())) - 1, 0) + sum(b > 0 for b in values.get("roots", {}).values())
+    return sum(helpers) + len(helpers) - 1 + (max(helpers) > 1) + straight
 
 
 def unpack(x: np.ndarray, terms: int, own: np.ndarray, gaps: np.ndarray, spread: np.ndarray | None = None):

@@ -2,12 +2,13 @@
 and what its optimum minimises.
 
     L_i(r) = exp(level_i) h_i F_i(r)^nu_i + H_i(r)
-    F_i    = sum_q A_iq (sum_j k_iqj rho_j(r_j)^gamma_i)^-alpha_iq exp(sum_j t_ij r_j)
+    F_i    = sum_q A_iq (sum_j k_iqj rho_j(r_j)^gamma_i)^-alpha_iq
+             exp(sum_j t_ij r_j - sum_j b_ij sqrt(rho_j(r_j)))
 
 level and nu belong to the run's size, h_i to its step, rho and H to how often it reads each pool
-(`repetition`). The sum of F is log-convex in rho and falls with it. rho is concave in r and H
-convex. So every loss is convex in r where nu > 0. t of any sign keeps it so, since it acts on r and
-not on rho.
+(`repetition`). The sum of F is log-convex in rho and falls with it, and b >= 0. rho is concave in r
+and H convex. So every loss is convex in r where nu > 0. t of any sign keeps it so, since it acts on
+r and not on rho.
 """
 
 from collections.abc import Callable
@@ -59,7 +60,7 @@ def _harm(run: Run, shares: np.ndarray):
 
 def objective(run: Run, mixed: Factor, height: np.ndarray, target: np.ndarray) -> Callable:
     """sum_i w_i L_i(r) with gradient and Hessian; `height` (d,) is h, `target` w."""
-    c, a, g, k, t = mixed
+    c, a, g, k, t, b = mixed
 
     def at(r):
         r = np.maximum(r, TINY)
@@ -74,9 +75,10 @@ def objective(run: Run, mixed: Factor, height: np.ndarray, target: np.ndarray) -
         total = value.sum(axis=1)
         by_rho = np.einsum("dq,dqj->dj", first, slope)
         straight = np.einsum("dq,dqj->dj", first, bend)  # what curves along each share alone
-        scale = target * height * np.exp(run.level + run.nu * (t @ r)) * total**run.nu
+        roots = np.sqrt(rho)
+        scale = target * height * np.exp(run.level + run.nu * (t @ r - b @ roots)) * total**run.nu
         log_slope = by_rho * by_r / total[:, None]  # of the sum of F
-        whole = log_slope + t  # of F
+        whole = log_slope + t - b * (by_r / (2 * roots))  # of F
         each = scale * run.nu / total
         flat = (slope * by_r).reshape(-1, len(r))
         hessian = flat.T @ ((each[:, None] * second).reshape(-1, 1) * flat)
@@ -84,6 +86,7 @@ def objective(run: Run, mixed: Factor, height: np.ndarray, target: np.ndarray) -
         hessian -= log_slope.T @ ((scale * run.nu)[:, None] * log_slope)
         diagonal = np.arange(len(r))
         hessian[diagonal, diagonal] += each @ (straight * by_r**2 + by_rho * bend_r)
+        hessian[diagonal, diagonal] += (scale * run.nu) @ b * (by_r**2 / (2 * rho) - bend_r) / (2 * roots)
         gradient = (scale * run.nu) @ whole
         extra, extra_slope, extra_bend = (target * part for part in _harm(run, r))
         trained = run.own >= 0
