@@ -1,6 +1,4 @@
-"""Counts of tokens and of pairs of neighbours by sorting: integer codes, runs of equal
-ones, sorted blocks merged.
-"""
+"""Counts of tokens and of neighbours by sorting: integer codes, runs, sorted blocks merged."""
 
 import functools
 import time
@@ -40,10 +38,7 @@ def split_codes(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sort_codes(codes: np.ndarray) -> np.ndarray:
-    """Codes in ascending order, by the sort that is faster on this machine; both free the lock.
-
-    The codes given may be overwritten.
-    """
+    """Codes ascending, by this machine's faster sort, without the lock; may overwrite them."""
     return fastest_sort(codes.dtype)(codes)
 
 
@@ -232,9 +227,7 @@ class NgramCounter:
         return sum(len(codes) for codes, _ in self.tables)
 
     def tokens(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ids that occur (uint32, sorted) and their counts (uint64): of the first of all pairs
-        and the last of all rows.
-        """
+        """Ids that occur (uint32, sorted) and counts (uint64): firsts of pairs, lasts of rows."""
         first, _, pairs = self.pairs()
         found = add_padded(self.others, count_firsts(first, pairs))
         ids = np.flatnonzero(found)

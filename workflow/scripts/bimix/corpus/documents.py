@@ -72,9 +72,7 @@ class Reader:
         return self.rejects.records - self.rejects.reasons.total()
 
     def read(self, path: str) -> Iterator[tuple[str, str]]:
-        """Whole documents (text, domain) of one raw file. Errors: as of `read_records`; the first
-        rejected record where none is allowed.
-        """
+        """Documents (text, domain) of a raw file. Errors: of `read_records`; the first Rejected."""
         fields = [field for field in (self.reading.text_field, self.domain_field) if field]
         longest = int(self.reading.document_megabytes * 10**6)
         for number, record in read_records(path, self.reading.formats, fields, longest):
@@ -87,9 +85,7 @@ class Reader:
                 yield document
 
     def parse(self, record: object) -> tuple[str, str]:
-        """Text and domain of one record: a line of JSON, a parsed record, or a Rejected that stands
-        for one. Raises Rejected.
-        """
+        """Text and domain of a line of JSON, a parsed record or a Rejected. Raises Rejected."""
         if isinstance(record, Rejected):
             raise record
         record = parse_record(record) if isinstance(record, bytes) else record
@@ -117,9 +113,7 @@ class Reader:
 
 
 def lookup_field(record: object, name: str) -> object:
-    """Value of the dotted field `name`; an object on the way may itself be written as a JSON
-    string, as some mirrors do. Raises Rejected.
-    """
+    """Value of the dotted field `name`, also within JSON written as a string. Raises Rejected."""
     value = record
     for key in name.split("."):
         if isinstance(value, str):
@@ -134,10 +128,7 @@ def lookup_field(record: object, name: str) -> object:
 
 
 def labelled(domains: list[str], labels: Mapping[str, str]) -> dict[str, str]:
-    """{value of the domain's field: domain}; `labels` has the values that differ from the name.
-
-    Errors: two domains with one label.
-    """
+    """{value of the field: domain}, by `labels` where it differs. Errors: one label for two."""
     found = {labels.get(domain, domain): domain for domain in domains}
     if len(found) < len(domains):
         raise InputError("Two domains have the same label in their records; set corpus.labels to distinguish them.")
@@ -163,9 +154,7 @@ def cut_text(text: str, limit: int | None) -> list[str]:
 
 
 def hash_text(text: str) -> bytes:
-    """16 bytes that depend on the text alone: the same text is in the same split and
-    sample wherever it is read.
-    """
+    """16 bytes that depend on the text alone: one split and sample wherever it is read."""
     return hashlib.blake2b(text.encode("utf-8"), digest_size=16).digest()
 
 

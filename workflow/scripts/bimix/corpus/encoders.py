@@ -34,9 +34,7 @@ PROBES = [
 
 
 class Definition(NamedTuple):
-    """A tokenizer.json as text, the id of its end of text, the number of its ids, its special
-    tokens.
-    """
+    """A tokenizer.json as text, the id that ends a text, the number of ids, special tokens."""
 
     text: str
     end: int
@@ -66,9 +64,7 @@ def set_threads(count: int) -> None:
 
 
 def reference_encoder(definition: str) -> Encode:
-    """Encodes by `tokenizers`, as the definition (the text of a tokenizer.json) says, but
-    never to a special token.
-    """
+    """Encodes by `tokenizers` as the definition says, but never to a special token."""
     tokenizer = Tokenizer.from_str(definition)
     tokenizer.no_truncation()
     tokenizer.no_padding()

@@ -22,18 +22,14 @@ Pairs = tuple[np.ndarray, np.ndarray]  # distinct codes of pairs, sorted, and th
 
 
 def plug_in(counts: np.ndarray) -> float:
-    """Plug-in entropy H = log N - (1/N) sum n log n of positive counts n with
-    sum N (paper App. A).
-    """
+    """Plug-in entropy log N - (1/N) sum n log n of positive counts n of sum N (paper App. A)."""
     n = counts.astype(np.float64)
     total = n.sum()
     return max(0.0, float(np.log(total) - (n * np.log(n)).sum() / total))
 
 
 def miller_madow(counts: np.ndarray) -> float:
-    """Plug-in entropy plus (K - 1) / (2 N), the first term of its bias, with K
-    distinct values (Miller 1955).
-    """
+    """Plug-in entropy plus (K - 1) / (2 N) for K distinct values (Miller 1955)."""
     return plug_in(counts) + (len(counts) - 1) / (2 * float(counts.sum()))
 
 
@@ -48,9 +44,7 @@ def coverage(counts: np.ndarray) -> float:
 
 
 def chao_shen(counts: np.ndarray) -> float:
-    """Coverage-adjusted entropy -sum q log q / (1 - (1 - q)^N) with q = coverage
-    n/N (Chao and Shen 2003).
-    """
+    """-sum q log q / (1 - (1 - q)^N) with q = coverage n/N (Chao and Shen 2003)."""
     total = float(counts.sum())
     q = coverage(counts) * (counts / total)
     seen = -np.expm1(total * np.log1p(-np.minimum(q, 1 - 2**-53)))
@@ -126,9 +120,7 @@ def entropy_table(
 
 
 def thin(pairs: Pairs, wanted: int, draw: np.random.Generator) -> Pairs:
-    """A sample of about `wanted` pairs, each kept with the same probability; all where there are no
-    more.
-    """
+    """About `wanted` pairs, each kept with one probability; all where there are no more."""
     codes, counts = pairs
     total = int(counts.sum())
     if total <= wanted:
@@ -170,9 +162,7 @@ def _found(keys: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarr
 
 
 def cross_entropies(held_out: list[Pairs], models: list[Callable[[], Pairs]], vocabulary: int) -> np.ndarray:
-    """H (d, m) in nats a token: held-out text of d domains under the bigram models of m, whose
-    pairs are opened one by one.
-    """
+    """H (d, m), nats a token: held-out text under bigram models whose pairs open one by one."""
     codes_held = np.unique(np.concatenate([codes for codes, _ in held_out]))
     places = [np.searchsorted(codes_held, codes) for codes, _ in held_out]
     shares = [counts / counts.sum() for _, counts in held_out]

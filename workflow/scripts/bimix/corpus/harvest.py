@@ -1,6 +1,4 @@
-"""Text that installed Python packages carry, by kind: whole files, docstrings of
-their code, descriptions.
-"""
+"""Text that installed Python packages carry: whole files, docstrings, descriptions."""
 
 import ast
 import hashlib
@@ -13,9 +11,7 @@ from bimix.errors import InputError
 
 
 def docstrings(content: str) -> str:
-    """All docstrings of a Python source, unindented, in order and parted by blank lines; none
-    where it does not parse.
-    """
+    """All docstrings of a source, unindented, parted by blank lines; none if it does not parse."""
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError):
@@ -31,9 +27,7 @@ KINDS = {"files": str, "docstrings": docstrings, "descriptions": str}
 
 
 def read_sources(packages: list[str], suffixes: set[str], with_description: bool) -> Iterator[tuple[str, str]]:
-    """Name and text of each file, in the order of hashed names: a mixed one, and
-    the same on every machine.
-    """
+    """Name and text of each file by hashed name: mixed, and the same on every machine."""
     sources = []
     for package in packages:
         try:

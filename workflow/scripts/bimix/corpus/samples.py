@@ -27,9 +27,7 @@ class Smallest:
         self.heap: list[tuple[int, Place]] = []  # of negative keys: the largest key is first
 
     def wants(self, key: bytes) -> bool:
-        """Whether `key` is among the smallest so far; then it should be offered
-        with the place of its text.
-        """
+        """Whether `key` is among the smallest so far, and should be offered."""
         return len(self.heap) < self.limit or (self.limit > 0 and -int.from_bytes(key, "big") > self.heap[0][0])
 
     def offer(self, key: bytes, place: Place) -> None:

@@ -1,6 +1,4 @@
-"""Shards: raw files put together until they are worth a job, by a rule that a new file
-disturbs in one place only.
-"""
+"""Shards: raw files put together by a rule that a new file disturbs in one place only."""
 
 import hashlib
 import json
@@ -49,9 +47,7 @@ def ends_shard(path: str, size: int, target: int) -> bool:
 
 
 def group_files(files: Iterable[tuple[str, str, int]], target: int) -> list[tuple[str, tuple[str, ...]]]:
-    """Shards as (name, paths) of files given as (name, path, bytes), in their order; a shard
-    has its last file's name.
-    """
+    """Shards (name, paths) of files (name, path, bytes) in order, named as their last file."""
     groups, waiting, name = [], [], ""
     for name, path, size in files:
         waiting.append(path)
@@ -93,9 +89,7 @@ def read_shards(lines: Iterable[str]) -> dict[str, Shard]:
 
 
 def describe_raw(files: Iterable[str]) -> dict[str, dict[str, object]]:
-    """{path: bytes, digest and stamp} of the raw files on a disk: what was tokenised, whatever
-    their times say later.
-    """
+    """{path: bytes, digest and stamp} of raw files on a disk: what was tokenised."""
     found = {}
     for path in map(Path, files):
         if path.is_file():
@@ -105,9 +99,7 @@ def describe_raw(files: Iterable[str]) -> dict[str, dict[str, object]]:
 
 
 def check_unchanged(raw: Mapping[str, Mapping[str, object]]) -> None:
-    """Refuse raw files that were written to while they were read, be it by the tokenisation or for
-    their digest.
-    """
+    """Refuse raw files that were written to while they were read or digested."""
     for path, found in raw.items():
         if stamp_file(Path(path)) != found["stamp"]:
             raise InputError(f"{path} was written to while it was read; start again when it is whole.")

@@ -39,9 +39,7 @@ Records = Iterator[tuple[int, object]]
 
 
 class Rejected(Exception):
-    """A record that cannot be used; `reason` groups such records in the report, the message says
-    more.
-    """
+    """A record that cannot be used; `reason` groups such in the report, the message says more."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)

@@ -70,10 +70,7 @@ def compare_accuracy(answers: pl.DataFrame, reference: str, resamples: int, leve
 
 
 def right_by_item(answers: pl.DataFrame, cells: pl.DataFrame, metric: str, task: str) -> np.ndarray:
-    """A metric of each item, the mean over a mixture's runs, float (cells, items).
-
-    Cells are pairs of mixture and step.
-    """
+    """The mean of a metric over runs (cells, items); cells are pairs of mixture and step."""
     asked = answers.group_by("number").agg(pl.col("prompt_hash").n_unique(), pl.len()).sort("number")
     if (asked["prompt_hash"] > 1).any() or asked["len"].n_unique() > 1:
         raise InputError(
@@ -88,17 +85,13 @@ def right_by_item(answers: pl.DataFrame, cells: pl.DataFrame, metric: str, task:
 
 
 def standard_error(values: np.ndarray) -> np.ndarray:
-    """Standard errors (cells,) of the means of `values` (cells, items); NaN where there is one
-    item.
-    """
+    """Standard errors (cells,) of the means of `values` (cells, items); NaN with one item."""
     items = values.shape[1]
     return np.full(len(values), np.nan) if items == 1 else values.std(axis=1, ddof=1) / np.sqrt(items)
 
 
 def resampled_means(values: np.ndarray, resamples: int, draw: np.random.Generator) -> np.ndarray:
-    """Means (resamples, cells) of `values` (cells, items) over items drawn with
-    replacement, the same for all cells.
-    """
+    """Means (resamples, cells) of (cells, items) over items drawn again, the same for all cells."""
     items = values.shape[1]
     parts = []
     for start in range(0, resamples, AT_ONCE):

@@ -104,10 +104,7 @@ def check_weights(places: dict[int, Path], last: Path, report: dict, path: Path)
 
 
 def load_model(path: Path, tokenizer: Tokenizer, place: Path, precision: str) -> Transformer:
-    """The model in a file of weights, in fp32 or `bf16`.
-
-    Errors: the tokenizer, read from `place`, has other ids.
-    """
+    """A file's model, in fp32 or `bf16`. Errors: the tokenizer at `place` has other ids."""
     weights, shape = read_weights(path, "pt")
     if tokenizer.get_vocab_size() != shape.vocabulary:
         raise InputError(
@@ -250,9 +247,7 @@ def gather_parts(parts: dict[int, dict[str, Path]]) -> pl.DataFrame:
 
 
 def sweep(parts: dict[int, dict[str, Path]], folder: Path) -> None:
-    """Remove the parts in `folder` that are of no use to this call: something
-    that decides has changed.
-    """
+    """Remove the parts in `folder` of which something that decides has changed."""
     wanted = {path for planned in parts.values() for path in planned.values()}
     for old in set(folder.glob("*.parquet")) - wanted:
         old.unlink()

@@ -56,9 +56,7 @@ TEMPLATES = {
 
 @dataclass(frozen=True)
 class Gold:
-    """An accepted answer: its `text`, its UTF-8 `bytes` with the space before it, its token
-    `ids`.
-    """
+    """An accepted answer: `text`, its UTF-8 `bytes` with the space before it, token `ids`."""
 
     text: str
     bytes: int

@@ -41,11 +41,7 @@ class Question:
 
 
 def parse_question(record: object) -> tuple[str, tuple[str, ...]]:
-    """Question and answers of WebQuestions (official, hub), TriviaQA (official, hub, flat) or
-    any {question, answers}.
-
-    Raises Rejected.
-    """
+    """Of WebQuestions or TriviaQA in any form, or of {question, answers}. Raises Rejected."""
     text = _first_field(record, QUESTION_FIELDS, "question")
     answers = _first_field(record, ANSWER_FIELDS, "answer")
     if not isinstance(text, str):
@@ -59,10 +55,7 @@ def parse_question(record: object) -> tuple[str, tuple[str, ...]]:
 
 
 def parse_passage(record: object) -> tuple[str, tuple[str, ...]]:
-    """All of a LAMBADA passage but its last word, and that word (Paperno et al. 2016).
-
-    Raises Rejected.
-    """
+    """A LAMBADA passage without its last word, and that (Paperno et al. 2016). Raises Rejected."""
     text = _first_field(record, ("text",), "passage")
     if not isinstance(text, str):
         raise Rejected("another schema", f"the passage is {type(text).__name__}, not a string")
@@ -134,9 +127,7 @@ def read_records(raw: bytes, name: str) -> Iterator[tuple[int, object]]:
 
 
 def _read_array(raw: bytes, name: str) -> Iterator[tuple[int, object]]:
-    """Elements of a JSON array, or of the array `Data` of an object, each with the
-    line on which it begins.
-    """
+    """Elements of a JSON array, or of an object's array `Data`, with the lines they begin on."""
     try:
         text = raw.decode("utf-8")
         content = json.loads(text)
@@ -184,16 +175,12 @@ def read_questions(path: str, kind: str, faults: Rejects) -> list[Question]:
 
 
 def locate(source: str | dict | None) -> str | None:
-    """Where a file of questions is: here, at an address, or, of a data set of the hub, in the local
-    cache.
-    """
+    """Where a file of questions is: here, at an address, or, of the hub, in the local cache."""
     return fetch(**source) if isinstance(source, dict) else source
 
 
 def fetch(hub: str, file: str, revision: str | None = None) -> str:
-    """Path of one file of a data set of the hub at a branch, tag or commit (None: main), from the
-    local cache where it is there.
-    """
+    """A file of a data set of the hub at a branch, tag or commit (None: main), from the cache."""
     try:
         return hf_hub_download(hub, file, repo_type="dataset", revision=revision)
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
@@ -205,9 +192,7 @@ def fetch(hub: str, file: str, revision: str | None = None) -> str:
 
 
 def origin(source: str | dict | None, path: str | None) -> dict | None:
-    """Which version of a file was read: its place, the commit of a data set of the hub, the digest
-    of a file.
-    """
+    """Which version was read: the place, the commit of a data set of the hub, the digest."""
     if path is None:
         return None
     if isinstance(source, dict):

@@ -88,10 +88,7 @@ class Export:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """A part for each domain, or for each file: those of a domain share its weight by size.
-
-        Errors: one of several files has no size.
-        """
+        """A part a domain, or a file by its share of the size. Errors: a file without a size."""
         domains = self.data.domains
         if self.form.sources == "domains":
             weights = decimals(self.drawn, DECIMALS)

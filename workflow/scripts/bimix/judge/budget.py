@@ -17,9 +17,7 @@ CHECKPOINTS = 2  # that a run keeps
 
 @dataclass(frozen=True)
 class Device:
-    """One accelerator or CPU thread: `flops` a second at its peak, of which trainings reach
-    the share `utilisation`.
-    """
+    """One accelerator or CPU thread: peak `flops` a second, and the share that trainings reach."""
 
     name: str
     flops: float
@@ -66,9 +64,7 @@ class Stated:
 
 
 def run_flops(shape: Shape | Stated, recipe: Recipe, sequence_length: int, domains: int) -> float:
-    """FLOPs of one run: 6N + 12 L d T a token trained on, a third of that a token
-    evaluated (forward only).
-    """
+    """FLOPs of one run: 6N + 12 L d T a token trained on, a third of that a token evaluated."""
     evaluated = len(recipe.measured) * domains * recipe.validation_rows
     rows = recipe.steps * recipe.batch_rows + evaluated / 3
     return rows * sequence_length * shape.flops_per_token(sequence_length)
@@ -96,9 +92,7 @@ def search_factor(
 
 
 def run_bytes(what: str, shape: Shape | Stated) -> int:
-    """Bytes on disk of one run: the checkpoints that stay and, of plain pretraining, its weights; a
-    swarm keeps losses only.
-    """
+    """Bytes on disk of a run: checkpoints that stay, and weights; a swarm's keeps losses only."""
     kept = {"pretraining": WEIGHT_BYTES + CHECKPOINTS * STATE_BYTES, "swarm": 0}
     return shape.parameters * kept.get(what, CHECKPOINTS * STATE_BYTES)
 
@@ -106,9 +100,7 @@ def run_bytes(what: str, shape: Shape | Stated) -> int:
 def cost(
     planned: PlannedRuns, shape: Shape | Stated, sequence_length: int, domains: int, device: Device, devices: int
 ) -> Cost:
-    """What planned runs of one shape cost, each on so many `devices`, with losses
-    measured of so many `domains`.
-    """
+    """What planned runs of one shape cost, on so many `devices`, measured on `domains`."""
     recipe = Recipe(**planned.recipe)
     flops = run_flops(shape, recipe, sequence_length, domains)
     flops *= search_factor(planned.what, shape, recipe, sequence_length, domains, planned.targets, planned.mixed)

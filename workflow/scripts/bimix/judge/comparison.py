@@ -70,9 +70,7 @@ class Comparison:
         return float(self.levels[self.mixtures.index(other)] - self.levels[self.mixtures.index(one)])
 
     def ties(self, mixture: str) -> bool | None:
-        """Whether a mixture may be as good as the best of those that hold the objective; None where
-        the noise is not known.
-        """
+        """Whether it may be as good as the best that holds the objective; None: noise not known."""
         if self.noise is None:
             return None
         n, best = (self.mixtures.index(name) for name in (mixture, self.ranked()[0]))
@@ -124,9 +122,7 @@ def compared(runs: Runs, criterion: Criterion, known: Known | None = None, outsi
 
 
 def column_levels(runs: Runs) -> np.ndarray:
-    """What mixtures end with in each column (n, d), in logs as if each had run with all seeds; NaN
-    where it was not measured.
-    """
+    """What mixtures end with (n, d), in logs as if each had all seeds; NaN where not measured."""
     last = runs.last()
     found = np.full((last.shape[0], last.shape[2]), np.nan)
     for i in range(last.shape[2]):

@@ -1,6 +1,4 @@
-"""How well a law predicts what was not fitted: relative errors, R2 in log loss, rank
-correlation (paper Tables 2 and 3).
-"""
+"""How well a law predicts what was not fitted: errors, R2, ranks (paper Tables 2 and 3)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -124,9 +122,7 @@ def extrapolation_table(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def generalization_table(rows: pl.DataFrame) -> pl.DataFrame:
-    """Table 3: R2 in log loss (a fraction; the paper's header says %), mean, worst and best over
-    domains, and MRE in percent next to it.
-    """
+    """Table 3: R2 in log loss (a fraction) as mean, worst and best domain, and MRE in percent."""
     return rows.group_by("law", "mixture", maintain_order=True).agg(
         pl.len().alias("domains"),
         pl.col("r2_log").mean().alias("r2_mean"),
@@ -138,9 +134,7 @@ def generalization_table(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def rank_correlation(observed: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Spearman's correlation over mixtures of losses (n, d), per domain (d,); NaN where either
-    varies by rounding only.
-    """
+    """Spearman's correlation (d,) over mixtures of losses (n, d); NaN where either is constant."""
     return np.array(
         [
             pl.select(pl.corr(observed[:, d], predicted[:, d], method="spearman")).item()
@@ -172,18 +166,14 @@ def left_out(law: str, observed: Observations) -> dict[str, dict[str, float]]:
 
 
 def for_the_last_step(law: str, observed: Observations) -> Observations:
-    """The losses that a law's predictions at the last step rest on: of a law that is fitted at
-    single steps those of that step.
-    """
+    """The losses under predictions at the last step: of a law of single steps that step's."""
     if LAWS[law].over_steps:
         return observed
     return replace(observed, steps=observed.steps[-1:], losses=observed.losses[:, -1:])
 
 
 def at_last_step(observed: Observations, predicted: np.ndarray, name: str) -> dict[str, dict[str, float]]:
-    """Per loss domain, of losses (n, d) predicted at the last step: {name}_mre, and
-    {name}_spearman of three or more.
-    """
+    """By loss domain, of (n, d) at the last step: {name}_mre, and {name}_spearman of 3 or more."""
     last = observed.losses[:, -1]
     errors, ranks = {}, {}
     for d, domain in enumerate(observed.loss_domains):

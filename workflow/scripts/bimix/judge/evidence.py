@@ -120,9 +120,7 @@ def outside(
     tokens: Mapping[str, float] | None,
     run_tokens: float | None,
 ) -> list[str]:
-    """The mixtures that miss the bounds --lower, --upper and --max-epochs of an optimum by more
-    than ROUNDED, for a run of so many tokens.
-    """
+    """The mixtures beyond an optimum's bounds by more than ROUNDED, for a run's tokens."""
     lower, upper = (read_numbers(given) if given else {} for given in (limits.lower, limits.upper))
     for name, there in (tokens or {}).items() if limits.max_epochs is not None and run_tokens else ():
         upper[name] = min(upper.get(name, 1.0), limits.max_epochs * there / run_tokens)
@@ -141,9 +139,7 @@ def joined(tables: Iterable[pl.DataFrame]) -> pl.DataFrame | None:
 
 
 def proxies_at(tables: Iterable[pl.DataFrame], step: int, size: float | None) -> Runs | None:
-    """The runs of tidy losses at what a law predicts: of its size, at their ends, else at the step.
-    None where there is none.
-    """
+    """The proxies at what a law predicts: of its size at their ends, else at the step; or None."""
     table = joined(tables)
     if table is None:
         return None
@@ -186,9 +182,7 @@ def promise(
 
 
 def left_out_error(scores: pl.DataFrame | None, law: str, criterion: Criterion) -> float | None:
-    """The mean relative error of a law on runs left out, over the domains by their weights; None
-    where it was not scored.
-    """
+    """A law's mean relative error on runs left out, by weights; None where it was not scored."""
     if scores is None:
         return None
     own = scores.filter(

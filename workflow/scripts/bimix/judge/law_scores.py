@@ -104,9 +104,7 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
 
 
 def laws_table(comparison: pl.DataFrame) -> pl.DataFrame:
-    """One row per law for a person: law, coefficients, runs, the mean scores (errors
-    in percent), and a note.
-    """
+    """A row a law for a person: coefficients, runs, mean scores (errors in percent), a note."""
     rows = []
     for law in comparison["law"].unique(maintain_order=True):
         own = comparison.filter((pl.col("law") == law) & pl.col("domain").is_null())
@@ -122,9 +120,7 @@ def laws_table(comparison: pl.DataFrame) -> pl.DataFrame:
 
 
 def complexity(laws: list[str], m: int, d: int, n: int) -> pl.DataFrame:
-    """The paper's complexity table, in letters and for m training domains, d
-    loss domains and n steps.
-    """
+    """The paper's complexity table, for m training domains, d loss domains and n steps."""
     rows = []
     for law in laws:
         entry = LAWS[law]

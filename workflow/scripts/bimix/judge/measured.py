@@ -132,10 +132,7 @@ class Criterion:
     margin: float = 0.0
 
     def target(self, columns: Sequence[Column]) -> np.ndarray:
-        """Weights (d,) that sum to 1.
-
-        Errors: a weight of none of the columns, nothing above 0; metrics among them and no weights.
-        """
+        """Weights (d,) of sum 1. Errors: no such column, none above 0; metrics without weights."""
         names = [column.name for column in columns]
         checked(self.families, names)
         strange = [name for name in self.weights if name not in names]
@@ -163,9 +160,7 @@ class Criterion:
         return np.where(target > 0, runs.losses, 0.0) @ target
 
     def values(self, runs: Runs) -> np.ndarray:
-        """What is minimised (n, s, k): the average, or the worst ratio to what the reference ends
-        with, the geometric mean over its seeds.
-        """
+        """What is minimised (n, s, k): the average, or the worst ratio to the reference."""
         if self.kind != "minimax":
             return self.averages(runs)
         ends = runs.last()[runs.mixtures.index(self.reference)]

@@ -52,9 +52,7 @@ class Noise:
     source: str
 
     def between(self, one: int, other: int) -> float:
-        """Half the width of the interval of a difference between two mixtures that were named
-        beforehand.
-        """
+        """Half an interval's width, of two mixtures that were named beforehand."""
         return float(stdtrit(self.freedom, (1 + LEVEL) / 2)) * self.error(one, other)
 
     def behind_best(self, one: int, best: int) -> float:
@@ -104,9 +102,7 @@ def levels(values: np.ndarray, known: Known | None = None) -> tuple[np.ndarray, 
 
 
 def within(logs: np.ndarray) -> Known | None:
-    """The standard deviation of log values (n, seeds) within mixtures, in which the effects of
-    seeds are as well; None without a repeated run.
-    """
+    """Deviation of log values (n, seeds) within mixtures, seeds' effects too; None: no repeats."""
     runs = np.isfinite(logs).sum(axis=1)
     logs, freedom = logs[runs > 1], int((runs[runs > 1] - 1).sum())
     if not freedom:

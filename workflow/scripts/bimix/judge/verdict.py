@@ -62,9 +62,7 @@ class Promise:
 
     @property
     def percent(self) -> tuple[float, float | None, float | None] | None:
-        """The gain and its interval in percent of the reference's value; None where the law defines
-        none.
-        """
+        """Gain and interval in percent of the reference; None where the law has none."""
         if self.gain is None:
             return None
         before = self.value + self.gain
@@ -73,9 +71,7 @@ class Promise:
 
     @property
     def shrunk(self) -> float | None:
-        """The gain in percent without the part that few runs promise too much; None where it is
-        as it stands.
-        """
+        """The gain in percent less what few runs promise too much; None: as it is."""
         percent = self.percent
         return SHRUNK * percent[0] if percent and percent[0] > 0 and self.runs < FEW_RUNS else None
 

@@ -44,9 +44,7 @@ VERDICT = {
 
 
 def read_cost(report: Mapping, source: str) -> dict[str, float]:
-    """FLOPs, GPU hours and hours of devices of any kind of one run, from its report (run.json,
-    or a row of runs.parquet).
-    """
+    """FLOPs, GPU hours and hours of any device of a run, from run.json or a row of runs.parquet."""
     missing = [key for key in ("flops", "gpu_hours", "seconds") if report.get(key) is None]
     if missing:
         raise InputError(f"{source} does not say its {missing[0]}; make the run again.")

@@ -46,9 +46,7 @@ def fit(observed: Observations, weights: np.ndarray | None = None, start: dict |
 
 
 def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
-    """Coefficients for each (observed, weights (n,) or None), every fit starting from a fitted
-    law.
-    """
+    """Coefficients for each (observed, weights (n,) or None); fits start at a fitted law."""
     for observed, weights in samples:
         yield fit(observed, weights, fitted)[0]
 
@@ -56,9 +54,7 @@ def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -
 def predict(
     coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
 ) -> np.ndarray:
-    """Losses (n, k, d) at proportions (n, m) and steps (k,), NaN of a domain whose proportion is
-    0.
-    """
+    """Losses (n, k, d) of mixtures (n, m) at steps (k,); NaN of a domain of proportion 0."""
     columns = [domains.index(domain) for domain in coefficients]
     alpha = np.array([values["alpha"] for values in coefficients.values()])
     factor, constant = bracket(coefficients, seen, steps)
@@ -69,10 +65,7 @@ def predict(
 
 
 def bracket(coefficients, seen, steps) -> tuple[np.ndarray, np.ndarray]:
-    """The law's second factor at each step, A B / s^beta and A C, (k, d) and (d,).
-
-    Errors: a step a fixed-step fit has not seen.
-    """
+    """A B / s^beta (k, d) and A C (d,). Errors: a step that a fixed-step fit has not seen."""
     table = list(coefficients.values())
     steps = np.asarray(steps, dtype=float)
     if "B" not in table[0]:
@@ -89,9 +82,7 @@ def bracket(coefficients, seen, steps) -> tuple[np.ndarray, np.ndarray]:
 
 
 def objective(fitted: dict, step: int, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """K (m,) and alpha (m,) of what the optimum minimises, sum_i K_i r_i^-alpha_i: K_i = w_i A_i
-    (B_i / s^beta_i + C_i).
-    """
+    """K (m,), alpha (m,) of sum_i K_i r_i^-alpha_i: K_i = w_i A_i (B_i / s^beta_i + C_i)."""
     factor, constant = bracket(fitted["coefficients"], fitted["steps"], [step])
     columns = [fitted["domains"].index(domain) for domain in fitted["coefficients"]]
     gains, exponents = np.zeros(len(fitted["domains"])), np.zeros(len(fitted["domains"]))
@@ -106,10 +97,7 @@ def count(coefficients: dict) -> int:
 
 
 def log_proportions(observed) -> np.ndarray:
-    """log r (n, d) of each loss domain's own proportion.
-
-    Errors: not trained on, or a proportion of 0.
-    """
+    """log r (n, d) of own proportions. Errors: a loss not trained on, a proportion of 0."""
     for domain in observed.loss_domains:
         if domain not in observed.domains:
             raise InputError(
@@ -218,9 +206,7 @@ def fit_domain(u, steps, losses, weights=None, start=None) -> dict[str, float]:
 
 
 def _starts(x, t, y, root, fixed) -> list[np.ndarray]:
-    """The best of a grid over beta: with alpha from the slope within steps, B and C solve a linear
-    least squares problem.
-    """
+    """The best of a grid over beta: alpha by slopes within steps, B and C by least squares."""
     within = y.copy()
     centred = x.copy()
     for time in np.unique(t):

@@ -1,6 +1,4 @@
-"""A fitted law as a file: its JSON with a digest of all that is in it, and whether a file holds
-one.
-"""
+"""A fitted law's file: its JSON with a digest of it all, and whether a file holds one."""
 
 import hashlib
 import json
@@ -18,9 +16,7 @@ FIXED = ("law", "domains", "loss_domains", "steps", "mixtures", "proportions_see
 
 
 def digest_law(fitted: dict) -> str:
-    """blake2b, 32 hexadecimal digits, of a fitted law but for its provenance; the order of its
-    names counts.
-    """
+    """blake2b (32 hexadecimal digits) of a law but for its provenance; names in order."""
     text = json.dumps({name: value for name, value in fitted.items() if name != "provenance"}, ensure_ascii=False)
     return hashlib.blake2b(text.encode("utf-8"), digest_size=16).hexdigest()
 

@@ -15,9 +15,7 @@ T_RANGE = 20.0
 
 
 def fit_step(shares, losses, weights, domains, begin=None, width=HUBER) -> dict:
-    """c, k and t {domain: t} by a Huber loss of that width, Trust Region Reflective, the best of
-    the starts; c and k at least 0.
-    """
+    """c, k >= 0 and t {domain: t} by a Huber loss: Trust Region Reflective, the best start."""
     m = shares.shape[1]
     root = np.sqrt(weights)
 

@@ -91,9 +91,7 @@ def predict(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndar
 
 
 def predict_defined(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """As `predict`, with NaN where the law does not define a loss: in `bimix`, of a domain whose
-    proportion is 0.
-    """
+    """As `predict`, with NaN where the law defines no loss: of proportion 0 in `bimix`."""
     code, steps = LAWS[fitted["law"]].code, np.asarray(steps, dtype=float)
     return code.predict(fitted["coefficients"], fitted["domains"], fitted["steps"], proportions, steps)
 
@@ -105,9 +103,7 @@ def undefined(fitted: dict, losses: np.ndarray) -> list[str]:
 
 
 def predict_runs(fitted: dict, observed: Observations, steps: np.ndarray | None = None) -> np.ndarray:
-    """Losses (n, k, d) of runs at the steps observed or at others, each at its own size, tokens and
-    pools; NaN where not defined.
-    """
+    """Losses (n, k, d) of runs at their own sizes, tokens, pools; NaN where not defined."""
     law = LAWS[fitted["law"]]
     steps = observed.steps if steps is None else steps
     if not law.reads_pools or (observed.parameters is None and observed.pools is None):
@@ -206,9 +202,7 @@ def far_ahead(fitted: dict, step: float) -> str:
 
 
 def _warnings(fitted: dict) -> list[str]:
-    """Sentences about what the data do not determine: proportions that hardly varied, coefficients
-    on their bounds.
-    """
+    """Sentences on what the data do not determine: constant proportions, coefficients on bounds."""
     sentences = []
     if fitted.get("rows") == "last":
         sentences.append("of each run its last row counts: earlier checkpoints of a schedule have not decayed.")
@@ -249,9 +243,7 @@ def _warnings(fitted: dict) -> list[str]:
 
 
 def _rising(fitted: dict, observed: Observations) -> list[str]:
-    """A sentence on each loss that rose with its domain's own share, of `transfer`, whose own share
-    always helps; of `bimix` alpha says it.
-    """
+    """On each loss that rose with its own share, of `transfer`; of bimix alpha says it."""
     if fitted["law"] != "transfer" or by_runs(observed):
         return []
     sentences, last = [], observed.last()

@@ -69,9 +69,7 @@ def fit_step(shares, losses, weights, domains, begin=None, tuned=False) -> dict:
 
 
 def choose(shares, losses, weights) -> dict:
-    """The settings with the least squared error on folds left out; with too few mixtures for
-    folds, those of one small tree.
-    """
+    """The settings of least squared error on folds left out; of too few one small tree's."""
     import lightgbm
 
     order = np.random.default_rng(0).permutation(len(losses)) % FOLDS

@@ -35,9 +35,7 @@ def choose_attention(name: str, device: str, precision: str) -> None:
 
 
 def backend_name(shape: Shape, length: int) -> str:
-    """The backend that torch takes on a CPU for causal attention over `length` tokens, in fp32 and
-    bf16 alike.
-    """
+    """The backend that torch takes on a CPU for causal attention, in fp32 and bf16 alike."""
     heads = torch.zeros(1, shape.heads, length, shape.head_width, requires_grad=True)
     return SDPBackend(torch._fused_sdp_choice(heads, heads, heads, is_causal=True)).name.lower()
 

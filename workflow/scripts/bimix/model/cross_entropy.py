@@ -41,17 +41,13 @@ def whole_shares(
 
 
 def sum_by_domain(values: Tensor, owners: Tensor, domains: int) -> Tensor:
-    """Sums (domains,) of the `values` (rows,) of each domain's rows, always in the same order,
-    unlike `index_add`.
-    """
+    """Sums (domains,) of each domain's `values` (rows,), in one order, unlike `index_add`."""
     numbers = torch.arange(domains, device=owners.device)[:, None]
     return torch.where(owners == numbers, values, 0.0).sum(1)
 
 
 def chunked_loss(hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int) -> Tensor:
-    """The mean loss, `chunk` tokens at a time; the first `vocabulary` rows of `weight` are real
-    ids.
-    """
+    """The mean loss, `chunk` tokens at a time; the first `vocabulary` rows of `weight` are ids."""
     return _chunked(hidden, weight, vocabulary, targets, chunk, (len(targets),))[0][0]
 
 

@@ -130,10 +130,7 @@ class State:
         self.tables = rotary_tables(room, self.model.shape.rotary_width, device)
 
     def advance(self) -> Tensor:
-        """Scores (batch, vocabulary) of the token after `tokens`, whose keys and values are kept.
-
-        Shapes never change.
-        """
+        """Scores (batch, vocabulary) of the token after `tokens`. Shapes never change."""
         cosines, sines = (table[self.positions, None, None] for table in self.tables)
         unseen = (self.places > self.positions[:, None])[:, None, None]
         hidden = self.model.embedding(self.tokens)[:, None]
@@ -156,10 +153,7 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, unseen: Tensor) -> Tenso
 
 
 def begin(model: Transformer, rows: Tensor, lengths: Tensor, new_tokens: int) -> tuple[State, Tensor]:
-    """Read prompts, `rows` (batch, length) filled up on the right.
-
-    Gives the state after them and the scores of what follows.
-    """
+    """Read prompts (batch, length), filled up on the right: their state, the next scores."""
     batch, length = rows.shape
     cosines, sines = rotary_tables(length, model.shape.rotary_width, rows.device)
     hidden = model.embedding(rows)
@@ -177,17 +171,12 @@ def begin(model: Transformer, rows: Tensor, lengths: Tensor, new_tokens: int) ->
 
 
 def score(model: Transformer, states: Tensor) -> Tensor:
-    """Scores (batch, vocabulary) from the last block's `states` (batch, width).
-
-    Padded ids have none.
-    """
+    """Scores (batch, vocabulary) of the last block's states (batch, width), no padded ids."""
     return product(model.final_norm(states), model.embedding.weight[: model.shape.vocabulary])
 
 
 def record(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """The same step as a CUDA graph: one launch instead of hundreds. It must
-    have run once before.
-    """
+    """The same step as a CUDA graph, one launch for hundreds. It must have run once before."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         scores = step()

@@ -32,9 +32,7 @@ def by_onednn(states: Tensor) -> bool:
 
 
 def product(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
-    """left (..., k) times the transpose of right (n, k), plus bias (n,),
-    outside autograd: see `linear`.
-    """
+    """left (..., k) times right (n, k) transposed, plus bias (n,), outside autograd."""
     if by_onednn(left):
         return torch.ops.mkldnn._linear_pointwise(left, right, bias, "none", [], "")
     return F.linear(left, right, bias)

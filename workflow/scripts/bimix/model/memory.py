@@ -71,9 +71,7 @@ def rows_on_line(rows: tuple[int, int], peaks: tuple[int, int], limit: int) -> i
 
 
 def even_part(rows: int, most: int) -> int:
-    """Rows of each part when `rows` are cut into parts of `most` at most, of one size, and so one
-    compiled graph, where a divisor is near.
-    """
+    """Rows of each part, `most` at most; of one size, for one graph, where a divisor is near."""
     if most >= rows:
         return rows
     divisor = max(part for part in range(1, most + 1) if rows % part == 0)

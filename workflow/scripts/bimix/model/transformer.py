@@ -28,9 +28,7 @@ VOCABULARY_MULTIPLE = 128
 
 @dataclass(frozen=True)
 class Shape:
-    """Size of a model: `layers` blocks of `width` with `heads` heads over
-    `vocabulary` token ids.
-    """
+    """A model's size: `layers` blocks of `width` with `heads` heads over `vocabulary` ids."""
 
     layers: int
     width: int
@@ -55,9 +53,7 @@ class Shape:
 
     @property
     def padded_vocabulary(self) -> int:
-        """Rows of the embedding: the vocabulary rounded up to a multiple of
-        128, for the matrix units.
-        """
+        """Rows of the embedding: a multiple of 128, for the matrix units."""
         return -(-self.vocabulary // VOCABULARY_MULTIPLE) * VOCABULARY_MULTIPLE
 
     @property
@@ -67,10 +63,7 @@ class Shape:
         return self.padded_vocabulary * self.width + self.layers * block + 2 * self.width
 
     def flops_per_token(self, sequence_length: int) -> int:
-        """Forward and backward FLOPs of one token, 6N + 12 L d T.
-
-        PaLM, Chowdhery et al. 2022, App. B.
-        """
+        """FLOPs of one token, both ways: 6N + 12 L d T (PaLM, Chowdhery et al. 2022, App. B)."""
         return 6 * self.parameters + 12 * self.layers * self.width * sequence_length
 
 
@@ -83,9 +76,7 @@ def rotary_tables(length: int, width: int, device: torch.device | None = None) -
 
 
 def rotate(heads: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
-    """Turn the first `width` channels of `heads` (batch, heads, length, head width) by
-    position, rotate-half style.
-    """
+    """Turn the first `width` channels of (batch, heads, length, head width) by position."""
     turned, kept = heads.split((cosines.shape[-1], heads.shape[-1] - cosines.shape[-1]), dim=-1)
     left, right = turned.chunk(2, dim=-1)
     turned = turned * cosines + torch.cat((-right, left), dim=-1) * sines
@@ -102,18 +93,14 @@ class Attention(nn.Module):
         self.out = Linear(shape.width, shape.width)
 
     def project(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys (both turned by position) and values, each (batch,
-        heads, length, head width).
-        """
+        """Queries, keys (both turned) and values, each (batch, heads, length, head width)."""
         batch, length, width = hidden.shape
         projected = self.query_key_value(hidden).view(batch, length, 3, self.heads, width // self.heads)
         query, key, value = projected.permute(2, 0, 3, 1, 4)
         return rotate(query, cosines, sines), rotate(key, cosines, sines), value
 
     def merge(self, mixed: Tensor) -> Tensor:
-        """Join the heads' outputs (batch, heads, length, head width) to one state (batch, length,
-        width).
-        """
+        """Join heads (batch, heads, length, head width) to states (batch, length, width)."""
         return self.out(mixed.transpose(1, 2).flatten(2))
 
     def forward(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
@@ -122,9 +109,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """One decoder block: attention, then the MLP, each behind a LayerNorm
-    and added to the stream.
-    """
+    """One decoder block: attention, then the MLP, each behind a LayerNorm and added on."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -157,9 +142,7 @@ class Transformer(nn.Module):
         self.initialize()
 
     def initialize(self) -> None:
-        """Draw N(0, 0.02), biases 0, residual outputs N(0, 0.02 / sqrt(2 layers)) from
-        torch's current generator.
-        """
+        """Draw N(0, 0.02), biases 0, residual outputs N(0, 0.02 / sqrt(2 layers))."""
         for name, weight in self.named_parameters():
             if name.endswith("norm.weight"):
                 nn.init.ones_(weight)

@@ -21,9 +21,7 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
 
 
 def average_loss(weights: Mapping[str, float] | None = None) -> pl.Expr:
-    """The average of the column `loss` over the rows of a group, whose `domain` weighs what
-    `weights` say; a plain mean without them.
-    """
+    """Average of `loss` over the rows of a group, by the weights of its domains or a plain mean."""
     if not weights:
         return pl.col("loss").mean()
     weight = pl.col("domain").replace_strict(weights, default=0.0, return_dtype=pl.Float64)

@@ -90,9 +90,7 @@ def check_nats(losses: pl.DataFrame, name: str) -> None:
 
 
 def remarks(losses: pl.DataFrame, name: str) -> tuple[str, ...]:
-    """Sentences on rows that are missing, runs that end early, and losses unlike those of the other
-    runs.
-    """
+    """Sentences on missing rows, runs that end early, and losses unlike those of other runs."""
     if "metric" in losses.columns:
         losses = losses.filter(~pl.col("metric"))
     run = [column for column in (*RUN, "seed") if column in losses.columns]

@@ -8,9 +8,7 @@ from bimix.observations.observations import Observations, joined, read_observati
 
 
 def add_tables(parser: argparse.ArgumentParser, held_out: bool = False, prior: bool = True) -> None:
-    """Add the two tables, those of groups that are held out, and the prior, for `read_tables` and
-    `read_held_out`.
-    """
+    """The two tables, those held out, and the prior, for `read_tables` and `read_held_out`."""
     parser.add_argument("--losses", type=Path, required=True, help="tidy losses, parquet or csv")
     parser.add_argument("--mixtures", type=Path, required=True, help="tidy mixtures, parquet or csv")
     if prior:

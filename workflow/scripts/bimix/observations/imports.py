@@ -1,6 +1,4 @@
-"""From the logs of other tools to the two tables: which run is of which mixture and size, what was
-evaluated twice, what fits together.
-"""
+"""From other tools' logs to the two tables: whose run, what was evaluated twice, what fits."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -59,9 +57,7 @@ SWARMS = [name for name, form in FORMATS.items() if form.ratios]
 
 
 class Source(NamedTuple):
-    """Logs and the table of their mixtures, and how they are to be read: flags of
-    import_losses.py.
-    """
+    """Logs, the table of their mixtures, and how they are read: flags of import_losses.py."""
 
     logs: Sequence[Path]
     format: str

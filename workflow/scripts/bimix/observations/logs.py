@@ -157,10 +157,7 @@ class Table:
 
 
 def read_any(path: Path) -> Table:
-    """A table of csv, parquet, or lines of JSON objects, which may have different keys.
-
-    Errors: the file, its line.
-    """
+    """A table of csv, parquet, or lines of JSON of any keys. Errors: the file, its line."""
     if path.suffix == ".jsonl":
         objects = list(_objects(path))
         return Table(path, list(dict.fromkeys(key for row in objects for key in row if key != ROW)), objects)
@@ -268,9 +265,7 @@ def from_wandb(table: Table, pattern: Pattern, step: str | None, run: str | None
 
 
 def _split(column: str, pattern: Pattern) -> tuple[str, str] | None:
-    """(run, domain) of a column `run - metric`; either may hold the separator, so the pattern
-    decides, the last first.
-    """
+    """(run, domain) of a column `run - metric`: the pattern tells the separator, the last first."""
     end = len(column)
     while (end := column.rfind(BETWEEN, 0, end)) > 0:
         domain = pattern.domain(column[end + len(BETWEEN) :])

@@ -109,16 +109,12 @@ def with_metrics(
 
 
 def losses_only(table: pl.DataFrame) -> pl.DataFrame:
-    """A tidy table without metrics: runs are compared by their losses, as averages over units say
-    nothing.
-    """
+    """A tidy table without metrics: averages over units say nothing of runs."""
     return table.filter(~pl.col("metric")).drop("metric") if "metric" in table.columns else table
 
 
 def _tidy(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """mixture, the columns of a run, domain, value as it stands, loss, and the row; without empty
-    cells.
-    """
+    """mixture, the columns of a run, domain, value, loss, and the row; without empty cells."""
     columns = [column for column in table.columns if column != ROW]
     if "mixture" not in columns:
         raise InputError(f"{name} has no column 'mixture': it needs mixture and one column for each metric.")

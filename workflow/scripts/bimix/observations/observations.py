@@ -44,9 +44,7 @@ from bimix.tables import read_table
 
 @dataclass(frozen=True)
 class Observations:
-    """n mixtures of m training domains, evaluated at k steps on d loss domains; with sizes, n runs
-    of a mixture at a size.
-    """
+    """n mixtures of m training domains at k steps on d loss domains; with sizes, n runs."""
 
     mixtures: tuple[str, ...]
     domains: tuple[str, ...]
@@ -159,9 +157,7 @@ def observations(
 def _checked(
     losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str, str], allowed: Collection[str] | None
 ) -> tuple[pl.DataFrame, pl.DataFrame, tuple[str, ...]]:
-    """The rows of the two tables, typed and found sound: losses with the columns of `RUN` that tell
-    runs apart, mixtures, and remarks.
-    """
+    """The rows of the two tables, typed and sound, with the columns of `RUN`, and remarks."""
     mixtures = tidy_mixtures(mixtures, names[1]).table
     domains = mixtures["domain"].cast(pl.String).unique(maintain_order=True).to_list()
     losses = tidy_losses(losses, names[0], domains).table
@@ -213,9 +209,7 @@ def read_observations(
 
 
 def with_priors(found: Observations, prior: Path | None, groups: Path | str | None) -> Observations:
-    """The observations with the gaps of a prior and with groups of domains, where they are
-    given.
-    """
+    """The observations with a prior's gaps and groups of domains, where given."""
     gaps = None if prior is None else read_gaps(prior, found.domains, found.loss_domains)
     return replace(found, gaps=gaps, sources=read_groups(groups, found.domains) if groups else None)
 
@@ -241,9 +235,7 @@ def proportions_of(
 
 
 def mean_over_seeds(losses: pl.DataFrame) -> pl.DataFrame:
-    """mixture, step, domain, loss: one row for each, with the geometric mean over the column `seed`
-    where there is one.
-    """
+    """mixture, step, domain, loss: the geometric mean over `seed`, where that is a column."""
     key = ["mixture", "step", "domain"]
     if "seed" not in losses.columns:
         return losses.select(*key, "loss")
@@ -251,9 +243,7 @@ def mean_over_seeds(losses: pl.DataFrame) -> pl.DataFrame:
 
 
 def pools_of(mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixtures") -> list[dict[str, float]] | None:
-    """Unique tokens of each domain, of the mixtures in the order of `proportions_of`; None without
-    a column pool.
-    """
+    """Unique tokens of each domain by mixture (`proportions_of`); None without a column pool."""
     mixtures = tidy_mixtures(mixtures, name).table
     if "pool" not in mixtures.columns:
         return None
@@ -288,9 +278,7 @@ def joined(like: Observations, groups: list[Observations]) -> Observations | Non
                 one[np.searchsorted(steps, group.steps), d] = group.losses[n, :, group.loss_domains.index(domain)]
 
     def of_rows(field: str, default: float | None = None) -> np.ndarray | None:
-        """A field of the rows, by the domains of `like` where a domain that is not there has a
-        default; None where one group does not know it.
-        """
+        """A field by row, absent domains as in `like`; None where one group does not know it."""
         found = [(group, getattr(group, field)) for group, _ in rows.values()]
         if any(values is None for _, values in found):
             return None
@@ -356,9 +344,7 @@ def _with_schedules(losses: pl.DataFrame) -> pl.DataFrame:
 def _as_matrix(
     shares: pl.DataFrame, used: list[str], domains: list[str] | tuple[str, ...], column: str = "proportion"
 ) -> np.ndarray:
-    """Proportions, or another `column` (n, m) of the mixtures `used`, which may be there several
-    times; 0 where not listed.
-    """
+    """Proportions or another `column` (n, m) of the mixtures `used`; 0 where not listed."""
     names = {name: n for n, name in enumerate(dict.fromkeys(used))}
     matrix = np.zeros((len(names), len(domains)))
     shares = shares.filter(pl.col("mixture").is_in(list(names)) & pl.col("domain").is_in(list(domains)))

@@ -87,27 +87,21 @@ def _read_pairs(path: Path, domains: Sequence[str]) -> dict[tuple[str, str], flo
 
 
 def centred(entropies: np.ndarray, own: list[int]) -> np.ndarray:
-    """Gaps (d, m) of cross-entropies (d, m): less their mean over a row; a domain's `own` (-1: it
-    has none) counts not and is 0.
-    """
+    """Gaps (d, m): less a row's mean; a domain's `own` (-1: none) counts not and is 0."""
     others = np.arange(entropies.shape[1]) != np.array(own)[:, None]
     means = np.where(others, entropies, 0.0).sum(axis=1, keepdims=True) / np.maximum(others.sum(axis=1), 1)[:, None]
     return np.where(others | np.isnan(means), entropies - means, 0.0)
 
 
 def offsets(gaps: np.ndarray | None) -> np.ndarray | None:
-    """The gaps (d, m) as a fit takes them: 0 where the prior says nothing; None where it says
-    nothing at all.
-    """
+    """The gaps (d, m) as fitted: 0 where the prior says nothing; None where it never does."""
     if gaps is None or not np.nan_to_num(gaps).any():
         return None
     return np.nan_to_num(gaps)
 
 
 def written(gaps: np.ndarray, domains: tuple[str, ...], loss_domains: tuple[str, ...]) -> dict:
-    """The gaps (d, m) as a fitted law's json has them, without loss domains that the prior does not
-    know.
-    """
+    """The gaps (d, m) as a law's json has them, without unknown loss domains."""
     rows = zip(loss_domains, gaps, strict=True)
     return {name: dict(zip(domains, map(float, row), strict=True)) for name, row in rows if np.isfinite(row).all()}
 

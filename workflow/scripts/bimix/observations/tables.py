@@ -95,9 +95,7 @@ def tidy_losses(table: pl.DataFrame, name: str, domains: Sequence[str]) -> Tidy:
 
 
 def numbered(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The table with the column ROW: the line of a csv file below its header, the row of another
-    table.
-    """
+    """With the column ROW: the line of a csv below its header, the row of another table."""
     if ROW in table.columns:
         return table
     lines = is_text(name)
@@ -117,9 +115,7 @@ def read_losses(path: Path | str, domains: Sequence[str]) -> Tidy:
 
 
 def _domains_in(columns: Sequence[str], domains: Sequence[str]) -> dict[str, str] | None:
-    """{column: domain} where each column is a domain with the same words around it, None where it
-    is not so.
-    """
+    """{column: domain} where all columns have the same words around it, else None."""
     around = [("", "")]
     for domain in sorted(domains, key=len, reverse=True):
         if columns and domain in columns[0]:
@@ -145,9 +141,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def typed(table: pl.DataFrame, name: str, columns: list[str], optional: list[str]) -> pl.DataFrame:
-    """The named columns of a tidy table in the types of TYPES, and `row`, its place in the file;
-    what cannot be read so is an error.
-    """
+    """The named columns in the types of TYPES, and `row`, the place in the file. Errors: others."""
     optional = [column for column in optional if column in table.columns]
     table = table.select(pl.col(ROW).alias("row"), *columns, *optional)
     for column in columns:
@@ -213,9 +207,7 @@ def checked_proportions(mixtures: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def check_amounts(table: pl.DataFrame, column: str, name: str) -> None:
-    """Errors: parameters, tokens or the pool of a domain that is trained on are no number above 0;
-    an empty pool is none.
-    """
+    """Errors: parameters, tokens, a pool that is trained on not above 0. An empty pool is none."""
     if column in table.columns:
         amounts = table[column].cast(pl.Float64, strict=False)
         bad = amounts.is_null() | ~amounts.is_finite() | (amounts <= 0)

@@ -1,6 +1,4 @@
-"""The bounds within which a best mixture is looked for: given ones, numbers of epochs, and what the
-runs do not determine.
-"""
+"""The bounds of a best mixture: given ones, epochs, and what the runs do not determine."""
 
 from collections.abc import Sequence
 
@@ -133,7 +131,5 @@ def with_least(
 
 
 def unanswered(fitted: dict) -> list[str]:
-    """Domains whose loss did not respond to their proportion in the fitted runs: alpha at its bound
-    0, as bimix may have it.
-    """
+    """Domains whose loss did not respond to their share: alpha at its bound 0, of bimix."""
     return [domain for domain, values in fitted["coefficients"].items() if values.get("alpha") == 0]

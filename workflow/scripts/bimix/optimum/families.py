@@ -1,6 +1,4 @@
-"""Families of loss domains, and what their weights are for each domain; standard library only, as
-planning imports it.
-"""
+"""Families of loss domains and their weights; standard library only, as planning imports it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -35,9 +33,7 @@ def written(text: str) -> dict[str, list[str]]:
 
 
 def checked(families: Families, known: Sequence[str]) -> None:
-    """Errors: a family without domains, a domain whose loss is not known, or that is in two
-    families.
-    """
+    """Errors: a family without domains, with an unknown loss, or that shares a domain."""
     of: dict[str, str] = {}
     for family, members in families.items():
         if not members:

@@ -127,9 +127,7 @@ def simulating(fitted: dict, options: argparse.Namespace) -> dict:
 
 
 def centre_of(options: argparse.Namespace, tokens: dict[str, float] | None) -> dict[str, float] | None:
-    """The centre of penalties and simulated mixtures: the mixture of --centre, else the token
-    shares.
-    """
+    """The centre of penalties and simulated mixtures: that of --centre, else token shares."""
     return read_proportions(options.centre) if options.centre else tokens
 
 
@@ -140,18 +138,14 @@ def pools_of(options: argparse.Namespace) -> dict[str, float] | None:
 
 
 def note_unlimited(fitted: dict, tokens: dict[str, float] | None, run_tokens: float | None) -> None:
-    """Say on standard error which domains the token counts do not name, and that they are taken to
-    have no end.
-    """
+    """Say on standard error which domains have no token counts, so no end."""
     missing = [domain for domain in fitted["domains"] if tokens and run_tokens and domain not in tokens]
     if missing:
         print(f"--tokens does not name {', '.join(missing)}: taken to be never repeated.", file=sys.stderr)
 
 
 def run_tokens_of(fitted: dict, run_tokens: float | None, step: int | None) -> float | None:
-    """Tokens of the run: as given, or the step times the tokens per step of the fitted runs; None
-    where not known.
-    """
+    """Tokens of the run: as given, or the step times the fitted runs' per step; None if unknown."""
     if run_tokens is not None or step is None or fitted.get("tokens_per_step") is None:
         return run_tokens
     return step * fitted["tokens_per_step"]

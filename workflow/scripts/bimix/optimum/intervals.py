@@ -97,18 +97,13 @@ class Bootstrap:
         return middle(picked(losses_of(self.refitted, shares, step), target), level)
 
     def ends_of_gain(self, guess: np.ndarray, pair: np.ndarray, step: int, target: np.ndarray, level: float):
-        """Low and high of the average loss at the first of two mixtures (2, m) minus that at the
-        second.
-        """
+        """Low and high of the average loss at the first of mixtures (2, m) less the second."""
         both = picked(losses_of(self.refitted, pair, step), target)
         return middle(both[:, 0] - both[:, 1], level)
 
 
 def resampled(fitted: dict, observed: Observations, kind: str, count: int, seed: int) -> list[dict]:
-    """The law refitted to `count` resamples of the runs it was fitted to.
-
-    Errors: fewer runs than the kind needs (3).
-    """
+    """The law refitted to `count` resamples. Errors: fewer runs than the kind needs (3)."""
     _enough(len(observed.mixtures))
     draw = np.random.default_rng(seed)
     samples = {"mixtures": _drawn_runs, "residuals": _drawn_residuals}[kind](fitted, observed, count, draw)
@@ -150,9 +145,7 @@ class Shortened:
     of_all: np.ndarray  # by the law that knows all evaluations
 
     def rate(self, target: np.ndarray | None) -> np.ndarray:
-        """By how much the log loss of each run is moved for a unit of log(steps), (n, d) or
-        (n,).
-        """
+        """How far each run's log loss moves for a unit of log(steps), (n, d) or (n,)."""
         moved = np.log(picked(self.losses, target) / picked(self.of_all, target)) / self.distance
         return np.where(np.isfinite(moved), moved, 0.0)
 
@@ -258,18 +251,14 @@ class LeftOut:
         return guess * np.exp(-width), guess * np.exp(width)
 
     def ends_of_gain(self, guess: np.ndarray, pair: np.ndarray, step: int, target: np.ndarray, level: float):
-        """Low and high of the average loss at the first of two mixtures (2, m) minus that at the
-        second.
-        """
+        """Low and high of the average loss at the first of mixtures (2, m) less the second."""
         nats = np.sqrt(np.sum((self.width(pair, step, target, level, between=True) * guess) ** 2))
         gain = guess[0] - guess[1]
         return gain - nats, gain + nats
 
 
 def drawn_together(squares: np.ndarray, fitted: dict) -> np.ndarray:
-    """Means (d,) of squares (n, d) of errors, each drawn to the mean over the domains of its kind:
-    losses, or metrics.
-    """
+    """Means (d,) of squares (n, d), each drawn to the mean over its kind: losses, or metrics."""
     seen = np.isfinite(squares)
     runs, sums = seen.sum(axis=0), np.where(seen, squares, 0.0).sum(axis=0)
     means = np.divide(sums, runs, out=np.full(len(runs), np.nan), where=runs > 0)
@@ -429,9 +418,7 @@ def _defined(number: float) -> float | None:
 
 
 def of_coefficients(fitted: dict, refitted: list[dict], kind: str, middle: Callable) -> list[tuple]:
-    """The rows of the coefficients, which belong to no step and no mixture; `middle` of the values
-    of the refits gives low and high.
-    """
+    """Rows of the coefficients, of no step and no mixture, with the refits' low and high."""
     rows = []
     for domain in fitted["loss_domains"]:
         for name in COEFFICIENTS:
@@ -443,9 +430,7 @@ def of_coefficients(fitted: dict, refitted: list[dict], kind: str, middle: Calla
 
 
 def _coefficient(fitted, domain, name):
-    """A coefficient of a loss domain by its name (alpha and A: of the first term), None where the
-    law has none or it is fixed.
-    """
+    """A loss domain's coefficient by name (alpha and A: the first term); None if it has none."""
     values = fitted["coefficients"][domain]
     if name == "A" and "B" in values:
         return None

@@ -111,9 +111,7 @@ def name_of(text: str) -> str:
 def as_table(
     law: str, step: int, names: tuple[str, str], domains: Sequence[str], shares: np.ndarray, values: np.ndarray
 ) -> pl.DataFrame:
-    """A row for each point from 1: law, step, point, first, first_loss, second, second_loss, and of
-    each domain its proportion.
-    """
+    """law, step, point from 1, first, first_loss, second, second_loss, each domain's proportion."""
     columns = {
         "law": law,
         "step": step,

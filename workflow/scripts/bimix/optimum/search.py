@@ -82,9 +82,7 @@ def within(r: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
 def simulate(
     token_shares: np.ndarray, lower: np.ndarray, upper: np.ndarray, between: Sequence[float] = draws.STRENGTHS
 ) -> np.ndarray:
-    """Mixtures (n, m) as `draws.mixture` draws them, within bounds; n is 100,000, or less where the
-    bounds leave few.
-    """
+    """Mixtures (n, m) of `draws.mixture` within bounds; n is 100,000, or what they leave."""
     kept, found = [], 0
     for turn in range(ROUNDS):
         drawn = draws.simulated(token_shares, SIMULATED, turn, between)

@@ -147,9 +147,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 
 def colour_of(found: str) -> str:
-    """The colour of the method of `transfer_8_prior`: its own, or one by a hash of what stands
-    before the first number.
-    """
+    """The colour of a method, `transfer` of `transfer_8_prior`: its own, or one by a hash."""
     known = [method for method in STYLES if f"{found}_".startswith(f"{method}_")]
     if known:
         return STYLES[max(known, key=len)][0]
@@ -176,19 +174,14 @@ def read_observed(losses: Sequence[Path], mixtures: Sequence[Path]) -> Observati
 
 
 def columns(panels: int, most: int = 4) -> int:
-    """How many panels to put side by side: the number that leaves the fewest gaps, rather wide than
-    tall.
-    """
+    """How many panels stand side by side: fewest gaps, rather wide than tall."""
     if panels <= 3:
         return panels
     return min(range(3, most + 1), key=lambda wide: (-panels % wide, -wide))
 
 
 def grid(panels: int, height: float = 1.2, sharex: bool = False, wide: int = 0) -> tuple[Figure, list[Axes]]:
-    """A figure of equal panels in rows of `wide`, the first at the top left; one or two are taller.
-
-    Heights in inches.
-    """
+    """Equal panels in rows of `wide`; one or two are taller. Heights in inches."""
     wide = wide or columns(panels)
     tall = math.ceil(panels / wide)
     scale = {1: 2.0, 2: 1.7, 3: 1.3}.get(panels, 1.0)
@@ -202,10 +195,7 @@ def grid(panels: int, height: float = 1.2, sharex: bool = False, wide: int = 0) 
 
 
 def paired_grid(panels: int, heights: tuple[float, float]) -> tuple[Figure, list[tuple[Axes, Axes]]]:
-    """As `grid`, each panel with a lower one below it that has the same horizontal axis.
-
-    Heights in inches.
-    """
+    """As `grid`, each panel above a lower one of the same horizontal axis. Heights in inches."""
     wide = columns(panels)
     tall = math.ceil(panels / wide)
     scale = {1: 2.0, 2: 1.6, 3: 1.3}.get(panels, 1.0)
@@ -260,9 +250,7 @@ def plain(number: float) -> str:
 
 
 def labels(ticks: np.ndarray) -> list[str]:
-    """The ticks in plain numbers; those at equal distances with equally many digits after the
-    point.
-    """
+    """The ticks in plain numbers; if evenly spaced, with equally many digits."""
     texts = [plain(tick) for tick in ticks]
     digits = max(len(text.partition(".")[2]) for text in texts)
     if ticks[-1] < 1e4 and len(ticks) > 2 and np.allclose(np.diff(ticks), ticks[1] - ticks[0]):
@@ -271,9 +259,7 @@ def labels(ticks: np.ndarray) -> list[str]:
 
 
 def log_axis(axis: Axes, which: str, values: np.ndarray, most: int = 5) -> None:
-    """Give axis x or y a logarithmic scale over the finite, positive `values`, with a margin and
-    round numbers.
-    """
+    """Make axis x or y logarithmic over the finite, positive `values`, with round numbers."""
     values = np.asarray(values, dtype=float).ravel()
     values = values[np.isfinite(values) & (values > 0)]
     if not len(values):
@@ -288,9 +274,7 @@ def log_axis(axis: Axes, which: str, values: np.ndarray, most: int = 5) -> None:
 
 
 def name_panel(axis: Axes, name: str) -> None:
-    """The panel's title: a name that is longer than the panel is wide takes two lines, a very long
-    one is cut.
-    """
+    """The panel's title: a name wider than the panel takes two lines, a very long one is cut."""
     wide = WIDTH / axis.get_subplotspec().get_gridspec().ncols
     letters = max(8, int((wide - 0.25) / (1.2 * LETTER)))
     lines = textwrap.wrap(name, letters, max_lines=2, placeholder="\N{HORIZONTAL ELLIPSIS}")
@@ -303,9 +287,7 @@ def short(name: str, most: int = 18) -> str:
 
 
 def name_rows(axis: Axes, names: list[str]) -> None:
-    """Rows 0, 1, ... of an axis from the top down, each with its name and none with a line
-    across.
-    """
+    """Rows 0, 1, ... of an axis from the top down, each with its name and no line across."""
     axis.set_yticks(range(len(names)), [short(name) for name in names])
     axis.set_ylim(len(names) - 0.5, -0.5)
     axis.tick_params(axis="y", length=0)
@@ -374,9 +356,7 @@ def label_ends(axis: Axes, ends: dict[str, tuple[float, str]]) -> None:
 def row_panels(
     names: list[str], widths: Sequence[float], row: float, more: float, texts: list[str] | None = None
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of panels side by side that share rows with names; heights in inches, of a row and
-    of all else.
-    """
+    """Panels side by side that share rows with names; heights in inches, of a row and the rest."""
     figure = Figure(figsize=(WIDTH, row * len(names) + more), layout="constrained")
     axes = figure.subplots(1, len(widths), squeeze=False, sharey=True, width_ratios=widths)[0].tolist()
     name_rows(axes[0], names)
@@ -396,9 +376,7 @@ def cost_axis(axis: Axes, most: float) -> None:
 
 
 def draw_range(axis: Axes, table: pl.DataFrame, x: str, y: str, look: Look, shift: float | None = None) -> None:
-    """Mean over the draws of `y` against `x` as a line, and their range: a shade or, where x are
-    places moved by `shift`, bars.
-    """
+    """The mean over draws of `y` against `x`, and the range: a shade, or bars moved by `shift`."""
     of = pl.col(y)
     curve = table.filter(of.is_not_null()).group_by(x).agg(of.mean(), low=of.min(), high=of.max()).sort(x)
     if shift is None:
@@ -409,16 +387,12 @@ def draw_range(axis: Axes, table: pl.DataFrame, x: str, y: str, look: Look, shif
 
 
 def dodged(rank: int, ranks: int, spread: float) -> float:
-    """Where the one of rank 0, 1, ... of so many stands within +- spread, so that none hides
-    another.
-    """
+    """Where the one of rank 0, 1, ... stands within +- spread, so that none is hidden."""
     return spread * (2 * (rank + 0.5) / ranks - 1)
 
 
 def twins(curves: dict[str, list]) -> dict[str, list[str]]:
-    """{name: names that share its curve}, of curves by name: the very same ones are drawn and named
-    once.
-    """
+    """{name: names of its very curve}, of curves by name: such are drawn and named once."""
     groups: dict[tuple, list[str]] = {}
     for name, curve in curves.items():
         groups.setdefault(tuple(curve), []).append(name)
@@ -426,9 +400,7 @@ def twins(curves: dict[str, list]) -> dict[str, list[str]]:
 
 
 def loss_intervals(table: pl.DataFrame | None, average: str) -> dict[tuple[str, int, str], list[float]]:
-    """{(mixture, step, domain): [low, high]} of predicted losses in a table of intervals; `average`
-    stands for all domains.
-    """
+    """{(mixture, step, domain): [low, high]} of predictions; `average` is of all domains."""
     if table is None:
         return {}
     losses = table.filter(pl.col("quantity").is_in(["loss", "average_loss"])).with_columns(
@@ -449,10 +421,7 @@ def swatch(label: str, colour: str, marker: str = "", line: str | tuple = "", ho
 
 
 def balanced(text: str, letters: int) -> list[str]:
-    """Lines of at most so many letters, as few as these allow, and none of them a last word alone.
-
-    A number keeps its percent sign.
-    """
+    """As few lines of so many letters as will do, no last word alone, no number without its %."""
     joined = text.replace(" %", "\x00%")
 
     def lines(wide: int) -> list[str]:

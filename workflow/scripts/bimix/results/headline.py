@@ -1,6 +1,4 @@
-"""The first lines of the summary: the mixture to take and why, what it was measured and predicted
-to gain, how sure that is, what to do next.
-"""
+"""The summary's first lines: the mixture to take, why, its gain, how sure, what to do next."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -119,9 +117,7 @@ def headline(page: Headline) -> list[str]:
 
 
 def measured(page: Headline, judged: Comparison) -> str:
-    """How the mixture to take ended, next to the reference, uniform, the rival and the best of the
-    searched ones.
-    """
+    """How the mixture to take ended, next to reference, uniform, rival and the best searched."""
     best, reference, runs = page.verdict.best, judged.criterion.reference, judged.runs
     seeds = len(runs.seeds_of(best))
     text = f"{at(runs, page.judged_model)}, {f'{seeds} seeds' if seeds > 1 else 'one run'}: {value(judged, best)}, "

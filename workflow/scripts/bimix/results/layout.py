@@ -11,9 +11,7 @@ def cut(text: str, width: int) -> str:
 
 
 def paragraph(text: str, first: str = "", others: str = "") -> list[str]:
-    """Lines of at most WIDTH characters, the first and the others led by their indents; a number
-    keeps its %.
-    """
+    """Lines of WIDTH characters at most, with their indents; a number keeps its %."""
     indents = {"initial_indent": first, "subsequent_indent": others}
     joined = text.replace(" %", "\x00%")
     lines = textwrap.wrap(joined, WIDTH, **indents, break_on_hyphens=False)
@@ -21,9 +19,7 @@ def paragraph(text: str, first: str = "", others: str = "") -> list[str]:
 
 
 def table(header: list[str], rows: list[list[str]], ragged: tuple[int, ...] = (0,)) -> list[str]:
-    """Lines of a table; columns are set to the right, but for those whose numbers are in
-    `ragged`.
-    """
+    """Lines of a table; columns are set to the right, but for the numbers of `ragged`."""
     widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
     return [
         "  "

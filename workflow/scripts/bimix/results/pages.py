@@ -1,6 +1,4 @@
-"""Tables and the summary as pages of HTML that a browser shows by itself; nothing is loaded from
-elsewhere.
-"""
+"""Tables and the summary as HTML that a browser shows by itself, without another file."""
 
 import base64
 import math
@@ -81,9 +79,7 @@ def labelled(lines: list[str]) -> str:
 
 
 def in_columns(lines: list[str]) -> bool:
-    """Whether lines are a table or a list: two spaces within one, points, an indent that others
-    lack, or paths alone.
-    """
+    """Whether lines are a table or a list: two spaces within, points, indents, paths alone."""
     aligned = any("  " in line.strip() or line.lstrip().startswith("- ") for line in lines)
     indents = {len(line) - len(line.lstrip()) for line in lines}
     return aligned or len(indents) > 1 or (len(lines) > 1 and all(" " not in line.strip() for line in lines))

@@ -37,10 +37,7 @@ OF_RUN += ("warnings", "files")
 
 
 def gather(folder: Path) -> dict:
-    """What the folder of a dataset says of its origins; what is not there is left out.
-
-    Errors: a file that is damaged.
-    """
+    """What a dataset's folder says of its origins, where there. Errors: a damaged file."""
     tokenizer = folder / "tokenizer.json"
     source = folder / "tokenizer.source.json"
     return {

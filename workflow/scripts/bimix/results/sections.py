@@ -1,6 +1,4 @@
-"""The parts of the summary, as lines of text: mixtures, gains, scores, runs, laws over sizes,
-answers.
-"""
+"""Parts of the summary, as lines: mixtures, gains, scores, runs, laws over sizes, answers."""
 
 from collections.abc import Mapping
 
@@ -32,9 +30,7 @@ GENERALIZED |= {"mre_mean_percent": (2, "error mean %"), "mre_worst_percent": (2
 
 
 def origin(code: dict) -> list[str]:
-    """Which code wrote the page: its commit, whether it had changes since, versions (all as
-    `runs.provenance.code` says).
-    """
+    """Which code wrote the page: commit, changes since, versions (`runs.provenance.code`)."""
     commit = f"the code of commit {code['commit'][:12]}" if code["commit"] else "code of no known commit"
     changed = ", with changes that are in no commit" if code["clean"] is False else ""
     versions = ", ".join(f"{name} {version}" for name, version in code["versions"].items())
@@ -89,9 +85,7 @@ def epoch_bound(epochs: Mapping[str, float], most: float | None) -> list[str]:
 
 
 def beyond(step: int, measured: list[int]) -> list[str]:
-    """A remark on a step that no run has reached, or that comes before the first at which losses
-    were measured.
-    """
+    """A remark on a step that no run reached, or before the first measured one."""
     first, last = min(measured), max(measured)
     if first <= step <= last:
         return []
@@ -192,9 +186,7 @@ def laws(scores: pl.DataFrame) -> list[str]:
 
 
 def comparison(judged: Comparison) -> list[str]:
-    """The best runs and the reference: how each ends and when it gets to the end of the
-    reference.
-    """
+    """The best runs and the reference: their ends, and when each gets to the reference's end."""
     reference, order = judged.criterion.reference, judged.ranked()
     shown = [*order[:BEST], *([reference] if reference not in order[:BEST] else [])]
     found = {row["mixture"]: row for row in comparison_table(judged).iter_rows(named=True)}
@@ -245,9 +237,7 @@ def moved(
 
 
 def found_twice(mixtures: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
-    """{mixture: one before it with the same proportions to four digits}, of {mixture: {domain:
-    proportion}}.
-    """
+    """{mixture: one before it, equal to four digits}, of {mixture: {domain: proportion}}."""
     same: dict[str, str] = {}
     for name, shares in mixtures.items():
         for other, theirs in mixtures.items():
@@ -315,9 +305,7 @@ def size_sentence(law: dict, models: str, model: str) -> str:
 
 
 def by_large_runs(scores: pl.DataFrame, model: str) -> list[str]:
-    """A table: large runs fitted, the error on the others in percent, their order; the mean over
-    the draws.
-    """
+    """A table: large runs fitted, error on the others in percent, their order; means of draws."""
     means = scores.group_by("large_runs", maintain_order=True).agg(pl.col("error", "spearman").mean())
     rows = [
         [str(row["large_runs"]), f"{row['error']:.2f}", "-" if row["spearman"] is None else f"{row['spearman']:.2f}"]

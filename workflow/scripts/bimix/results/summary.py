@@ -132,9 +132,7 @@ def first_page(result: Result) -> list[str]:
 
 
 def unmeasured_rules(result: Result, law: dict, run_tokens: float | None) -> list[str]:
-    """Plain rules by hand where no run is called as one, or reads some wanted domain as often; none
-    where they are not defined.
-    """
+    """Plain rules by hand of which no run has the name or the epochs; none if not defined."""
     domains, weights = list(law["proportions_seen"]), result.target.criterion.weights
     bounds = (np.zeros(len(domains)), np.ones(len(domains)))
     rules = Wanted(domains, law["loss_domains"], weights, result.tokens, run_tokens, bounds).rules()

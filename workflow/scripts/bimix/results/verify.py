@@ -124,9 +124,7 @@ def check_trained(path: Path, mixtures: dict[str, Mixture], found: Findings) -> 
 
 
 def check_gathered(folder: Path, found: Findings) -> None:
-    """Compare the tables of losses that laws are fitted to with those of the runs, number by
-    number.
-    """
+    """Compare the tables that laws are fitted to with those of the runs, number by number."""
     columns = ["step", "tokens", "domain", "loss"]
     for path in sorted((folder / "losses").glob("*/*.parquet")):
         with found.noting(path):
@@ -164,9 +162,7 @@ def check_reused(folder: Path, found: Findings) -> None:
 
 
 def losses_of(folder: Path, model: str, name: str, seed: int) -> list[Path]:
-    """Tables of losses of a mixture's finished runs of a seed, those of all configurations of a
-    swarm's run.
-    """
+    """Losses of a mixture's finished runs of a seed; of a swarm's run all configurations'."""
     runs = [folder / "runs" / model / name, folder / "runs" / model / f"{name}@{seed}"]
     places = [*runs, *sorted((folder / "swarm" / model / "state" / name).glob("*"))]
     reports = [place / "run.json" for place in places if (place / "run.json").is_file()]
@@ -174,9 +170,7 @@ def losses_of(folder: Path, model: str, name: str, seed: int) -> list[Path]:
 
 
 def check_laws(folder: Path, found: Findings) -> None:
-    """Fit every law again to its losses: it must predict and document the same as the written
-    one.
-    """
+    """Fit every law again: it must predict and document the same as the written one."""
     for path in sorted((folder / "laws").glob("*/*/*/coefficients.json")):
         model, law, group = path.parts[-4:-1]
         tables = folder / "losses" / model / f"{group}.parquet", folder / "mixtures" / "groups" / f"{group}.parquet"
@@ -209,9 +203,7 @@ def check_laws(folder: Path, found: Findings) -> None:
 
 
 def differing(one: object, other: object, place: str = "") -> str | None:
-    """The first place at which two documents differ: names exactly, numbers by more than
-    LAW_TOLERANCE; None where they agree.
-    """
+    """Where two documents first differ, numbers by more than LAW_TOLERANCE; None: nowhere."""
     if isinstance(one, dict) and isinstance(other, dict):
         if list(one) != list(other):
             return place or f"a key ({', '.join(sorted(one.keys() ^ other.keys())) or 'their order'})"

@@ -76,9 +76,7 @@ class Findings:
         )
 
     def fault(self, sentence: str, *files: Path) -> None:
-        """Note a fault of the files, and of those of the block, once: one file may be read for
-        several checks.
-        """
+        """Note a fault of the files, and of the block's, once, however often they are read."""
         writing = next(filter(self.being_written, (*files, *self._subjects)), None)
         found = self.unchecked if writing else self.faults
         sentence = f"{writing} is being written: {sentence}" if writing else sentence

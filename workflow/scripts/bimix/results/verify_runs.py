@@ -75,9 +75,7 @@ def check_run(path: Path, found: Findings, indices: Indices = None, drill: bool 
 
 
 def check_files(report: dict, path: Path, state: Path, found: Findings) -> None:
-    """Compare a run's files with the digests in its run.json, both those in its state and those
-    lent to the workflow.
-    """
+    """Compare a run's files with the digests in its run.json, in its state and in the workflow."""
     checks = {}
     for name, digest in report["files"].items():
         if state.is_dir():
@@ -166,9 +164,7 @@ def check_weights(model: dict[str, torch.Tensor], path: Path, saved: Path, found
 
 
 def restore(last: dict, losses: pl.DataFrame, report: dict, saved: Path, found: Findings, indices: Indices) -> None:
-    """The restore drill: build the model of a state again and compare its evaluation with the
-    losses recorded at its step.
-    """
+    """Build a state's model again and compare its evaluation with the losses at its step."""
     recipe = Recipe(**report["recipe"])
     recorded = dict(losses.filter(pl.col("step") == last["step"]).select("domain", "loss").iter_rows())
     if indices is None or not recorded:

@@ -44,9 +44,7 @@ def read_manifest(path: Path) -> dict:
 
 
 def check_tokens(folder: Path, indices: dict[str, pl.DataFrame], found: Findings) -> None:
-    """Compare the indices with the reports of the shards, and all token files and raw files with
-    their digests.
-    """
+    """Compare indices with the shards' reports, token and raw files with their digests."""
     try:
         vocabulary = Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab_size()
     except Exception as error:  # the library raises nothing narrower
@@ -68,9 +66,7 @@ def check_tokens(folder: Path, indices: dict[str, pl.DataFrame], found: Findings
 
 
 def check_index(folder: Path, split: str, index: pl.DataFrame, shards: list[str], found: Findings) -> None:
-    """Compare every line of a token index with the report of its shard, and find every shard in
-    it.
-    """
+    """Compare a token index with its shards' reports, line by line."""
     listed = {row["path"]: row for row in index.iter_rows(named=True)}
     table = folder / "tokens" / f"{split}.parquet"
     for shard in shards:
@@ -86,9 +82,7 @@ def check_index(folder: Path, split: str, index: pl.DataFrame, shards: list[str]
 
 
 def check_raw(folder: Path, shards: dict, found: Findings) -> None:
-    """Compare the raw files with what was tokenised: other text under an old time of modification
-    is another corpus.
-    """
+    """Compare raw files with what was tokenised: other text under an old time differs."""
     left = Counter()
     for shard in shards.values():
         report = folder / "shards" / "train" / shard.name / "report.json"

@@ -1,7 +1,4 @@
-"""All trainings of a dataset in a table: how far each has come, by the progress.json it writes.
-
-Nothing is locked or written.
-"""
+"""All trainings of a dataset in a table, by their progress.json. Nothing is locked or written."""
 
 import json
 import re

@@ -108,9 +108,7 @@ def _whole(goal: Goal, fitted: dict, observed: Observations, lower, upper, noise
 
 
 def read_rules(options: argparse.Namespace, search: Search) -> ByHand:
-    """The rules by hand for the requested run. Errors: no domain is wanted more than
-    others, or tokens are not known.
-    """
+    """The rules by hand of the run. Errors: no domain is wanted more, or tokens are not known."""
     fitted, tokens = search.goal.fitted, read_tokens(options.tokens) if options.tokens else {}
     step = fitted["steps"][-1] if options.step is None else options.step
     run_tokens = asked_tokens(fitted, options.run_tokens, step, options.parameters)

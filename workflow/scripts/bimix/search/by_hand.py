@@ -1,6 +1,4 @@
-"""Rules by hand for a run: wanted domains are read some epochs, the rest by a rule. None needs a
-run.
-"""
+"""Rules by hand: wanted domains are read some epochs, the rest by a rule. None needs a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,9 +37,7 @@ class ByHand:
         return self._mixture(epochs, self._rest(rule))
 
     def mixtures(self, epochs: Iterable[float]) -> dict[str, np.ndarray]:
-        """{name: shares (m,)} of all rules that the bounds leave, by epochs; kin where there is a
-        prior. Errors: as of `kin_weights`.
-        """
+        """{name: shares (m,)} of what the bounds leave; kin with a prior. Errors: `kin_weights`."""
         rests = {ending: self._rest(rule) for rule, ending in RULES.items() if rule != "kin" or self.prior}
         found = {}
         for often in epochs:

@@ -184,9 +184,7 @@ def informations(offer: Offer, aim: Aim, chosen: list[int]) -> list[float]:
 
 
 def repeated(offer: Offer, aim: Aim, chosen: list[int]) -> int:
-    """Of the cheapest runs chosen the most informative one when it is made again: with another seed
-    it gives the noise of a run, too.
-    """
+    """The most informative of the cheapest runs again: another seed gives the noise of a run."""
     cheapest = [row for row in chosen if offer.cost[row] <= min(offer.cost[chosen])]
     gains = aim.gains(aim.precision + outer(offer.slopes[chosen]), offer.slopes[cheapest])
     return cheapest[int(np.argmax(gains))]

@@ -99,10 +99,7 @@ def read_large(text: str, path: Path | None) -> Model:
 
 
 def read_budget(text: str, large: Model | None) -> float:
-    """FLOPs of a budget: a number, or a percentage of the large run's.
-
-    Errors: no number above 0, a percentage without a large run.
-    """
+    """FLOPs, or a percentage of the large run's. Errors: none above 0, no large run."""
     try:
         amount = float(text.removesuffix("%"))
     except ValueError:

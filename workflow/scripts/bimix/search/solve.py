@@ -137,9 +137,7 @@ def _comparable(losses: pl.DataFrame, judging: Criterion) -> pl.DataFrame:
 
 
 def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Observations) -> Answer:
-    """The answer of tidy losses and what was observed of them. Errors: the reference was not run;
-    no law could be fitted.
-    """
+    """The answer of tidy losses. Errors: the reference was not run; no law could be fitted."""
     judging = criterion_of(options)
     shares = {
         name: dict(zip(observed.domains, own.tolist(), strict=True))

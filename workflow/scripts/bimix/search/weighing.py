@@ -48,9 +48,7 @@ class Believed:
 
 
 def with_rules(ran: Mapping[str, np.ndarray], rules: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Rules by hand: the runs that are called as one or have the proportions of one, and the other
-    `rules`, which nobody ran.
-    """
+    """Rules by hand: runs of a rule's name or proportions, and the other `rules`, not run."""
 
     def alike(one: np.ndarray, others: Mapping[str, np.ndarray]) -> bool:
         return any(np.abs(one - other).max() <= NEAR for other in others.values())
@@ -97,9 +95,7 @@ def verdict(
 
 
 def weigh(believed: Believed, runs: Comparison, promises: Sequence[Promise]) -> Verdict:
-    """The lowest by the posterior of the runs and rules by hand that hold the objective; or the
-    optimum, where it is surely below.
-    """
+    """The lowest posterior that holds the objective; or the optimum, where it is surely below."""
     posterior, own = believed.posterior, believed.promise
     law = by_law(own, list(promises))
     ran = {name: believed.ran[name] for name in runs.mixtures if runs.holds(name)}
