@@ -28,7 +28,7 @@ ROOMS = {
     "search": (2265, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),
     "downstream": (800, "corpus model training"),
-    "results": (2830, "corpus mixtures observations transfer laws plan model training optimum judge search"),
+    "results": (2838, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),
     "settings": (4095, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)

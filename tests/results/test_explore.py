@@ -13,8 +13,11 @@ from made_laws import DOMAINS, STEPS, law, tables
 
 import estimate_intervals
 import explore_mixtures
+import export_mixture
 import solve_mixture
 from bimix.errors import InputError
+from bimix.exports.formats import FORMATS
+from bimix.exports.write import SHARES_ALONE
 from bimix.laws.fitted import at_run, fit, predict_defined
 from bimix.mixtures.mixture import as_mixture
 from bimix.observations.observations import read_observations
@@ -229,6 +232,37 @@ def test_what_is_saved_is_what_the_workflow_writes(browser: Browser, made: Path)
         names = browser.run("return domains")
         saved = browser.run("return rounded(arguments[0])", dict(zip(names, shares.tolist(), strict=True)))
         assert saved == as_mixture(names, shares).document()
+
+
+def test_a_domain_that_no_run_trains_on_is_named_where_a_mixture_has_it(browser: Browser, tmp_path: Path) -> None:
+    losses, mixtures = tables(law(3), 3)
+    rest = pl.when(pl.col("domain") == "wiki").then(0.0).otherwise(pl.col("proportion"))
+    mixtures = mixtures.with_columns((rest / rest.sum().over("mixture")).alias("proportion"))
+    browser.open(write_page(tmp_path / "made", losses, mixtures, ["transfer"]))
+    said = "No fitted run trains on wiki: what it is worth is taken from the other domains alone"
+    assert said in browser.run("return at('unseen').textContent")
+    browser.run("set('wiki', 0); show();")
+    assert browser.run("return at('unseen').textContent") == "" and browser.errors() == []
+
+
+def test_its_exports_are_those_of_the_command(browser: Browser, made: Path, tmp_path: Path) -> None:
+    browser.open(made)
+    names, pattern = browser.run("return domains"), "/d-1/{domain}.x"
+    data = {"domains": {name: {"train": [pattern.format(domain=name)]} for name in names}}
+    write_json(tmp_path / "data.json", data)
+    ends = [[1.0, 0, 0, 0, 0], [0.5, 0.5, 0, 0, 0], [0.999, 0.00002, 0.00001, 0.00097, 0], [0, 0, 1 / 3, 1 / 3, 1 / 3]]
+    for shares in np.concatenate([draws(len(names), 4)[:6], ends]):
+        mixture = as_mixture(names, shares)
+        mixture.write(tmp_path / "mixture.json")
+        for name in SHARES_ALONE:
+            out = tmp_path / f"out{FORMATS[name].ending}"
+            files = ["--mixture", str(tmp_path / "mixture.json"), "--data", str(tmp_path / "data.json")]
+            export_mixture.main([*files, "--format", name, "--out", str(out)])
+            found = browser.run("return exported(...arguments)", name, pattern, mixture.document())
+            assert found == [out.read_text(), ""], (name, mixture)
+    for wrong in ("/data/{domain}'", "/data/all", "{domain}"):
+        found, why = browser.run("return exported(...arguments)", "megatron", wrong, mixture.document())
+        assert found is None and "{domain}" in why
 
 
 def test_a_page_fits_a_phone_and_says_what_it_shows(browser: Browser, made: Path) -> None:

@@ -19,10 +19,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 
 from bimix.errors import InputError
-from bimix.exports.weights import DECIMALS, Export, levanter_block
+from bimix.exports.data import Data
+from bimix.exports.weights import DECIMALS, Export, Part, levanter_block
 
 # Endings of files by the builder of Hugging Face datasets that reads them, also where packed.
 BUILDERS = {"json": r"jsonl?|ndjson", "parquet": "parquet", "csv": "csv|tsv", "text": "te?xt", "arrow": "arrow"}
+SHARES_ALONE = ("megatron", "megatron-file", "megatron-splits", "nanotron")
 PACKED = r"(\.(gz|zst|xz|bz2))?"
 TEXT = r"\.(jsonl?|ndjson|te?xt)(\.\w+)?$"
 
@@ -72,6 +74,26 @@ def write(stages: Sequence[Export]) -> Written:
     )
     said = [sentence for stage in stages for sentence in _unread(stage)]
     return Written(text, tuple(dict.fromkeys((*said, *remarks))))
+
+
+def blanks(domains: Sequence[str]) -> dict[str, str]:
+    """{format: its text with marks} of the formats that are shares and paths alone, for a page that
+    fills them in: @@d0@@ is the first domain's weight as a decimal, @@w0@@ as a number, @@p0@@ its
+    path. A mark is a weight until then: small enough that its two ways differ, none a beginning of
+    another.
+    """
+    marks = {name: (10_001 + 10 * k) / 10**DECIMALS for k, name in enumerate(domains)}
+    data = Data(name="", domains={name: {"train": [f"path/{k}/of"]} for k, name in enumerate(domains)})
+    texts = {}
+    for form in SHARES_ALONE:
+        export = Export(form, data, marks, (), None, dict.fromkeys(domains))
+        parts = [Part(name, data.domains[name].train, weight, name) for name, weight in marks.items()]
+        vars(export)["parts"] = parts  # in the place of weights that sum to 1
+        texts[form] = write([export]).text
+        for k, weight in enumerate(marks.values()):
+            for mark, written in (("d", _decimal(weight)), ("w", repr(weight)), ("p", f"path/{k}/of")):
+                texts[form] = texts[form].replace(written, f"@@{mark}{k}@@")
+    return texts
 
 
 def _unread(export: Export) -> list[str]:

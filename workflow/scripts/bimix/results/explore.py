@@ -16,6 +16,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from bimix.errors import InputError
+from bimix.exports.formats import FORMATS
+from bimix.exports.write import blanks
 from bimix.laws.fitted import FAR_AHEAD, at_run
 from bimix.laws.table import LAWS
 from bimix.optimum.bounds import run_bounds
@@ -23,6 +25,7 @@ from bimix.optimum.flags import asked_tokens
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
 from bimix.search.by_hand import Wanted
+from bimix.transfer.unseen import SEEN, basis, unseen
 
 PAGE = Path(__file__).parent / "explore_page"
 DRAWN = tuple(name for name, law in LAWS.items() if law.drawn)  # by laws.js
@@ -130,6 +133,8 @@ def page(
         "horizon": FAR_AHEAD,
         "level": f"{100 * level:.0f} %" if level else "",
         "far": FAR,
+        "seen": SEEN,
+        "exports": {name: {"ending": FORMATS[name].ending, "text": text} for name, text in blanks(domains).items()},
     }
     others = sorted({one.fitted["law"] for one in explored} - set(DRAWN))
     about = "Move a share: the open ones keep their ratios."
@@ -182,6 +187,8 @@ def _law(one: Explored, objective: Objective) -> dict:
         "average": average,
         "ahead": ahead,
         "ahead_of_average": together,
+        "unseen": unseen(one.fitted),
+        "basis": basis(one.fitted),
         "limits": dict(zip(names, objective.limits(one.fitted, names).tolist(), strict=True)),
     }
 

@@ -123,6 +123,12 @@ function rows() {
   }
   DATA.laws.forEach((law, index) => at("law").append(make("option", { value: index, textContent: law.name })));
   if (state.law) at("law").onchange = () => { state.law = DATA.laws[at("law").value]; controls(); show(); };
+  for (const name of Object.keys(DATA.exports)) at("format").append(make("option", { value: name, textContent: name }));
+  at("export").onclick = () => {
+    const [text, why] = exported(at("format").value, at("paths").value, rounded(state.mixture));
+    at("refused").textContent = why;
+    if (text !== null) save(DATA.exports[at("format").value].ending.slice(1), text);
+  };
   at("json").onclick = () => save("json", `${JSON.stringify(rounded(state.mixture), null, 2)}\n`);
   at("csv").onclick = () => save("csv", `domain,proportion\n${Object.entries(rounded(state.mixture))
     .map(([name, share]) => `${/[",\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name},${share.toFixed(6)}\n`).join("")}`);
@@ -212,8 +218,41 @@ function where(faults) {
   at("epochs").textContent = most ? `${most[1]}, ${most[0].toFixed(1)} times` : "pools are not known";
   at("near").textContent = near ? `${near.name}, ${percent(near.apart, 1)} of the text apart` : "";
   at("far").hidden = !near || near.apart < DATA.far;
+  const fresh = (state.law?.unseen ?? []).filter(name => state.mixture[name] > DATA.seen);
+  at("unseen").textContent = fresh.length ? `No fitted run trains on ${fresh.join(", ")}: ${state.law.basis}, so intervals are too narrow here.` : "";
   at("faults").replaceChildren(...faults.map(text => make("li", { textContent: text })));
   at("held").textContent = faults.length ? "" : "all hold";
+}
+
+// Weights of nine decimals that sum to exactly 1 and are above 0, as exports have them.
+function decimals(weights) {
+  const units = 1e9, fine = weights.map(weight => Math.round(weight * units * 1000));
+  const whole = fine.map(part => Math.max(1, Math.floor(part / 1000)));
+  const rest = units - whole.reduce((sum, one) => sum + one, 0), order = whole.map((_, index) => index);
+  if (rest < 0) whole[whole.indexOf(Math.max(...whole))] += rest;
+  order.sort((a, b) => (whole[a] * 1000 - fine[a]) - (whole[b] * 1000 - fine[b]));
+  for (const index of order.slice(0, Math.max(rest, 0))) whole[index] += 1;
+  return whole.map(one => one / units);
+}
+
+// An export: the marks of its text filled in. A domain of share 0 has no line, nor a word in a line of all.
+function exported(format, pattern, mixture) {
+  const kept = domains.filter(name => mixture[name] > 0), weights = decimals(kept.map(name => mixture[name]));
+  const named = name => pattern.replace("{domain}", name.replace(/[^A-Za-z0-9._-]/g, "_"));
+  if (!/^[A-Za-z0-9_.\/][A-Za-z0-9_.\/-]*\{domain\}[A-Za-z0-9_.\/-]*$/.test(pattern) || !pattern.includes("/"))
+    return [null, "a path of letters, digits and . _ - / with {domain} in it"];
+  if (new Set(kept.map(named)).size < kept.length) return [null, "two domains would have one path"];
+  const written = {
+    d: weight => weight.toFixed(9).replace(/0+$/, "").replace(/\.$/, ".0"),
+    w: weight => weight >= 1e-4 ? written.d(weight)
+      : weight.toExponential().replace(/e-(\d)$/, "e-0$1").replace(/^(\d)e/, "$1.0e"),
+  };
+  const at = (kind, name) => kind === "p" ? named(name) : written[kind](weights[kept.indexOf(name)]);
+  const gone = mark => !kept.includes(domains[mark.match(/\d+/)]), marks = /@@[dwp]\d+@@/g;
+  const lines = DATA.exports[format].text.split("\n").filter(line => !line.match(marks)?.every(gone))
+    .map(line => line.replace(/ \S*@@[dwp]\d+@@\S*/g, word => (gone(word.match(marks)[0]) ? "" : word)));
+  const text = lines.join("\n").replace(/,(\n *\])/g, "$1");
+  return [text.replace(/@@([dwp])(\d+)@@/g, (_, kind, index) => at(kind, domains[index])), ""];
 }
 
 function save(ending, text) {
