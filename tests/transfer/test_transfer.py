@@ -35,7 +35,7 @@ def test_jacobian_equals_differences(terms):
         up, down = (factor.levels(x + sign * step, terms, own, gaps, log_shares) for sign in (1, -1))
         # A loss domain's own k is fixed to 1: its delta is held at 0 by the fit, its derivative is
         # still that of delta.
-        assert np.allclose(jacobian[:, :, number], (up - down) / 2e-6, atol=1e-7)
+        assert np.allclose(jacobian[:, number], (up - down) / 2e-6, atol=1e-7)
 
 
 def test_many_fits_at_once_are_the_same_as_one_by_one():

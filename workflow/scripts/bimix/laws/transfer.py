@@ -176,7 +176,7 @@ def factor(shares, straight, y, own, weights, choice, start, gaps=None, spread=N
         choice = choose(shares, y, own, weights, gaps, straight, spread)[0]
     gaps = gaps if choice.get("prior") else None
     if start is None:
-        start = descend(shares, y, own, choice, gaps, straight, spread=spread)
+        start = descend(shares, y, own, choice, gaps, straight, spread)
     made = settings(choice) | {"gaps": gaps, "straight": straight, "spread": spread}
     made["weights"] = np.asarray(weights, dtype=float)[None]
     return choice, mixing.fit(shares, y, own, terms=choice["terms"], start=start, **made)

@@ -6,6 +6,7 @@ in scale and noise, so one ridge for all is too weak for some and too strong for
 rise with a share.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -25,6 +26,9 @@ FEW_RUNS_BY_DOMAIN, SURE_RUNS = 12, 24
 # alone a wrong prior seems to by chance, in one draw of ten of eight runs.
 PRIOR_EARNED = 0.95
 FOLDS, FOLDS_OF_PLENTY = 8, 4
+# The tolerance of fits that are only compared: their errors are within a hundredth of those at the
+# end. The choice is then fitted to the end.
+ROUGH = 1e-3
 # Runs x training domains x loss domains from which folds are as few: a fit takes minutes.
 MUCH = 2e6
 # Runs per training domain from which a second term is tried; with fewer, a prior.
@@ -69,14 +73,14 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
 
     def enter(choice, mixed):
         missed = misses(mixed, shares, y, folds, straight)
-        each = np.nanmean(np.abs(missed), axis=0)
-        tried.append(({**choice, "error": float(np.nanmean(np.abs(missed)))}, mixed.parts(count), each, missed))
+        each, error = np.nanmean(np.abs(missed), axis=0), float(np.nanmean(np.abs(missed)))
+        tried.append(({**choice, "error": error}, mixed.take(np.array([count])), each, missed))
         return tried[-1]
 
     # Without the prior and with it: each walks down the ridges until PATIENCE of them earned
     # nothing; both go together, a ridge at a time.
     live = [False] if plenty or gaps is None else [False, True]
-    best, waited, mixed = {}, dict.fromkeys(live, 0), None
+    best, waited, mixed, passed = {}, dict.fromkeys(live, 0), None, {}
     errors = {prior: [] for prior in live}
     for ridge in ridges:
         mixed = mixing.fit(
@@ -88,10 +92,12 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
             start=mixed,
             gaps=None if gaps is None else np.repeat([gaps * prior for prior in live], len(rows), axis=0),
             spread=spread,
+            tolerance=ROUGH,
         )
         for number, prior in enumerate(live):
             made = {"terms": 1, "ridge": ridge, "prior": prior}
-            entry = enter(made, mixed.take(number * len(rows) + np.arange(len(rows))))
+            passed[prior, ridge] = mixed.take(number * len(rows) + np.arange(len(rows)))
+            entry = enter(made, passed[prior, ridge])
             errors[prior].append(entry[0]["error"])
             # Smaller ridges have to earn their place: many have nearly the same error where runs
             # are plenty.
@@ -113,25 +119,30 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
         plain, logs = (np.log(np.maximum(one[first:walked], 1e-300)) for one in errors.values())
         if np.exp((logs - plain).mean()) < PRIOR_EARNED:
             chosen = best[True]
+    prior = chosen[0]["prior"]
+    known = {"gaps": gaps if prior else None, "straight": straight, "spread": spread}
     if not alike:
-        prior = chosen[0]["prior"]
         plain = np.array([each for choice, _, each, _ in tried if choice["prior"] == prior])
-        signed, near = walk(shares, y, own, rows, folds, ridges, gaps if prior else None, straight, spread)
+        signed, hurting = walk(shares, y, own, rows, folds, ridges, passed[prior, ridges[0]], known)
         at, hurt = picked(plain, signed, len(used))
         made = {
             **chosen[0],
             "ridges": [ridges[one] for one in at],
             "harms": [HARM if one else None for one in hurt],
         }
-        entry = enter(made, descend(shares, y, own, made, gaps, straight, rows, near if plenty else None, spread))
+        near = _joined([[passed[prior, ridge] for ridge in ridges[: len(plain)]], hurting], at, hurt)
+        near = mixing.fit(shares, y, own, weights=rows, start=near, tolerance=ROUGH, **settings(made), **known)
+        entry = enter(made, near)
         if _ratio(entry, chosen) < (EARNED_BY_FEW if len(used) < SURE_RUNS else EARNED):
             chosen = entry
     if plenty:
         made = {**chosen[0], "terms": 2}
-        entry = enter(made, descend(shares, y, own, made, gaps, straight, rows, spread=spread))
+        entry = enter(made, descend(shares, y, own, made, gaps, straight, spread, rows))
         if _ratio(entry, chosen) < 1:
             chosen = entry
-    choice, parts, errors, missed = chosen
+    choice, near, errors, missed = chosen
+    made = settings(choice) | {"terms": choice["terms"], "weights": rows[-1:]}
+    parts = mixing.fit(shares, y, own, start=near, **made, **known).parts()
     if of_metrics and not alike and choice["terms"] == 1:
         runs = linear.Runs(shares, shares if straight is None else straight, y)
         made, missed = linear.choose(runs, base, folds, missed, partial(_weighed, runs=len(used)))
@@ -145,6 +156,15 @@ def _ratio(one, other) -> float:
     return float(np.exp(np.nanmean(np.log(np.maximum(one[2], 1e-300)) - np.log(np.maximum(other[2], 1e-300)))))
 
 
+def _joined(walks: list[list[mixing.Mixing]], at: np.ndarray, hurt: np.ndarray) -> mixing.Mixing:
+    """The fits in which each loss domain is as the walk without a signed term, or with one, left it
+    at its ridge. None comes from a smaller ridge: of few runs such a fit may end where gamma is 0.
+    """
+    own = [walks[with_term][one] for one, with_term in zip(at, hurt.astype(int), strict=True)]
+    x = np.stack([one.x[:, i] for i, one in enumerate(own)], axis=1)
+    return replace(own[0], x=x, means=np.mean([one.means for one in own], axis=0))
+
+
 def settings(choice: dict) -> dict:
     """What a choice means to `mixing.fit`; one without ridges of each loss domain has one for
     all.
@@ -153,51 +173,41 @@ def settings(choice: dict) -> dict:
     return {"ridge": np.array(choice.get("ridges", [choice["ridge"]])), "harm": np.array(harms)}
 
 
-def descend(shares, y, own, choice, gaps=None, straight=None, weights=None, start=None, spread=None) -> mixing.Mixing:
+def descend(shares, y, own, choice, gaps=None, straight=None, spread=None, weights=None) -> mixing.Mixing:
     """The fit at the ridges that were chosen, reached from the largest one down: each fit starts
-    where the last one ended. Or from `start`, where runs are plenty. With few, what a share of 0
-    does is hardly seen, and a fit that comes from a smaller ridge may end where gamma is 0.
+    where the last one ended.
     """
     made = settings(choice)
     ridges = made.pop("ridge")
     made |= {"weights": weights, "gaps": gaps if choice.get("prior") else None, "straight": straight}
     made["spread"] = spread
     if choice["terms"] == 2:
-        return mixing.fit(shares, y, own, ridges, 2, **made)
-    if start is None:
-        for ridge in ((WIDEST,) if "ridges" in choice else ()) + RIDGES:
-            if ridge < 2 * ridges.min():
-                break
-            start = mixing.fit(shares, y, own, np.maximum(ridge, ridges), start=start, **made)
+        return mixing.fit(shares, y, own, ridges, 2, tolerance=ROUGH, **made)
+    start = None
+    for ridge in ((WIDEST,) if "ridges" in choice else ()) + RIDGES:
+        if ridge < 2 * ridges.min():
+            break
+        start = mixing.fit(shares, y, own, np.maximum(ridge, ridges), start=start, tolerance=ROUGH, **made)
     return mixing.fit(shares, y, own, ridges, start=start, **made)
 
 
-def walk(shares, y, own, rows, folds, ridges, gaps=None, straight=None, spread=None):
+def walk(shares, y, own, rows, folds, ridges, start, known):
     """Mean |error| (ridges, d) of each loss domain in left-out mixtures with a signed term, at the
-    largest of the ridges that are worth it; and the fits at the last of them.
+    largest of the ridges that are worth it; and the fits at each.
 
-    `rows` (folds + 1, n) are the weights of the fits without each fold and with all.
+    `rows` (folds + 1, n) are the weights of the fits without each fold and with all, `start` those
+    without a signed term at the first ridge.
     """
-    mixed, waited, errors = None, 0, []
+    mixed, waited, errors, passed = start, 0, [], []
     for ridge in ridges:
-        mixed = mixing.fit(
-            shares,
-            y,
-            own,
-            ridge,
-            weights=rows,
-            start=mixed,
-            gaps=gaps,
-            harm=HARM,
-            straight=straight,
-            spread=spread,
-        )
+        mixed = mixing.fit(shares, y, own, ridge, weights=rows, start=mixed, harm=HARM, tolerance=ROUGH, **known)
+        passed.append(mixed)
         before = np.min(errors, axis=0) if errors else np.full(len(own), np.inf)
-        errors.append(np.nanmean(np.abs(misses(mixed, shares, y, folds, straight)), axis=0))
+        errors.append(np.nanmean(np.abs(misses(mixed, shares, y, folds, known["straight"])), axis=0))
         waited = 0 if (errors[-1] < FALLEN * before).mean() > NEXT_TO_NONE else waited + 1
         if waited == PATIENCE:
             break
-    return np.array(errors), mixed
+    return np.array(errors), passed
 
 
 def misses(mixed, shares, y, folds, straight=None) -> np.ndarray:

@@ -105,51 +105,56 @@ def _others(own, rows, m):
 def levels(x, terms, own, gaps, log_shares, spread=None) -> np.ndarray:
     """y (b, n) at log proportions (n, m)."""
     c, a, g, k = unpack(x, terms, own, gaps, spread)
-    powers = np.exp(g[:, None, None] * log_shares)
-    return _sum_of_terms(c, a, powers @ k.transpose(0, 2, 1))[0]
+    return _sum_of_terms(c, a, k @ _powers(g, log_shares))[0]
 
 
 def jacobian_of(x, terms, own, gaps, log_shares, root, spread=None):
-    """y (b, n) and its derivatives (b, n, p) by every number, these times `root` (b, n)."""
+    """y (b, n) and its derivatives (b, p, n) by every number, these times `root` (b, n)."""
     c, a, g, k = unpack(x, terms, own, gaps, spread)
     m = k.shape[2]
-    powers = np.exp(g[:, None, None] * log_shares)
-    sums = powers @ k.transpose(0, 2, 1)
+    powers = _powers(g, log_shares)
+    sums = k @ powers
     y, share = _sum_of_terms(c, a, sums)
-    share *= root[:, :, None]
-    jacobian = np.empty((*y.shape, x.shape[1]))
-    jacobian[:, :, :terms] = share
-    share *= -a[:, None]
-    jacobian[:, :, terms : 2 * terms] = share * np.log(sums)
+    share *= root[:, None]
+    jacobian = np.empty((len(x), x.shape[1], len(log_shares)))
+    jacobian[:, :terms] = share
+    share *= -a[:, :, None]
+    jacobian[:, terms : 2 * terms] = share * np.log(sums)
     by_g = np.zeros(y.shape)
-    finite = np.where(np.isfinite(log_shares), log_shares, 0.0)
+    finite = np.where(np.isfinite(log_shares), log_shares, 0.0).T
     share /= sums
     for q in range(terms):
-        by_k = jacobian[:, :, 2 * terms + 2 + q * m : 2 * terms + 2 + (q + 1) * m]
-        np.multiply(powers, k[:, None, q], out=by_k)
-        by_k *= share[:, :, q, None]
-        by_g += np.einsum("bnj,nj->bn", by_k, finite)
+        by_k = jacobian[:, 2 * terms + 2 + q * m : 2 * terms + 2 + (q + 1) * m]
+        np.multiply(powers, k[:, q, :, None], out=by_k)
+        by_k *= share[:, q, None]
+        by_g += np.einsum("bjn,jn->bn", by_k, finite)
         if q == 0:
             rows = np.flatnonzero(np.tile(own, len(x) // len(own)) >= 0)
             of_own = np.tile(own, len(x) // len(own))[rows]
-            by_u = jacobian[:, :, 2 * terms + 1]
-            by_u[:] = share[:, :, 0] * sums[:, :, 0]
-            by_u[rows] -= by_k[rows, :, of_own]
-            by_k[rows, :, of_own] = 0.0
+            by_u = jacobian[:, 2 * terms + 1]
+            by_u[:] = share[:, 0] * sums[:, 0]
+            by_u[rows] -= by_k[rows, of_own]
+            by_k[rows, of_own] = 0.0
         if spread is not None:
-            by_k[:] = by_k @ spread
-    jacobian[:, :, 2 * terms] = by_g * (g * (1 - g))[:, None]
+            by_k[:] = spread.T @ by_k
+    jacobian[:, 2 * terms] = by_g * (g * (1 - g))[:, None]
     return y, jacobian
 
 
+def _powers(g, log_shares):
+    """r^g (b, m, n)."""
+    powers = g[:, None, None] * np.ascontiguousarray(log_shares.T)
+    return np.exp(powers, out=powers)
+
+
 def _sum_of_terms(c, a, sums):
-    """log sum_q exp(c_q) sums_q^-a_q (b, n) and each term's share of the sum (b, n, K)."""
-    logs = c[:, None] - a[:, None] * np.log(sums)
-    if logs.shape[2] == 1:
-        return logs[:, :, 0], np.ones(logs.shape)
-    top = logs.max(axis=2)
-    y = top + np.log(np.exp(logs - top[:, :, None]).sum(axis=2))
-    return y, np.exp(logs - y[:, :, None])
+    """log sum_q exp(c_q) sums_q^-a_q (b, n) and each term's share of the sum (b, K, n)."""
+    logs = c[:, :, None] - a[:, :, None] * np.log(sums)
+    if logs.shape[1] == 1:
+        return logs[:, 0], np.ones(logs.shape)
+    top = logs.max(axis=1)
+    y = top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
+    return y, np.exp(logs - y[:, None])
 
 
 def logs_of(shares: np.ndarray) -> np.ndarray:

@@ -39,7 +39,7 @@ HOLD_LOG_A, HOLD_MEANS = 1000.0, 10.0
 TOLERANCE = 1e-4  # a fit ends when a step lowers its cost by less than this share
 # Bytes of the Jacobians of the fits that go together; and numbers of a loss domain from which their
 # products are of single precision: they only say where a step goes, not where it ends.
-TOGETHER, WIDE = 1e7, 64
+TOGETHER, WIDE = 1e6, 64
 FAR = 1e8  # the penalty that holds a number which a domain does not have
 
 
@@ -195,12 +195,20 @@ class Problem:
         """Positions of log a, logit g and u, which have shared means, among the numbers."""
         return np.arange(self.terms, 2 * self.terms + 2)
 
+    @property
+    def logs(self):
+        """Positions of the numbers that are logs of what they count: log a, u, and log k where it
+        is one of them.
+        """
+        first = slice(self.terms, 2 * self.terms)
+        return first, slice(2 * self.terms + 1, None if self.spread is None else 2 * self.terms + 2)
+
     def weighed(self, left):
         """What is left (b, n) times the root of the weights, and less what the signed term takes of
         it.
         """
         left = np.sqrt(self.w) * left
-        return left if self.signed is None else self.signed.without(left[:, :, None])[:, :, 0]
+        return left if self.signed is None else self.signed.without(left[:, None])[:, 0]
 
     def cost(self, x, means, predicted, d):
         """Cost of each fit."""
@@ -226,14 +234,18 @@ def _descend(problem, x, means, damping, d):
         jacobian = problem.signed.without(jacobian)
     now = problem.cost(x, means, predicted, d)
     gaps = x[:, shared] - np.repeat(means, d, axis=0)
-    gradient = problem.weighed(predicted - problem.target)[:, None] @ jacobian
-    gradient = gradient[:, 0] + problem.strength * x
-    gradient[:, shared] += pull * gaps
-    # Curvature: jacobian' jacobian + diag(penalty)
+    gradient = (jacobian @ problem.weighed(predicted - problem.target)[:, :, None])[:, :, 0]
+    # Curvature: jacobian jacobian' + diag(penalty). The levels curve along log a, u and log k by as
+    # much as they slope; where that adds to the curvature, steps without it go too far. Of groups
+    # the slopes by log k are mixed, so there it is left out.
     penalty = problem.strength.copy()
     penalty[:, shared] += pull
-    gram = _gram(jacobian) if jacobian.shape[1] >= jacobian.shape[2] else None
-    squares = np.einsum("bnp,bnp->bp", jacobian, jacobian) if gram is None else np.einsum("bpp->bp", gram)
+    for part in problem.logs:
+        penalty[:, part] += np.maximum(gradient[:, part], 0.0)
+    gradient += problem.strength * x
+    gradient[:, shared] += pull * gaps
+    gram = _gram(jacobian) if jacobian.shape[2] >= jacobian.shape[1] else None
+    squares = np.einsum("bpn,bpn->bp", jacobian, jacobian) if gram is None else np.einsum("bpp->bp", gram)
     scale = np.maximum(squares + penalty, 1e-10)
     mean_gradient = problem.hold * (means - problem.anchor) - (pull * gaps).reshape(len(means), d, -1).sum(1)
     mean_scale = problem.hold + pull.reshape(len(means), d, -1).sum(1)
@@ -269,11 +281,11 @@ def _descend(problem, x, means, damping, d):
 
 
 def _gram(jacobian):
-    """jacobian' jacobian."""
-    if jacobian.shape[2] >= WIDE:
+    """jacobian jacobian' (b, p, p)."""
+    if jacobian.shape[1] >= WIDE:
         single = jacobian.astype(np.float32)
-        return (single.transpose(0, 2, 1) @ single).astype(float)
-    return jacobian.transpose(0, 2, 1) @ jacobian
+        return (single @ single.transpose(0, 2, 1)).astype(float)
+    return jacobian @ jacobian.transpose(0, 2, 1)
 
 
 def solve(gram, diagonal, right):
@@ -285,15 +297,16 @@ def solve(gram, diagonal, right):
 
 
 def _solve_wide(jacobian, diagonal, right):
-    """(jacobian' jacobian + diag(diagonal))^-1 right, by a system of the size of the runs, where
+    """(jacobian jacobian' + diag(diagonal))^-1 right, by a system of the size of the runs, where
     they are fewer (Woodbury).
     """
-    thin = jacobian / diagonal[:, None]
+    thin = jacobian / diagonal[:, :, None]
     right = right / diagonal[:, :, None]
-    system = thin @ jacobian.transpose(0, 2, 1)
+    turned = jacobian.transpose(0, 2, 1)
+    system = turned @ thin
     places = np.arange(system.shape[1])
     system[:, places, places] += 1
-    return right - thin.transpose(0, 2, 1) @ np.linalg.solve(system, jacobian @ right)
+    return right - thin @ np.linalg.solve(system, turned @ right)
 
 
 def coupled_step(solved, pull, shared, mean_gradient, mean_scale, d):

@@ -77,9 +77,9 @@ def without_runs(whole: mixing.Mixing, shares, y, own, counts, ridge, harm, gaps
     predicted, jacobian = jacobian_of(
         x, terms, problem.own, problem.gaps, problem.log_shares, np.ones((d, n)), whole.spread
     )
-    jacobian = np.concatenate([jacobian, np.broadcast_to(straight, (d, n, m))], axis=2)
+    jacobian = np.concatenate([jacobian, np.broadcast_to(straight.T, (d, m, n))], axis=1)
     misses = predicted + t @ straight.T - problem.target
-    weighed = (problem.w[:, :, None] * jacobian).transpose(0, 2, 1)
+    weighed = problem.w[:, None] * jacobian
     shared, p = problem.shared, x.shape[1]
     numbers = np.concatenate([x, t], axis=1)
     ridge_of_t = np.full(d, mixing.FAR) if problem.signed is None else np.minimum(problem.signed.ridge, mixing.FAR)
@@ -89,7 +89,7 @@ def without_runs(whole: mixing.Mixing, shares, y, own, counts, ridge, harm, gaps
     gradient = (weighed @ misses[:, :, None])[:, :, 0] + diagonal * numbers
     gradient[:, shared] += gaps_to_means
     diagonal[:, shared] += problem.pull
-    gram = weighed @ jacobian
+    gram = weighed @ jacobian.transpose(0, 2, 1)
     edges = np.zeros((d, p + m, 1 + len(shared)))
     edges[:, shared, 1 + np.arange(len(shared))] = -problem.pull
     mean_gradient = problem.hold * (means - problem.anchor) - gaps_to_means.sum(axis=0)
@@ -101,7 +101,7 @@ def without_runs(whole: mixing.Mixing, shares, y, own, counts, ridge, harm, gaps
     for fit, row in enumerate(counts):
         out = (row == 0) & (most > 0)
         edges[:, :, 0] = gradient - (weighed[:, :, out] @ misses[:, out, None])[:, :, 0]
-        left = gram - weighed[:, :, out] @ jacobian[:, out]
+        left = gram - weighed[:, :, out] @ jacobian[:, :, out].transpose(0, 2, 1)
         for number, damping in reversed(list(enumerate(DAMPINGS))):
             solved = mixing.solve(left, diagonal + damping * scale, edges)
             steps[number, fit], mean_steps[fit] = mixing.coupled_step(

@@ -136,8 +136,8 @@ def fit(shares, losses, own, group, tokens, pools, scale, weights) -> Repetition
         y, by_x = factor.jacobian_of(v[:, :p], 1, own, untold, logs(s), root)
         plain = y + v[:, p:] @ levels.T
         whole = harmed(plain, s)
-        share = np.exp(plain - whole)[:, :, None]  # of the loss that is no harm
-        by_v = np.concatenate([share * by_x, share * root[:, :, None] * levels], axis=2)
+        share = np.exp(plain - whole)[:, None]  # of the loss that is no harm
+        by_v = np.concatenate([share * by_x, share * root[:, None] * levels.T], axis=1)
         by_s = np.zeros((d, n, 7))
         for number in range(3, 7):
             move = 1e-5 * np.eye(7)[number]
@@ -145,10 +145,9 @@ def fit(shares, losses, own, group, tokens, pools, scale, weights) -> Repetition
             up, down = (mixed(v, s + sign * move) if number == 3 else plain for sign in (1, -1))
             by_s[:, :, number] = root * (harmed(up, s + move) - harmed(down, s - move)) / 2e-5
         left = (root * (whole - target))[:, :, None]
-        turned = by_v.transpose(0, 2, 1)
-        gram, edges = turned @ by_v, turned @ by_s
+        gram, edges = by_v @ by_v.transpose(0, 2, 1), by_v @ by_s
         gaps = pull * (v[:, 1:4] - s[:3])
-        slope = (turned @ left)[:, :, 0] + strength * v
+        slope = (by_v @ left)[:, :, 0] + strength * v
         slope[:, 1:4] += gaps
         edges[:, [1, 2, 3], [0, 1, 2]] -= pull
         penalty = strength.copy()

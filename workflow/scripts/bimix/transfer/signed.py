@@ -29,6 +29,7 @@ class Signed:
     root: np.ndarray  # (b, n) of the weights
     of: np.ndarray  # (b,) index among vectors
     vectors: np.ndarray  # (u, m, m) eigenvectors of R'W R
+    turned: np.ndarray  # (u, n, m) R times these
     values: np.ndarray  # (b, m) its eigenvalues
     ridge: np.ndarray  # (b,) of t, inf where a domain has none
 
@@ -43,14 +44,20 @@ class Signed:
         )
 
     def without(self, weighed: np.ndarray) -> np.ndarray:
-        """(1 - P E P') times columns (b, n, p) that are multiplied by the root of the weights."""
+        """Rows (b, p, n), multiplied by the root of the weights, times (1 - P E P')."""
         whole = self.values + self.ridge[:, None]
         # 1 - sqrt(q / (s + q)) over s, which has a value at s = 0 too
         part = 1 / (whole * (1 + 1 / np.sqrt(1 + self.values / self.ridge[:, None])))
-        vectors, root = self.vectors[self.of], self.root[:, :, None]
-        sums = self.shares.T @ (root * weighed)
-        sums = vectors @ (part[:, :, None] * (vectors.transpose(0, 2, 1) @ sums))
-        return weighed - root * (self.shares @ sums)
+        left = np.empty(weighed.shape)
+        for unique in np.unique(self.of):
+            turned = self.turned[unique]
+            rows = np.flatnonzero(self.of == unique)
+            root = self.root[rows, None]
+            sums = (root * weighed[rows]).reshape(-1, len(turned)) @ turned
+            sums = sums.reshape(len(rows), -1, turned.shape[1]) * part[rows, None]
+            taken = (sums.reshape(-1, turned.shape[1]) @ turned.T).reshape(len(rows), -1, len(turned))
+            left[rows] = weighed[rows] - root * taken
+        return left
 
     def numbers(self, left: np.ndarray) -> np.ndarray:
         """t (b, m) for what the other numbers leave of the levels (b, n)."""
@@ -68,4 +75,5 @@ def signed(shares: np.ndarray, w: np.ndarray, ridge: np.ndarray) -> Signed | Non
     values, vectors = np.linalg.eigh(shares.T @ (rows[:, :, None] * shares))
     size = w.max(axis=1, keepdims=True)
     of = of.ravel()
-    return Signed(shares, np.sqrt(w), of, vectors, np.maximum(values[of], 0.0) * size, np.asarray(ridge, dtype=float))
+    values = np.maximum(values[of], 0.0) * size
+    return Signed(shares, np.sqrt(w), of, vectors, shares @ vectors, values, np.asarray(ridge, dtype=float))
