@@ -70,7 +70,6 @@ def read_documents(
     options: argparse.Namespace, shards: list[Shard], missing: dict[str, int]
 ) -> Iterator[tuple[str, str, str]]:
     """(what trains, what may be drawn, domain) of the documents, until no domain is missing any.
-
     Files come in an order drawn by hash; those of full domains are skipped.
     """
     files = [(hash_text(path), path, shard.domain) for shard in shards for path in shard.files]

@@ -55,7 +55,6 @@ def main(argv: list[str] | None = None) -> None:
 
 def download(name: str, revision: str | None) -> Path:
     """Path of the tokenizer.json of hub repository `name` at a branch, tag or commit (None: main).
-
     From the local cache where it is there.
     """
     try:

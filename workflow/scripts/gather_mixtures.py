@@ -47,9 +47,8 @@ def each_stage(mixtures: dict[str, Mixture]) -> dict[str, dict[str, float]]:
 
 
 def of_stage(mixtures: dict[str, Mixture], number: int) -> dict[str, dict[str, float]]:
-    """Proportions of the stage of that number, from 1, by the mixture's name.
-
-    Errors: a mixture has no such stage, or differs from the first in another.
+    """Proportions of the stage of that number, from 1, by the mixture's name. Errors: a mixture has
+    no such stage, or differs from the first in another.
     """
     first = next(iter(mixtures))
     for name, mixture in mixtures.items():

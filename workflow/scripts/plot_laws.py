@@ -36,10 +36,8 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def draw(table: pl.DataFrame) -> Figure:
-    """A panel for each score that some law has, a row for each law.
-
-    A law that was fitted to fewer runs than determine its numbers is named below and not drawn,
-    unless that holds for all.
+    """A panel for each score that some law has, a row for each law. A law that was fitted to fewer
+    runs than determine its numbers is named below and not drawn, unless that holds for all.
     """
     laws = table["law"].unique(maintain_order=True).to_list()
     few = {law: reason for law in laws if (reason := too_few(table.filter(pl.col("law") == law)))}

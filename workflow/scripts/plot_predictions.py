@@ -47,9 +47,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def pair(law: dict, losses: pl.DataFrame, predictions: pl.DataFrame) -> pl.DataFrame:
     """Losses (mixture, step, domain, loss) with those predicted, of mixtures that the law was not
-    fitted to.
-
-    The average over domains comes first, as a domain of its own.
+    fitted to. The average over domains comes first, as a domain of its own.
     """
     predicted = predictions.select(*KEYS, pl.col("loss").alias("predicted"))
     unseen = ~pl.col("mixture").is_in(law["mixtures"]) & pl.col("predicted").is_not_null()

@@ -28,10 +28,8 @@ def digest_file(path: Path) -> str:
 
 
 def stamp_file(path: Path) -> list[int]:
-    """Bytes of a file, its time of modification and its time of change, both in ns.
-
-    Anybody can set the time of modification, as `cp -p` and `rsync -t` do. That of change is the
-    file system's own.
+    """Bytes of a file, its time of modification and its time of change, both in ns. Anybody can set
+    the time of modification, as `cp -p` and `rsync -t` do. That of change is the file system's own.
     """
     found = path.stat()
     return [found.st_size, found.st_mtime_ns, found.st_ctime_ns]

@@ -31,10 +31,8 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path | str, vouched: bool = True) -> Iterator[Path]:
-    """Yield a temporary path in the folder of `path`.
-
-    When the block ends well it takes the place of `path`. Its digest is noted unless something else
-    vouches for it.
+    """Yield a temporary path in the folder of `path`. When the block ends well it takes the place
+    of `path`. Its digest is noted unless something else vouches for it.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -118,9 +118,8 @@ def _form(path: Path) -> dict:
 
 
 def read_json(path: Path | str) -> dict:
-    """The JSON object in `path`.
-
-    Errors: no such file, not as it was written, not JSON, not an object, a key twice.
+    """The JSON object in `path`. Errors: no such file, not as it was written, not JSON, not an
+    object, a key twice.
     """
     path = Path(path)
     if not path.is_file():
@@ -132,9 +131,8 @@ def read_json(path: Path | str) -> dict:
 
 
 def parsed_json(text: str, name: str) -> dict:
-    """The JSON object that a text is; `name` is what errors call it.
-
-    Errors: not JSON, not an object, a key twice, lists in lists without end.
+    """The JSON object that a text is; `name` is what errors call it. Errors: not JSON, not an
+    object, a key twice, lists in lists without end.
     """
     try:
         # Python makes no number of thousands of digits; as an infinite one it is refused by its key
@@ -183,9 +181,8 @@ def read_numbers(path: Path | str) -> dict[str, float]:
 
 
 def read_tokens(path: Path | str) -> dict[str, float]:
-    """{domain: tokens} from JSON, a file of it, or a table with the columns domain and tokens.
-
-    Such a table is tokens/train.parquet.
+    """{domain: tokens} from JSON, a file of it, or a table with the columns domain and tokens. Such
+    a table is tokens/train.parquet.
     """
     if str(path).endswith(".json") or str(path).lstrip().startswith("{"):
         return read_numbers(path)
@@ -197,9 +194,8 @@ def read_tokens(path: Path | str) -> dict[str, float]:
 
 
 def read_size(path: Path | str) -> tuple[float, float]:
-    """(parameters, tokens) of a run: of its run.json, or any JSON with these two keys.
-
-    Errors: one is missing or no finite number above 0.
+    """(parameters, tokens) of a run: of its run.json, or any JSON with these two keys. Errors: one
+    is missing or no finite number above 0.
     """
     content = read_json(path)
     for name in ("parameters", "tokens"):

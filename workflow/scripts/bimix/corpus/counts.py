@@ -14,9 +14,8 @@ TRIAL = 2**16  # codes that the sorts are timed on, a few milliseconds
 
 
 def pair_codes(*pieces: np.ndarray) -> np.ndarray:
-    """Code first * 2^b + second of the T - 1 pairs of neighbours of rows (n, T), flat.
-
-    b is 16 (uint32 codes) for two-byte ids and 32 (uint64 codes) for four-byte ids.
+    """Code first * 2^b + second of the T - 1 pairs of neighbours of rows (n, T), flat. b is 16
+    (uint32 codes) for two-byte ids and 32 (uint64 codes) for four-byte ids.
     """
     bits = 8 * pieces[0].dtype.itemsize
     codes = np.empty(sum(rows[:, 1:].size for rows in pieces), np.dtype(f"<u{bits // 4}"))
@@ -58,10 +57,8 @@ SORTS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (sort_in_place, sort_by_
 
 @functools.cache
 def fastest_sort(dtype: np.dtype) -> Callable[[np.ndarray], np.ndarray]:
-    """The sort that takes less time on random codes of this type.
-
-    numpy's takes from a third to five times the time of polars', by the instructions of the
-    processor.
+    """The sort that takes less time on random codes of this type. numpy's takes from a third to
+    five times the time of polars', by the instructions of the processor.
     """
     codes = np.random.default_rng(0).integers(0, np.iinfo(dtype).max, TRIAL, dtype)
 

@@ -136,10 +136,8 @@ def labelled(domains: list[str], labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def cut_text(text: str, limit: int | None) -> list[str]:
-    """Pieces of at most `limit` characters whose concatenation is `text`.
-
-    A cut falls after the last line end or before the last space that allows it, or at the
-    limit where there is none.
+    """Pieces of at most `limit` characters whose concatenation is `text`. A cut falls after the
+    last line end or before the last space that allows it, or at the limit where there is none.
     """
     pieces, start = [], 0
     while limit is not None and len(text) - start > limit:

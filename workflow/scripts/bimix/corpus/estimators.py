@@ -34,10 +34,8 @@ def miller_madow(counts: np.ndarray) -> float:
 
 
 def coverage(counts: np.ndarray) -> float:
-    """Good's estimate 1 - f1/N of the probability of all values seen, f1 of them seen once.
-
-    Where every value was seen once, f1 = N - 1 is taken instead, as usual, so
-    that something is covered.
+    """Good's estimate 1 - f1/N of the probability of all values seen, f1 of them seen once. Where
+    every value was seen once, f1 = N - 1 is taken instead, as usual, so that something is covered.
     """
     total, singletons = int(counts.sum()), int((counts == 1).sum())
     return 1 - min(singletons, total - 1) / total

@@ -16,10 +16,8 @@ Place = int | tuple[int, int]  # where a text lies: its number, or its start and
 
 
 class Smallest:
-    """The `limit` smallest keys of a stream, each with the place of its text.
-
-    A text that is in the corpus twice has one key, so its copies are chosen or left out
-    together, except at the limit.
+    """The `limit` smallest keys of a stream, each with the place of its text. A text that is in the
+    corpus twice has one key, so its copies are chosen or left out together, except at the limit.
     """
 
     def __init__(self, limit: int) -> None:

@@ -15,10 +15,8 @@ ENDINGS = r"\.(jsonl?|ndjson|parquet|te?xt)(\.\w+)?$"
 
 @dataclass(frozen=True)
 class Shard:
-    """Raw files that one job reads.
-
-    `split` is train, validation or hash (each document by its text); `domain` that of all its
-    documents, or None where each record names its own.
+    """Raw files that one job reads. `split` is train, validation or hash (each document by its
+    text); `domain` that of all its documents, or None where each record names its own.
     """
 
     name: str

@@ -165,9 +165,8 @@ def read_lines(path: str, fields: list[str], longest: int) -> Records:
 
 
 def read_parquet(path: str, fields: list[str], longest: int) -> Records:
-    """Rows of a parquet file, numbered from 1, as dicts of the columns of `fields`.
-
-    Row groups are streamed; each is in memory whole, as it is in the file and unpacked.
+    """Rows of a parquet file, numbered from 1, as dicts of the columns of `fields`. Row groups are
+    streamed; each is in memory whole, as it is in the file and unpacked.
     """
     wanted = {field.split(".")[0] for field in fields}
     number = 0

@@ -109,10 +109,8 @@ def batched(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
 
 
 def fill(streams: "Streams", pieces: Iterable[Piece], encoder: Encoder) -> None:
-    """Encode the pieces and write them to their streams.
-
-    One thread encodes, one writes and counts; neither encoding nor sorting holds the lock. Their
-    errors are raised here.
+    """Encode the pieces and write them to their streams. One thread encodes, one writes and counts;
+    neither encoding nor sorting holds the lock. Their errors are raised here.
     """
     started = shown = time.monotonic()
     encoding = writing = None
@@ -176,10 +174,8 @@ class Streams:
 
     @staticmethod
     def write(taken: Taken) -> None:
-        """Write and count what was taken.
-
-        Where too many rows are held back, count the most of them; where the counts have grown too
-        large, merge the largest, or put them aside.
+        """Write and count what was taken. Where too many rows are held back, count the most of
+        them; where the counts have grown too large, merge the largest, or put them aside.
         """
         streams = [stream for stream, _, _ in taken]
         for stream, ids, texts in taken:

@@ -93,9 +93,8 @@ def draw_shot(question: Question, shots: Sequence[Question], seed: int) -> Quest
 
 
 def build_prompt(kind: str, shot: Question, question: Question, encode: Encode, room: int) -> Prompt:
-    """The prompt in at most `room` tokens, cut from the left.
-
-    Raises Rejected where the question itself does not fit, or no answer of `room` tokens is there.
+    """The prompt in at most `room` tokens, cut from the left. Raises Rejected where the question
+    itself does not fit, or no answer of `room` tokens is there.
     """
     template = TEMPLATES[kind]
     text = template.write(shot, question)
@@ -150,9 +149,8 @@ def normalise(answer: str) -> str:
 
 
 def judge(prediction: str, answers: Sequence[str]) -> tuple[bool, bool]:
-    """Whether a prediction equals any of the answers: in every character, and after `normalise`.
-
-    An answer of which normalising leaves nothing, such as "?", counts as it is.
+    """Whether a prediction equals any of the answers: in every character, and after `normalise`. An
+    answer of which normalising leaves nothing, such as "?", counts as it is.
     """
     exact = prediction in answers
     own = normalise(prediction)

@@ -30,7 +30,6 @@ DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()"]+))\)')
 @dataclass(frozen=True)
 class Question:
     """What is asked and the `answers` that count as right, the first of them the one a shot shows.
-
     `place` is file and line, `identity` the record's own id, or its number where it has none.
     """
 
@@ -96,10 +95,8 @@ def _answers(value: object) -> list[str]:
 
 
 def read_records(raw: bytes, name: str) -> Iterator[tuple[int, object]]:
-    """Records of one unpacked task file, each with its line (of parquet: its row); a
-    record may be a Rejected.
-
-    Errors: a file that is no parquet though its name says so, or one that is no text.
+    """Records of one unpacked task file, each with its line (of parquet: its row); a record may be
+    a Rejected. Errors: a file that is no parquet though its name says so, or one that is no text.
     """
     if name.endswith(".parquet"):
         try:

@@ -26,10 +26,8 @@ class Device:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of equal runs: a row of plan.csv.
-
-    `flops_per_run` with evaluations; hours of a run on all of its devices, and hours left of all
-    devices together; storage in 10^9 bytes.
+    """The cost of equal runs: a row of plan.csv. `flops_per_run` with evaluations; hours of a run
+    on all of its devices, and hours left of all devices together; storage in 10^9 bytes.
     """
 
     needed_for: str

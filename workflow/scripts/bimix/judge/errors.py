@@ -31,9 +31,8 @@ def relative_error(observed, predicted):
 
 
 def r2_log(observed: np.ndarray, predicted: np.ndarray) -> float | None:
-    """1 - SS_res / SS_tot of log losses over the steps of one curve (paper Sec. 6.2).
-
-    None where the curve has no spread: one step, or losses that differ by rounding only.
+    """1 - SS_res / SS_tot of log losses over the steps of one curve (paper Sec. 6.2). None where
+    the curve has no spread: one step, or losses that differ by rounding only.
     """
     y, fitted = np.log(observed), np.log(predicted)
     if np.ptp(y) < SAME:

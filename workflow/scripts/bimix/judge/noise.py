@@ -114,9 +114,7 @@ def within(logs: np.ndarray) -> Known | None:
 
 def shares_seeds(run: np.ndarray) -> bool:
     """Whether chains of shared seeds lead between all mixtures (n, seeds); False where no two share
-    any, as with numbers that count runs.
-
-    Errors: both kinds of mixtures are there.
+    any, as with numbers that count runs. Errors: both kinds of mixtures are there.
     """
     if not (run.sum(axis=0) > 1).any():
         return False

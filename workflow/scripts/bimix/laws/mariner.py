@@ -44,9 +44,8 @@ def fit_step(epochs, losses, weights, domains, begin=None) -> dict:
 
 
 def epochs_of_share(observed: Observations) -> np.ndarray | None:
-    """Epochs of a whole run on one domain, T / U (n, m); None where no pools are known.
-
-    Errors: a domain that is trained on has no pool where others have one.
+    """Epochs of a whole run on one domain, T / U (n, m); None where no pools are known. Errors: a
+    domain that is trained on has no pool where others have one.
     """
     if observed.pools is None or observed.tokens is None:
         return None
@@ -129,9 +128,7 @@ def slope_step(numbers, domains) -> Callable:
 
 def at_run(coefficients: dict, domains: list[str], parameters: float | None, tokens: float, pools: dict) -> dict:
     """The coefficients at a run on so many tokens, with pools {domain: unique tokens}; as they are
-    where the fit was to proportions, which are no epochs.
-
-    Errors: a domain without a pool.
+    where the fit was to proportions, which are no epochs. Errors: a domain without a pool.
     """
     if next(iter(coefficients.values()))["epochs_of_share"] is None:
         return coefficients

@@ -39,9 +39,8 @@ def strengths(between: Sequence[float]) -> np.ndarray:
 
 
 def mixture(token_shares: np.ndarray, seed: int, number: int, between: Sequence[float] = STRENGTHS) -> np.ndarray:
-    """Mixture `number` (m,) of the swarm of `seed`: the same however many others are drawn.
-
-    Errors: no draw of 100,000 stays below the largest proportions.
+    """Mixture `number` (m,) of the swarm of `seed`: the same however many others are drawn. Errors:
+    no draw of 100,000 stays below the largest proportions.
     """
     centre, upper = prior(token_shares), most(token_shares)
     draw = np.random.default_rng([seed, number])

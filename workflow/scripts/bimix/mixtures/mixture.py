@@ -48,10 +48,8 @@ class Mixture:
 
     @classmethod
     def parse(cls, document: object, source: Path | str, domains: Sequence[str] | None = None) -> "Mixture":
-        """The mixture of a document, which came from `source`.
-
-        Errors: it is no mixture of `domains` (None: of any), and has no stages that are; shares do
-        not sum to one.
+        """The mixture of a document, which came from `source`. Errors: it is no mixture of
+        `domains` (None: of any), and has no stages that are; shares do not sum to one.
         """
         if not is_staged(document):
             return cls((Stage(1.0, _parsed(document, source, domains)),))

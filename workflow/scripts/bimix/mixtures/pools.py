@@ -32,9 +32,7 @@ def add_pools(parser: argparse.ArgumentParser) -> None:
 
 def with_pools(mixtures: pl.DataFrame, index: Path | None, share: float) -> pl.DataFrame:
     """A table of mixtures (mixture, domain, proportion) with the column `pool` where there is a
-    token index.
-
-    Errors: a domain that the index does not hold.
+    token index. Errors: a domain that the index does not hold.
     """
     if index is None:
         return mixtures

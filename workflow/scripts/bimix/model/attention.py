@@ -19,12 +19,11 @@ KERNELS = ("sdpa", "flash", "fmha", "attention")  # in the names of CUDA kernels
 
 
 def choose_attention(name: str, device: str, precision: str) -> None:
-    """Have all attention of this process computed by one of torch's kernels; `auto`: torch
-    chooses.
+    """Have all attention of this process computed by one of torch's kernels; `auto`: torch chooses.
 
-    A switch of the process, not a context: a graph that is compiled later takes the kernel
-    that is allowed when it is made. Errors: the kernel does not exist for the device or the
-    precision, in which torch would stop with a backtrace.
+    A switch of the process, not a context: a graph that is compiled later takes the kernel that is
+    allowed when it is made. Errors: the kernel does not exist for the device or the precision, in
+    which torch would stop with a backtrace.
     """
     if name == "cudnn" and device == "cpu":
         raise InputError("launch, attention: cudnn is of GPUs alone; set it to auto, flash or math.")

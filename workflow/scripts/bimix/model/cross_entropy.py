@@ -32,9 +32,7 @@ def whole_shares(
     hidden: Tensor, weight: Tensor, padding: Tensor, targets: Tensor, owners: Tensor, domains: int
 ) -> tuple[Tensor, Tensor]:
     """The shares (domains,) of the domains `owners` (rows,) that the rows of n / rows tokens belong
-    to, and every token's loss.
-
-    The losses (rows, n / rows) carry no gradient.
+    to, and every token's loss. The losses (rows, n / rows) carry no gradient.
     """
     losses = whole_loss(hidden, weight, padding, targets, reduction="none").view(len(owners), -1)
     return sum_by_domain(losses.sum(1), owners, domains) / losses.numel(), losses.detach()

@@ -75,9 +75,8 @@ def generate(
 def continue_batch(
     model: Transformer, prompts: Sequence[np.ndarray], new_tokens: int, stops: Tensor, graphs: bool
 ) -> list[tuple[list[int], bool]]:
-    """Continuation of each prompt, and whether rounding might have decided one of its tokens.
-
-    With `graphs` (CUDA) the step from one token to the next is recorded once and replayed.
+    """Continuation of each prompt, and whether rounding might have decided one of its tokens. With
+    `graphs` (CUDA) the step from one token to the next is recorded once and replayed.
     """
     lengths = torch.tensor([len(prompt) for prompt in prompts])
     rows = torch.zeros(len(prompts), int(lengths.max()), dtype=torch.long)
@@ -143,10 +142,8 @@ class State:
 
 
 def attend(query: Tensor, keys: Tensor, values: Tensor, unseen: Tensor) -> Tensor:
-    """Attention of one token a row, query (batch, heads, 1, head width), but to
-    places that are `unseen`.
-
-    Written out: with a mask and a single query torch's own takes twice as long on a CPU.
+    """Attention of one token a row, query (batch, heads, 1, head width), but to places that are
+    `unseen`. Written out: with a mask and a single query torch's own takes twice as long on a CPU.
     """
     weights = (query * query.shape[-1] ** -0.5) @ keys.transpose(-1, -2)
     return weights.masked_fill(unseen, -torch.inf).softmax(-1) @ values

@@ -127,9 +127,8 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """The whole model; `Transformer(shape)(rows)` is the mean next-token loss in nats.
-
-    With `loss_chunk`, the scores of so many tokens at a time exist in memory (`losses`).
+    """The whole model; `Transformer(shape)(rows)` is the mean next-token loss in nats. With
+    `loss_chunk`, the scores of so many tokens at a time exist in memory (`losses`).
     """
 
     def __init__(self, shape: Shape, loss_chunk: int | None = None) -> None:
@@ -172,9 +171,8 @@ class Transformer(nn.Module):
         return F.linear(self.hidden(tokens), self.embedding.weight[: self.shape.vocabulary])
 
     def padding(self) -> Tensor:
-        """Bias of the scores (padded vocabulary,): 0, and minus infinity where an id is none.
-
-        A constant of the shape, not a buffer, which wrappers would send around.
+        """Bias of the scores (padded vocabulary,): 0, and minus infinity where an id is none. A
+        constant of the shape, not a buffer, which wrappers would send around.
         """
         weight = self.embedding.weight
         real, padded = self.shape.vocabulary, self.shape.padded_vocabulary

@@ -125,9 +125,7 @@ def _read_log(source: Source, path: Path, wanted: Pattern) -> Iterator[Loss]:
 
 def _read_swarm(source: Source, wanted: Pattern, runs: Collection[str] | None) -> tuple[list[Loss], Tidy, list[str]]:
     """(losses, mixtures, remarks on the columns and runs that are taken) of a swarm's tables, which
-    may be one.
-
-    Errors: of a metric more is better, by its name.
+    may be one. Errors: of a metric more is better, by its name.
     """
     form = FORMATS[source.format]
     run, ratios = source.run or form.run, pattern(source.ratios or form.ratios, "--ratios")
@@ -162,7 +160,6 @@ def _read_swarm(source: Source, wanted: Pattern, runs: Collection[str] | None) -
 
 def _swarm_mixtures(path: Path, run: str, ratios: Pattern, ignored: Collection[str], sized: bool) -> Tidy:
     """The mixtures of a swarm's table, tidy; `sized`: a run may be there once for each size.
-
     Errors: a run twice, or of other proportions at another size; an empty cell.
     """
     read_any(path).need(run)
@@ -186,9 +183,7 @@ def _swarm_mixtures(path: Path, run: str, ratios: Pattern, ignored: Collection[s
 
 def _read_runs(path: Path) -> dict[str, tuple[str, str]]:
     """{run: (mixture, seed)} of a table with the columns run, mixture and, where mixtures were
-    trained again, seed.
-
-    Errors: a column that is not there, a cell that is empty, a run twice.
+    trained again, seed. Errors: a column that is not there, a cell that is empty, a run twice.
     """
     table = read_table(path)
     for column in ("run", "mixture"):

@@ -228,9 +228,8 @@ def from_table(
 
 
 def from_wandb(table: Table, pattern: Pattern, step: str | None, run: str | None, size: str | None) -> Log:
-    """A panel's csv, or a history, which is a run called as its file.
-
-    Errors: those of `from_table`; of a panel, --run or --size, or a cell of averages.
+    """A panel's csv, or a history, which is a run called as its file. Errors: those of
+    `from_table`; of a panel, --run or --size, or a cell of averages.
     """
     if "_step" in table.columns or not any(BETWEEN in name for name in table.columns[1:]):
         return from_table(table, pattern, step or "_step", run, size)
@@ -319,7 +318,6 @@ def _scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
 
 def from_trainer(path: Path, pattern: Pattern) -> Log:
     """A run, called as the folder of its trainer_state.json, or the one above that of a checkpoint.
-
     Errors: no list `log_history`, no metric that fits.
     """
     log = read_json(path).get("log_history")

@@ -217,9 +217,8 @@ def with_priors(found: Observations, prior: Path | None, groups: Path | str | No
 def proportions_of(
     mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixtures"
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """(names, proportions (n, m)) of a mixtures table in the order of `domains`.
-
-    Errors: as in `observations`, and a positive proportion of a domain that is not in `domains`.
+    """(names, proportions (n, m)) of a mixtures table in the order of `domains`. Errors: as in
+    `observations`, and a positive proportion of a domain that is not in `domains`.
     """
     mixtures = tidy_mixtures(mixtures, name).table
     shares = checked_proportions(typed(mixtures, name, ["mixture", "domain", "proportion"], []), name)

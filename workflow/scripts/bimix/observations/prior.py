@@ -44,7 +44,6 @@ def read_gaps(path: Path, domains: tuple[str, ...], loss_domains: tuple[str, ...
 
 def kin_weights(path: Path, domains: Sequence[str], wanted: Sequence[str], softness: float = SOFTNESS) -> np.ndarray:
     """`by_hand.kin` (m,) of the domains for the wanted ones, from a table of cross-entropies.
-
     Errors: those of `read_gaps`; a wanted domain that has no row, or none under itself.
     """
     pairs = _read_pairs(path, domains)

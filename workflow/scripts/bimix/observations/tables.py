@@ -41,9 +41,7 @@ class Tidy:
 
 def tidy_mixtures(table: pl.DataFrame, name: str) -> Tidy:
     """mixture, domain, proportion from these columns, from mixture and one column a domain, or from
-    domain and one a mixture.
-
-    Errors: columns that are neither.
+    domain and one a mixture. Errors: columns that are neither.
     """
     table = numbered(renamed(table, name), name)
     columns = [column for column in table.columns if column != ROW]

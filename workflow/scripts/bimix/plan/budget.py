@@ -12,9 +12,8 @@ from bimix.plan.sources import BEST, GROUP, REWEIGHTING, counts_runs, round_of
 
 @dataclass(frozen=True)
 class Training:
-    """One training: what it is for, its model, the name of its run, its recipe.
-
-    `what` is a key of ENDED. Two of one run are equal, whatever needs them.
+    """One training: what it is for, its model, the name of its run, its recipe. `what` is a key of
+    ENDED. Two of one run are equal, whatever needs them.
     """
 
     what: str
@@ -175,9 +174,8 @@ def reports_of(dataset: Dataset, training: Training, moved: Moved) -> list[str]:
 
 
 def search_reports(dataset: Dataset, moved: Moved) -> dict[str, list[str]]:
-    """{mixture: files that say what the runs cost that it was found with}; no file twice.
-
-    Nothing of runs that were trained elsewhere.
+    """{mixture: files that say what the runs cost that it was found with}; no file twice. Nothing
+    of runs that were trained elsewhere.
     """
     files: dict[str, list[str]] = {}
     for mixture in () if dataset.observed else dataset.groups["methods"]:
@@ -193,9 +191,8 @@ def report_files(dataset: Dataset, moved: Moved) -> list[str]:
 
 
 def design_flags(dataset: Dataset) -> list[str]:
-    """Options of the next runs, as words of a command.
-
-    The large run is that of `compare`, and the proxy is offered unless other models are named.
+    """Options of the next runs, as words of a command. The large run is that of `compare`, and the
+    proxy is offered unless other models are named.
     """
     design = dataset.block["design"]
     words = ["--criterion", design["criterion"], "--count", str(design["count"])]

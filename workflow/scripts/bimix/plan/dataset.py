@@ -209,10 +209,8 @@ class Dataset:
 
     @property
     def resampled_laws(self) -> list[str]:
-        """Laws whose optimum a bootstrap or a path follows.
-
-        Either takes hundreds of optima. Where each is the best of 100,000 simulated mixtures, as
-        RegMix's are, that takes hours.
+        """Laws whose optimum a bootstrap or a path follows. Either takes hundreds of optima. Where
+        each is the best of 100,000 simulated mixtures, as RegMix's are, that takes hours.
         """
         return [law for law in self.optimised_laws if LAWS[law].optimum != "simulated"]
 
@@ -279,9 +277,8 @@ class Dataset:
         )
 
     def searched_runs(self, best: str) -> tuple[str, str, int]:
-        """Model, group and step of the runs whose best mixture that is.
-
-        Errors: there is no swarm; nothing measured says which is best.
+        """Model, group and step of the runs whose best mixture that is. Errors: there is no swarm;
+        nothing measured says which is best.
         """
         fault = self.unjudged(best)
         if fault is not None:

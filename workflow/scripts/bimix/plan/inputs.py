@@ -238,7 +238,6 @@ def token_table(dataset: Dataset) -> list[str]:
 
 def pool_tokens(dataset: Dataset) -> list[str]:
     """The table of tokens for the pools of the mixtures: laws read each run at its own epochs.
-
     Observed mixtures have pools in their own table, or none.
     """
     return [] if dataset.observed else token_table(dataset)
@@ -378,10 +377,8 @@ def doge_regularization(dataset: Dataset) -> float:
 
 
 def export_data(dataset: Dataset, format: str) -> str:
-    """The files of each domain that an export names: those of the config's file, else the
-    dataset's own. OLMo-core reads its rows of tokens as they are.
-
-    Errors: observed losses have no files.
+    """The files of each domain that an export names: those of the config's file, else the dataset's
+    own. OLMo-core reads its rows of tokens as they are. Errors: observed losses have no files.
     """
     if "data" in dataset.block.get("export", {}):
         return dataset.block["export"]["data"]

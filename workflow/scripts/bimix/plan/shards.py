@@ -176,7 +176,6 @@ def reading(dataset: Dataset) -> dict:
 
 def split_patterns(dataset: Dataset) -> dict[str, dict[str | None, str | list[str]]]:
     """{split: {domain: paths and globs}}; the domain is None where each record names its own.
-
     Validation has domains of its own, too, on which nothing trains.
     """
     corpus, kind = dataset.block["corpus"], validation_kind(dataset)

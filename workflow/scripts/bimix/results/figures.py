@@ -295,9 +295,8 @@ def name_rows(axis: Axes, names: list[str]) -> None:
 
 
 def key(figure: Figure, rows: list[list[Line2D]], note: str = "") -> None:
-    """The legend, above all panels, under a line that says what is drawn where it needs one.
-
-    Each of `rows` starts a line, a long one is cut.
+    """The legend, above all panels, under a line that says what is drawn where it needs one. Each
+    of `rows` starts a line, a long one is cut.
     """
     said = "\n".join(balanced(note, int(figure.get_figwidth() / LETTER))) or None
     if not rows:
@@ -327,7 +326,6 @@ def key(figure: Figure, rows: list[list[Line2D]], note: str = "") -> None:
 
 def label_ends(axis: Axes, ends: dict[str, tuple[float, str]]) -> None:
     """The name of each line right of its end, moved up or down as far as names would overlap.
-
     `ends` {name: (value at the right end, colour)}; call it when the limits of the axis are set.
     """
     figure = axis.get_figure()

@@ -15,9 +15,7 @@ def draw(
     table: pl.DataFrame, laws: list[tuple[dict, dict[str, float], dict[str, float]]], reference: dict[str, float] | None
 ) -> Figure:
     """Left, the fronts of all laws, and hollow the reference; right, the proportions against the
-    first loss.
-
-    `laws`: fitted laws with the weights of the two objectives.
+    first loss. `laws`: fitted laws with the weights of the two objectives.
     """
     domains = [column.removeprefix(SHARE) for column in table.columns if column.startswith(SHARE)]
     height = max(2.5, 0.13 * len(domains) + 0.9)

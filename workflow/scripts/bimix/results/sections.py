@@ -96,9 +96,7 @@ def beyond(step: int, measured: list[int]) -> list[str]:
 
 def predicts(law: dict, model: str, extrapolated: pl.DataFrame, generalized: pl.DataFrame, place: str) -> list[str]:
     """How well a law predicts that was fitted on a model: its rows of Tables 2 and 3, and its
-    warnings.
-
-    `place` is where all of the warnings are.
+    warnings. `place` is where all of the warnings are.
     """
     names = list(dict.fromkeys(law["mixtures"]))
     fitted = ", ".join(names) if len(names) <= MIXTURES else f"{len(names)} mixtures"

@@ -213,9 +213,8 @@ def parse(tables: list[Path], found: Findings, program: str = PARSE) -> None:
 
 
 def name_unvouched(folder: Path, found: Findings) -> None:
-    """Name each file of a dataset that nothing vouches for, when all checks are done.
-
-    Rows of tokens that no index lists are compared first, with what their writer noted.
+    """Name each file of a dataset that nothing vouches for, when all checks are done. Rows of
+    tokens that no index lists are compared first, with what their writer noted.
     """
     rows = [path for path in files_in(folder) if path.suffix == ROWS and path not in found.vouched]
     compare_noted([path for path in rows if noted_digest(path)], found)

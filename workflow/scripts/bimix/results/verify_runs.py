@@ -45,9 +45,8 @@ def read_report(path: Path) -> dict:
 
 
 def check_run(path: Path, found: Findings, indices: Indices = None, drill: bool = False) -> None:
-    """Check the finished run whose run.json is at `path`.
-
-    `indices`: the token indices that it was trained on; with `drill` its last state is evaluated.
+    """Check the finished run whose run.json is at `path`. `indices`: the token indices that it was
+    trained on; with `drill` its last state is evaluated.
     """
     with found.noting(path, "finished runs"):
         report = read_report(path)

@@ -103,9 +103,7 @@ def runs_in(results: Path) -> list[Run]:
 
 def table(runs: Sequence[Run], rows: int) -> list[str]:
     """Lines: how many trainings are in which state, a row for each, and of those that failed the
-    log and the error.
-
-    Of more than `rows` trainings, those that have finished are only counted.
+    log and the error. Of more than `rows` trainings, those that have finished are only counted.
     """
     if not runs:
         return ["No training has begun here."]

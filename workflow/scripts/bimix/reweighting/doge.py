@@ -35,9 +35,7 @@ BLOCK = 1024  # numbers whose products are summed in fp32; the sums of the block
 @dataclass(frozen=True)
 class Goal:
     """What domains are scored against: `rows` an update, of the domains of a store in turn, in an
-    order of the seed alone.
-
-    `together` they make one gradient, else each of those domains has one.
+    order of the seed alone. `together` they make one gradient, else each of those domains has one.
     """
 
     store: RowStore | Part
@@ -124,17 +122,14 @@ def reserve(session: Session, goal: Goal | None) -> Tensor:
 
 
 def vector_flops(parameters: int, domains: int, gradients: int) -> int:
-    """FLOPs of an update's work on whole gradients: norms, the goal's sum, inner
-    products, the weighted sum.
-
-    `gradients` are the goal's; with none the goal is the sum of the domains'.
+    """FLOPs of an update's work on whole gradients: norms, the goal's sum, inner products, the
+    weighted sum. `gradients` are the goal's; with none the goal is the sum of the domains'.
     """
     return 2 * parameters * (3 * domains + (2 * gradients or domains))
 
 
 def extra_flops(session: Session, goal: Goal | None) -> int:
     """What a run costs beyond plain pretraining: the goal's rows, and the work on whole gradients.
-
     Each row of the domains still has one forward and one backward pass.
     """
     length, shape = session.train.row_length, session.shape

@@ -72,9 +72,7 @@ def merged(files: Iterable[Path | str]) -> dict:
 
 def config_files(own: Iterable[str | Path], given: Iterable[str | Path]) -> list[Path]:
     """The config's files in the order in which they are merged: those of its `own` that exist, then
-    those `given`.
-
-    A file below the working folder is named from there.
+    those `given`. A file below the working folder is named from there.
     """
     working = Path.cwd()
     placed = [Path(os.path.relpath(path)) if Path(path).is_relative_to(working) else Path(path) for path in given]
@@ -87,7 +85,6 @@ def config_files(own: Iterable[str | Path], given: Iterable[str | Path]) -> list
 @dataclass
 class ConfigFile:
     """One file: the line of each key and of each entry of a list, and the faults of its form.
-
     `readable`: it holds keys, so that its config can be checked.
     """
 

@@ -27,9 +27,8 @@ class Place(NamedTuple):
 
 
 def accepted(config: dict) -> tuple[dict, list[Fault]]:
-    """The config without the values that its models refuse, and a fault for each.
-
-    What is refused only because something else was taken out is taken out, too, and is no fault.
+    """The config without the values that its models refuse, and a fault for each. What is refused
+    only because something else was taken out is taken out, too, and is no fault.
     """
     faults: list[Fault] | None = None
     while (errors := _errors(config)) is not None:

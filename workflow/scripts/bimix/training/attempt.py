@@ -58,9 +58,8 @@ def bring_to_end(
 
 @contextmanager
 def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[Path] = ()) -> Iterator[Path]:
-    """Hold a run's folder for this launch, and give the folder of this configuration in it.
-
-    One lock for all configurations of a run: they have the same outputs, at `places`.
+    """Hold a run's folder for this launch, and give the folder of this configuration in it. One
+    lock for all configurations of a run: they have the same outputs, at `places`.
     """
     held, own = None, folder / checkpoints.key_of(fingerprint)
     complaint = None

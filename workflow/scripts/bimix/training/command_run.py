@@ -80,7 +80,6 @@ class CommandRun:
 
     def bring_to_end(self) -> int:
         """Exit status of one attempt: 0, the outputs lie at their places, or STOPPED on request.
-
         Errors: the command failed, or its losses are not what the run was to measure.
         """
         fingerprint = self.fingerprint()
@@ -130,7 +129,6 @@ class CommandRun:
 
     def attempt(self, own: Path, held: int) -> int:
         """Let the command train once: 0, it has ended and left losses, or STOPPED on request.
-
         Errors: it failed, or it ended without having written losses since the run began.
         """
         (own / WORK).mkdir(exist_ok=True)

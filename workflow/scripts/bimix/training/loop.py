@@ -328,7 +328,6 @@ class Run:
 
     def show(self, state: str, **more: float) -> None:
         """Write progress.json, on the main process: `state` is running, stopped or finished.
-
         `more`: the loss of the last batch, tokens_per_second, seconds_left; None until known.
         """
         history = self.state["history"]

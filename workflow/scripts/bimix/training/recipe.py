@@ -67,7 +67,6 @@ def decay_steps(horizon: int, share: float) -> int:
 
 def schedule_fault(recipe: dict) -> tuple[str, str] | None:
     """The key and the sentence of what does not go together in a recipe's schedule, None: nothing.
-
     Its single entries are of their kinds.
     """
     steps, horizons = recipe["steps"], recipe.get("horizons", [])

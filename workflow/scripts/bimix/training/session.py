@@ -155,10 +155,8 @@ class Session:
         self.accelerator.print(sentence, file=sys.stderr, flush=True)
 
     def wait(self) -> None:
-        """Wait for all processes, of which one may read or write for long.
-
-        By gloo: it sees at once that a process has ended, and lets them wait longer than updates
-        do.
+        """Wait for all processes, of which one may read or write for long. By gloo: it sees at once
+        that a process has ended, and lets them wait longer than updates do.
         """
         if self.accelerator.num_processes == 1:
             return

@@ -51,9 +51,8 @@ class Learner:
 
 
 def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = True) -> Learner:
-    """The learner of a run, from its model and `state`, whose entry `optimizer` is taken out.
-
-    A model that is not `wrapped` sums no gradients over processes, and needs no memory for that.
+    """The learner of a run, from its model and `state`, whose entry `optimizer` is taken out. A
+    model that is not `wrapped` sums no gradients over processes, and needs no memory for that.
     """
     before = session.learner
     if before is not None:
