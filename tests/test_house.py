@@ -25,7 +25,7 @@ ROOMS = {
     "reweighting": (550, "model training"),
     "optimum": (2405, "mixtures observations transfer laws"),
     "judge": (1750, "mixtures observations transfer laws plan model training reweighting optimum"),
-    "search": (2265, "mixtures observations transfer laws plan optimum judge"),
+    "search": (2365, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),
     "downstream": (800, "corpus model training"),
     "results": (2838, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),

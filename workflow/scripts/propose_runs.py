@@ -6,7 +6,8 @@ domain, loss) and a prior from text -> the next mixtures (mixture, domain, propo
 pool) and runs (mixture, seed, model, parameters, tokens, flops, information)
 
 The information of a run is given by the slopes of the law: at the fit to the losses, else where a
-fit starts from. With losses one sentence on standard output says whether to go on or to stop.
+fit starts from. With losses one sentence on standard output says whether to go on or to stop. With
+--harm the runs are those that settle what it costs to repeat a domain.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from bimix.observations.flags import add_allowed, add_priors
 from bimix.optimum.flags import add_flags
 from bimix.outputs import write_table
 from bimix.search.design import CRITERIA
+from bimix.search.harm import harm_lines, harm_runs
 from bimix.search.proposals import ladder_lines, mixture_table, propose, run_lines, run_table
 from bimix.search.setting import read_setting, whether_to_go_on
 from bimix.search.sizes import add_models
@@ -69,20 +71,28 @@ def main(argv: list[str] | None = None) -> None:
         action="store_true",
         help="small runs have smaller pools, so that they repeat as the large one",
     )
+    parser.add_argument(
+        "--harm",
+        metavar="DOMAIN",
+        help="propose runs that settle what it costs to repeat this domain (three, or --count), with pools to cut it to",
+    )
     parser.add_argument("--out", type=Path, required=True, help="the mixtures, csv or parquet")
     parser.add_argument("--runs", type=Path, help="the runs, csv or parquet")
     add_allowed(parser)
     options = parser.parse_args(argv)
     known, asked = read_setting(options)
     print(f"choosing among mixtures of {len(asked.domains)} domains ...", file=sys.stderr)
-    proposed, ladder = propose(known.at, known.done, asked, known.noise is None)
+    if options.harm:
+        proposed, ladder = harm_runs(known, asked, options.harm), []
+    else:
+        proposed, ladder = propose(known.at, known.done, asked, known.noise is None)
     write_table(mixture_table(proposed, asked.domains), options.out)
     if options.runs:
         write_table(run_table(proposed), options.runs)
-    lines = run_lines(proposed, asked)
+    lines = harm_lines(proposed, options.harm, asked) if options.harm else run_lines(proposed, asked)
     if ladder:
         lines += ladder_lines(ladder, asked.large, len(known.done.mixtures), options.flops_per_second)
-    if known.fitted is not None:
+    if known.fitted is not None and not options.harm:
         lines.append(whether_to_go_on(options, known, asked))
     print("\n".join(lines))
 

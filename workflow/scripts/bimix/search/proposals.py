@@ -205,7 +205,7 @@ def _named(offer, aim, chosen, shares, names, asked, models) -> list[Proposed]:
 
     Where each size has pools of its own, a mixture has a name at each size.
     """
-    number = max((int(found[1]) for found in map(NAMED.fullmatch, names) if found), default=0)
+    number = last_number(names)
     known: dict[tuple, str] = {}
     runs: list[Proposed] = []
     apart = asked.match_epochs and asked.pools is not None
@@ -221,6 +221,11 @@ def _named(offer, aim, chosen, shares, names, asked, models) -> list[Proposed]:
         own = rounded(shares[mixture]) if mixture >= len(names) else shares[mixture]
         runs.append(Proposed(name, own, new, model, pools_of(asked, model), seed, information))
     return runs
+
+
+def last_number(names: Sequence[str]) -> int:
+    """That of the last mixture that was proposed before."""
+    return max((int(found[1]) for found in map(NAMED.fullmatch, names) if found), default=0)
 
 
 def rounded(shares: np.ndarray) -> np.ndarray:

@@ -125,9 +125,17 @@ def _refuse(options: argparse.Namespace) -> None:
     """Flags that belong together."""
     if options.mixtures is None and options.tokens is None:
         raise InputError("neither --mixtures nor --tokens is given: one of them names the domains.")
-    for flag, needed in (("losses", "mixtures"), ("budget", "models"), ("models", "runs"), ("offered", "models")):
+    for flag, needed in (
+        ("losses", "mixtures"),
+        ("harm", "models"),
+        ("budget", "models"),
+        ("models", "runs"),
+        ("offered", "models"),
+    ):
         if getattr(options, flag) and not getattr(options, needed):
             raise InputError(f"--{flag} needs --{needed}.")
+    if options.harm and options.budget:
+        raise InputError("--harm proposes --count runs and has no --budget.")
     if options.count is not None and options.count < 1:
         raise InputError(f"--count is {options.count}: it must be 1 or more.")
 
