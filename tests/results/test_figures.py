@@ -1,5 +1,6 @@
 """Figures: the same bytes for the same input, every name in text, colours that stay."""
 
+import dataclasses
 import itertools
 import json
 import xml.etree.ElementTree as ElementTree
@@ -153,3 +154,33 @@ def test_a_legend_shows_each_mixture_as_it_is_drawn():
         line = drawn[3 + k / 100 + 9 / STEPS[0]]
         own = legend[name]
         assert (line.get_color(), line.get_marker()) == (own.get_color(), own.get_marker())
+
+
+def test_titles_are_findings(results, tmp_path):
+    def title(script) -> str:
+        script.main([*flags(results, script), "--out", str(tmp_path / "figure.svg")])
+        return " ".join(sorted(texts(tmp_path / "figure.svg"), key=len)[-3:])
+
+    law = json.loads((results / "coefficients.json").read_text())
+    groups = ("fitted", "held_out")
+    observed = figures.read_observed(
+        *([results / f"{kind}_{one}.parquet" for one in groups] for kind in ("losses", "mixtures"))
+    )
+    skewed = dataclasses.replace(observed, losses=observed.losses * 1.25)
+    own = laws.predict(law, observed.proportions, observed.steps) / skewed.losses - 1
+    domain = observed.loss_domains[int(np.abs(own).max(axis=(0, 1)).argmax())]
+    said = figures.missed(law, skewed, observed.steps)
+    assert said == f"The law bimix misses a loss by 20 % on average, and by 20 % at most, of {domain}"
+    assert "misses a loss by" in title(plot_steps) and "hollow: not fitted." in title(plot_proportions)
+    assert "ends lowest, at" in title(plot_perplexity) and "below baseline." in title(plot_perplexity)
+    assert "moves most: from" in title(plot_mixtures)
+    assert "Most entropy has" in title(plot_entropy)
+
+
+def test_as_many_names_as_there_are_colours_have_each_its_own():
+    names = [f"m{k:02d}" for k in range(len(figures.OTHERS))]
+    assert len({look.colour for look in figures.looks(names).values()}) == len(names)
+
+
+def test_an_axis_has_round_numbers_where_two_fit():
+    assert figures.nice_ticks(0.01792, 0.2958, 3).tolist() == pytest.approx([0.03, 0.1])

@@ -42,8 +42,15 @@ def draw(entropy: pl.DataFrame) -> Figure:
     entries = [figures.swatch("plug-in estimate", figures.GREY, "o")]
     if any(name in entropy.columns for name in CORRECTED):
         entries.append(figures.swatch("to the largest of the corrections for unseen tokens", figures.GREY, line="-"))
-    figures.key(figure, [entries])
+    figures.key(figure, [entries], finding(entropy, measures))
     return figure
+
+
+def finding(entropy: pl.DataFrame, measures: list[str]) -> str:
+    """The domain with the most entropy by each measure, which their mixtures give most."""
+    most = {name: entropy.filter(pl.col("measure") == name).sort("nats")["domain"][-1] for name in measures}
+    by_domain = {domain: [name.lower() for name in measures if most[name] == domain] for domain in most.values()}
+    return "Most entropy has " + ", ".join(f"{domain} ({', '.join(by)})" for domain, by in by_domain.items()) + "."
 
 
 def draw_measure(axis: Axes, measure: str, table: pl.DataFrame, domains: list[str]) -> None:

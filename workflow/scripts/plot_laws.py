@@ -57,10 +57,21 @@ def draw(table: pl.DataFrame) -> Figure:
         axes[0].text(0.5, 0.5, "no law has a score", ha="center", va="center", transform=axes[0].transAxes)
         axes[0].set_xticks([])
     left_out = [f"{law} ({reason})" for law, reason in few.items() if law not in laws]
-    note = f"Fitted to {table['runs'][0]} mixtures." + (f" Not drawn: {', '.join(left_out)}." if left_out else "")
+    note = f"{finding(drawn, shown)}Fitted to {table['runs'][0]} mixtures."
+    note += f" Not drawn: {', '.join(left_out)}." if left_out else ""
     marks = [figures.swatch("mean over domains", figures.GREY, "o"), figures.swatch("a domain", "#999999", ".")]
     figures.key(figure, [marks], note)
     return figure
+
+
+def finding(table: pl.DataFrame, shown: list[str]) -> str:
+    """The law with the least error on mixtures that it did not see."""
+    scores = [score for score in ("generalization_mre", "left_out_mre") if score in shown]
+    means = table.filter(pl.col("score").is_in(scores[:1]), pl.col("domain").is_null()).drop_nulls("value")
+    if not means.height:
+        return ""
+    best = means.sort("value", maintain_order=True).row(0, named=True)
+    return f"On {PANELS[scores[0]]} {best['law']} errs least, by {100 * best['value']:.2f} %. "
 
 
 def draw_score(axis: Axes, table: pl.DataFrame, score: str, laws: list[str]) -> None:

@@ -66,7 +66,22 @@ def draw(mixtures: dict[str, dict[str, float]]) -> Figure:
     bar.ax.set_xticklabels(["1/4", "1/2", "as much", "2", "4"])
     bar.set_label(f"in numbers: percent of the mixture; in colour (log): times the proportion in {reference}")
     bar.outline.set_visible(False)
+    figures.key(figure, [], finding(mixtures, reference, domains))
     return figure
+
+
+def finding(mixtures: dict[str, dict[str, float]], reference: str, domains: list[str]) -> str:
+    """The domain that some mixture moves most from the first one."""
+    moves = [
+        (own.get(one, 0.0) - mixtures[reference].get(one, 0.0), one, name)
+        for name, own in mixtures.items()
+        for one in domains
+    ]
+    by, domain, name = max(moves, key=lambda move: abs(move[0]))
+    if not by:
+        return ""
+    pair = (percent(mixtures[one].get(domain, 0.0)) for one in (reference, name))
+    return f"{domain} moves most: from {{}} % in {reference} to {{}} % in {name}.".format(*pair)
 
 
 def doublings(shares: np.ndarray, before: np.ndarray) -> np.ndarray:

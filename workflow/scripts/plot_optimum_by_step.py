@@ -59,19 +59,19 @@ def draw(
     steps = path["step"].unique().sort()
     level = average(predict_defined(law, share, steps.to_numpy())[0], target_weights(law, weights))
     ends = draw_losses(left, path, figures.looks([law["law"]])[law["law"]].colour, level, baseline)
-    only = weighed(law, weights)
-    left.set_title("predicted loss" if only else "predicted average loss")
-    left.set_ylabel(f"loss of {only} (nats per token, log)" if only else "loss (nats per token, log)")
-    shares = draw_proportions(right, path, before)
+    left.set_title("predicted weighted loss" if weighed(law, weights) else "predicted average loss")
+    left.set_ylabel("loss (nats per token, log)")
+    shares = draw_proportions(right, path)
     for axis in (left, right):
         figures.log_axis(axis, "x", steps.to_numpy(), most=4)
         axis.set_xlabel("training steps (log)")
         if step in steps:
             axis.axvline(step, color=figures.GREY, linewidth=0.8, linestyle=":")
-    entries = [figures.swatch(f"proportions of {baseline}", figures.GREY, "o", hollow=True)]
-    if step in steps:
-        entries.append(figures.swatch(f"step {step:,}, which is optimised for", figures.GREY, line=":"))
-    figures.key(figure, [entries], f"The optimum of the law {law['law']} for runs of so many steps: {finding(path)}")
+    entries = (
+        [figures.swatch(f"step {step:,}, which is optimised for", figures.GREY, line=":")] if step in steps else []
+    )
+    said = f"From {steps[0]:,} to {steps[-1]:,} steps, by the law {law['law']}, {finding(path)}"
+    figures.key(figure, [entries] if entries else [], said)
     figures.label_ends(right, shares)
     figures.label_ends(left, ends)
     return figure
@@ -83,8 +83,8 @@ def finding(path: pl.DataFrame) -> str:
     moved = ends.with_columns(by=(pl.col("end") - pl.col("proportion")).abs()).sort("by", "domain", descending=True)
     domain, before, after, by = moved.row(0)
     if by < 5e-4:
-        return "no proportion moves."
-    return f"{domain} moves most, from {before:.3f} to {after:.3f}."
+        return "no proportion of the optimum moves."
+    return f"{domain} moves most in the optimum, from {before:.3f} to {after:.3f}."
 
 
 def draw_losses(axis: Axes, path: pl.DataFrame, colour: str, level: np.ndarray, baseline: str) -> Ends:
@@ -97,15 +97,14 @@ def draw_losses(axis: Axes, path: pl.DataFrame, colour: str, level: np.ndarray, 
     return ends | ({baseline: (float(level[-1]), figures.GREY)} if np.isfinite(level[-1]) else {})
 
 
-def draw_proportions(axis: Axes, path: pl.DataFrame, before: dict[str, float]) -> Ends:
-    """A line a domain, marked at its end; hollow at the left the baseline's proportion."""
+def draw_proportions(axis: Axes, path: pl.DataFrame) -> Ends:
+    """A line a domain, marked at its end."""
     ends = {}
     for domain, look in figures.domain_looks(path["domain"].unique().to_list()).items():
         own = path.filter(pl.col("domain") == domain).sort("step")
         axis.plot(own["step"], own["proportion"], **look.line(), markevery=[-1], clip_on=False)
-        axis.plot(path["step"].min(), before.get(domain, 0.0), **look.mark(hollow=True, clip_on=False))
         ends[domain] = (own["proportion"][-1], look.colour)
-    axis.set_ylim(bottom=0, top=1.08 * max(path["proportion"].max(), *before.values()))
+    axis.set_ylim(bottom=0, top=1.08 * path["proportion"].max())
     axis.set_title("proportions of the optimum")
     axis.set_ylabel("proportion")
     return ends

@@ -75,7 +75,7 @@ def draw(losses: list[pl.DataFrame], reference: str, weights: Mapping[str, float
         figures.log_axis(axis, "x", steps)
     ends = dict(last.rows_by_key("mixture", unique=True))
     entries = [looks[name].entry(f"{' = '.join(shared[name])}: {ends[name][1]:.4f}", line=True) for name in shared]
-    figures.key(figure, [entries], finding(last, reference, spread.height > 0))
+    figures.key(figure, [entries], finding(last, reference))
     if level.height and len(shared) <= FEW:
         levels = dict(level.iter_rows())
         named = [(name, *ends[name]) for name in shared if ends[name][0] in levels]
@@ -84,15 +84,13 @@ def draw(losses: list[pl.DataFrame], reference: str, weights: Mapping[str, float
     return figure
 
 
-def finding(last: pl.DataFrame, reference: str, has_seeds: bool) -> str:
-    """The lowest mixture, then what else is drawn; `last`: last losses, lowest first."""
+def finding(last: pl.DataFrame, reference: str) -> str:
+    """The lowest mixture, and the next; `last`: last losses, lowest first."""
     ends = {name: loss for name, _, loss in last.iter_rows()}
-    best, lowest = next(iter(ends.items()))
-    text = f"{best} ends lowest, at {lowest:.4f}"
-    if reference in ends:
-        below = f", {100 * (1 - lowest / ends[reference]):.2f} % below {reference}" if best != reference else ""
-        text += f"{below}. Marks at the bottom: the lowest at that step"
-    return text + ("; bars: the range of the seeds." if has_seeds else ".")
+    (best, lowest), *others = ends.items()
+    named = dict.fromkeys([*(name for name, _ in others[:1]), *({reference} & {name for name, _ in others})])
+    below = (f"{100 * (1 - lowest / ends[name]):.2f} % below {name}" for name in named)
+    return ", ".join((f"{best} ends lowest, at {lowest:.4f}", " and ".join(below))).removesuffix(", ") + "."
 
 
 def spreads(losses: list[pl.DataFrame], weights: Mapping[str, float] | None = None) -> pl.DataFrame:

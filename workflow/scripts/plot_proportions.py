@@ -91,16 +91,9 @@ def draw(law: dict, observed: Observations, spans: Spans) -> Figure:
         for name, empty in zip(observed.mixtures, hollow, strict=True)
     ]
     lines = [figures.swatch(f"step {step:,}", shade, line="-") for step, shade in shades.items()]
-    figures.key(figure, [lines, entries], note(law["law"], any(hollow), {step for _, step, _ in spans} & set(shades)))
+    held_out = "; hollow: not fitted" if any(hollow) else ""
+    figures.key(figure, [lines, entries], f"{figures.missed(law, observed, steps)}{held_out}.")
     return figure
-
-
-def note(law: str, held_out: bool, with_bars: set[int]) -> str:
-    """The legend of marks, lines and bars."""
-    parts = [f"Marks: measured; lines: the law {law}"]
-    parts += ["hollow: not fitted"] if held_out else []
-    parts += [f"bars at step {step:,}: where the law expects a new run to end" for step in sorted(with_bars)]
-    return "; ".join(parts) + "."
 
 
 def draw_domain(

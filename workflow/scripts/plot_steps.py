@@ -60,11 +60,10 @@ def draw(law: dict, observed: Observations) -> Figure:
         above.set_ylabel("loss (nats, log)")
         below.set_ylabel("miss (%)")
     figure.align_ylabels()
-    held_out = "" if all(seen) else "; hollow: not fitted, so the line is a prediction"
     named = zip(observed.mixtures, looks, strict=True)
     entries = [look.entry(name, line=True, hollow=not fitted) for name, (look, fitted) in named]
-    note = f"Marks: measured; lines: the law {law['law']}{held_out}. Miss: the law above the mark."
-    figures.key(figure, [entries], note)
+    held_out = "" if all(seen) else "; hollow: not fitted"
+    figures.key(figure, [entries], f"{figures.missed(law, observed, known)}{held_out}.")
     return figure
 
 

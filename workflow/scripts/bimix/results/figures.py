@@ -24,6 +24,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 from scipy.optimize import isotonic_regression
 
+from bimix.laws.fitted import predict_defined
 from bimix.observations.observations import Observations, mean_over_seeds, observations
 from bimix.outputs import replacing
 from bimix.tables import read_table
@@ -124,8 +125,8 @@ class Look:
 def looks(names: Sequence[str]) -> dict[str, Look]:
     """{name: its look}, the same in every figure.
 
-    A name that has no style of its own takes the one that a hash of it points to, or the next that
-    none of `names` has: give all names of a figure at once. `by_transfer_8` and all others by
+    A name that has no style of its own takes the one that a hash of it points to, or the next whose
+    colour fewest of `names` have: give all names of a figure at once. `by_transfer_8` and all others by
     transfer have its colour. In grey the kind of line separates mixtures.
     """
     chosen = {name: STYLES[name] for name in names if name in STYLES}
@@ -140,7 +141,8 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
             own = [(colour_of(name.removeprefix(FOUND)), marker) for marker in FOUND_MARKERS]
         first = zlib.crc32(name.encode()) % len(own)
         turns = [own[(first + turn) % len(own)] for turn in range(len(own))]
-        chosen[name] = next((style for style in turns if style not in chosen.values()), turns[0])
+        taken = list(chosen.values())
+        chosen[name] = min(turns, key=lambda style: (style in taken, [colour for colour, _ in taken].count(style[0])))
     known = list(STYLES)
     kinds = {name: known.index(name) if name in known else zlib.crc32(name.encode()) for name in names}
     return {name: Look(*chosen[name], DASHES[kinds[name] % len(DASHES)]) for name in names}
@@ -171,6 +173,20 @@ def read_observed(losses: Sequence[Path], mixtures: Sequence[Path]) -> Observati
     rows = pl.concat(mean_over_seeds(read_table(path)) for path in losses).unique(maintain_order=True)
     shares = pl.concat(read_table(path).select("mixture", "domain", "proportion") for path in mixtures)
     return observations(rows, shares.unique(maintain_order=True), allowed=None)
+
+
+def missed(law: dict, observed: Observations, steps: np.ndarray) -> str:
+    """By how much a fitted law misses the losses measured at some of the steps."""
+    shown = [domain for domain in law["loss_domains"] if domain in observed.loss_domains]
+    shares = observed.proportions[:, [observed.domains.index(name) for name in law["domains"]]]
+    own = predict_defined(law, shares, steps)[:, :, [law["loss_domains"].index(name) for name in shown]]
+    places = [observed.loss_domains.index(name) for name in shown]
+    errors = np.abs(own / observed.losses[:, np.isin(observed.steps, steps)][:, :, places] - 1)
+    if not np.isfinite(errors).any():
+        return f"The law {law['law']} predicts none of these losses"
+    worst = shown[int(np.nanargmax(np.nanmax(errors, axis=(0, 1))))]
+    said = f"The law {law['law']} misses a loss by {100 * np.nanmean(errors):.2g} % on average"
+    return f"{said}, and by {100 * np.nanmax(errors):.2g} % at most, of {worst}"
 
 
 def columns(panels: int, most: int = 4) -> int:
@@ -235,9 +251,10 @@ def nice_ticks(low: float, high: float, most: int = 5) -> np.ndarray:
         ticks = size * np.arange(first, last + 1)
         if len(ticks) <= most and (len(ticks) < 2 or math.log(ticks[-1] / ticks[-2]) >= closest):
             break
-    if len(ticks) < 2:
-        ticks = np.array([digit * 10.0**decade for decade in decades for digit in (1, 2, 5)])
-        ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
+    for digits in ([1, 2, 5], [1, 3]):
+        if not 1 < len(ticks) <= most:
+            ticks = np.array([digit * 10.0**decade for decade in decades for digit in digits])
+            ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
     return ticks if 1 < len(ticks) <= most else np.array([low, high])
 
 
