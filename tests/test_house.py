@@ -17,7 +17,7 @@ ROOMS = {
     "corpus": (1720, ""),
     "mixtures": (500, ""),
     "observations": (2290, "mixtures"),
-    "transfer": (2175, "observations"),
+    "transfer": (2200, "observations"),
     "laws": (1700, "observations transfer"),
     "plan": (1945, "corpus laws"),
     "model": (1100, ""),

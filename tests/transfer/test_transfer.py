@@ -12,7 +12,7 @@ from bimix.errors import InputError
 from bimix.judge.errors import rank_correlation
 from bimix.laws import bimix, transfer
 from bimix.laws import fitted as laws
-from bimix.observations.observations import Observations, observations
+from bimix.observations.observations import Observations, observations, read_observations
 from bimix.transfer import factor, mixing
 from bimix.transfer.curve import fit_curves
 
@@ -36,6 +36,33 @@ def test_jacobian_equals_differences(terms):
         # A loss domain's own k is fixed to 1: its delta is held at 0 by the fit, its derivative is
         # still that of delta.
         assert np.allclose(jacobian[:, number], (up - down) / 2e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("runs", [5, 30])
+def test_a_fit_in_parts_is_the_whole_one(runs, monkeypatch):
+    """With a signed term, of fewer runs than numbers and of more."""
+    shares = mixtures(0, runs, 4)
+    y = np.log(with_transfer(0, 4)(shares, [1000]))[:, 0] + 0.003 * np.random.default_rng(0).standard_normal((runs, 4))
+    weights = np.random.default_rng(1).multinomial(runs, np.full(runs, 1 / runs), 3).astype(float)
+    found = []
+    for block in (factor.BLOCK, 1.0):
+        monkeypatch.setattr(factor, "BLOCK", block)
+        fit = mixing.fit(shares, y, np.arange(4), 1e-3, 1, weights, harm=[10, 10, np.inf, 10], tolerance=1e-10)
+        found.append([mixing.predict(fit, shares, number) for number in range(3)])
+    assert np.allclose(*found, rtol=0, atol=1e-9)
+
+
+def test_a_walk_down_the_ridges_takes_few_steps(monkeypatch):
+    """On real runs: without the second derivatives of logs these are 111 steps, now 50."""
+    folder = Path(__file__).parents[2] / "resources/observations/proof"
+    runs = read_observations(folder / "tiny_first.csv", folder / "tiny_mixtures.csv").take(np.arange(24))
+    steps, real, fit = [], mixing._descend, None
+    monkeypatch.setattr(mixing, "_descend", lambda *given: steps.append(1) or real(*given))
+    for ridge in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
+        fit = mixing.fit(
+            runs.proportions, transfer.run_levels(runs), transfer.own_domains(runs), ridge, start=fit, harm=100.0
+        )
+    assert len(steps) < 75
 
 
 def test_many_fits_at_once_are_the_same_as_one_by_one():

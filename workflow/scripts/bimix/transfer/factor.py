@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+BLOCK = 1e6  # bytes
+
 
 class Factor(NamedTuple):
     """d loss domains, K terms, m training domains."""
@@ -105,7 +107,17 @@ def _others(own, rows, m):
 def levels(x, terms, own, gaps, log_shares, spread=None) -> np.ndarray:
     """y (b, n) at log proportions (n, m)."""
     c, a, g, k = unpack(x, terms, own, gaps, spread)
-    return _sum_of_terms(c, a, k @ _powers(g, log_shares))[0]
+    parts = (
+        _sum_of_terms(c[rows], a[rows], k[rows] @ _powers(g[rows], log_shares))
+        for rows in blocks(len(x), log_shares.size)
+    )
+    return np.concatenate([y for y, _ in parts])
+
+
+def blocks(b: int, numbers: int) -> list[slice]:
+    """Parts of b rows, each of few enough that so many numbers a row stay in a processor's cache."""
+    size = max(1, int(BLOCK / (8 * numbers)))
+    return [slice(first, first + size) for first in range(0, b, size)]
 
 
 def jacobian_of(x, terms, own, gaps, log_shares, root, spread=None):

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bimix.transfer.factor import Factor, jacobian_of, levels, logs_of, unpack
+from bimix.transfer.factor import Factor, blocks, jacobian_of, levels, logs_of, unpack
 from bimix.transfer.signed import Signed, signed
 
 # Penalties in units of the ridge: chosen on laws that are known and on RegMix's public runs;
@@ -37,9 +37,9 @@ SHRINK_LOG_A, SHRINK_LOGIT_G, SHRINK_U = 10.0, 30.0, 10.0
 MEAN_LOG_A, MEAN_LOGIT_G, MEAN_U = np.log(0.15), 1.0, -4.0
 HOLD_LOG_A, HOLD_MEANS = 1000.0, 10.0
 TOLERANCE = 1e-4  # a fit ends when a step lowers its cost by less than this share
-# Bytes of the Jacobians of the fits that go together; and numbers of a loss domain from which their
-# products are of single precision: they only say where a step goes, not where it ends.
-TOGETHER, WIDE = 1e6, 64
+# Numbers of a loss domain from which products of Jacobians are of single precision: they only say
+# where a step goes, not where it ends.
+WIDE = 64
 FAR = 1e8  # the penalty that holds a number which a domain does not have
 
 
@@ -111,9 +111,8 @@ def fit(
         x = np.broadcast_to(start.x, (fits, *start.x.shape[1:])).reshape(fits * d, -1).copy()
         means = np.broadcast_to(start.means, (fits, terms + 2)).copy()
     damping = np.full(fits, 1e-2)
-    together = max(1, int(TOGETHER / (8 * d * len(shares) * x.shape[1])))
-    for first in range(0, fits, together):
-        active = np.arange(first, min(first + together, fits))
+    for together in blocks(fits, d * x.shape[1] * min(x.shape[1], len(shares))):
+        active = np.arange(fits)[together]
         for _ in range(rounds):
             of = (active[:, None] * d + np.arange(d)).ravel()
             part = problem if len(active) == fits else problem.take(active, of)
@@ -226,15 +225,9 @@ def _descend(problem, x, means, damping, d):
     cost fell (0: no step helps).
     """
     shared, pull = problem.shared, problem.pull
-    root = np.sqrt(problem.w)
-    predicted, jacobian = jacobian_of(
-        x, problem.terms, problem.own, problem.gaps, problem.log_shares, root, problem.spread
-    )
-    if problem.signed is not None:
-        jacobian = problem.signed.without(jacobian)
+    predicted, gradient, squares, products = _slopes(problem, x)
     now = problem.cost(x, means, predicted, d)
     gaps = x[:, shared] - np.repeat(means, d, axis=0)
-    gradient = (jacobian @ problem.weighed(predicted - problem.target)[:, :, None])[:, :, 0]
     # Curvature: jacobian jacobian' + diag(penalty). The levels curve along log a, u and log k by as
     # much as they slope; where that adds to the curvature, steps without it go too far. Of groups
     # the slopes by log k are mixed, so there it is left out.
@@ -244,8 +237,6 @@ def _descend(problem, x, means, damping, d):
         penalty[:, part] += np.maximum(gradient[:, part], 0.0)
     gradient += problem.strength * x
     gradient[:, shared] += pull * gaps
-    gram = _gram(jacobian) if jacobian.shape[2] >= jacobian.shape[1] else None
-    squares = np.einsum("bpn,bpn->bp", jacobian, jacobian) if gram is None else np.einsum("bpp->bp", gram)
     scale = np.maximum(squares + penalty, 1e-10)
     mean_gradient = problem.hold * (means - problem.anchor) - (pull * gaps).reshape(len(means), d, -1).sum(1)
     mean_scale = problem.hold + pull.reshape(len(means), d, -1).sum(1)
@@ -256,9 +247,7 @@ def _descend(problem, x, means, damping, d):
     pending, of, part = np.arange(len(means)), slice(None), problem
     for attempt in range(12):
         diagonal = penalty[of] + np.repeat(damping[pending], d)[:, None] * scale[of]
-        solved = (
-            _solve_wide(jacobian[of], diagonal, edges[of]) if gram is None else solve(gram[of], diagonal, edges[of])
-        )
+        solved = (solve if products.shape[1] == products.shape[2] else _solve_wide)(products[of], diagonal, edges[of])
         mean_damped = mean_scale[pending] * (1 + damping[pending, None])
         step, mean_step = coupled_step(solved, pull[of], shared, mean_gradient[pending], mean_damped, d)
         new_x, new_means = x[of] + np.clip(step, -3, 3), means[pending] + np.clip(mean_step, -3, 3)
@@ -280,12 +269,39 @@ def _descend(problem, x, means, damping, d):
     return x, means, damping, np.divide(now - reached, now, out=np.zeros(len(now)), where=now > 0)
 
 
-def _gram(jacobian):
-    """jacobian jacobian' (b, p, p)."""
-    if jacobian.shape[1] >= WIDE:
-        single = jacobian.astype(np.float32)
-        return (single @ single.transpose(0, 2, 1)).astype(float)
-    return jacobian @ jacobian.transpose(0, 2, 1)
+def _slopes(problem, x):
+    """Levels (b, n), half the gradient (b, p) of the squares and the sums of squares (b, p) of the
+    Jacobian, and its products (b, p, p); or the Jacobian (b, p, n) where runs are fewer.
+    """
+    (b, p), n = x.shape, len(problem.log_shares)
+    predicted, gradient, squares, products = (np.empty((b, *of)) for of in ((n,), (p,), (p,), (p, min(n, p))))
+    own, root = np.tile(problem.own, b // len(problem.own)), np.sqrt(problem.w)
+    for rows in blocks(b, n * p):
+        predicted[rows], jacobian = jacobian_of(
+            x[rows], problem.terms, own[rows], problem.gaps[rows], problem.log_shares, root[rows], problem.spread
+        )
+        term = problem.signed and problem.signed.take(rows)
+        left = (root[rows] * (predicted[rows] - problem.target[rows]))[:, None]
+        left = left if term is None else term.without(term.without(left))
+        gradient[rows] = (jacobian @ left.transpose(0, 2, 1))[:, :, 0]
+        if n < p:
+            products[rows] = jacobian if term is None else term.without(jacobian)
+            squares[rows] = np.einsum("bpn,bpn->bp", products[rows], products[rows])
+        else:
+            products[rows] = _gram(jacobian, term)
+            squares[rows] = np.einsum("bpp->bp", products[rows])
+    return predicted, gradient, squares, products
+
+
+def _gram(jacobian, term):
+    """jacobian jacobian' (b, p, p), and less what a signed term takes of it."""
+    jacobian = jacobian.astype(np.float32 if jacobian.shape[1] >= WIDE else float, copy=False)
+    gram = jacobian @ jacobian.transpose(0, 2, 1)
+    if term is not None:
+        sums = term.sums(jacobian)
+        share = 1 / (term.values + term.ridge[:, None])
+        gram -= (sums * share.astype(sums.dtype)[:, None]) @ sums.transpose(0, 2, 1)
+    return gram.astype(float, copy=False)
 
 
 def solve(gram, diagonal, right):

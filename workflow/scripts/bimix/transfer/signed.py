@@ -48,16 +48,12 @@ class Signed:
         whole = self.values + self.ridge[:, None]
         # 1 - sqrt(q / (s + q)) over s, which has a value at s = 0 too
         part = 1 / (whole * (1 + 1 / np.sqrt(1 + self.values / self.ridge[:, None])))
-        left = np.empty(weighed.shape)
-        for unique in np.unique(self.of):
-            turned = self.turned[unique]
-            rows = np.flatnonzero(self.of == unique)
-            root = self.root[rows, None]
-            sums = (root * weighed[rows]).reshape(-1, len(turned)) @ turned
-            sums = sums.reshape(len(rows), -1, turned.shape[1]) * part[rows, None]
-            taken = (sums.reshape(-1, turned.shape[1]) @ turned.T).reshape(len(rows), -1, len(turned))
-            left[rows] = weighed[rows] - root * taken
-        return left
+        sums = part[:, None] * self.sums(weighed)
+        return weighed - self.root[:, None] * (sums @ self.turned[self.of].transpose(0, 2, 1))
+
+    def sums(self, weighed: np.ndarray) -> np.ndarray:
+        """Those rows times P, along the eigenvectors: (b, p, m)."""
+        return (self.root.astype(weighed.dtype)[:, None] * weighed) @ self.turned[self.of].astype(weighed.dtype)
 
     def numbers(self, left: np.ndarray) -> np.ndarray:
         """t (b, m) for what the other numbers leave of the levels (b, n)."""
