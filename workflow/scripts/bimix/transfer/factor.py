@@ -115,7 +115,7 @@ def levels(x, terms, own, gaps, log_shares, spread=None) -> np.ndarray:
 
 
 def blocks(b: int, numbers: int) -> list[slice]:
-    """Parts of b rows, each of few enough that so many numbers a row stay in a processor's cache."""
+    """Parts of b rows, of which each with so many numbers a row stays in a processor's cache."""
     size = max(1, int(BLOCK / (8 * numbers)))
     return [slice(first, first + size) for first in range(0, b, size)]
 
