@@ -1,7 +1,6 @@
 # Results: the one page that a person reads. What else a dataset's run makes is listed by `targets`
 # in bimix/plan/targets.py.
-#   coefficients, optima, tables -> summary.txt, summary_details.txt, summary.html,
-#   recommended.json, explore.html; its inputs are all targets
+#   all targets -> summary.txt, summary_details.txt, summary.html, recommended.json, explore.html
 #   a table that the report shows -> its page tables/{table}.html
 #   all that there is -> verify.txt, provenance.json, made on request
 
