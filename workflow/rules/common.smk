@@ -183,7 +183,7 @@ def shown(path, caption, category, shows):
     if path.endswith(".svg") and Path(path).stem.split("_{")[0] in IN_FRONT:
         category = "2 Findings"
     elif category[0] > "1":
-        category = f"Appendix: {category[2:]}"
+        category = f"Appendix, {category[2:].lower()}"  # a colon would end its name as a link in RST
     columns = {name: f"{{{name}}}" for name in ("reweighted", "model", "group", "law") if f"{{{name}}}" in path}
     sort = {"category": category, "subcategory": "{dataset}", "labels": {"figure": title} | columns}
     return report(path, caption=f"../report/{caption}.rst", **sort)

@@ -126,8 +126,8 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     """{name: its look}, the same in every figure.
 
     A name that has no style of its own takes the one that a hash of it points to, or the next whose
-    colour fewest of `names` have: give all names of a figure at once. `by_transfer_8` and all others by
-    transfer have its colour. In grey the kind of line separates mixtures.
+    colour fewest of `names` have: give all names of a figure at once. `by_transfer_8` and all
+    others by transfer have its colour. In grey the kind of line separates mixtures.
     """
     chosen = {name: STYLES[name] for name in names if name in STYLES}
     free = [(colour, marker) for marker in OTHER_MARKERS for colour in OTHERS]
