@@ -24,7 +24,7 @@ ROOMS = {
     "training": (3150, "corpus mixtures observations plan model"),
     "reweighting": (550, "model training"),
     "optimum": (2405, "mixtures observations transfer laws"),
-    "judge": (1750, "mixtures observations transfer laws plan model training reweighting optimum"),
+    "judge": (1775, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2365, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),
     "downstream": (800, "corpus model training"),

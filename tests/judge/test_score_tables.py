@@ -17,7 +17,7 @@ from bimix.judge.errors import (
     extrapolation_table,
     generalization,
     generalization_table,
-    left_out,
+    left_out_losses,
     one_size,
 )
 from bimix.judge.law_scores import compare, complexity, laws_table, learning_curve
@@ -144,13 +144,14 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("n", [3, 8, 19])
 def test_each_mixture_is_predicted_by_a_fit_without_it(told: list, n: int) -> None:
-    found = left_out("bimix", observed(n, noise=0.1))
+    runs = observed(n, noise=0.1)
+    found = at_last_step(runs, left_out_losses("bimix", runs), "left_out")
     assert found["left_out_mre"] == pytest.approx({"a": 0.1, "b": 0.1})
     assert found["left_out_spearman"] == pytest.approx({"a": 1, "b": 1})
     assert len(told) == min(n, FOLDS)
     left = [n - len(mixtures) for mixtures in told]
     assert sum(left) == n and max(left) - min(left) <= 1
-    assert left_out("bimix", observed(2)) == {} and len(told) == min(n, FOLDS)
+    assert left_out_losses("bimix", observed(2)) is None and len(told) == min(n, FOLDS)
 
 
 def test_scores_of_the_last_step_are_of_what_was_observed_there() -> None:
@@ -233,7 +234,7 @@ def test_laws_side_by_side_have_a_row_a_domain_and_their_mean(monkeypatch: pytes
     r2 = {domain: mre.filter(domain=domain)["r2_log"].mean() for domain in "ab"}
     own = table.filter(law="bimix", score="generalization_r2")
     assert own["value"].to_list() == pytest.approx([*r2.values(), np.mean(list(r2.values()))])
-    left = left_out("bimix", runs)
+    left = at_last_step(runs, left_out_losses("bimix", runs), "left_out")
     own = table.filter(law="bimix", score="left_out_mre")
     assert own["value"].to_list()[:2] == pytest.approx(list(left["left_out_mre"].values()))
     assert set(table["runs"]) == {5} and set(table.filter(law="bimix")["coefficients"]) == {8}

@@ -144,24 +144,25 @@ def rank_correlation(observed: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     )
 
 
-def left_out(law: str, observed: Observations) -> dict[str, dict[str, float]]:
-    """left_out_mre and left_out_spearman per loss domain at the last step, of mixtures that
-    the fit was made without.
+def folds_of(n: int) -> np.ndarray:
+    """The fold (n,) in which each mixture is left out: alone up to FOLDS of them."""
+    return np.random.default_rng(0).permutation(np.arange(n) % FOLDS)
 
-    One mixture is left out at a time up to FOLDS of them, else in as many folds; nothing with
-    fewer than three mixtures.
+
+def left_out_losses(law: str, observed: Observations) -> np.ndarray | None:
+    """Losses (n, d) at the last step, of each mixture by a fit without its fold; None with fewer
+    than three mixtures.
     """
-    n = len(observed.mixtures)
-    if n < 3:
-        return {}
-    folds = np.random.default_rng(0).permutation(np.arange(n) % FOLDS)
-    step = observed.steps[-1:]
+    if len(observed.mixtures) < 3:
+        return None
+    folds = folds_of(len(observed.mixtures))
     predicted = np.full(observed.losses[:, 0].shape, np.nan)
     needed = for_the_last_step(law, observed)
     for fold in range(folds.max() + 1):
+        left = np.nonzero(folds == fold)[0]
         fitted = fit(law, needed.take(np.nonzero(folds != fold)[0]))
-        predicted[folds == fold] = predict_observed(fitted, observed.take(np.nonzero(folds == fold)[0]), step)[:, 0]
-    return at_last_step(observed, predicted, "left_out")
+        predicted[left] = predict_observed(fitted, observed.take(left), observed.steps[-1:])[:, 0]
+    return predicted
 
 
 def for_the_last_step(law: str, observed: Observations) -> Observations:
