@@ -185,8 +185,8 @@ def promise(
 def left_out_error(
     scores: pl.DataFrame | None, law: str, criterion: Criterion, score: str = "left_out_mre"
 ) -> float | None:
-    """A law's mean relative error on runs left out, or that of a mix that beats it, by weights; None
-    where it was not scored.
+    """A law's mean relative error on runs left out, or that of a mix that beats it, by weights;
+    None where it was not scored.
     """
     if scores is None:
         return None
