@@ -16,6 +16,7 @@ from xdist.workermanage import WorkerController
 # torch's: two in a process may spoil its memory. One process runs these and nothing else;
 # conftest.py holds the list against what is imported.
 APART = {
+    "every_law",
     "explore",
     "export",
     "frozen_laws",

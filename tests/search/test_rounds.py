@@ -107,6 +107,8 @@ def test_the_best_run_is_the_best_by_its_posterior_and_holds_the_constraints() -
     reference = dict(zip(DOMAINS, START[0], strict=True))
     held = search_of(runs(START), kind="no_worse_than", reference=reference, margin=0.0)
     assert held.seen.broken[held.best] == held.seen.broken.min()
+    assert (held.goal.excess(START[1:]) > 0.01).any(), "the law takes some for worse than the reference"
+    assert held.posterior(START)[0] == pytest.approx(held.seen.levels, abs=0.03), "which moves no level"
 
 
 def test_a_run_above_an_upper_bound_is_not_the_best() -> None:

@@ -136,10 +136,14 @@ class Law:
         self.left = _misfit(goal, fitted, observed, left)
         self.kriged = kriged(seen.shares, residuals, self.left, noise, observed.runs)
 
-    def mean(self, shares: np.ndarray) -> np.ndarray:
+    def level(self, shares: np.ndarray) -> np.ndarray:
         """Log objectives (k,) expected at mixtures (k, m); one where the law has none is last."""
         level = np.log(self.goal.value(shares)) + self.kriged.mean(shares)
-        return np.where(np.isfinite(level), level, np.inf) + _missed(self.goal, shares)
+        return np.where(np.isfinite(level), level, np.inf)
+
+    def mean(self, shares: np.ndarray) -> np.ndarray:
+        """Likewise with what the constraints add that a mixture breaks: the least is proposed."""
+        return self.level(shares) + _missed(self.goal, shares)
 
     def new(self, shares: np.ndarray) -> np.ndarray:
         """The deviation (k,) by what is not known of domains that no run trains on."""
@@ -228,7 +232,7 @@ class Posterior:
         """Mean and deviation (k,) of log objectives at mixtures (k, m): the law and what the runs
         themselves say, so that a lucky run is shrunk.
         """
-        return self.law.mean(shares), np.hypot(self.law.kriged.spread(shares), self.law.new(shares))
+        return self.law.level(shares), np.hypot(self.law.kriged.spread(shares), self.law.new(shares))
 
     @cached_property
     def best(self) -> int:
@@ -252,11 +256,11 @@ class Posterior:
         return float(-np.expm1(mean[1] - mean[0])), float(np.hypot(self.law.kriged.difference(reference, shares), new))
 
     def expected_gain(self, shares: np.ndarray) -> np.ndarray:
-        """E[max(best - y, 0)] (k,) of log objectives y at mixtures (k, m), normal by the
-        posterior.
+        """E[max(best - y, 0)] (k,) of log objectives y at mixtures (k, m), normal by the posterior;
+        the constraints count that the law says they break, and that the best run was seen to.
         """
-        mean, spread = self.posterior(shares)
-        best = self.posterior(self.seen.shares[[self.best]])[0][0]
+        mean, spread = self.law.mean(shares), self.posterior(shares)[1]
+        best = self.posterior(self.seen.shares[[self.best]])[0][0] + MISSED * self.seen.broken[self.best]
         spread = np.maximum(spread, 1e-12)
         z = (best - mean) / spread
         return (best - mean) * ndtr(z) + spread * np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)

@@ -225,6 +225,7 @@ def report_of(search: Search, named: Sequence[str], found: Sequence[Next]) -> di
                 "promised": float(np.exp(one.promised)),
                 "deviation": one.deviation,
                 "expected_gain": one.gain,
+                "missed": float(np.maximum(search.goal.excess(one.shares), 0.0).max(initial=0.0)),
             }
             for name, one in zip(named, found, strict=False)
         ],
@@ -242,6 +243,7 @@ def report_lines(report: dict) -> list[str]:
         said.append(
             f"next: {one['mixture']}, proposed by the {one['voice']}: promised {one['promised']:.4f}"
             f" +- {100 * one['deviation']:.2g} %, expected gain {100 * one['expected_gain']:.2g} %"
+            + (f"; it misses constraints by {100 * one['missed']:.2g} % by the law" if one["missed"] > HELD else "")
         )
     beside = f"{100 * noise:.2g} %" if noise is not None else f"not known, {100 * USUAL_NOISE:.2g} % is taken"
     left = report["expected_gain"]
