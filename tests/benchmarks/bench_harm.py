@@ -133,7 +133,7 @@ def main(argv=None):
     parser.add_argument("--kinds", nargs="+", default=made_metrics.KINDS)
     parser.add_argument("--seeds", type=int, nargs="+", default=range(100, 104))
     parser.add_argument("--tables", nargs="+")
-    parser.add_argument("--counts", type=int, nargs="+", default=[4, 8, 16, 32, 64], help="of public tables")
+    parser.add_argument("--counts", type=int, nargs="+", help="of runs that are fitted, of public tables")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--ways", nargs="+", default=list(WAYS))
@@ -155,9 +155,9 @@ def main(argv=None):
             if options.tables and name not in options.tables:
                 continue
             runs = benchmarks(options.folder, released, joined, options.first)
-            for count in counts:
+            for count in options.counts or counts:
                 rows = []
-                for draw in range(options.draws):
+                for draw in options.seeds:
                     order = np.random.default_rng([77, draw]).permutation(len(runs.mixtures))
                     new, fitted = runs.take(order[-asked:]), runs.take(order[:count])
                     rows.append([cell(new.losses[:, 0], way(fitted, new.proportions)) for way in ways])
@@ -166,7 +166,7 @@ def main(argv=None):
     for name, (runs, others) in bench_few_runs.tables(options.folder).items():
         if "no zeros" in name or (options.tables and name not in options.tables):
             continue
-        for count in options.counts:
+        for count in options.counts or (4, 8, 16, 32, 64):
             if count > len(runs.mixtures) - (4 if others is None else 0):
                 continue
             rows = []
