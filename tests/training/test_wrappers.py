@@ -1,16 +1,18 @@
-"""The wrapper script for Megatron-LM passes flags that this has, with as many values as each takes.
+"""The wrappers of other trainers pass them flags and set fields that they have.
 
-Megatron-LM itself is not run: `torchrun` is a program that prints its words.
+Neither is run: for Megatron-LM `torchrun` is a program that prints its words, for OLMo-core a
+package has its classes with the fields that the wrapper sets, and no other.
 """
 
 import csv
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from mini_dataset import ROOT
 
-from bimix.training.command import fill
+from bimix.training.command import fill, read
 
 TRAINERS = ROOT / "resources/examples/trainers"
 VALUES = dict.fromkeys(("evaluate_every", "batch_rows", "sequence_length", "seed", "gpus"), "8")
@@ -55,3 +57,105 @@ def test_megatrons_wrapper_passes_flags_that_megatron_has(tmp_path: Path) -> Non
 def test_steps_whose_last_loss_megatron_would_not_print_are_refused(tmp_path: Path) -> None:
     said = called(tmp_path, steps="17")
     assert said.returncode == 1 and "17 steps are no multiple of 8" in said.stderr and not said.stdout
+
+
+OLMO = {  # what the wrapper needs besides classes with fields
+    "distributed/utils": "def get_rank(): return 0",
+    "train/callbacks": "class Callback: pass",
+    "train": """
+class Duration:
+    steps = staticmethod(lambda number: number)
+def prepare_training_environment(*, backend): pass
+def teardown_training_environment(): print("done")
+""",
+}
+SCRIPT = """
+import argparse
+from types import SimpleNamespace
+from olmo_core.data import NumpyDataLoaderConfig, NumpyFSLDatasetConfig
+from olmo_core.train import TrainerConfig
+
+def parser_args():
+    parser = argparse.ArgumentParser()
+    for name in ("run_name", "--sequence-length", "--save-folder", "--work-dir"):
+        parser.add_argument(name)
+    return parser.parse_known_args()
+
+def build_config(opts, overrides):
+    assert overrides == ["--train_module.optim.lr=4e-4"]
+    trainer = TrainerConfig(save_folder=opts.save_folder, callbacks={"downstream_evaluator": "hellaswag"})
+    dataset = NumpyFSLDatasetConfig(sequence_length=int(opts.sequence_length), tokenizer="gpt2")
+    loader = NumpyDataLoaderConfig(global_batch_size=1, seed=0)
+    return SimpleNamespace(dataset=dataset, data_loader=loader, trainer=trainer, init_seed=0)
+
+def train(config):
+    print(config)
+    callbacks = config.trainer.callbacks
+    callbacks["lines"].trainer = config.trainer
+    for step in (4, callbacks["lm_evaluator"].fixed_steps[0]):
+        labels = [one["label"] for one in callbacks["lm_evaluator"].eval_dataset.metadata]
+        callbacks["lines"].log_metrics(step, {f"eval/lm/{label}/CE loss": 2.5 for label in labels})
+        callbacks["lines"].log_metrics(step + 1, {"train/CE loss": 3.0})
+"""
+MIXTURE = """
+from olmo_core.data.source_mixture import SourceMixtureDatasetConfig
+def mixture(global_batch_size, **settings):
+    return SourceMixtureDatasetConfig(global_batch_size=global_batch_size, **settings)
+"""
+
+
+def olmo(folder: Path, every: str = "4") -> subprocess.CompletedProcess:
+    """The wrapper's call with classes of the fields that OLMo-core's have."""
+    modules = dict(OLMO)
+    with (TRAINERS / "olmo_fields.csv").open() as file:
+        for row in csv.DictReader(file):
+            name = row["module"].replace(".", "/")
+            modules[name] = modules.get(name, "from dataclasses import dataclass")
+            head = f"\n@dataclass\nclass {row['class']}:\n"
+            if head not in modules[name]:
+                modules[name] = "from dataclasses import dataclass\n" + modules[name] + head
+            modules[name] += f"    {row['field']}: object = None\n"
+    for name, text in modules.items():
+        (folder / "olmo_core" / name).mkdir(parents=True, exist_ok=True)
+        (folder / "olmo_core" / name / "__init__.py").write_text(text)
+    for name, text in (
+        ("mine/train.py", SCRIPT),
+        ("mix.py", MIXTURE),
+        ("torch/__init__.py", "class cuda:\n    is_available = bool"),
+    ):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    own = {
+        "OLMO_TRAIN": f"{folder}/mine/train.py",
+        "OLMO_FLAGS": "--train_module.optim.lr=4e-4",
+        "PYTHONPATH": str(folder),
+    }
+    words = ["mix.py", str(folder), "10", every, "8", "16", "3", "web=/w eb.npy", "code=/code.npy"]
+    return subprocess.run(
+        [sys.executable, TRAINERS / "train_olmo.py", *words], cwd=folder, env=own, capture_output=True, text=True
+    )
+
+
+def test_olmos_wrapper_sets_fields_that_olmo_core_has(tmp_path: Path) -> None:
+    done = olmo(tmp_path)
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stderr
+    for words in (
+        "SourceMixtureDatasetConfig(global_batch_size=128, seed=3)",
+        "NumpyDataLoaderConfig(global_batch_size=128, seed=3)",
+        "paths=['/w eb.npy', '/code.npy'], metadata=[{'label': 'web'}, {'label': 'code'}]",
+        "eval_interval=4, fixed_steps=[10]",
+        "max_duration=10",
+        "init_seed=3",
+    ):
+        assert words in done.stdout, words
+    assert "hellaswag" not in done.stdout
+    rows = read({"lines": "{folder}/log.jsonl", "loss": "eval/lm/{domain}/CE loss"}, tmp_path, [0])
+    assert [(row.step, row.domain, row.loss) for row in rows] == [
+        (step, domain, 2.5) for step in (4, 10) for domain in ("web", "code")
+    ]
+    assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 2
+
+
+def test_losses_after_the_first_update_which_olmo_core_never_measures_are_refused(tmp_path: Path) -> None:
+    done = olmo(tmp_path, every="1")
+    assert done.returncode == 1 and "measures nothing after the first update" in done.stderr
