@@ -24,9 +24,10 @@ from pathlib import Path
 
 DAEMONS = ["munged", "mungekey", "slurmctld", "slurmd"]
 COMMANDS = ["sbatch", "srun", "scancel", "squeue", "sinfo", "scontrol", "sacctmgr", "sshare"]
-NODES = ["gpu1", "gpu2", "gpu3", "gpu4"]
+NODES = ["gpu1", "gpu2", "gpu3", "gpu4", "gpu5", "cpu1"]
 GPUS = 8
 MARK = "LOOPBACK_CLUSTER"  # in the environment of every process of a cluster: its folder
+PROFILE_BIN = Path(__file__).parents[2] / "workflow/profiles/slurm/bin"
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 SLURM_CONF = """
@@ -69,13 +70,15 @@ JobRequeue=1
 JobCompType=jobcomp/filetxt
 JobCompLoc={folder}/log/jobs
 AccountingStorageType=accounting_storage/none
-NodeName=DEFAULT CPUs=64 RealMemory=1000000 Gres=gpu:a100:{gpus} Feature=a100 State=UNKNOWN
+NodeName=DEFAULT CPUs=64 RealMemory=1000000 State=UNKNOWN
 {nodes}
 PartitionName=DEFAULT DefaultTime=60 MaxTime=UNLIMITED State=UP
 PartitionName=gpu Nodes=gpu1 Default=YES PriorityTier=10 PreemptMode=off
 PartitionName=spare Nodes=gpu2 PriorityTier=1 PreemptMode=requeue
-PartitionName=urgent Nodes=gpu2 PriorityTier=100 PreemptMode=off
+PartitionName=loose Nodes=gpu5 PriorityTier=1 PreemptMode=cancel
+PartitionName=urgent Nodes=gpu2,gpu5 PriorityTier=100 PreemptMode=off
 PartitionName=pair Nodes=gpu3,gpu4 PriorityTier=10 PreemptMode=off
+PartitionName=cpu Nodes=cpu1 PriorityTier=10 PreemptMode=off
 """
 
 
@@ -105,7 +108,7 @@ class Cluster:
             **{
                 name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SBATCH_", "SRUN_"))
             },
-            "PATH": f"{folder}/bin:{os.environ['PATH']}:{PATH}",
+            "PATH": f"{folder}/asked:{PROFILE_BIN}:{folder}/bin:{os.environ['PATH']}:{PATH}",
             "SLURM_CONF": f"{folder}/slurm.conf",
             MARK: str(folder),
         }
@@ -208,16 +211,17 @@ class Cluster:
 
 def write_settings(folder: Path, port: int) -> None:
     """Write all that the daemons read, and the pretended devices."""
-    for name in ("log", "state", "bin", "dev", *(f"spool-{node}" for node in NODES)):
+    for name in ("log", "state", "bin", "asked", "dev", *(f"spool-{node}" for node in NODES)):
         (folder / name).mkdir(parents=True)
     folder.chmod(0o755)
     host = socket.gethostname().split(".")[0]
     nodes = [
         f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port + 1 + number}"
+        + (f" Gres=gpu:a100:{GPUS} Feature=a100" if node.startswith("gpu") else "")
         for number, node in enumerate(NODES)
     ]
     ports = {"port": port, "first": port + 100, "last": port + 499}
-    text = SLURM_CONF.format(host=host, folder=folder, gpus=GPUS, nodes="\n".join(nodes), **ports)
+    text = SLURM_CONF.format(host=host, folder=folder, nodes="\n".join(nodes), **ports)
     (folder / "slurm.conf").write_text(text)
     (folder / "plugstack.conf").touch()
     version = subprocess.run(["/usr/sbin/slurmctld", "-V"], capture_output=True, text=True, check=True).stdout
@@ -226,7 +230,7 @@ def write_settings(folder: Path, port: int) -> None:
     for number in range(GPUS):
         os.mknod(folder / f"dev/nvidia{number}", stat.S_IFCHR | 0o666, os.makedev(1, 3))
     devices = f"Name=gpu Type=a100 File={folder}/dev/nvidia[0-{GPUS - 1}] Flags=nvidia_gpu_env"
-    (folder / "gres.conf").write_text(f"AutoDetect=off\nNodeName={','.join(NODES)} {devices}\n")
+    (folder / "gres.conf").write_text(f"AutoDetect=off\nNodeName={','.join(NODES[:-1])} {devices}\n")
     for name in COMMANDS:
         found = shutil.which(name, path=PATH)
         if found:
@@ -234,9 +238,8 @@ def write_settings(folder: Path, port: int) -> None:
             wrapper.write_text(f'#!/bin/sh\nSLURM_CONF={folder}/slurm.conf exec {found} "$@"\n')
             wrapper.chmod(0o755)
     # there is no accounting: the profile's stand-in, which leaves a mark when it is asked
-    stand_in = Path(__file__).parents[2] / "workflow/profiles/slurm/bin/sacct"
-    wrapper = folder / "bin/sacct"
-    wrapper.write_text(f'#!/bin/sh\necho "$@" >>{folder}/log/sacct\nexec {stand_in} "$@"\n')
+    wrapper = folder / "asked/sacct"
+    wrapper.write_text(f'#!/bin/sh\necho "$@" >>{folder}/log/sacct\nexec {PROFILE_BIN}/sacct "$@"\n')
     wrapper.chmod(0o755)
 
 

@@ -22,7 +22,10 @@ from pathlib import Path
 import pytest
 import yaml
 from mini_dataset import mini_config, write_checkout
-from slurm_cluster import Cluster, obstacle, wait_until
+from slurm_cluster import PROFILE_BIN, Cluster, obstacle, wait_until
+
+import check_cluster
+from bimix.errors import InputError
 
 PROFILE = "workflow/profiles/slurm/config.yaml"
 ON_CLUSTER = ("--workflow-profile", "workflow/profiles/slurm")
@@ -53,7 +56,7 @@ def prepare(folder: Path) -> None:
     """A copy of the workflow, and runs of one mixture under as many names as there are faults."""
     models = {"slim": {}, "wide": GPUS | {"batch_rows": 8}, "both": GPUS | {"nodes": 2, "batch_rows": 16}}
     config = mini_config(STEPS, STEPS // 10, **models)
-    write_checkout(folder, config, ["plain", "orphaned", "restarted", *FAULTS])
+    write_checkout(folder, config, ["plain", "orphaned", "restarted", "first", "second", *FAULTS])
 
 
 def edit_profile(folder: Path) -> None:
@@ -61,7 +64,7 @@ def edit_profile(folder: Path) -> None:
     profile = yaml.safe_load((folder / PROFILE).read_text())
     del profile["default-resources"]["slurm_account"]  # there is no accounting here
     profile |= {"slurm-init-seconds-before-status-checks": 1, "latency-wait": 10}
-    partitions = "{'preempted': 'spare', 'lost': 'pair'}.get(wildcards.run, 'gpu')"
+    partitions = "{'preempted': 'spare', 'dropped': 'loose', 'lost': 'pair'}.get(wildcards.run, 'gpu')"
     own = {
         "slurm_partition": partitions,
         "runtime": "1 if wildcards.run == 'limited' and attempt == 1 else 60",
@@ -127,8 +130,9 @@ def requeue(cluster: Cluster, line: dict) -> None:
 
 
 def preempt(cluster: Cluster, line: dict) -> None:
-    """A job that needs all GPUs of the node, in a partition that goes first."""
-    cluster.call("sbatch", "-p", "urgent", "--gres=gpu:a100:8", "-o", "/dev/null", "--wrap", "sleep 1")
+    """A job that needs all GPUs of the run's node, in a partition that goes first."""
+    node = cluster.call("squeue", "-h", "-j", job_of(line), "-o", "%N").strip()
+    cluster.call("sbatch", "-p", "urgent", "-w", node, "--gres=gpu:a100:8", "-o", "/dev/null", "--wrap", "sleep 1")
 
 
 def lose_node(cluster: Cluster, line: dict) -> None:
@@ -142,12 +146,13 @@ def kill_training(cluster: Cluster, line: dict) -> None:
     os.kill(line["process"], signal.SIGKILL)
 
 
-# What strikes a run, and how often. The first attempt of `limited` has a time limit at
-# which it stops by itself.
+# What strikes a run, and how often. SLURM requeues `preempted` and cancels `dropped`. The first
+# attempt of `limited` has a time limit at which it stops by itself.
 FAULTS: dict[str, tuple[Callable[[Cluster, dict], None] | None, int]] = {
     "cancelled": (cancel, 1),
     "requeued": (requeue, 1),
     "preempted": (preempt, 1),
+    "dropped": (preempt, 1),
     "limited": (None, 0),
     "lost": (lose_node, 1),
     "unlucky": (kill_training, 2),
@@ -327,6 +332,34 @@ def test_a_run_on_two_nodes_has_a_launcher_on_each(cluster: Cluster, undisturbed
         assert flags["--main_process_ip"] == "gpu3" and 10000 <= int(flags["--main_process_port"]) < 30000
 
 
+@pytest.mark.full
+def test_runs_in_an_array_are_those_of_single_jobs_and_one_that_is_cancelled_goes_on(
+    cluster: Cluster, undisturbed: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "w"
+    shutil.copytree(undisturbed, folder)
+    arguments = (losses("first"), losses("second"), *ON_CLUSTER, "--slurm-array-jobs", "pretrain_model")
+    few = snakemake(folder, *arguments, "--jobs", "1", environment=cluster.environment)
+    assert few.wait(LIMIT) == 1 and "--jobs 4 --max-jobs-per-timespan 4/1s" in said(folder)
+    running = snakemake(folder, *arguments, environment=cluster.environment)
+    try:
+        wait_until(lambda: [line for line in attempts(folder, "first") if line["event"] == "saved"], "a state", LIMIT)
+        listed = cluster.call("squeue", "-h", "--states=all", "-o", "%i|%k").splitlines()
+        tasks = [line.split("|")[0] for line in listed if "_pretrain_model_" in line and "_" in line.split("|")[0]]
+        cluster.call("scancel", tasks[-1].split("_")[0] + "_1")
+        assert running.wait(LIMIT) == 0, said(folder)
+    finally:
+        running.kill()
+        running.wait()
+    assert len(tasks) == 2
+    begun = sorted(
+        line["step"] > 0 for run in ("first", "second") for line in attempts(folder, run) if line["event"] == "begun"
+    )
+    assert begun == [False, False, True]
+    for run in ("first", "second"):
+        assert (folder / losses(run)).read_bytes() == (undisturbed / losses("plain")).read_bytes()
+
+
 def test_two_attempts_at_once_would_be_noticed() -> None:
     first, second = ({"host": "a", "process": number, "job": "1"} for number in (1, 2))
     begun, saved = {"event": "begun"}, {"event": "saved"}
@@ -335,15 +368,23 @@ def test_two_attempts_at_once_would_be_noticed() -> None:
     assert not took_turns([first | begun, second | saved])
 
 
+def set_partitions(folder: Path, others: str, trainings: str) -> None:
+    profile = yaml.safe_load((folder / PROFILE).read_text())
+    profile["default-resources"]["slurm_partition"] = others
+    profile["set-resources"]["pretrain_model"]["slurm_partition"] = trainings
+    (folder / PROFILE).write_text(yaml.safe_dump(profile))
+
+
 @pytest.mark.full
 def test_the_doctor_finds_the_cluster_sound(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:
     folder = tmp_path / "w"
     shutil.copytree(undisturbed, folder)
     shutil.rmtree(folder / "results")
+    set_partitions(folder, "cpu", "gpu")
     done = subprocess.run(
         [sys.executable, "workflow/scripts/check_cluster.py", "--profile", "workflow/profiles/slurm"],
         cwd=folder,
-        env=os.environ | (cluster.environment or {}),
+        env=cluster.environment,
         capture_output=True,
         text=True,
         check=False,
@@ -353,3 +394,28 @@ def test_the_doctor_finds_the_cluster_sound(cluster: Cluster, undisturbed: Path,
     assert done.returncode == 0, done.stdout + done.stderr + (log.read_text() if log.exists() else "")
     assert re.search(r"ok +queue and training: job \d+ on \S+ began", done.stdout)
     assert "after SIGTERM another attempt went on at step" in done.stdout
+    assert "partitions: trainings go to gpu, other jobs to cpu" in done.stdout
+    named = cluster.call("squeue", "-h", "--states=all", "-o", "%P %k").splitlines()
+    assert {line.split()[0] for line in named if "doctor" in line and "pretrain_model" not in line} == {"cpu"}
+
+
+@pytest.mark.parametrize(
+    ("others", "trainings", "sentence"),
+    [
+        ("cqu", "gpu", "show partition --oneliner cqu` failed"),
+        ("gpu", "cpu", "trainings go to the partition 'cpu', which has no GPUs"),
+        ("cpu", "loose", "put workflow/profiles/slurm/bin first on PATH"),
+    ],
+)
+def test_the_doctor_names_a_wrong_partition(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: str, trainings: str, sentence: str
+) -> None:
+    shutil.copytree(PROFILE_BIN.parent, tmp_path / "workflow/profiles/slurm")
+    set_partitions(tmp_path, others, trainings)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", cluster.environment["PATH"].replace(f"{PROFILE_BIN}:", ""))
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        check_cluster.partitions(Path("workflow/profiles/slurm"), 1)
+    monkeypatch.setenv("PATH", f"workflow/profiles/slurm/bin:{os.environ['PATH']}")
+    set_partitions(tmp_path, "cpu", "loose")
+    assert check_cluster.partitions(Path("workflow/profiles/slurm"), 1) == "trainings go to loose, other jobs to cpu."

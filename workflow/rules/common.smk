@@ -48,6 +48,21 @@ def hold_planned_results():
         hold_results(dataset)
 
 
+def check_arrays():
+    """Stop where `--slurm-array-jobs` would wait for ever or give jobs the resources of another."""
+    named = getattr(workflow.executor_settings, "array_jobs", None)
+    if not named:
+        return
+    from bimix.plan import arrays  # here only: few calls have them
+
+    rate = workflow.scheduling_settings.max_jobs_per_timespan
+    planned_jobs = [(job.rule.name, dict(job.resources.items())) for job in workflow.dag.needrun_jobs()]
+    try:
+        arrays.check_arrays(named, planned_jobs, min(workflow.resource_settings.nodes, rate.max_jobs))
+    except InputError as error:
+        end_planning(error)
+
+
 @functools.cache
 def shards(dataset):
     """The shards of a dataset; the call that plans writes their manifest."""

@@ -20,6 +20,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
+import yaml
+
 from bimix.errors import InputError, run
 from bimix.outputs import write_json
 
@@ -49,6 +51,8 @@ def main(argv: list[str] | None = None) -> int:
     checks: list[tuple[str, Callable[[], str]]] = [("disk", disk), ("locks and links", links)]
     if options.tokenizer:
         checks.append(("tokenizer, offline", lambda: tokenizer(options.tokenizer)))
+    if options.profile:
+        checks.append(("partitions", lambda: partitions(options.profile, options.gpus)))
     checks += [
         ("queue and training", lambda: train(options)),
         ("stopped and resumed", resumed),
@@ -103,6 +107,36 @@ def tokenizer(name: str) -> str:
 
     path = Path(name) if Path(name).is_file() else download(name, None)
     return f"{path} is there."
+
+
+def partitions(profile: Path, gpus: int) -> str:
+    """Errors: a partition of the profile is not there, that of trainings has no GPUs, or jobs
+    preempted there would be waited for.
+    """
+    settings = yaml.safe_load((profile / "config.yaml").read_text(encoding="utf-8"))
+    if settings.get("executor") != "slurm":
+        return "the profile is not one of SLURM."
+    others = settings.get("default-resources", {}).get("slurm_partition")
+    trainings = settings.get("set-resources", {}).get("pretrain_model", {}).get("slurm_partition", others)
+    own = Path(shutil.which("squeue") or "").resolve() == (profile / "bin/squeue").resolve()
+    for name in {*str(others or "").split(","), *str(trainings or "").split(",")} - {""}:
+        shown = answer("scontrol", "show", "partition", "--oneliner", name)
+        if not own and "PreemptMode=CANCEL" in shown:
+            raise InputError(
+                f"SLURM cancels the jobs that it preempts in partition {name!r}, and the executor plugin waits for ever "
+                f"for them: put {profile / 'bin'} first on PATH."
+            )
+    if gpus and trainings and "gpu" not in answer("sinfo", "--noheader", "--format=%G", "--partition", str(trainings)):
+        raise InputError(f"trainings go to the partition {trainings!r}, which has no GPUs: see `sinfo -o '%P %G'`.")
+    return f"trainings go to {trainings}, other jobs to {others}."
+
+
+def answer(*command: str) -> str:
+    """Errors: the command failed, with what it said."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"`{' '.join(command)}` failed: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
 
 
 def train(options: argparse.Namespace) -> str:
