@@ -90,7 +90,7 @@ def test_files_by_domain_have_shards_by_domain(config: dict) -> None:
     alone = Shards(shards.dataset, {"b.x": shards.by_name["b.x"]}, unchanged)
     assert alone.hashes("b.x") == ["results/own/held_out.hashes"]  # planning must not look at all shards for each
     assert shards.hashes("validation.b.v") == []
-    assert shards.inputs("validation") == ["raw/part1/file3.jsonl"]
+    assert shards.inputs("validation") == ["raw/part1/file3.jsonl"] and shards.made_inputs("validation") == []
     assert len(files(shards, "train")) == 5 and len(shards.inputs("train")) == 4
 
 

@@ -140,7 +140,7 @@ rule draw_validation:
 rule hash_validation:
     """Hashes of the documents in validation files, which no training shard may hold."""
     input:
-        files=planned(lambda shards: shards.inputs("validation")),
+        files=planned(lambda shards: shards.made_inputs("validation")),
     output:
         "results/{dataset}/held_out.hashes",
     log:

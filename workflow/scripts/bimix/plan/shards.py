@@ -54,8 +54,9 @@ class Shards:
     def made_inputs(self, split: str) -> list[str]:
         """The files among `inputs` that jobs make.
 
-        All shards ask for the tokenizer, and Snakemake looks each time whether it is among the
-        inputs of the rule that makes it: of 10,000 raw files half the time of planning.
+        All shards ask for the tokenizer and the held-out hashes, and Snakemake looks each time
+        whether these are among the inputs of the rule that makes them: of 10,000 raw files half the
+        time of planning.
         """
         return [path for path in self.inputs(split) if is_made(self.dataset, path)]
 
