@@ -23,13 +23,13 @@ ROOMS = {
     "model": (1100, ""),
     "training": (3150, "corpus mixtures observations plan model"),
     "reweighting": (550, "model training"),
-    "optimum": (2405, "mixtures observations transfer laws"),
+    "optimum": (2475, "mixtures observations transfer laws"),
     "judge": (1775, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2365, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),
     "downstream": (800, "corpus model training"),
     "results": (2838, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),
-    "settings": (4095, "mixtures observations laws plan training optimum exports"),
+    "settings": (4115, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -29,9 +29,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-TESTS = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(TESTS.parent / "workflow" / "scripts"))
-sys.path.insert(0, str(TESTS))
+sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import bench_olmix
 import polars as pl
@@ -43,7 +42,7 @@ from bimix.observations.observations import Observations, read_observations
 from bimix.observations.prior import read_gaps
 from bimix.transfer import unseen
 
-PROOF = TESTS.parent / "resources/observations/proof"
+PROOF = Path(__file__).resolve().parents[2] / "resources/observations/proof"
 FURTHER, SCRATCH = (0, 1, 2, 4), (4, 8, 16)
 ABSENT, THERE = 0.001, 0.02
 MADE, NOISE = 8, 0.003
@@ -168,6 +167,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, nargs="?")
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--domains", type=int, default=4, help="left out in a draw, one at a time")
+    parser.add_argument("--tables", nargs="+", default=[], help="those that begin so")
     parser.add_argument("--coverage", type=Path, help="JSON lines to write")
     parser.add_argument("--floors", type=Path, help="to read instead")
     options = parser.parse_args()
@@ -176,6 +176,8 @@ def main() -> None:
         return
     found: dict[str, dict[str, list]] = {}
     for name, old_runs, observed, truth, sources in tables(options.data):
+        if options.tables and not name.startswith(tuple(options.tables)):
+            continue
         kind = name.split()[0] if name.startswith("made") else name
         ways = found.setdefault(kind, {})
         units = [one.split(":")[0] if sources else one for one in observed.domains]

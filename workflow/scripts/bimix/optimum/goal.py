@@ -11,6 +11,7 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.laws.fitted import predict_defined
 from bimix.laws.table import LAWS
+from bimix.mixtures.marginals import rows_of
 from bimix.optimum.objective import Objective
 from bimix.optimum.solve import Program
 
@@ -40,6 +41,7 @@ class Goal:
         self.losses = Losses(fitted, step, self.names) if self.convex else None
         self.before = self._reference_losses() if self.groups or self.held else None
         self.rows, self.parts, self.epigraph = self._rows()
+        self.kept = rows_of(objective.marginals, fitted["domains"]) if objective.marginals else None
 
     def _reference_losses(self) -> np.ndarray:
         """Predicted losses of the reference. Errors: the law defines none there."""
@@ -89,6 +91,11 @@ class Goal:
         """The names of the parts that are constraints."""
         return [name for name, one in zip(self.parts, self.epigraph, strict=True) if not one]
 
+    @property
+    def bounded(self) -> bool:
+        """Whether mixtures must hold more than their bounds."""
+        return bool(self.constraints) or self.kept is not None
+
     def value(self, shares: np.ndarray) -> np.ndarray:
         """The objective (...) at mixtures (..., m), its trust penalty included."""
         return self.combined(self.predicted(shares)) + self.penalty(shares)
@@ -116,6 +123,16 @@ class Goal:
             parts.append((divergence(shares, self.centre) - self.objective.most_kl)[..., None])
         return np.concatenate(parts, axis=-1) if parts else np.zeros((*np.shape(shares)[:-1], 0))
 
+    def off(self, shares: np.ndarray) -> np.ndarray:
+        """By how much mixtures (..., m) miss the marginals (...), as shares; 0 without any."""
+        if self.kept is None:
+            return np.zeros(np.shape(shares)[:-1])
+        return np.abs(shares @ self.kept[0].T - self.kept[1]).max(axis=-1)
+
+    def holds(self, shares: np.ndarray) -> bool:
+        """Whether a mixture (m,) holds all constraints, by the law."""
+        return bool((self.excess(shares) <= HELD).all() and self.off(shares) <= HELD)
+
     def program(self, only_feasible: bool = False) -> Program:
         """The convex program; `only_feasible`: the least worst miss of the constraints in its
         place.
@@ -137,7 +154,7 @@ class Goal:
                 jacobian = np.vstack([jacobian, divergence_slope(r, self.centre)])
             return value, slope, g, jacobian
 
-        return Program(at, np.ones(len(self.constraints)) if only_feasible else self.epigraph)
+        return Program(at, np.ones(len(self.constraints)) if only_feasible else self.epigraph, self.kept)
 
 
 class Losses:

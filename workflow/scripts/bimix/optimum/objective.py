@@ -13,7 +13,7 @@ from bimix.tables import parsed_json, read_json
 
 KINDS = ("weighted", "minimax", "no_worse_than")
 MOST_NAMED = 6  # weights that are named to a person
-KEYS = ("kind", "weights", "families", "reference", "margin", "carry", "confidence", "trust", "pareto")
+KEYS = ("kind", "weights", "families", "reference", "margin", "carry", "confidence", "trust", "pareto", "marginals")
 CONFIDENCE, LEAST_CARRY = 0.5, 0.05
 ONE_SIDED, MEAN_ERROR = 1.2816, 1.2533  # of a normal: 90 % lie below; standard deviation over mean |error|
 
@@ -38,11 +38,12 @@ class Objective:
     confidence: float = CONFIDENCE  # of the one-sided 90 % width of the law's error, kept as a margin
     kl_penalty: float = 0.0  # of KL(r || token shares) in nats, added to the average loss or to the worst ratio
     most_kl: float | None = None
+    marginals: Mapping[str, float] = field(default_factory=dict)  # {pattern of domains: their share together}
 
     @property
     def plain(self) -> bool:
         """Whether it is a weighted average alone, which needs no search under constraints."""
-        return self.kind == "weighted" and not self.trusted
+        return self.kind == "weighted" and not self.trusted and not self.marginals
 
     def limits(self, fitted: dict, names: Sequence[str]) -> np.ndarray:
         """Ratios (d,) over the reference's loss that are allowed by the law: where the margin is
@@ -159,6 +160,7 @@ def objective_of(
         confidence=CONFIDENCE if confidence is None else confidence,
         kl_penalty=kl_penalty or 0.0,
         most_kl=most_kl,
+        marginals=block.get("marginals", {}),
     )
 
 

@@ -89,6 +89,10 @@ def best(
             f" convex law or regmix for the objective {objective.kind}{' with a trust region' if objective.trusted else ''}."
         )
     goal = Goal(fitted, step, objective, tokens)
+    if goal.kept is not None and not goal.convex:
+        raise InputError(
+            f"the law {fitted['law']} simulates mixtures, of which none keeps marginals: take a convex law, such as transfer."
+        )
     turned = [name for name in goal.names if fitted["coefficients"][name].get("run", {}).get("nu", 1.0) <= 0]
     if turned:
         raise InputError(
@@ -100,17 +104,25 @@ def best(
         if law.trust or law.optimum in ("searched", "simulated"):  # it minimises more, or is not convex
             return Best(shares, float(goal.value(shares)), None)
         return certificate(goal, shares, lower, upper)
-    if not goal.parts:  # a penalty alone
-        penalised = trusting(goal.losses.average(goal.weights), objective.kl_penalty, goal.centre)
-        return certificate(goal, minimum(penalised, lower, upper), lower, upper)
+    if not goal.parts:  # a penalty or marginals alone
+        problem = goal.losses.average(goal.weights)
+        if objective.kl_penalty:
+            problem = trusting(problem, objective.kl_penalty, goal.centre)
+        shares = minimum(problem, lower, upper, goal.kept)
+        return _as_best(goal, checked(certified(goal.program(), shares, np.zeros(0), lower, upper)))
     start = _feasible(goal, lower, upper) if goal.constraints else None
     found = solve(goal.program(), lower, upper, start)
+    return _as_best(goal, checked(found))
+
+
+def checked(found: Solved) -> Solved:
+    """An optimum. Errors: another mixture may be better, or a constraint is missed."""
     if not found.gap <= UNSOLVED * abs(found.value) or found.violation > HELD:
         raise InputError(
             f"no optimum was found: the best mixture may be worse than another by {found.gap:.3g} and misses its constraints"
             f" by {found.violation:.3g}; widen the margin, the trust region or the bounds."
         )
-    return _as_best(goal, found)
+    return found
 
 
 def best_shares(
@@ -123,6 +135,8 @@ def best_shares(
         return optimum(fitted, step, objective.domain_weights(), lower, upper, tokens)
     if LAWS[fitted["law"]].optimum == "simulated":
         enough_runs(fitted)
+        if objective.marginals:
+            best(fitted, step, objective, lower, upper, tokens)  # which refuses it
         return _simulated(Goal(fitted, step, objective, tokens), lower, upper, tokens)
     return best(fitted, step, objective, lower, upper, tokens).shares
 

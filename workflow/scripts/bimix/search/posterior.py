@@ -152,7 +152,7 @@ class Law:
 
     def slope(self, shares: np.ndarray) -> np.ndarray | None:
         """The gradient (m,) of the mean; None of a law that is simulated or constrained."""
-        if self.goal.losses is None or self.goal.constraints or self.goal.objective.kl_penalty:
+        if self.goal.losses is None or self.goal.bounded or self.goal.objective.kl_penalty:
             return None
         losses, slopes = self.goal.losses.at(np.maximum(shares, FLOOR))
         rows = self.goal.rows[(self.goal.rows @ losses).argmax()] if self.goal.groups else self.goal.weights
@@ -196,7 +196,7 @@ class Shares:
 
     def slope(self, shares: np.ndarray) -> np.ndarray | None:
         """The gradient (m,) of the mean; None where a mixture is constrained."""
-        if self.goal.constraints:
+        if self.goal.bounded:
             return None
         return self.line[1] * self.weights / (shares + SHARE_FLOOR) + self.kriged.slope(shares)
 
@@ -277,7 +277,7 @@ def seen_of(goal: Goal, observed: Observations) -> Seen:
         )
     levels = goal.combined(losses) + goal.penalty(observed.proportions)
     rows = goal.rows[goal.epigraph[: len(goal.rows)] == 0]
-    broken = np.maximum(losses @ rows.T - 1, 0.0).sum(axis=1)
+    broken = np.maximum(losses @ rows.T - 1, 0.0).sum(axis=1) + goal.off(observed.proportions)
     return Seen(observed.mixtures, observed.proportions, np.log(levels), broken)
 
 

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 from bimix.errors import InputError
 from bimix.mixtures.by_hand import within
+from bimix.mixtures.marginals import raked
 from bimix.observations.observations import Observations
 from bimix.optimum.goal import HELD
 from bimix.search.by_hand import ByHand
@@ -105,7 +106,7 @@ class Search(Posterior):
                 shares = candidates[row]
             near = row is None and total_variation(shares[None], taken).min() < self.distance
             known = near or name in self.seen.names or (rules.read(taken) >= often).sum() >= LEAST_RUNS
-            if not known and (self.goal.excess(shares) <= HELD).all():
+            if not known and self.goal.holds(shares):
                 found[name] = self._next(shares, "rule by hand", row)
                 taken = np.concatenate([taken, shares[None]])
         return found
@@ -115,7 +116,8 @@ class Search(Posterior):
         return Next(shares, voice, mean, spread, float(self.expected_gain(shares[None])[0]), row)
 
     def _within(self, candidates: np.ndarray) -> np.ndarray:
-        return (candidates >= self.lower - 1e-9).all(axis=1) & (candidates <= self.upper + 1e-9).all(axis=1)
+        inside = (candidates >= self.lower - 1e-9).all(axis=1) & (candidates <= self.upper + 1e-9).all(axis=1)
+        return inside & (self.goal.off(candidates) <= HELD)
 
     def _left(self, candidates: np.ndarray, taken: np.ndarray) -> np.ndarray:
         """The candidates (N,) within the bounds that are none of the runs."""
@@ -165,7 +167,11 @@ class Search(Posterior):
         ]
         anywhere = draw.dirichlet(np.full(m, 0.5), DRAWN // 4)
         drawn = np.concatenate([parts, (1 - length) * some + length * steps, *around, anywhere])
-        return within(drawn, self.lower, self.upper)
+        drawn = within(drawn, self.lower, self.upper)
+        if self.goal.kept is None:
+            return drawn
+        drawn = raked(drawn, *self.goal.kept)
+        return drawn[self._within(drawn)]
 
     def _descent(self, voice, start, taken) -> np.ndarray | None:
         """Where SLSQP ends from a start, outside the balls around the runs; None where it ends

@@ -22,7 +22,7 @@ from bimix.judge.noise import seeds_needed
 from bimix.judge.verdict import UPPER, Promise, Verdict, by_law, decide, trusted
 from bimix.observations.observations import joined, read_observations
 from bimix.optimum.flags import number_or_none
-from bimix.optimum.goal import HELD, Goal
+from bimix.optimum.goal import Goal
 from bimix.optimum.intervals import left_out
 from bimix.optimum.optimum import Sought
 from bimix.plan.sources import GIVEN, SEARCHED, plain
@@ -102,7 +102,7 @@ def weigh(believed: Believed, runs: Comparison, promises: Sequence[Promise]) -> 
     hand = {
         name: one
         for name, one in believed.hand.items()
-        if (name in ran if name in believed.ran else (posterior.goal.excess(one) <= HELD).all())
+        if (name in ran if name in believed.ran else posterior.goal.holds(one))
     }
     candidates = ran | hand
     if not candidates:

@@ -553,6 +553,9 @@ class Objective(Block):
         "Of `no_worse_than`: the share of the 90 % width of the law's error that is kept as a margin.", "0.5"
     )
     trust: Trust = key("How far the mixture may be from the shares of tokens.", "anywhere")
+    marginals: Numbers = key(
+        "{pattern of domains, as `games:*` or `*:high`: their share together}, kept ([grids](grids.md)).", "none"
+    )
 
 
 class Optimum(Block):

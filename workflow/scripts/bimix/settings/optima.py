@@ -1,15 +1,17 @@
 """Checks of what a dataset's mixture is to be best at, and of the runs that laws are fitted to."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from bimix.errors import InputError
 from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
+from bimix.mixtures.marginals import rows_of
 from bimix.names import named, unknown
 from bimix.plan.dataset import evaluations, one_size
 from bimix.settings.complete import unsearched
 from bimix.settings.disk import file_fault
-from bimix.settings.faults import Fault
+from bimix.settings.faults import Fault, Key
 from bimix.settings.scope import Scope
 from bimix.settings.text import measurements
 
@@ -67,6 +69,7 @@ def check_objective(scope: Scope) -> Faults:
             of.setdefault(domain, family)
     if weights and not any(weights.values()):
         yield Fault((*key, "weights"), ZERO)
+    yield from _marginal_faults(scope, (*key, "marginals"), objective.marginals or {})
     kind = objective.kind or "weighted"
     for name in ("margin", "carry", "confidence"):
         if getattr(objective, name) is not None and kind != "no_worse_than":
@@ -77,6 +80,32 @@ def check_objective(scope: Scope) -> Faults:
             (*key, "trust"),
             "name a table of domain and tokens as `tokens` under `observations`: it is not known how many there are.",
         )
+
+
+def _marginal_faults(scope: Scope, key: Key, marginals: Mapping[str, float]) -> Faults:
+    """Marginals of no domain, or of a share that is none; and what cannot keep them."""
+    if not marginals:
+        return
+    block, simulating = scope.block, [law for law in scope.laws if LAWS[law].optimum in ("simulated", "searched")]
+    try:
+        if scope.trained is not None:
+            rows_of(marginals, scope.trained)
+    except InputError as error:
+        yield Fault(key, str(error))
+    for there, why in (
+        (
+            simulating,
+            f"{named(simulating)} (in laws/optimise) finds no mixture that keeps them: take a convex law, as transfer.",
+        ),
+        (block.optimum.pareto, "the mixtures between the objectives of `pareto` do not keep them: take one away."),
+        (getattr(block, "reweighting", None), "DoReMi and DoGE weigh domains without them: take `reweighting` away."),
+        (
+            getattr(block.optimum, "stage", None),
+            "they are of the whole run's mixture, and the optimum is of a stage's.",
+        ),
+    ):
+        if there:
+            yield Fault(key, why)
 
 
 def check_reference(scope: Scope) -> Faults:

@@ -1,0 +1,49 @@
+"""Marginals: sums of the shares of groups of domains that are kept as they are, such as the share
+of a topic over all of its quality tiers.
+
+A group is a pattern of names, in which * is any text: `*:games`, `web:*`, or one domain.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bimix.errors import InputError
+
+SWEEPS = 3000
+CLOSE = 1e-9
+LEAST = 1e-3  # over the number of domains
+
+
+def rows_of(marginals: Mapping[str, float], domains: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Which domains each marginal sums (q, m), of 0 and 1, and the sums (q,).
+
+    Errors: a pattern of no domain, a share that is none.
+    """
+    rows = np.zeros((len(marginals), len(domains)))
+    for row, (pattern, share) in zip(rows, marginals.items(), strict=True):
+        form = re.compile(".*".join(map(re.escape, pattern.split("*"))), flags=re.DOTALL)
+        row[:] = [bool(form.fullmatch(name)) for name in domains]
+        if not row.any():
+            raise InputError(f"the marginals name {pattern!r}, and no domain is called so: {', '.join(domains[:20])}.")
+        if not 0 <= share <= 1:
+            raise InputError(f"the marginal of {pattern!r} is {share:g}: it must be a share, from 0 to 1.")
+    return rows, np.array(list(marginals.values()), dtype=float)
+
+
+def raked(shares: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """Mixtures (n, m) whose groups are scaled, one after the other, until all have their sums
+    (Deming & Stephan 1940). A share of 0 becomes a small one first: with too many of them nothing
+    has the sums. Errors: none has these sums.
+    """
+    shares = np.where(rows[sums <= 0].any(axis=0), 0.0, np.maximum(shares, LEAST / rows.shape[1]))
+    steps = [*((row, wanted) for row, wanted in zip(rows, sums, strict=True)), (np.ones(shares.shape[1]), 1.0)]
+    for _ in range(SWEEPS):
+        for row, wanted in steps:
+            there = shares @ row
+            factor = np.divide(wanted, there, out=np.ones_like(there), where=there > 0)
+            shares = np.where(row > 0, shares * factor[:, None], shares)
+        if np.abs(shares @ rows.T - sums).max(initial=0.0) < CLOSE:
+            return shares
+    raise InputError("no mixture keeps the marginals: their sums contradict each other, or are all but met by one.")
