@@ -157,7 +157,7 @@ def test_what_breaks_the_objective_is_no_candidate() -> None:
     rows = [("m1", 10, name, 3.0) for name in "ab"]
     table = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
     runs = compared(measured(table), Criterion("m1"), outside=["m1"])
-    goal = SimpleNamespace(excess=lambda shares: shares[:1] - 0.4)
+    goal = SimpleNamespace(holds=lambda shares: shares[0] <= 0.4)
     posterior = SimpleNamespace(
         posterior=lambda shares: (shares[:, 0], None),
         gain=lambda one, other: (0.0, 1.0),
