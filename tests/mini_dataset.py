@@ -2,10 +2,11 @@
 
 import copy
 import json
-import shutil
+from collections.abc import Collection
 from pathlib import Path
 
 import yaml
+from checkout import copy_checkout
 from tiny_run import SHAPE
 
 ROOT = Path(__file__).parents[1]
@@ -47,15 +48,14 @@ def mini_config(steps: int, evaluate_every: int, **models: dict) -> dict:
     return config
 
 
-def write_checkout(folder: Path, config: dict, mixtures: list[str]) -> None:
-    """A copy of the workflow with this config as mini.yaml; all mixtures are mixture.json."""
-    for name in ("workflow", "resources", "envs", "profiles"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("Snakefile", "config.yaml"):
-        shutil.copy2(ROOT / name, folder)
-    config["datasets"]["mini"]["mixture_files"] = dict.fromkeys(mixtures, "mixture.json")
+def write_checkout(folder: Path, config: dict, mixtures: Collection[str]) -> None:
+    """A copy of the workflow, mini.yaml, and mixtures, 0.6 of the sea or as each is given."""
+    copy_checkout(folder)
+    config["datasets"]["mini"]["mixture_files"] = {name: f"{name}.json" for name in mixtures}
     (folder / "mini.yaml").write_text(yaml.safe_dump(config))
-    (folder / "mixture.json").write_text('{"kitchen": 0.4, "sea": 0.6}')
+    for name in mixtures:
+        sea = mixtures[name] if isinstance(mixtures, dict) else 0.6
+        (folder / f"{name}.json").write_text(json.dumps({"kitchen": 1 - sea, "sea": sea}))
     for domain, words in WORDS.items():
         (folder / f"{domain}.jsonl").write_text("".join(texts(words.split())))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from checkout import link_checkout, said
+from mini_dataset import mini_config, texts
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
@@ -15,36 +16,9 @@ from tokenizers.pre_tokenizers import Whitespace
 from bimix.digests import digest_file
 
 END = "<|endoftext|>"
-LAUNCH = {"nodes": 1, "gpus": 0, "threads": 1, "micro_batch": 4, "loss_chunk": "all", "compile": "no"}
-CONFIG = {
-    "run": ["mini"],
-    "models": {"slim": {"shape": {"layers": 1, "width": 16, "heads": 2}, "launch": LAUNCH}},
-    "datasets": {
-        "mini": {
-            "domains": ["kitchen", "sea"],
-            "corpus": {
-                "train": {"kitchen": "kitchen.jsonl", "sea": "sea.jsonl"},
-                "validation": {"share": 0.2},
-                "text_field": "text",
-                "domain_field": None,
-                "labels": {},
-                "cut_characters": None,
-                "rejects": 0.0,
-            },
-            "tokenizer": {"file": "words.json", "end_of_text": END},
-            "sequence_length": 16,
-            "vectors": {"file": "none.bin", "documents": 20},
-            "mixture_files": {"plain": "mixture.json"},
-            "training": {
-                "slim": {"recipe": "demo", "steps": 20, "batch_rows": 4, "evaluate_every": 10, "validation_rows": 4}
-            },
-            "groups": {"all": ["plain"]},
-            "optimum": {"model": "slim", "group": "all", "step": 20},
-            "held_out": [],
-            "compare": {"model": "slim", "mixtures": ["plain"]},
-        }
-    },
-}
+CONFIG = mini_config(20, 10, slim={})
+CONFIG["datasets"]["mini"] |= {"tokenizer": {"file": "words.json", "end_of_text": END}}
+CONFIG["datasets"]["mini"] |= {"mixture_files": {"plain": "mixture.json"}}
 
 
 def call(folder: Path, *flags: str) -> str:
@@ -62,9 +36,7 @@ def write(path: Path, text: str) -> None:
 
 
 def documents(words: str) -> str:
-    chosen = words.split()
-    texts = (" ".join(chosen[(number * place) % 5] for place in range(1, 30)) for number in range(90))
-    return "".join(json.dumps({"text": f"{text} {number}"}) + "\n" for number, text in enumerate(texts))
+    return "".join(texts(words.split()))
 
 
 def tokenizer(words: str) -> str:

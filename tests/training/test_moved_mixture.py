@@ -30,7 +30,7 @@ def states(folder: Path) -> dict[str, list[str]]:
 @pytest.mark.full
 def test_a_mixture_that_moves_is_trained_on_anew_and_the_old_run_comes_back_without_an_update(tmp_path: Path) -> None:
     write_checkout(tmp_path, mini_config(20, 10, slim={}), ["plain"])
-    mixture, log = tmp_path / "mixture.json", tmp_path / "results/mini/logs/pretrain_model/slim/plain.log"
+    mixture, log = tmp_path / "plain.json", tmp_path / "results/mini/logs/pretrain_model/slim/plain.log"
 
     call(tmp_path)
     before, first = outputs(tmp_path), states(tmp_path)

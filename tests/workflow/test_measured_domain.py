@@ -27,13 +27,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     block(config)["groups"] = {"all": list(MIXTURES)}
     block(config)["compare"]["mixtures"] = ["even", "transfer"]
     block(config)["optimum"]["weights"] = {"tasks": 1}
-    write_checkout(folder, config, [])
+    write_checkout(folder, config, MIXTURES)
     copies = (folder / "sea.jsonl").read_text().splitlines(keepends=True)[:COPIES]
     (folder / "tasks.jsonl").write_text("".join([*copies, *texts(["Meer", "Möwe", "Öl", "海", "tide"])]))
-    block(config)["mixture_files"] = {name: f"{name}.json" for name in MIXTURES}
-    for name, share in MIXTURES.items():
-        (folder / f"{name}.json").write_text(json.dumps({"sea": share, "kitchen": 1 - share}))
-    (folder / "mini.yaml").write_text(json.dumps(config))
     return folder
 
 

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-import yaml
 from checkout import said
 from mini_dataset import mini_config, write_checkout
 
 from bimix.laws.fitted import at_run, predict_defined
 from bimix.results.verify import verify
 
-SHARES = {"a": 0.2, "b": 0.5, "c": 0.8}
+SHARES = {"a": 0.8, "b": 0.5, "c": 0.2}  # proportion of the domain sea
 SHAPES = {
     "slim": {"layers": 1, "width": 16, "heads": 2},
     "mid": {"layers": 2, "width": 32, "heads": 2},
@@ -37,11 +36,7 @@ def prepare(folder: Path) -> dict:
     block["training"]["wide"]["steps"] = 8
     block["compare"] = {"model": "wide", "mixtures": ["a", "b", "transfer"]}
     del block["vectors"]
-    write_checkout(folder, config, [])
-    block["mixture_files"] = {name: f"{name}.json" for name in SHARES}
-    (folder / "mini.yaml").write_text(yaml.safe_dump(config))
-    for name, share in SHARES.items():
-        (folder / f"{name}.json").write_text(json.dumps({"kitchen": share, "sea": 1 - share}))
+    write_checkout(folder, config, SHARES)
     return config
 
 

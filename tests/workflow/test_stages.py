@@ -29,12 +29,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, last in {**{name: f"only_{name}" for name in SECOND}, "late_optimum": "bimix"}.items()
     }
     block["compare"]["mixtures"] = ["first", "late_optimum"]
-    write_checkout(folder, config, [])
-    block["mixture_files"] = {"first": "first.json", **{f"only_{name}": f"{name}.json" for name in SECOND}}
-    (folder / "first.json").write_text(json.dumps(FIRST))
-    for name, share in SECOND.items():
-        (folder / f"{name}.json").write_text(json.dumps({"sea": share, "kitchen": 1 - share}))
-    (folder / "mini.yaml").write_text(json.dumps(config))
+    write_checkout(folder, config, {"first": FIRST["sea"], **{f"only_{name}": SECOND[name] for name in SECOND}})
     return folder
 
 
