@@ -274,7 +274,7 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
     assert found["law"]["bits_per_byte"] == pytest.approx(stats.gmean(bits))
     plot_verdict.main(["--verdict", str(tmp_path / "v.csv"), "--out", str(tmp_path / "v.svg")])
     drawn = (tmp_path / "v.svg").read_text()
-    assert all(name in drawn for name in LOSSES) and "hollow: predicted" in drawn
+    assert all(name in drawn for name in LOSSES) and "predicted by its own law" in drawn
 
 
 def test_the_best_of_a_search_is_the_run_with_the_least_loss(tmp_path) -> None:

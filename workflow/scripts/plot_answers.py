@@ -118,10 +118,9 @@ def draw_ends(axis: Axes, ends: pl.DataFrame, measure: Measure, looks: dict[str,
 def finish(figure: Figure, table: pl.DataFrame, level: float) -> dict[str, figures.Look]:
     """The legend: mixtures, bands, why accuracies are missing; the looks of mixtures."""
     looks = figures.looks(table["mixture"].unique(maintain_order=True).to_list())
-    note = f"Answers after normalising; bands and bars: {100 * level:g} % intervals."
+    note = f"Bands and bars: {100 * level:g} % intervals."
     if nothing_right(table):
-        tasks = ", ".join(names_of(table))
-        note = f"Bands and bars: {100 * level:g} % intervals. No model answered a single question of {tasks}."
+        note = f"No model answered a single question of {', '.join(names_of(table))}. {note}"
     figures.key(figure, [[look.entry(name, line=True) for name, look in looks.items()]], note)
     return looks
 

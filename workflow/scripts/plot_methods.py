@@ -38,9 +38,21 @@ def draw(table: pl.DataFrame) -> Figure:
     axes[1].set_title("loss of the worst domain")
     axes[1].set_xlabel(NATS)
     draw_prices(axes[2], table, looks)
-    if table["deviation_percent"].count():
-        figures.key(figure, [[figures.swatch("standard deviation between seeds", figures.GREY, "o", line="-")]])
+    bars = [[figures.swatch("standard deviation between seeds", figures.GREY, "o", line="-")]]
+    figures.key(figure, bars if table["deviation_percent"].count() else [], finding(table))
     return figure
+
+
+def finding(table: pl.DataFrame) -> str:
+    """The lowest mixture, the price of its search, and the lowest of those without a search."""
+    best, free = table.row(0, named=True), table.filter(pl.col("search_runs") == 0)["mixture"].to_list()
+    price = (
+        f"after a search for {best['search_percent']:.3g} % of a large run"
+        if best["search_runs"]
+        else "without a search"
+    )
+    rest = f"; the lowest without one is {free[0]}" if best["search_runs"] and free else ""
+    return f"{best['mixture']} ends lowest, {price}{rest}."
 
 
 def draw_losses(axis: Axes, table: pl.DataFrame, column: str, looks: list[figures.Look]) -> None:

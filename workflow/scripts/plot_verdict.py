@@ -63,23 +63,24 @@ def draw(table: pl.DataFrame) -> Figure:
     price = "price of the search, % of the FLOPs of a large run (log); equal ones side by side"
     axis.set_xlabel(price if priced else "the prices of the searches are not known: side by side")
     axis.set_ylabel("gain over the reference, %")
-    figures.key(figure, [[look.entry(name) for name, look in looks.items()]], finding(table, far.any()))
+    how = ", 95 % interval"
+    if not table["gain_low"].count():
+        how = ", one run of each" if table["runs"].max() == 1 else ", no two by the same two seeds"
+    marks = [figures.swatch(f"measured{how}", figures.GREY, "o")]
+    if table["predicted_gain_percent"].count():
+        marks.append(figures.swatch("predicted by its own law", figures.GREY, "o", hollow=True))
+    marks += [figures.swatch("a number at the edge: its gain lies far below", "white")] if far.any() else []
+    figures.key(figure, [[look.entry(name) for name, look in looks.items()], marks], finding(table))
     return figure
 
 
-def finding(table: pl.DataFrame, is_far: bool) -> str:
-    """The largest gain and whether it is significant, then the marks."""
+def finding(table: pl.DataFrame) -> str:
+    """The largest gain and whether it is significant."""
     best = table.sort("gain_percent", descending=True, maintain_order=True).row(0, named=True)
     if best["gain_percent"] <= 0:
-        text = "No mixture gains over the reference."
-    else:
-        sure = {True: "significant", False: "not significant", None: "of unknown significance"}[best["significant"]]
-        text = f"{best['mixture']} gains most, {best['gain_percent']:.2f} %, {sure}."
-    seeds = "with 95 % intervals"
-    if not table["gain_low"].count():
-        seeds = "one run of each" if table["runs"].max() == 1 else "no two by the same two seeds"
-    text += f" Filled: measured, {seeds}; hollow: predicted by the method's own law."
-    return text + (" A number at the edge: its gain lies far below." if is_far else "")
+        return "No mixture gains over the reference."
+    sure = {True: "significant", False: "not significant", None: "of unknown significance"}[best["significant"]]
+    return f"{best['mixture']} gains most, {best['gain_percent']:.2f} %, {sure}."
 
 
 def far_out(gains: np.ndarray) -> np.ndarray:

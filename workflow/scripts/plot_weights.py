@@ -58,7 +58,10 @@ def draw(rounds: list[pl.DataFrame], method: str, reference: str, before: dict[s
     ]
     if len(rounds) > 1:
         entries.append(figures.swatch("a new round", PALE_GREY, line=":"))
-    figures.key(figure, [entries])
+    moved = {domain: found - before.get(domain, 0.0) for domain, found in ends.select("domain", "average").iter_rows()}
+    most = max(moved, key=lambda domain: abs(moved[domain]))
+    said = f"{method} moves {most} most: from {before.get(most, 0.0):.3f} in {reference} to {moved[most] + before.get(most, 0.0):.3f}."
+    figures.key(figure, [entries], said)
     return figure
 
 
