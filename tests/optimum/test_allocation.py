@@ -92,6 +92,12 @@ def test_scarce_text_asks_for_a_larger_model(tmp_path: Path) -> None:
         allocate_budget.main([*flags, "--flops", "6e18", *more])
         sizes.append(json.loads((tmp_path / "allocation.json").read_text())["parameters"])
     assert sizes[1] > 1.1 * sizes[0]
+    scarce = ["--tokens", json.dumps(dict.fromkeys(DOMAINS, 2e8)), "--max-epochs", "4"]
+    allocate_budget.main([*flags, "--flops", "6e18", *scarce])
+    found = json.loads((tmp_path / "allocation.json").read_text())
+    assert found["tokens"] <= 4 * 6e8 and max(found["mixture"].values()) * found["tokens"] <= 4 * 2e8 * (1 + 1e-5)
+    with pytest.raises(InputError, match=r"leaves 2.4e\+09 tokens, and 6e\+22 FLOPs on them are a model of 4.17e\+12"):
+        allocate_budget.main([*flags, "--flops", "6e22", *scarce])
 
 
 def test_another_law_is_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from scipy.optimize import minimize_scalar
 from bimix.errors import InputError, run
 from bimix.laws.document import checked_law
 from bimix.laws.fitted import at_run
+from bimix.mixtures.mixture import as_mixture
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import add_flags, asked_objective
 from bimix.optimum.goal import Goal
@@ -58,19 +59,30 @@ def main(argv: list[str] | None = None) -> None:
 
     sizes = np.log([one[0] for one in groups])
     low, high = sizes.min() - np.log(FAR_APART), sizes.max() + np.log(FAR_APART)
+    if options.max_epochs is not None and pools and all(name in pools for name in fitted["domains"]):
+        text = options.max_epochs * sum(pools[name] for name in fitted["domains"])
+        low = max(low, np.log(1.001 * options.flops / (FLOPS * text)))  # fewer parameters read more than there is
+        if low >= high:
+            raise InputError(
+                f"--max-epochs {options.max_epochs:g} leaves {text:.3g} tokens, and {options.flops:.3g} FLOPs on them are a model of"
+                f" {np.exp(low):.3g} parameters, more than {FAR_APART} times those fitted."
+            )
     tried = np.linspace(low, high, ASKED)
     near = int(np.argmin([at(one)["objective"] for one in tried]))
     ends = tried[max(near - 1, 0)], tried[min(near + 1, ASKED - 1)]
     found = minimize_scalar(lambda one: at(one)["objective"], bounds=ends, method="bounded", options={"xatol": 0.01})
     best = at(found.x)
     warnings = doubts(best, groups, near in (0, ASKED - 1))
-    mixture = dict(zip(fitted["domains"], best.pop("shares").round(6).tolist(), strict=True))
+    mixture = as_mixture(fitted["domains"], best.pop("shares")).document()
     write_json(options.out, {"flops": options.flops, **best, "mixture": mixture, "warnings": warnings})
     for text in warnings:
         print(f"warning: {text}", file=sys.stderr)
     print(f"{'parameters':>12}  {'tokens':>10}  {'tokens a parameter':>18}  {'objective':>9}  {'to the best':>11}")
     for times in SHOWN:
-        one = best if times == 1 else at(float(np.log(best["parameters"] * times)))
+        log_parameters = float(np.log(best["parameters"] * times))
+        if log_parameters < low:
+            continue
+        one = best if times == 1 else at(log_parameters)
         print(
             f"{one['parameters']:12.4g}  {one['tokens']:10.4g}  {one['tokens'] / one['parameters']:18.3g}"
             f"  {one['objective']:9.4f}  {100 * (one['objective'] / best['objective'] - 1):+9.2f} %"
@@ -105,7 +117,10 @@ def doubts(best: dict, groups: list[tuple[float, float]], at_end: bool) -> list[
         elif times > 1:
             said.append(f"{own:.3g} {name} are {times:.3g} times beyond the runs fitted: extrapolated.")
     if at_end:
-        said.append(f"the best size lies at the end of what was tried, {FAR_APART} times beyond the sizes fitted.")
+        said.append(
+            "the best size lies at the end of what was tried: of the sizes that --max-epochs leaves, or"
+            f" {FAR_APART} times beyond those fitted."
+        )
     return said
 
 
