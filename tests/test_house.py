@@ -19,7 +19,7 @@ ROOMS = {
     "observations": (2290, "mixtures"),
     "transfer": (2200, "observations"),
     "laws": (1700, "observations transfer"),
-    "plan": (1945, "corpus laws"),
+    "plan": (1965, "corpus laws"),
     "model": (1100, ""),
     "training": (3150, "corpus mixtures observations plan model"),
     "reweighting": (550, "model training"),

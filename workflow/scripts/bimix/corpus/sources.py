@@ -136,6 +136,21 @@ def list_files(pattern: str) -> list[tuple[str, int]]:
     )
 
 
+def remote_version(path: str) -> str | None:
+    """The ETag of a file far away, or what else its store calls a version; None: it has none, or
+    does not answer.
+    """
+    try:
+        if path.startswith(("http://", "https://")):
+            answer = urllib3.request("HEAD", path, timeout=SILENCE_SECONDS, retries=1)
+            return answer.headers.get("ETag") if answer.status < 400 else None
+        store, place = fsspec.url_to_fs(path)
+        info = store.info(place)
+    except (OSError, ValueError, ImportError, urllib3.exceptions.HTTPError):
+        return None
+    return next((str(info[key]).strip('"') for key in ("ETag", "etag", "blob_id", "generation") if info.get(key)), None)
+
+
 def number_lines(stream: BinaryIO, name: str, longest: int) -> Iterator[tuple[int, bytes | Rejected]]:
     """Lines of a binary stream that are not blank, numbered from 1.
 

@@ -31,6 +31,7 @@ from bimix.plan.inputs import task_places
 # The settings that decide the text of a corpus's documents.
 READING = ("formats", "text_field", "document_megabytes", "cut_characters", "rejects")
 SMALL_SHARD = 32 * 10**6  # bytes of raw files; the start of a job of fewer takes as long as its encoding
+ASKED_TOGETHER = 16  # files far away
 Versions = Callable[[Shard], list[str]]  # of the files of a shard; none where it was never tokenised otherwise
 File = tuple[str, int]  # path, bytes
 
@@ -130,7 +131,10 @@ def growth(shards: Shards, planned: Collection[str]) -> list[str]:
     there = {one.domain for one in trains if reports[one.name]}
     ours = [one for one in trains if one.name in planned]
     new = sorted({one.domain for one in ours} - there - {None})
-    tokenised = {name: {own["digest"] for own in report.get("raw", {}).values()} for name, report in reports.items()}
+    tokenised = {
+        name: {*(own["digest"] for own in report.get("raw", {}).values()), *report.get("remote", {}).values()}
+        for name, report in reports.items()
+    }
     other = [one for one in ours if not reports[one.name] or set(shards.versions(one)) - tokenised[one.name]]
     changed = sorted({one.domain for one in other if one.domain in there - {None}})
     if not (new or changed) or not there or not (folder / "tokenizer.json").exists():
@@ -317,9 +321,10 @@ def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
 def look(dataset: Dataset, shard: Shard, known: dict, said: list[str]) -> bool:
     """Bring what is `known` of a shard's files up to date: whether anything was new."""
     near = [path for path in shard.files if not is_made(dataset, path)]
-    report = read_json(Path(dataset.folder, "shards/train", shard.name, "report.json"), {}) if near else {}
+    far = list(filter(is_remote, shard.files)) if dataset.block["corpus"].get("ask_versions") else []
+    report = read_json(Path(dataset.folder, "shards/train", shard.name, "report.json"), {}) if near or far else {}
     tokenised = report.get("raw", {})
-    new = False
+    new = _look_far([path for path in far if masked(path) in report.get("remote", {})], report, known)
     for path in near:
         recorded = tokenised.get(str(Path(path)))
         if recorded is None or not Path(path).is_file():
@@ -337,6 +342,22 @@ def look(dataset: Dataset, shard: Shard, known: dict, said: list[str]) -> bool:
         if found != recorded["digest"]:
             known["versions"][path] = found
         new = True
+    return new
+
+
+def _look_far(paths: list[str], report: dict, known: dict) -> bool:
+    """Ask the servers whether files are those that were tokenised: whether one is not."""
+    if not paths:
+        return False
+    from concurrent.futures import ThreadPoolExecutor  # here only: few calls ask
+
+    from bimix.corpus.sources import remote_version
+
+    with ThreadPoolExecutor(ASKED_TOGETHER) as pool:
+        versions = dict(zip(map(masked, paths), pool.map(remote_version, paths), strict=True))
+    changed = {path: now for path, now in versions.items() if now and now != report["remote"][path]}
+    new = any(known["versions"].get(path) != now for path, now in changed.items())
+    known["versions"] |= changed
     return new
 
 

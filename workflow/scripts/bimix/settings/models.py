@@ -425,6 +425,11 @@ class Reading(Block):
     shard_megabytes: Positive = key("Size of a shard (job) on average, of raw files as they lie on disk.")
     document_megabytes: Positive = key("A longer record is a reject; bounds a job's memory.")
     formats: Formats = key("What a file holds, by its ending before `.gz`, `.xz` or `.zst`.")
+    ask_versions: bool = key(
+        "Whether planning asks servers for the versions (ETags) of files far away, which are tokenised again where "
+        "they have changed.",
+        "false",
+    )
     backend: Backend = key("What encodes; `gigatoken` is some 20 times faster, where its ids are the same.")
 
 
