@@ -60,7 +60,7 @@ def test_a_tie_takes_the_cheaper_and_says_which_seeds_would_separate_them():
     near = {name: list(np.exp(np.log([4.0, 4.08]) + 0.001 * np.array(own))) for name, own in shift.items()}
     near["bimix"] = [loss * 0.9997 for loss in near["bimix"]]
     said = first_lines(runs(**near))
-    assert said.startswith("mine: baseline ties with bimix (larger, step 400)")
+    assert said.startswith("mine: take baseline, which ties with bimix (larger, step 400)")
     assert "Seeds `seeds: {larger: [2, 3" in said and "]}` in the config:" in said and "seeds of each" in said
     said = first_lines(runs(baseline=[4.0, 4.04], uniform=[4.1, 4.12], bimix=[3.999, 4.041]))
     assert "Seeds not worth it: more than 10 seeds of each" in said
@@ -117,6 +117,25 @@ def test_an_objective_that_is_broken_is_said_with_the_domain():
     assert "worst ratio to baseline 0.7500" in worst
 
 
+def test_the_risk_is_what_ends_higher_what_is_repeated_and_what_was_never_trained():
+    rows = [
+        (name, 400, domain, loss)
+        for name, a, b in (("baseline", 4.0, 3.0), ("bimix", 3.0, 3.15))
+        for domain, loss in (("a", a), ("b", b))
+    ]
+    table = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
+    target = compared(measured(table), Criterion("baseline"), Known(0.001, 11, "elsewhere"))
+    said = first_lines(target, epochs={"a": 0.5, "b": 8.04})
+    assert (
+        "Risk 1 of 2 losses end above baseline's, b the most, by 5 %; the text of b is read 8 times; tested on one"
+        in said
+    )
+    said = first_lines(runs(Known(0.001, 11, "elsewhere"), baseline=[4.0], bimix=[3.6]), epochs={"a": 1.0})
+    assert "Risk none of 2 losses end above baseline's; tested on one model, larger, step 400." in said
+    proxies = runs(baseline=[4.0], criterion=Criterion("baseline"))
+    assert "Risk no run was trained on it." in first_lines(runs(baseline=[4.0]), [PROMISE], proxies)
+
+
 def test_laws_that_find_one_mixture_are_said_once():
     found = {"bimix": {"a": 0.3, "b": 0.7}, "transfer": {"a": 0.30004, "b": 0.69996}, "regmix": {"a": 0.31, "b": 0.69}}
     assert found_twice(found) == {"transfer": "bimix"}
@@ -127,5 +146,5 @@ def test_laws_that_find_one_mixture_are_said_once():
 def test_the_answer_of_a_search_stands_on_the_page():
     said = "Answer: round2, measured 2.0412, 2.0450 by the law and all runs together."
     page = first_lines(runs(baseline=[3.0, 3.01], uniform=[2.9, 2.91]), search=said)
-    assert said in " ".join(page.split())
+    assert f"Search The mixture found is {said.removeprefix('Answer: ')}" in " ".join(page.split())
     assert "Search" not in first_lines(runs(baseline=[3.0, 3.01], uniform=[2.9, 2.91]))

@@ -77,7 +77,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = call(folder, "--configfile", "mini.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(
-        r"^mini: .*( wins$| is better than |a tie of | ties with )", done.stdout + done.stderr, re.MULTILINE
+        r"^mini: .*( wins$| is better than |a tie of | which ties with )", done.stdout + done.stderr, re.MULTILINE
     )
     return folder
 

@@ -16,7 +16,7 @@ LABEL = 11  # characters before the text of a line
 OBSERVED = "observed"  # the model of losses that were measured elsewhere
 OUTCOMES = {
     "wins": "{best} wins",
-    "ties": "{best} ties with {rival}",
+    "ties": "take {best}, which ties with {rival}",
     "lower": "{best} is lower than {rival}, by an unknown margin",
     "alone": "{best} is the only mixture measured",
     "promised": "{best} is predicted to be best, untested",
@@ -106,7 +106,8 @@ def headline(page: Headline) -> list[str]:
             lines += _line("Steps", saved(judged, verdict.best))
     if verdict.promise is not None:
         lines += _line("Predicted", predicted(page, verdict.promise))
-    lines += _line("Search", page.search) if page.search else []
+    answer = page.search.replace("Answer: ", "The mixture found is ", 1)
+    lines += _line("Search", answer) if answer else []
     lines += _line("Seen", seen(page)) if verdict.seen else []
     lines += _line("Sizes", page.sizes) if page.sizes else []
     for name, other in page.same.items():
