@@ -26,8 +26,9 @@ FEW_RUNS_BY_DOMAIN, SURE_RUNS = 12, 24
 # alone a wrong prior seems to by chance, in one draw of ten of eight runs.
 PRIOR_EARNED = 0.95
 FOLDS, FOLDS_OF_PLENTY = 8, 4
-# The tolerance of fits that are only compared: their errors are within a hundredth of those at the
-# end. The choice is then fitted to the end.
+# The tolerance of fits of one term that are only compared: their errors are within a hundredth of
+# those at the end. The choice is then fitted to the end. Two terms come from a start far off, and
+# would stop long before it.
 ROUGH = 1e-3
 # Runs x training domains x loss domains from which folds are as few: a fit takes minutes.
 MUCH = 2e6
@@ -182,7 +183,7 @@ def descend(shares, y, own, choice, gaps=None, straight=None, spread=None, weigh
     made |= {"weights": weights, "gaps": gaps if choice.get("prior") else None, "straight": straight}
     made["spread"] = spread
     if choice["terms"] == 2:
-        return mixing.fit(shares, y, own, ridges, 2, tolerance=ROUGH, **made)
+        return mixing.fit(shares, y, own, ridges, 2, **made)
     start = None
     for ridge in ((WIDEST,) if "ridges" in choice else ()) + RIDGES:
         if ridge < 2 * ridges.min():
