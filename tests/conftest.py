@@ -69,6 +69,14 @@ def markov_rows(seed: int, rows: int) -> np.ndarray:
     return np.minimum(tokens, VOCABULARY - 1).astype(np.uint16)
 
 
+@pytest.fixture(scope="module")
+def one_thread():
+    """As in the processes that are compared with."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
+
+
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with train.parquet, validation.parquet, tokenizer.json and mixture.json."""

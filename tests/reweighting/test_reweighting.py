@@ -18,20 +18,13 @@ import train_doremi
 from bimix.digests import digest_file
 from bimix.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 SETTINGS = {
     "doremi": ["--step-size", "1.0", "--smoothing", "0.001"],
     "doge": ["--target", "mix", "--regularization", "0.01", "--score-limit", "5.0"],
     "doge_others": ["--target", "others", "--regularization", "0.01", "--score-limit", "5.0"],
 }
 MAIN = {"doremi": train_doremi.main, "doge": train_doge.main, "doge_others": train_doge.main}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """As in the processes that are compared with."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        yield
 
 
 def flags(corpus: Path, out: Path, **given) -> list[str]:

@@ -21,6 +21,7 @@ from bimix.training.attempt import STOPPED
 from bimix.training.order import Schedule, next_rows
 from bimix.training.update import batches
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 STEPS, ROWS, BOUNDARY = 20, 8, 13
 FIRST, SECOND = np.array([0.6, 0.4, 0.0]), np.array([0.1, 0.3, 0.6])
 STAGED = Schedule(np.stack([FIRST, SECOND]), (0, BOUNDARY))
@@ -101,13 +102,6 @@ def test_one_stage_is_the_order_of_a_plain_mixture_bit_by_bit() -> None:
     # a boundary between equal stages moves no more than the assignment, which begins again
     cut = rows_of(Schedule(np.stack([proportions, proportions]), (0, BOUNDARY)))
     assert np.abs(cut[-1].taken - proportions * STEPS * ROWS).max() <= 2 * (1 - 1 / 4)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        yield
 
 
 TRAINED = {"bees": 0.5, "cats": 0.3, "dogs": 0.2}

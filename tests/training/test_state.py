@@ -23,16 +23,8 @@ from bimix.errors import InputError
 from bimix.training import artefacts, attempt, checkpoints, provenance
 from bimix.training.rows import check_shards
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        yield
-
-
 flags = functools.partial(training_runs.flags, steps=20)
 OUTPUTS = ("losses.parquet", "model.safetensors", "run.json")
 

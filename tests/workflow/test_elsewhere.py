@@ -12,6 +12,7 @@ from pathlib import Path
 import forked
 import pytest
 import yaml
+from checkout import jobs
 
 from bimix.errors import InputError
 from bimix.settings import files as settings_files
@@ -58,12 +59,6 @@ def snakemake(folder: Path, *arguments: str) -> str:
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
     return said
-
-
-def jobs(said: str) -> dict[str, int]:
-    """Jobs by rule of what `-n --quiet rules` prints."""
-    lines = [line.split() for line in said.splitlines()]
-    return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdigit()}
 
 
 def commands(said: str) -> list[list[str]]:

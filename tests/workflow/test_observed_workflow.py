@@ -11,8 +11,11 @@ import polars as pl
 import pytest
 import yaml
 from checkout import link_checkout
+from laws import known
 
-DOMAINS, STEPS = ["code & co", "web"], [1000, 2000, 4000, 8000]
+from bimix.observations.observations import Observations
+
+DOMAINS, STEPS = ("code & co", "web"), [1000, 2000, 4000, 8000]
 
 
 def write_tables(folder: Path, runs: int, steps: list[int] = STEPS) -> None:
@@ -22,18 +25,9 @@ def write_tables(folder: Path, runs: int, steps: list[int] = STEPS) -> None:
     shares = np.stack([first, 1 - first], axis=1)
     losses = shares[:, None, :] ** -np.array([0.2, 0.1]) * (20 / np.array(steps)[:, None] ** 0.4 + np.array([1, 2]))
     losses *= np.exp(0.001 * draw.standard_normal((runs, 1, 2)))
-    names = [f"m{n}" for n in range(runs)]
-    pl.DataFrame({"mixture": np.repeat(names, 2), "domain": DOMAINS * runs, "proportion": shares.ravel()}).write_csv(
-        folder / "mixtures.csv"
-    )
-    pl.DataFrame(
-        {
-            "mixture": np.repeat(names, 2 * len(steps)),
-            "step": np.tile(np.repeat(steps, 2), runs),
-            "domain": DOMAINS * runs * len(steps),
-            "loss": losses.ravel(),
-        }
-    ).write_csv(folder / "losses.csv")
+    names = tuple(f"m{n}" for n in range(runs))
+    observed = Observations(names, DOMAINS, np.array(steps), DOMAINS, shares, losses)
+    known.write_tables(observed, folder / "losses.csv", folder / "mixtures.csv")
 
 
 @pytest.fixture
@@ -107,7 +101,7 @@ def test_everything_follows_from_two_tables(workplace: Path) -> None:
     assert next(iter(workplace.glob(".snakemake/log/*"))).read_text().count("rule fit_law:") == 1
     results = workplace / "results" / "own"
     mixture = json.loads((results / "mixtures" / "bimix.json").read_text())
-    assert list(mixture) == DOMAINS
+    assert tuple(mixture) == DOMAINS
     assert sum(mixture.values()) == pytest.approx(1)
     figures = {path.name for path in (results / "figures").iterdir()}
     of_the_law = {
