@@ -94,6 +94,11 @@ def test_another_model_is_judged_by_what_was_measured_there() -> None:
     found = verdict(runs(baseline=1.5, transfer=1.45), proxies, [own], ranks, believed)
     assert found.best == "transfer" and found.outcome == "wins" and "by the law" not in found.why
     assert verdict(runs(baseline=1.5, transfer=1.55), proxies, [own], ranks, believed).best == "baseline"
+    trained = runs(baseline=2.1, transfer=2.05)
+    believed.ran["transfer"] = believed.optimum
+    assert verdict(trained, trained, [own], ranks, believed).why.startswith("it is lowest by the law and all runs")
+    believed.posterior.observed.parameters = [1e6, 4e6]  # a law over sizes, read at the target
+    assert "by the law" not in verdict(trained, trained, [own], ranks, believed).why
 
 
 def made_up(levels: dict[str, float], deviation: float = 0.001) -> Believed:
@@ -104,6 +109,7 @@ def made_up(levels: dict[str, float], deviation: float = 0.001) -> Believed:
         return np.log(next(levels[name] for name in levels if np.allclose(shares[name], one)))
 
     posterior = SimpleNamespace(
+        observed=SimpleNamespace(parameters=None),
         posterior=lambda rows: (np.array([level(one) for one in rows]), None),
         gain=lambda before, after: (-np.expm1(level(after) - level(before)), deviation),
         goal=SimpleNamespace(excess=lambda one: np.zeros(1)),

@@ -81,15 +81,14 @@ def verdict(
     ranks: Mapping[str, int],
     believed: Believed | None,
 ) -> Verdict:
-    """What is measured at a target of another model decides where a searched mixture is among it,
-    the posterior in all other cases in which there is one.
+    """What is measured at a target of another model than was fitted decides where a searched
+    mixture is among it, the posterior in all other cases in which there is one.
     """
-    apart = target is not proxies and target is not None
-    if (
-        believed is None
-        or proxies is None
-        or (apart and any(ranks.get(one, GIVEN) >= SEARCHED for one in target.mixtures))
-    ):
+    if believed is None or proxies is None:
+        return decide(target, proxies, promises, ranks)
+    sizes = believed.posterior.observed.parameters
+    apart = target is not proxies or (sizes is not None and len(set(sizes)) > 1)
+    if target is not None and apart and any(ranks.get(one, GIVEN) >= SEARCHED for one in target.mixtures):
         return decide(target, proxies, promises, ranks)
     return weigh(believed, proxies, promises)
 
@@ -98,7 +97,8 @@ def weigh(believed: Believed, runs: Comparison, promises: Sequence[Promise]) -> 
     """The lowest posterior that holds the objective; or the optimum, where it is surely below."""
     posterior, own = believed.posterior, believed.promise
     law = by_law(own, list(promises))
-    ran = {name: believed.ran[name] for name in runs.mixtures if runs.holds(name)}
+    # without runs on domains that the law does not know
+    ran = {name: believed.ran[name] for name in runs.mixtures if runs.holds(name) and name in believed.ran}
     hand = {
         name: one
         for name, one in believed.hand.items()
