@@ -238,7 +238,7 @@ def objective(folder: Path) -> Made:
 
 
 def carry(folder: Path) -> Made:
-    """Web is 4 % above m0's in transfer, where 5 % are allowed of a model with twice the effects."""
+    """Web is 4 % above m0's in transfer, and 5 % are allowed of a model with twice the effects."""
     ends = PLAIN_ENDS | {"transfer": [2.0, 2.0, 3.12]}
     asked = {"kind": "no_worse_than", "reference": "m0", "margin": 0.05, "carry": 2.0}
     return made(folder, ends, objective=asked)
@@ -250,8 +250,8 @@ def marginals(folder: Path) -> Made:
 
 
 def reuse(folder: Path) -> Made:
-    """The law's runs are m0 to m2 and, of a corpus without papers, m3 to m5, which lack its loss and
-    are called otherwise.
+    """The law's runs are m0 to m2 and, of a corpus without papers, m3 to m5, which lack its loss
+    and are called otherwise.
     """
     (folder / "old").mkdir()
     (folder / "results/made/reused").mkdir(parents=True)

@@ -184,7 +184,7 @@ def main() -> None:
         for draw in range(options.draws if kind == name else 1):
             random = np.random.default_rng(draw)
             every = random.permutation(len(observed.mixtures))
-            for count in (*SCRATCH, *(old_runs + further for further in FURTHER)):
+            for count in dict.fromkeys((*SCRATCH, *(old_runs + further for further in FURTHER))):
                 law = fitted_to(observed, every[:count])
                 ways.setdefault(f"scratch {count}", []).append(judged(law, observed, truth, every[:count]))
             left = 0
@@ -205,14 +205,16 @@ def main() -> None:
                     if count > 1 and unit in observed.loss_domains:
                         law = fitted_to(observed, rows, str(unit), len(old))
                         ways.setdefault(f"hidden + {count}", []).append(judged(law, observed, truth, rows))
-        if kind != name and name != f"made {MADE - 1}":
-            continue
-        for way, rows in ways.items():
-            means, error = np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1)[0] / np.sqrt(len(rows))
-            print(
-                f"{kind:10} {way:14} regret {means[0]:.2f} +- {error:.2f} error {means[1]:.2f} of {len(rows)}",
-                flush=True,
-            )
+            if kind == name or name == f"made {MADE - 1}":
+                shown(kind, ways, draw + 1)
+
+
+def shown(kind: str, ways: dict[str, list], draws: int) -> None:
+    """A line of each way after so many draws: mean regret, its standard error, mean error."""
+    for way, rows in ways.items():
+        means, error = np.mean(rows, axis=0), np.std(rows, axis=0)[0] / max(len(rows) - 1, 1) ** 0.5
+        head = f"{kind:10} draws {draws} {way:14}"
+        print(f"{head} regret {means[0]:.2f} +- {error:.2f} error {means[1]:.2f} of {len(rows)}", flush=True)
 
 
 if __name__ == "__main__":
