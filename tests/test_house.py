@@ -23,7 +23,7 @@ ROOMS = {
     "model": (1100, ""),
     "training": (3150, "corpus mixtures observations plan model"),
     "reweighting": (550, "model training"),
-    "optimum": (2475, "mixtures observations transfer laws"),
+    "optimum": (2520, "mixtures observations transfer laws"),
     "judge": (1775, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2365, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),

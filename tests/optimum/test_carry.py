@@ -1,13 +1,20 @@
 """Bounds that hold at a larger model: the growth of effects, and a margin for the law's error."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from laws.known import mixtures, of_sizes, write_runs
 from optimum.fitted_laws import even, fitted_law
 
+import optimize_mixture
 from bimix.errors import InputError
+from bimix.laws import fitted as laws
+from bimix.observations.observations import read_observations
 from bimix.optimum.goal import HELD, Goal
 from bimix.optimum.objective import LEAST_CARRY, Objective, growth, objective_of
 from bimix.optimum.optimum import best
+from bimix.outputs import write_json
 
 BOUNDS = np.zeros(4), np.ones(4)
 
@@ -64,3 +71,50 @@ def test_a_block_of_a_config_says_both_and_other_kinds_refuse_them() -> None:
     assert found.carry == growth([4, 3, 50_000]) and found.confidence == 1
     with pytest.raises(InputError, match="--carry is of the objective no_worse_than"):
         objective_of("minimax", reference='{"a": 1}', carry=1.2)
+
+
+def over_sizes(folder: Path, *sizes: tuple[float, float, int]) -> dict:
+    """A law of runs of (parameters, tokens, how many)."""
+    truth, found = of_sizes(1), []
+    for parameters, tokens, count in sizes:
+        shares = mixtures(count, count, 4)
+        losses = truth(shares, parameters, tokens)
+        more = {"parameters": parameters, "tokens": tokens}
+        found += [(f"{parameters:g}_{n}", shares[n], losses[n], more, None) for n in range(count)]
+    flags = write_runs(found, ("a", "b", "c", "d"), folder / "l.csv", folder / "m.csv")
+    return laws.fit("transfer", read_observations(flags[1], flags[3]))
+
+
+def test_auto_takes_the_growth_from_the_levels_of_a_law_over_sizes(tmp_path: Path) -> None:
+    law = over_sizes(tmp_path, (5e7, 1e9, 8), (1.5e8, 3e9, 6), (4e8, 8e9, 1))
+    reference = dict.fromkeys(law["domains"], 0.25)
+    auto = objective_of(
+        "no_worse_than", None, None, '{"a": 0.25, "b": 0.25, "c": 0.25, "d": 0.25}', 0.05, carry=["auto", 50_000]
+    )
+    assert auto.reference == reference and auto.vocabulary == 50_000
+    # one run shows no effects of its size: they are those of the size below it
+    known, asked = laws.at_run(law, 1.5e8, 3e9), laws.at_run(law, 1.2e9, 2.5e10)
+    before, after = (laws.predict(one, np.full((1, 4), 0.25), one["steps"][-1:]).mean() for one in (known, asked))
+    assert auto.growth_by(asked) == pytest.approx(growth([before, after, 50_000])) and after < before
+    assert auto.growth_by(asked) > auto.growth_by(laws.at_run(law, 4e8, 8e9)) > 1 == auto.growth_by(known)
+    free = Objective("no_worse_than", margin=0.05, reference=reference).limits(asked, ["a"])
+    assert np.log(auto.limits(asked, ["a"])) == pytest.approx(np.log(free) / auto.growth_by(asked))
+
+
+def test_auto_is_refused_where_nothing_knows_both_losses() -> None:
+    law = fitted_law("transfer", 0, 4)
+    with pytest.raises(InputError, match="transfer was fitted at one: give runs of two sizes, or --carry with both"):
+        Objective("no_worse_than", reference=even(law), vocabulary=50_000).limits(law, ["d00"])
+    for carry in (["auto"], ["auto", 0.5], [50_000, "auto"], ["auto", 3, 50_000], ["auto", "auto"]):
+        with pytest.raises(InputError, match="--carry auto takes one number, that of the vocabulary"):
+            objective_of("no_worse_than", reference='{"a": 1}', carry=carry)
+
+
+def test_a_report_says_at_what_growth_the_bound_holds(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    law = over_sizes(tmp_path, (5e7, 1e9, 8), (1.5e8, 3e9, 6))
+    write_json(tmp_path / "law.json", law)
+    flags = ["--coefficients", f"{tmp_path}/law.json", "--objective", "no_worse_than", "--margin", "0.05"]
+    flags += ["--reference", '{"a": 0.25, "b": 0.25, "c": 0.25, "d": 0.25}', "--weights", '{"a": 1}']
+    flags += ["--parameters", "1.2e9", "--run-tokens", "2.5e10", "--out", f"{tmp_path}/mixture.json"]
+    optimize_mixture.main([*flags, "--carry", "auto", "50000"])
+    assert "promised is 5 % at a model, where effects are 1." in capsys.readouterr().out

@@ -102,9 +102,7 @@ def explored(options: argparse.Namespace, result: Result) -> str:
         ran=result.ran,
         reference=result.reference,
         start=best,
-        objective=objective_of(
-            options.objective, options.weights and read_numbers(options.weights), reference=options.objective_reference
-        ),
+        objective=result.objective,
         limits=(*(read_numbers(one) if one else {} for one in limits), options.max_epochs),
         tokens={} if options.stage else result.tokens,
         run_tokens=options.optimum_tokens,
@@ -159,6 +157,9 @@ def read(options: argparse.Namespace) -> Result:
     files = {name: options.reference_mixture.with_name(f"{name}.json") for name in [*laws, *shares, *target.mixtures]}
     return Result(
         dataset=options.dataset,
+        objective=objective_of(
+            options.objective, options.weights and read_numbers(options.weights), reference=options.objective_reference
+        ),
         models=(options.fitted_model, options.asked_model, options.compared_model),
         step=options.step,
         stage=options.stage,

@@ -8,8 +8,13 @@ from bimix.errors import InputError
 from bimix.mixtures.draws import STRENGTHS
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.families import written
-from bimix.optimum.objective import Objective, objective_of
+from bimix.optimum.objective import AUTO, Objective, objective_of
 from bimix.tables import read_numbers, read_tokens
+
+
+def number_or_auto(text: str) -> float | str:
+    """A number, or the word auto."""
+    return text if text == AUTO else float(text)
 
 
 def number_or_none(text: str) -> float | None:
@@ -69,9 +74,10 @@ FLAGS = {
     "margin": {"type": float, "help": "of no_worse_than, relative: 0.01 is 1 %%; without it 0"},
     "carry": {
         "nargs": "+",
-        "type": float,
+        "type": number_or_auto,
         "help": "of no_worse_than: times which effects on log losses are larger at the model that the bound is for; or the mean"
-        " loss of the reference at the small and at the large model, and the vocabulary (without: 1)",
+        " loss of the reference at the small and at the large model, and the vocabulary; or auto and the vocabulary, with a law"
+        " over sizes, which knows both losses (without: 1)",
     },
     "confidence": {
         "type": float,

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from bimix.errors import InputError
+from bimix.laws.fitted import at_run, predict
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.families import by_domain, checked
 from bimix.tables import parsed_json, read_json
@@ -15,6 +16,7 @@ KINDS = ("weighted", "minimax", "no_worse_than")
 MOST_NAMED = 6  # weights that are named to a person
 KEYS = ("kind", "weights", "families", "reference", "margin", "carry", "confidence", "trust", "pareto", "marginals")
 CONFIDENCE, LEAST_CARRY = 0.5, 0.05
+AUTO, RUNS_OF_A_SLOPE = "auto", 2
 ONE_SIDED, MEAN_ERROR = 1.2816, 1.2533  # of a normal: 90 % lie below; standard deviation over mean |error|
 
 
@@ -24,7 +26,8 @@ class Objective:
     reference's losses. no_worse_than: weighted, with no loss above (1 + margin) of the reference's.
 
     That is for a model at which log effects are `carry` times those of the law, whose own error is
-    a width: carry (log L(r) - log L(q)) + width <= log(1 + margin), see `limits`.
+    a width: carry (log L(r) - log L(q)) + width <= log(1 + margin), see `limits`. With a
+    `vocabulary`, `carry` is foretold by the law, see `growth_by`.
 
     `weights` are of the families where there are some, else of the loss domains.
     """
@@ -35,6 +38,7 @@ class Objective:
     reference: Mapping[str, float] | None = None  # {domain: proportion}
     margin: float = 0.0
     carry: float = 1.0  # by how much log effects grow from the runs to the model that the bound is for
+    vocabulary: float | None = None
     confidence: float = CONFIDENCE  # of the one-sided 90 % width of the law's error, kept as a margin
     kl_penalty: float = 0.0  # of KL(r || token shares) in nats, added to the average loss or to the worst ratio
     most_kl: float | None = None
@@ -53,7 +57,29 @@ class Objective:
         mixtures; 0 of a law that does not record its errors.
         """
         width = self.confidence * ONE_SIDED * np.sqrt(2) * MEAN_ERROR * left_out_errors(fitted, names)
-        return np.exp(np.maximum(np.log1p(self.margin) - width, 0.0) / self.carry)
+        return np.exp(np.maximum(np.log1p(self.margin) - width, 0.0) / self.growth_by(fitted))
+
+    def growth_by(self, fitted: dict) -> float:
+        """`carry`, or what a law over sizes foretells of it (`growth`): from the reference's mean
+        loss at the largest size with runs that show its own effects, and at the run that the law is
+        read at. Errors: a law of one size.
+        """
+        if self.vocabulary is None:
+            return self.carry
+        sizes = next(iter(fitted["coefficients"].values())).get("size", {}).get("sizes", [])
+        if len({one["parameters"] for one in sizes}) < 2:
+            raise InputError(
+                f"--carry auto takes the reference's loss at both models from a law over sizes, and the law {fitted['law']} was"
+                " fitted at one: give runs of two sizes, or --carry with both losses and the vocabulary."
+            )
+        known = [one for one in sizes if one["runs"] >= RUNS_OF_A_SLOPE] or sizes[:1]
+        small = at_run(fitted, known[-1]["parameters"], known[-1]["tokens"])
+        metrics = fitted.get("metrics", ())
+        text = [i for i, name in enumerate(fitted["loss_domains"]) if name not in metrics]
+        if not text:
+            raise InputError("--carry auto is of losses, and the law is of metrics alone: give --carry a number.")
+        both = [predict(law, self.shares(fitted)[None], law["steps"][-1:])[0, 0, text] for law in (small, fitted)]
+        return growth([*(float(losses.mean()) for losses in both), self.vocabulary])
 
     @property
     def trusted(self) -> bool:
@@ -117,7 +143,7 @@ def objective_of(
     margin: float | None = None,
     kl_penalty: float | None = None,
     most_kl: float | None = None,
-    carry: float | Sequence[float] | None = None,
+    carry: float | Sequence[float | str] | None = None,
     confidence: float | None = None,
 ) -> Objective:
     """The objective of `--objective`, a kind or the JSON of a config's block, with the flags over
@@ -150,13 +176,17 @@ def objective_of(
             raise InputError(f"{name} is {number:g}: it must be a finite number, 0 or more.")
     if most_kl is not None and not 0 < most_kl < float("inf"):
         raise InputError(f"--most-kl is {most_kl:g}: it must be a finite number above 0.")
+    foretold = isinstance(carry, Sequence) and AUTO in carry
+    if foretold and not (len(carry) == 2 and carry[0] == AUTO != carry[1] and 1 < carry[1] < float("inf")):
+        raise InputError("--carry auto takes one number, that of the vocabulary: --carry auto 50257.")
     return Objective(
         kind=kind,
         weights=block.get("weights") or weights or {},
         families=families,
         reference=None if reference is None else read_proportions(reference),
         margin=margin or 0.0,
-        carry=1.0 if carry is None else growth(carry),
+        carry=1.0 if carry is None or foretold else growth(carry),
+        vocabulary=float(carry[1]) if foretold else None,
         confidence=CONFIDENCE if confidence is None else confidence,
         kl_penalty=kl_penalty or 0.0,
         most_kl=most_kl,

@@ -148,7 +148,7 @@ def report(
             "weights": dict(objective.weights),
             "families": {name: list(members) for name, members in objective.families.items()},
             "margin": objective.margin,
-            "carry": objective.carry,
+            "carry": objective.growth_by(fitted),
             "confidence": objective.confidence,
             "trust": {"kl_penalty": objective.kl_penalty, "most_kl": objective.most_kl},
         },
@@ -196,6 +196,19 @@ def described(sought: Sought, found: Best, reported: Mapping | None) -> list[str
     return lines
 
 
+def promised(margin: float, carry: float, held: Sequence[float], model: str = "") -> str:
+    """What `no_worse_than` promises, at which model, and what is left of it by the law: `held` are
+    rises.
+    """
+    at = f" at {model}" if model else ""
+    if carry != 1:
+        at = f" at {model or 'a model'}, where effects are {carry:.3g} times as large"
+    return (
+        f"promised is {100 * margin:.3g} %{at}; with the margin for the law's error it allows {100 * min(held):.3g} to"
+        f" {100 * max(held):.3g} % by the law"
+    )
+
+
 def sentences(written: Mapping) -> list[str]:
     """Lines of a report for a script to print, after the average loss."""
     asked = written["objective"]
@@ -217,11 +230,7 @@ def sentences(written: Mapping) -> list[str]:
         said.append(f"KKT residual: {written['kkt_residual']:.2g} (no mixture that is allowed is better by more)")
     held = [one["largest_ratio"] - 1 for one in written["losses"].values() if "largest_ratio" in one]
     if held:
-        at = f", at a model where effects are {asked['carry']:.3g} times as large" if asked["carry"] != 1 else ""
-        said.append(
-            f"promised is {100 * asked['margin']:.3g} %{at}; with the margin for the law's error it allows"
-            f" {100 * min(held):.3g} to {100 * max(held):.3g} % by the law"
-        )
+        said.append(promised(asked["margin"], asked["carry"], held))
     if written["binding"]:
         said.append(f"what keeps it from being better: {', '.join(written['binding'])}")
     return said

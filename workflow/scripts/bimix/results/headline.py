@@ -33,8 +33,8 @@ class Headline:
     that found the mixture of another; `moved`: sentences on runs that have the name of another
     mixture; `sizes`: on what a law over sizes was fitted; `weighed`: the domains that weigh;
     `epochs` that the run reads of each domain of the mixture to take, as far as known; `explore`:
-    the page to play with; `search`: the answer of a search; `by_hand`: rules by hand
-    that no observed run is like.
+    the page to play with; `search`: the answer of a search; `bound`: what is promised; `by_hand`:
+    rules by hand that no observed run is like.
     """
 
     dataset: str
@@ -51,6 +51,7 @@ class Headline:
     epochs: Mapping[str, float] = field(default_factory=dict)
     explore: str = ""
     search: str = ""
+    bound: str = ""
     by_hand: Sequence[str] = ()
 
     @property
@@ -106,6 +107,7 @@ def headline(page: Headline) -> list[str]:
             lines += _line("Steps", saved(judged, verdict.best))
     if verdict.promise is not None:
         lines += _line("Predicted", predicted(page, verdict.promise))
+    lines += _line("Bound", page.bound + ".") if page.bound else []
     answer = page.search.replace("Answer: ", "The mixture found is ", 1)
     lines += _line("Search", answer) if answer else []
     lines += _line("Seen", seen(page)) if verdict.seen else []

@@ -9,7 +9,8 @@ import polars as pl
 
 from bimix.judge.comparison import Comparison
 from bimix.judge.verdict import Verdict
-from bimix.optimum.objective import weighed
+from bimix.optimum.objective import Objective, weighed
+from bimix.optimum.report import promised
 from bimix.plan.sources import wanted_rule
 from bimix.results import sections
 from bimix.results.headline import OBSERVED, Headline, at, headline, next_steps, title
@@ -40,6 +41,7 @@ class Result:
     step: int
     stage: int | None
     reference: str
+    objective: Objective
     laws: Mapping[str, dict]
     law_files: Mapping[str, Path]
     optima: Mapping[str, Mapping[str, float]]
@@ -78,6 +80,15 @@ class Result:
         """The rows of a law."""
         return self.tables[table].filter(pl.col(column) == law["law"])
 
+    @property
+    def bound(self) -> str:
+        """The promise of `no_worse_than`; empty of another objective."""
+        law, objective = self.laws[self.trusted], self.objective
+        if objective.kind != "no_worse_than":
+            return ""
+        held = objective.limits(law, law["loss_domains"]) - 1
+        return promised(objective.margin, objective.growth_by(law), held, self.models[1])
+
     def remarks(self, law: dict) -> list[str]:
         """Warnings where a law of one size is read at a step that no run has reached."""
         return [] if size_read(law) else sections.beyond(self.step, law["steps"])
@@ -102,6 +113,7 @@ def heading(result: Result) -> Headline:
         epochs=result.epochs(result.shares.get(verdict.best, {})),
         explore=result.explore,
         search=result.search,
+        bound=result.bound,
         by_hand=unmeasured_rules(result, law, result.run_tokens.get(own)) if compared == OBSERVED else (),
     )
 

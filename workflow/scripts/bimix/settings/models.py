@@ -67,6 +67,15 @@ def once(entries: list) -> list:
     return entries
 
 
+def carried(entries: list) -> list:
+    """Two losses and the vocabulary, or auto and the vocabulary."""
+    numbers = entries[1:] if entries[:1] == ["auto"] else entries
+    most = 1 if numbers is not entries else 3
+    if len(numbers) != most or not all(isinstance(one, int | float) and one > 0 for one in numbers):
+        raise said(f"{shown(entries)} is given; allowed: two losses and the vocabulary, or [auto, the vocabulary].")
+    return entries
+
+
 def kind_of(value: object) -> str:
     """Which of several kinds a value is of: the tag of the one model that is to read it."""
     return "=object" if isinstance(value, dict) else "=array" if isinstance(value, list) else "=scalar"
@@ -156,8 +165,8 @@ Below = words(str, "a file below {folder}/")
 Law = Literal[tuple(LAWS)]
 Numbers = words(dict[Domain, NotNegative], "a block of domains and their numbers")
 Carry = words(
-    Positive | Annotated[list[Positive], Field(min_length=3, max_length=3)],
-    "a number above 0, or the losses at both models and the vocabulary",
+    either(scalar=Positive, array=Annotated[list[float | str], AfterValidator(carried)]),
+    "a number above 0, the losses at both models and the vocabulary, or auto and the vocabulary",
 )
 Relatives = words(
     Annotated[list[str | None], Field(min_length=1, max_length=2)],
@@ -551,7 +560,8 @@ class Objective(Block):
     margin: NotNegative = key("Of `no_worse_than`: how far a loss may be above the reference's, relative.", "0")
     carry: Carry = key(
         "Of `no_worse_than`: times which effects on log losses are larger at the model that the bound is for, or the "
-        "reference's mean loss at the small and the large model, and the vocabulary.",
+        "reference's mean loss at the small and the large model, and the vocabulary; or, with `models` of several sizes, "
+        "[auto, the vocabulary].",
         "1",
     )
     confidence: NotNegative = key(

@@ -75,6 +75,11 @@ def check_objective(scope: Scope) -> Faults:
         if getattr(objective, name) is not None and kind != "no_worse_than":
             yield Fault((*key, name), f"it is of the kind no_worse_than; {kind} has none.")
     observed = getattr(scope.block, "observations", None)
+    if isinstance(objective.carry, list) and "auto" in objective.carry and not observed and not optimum.models:
+        yield Fault(
+            (*key, "carry"),
+            "auto takes the reference's losses from a law over sizes: name `models` under `optimum`, or give both losses.",
+        )
     if objective.trust and observed and not observed.tokens and not scope.block.centre:
         yield Fault(
             (*key, "trust"),
