@@ -104,7 +104,7 @@ def test_a_prior_costs_nothing_where_other_domains_are_worth_next_to_nothing() -
 
 
 def test_two_terms_are_compared_at_the_end_of_their_fit() -> None:
-    """Stopped as early as fits of one term, 512 runs of RegMix had twice the error, and one term."""
+    """Stopped as early as fits of one term, 512 runs of RegMix had twice the error."""
     shares, y = levels(4, 33)
     made = {"terms": 2, "ridge": 1e-4}
     fitted = choice.descend(shares, y, np.arange(3), made)
