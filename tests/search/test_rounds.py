@@ -173,6 +173,29 @@ def test_the_script_chooses_among_candidates(tmp_path) -> None:
         propose_round.main([*flags, "--candidates", str(tmp_path / "mixtures.csv"), "--out", str(out)])
 
 
+def test_a_law_over_sizes_proposes_for_the_run_that_is_asked(tmp_path) -> None:
+    """And not for the largest that was run."""
+    flags = [
+        *tables(tmp_path, runs(np.random.default_rng(3).dirichlet(np.full(3, 2.0), 10))),
+        "--weights",
+        '{"law": 1}',
+    ]
+    losses, size = pl.read_csv(tmp_path / "losses.csv"), tmp_path / "size.json"
+    sizes = [(1.0, 1e6, 1e8), (0.9, 4e6, 4e8), (0.85, 8e6, 8e8)]
+    columns = [losses.with_columns(pl.col("loss") * by, parameters=of, tokens=tokens) for by, of, tokens in sizes]
+    pl.concat(columns).write_csv(tmp_path / "losses.csv")
+    size.write_text('{"parameters": 1e9, "tokens": 2e10}')
+    out, report = str(tmp_path / "next.csv"), tmp_path / "report.json"
+
+    def promised(*more: str) -> float:
+        propose_round.main([*flags, *more, "--out", out, "--report", str(report)])
+        return json.loads(report.read_text())["proposals"][0]["promised"]
+
+    asked = promised("--asked", str(size))
+    assert asked == promised("--parameters", "1e9", "--run-tokens", "2e10") < 0.95 * promised()
+    assert asked == promised("--asked", str(size), "--run-tokens", "2e10"), "as a workflow calls it"
+
+
 def test_rules_by_hand_go_first_where_few_runs_read_the_wanted_domains_so_often(tmp_path, capsys) -> None:
     """Until two runs do, the new ones counted; then the law proposes."""
     tokens = {"code": 1e6, "law": 4e8, "web": 6e8}

@@ -20,6 +20,7 @@ rule propose_round:
         prior=planned(inputs.prior),
         tokens=planned(inputs.epoch_tokens),
         reference=planned(inputs.objective_reference),
+        asked=planned(inputs.asked_size),
         reports=planned(lambda dataset, model, round: inputs.round_reports(dataset, model, range(1, int(round)))),
         plan=ancient(planned(budget.search_plan)),  # made again as runs end, which changes no cost
     output:
@@ -51,6 +52,7 @@ rule propose_round:
             --lower {params.lower:q} \
             --upper {params.upper:q} \
             --max-epochs {params.max_epochs:q} \
+            --asked {input.asked:q} \
             --run-tokens {params.run_tokens:q} \
             --least {params.least:q} \
             --count {params.of} \
@@ -97,6 +99,7 @@ rule judge_search:
         prior=planned(inputs.prior),
         tokens=planned(inputs.epoch_tokens),
         reference=planned(inputs.objective_reference),
+        asked=planned(inputs.asked_size),
         reports=planned(lambda dataset, model: inputs.round_reports(dataset, model, sources.rounds(dataset.block))),
     output:
         mixture="results/{dataset}/search/{model}/found.json",
@@ -127,6 +130,7 @@ rule judge_search:
             --lower {params.lower:q} \
             --upper {params.upper:q} \
             --max-epochs {params.max_epochs:q} \
+            --asked {input.asked:q} \
             --run-tokens {params.run_tokens:q} \
             --least {params.least:q} \
             --reports {input.reports:q} \

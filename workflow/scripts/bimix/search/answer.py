@@ -13,7 +13,7 @@ import polars as pl
 from bimix.errors import InputError
 from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion
-from bimix.laws.fitted import at_run, fit
+from bimix.laws.fitted import asked_at, at_run, fit
 from bimix.laws.table import LAWS
 from bimix.observations.flags import add_allowed, add_priors
 from bimix.observations.observations import Observations, read_observations
@@ -26,7 +26,7 @@ from bimix.search.by_hand import ByHand, Wanted
 from bimix.search.posterior import FEWEST, USUAL_NOISE, ends, once
 from bimix.search.rounds import DISTANCE, Search
 from bimix.search.weighing import over_hand
-from bimix.tables import read_numbers, read_table, read_tokens
+from bimix.tables import read_numbers, read_size, read_table, read_tokens
 
 ROUNDS = {
     "round": pl.Int64,
@@ -49,6 +49,9 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--law", default="transfer", choices=list(LAWS), help="what is corrected (%(default)s)")
     parser.add_argument("--step", type=int, help="of the run to be made good; without it the last of the losses")
     add_flags(parser, "bounds", "objective", "run-tokens", "parameters")
+    parser.add_argument(
+        "--asked", type=Path, nargs="?", help="JSON of parameters and tokens that a law over sizes is read at"
+    )
     add_allowed(parser)
     parser.add_argument(
         "--distance", type=float, default=DISTANCE, help="total variation from all runs, at least (%(default)s)"
@@ -72,6 +75,8 @@ def read_search(options: argparse.Namespace) -> Search:
         )
     )
     fitted = fit(options.law, observed)
+    if options.asked:
+        fitted = asked_at(fitted, *read_size(options.asked))
     for sentence in (*observed.remarks, *fitted["warnings"]):
         print(f"warning: {sentence}", file=sys.stderr)
     step = fitted["steps"][-1] if options.step is None else options.step
