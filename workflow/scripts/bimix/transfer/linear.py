@@ -18,8 +18,10 @@ from scipy.optimize import nnls
 
 from bimix.transfer.factor import Factor
 
-RIDGES = np.geomspace(1e-4, 10, 8)
+# Smaller ones follow few runs too closely: what is plain to see the mixing factor says better.
+RIDGES = np.array([0.4, 2.0, 10.0])
 PARTS = np.linspace(0, 0.9, 10)  # of this member; something is left of the other
+COST = 1  # any part must cut the error by so much over the number of runs
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,9 @@ def choose(runs: Runs, weights: np.ndarray, folds: np.ndarray, missed: np.ndarra
     at = weigh(_log_mean(np.abs(left))).argmin(axis=0)
     own = left[at, :, np.arange(len(at))].T
     both = missed + PARTS[:, None, None] * (own - missed)
-    best = weigh(0.5 * _log_mean(both**2)).argmin(axis=0)
+    logs = weigh(0.5 * _log_mean(both**2))
+    logs[0] += np.log(1 - COST / np.count_nonzero(weights))
+    best = logs.argmin(axis=0)
     made = {"ridges": RIDGES[at].tolist(), "parts": PARTS[best].tolist()}
     return made, np.abs(both[best, :, np.arange(len(best))].T)
 
