@@ -89,6 +89,7 @@ def test_a_pool_is_not_made_larger_than_it_is(tmp_path) -> None:
     ("flags", "said"),
     [
         (("--tokens", '{"b": 1e9, "c": 1e9}'), "--harm names 'a', which no mixture trains on: b, c"),
+        (("--tokens", '{"a": 1e9}'), "--harm varies the share of a domain: it needs two domains"),
         (("--tokens", '{"a": 1e3, "b": 1e9}'), "no run of small reads a within its bounds and its pool"),
         (("--tokens", '{"a": 1e9, "b": 1e9}', "--budget", "1e20"), "--harm proposes --count runs and has no --budget"),
     ],

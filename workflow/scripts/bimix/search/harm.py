@@ -40,6 +40,8 @@ def harm_runs(known: Known, asked: Setting, domain: str) -> list[Proposed]:
     """
     if domain not in asked.domains:
         raise InputError(f"--harm names {domain!r}, which no mixture trains on: {', '.join(asked.domains)}.")
+    if len(asked.domains) < 2:
+        raise InputError("--harm varies the share of a domain: it needs two domains or more.")
     if len(asked.models) != 1:
         raise InputError("--harm needs --models with one model: its tokens say how often a run reads a pool.")
     own, model, done = asked.domains.index(domain), asked.models[0], known.done
