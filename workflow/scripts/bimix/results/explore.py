@@ -145,7 +145,7 @@ def page(
     )
     about += f" {', '.join(others)} is no formula: only its optimum is here." if others else ""
     even = len(set(objective.domain_weights().values())) < 2
-    kind = "Worst ratio to the reference" if objective.kind == "minimax" else "Average" if even else "Weighted average"
+    kind = "worst ratio to the reference" if objective.kind == "minimax" else "average" if even else "weighted average"
     environment = Environment(loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined)
     scripts = {
         name: Markup(environment.loader.get_source(environment, f"{name}.js")[0]) for name in ("laws", "explore")
