@@ -211,9 +211,10 @@ def _warnings(fitted: dict) -> list[str]:
             f"the largest models rank the mixtures the other way round than smaller ones in {', '.join(turned)}: "
             "of these losses the mixture is taken to change next to nothing at that size; add runs of it."
         )
-    if fitted["law"] == "transfer" and len(set(fitted["mixtures"])) < FEW_MIXTURES:
+    if len(set(fitted["mixtures"])) < FEW_MIXTURES:
+        ridge = "to choose the ridge by cross-validation, or " if fitted["law"] == "transfer" else ""
         sentences.append(
-            f"{len(set(fitted['mixtures']))} mixtures are too few to choose the ridge by cross-validation, or any error of the law:"
+            f"{len(set(fitted['mixtures']))} mixtures are too few {ridge}for any error of the law:"
             f" its optimum is all but a guess; {FEW_MIXTURES} at least."
         )
     sentences += [f"no fitted mixture trains on {domain}: {basis(fitted)}." for domain in unseen(fitted)]
