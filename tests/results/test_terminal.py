@@ -18,7 +18,7 @@ from snakemake.logging import logger
 sys.path.insert(0, {scripts!r})
 from bimix.results import terminal
 
-shown = terminal.Lines(workflow.output_settings.dryrun, lambda path: f"near {{path}}")
+shown = terminal.Lines(workflow.output_settings.dryrun, lambda path: f"near {{path}}", took=lambda: "about 1 min")
 if workflow.is_main_process:
     terminal.install(logger, shown)
 
@@ -53,9 +53,17 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return call(tmp_path_factory.mktemp("call"))
 
 
+def test_a_busy_machine_is_said_before_the_first_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    cores = len(os.sched_getaffinity(0))
+    for load, said in ((cores, False), (3 * cores, True)):
+        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
+        text = Lines(dry=False, near=str).begin({"total": 3}, "")
+        assert (f"This machine is busy: load {load} on {cores} cores." in text) == said
+
+
 @pytest.mark.slow
 def test_a_line_counts_finished_jobs_of_a_rule_together(lines: list[str]) -> None:
-    assert lines[0] == "8 jobs, trainings: 1"
+    assert lines[0] == "8 jobs, trainings: 1, about 1 min"
     counted = [line for line in lines if re.match(r" +\d+ of 8  ", line)]
     assert len(counted) == 1 and counted[0].startswith("   1 of 8  write ")
 
@@ -72,7 +80,9 @@ def test_a_failed_job_is_shown_with_its_log_and_error_once_and_at_the_end(lines:
 @pytest.mark.slow
 def test_a_dry_run_is_a_table_of_rules_and_a_missing_file_a_sentence(tmp_path: Path) -> None:
     lines = call(tmp_path, "-n")
-    assert lines[0] == "8 jobs, trainings: 1" and re.fullmatch(r"write +6", next(x for x in lines if "write" in x))
+    assert lines[0] == "8 jobs, trainings: 1, about 1 min" and re.fullmatch(
+        r"write +6", next(x for x in lines if "write" in x)
+    )
     assert lines[-1].startswith("This was a dry-run") and not [line for line in lines if line.startswith("rule ")]
     assert call(tmp_path, "-n", "out/x/y.md")[-1] == "near out/x/y.md"
 

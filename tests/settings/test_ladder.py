@@ -6,7 +6,9 @@ import math
 
 import pytest
 
+from bimix.judge.budget import Device, cost
 from bimix.model.transformer import Shape
+from bimix.plan.budget import PlannedRuns
 from bimix.settings import ladder
 from bimix.settings.ladder import RUNGS, Bounds, Choice, choose
 
@@ -88,3 +90,26 @@ def test_vocabulary_and_validation_fit_the_text() -> None:
     assert ladder.longest_held_out(lengths, 3, 0.06) == longest
     assert ladder.longest_held_out({"": 8 * 10**6}, 2, 0.06) == longest["books"]
     assert ladder.smallest({"": 800}, 2) == 100 and ladder.smallest({"a": 3, "b": 2}, 2) == 2
+
+
+def test_what_is_foreseen_is_what_the_plan_of_costs_says() -> None:
+    shape, rate = {"layers": 4, "width": 128, "heads": 4}, {"name": "one", "flops": 2e9, "utilisation": 0.5}
+    recipe = {"steps": 40, "batch_rows": 8, "evaluate_every": 10, "validation_rows": 4, "learning_rate": 1e-3}
+    recipe |= {"final_learning_rate": 1e-4, "schedule": "exponential", "warmup_share": 0.0, "beta1": 0.9, "beta2": 0.95}
+    recipe |= {"epsilon": 1e-8, "weight_decay": 0.1, "max_gradient_norm": 1.0, "precision": "fp32", "seed": 1}
+    own = {"tokenizer": {"train": {"vocabulary": 1000}}, "sequence_length": 128, "domains": ["a", "b"]}
+    config = {
+        "hardware": {"cpu": rate, "gpu": rate},
+        "models": {"m": {"shape": shape, "launch": {"gpus": 0}}, "g": {"shape": shape, "launch": {"gpus": 1}}},
+        "datasets": {"d": own | {"training": {"m": recipe, "g": recipe}}},
+    }
+    planned = PlannedRuns("summary", "pretraining", "m", recipe, 3, 0, 0, 0, False)
+    costs = cost(planned, Shape(**shape, vocabulary=1000), 128, 2, Device(**rate), 1)
+    minutes = math.ceil((60 * costs.device_hours_left + 90 * ladder.JOB_SECONDS / 60) / 2)
+    assert minutes > 3
+    said = ladder.foreseen(config, [("d", "m")] * 3, 90, 2)
+    assert said == f"about {minutes} min on 2 idle cores, {costs.storage_gb:.2g} GB of weights and checkpoints"
+    said = ladder.foreseen(config, [("d", "g")], 0, 2)
+    assert said.startswith(f"{costs.hours_per_run:.3g} GPU hours, ") and "min" not in said
+    config["models"]["m"] = {"parameters": 1e9, "command": "train", "launch": {"gpus": 0}}
+    assert ladder.foreseen(config, [("d", "m")], 0, 2) == ""

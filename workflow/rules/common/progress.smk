@@ -2,6 +2,7 @@
 # paragraphs, which stay in .snakemake/log.
 from bimix.plan.targets import nearest
 from bimix.results import terminal
+from bimix.settings.ladder import foreseen
 
 
 def wants_more():
@@ -23,6 +24,19 @@ def grown():
     return said + [inputs.reused_sentence(DATASETS[name]) for name in sorted(joining & set(DATASETS))]
 
 
-call_lines = terminal.Lines(workflow.output_settings.dryrun, functools.partial(nearest, config), grown)
+def took():
+    """What the jobs of this call will take, by the config's `hardware`."""
+    jobs = list(workflow.dag.needrun_jobs())
+    runs = [
+        (job.wildcards_dict["dataset"], job.wildcards_dict["model"])
+        for job in jobs
+        if job.rule.name == "pretrain_model"
+    ]
+    dry = workflow.output_settings.dryrun and workflow.cores == 1  # where --cores is not given
+    cores = len(os.sched_getaffinity(0)) if dry else workflow.cores  # none where jobs run elsewhere
+    return foreseen(config, runs, len(jobs) - len(runs), cores) if cores else ""
+
+
+call_lines = terminal.Lines(workflow.output_settings.dryrun, functools.partial(nearest, config), grown, took)
 if workflow.is_main_process and not in_module() and not wants_more():
     terminal.install(logger, call_lines)

@@ -7,6 +7,7 @@ have to be installed everywhere: a profile that names one ends the call where it
 """
 
 import logging
+import os
 import re
 import time
 from collections import Counter
@@ -29,12 +30,19 @@ NOISE = (
 
 class Lines(logging.Filter):
     """Lets through what a user reads, each record with its text in `record.shown`; `near` gives a
-    sentence on a file that no rule makes, `grown` sentences on corpora that have new domains.
+    sentence on a file that no rule makes, `grown` sentences on corpora that have new domains,
+    `took` what the jobs will take.
     """
 
-    def __init__(self, dry: bool, near: Callable[[str], str], grown: Callable[[], list[str]] = list) -> None:
+    def __init__(
+        self,
+        dry: bool,
+        near: Callable[[str], str],
+        grown: Callable[[], list[str]] = list,
+        took: Callable[[], str] = str,
+    ) -> None:
         super().__init__()
-        self.dry, self.near, self.grown = dry, near, grown
+        self.dry, self.near, self.grown, self.took = dry, near, grown, took
         self.jobs: dict[int, tuple[str, str, float]] = {}  # rule, name and time of start
         self.total, self.finished = 0, 0
         self.shown_at: dict[str, float] = {}
@@ -71,7 +79,9 @@ class Lines(logging.Filter):
         """The jobs to do; of a dry run the number of each rule too."""
         self.total = jobs["total"]
         trainings = sum(jobs.get(rule, 0) for rule in TRAININGS)
-        text = "\n".join([f"{self.total} jobs" + (f", trainings: {trainings}" if trainings else ""), *self.grown()])
+        first = f"{self.total} jobs" + (f", trainings: {trainings}" if trainings else "")
+        took = self.took() if trainings else ""
+        text = "\n".join([f"{first}, {took}" if took else first, *busy(), *self.grown()])
         return f"{text}\n\n{table}\nWith -p each job is listed, with its files and command." if self.dry else text
 
     def finish(self, number: int) -> str | None:
@@ -99,6 +109,12 @@ class Lines(logging.Filter):
         how = "STOPPED" if INTERRUPTED.search(said) else "FAILED"
         self.failed[job] = f"{how} {job}" + (f": {', '.join(logs)}" if logs else "") + (f"\n  {said}" if said else "")
         return self.failed[job]
+
+
+def busy() -> list[str]:
+    """A sentence where more processes want a core than there are."""
+    load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    return [f"This machine is busy: load {load:.0f} on {cores} cores. It takes longer."] if load > 1.5 * cores else []
 
 
 class Shown(logging.Formatter):

@@ -15,7 +15,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -45,6 +45,8 @@ VALIDATION_SHARE = (0.01, 0.1)
 DOCUMENTS = 10  # of each domain in its validation: longer documents give their ends
 HELD_OUT_CHARACTERS = (1_000, 1_000_000)
 CUT_CHARACTERS = 100_000  # of a document, for the tokenizer: 140 bytes of memory each
+JOB_SECONDS = 2  # CPU seconds of a job that trains nothing, measured on the demo
+RUN_BYTES = 28  # a parameter of a run: weights and two checkpoints in fp32
 PACKED = {".gz": 3, ".zst": 3.5, ".xz": 4, ".parquet": 2}  # bytes of text in a byte of a file
 
 
@@ -346,3 +348,27 @@ def keep(dataset: str, basis: Basis, choice: Choice | None) -> None:
         write_json(
             record_path(dataset), {"basis": asdict(basis), "chosen": asdict(choice) if choice is not None else None}
         )
+
+
+def foreseen(config: Mapping, runs: Iterable[tuple[str, str]], others: int, cores: int) -> str:
+    """What trainings (dataset, model) and so many other jobs take by `hardware`: minutes on idle
+    cores, hours of GPUs, and disk; nothing where a model's size is not known.
+    """
+    seconds, stored = {"cpu": others * JOB_SECONDS, "gpu": 0.0}, 0
+    for dataset, model in runs:
+        block, own = config["datasets"][dataset], config["models"][model]
+        vocabulary = (block["tokenizer"].get("train") or {}).get("vocabulary")
+        if not vocabulary or "shape" not in own:
+            return ""
+        rung, recipe = Rung(*(own["shape"][key] for key in ("layers", "width", "heads"))), block["training"][model]
+        kind, length = "gpu" if own["launch"]["gpus"] else "cpu", block["sequence_length"]
+        evaluated = recipe["steps"] / recipe["evaluate_every"] * len(block["domains"]) * recipe["validation_rows"]
+        rows = recipe["steps"] * recipe["batch_rows"] + evaluated / 3
+        device = config["hardware"][kind]
+        seconds[kind] += rows * length * rung.flops(vocabulary, length) / device["flops"] / device["utilisation"]
+        stored += rung.parameters(vocabulary) * RUN_BYTES
+    said = f"about {max(1, math.ceil(seconds['cpu'] / cores / 60))} min on {cores} idle cores" if seconds["cpu"] else ""
+    gpu = f"{seconds['gpu'] / 3600:.3g} GPU hours" if seconds["gpu"] else ""
+    return ", ".join(
+        one for one in (gpu, said, f"{stored / 1e9:.2g} GB of weights and checkpoints" if stored else "") if one
+    )
