@@ -54,7 +54,9 @@ def test_codes_keep_the_largest_ids(dtype):
 
 @pytest.mark.parametrize("largest", [5, 2**32 - 1, 2**32])
 @pytest.mark.parametrize("dtype", ["<u4", "<u8"])
-def test_merged_counts_are_sums_however_large(dtype, largest):
+@pytest.mark.parametrize("at_once", [1, 16, 2**16])
+def test_merged_counts_are_sums_however_large(monkeypatch, dtype, largest, at_once):
+    monkeypatch.setattr("bimix.corpus.counts.RANGE", at_once)
     generator = np.random.default_rng(4)
     last = np.iinfo(dtype).max
     parts, expected = [], Counter()

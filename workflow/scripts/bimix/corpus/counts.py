@@ -3,12 +3,14 @@
 import functools
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
 
 PIECE = 2**23  # rows of tables added up at once, some 100 bytes each
 BLOCK = 2**23  # tokens sorted at once: 32 MB of codes; the more, the fewer partial counts are merged
+RANGE = 2**16  # partial counts merged at once, which fit the cache
 UNMERGED = 2**22  # partial counts, 50 MB, that a counter leaves unmerged: a merge costs more than the sorting
 TRIAL = 2**16  # codes that the sorts are timed on, a few milliseconds
 
@@ -86,9 +88,22 @@ def run_starts(codes: np.ndarray) -> np.ndarray:
 
 
 def merge_counts(*parts: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Sum of several tables (distinct sorted codes, counts)."""
-    if all(codes.dtype.itemsize == 4 and counts.max(initial=0) < 2**32 for codes, counts in parts):
-        return merge_packed(*parts)
+    """Sum of several tables (distinct sorted codes, counts), range by range of the codes."""
+    longest = max((codes for codes, _ in parts), key=len)
+    step = max(1, RANGE * len(longest) // max(1, sum(len(codes) for codes, _ in parts)))
+    cuts = [[0, *np.searchsorted(codes, longest[step::step]), len(codes)] for codes, _ in parts]
+    small = all(codes.dtype.itemsize == 4 and counts.max(initial=0) < 2**32 for codes, counts in parts)
+    merge = merge_packed if small else merge_range
+    sums = []
+    for ends in zip(*map(pairwise, cuts), strict=True):
+        own = [(codes[slice(*end)], counts[slice(*end)]) for (codes, counts), end in zip(parts, ends, strict=True)]
+        sums.append(merge(*own))
+    codes, counts = zip(*sums, strict=True)
+    return np.concatenate(codes), np.concatenate(counts)
+
+
+def merge_range(*parts: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """`merge_counts` of one range."""
     codes = np.concatenate([codes for codes, _ in parts])
     counts = np.concatenate([counts for _, counts in parts])
     order = np.argsort(codes, kind="stable")
@@ -96,22 +111,24 @@ def merge_counts(*parts: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.
 
 
 def merge_packed(*parts: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """`merge_counts` of codes and counts below 2^32, sorted as one integer, in less memory."""
-    both = np.empty(sum(len(codes) for codes, _ in parts), np.uint64)
+    """`merge_range` of codes and counts below 2^32, sorted as one integer, in less memory."""
+    both = np.empty(sum(len(codes) for codes, _ in parts), "<u8")
     start = 0
     for codes, counts in parts:
         own = both[start : start + len(codes)]
-        np.left_shift(codes, 32, out=own, dtype=np.uint64)
+        np.left_shift(codes, 32, out=own, dtype=both.dtype)
         own |= counts
         start += len(codes)
-    both = sort_codes(both)
-    return count_runs((both >> np.uint64(32)).astype(np.uint32), both & np.uint64(2**32 - 1))
+    counts, codes = sort_codes(both).view("<u4").reshape(-1, 2).T
+    return count_runs(codes, counts)
 
 
 def count_runs(codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct values of sorted codes and the sum of the counts of each."""
+    """Distinct values of sorted codes and the sum (uint64) of the counts of each."""
     starts = run_starts(codes)
-    return codes[starts], np.add.reduceat(counts, starts) if len(starts) else counts
+    if not len(starts):
+        return codes, counts.astype(np.uint64)
+    return codes[starts], np.add.reduceat(counts, starts, dtype=np.uint64)
 
 
 def push(tables: list[tuple[np.ndarray, np.ndarray]], table: tuple[np.ndarray, np.ndarray], unmerged: int = 0) -> None:
