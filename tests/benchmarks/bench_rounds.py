@@ -5,7 +5,7 @@ Registered on 2026-11-23, before the runs of `rows.csv` were made. Question: whi
 round and second voice find the best run after 8 and 12. Rivals: the ways below. Default: the way
 with the least regret, relative to the mean over ways, on `regmix` and `made 0.3 %` by random and
 hand starts; another than `voices` only if it is better by more than a standard error of the paired
-differences. Where benchmarks alone are wanted: `voices` only if it is better than `kriged` by
+differences. Where benchmarks alone are wanted: `process` only if it is better than `kriged` by
 more than one pooled standard error on dclm (5 first, 20 draws) and olmix_64 (24 first, 10 draws),
 else the law alone. All other tables are reported.
 
@@ -252,9 +252,9 @@ def search_of(case: Case, shares, losses, corrected: bool, second: str | None = 
     if not corrected:
         search.law.kriged = replace(search.law.kriged, weights=np.zeros(len(shares)))
     if second == "mariner":
-        search.shares = search_of(case, shares, losses, corrected, law="mariner").law
-    if second == "process":  # as where no domain is wanted
-        search.shares = Shares(search.goal, replace(runs, domains=tuple(f"domain {j}" for j in range(m))), search.seen)
+        search.second = search_of(case, shares, losses, corrected, law="mariner").law
+    if second == "process":  # as if no domain were wanted
+        search.second = Shares(search.goal, replace(runs, domains=tuple(f"domain {j}" for j in range(m))), search.seen)
     return search
 
 

@@ -20,7 +20,7 @@ from bimix.judge.evidence import ROUNDED
 from bimix.laws.fitted import predict_runs
 from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observations.observations import Observations
-from bimix.optimum.goal import Goal
+from bimix.optimum.goal import HELD, Goal
 from bimix.optimum.intervals import LeftOut, left_out
 from bimix.transfer.unseen import deviations
 
@@ -30,7 +30,7 @@ USUAL_NOISE = 0.003  # of the log loss of a run, where nobody repeated one
 NOISES = (0.5, 1.0, 2.0)  # times the noise that is known or usual
 FLOOR = 1e-6  # of a share, where its root has no slope
 SHARE_LENGTH, SHARE_NUGGET = 0.2, 0.3  # of the kriging for the voice of shares
-MISSED = 10.0  # what a missed constraint adds to a log objective, for its size
+MISSED = 10.0  # what a missed constraint adds to a log objective, and again for its size
 FEWEST, UNKNOWN = 3, 0.1  # runs that can be left out; what a law is taken to miss with fewer
 
 
@@ -160,21 +160,23 @@ class Law:
 
 
 def _missed(goal: Goal, shares: np.ndarray) -> np.ndarray:
-    """What the constraints that mixtures (k, m) break, by the law, add to their log objectives."""
-    return MISSED * np.maximum(goal.excess(shares), 0.0).sum(axis=-1)
+    """What the constraints that mixtures (k, m) break, by the law, add to their log objectives:
+    none of these is before one that holds them all.
+    """
+    excess = goal.excess(shares)
+    return MISSED * (np.maximum(excess, 0.0).sum(axis=-1) + (excess > HELD).any(axis=-1))
 
 
 class Shares:
-    """The voice of the shares of the wanted domains; of the runs alone, without any law, where no
-    loss that weighs is of a domain that is trained on, as with benchmarks.
-    """
+    """The voice of the shares of the wanted domains; of the runs alone where there is none."""
+
+    name = "shares"
 
     def __init__(self, goal: Goal, observed: Observations, seen: Seen):
         own = [observed.domains.index(name) if name in observed.domains else -1 for name in goal.names]
         self.goal, weights = goal, goal.weights * (np.array(own) >= 0)
         self.weights = np.zeros(len(observed.domains))
         np.add.at(self.weights, own, weights / max(weights.sum(), 1e-300))
-        self.name = "shares" if self.weights.any() else "kriging"
         near = np.exp(-squares(seen.shares, seen.shares) / (2 * SHARE_LENGTH**2))
         inverse = np.linalg.inv(near + SHARE_NUGGET * np.eye(len(near)))
         design = np.stack([np.ones(len(near)), self.rank(seen.shares)], axis=1)
@@ -224,9 +226,12 @@ class Posterior:
         self.law = Law(goal, fitted, observed, self.seen, noise, left)
 
     @cached_property
-    def shares(self) -> Shares:
-        """The second voice."""
-        return Shares(self.goal, self.observed, self.seen)
+    def second(self) -> Shares | None:
+        """The second voice; None where no domain that is trained on is wanted, as with
+        benchmarks.
+        """
+        voice = Shares(self.goal, self.observed, self.seen)
+        return voice if voice.weights.any() else None
 
     def posterior(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation (k,) of log objectives at mixtures (k, m): the law and what the runs
@@ -260,7 +265,8 @@ class Posterior:
         the constraints count that the law says they break, and that the best run was seen to.
         """
         mean, spread = self.law.mean(shares), self.posterior(shares)[1]
-        best = self.posterior(self.seen.shares[[self.best]])[0][0] + MISSED * self.seen.broken[self.best]
+        best = self.posterior(self.seen.shares[[self.best]])[0][0]
+        best += MISSED * (self.seen.broken[self.best] + (self.seen.broken[self.best] > HELD))
         spread = np.maximum(spread, 1e-12)
         z = (best - mean) / spread
         return (best - mean) * ndtr(z) + spread * np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)

@@ -73,12 +73,13 @@ class Search(Posterior):
 
     def next(self, turn: int, candidates: np.ndarray | None = None, others: np.ndarray | None = None) -> Next:
         """The mixture to run in a turn, from 0: the law proposes in the first, the shares in the
-        second, and so on.
+        second, and so on; where there is no second voice the law in all.
 
         Of `candidates` (N, m) one; else within the bounds at the distance from all runs, and from
         `others` (k, m) that are to be run as well. Errors: none is left.
         """
-        voice = self.shares if turn % 2 else Bold(self.law) if unseen(self.law.fitted) else self.law
+        voice = self.second if turn % 2 else None
+        voice = voice or (Bold(self.law) if unseen(self.law.fitted) else self.law)
         taken = self.seen.shares if others is None else np.concatenate([self.seen.shares, others])
         if candidates is not None:
             row = self._picked(voice, candidates, taken)
