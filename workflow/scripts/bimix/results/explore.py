@@ -91,7 +91,7 @@ def page(
         if first := bounds is None and fitted["law"] in DRAWN:
             step = step or fitted["steps"][-1]
             run_tokens = asked_tokens(fitted, run_tokens, step, parameters)
-        fitted = at_run(fitted, parameters, run_tokens, tokens or None, step)
+        fitted = at_run(fitted, parameters, run_tokens, tokens or None, step) if fitted["law"] in DRAWN else fitted
         if first:
             domains, bounds = tuple(fitted["domains"]), run_bounds(fitted, step, *limits, tokens, run_tokens, weights)
         explored.append(Explored(name, fitted, spans.filter(pl.col("law") == fitted["law"])))
