@@ -47,6 +47,8 @@ def beaten(truth: np.ndarray, law: np.ndarray, mixed: np.ndarray) -> bool:
     """Whether the mix predicts the runs better than the law by more than chance: by a one-sided
     t-test of each run's mean errors, and by LEAST_SAVED of the law's error.
     """
+    there = np.isfinite(truth).any(axis=1)  # a run that stopped has no loss at the last step
+    truth, law, mixed = truth[there], law[there], mixed[there]
     errors = np.array([np.nanmean(np.abs(one / truth - 1), axis=1) for one in (law, mixed)])
     saved, n = errors[0] - errors[1], len(truth)
     if n < LEAST_RUNS or not np.isfinite(errors).all() or errors[1].mean() > (1 - LEAST_SAVED) * errors[0].mean():

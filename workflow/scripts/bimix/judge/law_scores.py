@@ -113,7 +113,7 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
 def _blended(observed: Observations, predicted: dict[str, np.ndarray]) -> list[tuple]:
     """The rows blend_mre, per loss domain and their mean, of laws with these left-out losses."""
     truth, n = observed.losses[:, -1], len(observed.mixtures)
-    defined = {law: one for law, one in predicted.items() if np.isfinite(one[np.isfinite(truth)]).all()}
+    defined = {law: one for law, one in predicted.items() if (one[np.isfinite(truth)] > 0).all()}
     if len(defined) < 2 or n < blend.LEAST_RUNS:
         return []
     mixed, weights = blend.blend(truth, defined)
