@@ -360,6 +360,18 @@ def test_runs_in_an_array_are_those_of_single_jobs_and_one_that_is_cancelled_goe
         assert (folder / losses(run)).read_bytes() == (undisturbed / losses("plain")).read_bytes()
 
 
+def test_the_profiles_squeue_changes_one_state_and_keeps_the_exit_status(tmp_path: Path) -> None:
+    own = tmp_path / "squeue"
+    own.write_text(
+        '#!/bin/sh\n[ "$1" = --fail ] && exit 3\nprintf "%s\\n" "1|PREEMPTED" "2_[3-4]|PENDING" "PREEMPTED|5"\n'
+    )
+    own.chmod(0o755)
+    environment = os.environ | {"PATH": f"{PROFILE_BIN}:{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["squeue", "--noheader"], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["1|FAILED", "2_[3-4]|PENDING", "PREEMPTED|5"]
+    assert subprocess.run(["squeue", "--fail"], env=environment, check=False).returncode == 3
+
+
 def test_two_attempts_at_once_would_be_noticed() -> None:
     first, second = ({"host": "a", "process": number, "job": "1"} for number in (1, 2))
     begun, saved = {"event": "begun"}, {"event": "saved"}
