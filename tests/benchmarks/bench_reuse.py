@@ -46,7 +46,7 @@ PROOF = Path(__file__).resolve().parents[2] / "resources/observations/proof"
 FURTHER, SCRATCH = (0, 1, 2, 4), (4, 8, 16)
 ABSENT, THERE = 0.001, 0.02
 MADE, NOISE = 8, 0.003
-FLOORS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+FLOORS = (0.0, 0.5, 1.0, 1.4, 1.5, 1.6, 1.7, 2.0, 3.0)
 
 
 def tables(folder: Path) -> Iterator[tuple[str, int, Observations, np.ndarray, bool]]:

@@ -217,3 +217,17 @@ def test_epochs_bind_more_in_longer_runs(results, tmp_path, capsys):
     assert "step 4000 is left out" in capsys.readouterr().err
     with pytest.raises(InputError, match="upper bounds sum to"):
         trace_optimum.main([*flags, "--step", "4000"])
+
+
+def test_losses_of_no_domain_that_is_trained_on_give_a_sentence_in_the_place_of_panels(tmp_path) -> None:
+    shares = [
+        (f"m{n}", domain, share) for n in range(6) for domain, share in (("a", 0.1 + n / 10), ("b", 0.9 - n / 10))
+    ]
+    losses = [(f"m{n}", 100, "exam", 2.0 - 0.1 * n) for n in range(6)]
+    places = [str(tmp_path / f"{name}.csv") for name in ("losses", "mixtures")]
+    pl.DataFrame(losses, ["mixture", "step", "domain", "loss"], orient="row").write_csv(places[0])
+    pl.DataFrame(shares, ["mixture", "domain", "proportion"], orient="row").write_csv(places[1])
+    tables = ["--losses", places[0], "--mixtures", places[1]]
+    fit_law.main(["--law", "transfer", *tables, "--out", str(tmp_path / "law.json")])
+    plot_proportions.main(["--coefficients", str(tmp_path / "law.json"), *tables, "--out", str(tmp_path / "f.svg")])
+    assert "No loss is of a domain that is trained on" in (tmp_path / "f.svg").read_text()

@@ -82,6 +82,7 @@ rule summarize_results:
             --optimum-tokens {params.optimum_tokens} \
             --recommended {output.recommended:q} \
             --search {input.search:q} \
+            --reused {input.reused:q} \
             --out {output.text:q} \
             --details {output.details:q} \
             --page {output.page:q} \

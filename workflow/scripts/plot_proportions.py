@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from bimix.errors import InputError, run
+from bimix.errors import run
 from bimix.laws.document import checked_law
 from bimix.laws.fitted import predict_defined
 from bimix.laws.table import LAWS
@@ -42,11 +42,16 @@ def main(argv: list[str] | None = None) -> None:
 
     law = checked_law(options.coefficients)
     observed = figures.read_observed(options.losses, options.mixtures)
-    if not shown_domains(law, observed):
-        raise InputError(
-            f"no domain that {', '.join(map(str, options.losses))} has losses of is trained on by the mixtures: there is no "
-            "proportion to draw a loss against."
+    if not shown_domains(law, observed):  # but of other text, or of benchmarks
+        empty = Figure(figsize=(figures.WIDTH, 0.6))
+        empty.text(
+            0.5,
+            0.4,
+            "No loss is of a domain that is trained on: there is no proportion to draw one against.",
+            ha="center",
         )
+        figures.save(empty, options.out)
+        return
     spans = figures.loss_intervals(options.intervals and read_table(options.intervals), "average over domains")
     figures.save(draw(law, observed, spans), options.out)
 

@@ -62,6 +62,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--sizes", type=Path, nargs="*", default=[], help="sizes.csv of each law over sizes")
     parser.add_argument("--answers", type=Path, nargs="*", default=[], help="tables/downstream.csv, if there is one")
     parser.add_argument("--search", type=Path, nargs="?", help="answer.txt of a search by rounds, if there was one")
+    parser.add_argument("--reused", type=Path, nargs="?", help="report of older runs that joined the fit, if there are")
     parser.add_argument("--figures", type=Path, nargs="+", required=True, help="where they lie, to be listed")
     parser.add_argument("--out", type=Path, required=True, help="summary.txt")
     parser.add_argument("--details", type=Path, required=True, help="summary_details.txt")
@@ -181,6 +182,7 @@ def read(options: argparse.Namespace) -> Result:
         figures=options.figures,
         explore=str(options.explore or ""),
         search=" ".join(options.search.read_text(encoding="utf-8").split()) if options.search else "",
+        reused=read_json(options.reused)["remarks"] if options.reused else (),
         details=options.details,
     )
 

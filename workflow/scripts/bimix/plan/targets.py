@@ -77,6 +77,7 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
         "intervals": fits("intervals.csv", resampled),
         "answers": listed("downstream"),
         "search": [f"{folder}/search/{model}/answer.txt"] if search else [],
+        "reused": [f"{folder}/reused/{group}.json"] if own != group else [],
         "further": [
             *(f"{folder}/tables/{name}.html" for name in tables),
             *([dataset.mixture("found")] if search else []),

@@ -34,6 +34,7 @@ class Result:
     lists runs that have the name of an optimum and other proportions. `tokens` there are of each
     domain, and of the run that epochs are counted for, by law; `files` of mixtures;
     `explore`: the page to play with, `search`: the answer of a search by rounds, if there is one.
+    `reused`: what is said of older runs that joined the fit.
     """
 
     dataset: str
@@ -59,6 +60,7 @@ class Result:
     figures: Sequence[Path]
     explore: str
     search: str
+    reused: Sequence[str]
     details: Path
 
     @property
@@ -162,6 +164,9 @@ def details(result: Result) -> list[str]:
     lines = [f"{result.dataset}: details of the summary", "=" * WIDTH]
     if "laws" in result.tables:
         lines += ["", "The laws on the same rows", "", *sections.laws(result.tables["laws"])]
+    if result.reused:
+        lines += ["", "Older runs that joined the fit", ""]
+        lines += [line for said in result.reused for line in paragraph(said, "  ", "  ")]
     for name, law in result.laws.items():
         lines += ["", f"Mixture optimised with the law {law['law']}, for step {result.step:,} of {read_at}"]
         if name in same:
