@@ -200,7 +200,7 @@ class Search(Posterior):
         if not np.isfinite(found.x).all():
             return None
         end = within(np.clip(found.x, self.lower, self.upper)[None] - self.lower, self.lower, self.upper)[0]
-        # A missed bound on losses is penalised, and SLSQP may end a little beyond: the last that holds.
+        # A missed bound on losses is a penalty, and SLSQP may end beyond it: the last that holds.
         line = start + np.linspace(0, 1, 257)[:, None] * (end - start)
         held = np.flatnonzero((self.goal.excess(line) <= HELD).all(axis=-1))
         end = line[held[-1]] if len(held) else end
