@@ -32,8 +32,9 @@ def took():
         for job in jobs
         if job.rule.name == "pretrain_model"
     ]
-    dry = workflow.output_settings.dryrun and workflow.cores == 1  # where --cores is not given
-    cores = len(os.sched_getaffinity(0)) if dry else workflow.cores  # none where jobs run elsewhere
+    cores = workflow.resource_settings.cores  # none where jobs run elsewhere
+    if workflow.output_settings.dryrun and cores == 1:  # --cores is not given
+        cores = len(os.sched_getaffinity(0))
     return foreseen(config, runs, len(jobs) - len(runs), cores) if cores else ""
 
 
