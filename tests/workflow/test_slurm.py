@@ -279,7 +279,8 @@ def test_eight_gpus_of_the_model_are_asked_for_on_one_node_and_an_interrupt_canc
     running = snakemake(tmp_path / "w", *arguments, environment=cluster.environment)
     named = ("squeue", "-h", "--states=all", "-o", "%i|%k|%T")
     own = "|rule_pretrain_model_wildcards_mini_wide_plain|"
-    wait_until(lambda: own in cluster.call(*named), "a job", LIMIT)
+    wait_until(lambda: running.poll() is not None or own in cluster.call(*named), "a job", LIMIT)
+    assert running.poll() is None, said(tmp_path / "w")
     [job] = [line.split("|")[0] for line in cluster.call(*named).splitlines() if own in line]
     asked = cluster.call("scontrol", "show", "job", job)
     running.send_signal(signal.SIGINT)
