@@ -171,10 +171,13 @@ def test_tables_of_another_tokenizer_are_put_into_the_new_nats_by_bits_per_byte(
     for name, number in (("was", 0.4), ("is", 0.5)):
         pl.DataFrame({"domain": ["code", "web"], "bits_per_nat": [number] * 2}).write_csv(tmp_path / f"{name}.csv")
     source["bits_per_nat"] = [str(tmp_path / "was.csv"), str(tmp_path / "is.csv")]
-    losses, _ = joined(tmp_path, *pair(tmp_path, NEW), "--reuse", json.dumps(source))
+    report = tmp_path / "report.json"
+    losses, _ = joined(tmp_path, *pair(tmp_path, NEW), "--reuse", json.dumps(source), "--report", str(report))
     assert sorted(losses.filter(pl.col("source") == "old")["loss"]) == pytest.approx(
         sorted(np.array([2.0, 3.0, 1.9, 3.1]) * 0.8)
     )
+    read = [source["losses"], source["mixtures"], *source["bits_per_nat"]]
+    assert list(json.loads(report.read_text())["sources"]["old"]) == read
 
 
 def test_a_wrong_map_is_refused(tmp_path) -> None:

@@ -11,6 +11,7 @@ from bimix.plan.inputs import (
     export_run,
     export_tokens,
     pool_tokens,
+    reused_tables,
     reweighting_folders,
     round_reference,
 )
@@ -44,6 +45,12 @@ def test_tokens_are_read_for_epochs_and_for_regmix(config: dict) -> None:
     assert epoch_tokens(Dataset(config, "seen"), "regmix") == []
     config["datasets"]["seen"]["observations"]["tokens"] = "tokens.csv"
     assert epoch_tokens(Dataset(config, "seen"), "regmix") == ["tokens.csv"]
+
+
+def test_all_tables_of_older_runs_are_inputs_of_what_joins_them(config: dict) -> None:
+    tables = {"losses": "old.csv", "mixtures": "shares.csv", "bits_per_nat": ["was.csv", "is.csv"]}
+    config["datasets"]["seen"]["observations"]["reuse"] = ["results/before", tables, {"folder": "results/first"}]
+    assert reused_tables(Dataset(config, "seen")) == ["old.csv", "shares.csv", "was.csv", "is.csv"]
 
 
 def test_runs_that_repeat_as_the_large_one_will_count_its_tokens(config: dict) -> None:

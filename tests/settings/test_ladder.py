@@ -107,9 +107,11 @@ def test_what_is_foreseen_is_what_the_plan_of_costs_says() -> None:
     costs = cost(planned, Shape(**shape, vocabulary=1000), 128, 2, Device(**rate), 1)
     minutes = math.ceil((60 * costs.device_hours_left + 90 * ladder.JOB_SECONDS / 60) / 2)
     assert minutes > 3
-    said = ladder.foreseen(config, [("d", "m")] * 3, 90, 2)
+    said = ladder.foreseen(config, [("pretrain_model", "d", "m")] * 3, 90, 2)
     assert said == f"about {minutes} min on 2 idle cores, {costs.storage_gb:.2g} GB of weights and checkpoints"
-    said = ladder.foreseen(config, [("d", "g")], 0, 2)
+    said = ladder.foreseen(config, [("pretrain_model", "d", "g")], 0, 2)
     assert said.startswith(f"{costs.hours_per_run:.3g} GPU hours, ") and "min" not in said
-    config["models"]["m"] = {"parameters": 1e9, "command": "train", "launch": {"gpus": 0}}
-    assert ladder.foreseen(config, [("d", "m")], 0, 2) == ""
+    for rule in ("run_trainer", "train_swarm", "train_doremi"):  # each of many or other updates
+        assert ladder.foreseen(config, [("pretrain_model", "d", "m"), (rule, "d", "m")], 0, 2) == ""
+    config["datasets"]["d"]["tokenizer"] = {"hub": "gpt2"}
+    assert ladder.foreseen(config, [("pretrain_model", "d", "m")], 0, 2) == ""

@@ -367,9 +367,11 @@ def test_the_profiles_squeue_changes_one_state_and_keeps_the_exit_status(tmp_pat
         '#!/bin/sh\n[ "$1" = --fail ] && exit 3\nprintf "%s\\n" "1|PREEMPTED" "2_[3-4]|PENDING" "PREEMPTED|5"\n'
     )
     own.chmod(0o755)
-    environment = os.environ | {"PATH": f"{PROFILE_BIN}:{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(["squeue", "--noheader"], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["1|FAILED", "2_[3-4]|PENDING", "PREEMPTED|5"]
+    for place in (PROFILE_BIN, f"{PROFILE_BIN}/"):  # a slash at the end would let it start itself for ever
+        environment = os.environ | {"PATH": f"{place}:{tmp_path}:{os.environ['PATH']}"}
+        command = ["timeout", "20", "squeue", "--noheader"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines() == ["1|FAILED", "2_[3-4]|PENDING", "PREEMPTED|5"]
     assert subprocess.run(["squeue", "--fail"], env=environment, check=False).returncode == 3
 
 

@@ -28,9 +28,9 @@ def took():
     """What the jobs of this call will take, by the config's `hardware`."""
     jobs = list(workflow.dag.needrun_jobs())
     runs = [
-        (job.wildcards_dict["dataset"], job.wildcards_dict["model"])
+        (job.rule.name, job.wildcards_dict["dataset"], job.wildcards_dict.get("model"))
         for job in jobs
-        if job.rule.name == "pretrain_model"
+        if job.rule.name in terminal.TRAININGS
     ]
     cores = workflow.resource_settings.cores  # none where jobs run elsewhere
     if workflow.output_settings.dryrun and cores == 1:  # --cores is not given

@@ -66,7 +66,8 @@ def read_source(source: str, model: str | None) -> Pair:
             raise InputError(f"{given['losses']}: bits_per_nat of {lacking[0]!r} is not in both tables.")
         ratio = pl.col("domain").replace_strict({name: old[name] / new[name] for name in old if name in new})
         losses = losses.with_columns(pl.col("loss") * ratio)
-    files = {str(path): digest_file(Path(path)) for path in (given["losses"], given["mixtures"])}
+    tables = [given["losses"], given["mixtures"], *given.get("bits_per_nat", [])]
+    files = {str(path): digest_file(Path(path)) for path in tables}
     name = Path(given["losses"]).parent.name or "old"
     return mapped(Pair(name, losses.drop(ROW), mixtures.table.drop(ROW), files=files), by)
 

@@ -146,15 +146,19 @@ def risk(page: Headline) -> str:
         pairs = zip(rises, judged.runs.columns, strict=True)
         worse = sorted(((by, column.name) for by, column in pairs if by > HELD and not column.metric), reverse=True)
         text = f"{len(worse)} of {len(rises)} losses end above {judged.criterion.reference}'s"
-        said.append(
-            f"{text}, {worse[0][1]} the most, by {100 * worse[0][0]:.2g} %" if worse else text.replace("0", "none", 1)
-        )
+        by = f", {worse[0][1]} the most, by {two_digits(100 * worse[0][0])} %" if worse else ""
+        said.append(text + by if worse else text.replace("0", "none", 1))
     most = max(page.epochs, key=page.epochs.__getitem__, default="")
     if most and page.epochs[most] > 1:
-        said.append(f"the text of {most} is read {page.epochs[most]:.2g} times")
+        said.append(f"the text of {most} is read {two_digits(page.epochs[most])} times")
     if judged is not None:
         said.append(f"tested on one model, {at(judged.runs, page.judged_model)}")
     return "; ".join(said) + "."
+
+
+def two_digits(number: float) -> str:
+    """The number to two digits, without an exponent: 1,200 and not 1.2e+03."""
+    return f"{float(f'{number:.2g}'):,.15g}"
 
 
 def value(judged: Comparison, name: str) -> str:

@@ -350,17 +350,18 @@ def keep(dataset: str, basis: Basis, choice: Choice | None) -> None:
         )
 
 
-def foreseen(config: Mapping, runs: Iterable[tuple[str, str]], others: int, cores: int) -> str:
-    """What trainings (dataset, model) and so many other jobs take by `hardware`: minutes on idle
-    cores, hours of GPUs, and disk; nothing where a model's size is not known.
+def foreseen(config: Mapping, runs: Iterable[tuple[str, str, str]], others: int, cores: int) -> str:
+    """What trainings (rule, dataset, model) and other jobs take by `hardware`: minutes on idle
+    cores, hours of GPUs, disk; nothing with a command, a swarm, a reweighting or no vocabulary.
     """
     seconds, stored = {"cpu": others * JOB_SECONDS, "gpu": 0.0}, 0
-    for dataset, model in runs:
-        block, own = config["datasets"][dataset], config["models"][model]
+    for rule, dataset, model in runs:
+        block = config["datasets"][dataset]
         vocabulary = (block["tokenizer"].get("train") or {}).get("vocabulary")
-        if not vocabulary or "shape" not in own:
+        if rule != "pretrain_model" or not vocabulary:
             return ""
-        rung, recipe = Rung(*(own["shape"][key] for key in ("layers", "width", "heads"))), block["training"][model]
+        own, recipe = config["models"][model], block["training"][model]
+        rung = Rung(*(own["shape"][key] for key in ("layers", "width", "heads")))
         kind, length = "gpu" if own["launch"]["gpus"] else "cpu", block["sequence_length"]
         evaluated = recipe["steps"] / recipe["evaluate_every"] * len(block["domains"]) * recipe["validation_rows"]
         rows = recipe["steps"] * recipe["batch_rows"] + evaluated / 3
