@@ -15,7 +15,7 @@ PACKAGE = Path(bimix.__file__).parent
 # included. A room that outgrows its number is read again before that is raised.
 ROOMS = {
     "corpus": (1690, ""),
-    "mixtures": (500, ""),
+    "mixtures": (510, ""),
     "observations": (2250, "mixtures"),
     "transfer": (2200, "observations"),
     "laws": (1700, "observations transfer"),
@@ -24,8 +24,8 @@ ROOMS = {
     "training": (3040, "corpus mixtures observations plan model"),
     "reweighting": (520, "model training"),
     "optimum": (2520, "mixtures observations transfer laws"),
-    "judge": (1775, "mixtures observations transfer laws plan model training reweighting optimum"),
-    "search": (2372, "mixtures observations transfer laws plan optimum judge"),
+    "judge": (1780, "mixtures observations transfer laws plan model training reweighting optimum"),
+    "search": (2377, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),
     "downstream": (785, "corpus model training"),
     "results": (2838, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),

@@ -526,7 +526,7 @@ EXPECTED = {
     },
     "marginals": USUAL
     | {
-        "summary": has("made: m2 ", "gain over m0"),
+        "summary": has("made: transfer ", "gain over m0", "m2 2.7000"),
         "comparison": rows(m2={"average_loss": 2.7}),
         "verdict": rows("m2", m2={"gain_percent": 10.0}),
         "provenance": kept_code,

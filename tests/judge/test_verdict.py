@@ -115,6 +115,7 @@ def test_who_breaks_the_objective_is_behind_all_that_hold_it() -> None:
         runs(criterion=criterion, baseline=4.0, transfer=(3.0, 4.1), uniform=3.9), None, [promise(3.7)], RANKS
     )
     assert found.best == "uniform" and found.outcome == "wins"
+    assert found.why == "significantly below all others that hold the objective and the bounds"
     only = decide(runs(criterion=criterion, baseline=4.0, transfer=(3.0, 4.1)), None, [promise(3.7)], RANKS)
     assert only.best == "baseline" and "only mixture that holds" in only.why
 
@@ -122,9 +123,11 @@ def test_who_breaks_the_objective_is_behind_all_that_hold_it() -> None:
 def test_a_mixture_that_the_bounds_or_epochs_forbid_is_outside() -> None:
     """One path for `bimix solve` and the summary."""
     mixtures = {"even": {"a": 0.5, "b": 0.5}, "much": {"a": 0.8, "b": 0.2}}
-    limits = argparse.Namespace(lower=None, upper='{"a": 0.7}', max_epochs=None)
+    limits = argparse.Namespace(lower=None, upper='{"a": 0.7}', max_epochs=None, objective=None)
     assert outside(mixtures, limits, None, None) == ["much"]
-    limits = argparse.Namespace(lower='{"b": 0.3}', upper=None, max_epochs=4.0)
+    limits = argparse.Namespace(lower='{"b": 0.3}', upper=None, max_epochs=4.0, objective="weighted")
     assert outside(mixtures, limits, {"a": 1e6, "b": 1e9}, 1e6) == ["much"]
     assert outside(mixtures, limits, {"a": 1e6, "b": 1e9}, 1e7) == ["even", "much"]  # of `a` 5 and 8 epochs
     assert outside(mixtures, limits, {"a": 1e6, "b": 1e9}, None) == ["much"], "epochs are not known"
+    limits = argparse.Namespace(lower=None, upper=None, max_epochs=None, objective='{"marginals": {"a*": 0.4999}}')
+    assert outside(mixtures, limits, None, None) == ["much"], "0.5 is 0.4999 in a rounded table"

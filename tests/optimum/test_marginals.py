@@ -15,6 +15,7 @@ import fit_law
 import optimize_mixture
 import propose_round
 import sample_mixtures
+import solve_mixture
 from bimix.errors import InputError
 from bimix.laws.fitted import fit, predict
 from bimix.mixtures.marginals import raked, rows_of
@@ -131,6 +132,31 @@ def test_a_round_proposes_and_a_swarm_draws_mixtures_that_keep_them(tmp_path) ->
         shares = np.zeros(9)
         shares[order] = own
         assert sums_of(shares, OF_BOTH) == pytest.approx(kept, abs=1e-5)
+
+
+def test_a_run_that_misses_them_is_not_recommended_and_a_rounded_one_is(tmp_path, capsys) -> None:
+    """Run m02 ends far below all others; m03 keeps the marginals but for its four decimals."""
+    near = dict(zip(CELLS, raked(mixtures(0, 12, 9), *rows_of(OF_BOTH, CELLS))[3].round(4), strict=True))
+    runs = observe(with_transfer(4, 9), mixtures(0, 12, 9), [1000], 0.001, domains=CELLS)
+    shares = [near if row == 3 else dict(zip(CELLS, own, strict=True)) for row, own in enumerate(runs.proportions)]
+    rows = [(f"m{row:02d}", *pair) for row, own in enumerate(shares) for pair in own.items()]
+    pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "mixtures.csv")
+    less = {2: 0.5, 3: 0.7}
+    rows = [(f"m{row:02d}", 1000, cell, loss * less.get(row, 1.0)) for row, own in enumerate(runs.losses[:, 0])
+            for cell, loss in zip(CELLS, own, strict=True)]  # fmt: skip
+    pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row").write_csv(tmp_path / "losses.csv")
+    tables = ["--losses", str(tmp_path / "losses.csv"), "--mixtures", str(tmp_path / "mixtures.csv")]
+    asked = [*tables, "--objective", json.dumps({"marginals": OF_BOTH})]
+    solve_mixture.main([*asked, "--laws", "transfer", "--out", str(tmp_path / "out")])
+    assert json.loads((tmp_path / "out/mixture.json").read_text()) == pytest.approx(near, abs=1e-4)
+    capsys.readouterr()
+    propose_round.main([*asked, "--out", str(tmp_path / "next.csv")])
+    assert capsys.readouterr().out.startswith("best of the runs: m03, ")
+
+    none = [*tables, "--objective", json.dumps({"marginals": {"games:*": 0.0}})]
+    propose_round.main([*none, "--out", str(tmp_path / "next.csv")])
+    said = capsys.readouterr().out
+    assert "no run keeps all constraints" in said and "expected gain" not in said
 
 
 def test_the_example_of_24_topics_in_8_tiers_takes_the_better_tiers_of_each(tmp_path) -> None:

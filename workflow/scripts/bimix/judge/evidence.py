@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
@@ -16,7 +17,9 @@ from bimix.judge.comparison import Comparison, compared
 from bimix.judge.measured import Criterion, Runs, measured
 from bimix.judge.noise import Known, levels
 from bimix.judge.verdict import Promise
+from bimix.mixtures.marginals import missed, rows_of
 from bimix.mixtures.mixture import farthest
+from bimix.optimum.objective import objective_block
 from bimix.tables import read_numbers, read_table
 from bimix.transfer.run import size_read
 
@@ -120,14 +123,20 @@ def outside(
     tokens: Mapping[str, float] | None,
     run_tokens: float | None,
 ) -> list[str]:
-    """The mixtures beyond an optimum's bounds by more than ROUNDED, for a run's tokens."""
+    """The mixtures beyond an optimum's bounds by more than ROUNDED, for a run's tokens, and those
+    that miss the marginals of its objective.
+    """
     lower, upper = (read_numbers(given) if given else {} for given in (limits.lower, limits.upper))
     for name, there in (tokens or {}).items() if limits.max_epochs is not None and run_tokens else ():
         upper[name] = min(upper.get(name, 1.0), limits.max_epochs * there / run_tokens)
+    domains = list(dict.fromkeys(domain for shares in mixtures.values() for domain in shares))
+    marginals = objective_block(limits.objective).get("marginals") if limits.objective else None
+    kept = rows_of(marginals, domains) if marginals else None
     return [
         name
         for name, shares in mixtures.items()
-        if any(shares.get(domain, 0.0) < low - ROUNDED for domain, low in lower.items())
+        if (kept and missed(np.array([shares.get(domain, 0.0) for domain in domains]), *kept))
+        or any(shares.get(domain, 0.0) < low - ROUNDED for domain, low in lower.items())
         or any(shares.get(domain, 0.0) > high + ROUNDED for domain, high in upper.items())
     ]
 

@@ -164,7 +164,8 @@ def among(measured: Comparison, ranks: Mapping[str, int], promise: Promise | Non
         return Verdict("lower", best, why, others[0], **rest)
     tied = [name for name in others if measured.ties(name)]
     if not tied:
-        return Verdict("wins", best, "significantly below all others", others[0], **rest)
+        whom = "" if all(map(measured.holds, order)) else " that hold the objective and the bounds"
+        return Verdict("wins", best, f"significantly below all others{whom}", others[0], **rest)
     lowest = best
     best = min([lowest, *tied], key=lambda name: ranks.get(name, GIVEN))
     rival = tied[0] if best == lowest else lowest

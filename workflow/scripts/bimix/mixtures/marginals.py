@@ -14,6 +14,7 @@ from bimix.errors import InputError
 SWEEPS = 3000
 CLOSE = 1e-9
 LEAST = 1e-3  # over the number of domains
+KEPT = 1e-3  # a sum that is missed by less is kept: tables are often rounded
 
 
 def rows_of(marginals: Mapping[str, float], domains: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -30,6 +31,14 @@ def rows_of(marginals: Mapping[str, float], domains: Sequence[str]) -> tuple[np.
         if not 0 <= share <= 1:
             raise InputError(f"the marginal of {pattern!r} is {share:g}: it must be a share, from 0 to 1.")
     return rows, np.array(list(marginals.values()), dtype=float)
+
+
+def missed(shares: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """By how much mixtures (..., m) miss the worst of the sums (...), 0 where it is less than
+    KEPT.
+    """
+    worst = np.abs(shares @ rows.T - sums).max(axis=-1)
+    return np.where(worst < KEPT, 0.0, worst)
 
 
 def raked(shares: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> np.ndarray:

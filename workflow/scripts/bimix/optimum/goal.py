@@ -11,7 +11,7 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.laws.fitted import predict_defined
 from bimix.laws.table import LAWS
-from bimix.mixtures.marginals import rows_of
+from bimix.mixtures.marginals import missed, rows_of
 from bimix.optimum.objective import Objective
 from bimix.optimum.solve import Program
 
@@ -127,7 +127,7 @@ class Goal:
         """By how much mixtures (..., m) miss the marginals (...), as shares; 0 without any."""
         if self.kept is None:
             return np.zeros(np.shape(shares)[:-1])
-        return np.abs(shares @ self.kept[0].T - self.kept[1]).max(axis=-1)
+        return missed(shares, *self.kept)
 
     def holds(self, shares: np.ndarray) -> bool:
         """Whether a mixture (m,) holds all constraints, by the law."""

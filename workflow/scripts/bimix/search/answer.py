@@ -142,7 +142,8 @@ def rounds_table(search: Search, reports: Sequence[dict], by_hand: Sequence[str]
     for number, report in enumerate(reports, start=1):
         left = {
             "round": number,
-            "expected_gain_percent": 100 * report["expected_gain"],
+            # without a run that keeps the constraints a gain is no number
+            "expected_gain_percent": 100 * report["expected_gain"] if not report.get("best_missed") else None,
             "noise_percent": 100 * (report["noise"] or USUAL_NOISE),
         }
         if report["stopped"]:

@@ -226,6 +226,7 @@ def report_of(search: Search, named: Sequence[str], found: Sequence[Next]) -> di
         "best": search.seen.names[best],
         "best_measured": float(np.exp(search.seen.levels[best])),
         "best_posterior": float(np.exp(search.posterior(search.seen.shares[[best]])[0][0])),
+        "best_missed": float(search.seen.broken[best]),
         "noise": search.noise,
         "left_out": search.law.left,
         "expected_gain": max((one.gain for one in found), default=0.0),
@@ -245,21 +246,24 @@ def report_of(search: Search, named: Sequence[str], found: Sequence[Next]) -> di
 
 def report_lines(report: dict) -> list[str]:
     """A report as text."""
-    noise = report["noise"]
+    noise, held = report["noise"], report["best_missed"] <= HELD
     said = [
         f"best of the runs: {report['best']}, {report['best_measured']:.4f} measured,"
         f" {report['best_posterior']:.4f} by the law and all runs together"
+        + ("" if held else "; no run keeps all constraints, and it misses them least")
     ]
     for one in report["proposals"]:
         said.append(
             f"next: {one['mixture']}, proposed by the {one['voice']}: promised {one['promised']:.4f}"
-            f" +- {100 * one['deviation']:.2g} %, expected gain {100 * one['expected_gain']:.2g} %"
+            f" +- {100 * one['deviation']:.2g} %"
+            + (f", expected gain {100 * one['expected_gain']:.2g} %" if held else "")
             + (f"; it misses constraints by {100 * one['missed']:.2g} % by the law" if one["missed"] > HELD else "")
         )
     beside = f"{100 * noise:.2g} %" if noise is not None else f"not known, {100 * USUAL_NOISE:.2g} % is taken"
     left = report["expected_gain"]
     verdict = "below it: stop after two such rounds" if left < (noise or USUAL_NOISE) else "above it: go on"
-    said.append(f"expected gain left {100 * left:.2g} %; noise of a run {beside}; {verdict}")
+    if held:
+        said.append(f"expected gain left {100 * left:.2g} %; noise of a run {beside}; {verdict}")
     return [*said, f"The search has ended: {report['stopped']}"] if report["stopped"] else said
 
 
