@@ -146,6 +146,16 @@ def test_groups_are_joined_in_the_domains_of_those_that_were_fitted() -> None:
         joined(like, [group("t", "az", [10], "x", 0)])
 
 
+def test_a_mixture_of_several_sizes_keeps_a_run_of_each_where_groups_are_joined() -> None:
+    like = group("", "ab", [10], "x", 0)
+    both = group("rrs", "ab", [10], "x", 0, parameters=np.array([1e6, 4e6, 1e6]))
+    large = group("rt", "ab", [10], "x", 100, parameters=np.array([4e6, 4e6]))
+    found = joined(like, [large, both])
+    assert found.mixtures == ("r", "t", "r", "s") and found.parameters.tolist() == [4e6, 4e6, 1e6, 1e6]
+    assert found.losses.ravel().tolist() == [100, 101, 0, 2]
+    assert joined(like, [replace(large, parameters=None), both]).mixtures == ("r", "t", "s")
+
+
 def test_pools_of_joined_groups_go_by_name() -> None:
     like = group("p", "ab", [10], "x", 0)
     one = group("r", "ba", [10], "x", 0, pools=np.array([[5.0, 7]]))

@@ -170,6 +170,15 @@ def test_the_script_chooses_among_candidates(tmp_path) -> None:
         propose_round.main([*flags, "--candidates", str(tmp_path / "offered.csv"), *more])
         assert json.loads(report.read_text())["proposals"][0]["voice"] == voice
     assert found["proportion"].to_list() == pytest.approx(offered[int(name[1:])].tolist())
+    among = [*flags, "--candidates", str(tmp_path / "offered.csv"), "--out", str(out)]
+    propose_round.main([*among, "--round", "1", "--report", str(report)])
+    kept = pl.read_csv(out)["mixture"].unique().to_list()
+    said = json.loads(report.read_text())
+    report.write_text(json.dumps(said | {"expected_gain": 0.0}))
+    written(tmp_path / "mixtures.csv", [f"m{number}" for number in range(25)], offered)
+    propose_round.main([*among, "--noise", "1", "--round", "2", "--reports", str(report)])
+    assert pl.read_csv(out)["mixture"].unique().to_list() == kept, "it has ended: the last round's again"
+    written(tmp_path / "mixtures.csv", [f"m{number}" for number in range(5)], START)
     with pytest.raises(InputError, match="all of its 5 mixtures were measured"):
         propose_round.main([*flags, "--candidates", str(tmp_path / "mixtures.csv"), "--out", str(out)])
 

@@ -25,13 +25,15 @@ from bimix.search.posterior import kriged
 from bimix.search.weighing import Believed, over_hand, verdict, with_rules
 
 
-def summarised(folder: Path, *more: str, proxy: str = "observed") -> tuple[dict, str]:
+def summarised(
+    folder: Path, *more: str, proxy: str = "observed", of_law: tuple[str, ...] = (), **others: str
+) -> tuple[dict, str]:
     """recommended.json and the page of the tables in a folder, as the rules of a dataset do."""
     tables = ["--losses", f"{folder}/losses.csv", "--mixtures", f"{folder}/mixtures.csv"]
     law, optimum, spans = (str(folder / name) for name in ("law.json", "transfer.json", "intervals.csv"))
     first = pl.read_csv(folder / "mixtures.csv").filter(pl.col("mixture") == "m00")
     (folder / "m00.json").write_text(json.dumps(dict(first.select("domain", "proportion").iter_rows())))
-    fit_law.main(["--law", "transfer", *tables, "--out", law])
+    fit_law.main(["--law", "transfer", *tables, "--out", law, *of_law])
     optimize_mixture.main(["--coefficients", law, "--step", "8000", "--out", optimum, *more])
     kept = ["--baseline", "m00", "--resample", "left_out", "--level", "0.9"]
     estimate_intervals.main(["--coefficients", law, *tables, "--step", "8000", *kept, "--out", spans, *more])
@@ -54,7 +56,7 @@ def summarised(folder: Path, *more: str, proxy: str = "observed") -> tuple[dict,
         "details": str(folder / "details.txt"),
         "page": str(folder / "summary.html"),
         "explore": str(folder / "explore.html"),
-    }
+    } | {name.replace("_", "-"): one for name, one in others.items()}
     listed = [part for flag, value in flags.items() for part in (f"--{flag}", value)]
     summarize_results.main([*listed, "--mixtures", *[f"{folder}/mixtures.csv"] * 2, *more])
     text = " ".join((folder / "summary.txt").read_text().split())
@@ -79,6 +81,24 @@ def test_a_lucky_run_is_not_recommended_and_all_pages_agree(tmp_path, luck: str,
     of_runs = found["why"].partition("; by the law")[0]
     assert of_runs in " ".join((tmp_path / "solved/summary.txt").read_text().split())
     assert f'"start": "{found["mixture"]}"' in (tmp_path / "explore.html").read_text()
+
+
+def test_runs_of_the_target_are_read_at_its_size_by_a_law_over_sizes(tmp_path) -> None:
+    """Their table does not have it. Taken for runs of another size, which all have greater losses,
+    the few mixtures run at the target would seem 10 % better than any other.
+    """
+    losses, mixtures = made_laws.tables(made_laws.law(751), 751, 16)
+    mixtures.write_csv(tmp_path / "mixtures.csv")
+    ends = losses.filter(pl.col("step") == 8000)
+    sizes = ((1.0, 1e6), (0.9, 4e6))
+    fitted = [ends.with_columns(pl.col("loss") * by, parameters=pl.lit(of), tokens=pl.lit(1e8)) for by, of in sizes]
+    pl.concat(fitted).write_csv(tmp_path / "losses.csv")
+    large = ends.filter(pl.col("mixture").is_in(["m00", "m01", "m02", "m03"])).with_columns(pl.col("loss") * 0.82)
+    large.write_csv(tmp_path / "large.csv")
+    (tmp_path / "size.json").write_text('{"parameters": 1.6e7, "tokens": 1e8}')
+    others = {"compared": str(tmp_path / "large.csv"), "asked_model": "large", "compared_model": "large"}
+    found, _ = summarised(tmp_path, proxy="sizes", of_law=("--asked", str(tmp_path / "size.json")), **others)
+    assert found["mixture"] == "transfer"
 
 
 def test_another_model_is_judged_by_what_was_measured_there() -> None:

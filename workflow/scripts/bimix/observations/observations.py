@@ -254,11 +254,13 @@ def pools_of(mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixt
 
 def joined(like: Observations, groups: list[Observations]) -> Observations | None:
     """Groups of mixtures as one, in the domains and loss domains of `like` and without its
-    mixtures; None where nothing is left.
+    mixtures; None where nothing is left. Of runs of a mixture at one size the first is taken; of
+    any size where a group does not know its own.
 
     Errors: a positive proportion of a domain that `like` does not have.
     """
-    rows: dict[str, tuple[Observations, int]] = {}
+    rows: dict[tuple[str, float | None], tuple[Observations, int]] = {}
+    sized = all(group.parameters is not None for group in groups)
     for group in groups:
         strange = [name for name, own in zip(group.domains, group.proportions.T, strict=True) if own.any()]
         strange = [name for name in strange if name not in like.domains]
@@ -266,7 +268,7 @@ def joined(like: Observations, groups: list[Observations]) -> Observations | Non
             raise InputError(f"held-out mixtures train on {strange[0]!r}, which no fitted mixture does.")
         for n, name in enumerate(group.mixtures):
             if name not in like.mixtures:
-                rows.setdefault(name, (group, n))
+                rows.setdefault((name, float(group.parameters[n]) if sized else None), (group, n))
     if not rows:
         return None
     steps = np.unique(np.concatenate([group.steps for group in groups]))
@@ -289,7 +291,7 @@ def joined(like: Observations, groups: list[Observations]) -> Observations | Non
 
     return replace(
         like,
-        mixtures=tuple(rows),
+        mixtures=tuple(name for name, _ in rows),
         steps=steps,
         proportions=of_rows("proportions", 0.0),
         losses=losses,

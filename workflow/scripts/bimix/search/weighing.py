@@ -20,7 +20,7 @@ from bimix.judge.evidence import NEAR, noise_between
 from bimix.judge.measured import criterion_of
 from bimix.judge.noise import seeds_needed
 from bimix.judge.verdict import UPPER, Promise, Verdict, by_law, decide, trusted
-from bimix.observations.observations import joined, read_observations
+from bimix.observations.observations import Observations, joined, read_observations
 from bimix.optimum.flags import number_or_none
 from bimix.optimum.goal import Goal
 from bimix.optimum.intervals import left_out
@@ -29,6 +29,7 @@ from bimix.plan.sources import GIVEN, SEARCHED, plain
 from bimix.search.by_hand import EPOCHS, Wanted
 from bimix.search.posterior import Posterior, ends, once
 from bimix.tables import read_table
+from bimix.transfer.run import size_read
 
 LEVEL = 0.9  # of the gain over a rule by hand
 SURE = 0.95  # that the best of measured mixtures is below all others
@@ -165,9 +166,12 @@ def read_believed(
     if list(observed.mixtures) != law["mixtures"] or list(observed.loss_domains) != law["loss_domains"]:
         return None
     left = left_out(law, observed, options.step)
-    tables = list(zip(options.proxies[1:], of_others, strict=False))
-    tables += [(options.compared, of_compared)] if options.compared_model == options.asked_model else []
-    groups = [*(read_observations(*pair) for pair in reversed(tables)), observed]  # of two the compared, with its seeds
+    groups = [read_observations(*pair) for pair in zip(options.proxies[1:], of_others, strict=False)]
+    if options.compared_model == options.asked_model:
+        groups.append(at_own_size(read_observations(options.compared, of_compared), law))
+    groups = [*reversed(groups), observed]  # of two the compared, with its seeds
+    if size_read(law) is not None:
+        groups = [one for one in groups if one.parameters is not None]
     groups = [one for one in groups if not one.proportions[:, ~np.isin(one.domains, observed.domains)].any()]
     every = once(joined(observed.take([]), groups))
     every = replace(every, mixtures=tuple(called.get(name, name) for name in every.mixtures))
@@ -191,3 +195,13 @@ def read_believed(
         wanted = Wanted(*names, sought.objective.domain_weights(), sought.pools or {}, sought.run_tokens, limits)
         rules = wanted.every_rule([one for one in EPOCHS if one <= (options.max_epochs or np.inf)])
     return Believed(posterior, array(optima[own.mixture]), own, arrays, with_rules(arrays, rules))
+
+
+def at_own_size(compared: Observations, law: dict) -> Observations:
+    """Runs of the model that a law over sizes is read at, whose table may not have its size."""
+    if compared.parameters is not None or (size := size_read(law)) is None:
+        return compared
+    tokens, n = next(iter(law["coefficients"].values()))["run"]["tokens"], len(compared.mixtures)
+    if compared.tokens is None and tokens is not None:
+        compared = replace(compared, tokens=np.full(n, float(tokens)))
+    return replace(compared, parameters=np.full(n, size))
