@@ -134,6 +134,12 @@ def test_the_risk_is_what_ends_higher_what_is_repeated_and_what_was_never_traine
     assert "Risk none of 2 losses end above baseline's; tested on one model, larger, step 400." in said
     said = first_lines(target, epochs={"b": 1234.0})
     assert "the text of b is read 1,200 times" in said
+    graded = compared(
+        measured(table.with_columns(metric=pl.col("domain") == "b")),
+        Criterion("baseline", weights={"a": 1.0, "b": 1.0}),
+        Known(0.001, 11, "elsewhere"),
+    )
+    assert "Risk none of 1 losses end above baseline's; tested" in first_lines(graded), "a metric is no loss"
     proxies = runs(baseline=[4.0], criterion=Criterion("baseline"))
     assert "Risk no run was trained on it." in first_lines(runs(baseline=[4.0]), [PROMISE], proxies)
 

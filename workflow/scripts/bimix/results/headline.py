@@ -144,10 +144,11 @@ def risk(page: Headline) -> str:
         ends, names = column_levels(judged.runs), judged.mixtures
         rises = np.expm1(ends[names.index(best)] - ends[names.index(judged.criterion.reference)])
         pairs = zip(rises, judged.runs.columns, strict=True)
-        worse = sorted(((by, column.name) for by, column in pairs if by > HELD and not column.metric), reverse=True)
-        text = f"{len(worse)} of {len(rises)} losses end above {judged.criterion.reference}'s"
+        losses = [(by, column.name) for by, column in pairs if not column.metric]
+        worse = sorted((one for one in losses if one[0] > HELD), reverse=True)
+        text = f"{len(worse) or 'none'} of {len(losses)} losses end above {judged.criterion.reference}'s"
         by = f", {worse[0][1]} the most, by {two_digits(100 * worse[0][0])} %" if worse else ""
-        said.append(text + by if worse else text.replace("0", "none", 1))
+        said += [text + by] if losses else []
     most = max(page.epochs, key=page.epochs.__getitem__, default="")
     if most and page.epochs[most] > 1:
         said.append(f"the text of {most} is read {two_digits(page.epochs[most])} times")

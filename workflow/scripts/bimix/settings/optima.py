@@ -195,11 +195,12 @@ def check_reuse(scope: Scope) -> Faults:
             for name in [parts] if isinstance(parts, str) else parts:
                 if name not in scope.trained:
                     yield Fault((*key, "map"), unknown("domain", name, scope.trained, "there are"))
-        if scope.wanted and given and not any(Path(given).glob(f"runs/{model}/*/run.json")):
+        if given and Path(given).resolve() == Path(scope.planned.folder).resolve():
+            yield Fault(key, f"{given} is this dataset's own folder: its runs would count twice; see docs/reuse.md.")
+        elif scope.wanted and given and not any(Path(given).glob(f"runs/{model}/*/run.json")):
             yield Fault(key, f"{given} has no finished run of {model} (runs/{model}/*/run.json).")
         tables = [] if isinstance(one, str) else [path for path in (one.losses, one.mixtures) if path]
-        if scope.wanted:
-            yield from filter(None, (file_fault(key, path) for path in tables))
+        yield from filter(None, (file_fault(key, path) for path in tables if scope.wanted))
         if not given and len(tables) < 2:
             yield Fault(key, "name a folder of results, or losses and mixtures.")
 
