@@ -180,7 +180,7 @@ def test_help_and_faults_are_those_of_the_scripts_and_name_the_command(environme
     listed = call(environment, mine, "--help")
     for word, script in command.COMMANDS.items():
         line = next(line for line in listed.splitlines() if line.startswith(f"  {word} "))
-        assert line.endswith(command.about(ROOT / "workflow/scripts" / script))
+        assert line.endswith(command.about(ROOT / "workflow/scripts" / script)) and line.endswith((".", ":")), line
         if word not in ("check", "verify"):  # they need more packages to begin
             assert f"usage: bimix {word} [-h]" in call(environment, mine, f"{word} --help")
     assert "--losses LOSSES" in call(environment, mine, "fit --help")

@@ -1,5 +1,4 @@
-"""Say what is wrong with a config, before Snakemake reads it: --configfile with a slip in its form
-it refuses with no line.
+"""Say what is wrong with a config, and in which line, before Snakemake reads it.
 
 config.yaml and files that are merged over it, in their order -> all faults; nothing in the files is
 executed

@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
         "--runs", type=Path, nargs="+", required=True, help="tidy mixtures, of the runs fitted at least"
     )
     parser.add_argument("--buttons", nargs="*", default=[], help="further mixtures of these tables that have a button")
-    parser.add_argument("--reference-mixture", type=Path, required=True, help="what changes are counted from, likewise")
+    parser.add_argument("--reference-mixture", type=Path, required=True, help="mixture.json that gains are over")
     parser.add_argument("--start", help="the mixture shown first; without it the first optimum, or the reference")
     parser.add_argument("--step", type=int, help="of the predicted run; without it the last one fitted")
     parser.add_argument("--title", default="your runs", help="what the page is of (%(default)s)")

@@ -50,8 +50,9 @@ def scripts() -> Path:
 
 
 def about(script: Path) -> str:
-    """The first line of a script's docstring; the script is not run."""
-    return ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))).splitlines()[0]
+    """The first paragraph of a script's docstring in one line; the script is not run."""
+    paragraph = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))).split("\n\n")[0]
+    return " ".join(paragraph.split())
 
 
 def usage() -> str:

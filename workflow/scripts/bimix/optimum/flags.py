@@ -65,7 +65,7 @@ FLAGS = {
     "objective": {
         "help": "weighted (the weighted average, which is the default), minimax (the least worst loss over the reference's) or"
         " no_worse_than (weighted, with no loss above the reference's by more than --margin); or JSON with these as keys:"
-        " kind, weights, families, reference, margin, trust {kl_penalty, most_kl}"
+        " kind, weights, families, reference, margin, carry, confidence, trust {kl_penalty, most_kl}, marginals"
     },
     "families": {
         "help": "family=domain,domain;family=domain: mean within a family, then over them; --weights are then of the families"
