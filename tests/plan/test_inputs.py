@@ -12,6 +12,7 @@ from bimix.plan.inputs import (
     export_tokens,
     pool_tokens,
     reused_tables,
+    reused_versions,
     reweighting_folders,
     round_reference,
 )
@@ -51,6 +52,17 @@ def test_all_tables_of_older_runs_are_inputs_of_what_joins_them(config: dict) ->
     tables = {"losses": "old.csv", "mixtures": "shares.csv", "bits_per_nat": ["was.csv", "is.csv"]}
     config["datasets"]["seen"]["observations"]["reuse"] = ["results/before", tables, {"folder": "results/first"}]
     assert reused_tables(Dataset(config, "seen")) == ["old.csv", "shares.csv", "was.csv", "is.csv"]
+
+
+def test_older_runs_in_folders_are_joined_again_where_their_reports_change(config: dict, tmp_path) -> None:
+    for name, sources in (("own", config["datasets"]["own"]), ("seen", config["datasets"]["seen"]["observations"])):
+        report = tmp_path / name / "runs/tiny/uniform/run.json"
+        report.parent.mkdir(parents=True)
+        report.write_text("{}")
+        sources["reuse"] = [str(tmp_path / name)]
+        (before,) = reused_versions(Dataset(config, name))
+        report.write_text("{ }")
+        assert reused_versions(Dataset(config, name)) != [before] and before.startswith(f"{report} ")
 
 
 def test_runs_that_repeat_as_the_large_one_will_count_its_tokens(config: dict) -> None:

@@ -27,6 +27,7 @@ rule take_observations:
         allowed=setting("observations/allow_unmeasured", default=[]),
         lower=setting("observations/lower_is_better", default=[]),
         reuse=planned(inputs.reused),
+        version=planned(lambda dataset: digest(inputs.reused_versions(dataset))),
     shell:
         RUN + r"""take_observations.py \
             --losses {input.losses:q} \

@@ -104,8 +104,8 @@ class Dataset:
         return self.block.get("observations", self.block).get("reuse", [])
 
     def reused_reports(self) -> list[Path]:
-        """The reports of finished runs of the fitted model in the folders under `reuse`."""
-        pattern = f"runs/{self.block['optimum']['model']}/*/run.json"
+        """The reports of the finished runs under `reuse`: of text those of the fitted model."""
+        pattern = f"runs/{'*' if self.observed else self.block['optimum']['model']}/*/run.json"
         folders = [one if isinstance(one, str) else one.get("folder") for one in self.reuse]
         return [path for folder in filter(None, folders) for path in sorted(Path(folder).glob(pattern))]
 
