@@ -85,12 +85,24 @@ def test_a_pool_is_not_made_larger_than_it_is(tmp_path) -> None:
     assert own.height == 4 and own["pool"].max() <= 3e7
 
 
+def test_the_other_domains_keep_to_their_bounds_and_share_what_no_run_gave_them(tmp_path) -> None:
+    tokens = ("--tokens", '{"a": 1e7, "b": 1e9, "c": 1e9, "d": 1e9}')
+    table, _ = propose(tmp_path, *tokens, "--upper", '{"b": 0.2}', "--lower", '{"c": 0.4}')
+    first = dict(table.filter(mixture="proposed_001").select("domain", "proportion").iter_rows())
+    assert first["b"] <= 0.2 and first["c"] == 0.4 and sum(first.values()) == pytest.approx(1)
+    (tmp_path / "m.csv").write_text("mixture,domain,proportion\nm,a,1\nm,b,0\nm,c,0\n")
+    table, _ = propose(tmp_path, "--mixtures", str(tmp_path / "m.csv"))
+    first = dict(table.filter(mixture="proposed_001").select("domain", "proportion").iter_rows())
+    assert first["a"] <= 0.5 and first["b"] == pytest.approx(first["c"], abs=2e-4)
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
         (("--tokens", '{"b": 1e9, "c": 1e9}'), "--harm names 'a', which no mixture trains on: b, c"),
         (("--tokens", '{"a": 1e9}'), "--harm varies the share of a domain: it needs two domains"),
-        (("--tokens", '{"a": 1e3, "b": 1e9}'), "no run of small reads a within its bounds and its pool"),
+        (("--tokens", '{"a": 1e3, "b": 1e9}'), "no run of small reads a within the bounds and its pool"),
+        (("--tokens", '{"a": 1e9, "b": 1e9}', "--upper", '{"b": 0.4}'), "no run of small reads a within the bounds"),
         (("--tokens", '{"a": 1e9, "b": 1e9}', "--budget", "1e20"), "--harm proposes --count runs and has no --budget"),
     ],
 )

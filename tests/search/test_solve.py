@@ -1,6 +1,5 @@
 """bimix solve: two tables in, the mixture that the evidence prefers out, with the reason."""
 
-import argparse
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +14,7 @@ from bimix.errors import InputError
 from bimix.judge.comparison import compared
 from bimix.judge.measured import Criterion, measured
 from bimix.judge.verdict import Promise
-from bimix.search.solve import rules_by_hand
+from bimix.search.by_hand import Wanted
 from bimix.search.weighing import Believed, weigh
 
 
@@ -132,23 +131,14 @@ def test_a_rule_by_hand_is_taken_where_no_run_and_no_optimum_is_surely_better(tm
 
 
 def test_rules_by_hand_read_wanted_domains_within_the_bounds() -> None:
-    tokens = json.dumps(dict.fromkeys(made_laws.DOMAINS, 1e8) | {"code": 1e6})
-    flags = {"tokens": tokens, "run_tokens": 1e8, "max_epochs": 8.0, "prior": None, "hand": (4, 8, 16)}
-    options = argparse.Namespace(step=8000, parameters=None, **flags)
-    domains = sorted(made_laws.DOMAINS)
-    fitted = {"domains": domains, "loss_domains": domains, "tokens_per_step": None}
-    low, high = np.zeros(5), np.array([0.5, 0.08, 0.5, 0.5, 0.5])
-    found = rules_by_hand(
-        options, SimpleNamespace(fitted=fitted, lower=low, upper=high), Criterion("m", weights={"code": 1})
-    )
+    tokens, domains = dict.fromkeys(made_laws.DOMAINS, 1e8) | {"code": 1e6}, sorted(made_laws.DOMAINS)
+    bounds = np.zeros(5), np.array([0.5, 0.08, 0.5, 0.5, 0.5])
+    found = Wanted(domains, domains, {"code": 1}, tokens, 1e8, bounds).every_rule()
     assert list(found) == ["uniform", "baseline", "wanted_4", "wanted_4_uniform", "wanted_8", "wanted_8_uniform"]
     code = domains.index("code")
     assert found["uniform"][code] == pytest.approx(0.08) and found["wanted_4"][code] == pytest.approx(0.04)
     assert found["wanted_8_uniform"] == pytest.approx(np.where(np.arange(5) == code, 0.08, 0.23))
-    assert list(rules_by_hand(options, SimpleNamespace(fitted=fitted, lower=low, upper=high), Criterion("m"))) == [
-        "uniform",
-        "baseline",
-    ]
+    assert list(Wanted(domains, domains, {}, tokens, 1e8, bounds).every_rule()) == ["uniform", "baseline"]
 
 
 def test_what_breaks_the_objective_is_no_candidate() -> None:

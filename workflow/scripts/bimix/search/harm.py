@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bimix.errors import InputError
+from bimix.mixtures.by_hand import within
 from bimix.search.proposals import Proposed, last_number, rounded
 from bimix.search.setting import Known, Setting
 from bimix.transfer import repetition
@@ -34,7 +35,7 @@ COUNT = 3
 
 def harm_runs(known: Known, asked: Setting, domain: str) -> list[Proposed]:
     """The runs to make, in the order in which they were picked. Other domains keep the ratios of
-    the mean of those that are done, or have equal shares.
+    the mean of those that are done, or have equal shares, as far as their bounds leave it.
 
     Errors: no such domain; not one model; bounds or a pool that leave no run.
     """
@@ -51,23 +52,25 @@ def harm_runs(known: Known, asked: Setting, domain: str) -> list[Proposed]:
     pool = np.inf if asked.pools is None else asked.pools[own]
     shares, epochs = (one.ravel() for one in np.meshgrid(np.geomspace(low, max(low, high), SHARES), EPOCHS))
     kept = (shares <= high) & (shares * model.tokens / epochs <= pool)
+    kept &= (1 - shares >= asked.lower.sum() - asked.lower[own]) & (1 - shares <= asked.upper.sum() - asked.upper[own])
     if not kept.any():
-        raise InputError(f"--harm: no run of {model.name} reads {domain} within its bounds and its pool.")
+        raise InputError(f"--harm: no run of {model.name} reads {domain} within the bounds and its pool.")
     shares, epochs = shares[kept], epochs[kept]
     slopes = slopes_of(shares, epochs, model.tokens, form.scale or model.parameters, form)
     precision = np.diag(1 / np.array([FREE, OF_LOG_A, *repetition.SPREAD]) ** 2)
     before, runs = _known(precision), []
-    mean = np.ones(len(asked.domains)) if done.shares is None else done.shares.mean(axis=0)
+    others = np.ones(len(asked.domains)) if done.shares is None else done.shares.mean(axis=0)
+    others[own] = 0.0
     last = last_number(done.mixtures)
     for number in range(last + 1, last + 1 + (COUNT if asked.count is None else asked.count)):
         after = [precision + np.outer(one, one) / (known.noise or NOISE) ** 2 for one in slopes]
         best = int(np.argmax([_known(one) for one in after]))
         precision = after[best]
-        others = np.where(np.arange(len(mean)) == own, 0.0, mean)
-        mixture = rounded(
-            np.where(np.arange(len(mean)) == own, shares[best], (1 - shares[best]) * others / others.sum())
-        )
-        pools = np.full(len(mean), np.inf) if asked.pools is None else asked.pools.copy()
+        lower, upper = asked.lower.copy(), asked.upper.copy()
+        lower[own] = upper[own] = shares[best]
+        ratio = (1 - shares[best]) * others / max(others.sum(), 1e-300)
+        mixture = rounded(within(np.maximum(ratio - lower, 0.0)[None], lower, upper)[0])
+        pools = np.full(len(others), np.inf) if asked.pools is None else asked.pools.copy()
         pools[own] = round(mixture[own] * model.tokens / epochs[best])
         runs.append(Proposed(f"proposed_{number:03d}", mixture, True, model, pools, 1, _known(precision) - before))
     return runs

@@ -91,17 +91,6 @@ def left_out_scores(fitted: dict, errors: LeftOut) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=COMPARISON, orient="row")
 
 
-def rules_by_hand(options: argparse.Namespace, solved: Solved, judging: Criterion) -> dict[str, np.ndarray]:
-    """{name: shares (m,)} of mixtures that need no run: equal shares, those of the tokens, and
-    where the weights want some domains these read --hand times, each within the bounds.
-    """
-    tokens = read_tokens(options.tokens) if options.tokens else {}
-    run_tokens = asked_tokens(solved.fitted, options.run_tokens, options.step, options.parameters)
-    epochs = [one for one in options.hand if one <= (options.max_epochs or np.inf)]
-    domains, losses, bounds = solved.fitted["domains"], solved.fitted["loss_domains"], (solved.lower, solved.upper)
-    return Wanted(domains, losses, judging.weights, tokens, run_tokens, bounds, options.prior).every_rule(epochs)
-
-
 @dataclass(frozen=True)
 class Answer:
     """The verdict on two tables, and what it rests on: mixtures are {domain: share}."""
@@ -169,7 +158,11 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
     forbidden = outside(shares, options, tokens, run_tokens)
     runs = measured_at and compared(measured_at, judging, known_from(losses, judging, promises), forbidden)
     arrays = {name: np.array([own[domain] for domain in law["domains"]]) for name, own in shares.items()}
-    hand = with_rules(arrays, rules_by_hand(options, first, judging))
+    limits, epochs = (first.lower, first.upper), [n for n in options.hand if n <= (options.max_epochs or np.inf)]
+    wanted = Wanted(
+        law["domains"], law["loss_domains"], judging.weights, tokens or {}, run_tokens, limits, options.prior
+    )
+    hand = with_rules(arrays, wanted.every_rule(epochs))
     believed = None
     if first.promise is not None:
         repeated = noise_between(losses, judging)
