@@ -204,6 +204,9 @@ def test_a_law_over_sizes_proposes_for_the_run_that_is_asked(tmp_path) -> None:
     asked = promised("--asked", str(size))
     assert asked == promised("--parameters", "1e9", "--run-tokens", "2e10") < 0.95 * promised()
     assert asked == promised("--asked", str(size), "--run-tokens", "2e10"), "as a workflow calls it"
+    promised()
+    said = json.loads(report.read_text())
+    assert said["best_measured"] == pytest.approx(said["best_posterior"], rel=0.02), "both of the largest model"
 
 
 def test_rules_by_hand_go_first_where_few_runs_read_the_wanted_domains_so_often(tmp_path, capsys) -> None:

@@ -99,8 +99,10 @@ def main(argv: list[str] | None = None) -> None:
     report = report_of(search, named, found)
     report["stopped"] = stopped([*before, report], ended)
     if report["stopped"]:
-        again = [one["mixture"] for one in next(one["proposals"] for one in reversed(before) if one["proposals"])]
-        named = again if names is not None else named
+        again = [f"round{first - 1}{name.removeprefix(f'round{first}')}" for name in named]
+        if names is not None:  # candidates keep their names
+            last = next(one["proposals"] for one in reversed(before) if one["proposals"])
+            named = again = [one["mixture"] for one in last]
         listed, table = proportions_of(read_table(options.mixtures), search.observed.domains, str(options.mixtures))
         shares = table[[listed.index(name) for name in again]]
         report["proposals"] = []

@@ -243,10 +243,13 @@ class Posterior:
     def best(self) -> int:
         """The row of the best measured run by its posterior, of those that hold the constraints and
         the upper bounds, which epochs are among, where any does. Lower ones may be a search's own.
+        Of a mixture's runs, which have one posterior, the largest model's.
         """
         broken = self.seen.broken + np.maximum(self.seen.shares - self.upper - ROUNDED, 0.0).sum(axis=1)
         holds = broken <= broken.min() + 1e-9
-        return int(np.argmin(np.where(holds, self.posterior(self.seen.shares)[0], np.inf)))
+        mean = np.where(holds, self.posterior(self.seen.shares)[0], np.inf)
+        sizes = self.observed.parameters
+        return int(np.argmin(mean) if sizes is None else np.lexsort([-sizes, mean.round(12)])[0])
 
     def shares_of(self, mixture: str) -> np.ndarray:
         """The shares (m,) of a run's mixture."""
