@@ -184,3 +184,12 @@ def test_as_many_names_as_there_are_colours_have_each_its_own():
 
 def test_an_axis_has_round_numbers_where_two_fit():
     assert figures.nice_ticks(0.01792, 0.2958, 3).tolist() == pytest.approx([0.03, 0.1])
+
+
+def test_names_of_domains_are_drawn_as_they_are(tmp_path):
+    """Two dollars are no formula, and braces no field: observed domains are called by others."""
+    shares = {"baseline": {"US$ to A$_": 0.3, "{web}": 0.2, "c": 0.5}, "uniform": {"US$ to A$_": 0.2, "{web}": 0.8}}
+    figure = plot_mixtures.draw(shares)
+    figures.save(figure, tmp_path / "figure.svg")
+    shown = texts(tmp_path / "figure.svg")
+    assert {"US$ to A$_", "{web}", "{web} moves most: from 20.0 % in baseline to 80.0 % in uniform."} <= shown

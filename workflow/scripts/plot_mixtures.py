@@ -80,8 +80,8 @@ def finding(mixtures: dict[str, dict[str, float]], reference: str, domains: list
     by, domain, name = max(moves, key=lambda move: abs(move[0]))
     if not by:
         return ""
-    pair = (percent(mixtures[one].get(domain, 0.0)) for one in (reference, name))
-    return f"{domain} moves most: from {{}} % in {reference} to {{}} % in {name}.".format(*pair)
+    before, after = (percent(mixtures[one].get(domain, 0.0)) for one in (reference, name))
+    return f"{domain} moves most: from {before} % in {reference} to {after} % in {name}."
 
 
 def doublings(shares: np.ndarray, before: np.ndarray) -> np.ndarray:

@@ -123,7 +123,7 @@ def draw_misses(
 
 def mean_error(pairs: pl.DataFrame, *names: str) -> float:
     """The mean relative error of mixtures' domains and steps, in percent; without names of all."""
-    own = pairs.filter(pl.col("mixture").is_in(names or pairs["mixture"].unique()), pl.col("domain") != AVERAGE)
+    own = pairs.filter(pl.col("mixture").is_in(names or pairs["mixture"].to_list()), pl.col("domain") != AVERAGE)
     return 100 * float(relative_error(own["loss"].to_numpy(), own["predicted"].to_numpy()).mean())
 
 

@@ -66,6 +66,7 @@ SETTINGS = {
     "figure.constrained_layout.h_pad": 0.03,
     "figure.constrained_layout.w_pad": 0.03,
     "font.family": ["DejaVu Sans", "sans-serif"],
+    "text.parse_math": False,  # names may hold two dollars
     "font.size": LARGE,
     "axes.titlesize": LARGE,
     "axes.titleweight": "bold",
