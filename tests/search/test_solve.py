@@ -141,6 +141,13 @@ def test_rules_by_hand_read_wanted_domains_within_the_bounds() -> None:
     assert list(Wanted(domains, domains, {}, tokens, 1e8, bounds).every_rule()) == ["uniform", "baseline"]
 
 
+def test_rules_by_hand_that_are_requested_are_not_dropped_in_silence(tmp_path) -> None:
+    made, wants = made_laws.tables(made_laws.law(1), 1), ["--laws", "bimix", "--weights", '{"code": 1}']
+    with pytest.raises(InputError, match=r"rules by hand need weights of some domains .* --tokens"):
+        solved(tmp_path, *made, *wants, "--hand", "4")
+    solved(tmp_path, *made, *wants)  # without the flag there are those that can be
+
+
 def test_what_breaks_the_objective_is_no_candidate() -> None:
     """Neither a run that it forbids nor a rule by hand that is predicted to."""
     own = Promise("transfer", "transfer", "observed", 10, 2.0, 1.9, 2.1, 0.9, "left_out", 12, 0.01)

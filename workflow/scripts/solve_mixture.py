@@ -48,11 +48,10 @@ def main(argv: list[str] | None = None) -> None:
     add_priors(parser)
     parser.add_argument(
         "--hand",
-        nargs="*",
+        nargs="+",
         type=float,
-        default=EPOCHS,
         metavar="EPOCHS",
-        help="of the domains that --weights want, in rules by hand: candidates for the answer (%(default)s)",
+        help=f"of the domains that --weights want, in rules by hand: candidates for the answer ({EPOCHS[0]} {EPOCHS[1]})",
     )
     parser.add_argument("--laws", nargs="+", choices=list(LAWS), default=TRIED, help="that are tried")
     add_criterion(parser)

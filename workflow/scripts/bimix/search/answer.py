@@ -118,14 +118,8 @@ def read_rules(options: argparse.Namespace, search: Search) -> ByHand:
     step = fitted["steps"][-1] if options.step is None else options.step
     run_tokens = asked_tokens(fitted, options.run_tokens, step, options.parameters)
     weights, bounds = asked_objective(options).domain_weights(), (search.lower, search.upper)
-    wanted = Wanted(fitted["domains"], fitted["loss_domains"], weights, tokens, run_tokens, bounds, options.prior)
-    rules = wanted.rules()
-    if rules is None:
-        raise InputError(
-            "rules by hand need weights of some domains that mixtures train on, the --tokens of every domain, and those"
-            " of the run: a column tokens of the losses, or --run-tokens."
-        )
-    return rules
+    names = (fitted["domains"], fitted["loss_domains"])
+    return Wanted(*names, weights, tokens, run_tokens, bounds, options.prior).requested()
 
 
 def rounds_table(search: Search, reports: Sequence[dict], by_hand: Sequence[str]) -> pl.DataFrame:

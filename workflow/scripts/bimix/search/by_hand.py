@@ -89,6 +89,16 @@ class Wanted:
             return None
         return ByHand(tuple(self.domains), amounts, self.run_tokens, own, *self.bounds, amounts, self.prior)
 
+    def requested(self) -> ByHand:
+        """The `rules`. Errors: there are none."""
+        rules = self.rules()
+        if rules is None:
+            raise InputError(
+                "rules by hand need weights of some domains that mixtures train on, the --tokens of every domain, and"
+                " those of the run: a column tokens of the losses, or --run-tokens."
+            )
+        return rules
+
     def every_rule(self, epochs: Iterable[float] = EPOCHS) -> dict[str, np.ndarray]:
         """{name: shares (m,)} of mixtures that need no run, each within the bounds: equal shares,
         those of the tokens where all are known, and the `rules` where there are any.

@@ -25,7 +25,7 @@ from bimix.optimum.intervals import LeftOut, intervals, left_out, objective_rows
 from bimix.optimum.objective import objective_of
 from bimix.optimum.optimum import best_shares
 from bimix.plan.sources import SEARCHED, observed_rank
-from bimix.search.by_hand import Wanted
+from bimix.search.by_hand import EPOCHS, Wanted
 from bimix.search.posterior import Posterior, ends
 from bimix.search.weighing import Believed, verdict, with_rules
 from bimix.tables import read_numbers, read_tokens
@@ -158,11 +158,14 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
     forbidden = outside(shares, options, tokens, run_tokens)
     runs = measured_at and compared(measured_at, judging, known_from(losses, judging, promises), forbidden)
     arrays = {name: np.array([own[domain] for domain in law["domains"]]) for name, own in shares.items()}
-    limits, epochs = (first.lower, first.upper), [n for n in options.hand if n <= (options.max_epochs or np.inf)]
+    limits, epochs = (first.lower, first.upper), options.hand or EPOCHS
     wanted = Wanted(
         law["domains"], law["loss_domains"], judging.weights, tokens or {}, run_tokens, limits, options.prior
     )
-    hand = with_rules(arrays, wanted.every_rule(epochs))
+    if options.hand:
+        wanted.requested()
+    most = options.max_epochs or np.inf
+    hand = with_rules(arrays, wanted.every_rule([one for one in epochs if one <= most]))
     believed = None
     if first.promise is not None:
         repeated = noise_between(losses, judging)
