@@ -185,7 +185,9 @@ def test_a_run_called_like_an_optimum_counts_as_its_run_only_where_its_proportio
     flags |= {"ranks": '{"m0": 2, "transfer": 4}'}
     flat, log = " ".join(summarise(**flags)[0].split()), capsys.readouterr().err
     said = "The run called transfer had other proportions than this optimum has now (of "
+    assert "of observed" not in flat
     if off < 0.01:
+        assert "for step 400 of your runs" in flat
         assert "transfer at 2.4000 (90 % interval 2.3000 to 2.5000), measured 2.4200, inside" in flat
         assert said not in flat and not log and "(measured)" not in flat
         return

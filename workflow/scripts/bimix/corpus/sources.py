@@ -146,7 +146,7 @@ def remote_version(path: str) -> str | None:
             return answer.headers.get("ETag") if answer.status < 400 else None
         store, place = fsspec.url_to_fs(path)
         info = store.info(place)
-    except (OSError, ValueError, ImportError, urllib3.exceptions.HTTPError):
+    except Exception:  # each store has types of its own, as botocore's for one that cannot be reached
         return None
     return next((str(info[key]).strip('"') for key in ("ETag", "etag", "blob_id", "generation") if info.get(key)), None)
 

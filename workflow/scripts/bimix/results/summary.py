@@ -13,7 +13,7 @@ from bimix.optimum.objective import Objective, weighed
 from bimix.optimum.report import promised
 from bimix.plan.sources import wanted_rule
 from bimix.results import sections
-from bimix.results.headline import OBSERVED, Headline, at, headline, next_steps, title
+from bimix.results.headline import OBSERVED, Headline, at, headline, model_name, next_steps, title
 from bimix.results.layout import WIDTH, paragraph
 from bimix.search.by_hand import EPOCHS, Wanted
 from bimix.training.provenance import FITTING, code
@@ -130,7 +130,8 @@ def first_page(result: Result) -> list[str]:
     what = f"The mixture {best}"
     if best in result.laws:
         stage = f", stage {result.stage}," if result.stage else ""
-        what += f", the optimum of the law {result.laws[best]['law']},{stage} for step {result.step:,} of {read_at}"
+        what += f", the optimum of the law {result.laws[best]['law']},{stage}"
+        what += f" for step {result.step:,} of {model_name(read_at)}"
     lines += [what, ""]
     epochs = result.epochs(after)
     pair = (result.reference_name, result.shares[result.reference], best, after, law["proportions_seen"])
@@ -168,7 +169,7 @@ def details(result: Result) -> list[str]:
         lines += ["", "Older runs that joined the fit", ""]
         lines += [line for said in result.reused for line in paragraph(said, "  ", "  ")]
     for name, law in result.laws.items():
-        lines += ["", f"Mixture optimised with the law {law['law']}, for step {result.step:,} of {read_at}"]
+        lines += ["", f"Mixture optimised with the law {law['law']}, for step {result.step:,} of {model_name(read_at)}"]
         if name in same:
             lines += ["", f"  The mixture of {same[name]} to four digits."]
         else:
