@@ -102,6 +102,9 @@ def test_what_no_mixture_keeps_is_refused(law) -> None:
         best(law, 8000, Objective(marginals={"sports:*": 0.5}), np.zeros(9), np.ones(9))
     with pytest.raises(InputError, match=r"the marginal of '\*:low' is 1\.5: it must be a share"):
         best(law, 8000, objective_of(json.dumps({"marginals": {"*:low": 1.5}})), np.zeros(9), np.ones(9))
+    held = Objective("no_worse_than", reference=dict.fromkeys(CELLS, 1 / 9), marginals={"law:*": 0.999})
+    with pytest.raises(InputError, match=r"widen the bounds \(lower, upper, max_epochs\), the marginals or the trust"):
+        best(law, 8000, held, np.zeros(9), np.ones(9))
     trees = law | {"law": "regmix"}
     with pytest.raises(InputError, match="the law regmix simulates mixtures, of which none keeps marginals"):
         best(trees, 8000, Objective(marginals=OF_TOPICS), np.zeros(9), np.ones(9))

@@ -215,7 +215,7 @@ def _cannot(objective: Objective, blame: list[str], miss: float) -> str:
     return (
         f"the objective needs {wanted}, and {', '.join(blame)} cannot be held"
         f" {'together' if len(blame) > 1 else 'within the bounds'}: the best mixture misses by {miss:.3g}; raise the margin,"
-        " or widen the bounds (lower, upper, max_epochs) or the trust region."
+        f" or widen the bounds (lower, upper, max_epochs){', the marginals' * bool(objective.marginals)} or the trust region."
     )
 
 
