@@ -4,6 +4,7 @@ import json
 
 import polars as pl
 
+import plot_sizes
 import summarize_results
 from bimix.optimum.intervals import INTERVALS
 from bimix.results.sections import size_sentence as asked
@@ -68,3 +69,9 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
     assert "The laws on the same rows" not in text and "the law extrapolates" not in text + details
     assert "fitted on se, ce (tiny+small)" in details
     assert "Runs of large that were not fitted, by how many of them were fitted error % order 0 2.40 0.90" in details
+
+
+def test_a_title_without_errors_says_so():
+    table = pl.DataFrame({"runs": ["a", "b"], "large_runs": [1, 2], "draw": [1, 1], "error": [2.0, 3.0]})
+    assert "fitted: not known of both ends (1 draws)." in plot_sizes.finding(table)
+    assert "2 % with 1 large runs and 3 % with 2" in plot_sizes.finding(table.with_columns(runs=pl.lit("a")))

@@ -71,7 +71,7 @@ def finding(table: pl.DataFrame) -> str:
     ends = known.filter(pl.col("large_runs").n_unique().over("runs") == len({few, many}))
     rows = ends.group_by("large_runs").agg(pl.col("error").mean()).sort("large_runs").iter_rows()
     said = " and ".join(f"{error:.2g} % with {count} large runs" for count, error in rows)
-    return f"Mean error of large runs that were not fitted: {said} ({table['draw'].n_unique()} draws)."
+    return f"Mean error of large runs that were not fitted: {said or 'not known of both ends'} ({table['draw'].n_unique()} draws)."
 
 
 if __name__ == "__main__":
