@@ -352,7 +352,7 @@ def between(row: dict) -> str:
 
 def sentences(proof: Proof, tables: dict[str, pl.DataFrame]) -> list[str]:
     """How much has ended, and the primary answers, as the decision rule has them."""
-    said = [f"{len(proof.triples)} of {PLAN['triples']['count']} triples and {len(proof.costs)} runs have ended."]
+    said = [f"{len(proof.costs)} runs have ended, and {len(proof.triples)} of the {PLAN['triples']['count']} triples."]
     if "primary" not in tables:
         said.append("There is no answer yet.")
     for row in tables.get("primary", pl.DataFrame()).iter_rows(named=True):
