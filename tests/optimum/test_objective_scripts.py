@@ -1,6 +1,7 @@
 """The scripts with objectives, from tables to a mixture, its report, intervals and a front."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ import optimize_mixture
 import trace_optimum
 import trace_pareto
 from bimix.errors import InputError
+from bimix.optimum.objective import objective_of
 from bimix.tables import read_json
 
 STEP = 10_000
@@ -167,3 +169,19 @@ def test_runs_with_a_part_of_the_text_keep_to_its_epochs(fitted):
     trace_pareto.main([*common, *pools, *between, "--out", str(folder / "pareto.csv")])
     front = pl.read_csv(folder / "pareto.csv")[f"proportion of {domains[2]}"]
     assert front.max() == pytest.approx(0.2, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("key", "given"),
+    [
+        ("marginals", '{"a": "x"}'), ("marginals", "null"), ("marginals", "[1]"), ("marginals", '{"a": true}'),
+        ("weights", "[1]"), ("weights", '{"a": null}'), ("families", '{"a": 3}'), ("families", '[["a"]]'),
+        ("carry", '["auto", "x"]'), ("carry", "null"), ("trust", "[1]"), ("trust", '{"most_kl": "x"}'),
+        ("trust", '{"kl": 1}'), ("margin", '"x"'), ("confidence", "null"), ("reference", "3"), ("kind", "[1]"),
+    ],
+)  # fmt: skip
+def test_a_value_of_another_type_in_the_json_is_refused_with_its_key(key, given):
+    others = {"kind": '"no_worse_than"', "reference": '"reference.json"'} | {key: given}
+    block = ", ".join(f'"{name}": {one}' for name, one in others.items())
+    with pytest.raises(InputError, match=f"^--objective: {key} is {re.escape(given)}: it must be a "):
+        objective_of(f"{{{block}}}")

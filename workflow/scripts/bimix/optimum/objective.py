@@ -1,5 +1,6 @@
 """The objective of a mixture, its reference and trust region; averages of losses by weights."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +15,43 @@ from bimix.tables import parsed_json, read_json
 
 KINDS = ("weighted", "minimax", "no_worse_than")
 MOST_NAMED = 6  # weights that are named to a person
-KEYS = ("kind", "weights", "families", "reference", "margin", "carry", "confidence", "trust", "pareto", "marginals")
+TRUST = ("kl_penalty", "most_kl")
 CONFIDENCE, LEAST_CARRY = 0.5, 0.05
 AUTO, RUNS_OF_A_SLOPE = "auto", 2
 ONE_SIDED, MEAN_ERROR = 1.2816, 1.2533  # of a normal: 90 % lie below; standard deviation over mean |error|
+
+
+def _number(one: object) -> bool:
+    return isinstance(one, int | float) and not isinstance(one, bool)
+
+
+def _numbers(one: object) -> bool:
+    return isinstance(one, dict) and all(map(_number, one.values()))
+
+
+def _texts(one: object) -> bool:
+    return isinstance(one, list) and all(isinstance(name, str) for name in one)
+
+
+# By key of --objective: whether a value has the type that it needs, and that type in words
+TYPES = {
+    "kind": (lambda one: isinstance(one, str), "a text"),
+    "weights": (_numbers, "a JSON object of numbers"),
+    "families": (
+        lambda one: isinstance(one, dict) and all(map(_texts, one.values())),
+        "a JSON object of lists of names",
+    ),
+    "reference": (lambda one: isinstance(one, str), "a text"),
+    "margin": (_number, "a number"),
+    "carry": (
+        lambda one: all(_number(own) or own == AUTO for own in (one if isinstance(one, list) else [one])),
+        "a number, or a list of numbers that may begin with auto",
+    ),
+    "confidence": (_number, "a number"),
+    "trust": (lambda one: _numbers(one) and set(one) <= set(TRUST), f"a JSON object of numbers: {' and '.join(TRUST)}"),
+    "pareto": (lambda one: True, ""),  # read elsewhere
+    "marginals": (_numbers, "a JSON object of numbers"),
+}
 
 
 @dataclass(frozen=True)
@@ -241,9 +275,12 @@ def objective_block(text: str) -> dict:
         block = read_json(text)
     else:
         return {"kind": text}
-    strange = [key for key in block if key not in KEYS]
-    if strange:
-        raise InputError(f"--objective has the key {strange[0]!r}: there are {', '.join(KEYS)}.")
+    for key, given in block.items():
+        if key not in TYPES:
+            raise InputError(f"--objective has the key {key!r}: there are {', '.join(TYPES)}.")
+        sound, needed = TYPES[key]
+        if not sound(given):
+            raise InputError(f"--objective: {key} is {json.dumps(given)}: it must be {needed}.")
     return block
 
 
