@@ -110,6 +110,26 @@ def test_what_no_mixture_keeps_is_refused(law) -> None:
         best(trees, 8000, Objective(marginals=OF_TOPICS), np.zeros(9), np.ones(9))
 
 
+@pytest.mark.parametrize("kind", ["weighted", "no_worse_than"])
+def test_sums_that_contradict_are_refused_by_their_names(law, kind) -> None:
+    def found(marginals: dict):
+        held = {"kind": kind, "reference": dict.fromkeys(CELLS, 1 / 9), "margin": 0.1} if kind != "weighted" else {}
+        return best(law, 8000, Objective(marginals=marginals, **held), np.zeros(9), np.ones(9))
+
+    with pytest.raises(InputError) as refused:
+        found(OF_BOTH | {"*:high": 0.12})
+    said = "the marginals contradict the sum 1 of all shares: *:low 0.5, *:mid 0.4, *:high 0.12, which sum to 1.02."
+    assert str(refused.value) == said
+    with pytest.raises(
+        InputError, match=r"contradict each other: law:\* 0\.5, law:low 0\.2, law:mid 0\.2, law:high 0\.2"
+    ):
+        found({"law:*": 0.5, "law:low": 0.2, "law:mid": 0.2, "law:high": 0.2})
+    with pytest.raises(InputError, match="leave some domain one share: give that as its lower and its upper bound"):
+        found({"law:*": 1.0})
+    if kind == "weighted":
+        assert found(OF_TOPICS | {"games:*": 0.2 + 4e-7}).gap < 1e-5
+
+
 def test_a_round_proposes_and_a_swarm_draws_mixtures_that_keep_them(tmp_path) -> None:
     runs = observe(with_transfer(4, 9), mixtures(0, 12, 9), [1000], 0.001, domains=CELLS)
     rows = [(name, cell, share) for name, own in zip(runs.mixtures, runs.proportions, strict=True)

@@ -14,13 +14,14 @@ from bimix.errors import InputError
 SWEEPS = 3000
 CLOSE = 1e-9
 LEAST = 1e-3  # over the number of domains
+ROUNDING = 1e-6  # by which sums may contradict each other
 KEPT = 1e-3  # a sum that is missed by less is kept: tables are often rounded
 
 
 def rows_of(marginals: Mapping[str, float], domains: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Which domains each marginal sums (q, m), of 0 and 1, and the sums (q,).
 
-    Errors: a pattern of no domain, a share that is none.
+    Errors: a pattern of no domain, a share that is none, sums that no shares have.
     """
     rows = np.zeros((len(marginals), len(domains)))
     for row, (pattern, share) in zip(rows, marginals.items(), strict=True):
@@ -30,7 +31,28 @@ def rows_of(marginals: Mapping[str, float], domains: Sequence[str]) -> tuple[np.
             raise InputError(f"the marginals name {pattern!r}, and no domain is called so: {', '.join(domains[:20])}.")
         if not 0 <= share <= 1:
             raise InputError(f"the marginal of {pattern!r} is {share:g}: it must be a share, from 0 to 1.")
-    return rows, np.array(list(marginals.values()), dtype=float)
+    sums = np.array(list(marginals.values()), dtype=float)
+    _check_sums(list(marginals), np.vstack([np.ones(len(domains)), rows]), np.append(1.0, sums))
+    return rows, sums
+
+
+def _check_sums(names: list[str], rows: np.ndarray, sums: np.ndarray) -> None:
+    """Errors: a row (1 + q, m), of which the first sums all domains, follows from others, and its
+    sum contradicts theirs by more than ROUNDING.
+    """
+    if np.abs(rows @ np.linalg.lstsq(rows, sums, rcond=None)[0] - sums).sum() <= ROUNDING:
+        return
+    apart = [0]  # rows of which none follows from others
+    for n, row in enumerate(rows):
+        parts = np.linalg.lstsq(rows[apart].T, row, rcond=None)[0]
+        if np.abs(parts @ rows[apart] - row).max() > CLOSE:
+            apart.append(n)
+        elif abs(parts @ sums[apart] - sums[n]) > CLOSE:
+            found = [*(own for own, part in zip(apart, parts, strict=True) if abs(part) > CLOSE), n]
+            what = "the sum 1 of all shares" if 0 in found else "each other"
+            said = ", ".join(f"{names[own - 1]} {sums[own]:g}" for own in found if own)
+            of_all = f", which sum to {sums[[own for own in found if own]].sum():.6g}" if 0 in found else ""
+            raise InputError(f"the marginals contradict {what}: {said}{of_all}.")
 
 
 def missed(shares: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> np.ndarray:
