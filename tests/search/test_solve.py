@@ -14,8 +14,9 @@ from bimix.errors import InputError
 from bimix.judge.comparison import compared
 from bimix.judge.measured import Criterion, measured
 from bimix.judge.verdict import Promise
+from bimix.search import solve
 from bimix.search.by_hand import Wanted
-from bimix.search.weighing import Believed, weigh
+from bimix.search.weighing import Believed, verdict, weigh
 
 
 def solved(folder: Path, losses: pl.DataFrame, mixtures: pl.DataFrame, *more: str) -> tuple[dict, str]:
@@ -146,6 +147,17 @@ def test_rules_by_hand_that_are_requested_are_not_dropped_in_silence(tmp_path) -
     with pytest.raises(InputError, match=r"rules by hand need weights of some domains .* --tokens"):
         solved(tmp_path, *made, *wants, "--hand", "4")
     solved(tmp_path, *made, *wants)  # without the flag there are those that can be
+
+
+def test_a_second_name_of_one_training_says_nothing_more(tmp_path, monkeypatch) -> None:
+    """As in the summary and in searches: the posterior has each training once."""
+    made, seen = made_laws.tables(made_laws.law(0), 0), []
+    again = [
+        pl.concat([one, one.filter(pl.col("mixture") == "m03").with_columns(mixture=pl.lit("same"))]) for one in made
+    ]
+    monkeypatch.setattr(solve, "verdict", lambda *parts: seen.append(parts[-1]) or verdict(*parts))
+    solved(tmp_path, *again, "--laws", "transfer")
+    assert "same" in seen[0].ran and seen[0].posterior.seen.names == tuple(f"m{n:02d}" for n in range(12))
 
 
 def test_what_breaks_the_objective_is_no_candidate() -> None:

@@ -26,7 +26,6 @@ from bimix.optimum.objective import objective_of
 from bimix.optimum.optimum import best_shares
 from bimix.plan.sources import SEARCHED, observed_rank
 from bimix.search.by_hand import EPOCHS, Wanted
-from bimix.search.posterior import Posterior, ends
 from bimix.search.weighing import Believed, verdict, with_rules
 from bimix.tables import read_numbers, read_tokens
 from bimix.transfer.run import size_read
@@ -165,14 +164,11 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
     if options.hand:
         wanted.requested()
     most = options.max_epochs or np.inf
-    hand = with_rules(arrays, wanted.every_rule([one for one in epochs if one <= most]))
-    believed = None
+    rules = wanted.every_rule([one for one in epochs if one <= most])
+    hand, believed = with_rules(arrays, rules), None
     if first.promise is not None:
-        repeated = noise_between(losses, judging)
-        whole = observed.take(np.flatnonzero(np.isfinite(ends(first.goal, observed)).all(axis=1)))
-        noise = repeated and repeated.deviation
-        posterior = Posterior(first.goal, first.fitted, whole, first.lower, first.upper, noise, first.errors)
-        believed = Believed(posterior, first.optimum, first.promise, arrays, hand)
+        fitted, own = (first.goal, law, observed, limits), (first.optimum, first.promise, arrays, rules)
+        believed = Believed.of(*fitted, noise_between(losses, judging), first.errors, *own)
     every = {name: dict(zip(law["domains"], own.tolist(), strict=True)) for name, own in hand.items()} | shares
     searched = tuple(name for name, one in ranks.items() if one >= SEARCHED)
     found = verdict(runs, runs, promises, ranks, believed)

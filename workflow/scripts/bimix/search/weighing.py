@@ -18,12 +18,12 @@ from scipy.special import stdtrit
 from bimix.judge.comparison import Comparison
 from bimix.judge.evidence import NEAR, noise_between
 from bimix.judge.measured import criterion_of
-from bimix.judge.noise import seeds_needed
+from bimix.judge.noise import Known, seeds_needed
 from bimix.judge.verdict import UPPER, Promise, Verdict, by_law, decide, trusted
 from bimix.observations.observations import Observations, joined, read_observations
 from bimix.optimum.flags import number_or_none
 from bimix.optimum.goal import Goal
-from bimix.optimum.intervals import left_out
+from bimix.optimum.intervals import LeftOut, left_out
 from bimix.optimum.optimum import Sought
 from bimix.plan.sources import GIVEN, SEARCHED, plain
 from bimix.search.by_hand import EPOCHS, Wanted
@@ -46,6 +46,25 @@ class Believed:
     promise: Promise
     ran: Mapping[str, np.ndarray]
     hand: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of(
+        cls,
+        goal: Goal,
+        law: dict,
+        observed: Observations,
+        limits: tuple[np.ndarray, np.ndarray],
+        noise: Known | None,
+        left: LeftOut,
+        optimum: np.ndarray,
+        promise: Promise,
+        ran: Mapping[str, np.ndarray],
+        rules: Mapping[str, np.ndarray],
+    ) -> "Believed":
+        """From the runs that have every loss that counts, each training once."""
+        whole = once(observed.take(np.flatnonzero(np.isfinite(ends(goal, observed)).all(axis=1))))
+        posterior = Posterior(goal, law, whole, *limits, noise and noise.deviation, left)
+        return cls(posterior, optimum, promise, ran, with_rules(ran, rules))
 
 
 def with_rules(ran: Mapping[str, np.ndarray], rules: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -173,7 +192,7 @@ def read_believed(
     if size_read(law) is not None:
         groups = [one for one in groups if one.parameters is not None]
     groups = [one for one in groups if not one.proportions[:, ~np.isin(one.domains, observed.domains)].any()]
-    every = once(joined(observed.take([]), groups))
+    every = joined(observed.take([]), groups)
     every = replace(every, mixtures=tuple(called.get(name, name) for name in every.mixtures))
     tokens = options.tokens[0] if options.tokens and not options.stage else None
     flags = {"tokens": tokens, "run_tokens": options.optimum_tokens, "reference": options.objective_reference}
@@ -182,19 +201,17 @@ def read_believed(
     sought = Sought.of(asked, law, options.step)
     goal = Goal(sought.fitted, options.step, sought.objective, sought.centre)
     known = noise_between(read_table(options.fitted), criterion_of(options))
-    whole = every.take(np.flatnonzero(np.isfinite(ends(goal, every)).all(axis=1)))
-    posterior = Posterior(goal, law, whole, sought.lower, sought.upper, known and known.deviation, left)
 
     def array(shares: Mapping[str, float]) -> np.ndarray:
         return np.array([shares.get(name, 0.0) for name in observed.domains])
 
     arrays = {called.get(name, name): array(one) for name, one in ran.items() if abs(array(one).sum() - 1) < NEAR}
-    rules = {}
+    rules, limits = {}, (sought.lower, sought.upper)
     if not options.stage:  # which is no whole run
-        names, limits = (observed.domains, observed.loss_domains), (sought.lower, sought.upper)
+        names = (observed.domains, observed.loss_domains)
         wanted = Wanted(*names, sought.objective.domain_weights(), sought.pools or {}, sought.run_tokens, limits)
         rules = wanted.every_rule([one for one in EPOCHS if one <= (options.max_epochs or np.inf)])
-    return Believed(posterior, array(optima[own.mixture]), own, arrays, with_rules(arrays, rules))
+    return Believed.of(goal, law, every, limits, known, left, array(optima[own.mixture]), own, arrays, rules)
 
 
 def at_own_size(compared: Observations, law: dict) -> Observations:
