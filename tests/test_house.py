@@ -25,7 +25,7 @@ ROOMS = {
     "reweighting": (520, "model training"),
     "optimum": (2560, "mixtures observations transfer laws"),
     "judge": (1780, "mixtures observations transfer laws plan model training reweighting optimum"),
-    "search": (2415, "mixtures observations transfer laws plan optimum judge"),
+    "search": (2420, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),
     "downstream": (785, "corpus model training"),
     "results": (2838, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),

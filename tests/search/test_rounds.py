@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from laws.known import mixtures
 from made_search import DOMAINS, START, runs, tables, truth, written
 
 import propose_round
@@ -47,10 +48,10 @@ def test_slopes_are_those_of_the_means() -> None:
 
 def test_the_shares_rank_by_what_is_wanted_and_never_the_reverse() -> None:
     observed = runs(START)
-    voice = Shares(search_of(observed, weights={"law": 1}).goal, observed, seen_of(search_of(observed).goal, observed))
-    assert voice.rank(np.array([[0.1, 0.9, 0.0], [0.9, 0.1, 0.0]])) == pytest.approx(np.log([0.903, 0.103]))
     search = search_of(observed, weights={"law": 1})
-    upside = seen_of(search.goal, observed)
+    voice = Shares(search.goal, observed, search.seen)
+    assert voice.rank(np.array([[0.1, 0.9, 0.0], [0.9, 0.1, 0.0]])) == pytest.approx(np.log([0.903, 0.103]))
+    upside = search.seen
     reverse = Shares(search.goal, observed, type(upside)(upside.names, upside.shares, -upside.levels, upside.broken))
     assert reverse.line[1] == 0
 
@@ -248,3 +249,26 @@ def test_rules_by_hand_go_first_where_few_runs_read_the_wanted_domains_so_often(
     flags = flags[:2]
     with pytest.raises(InputError, match=r"rules by hand need weights of some domains .* --tokens"):
         proposed(1, "--hand", "8")
+
+
+def test_runs_of_a_small_model_break_no_limit_of_a_large_one() -> None:
+    """Every mixture ran at both: at the small one all losses are half as large again."""
+    shares = mixtures(0, 12, 3)
+    small, n = runs(shares), len(shares)
+    observed = replace(
+        small,
+        mixtures=small.mixtures * 2,
+        proportions=np.tile(shares, (2, 1)),
+        losses=np.concatenate([1.5 * small.losses, small.losses]),
+        parameters=np.repeat([1e7, 1e8], n),
+        tokens=np.repeat([2e8, 2e9], n),
+    )
+    fitted = laws.fit("transfer", observed)
+    objective = Objective(kind="no_worse_than", reference=dict(zip(DOMAINS, shares[0], strict=True)), margin=0.1)
+    goal = Goal(laws.at_run(fitted, 1e8, 2e9), 100, objective)
+    broken = seen_of(goal, observed, fitted).broken
+    allowed = goal.objective.limits(fitted, DOMAINS)
+    worse = (truth(shares) / truth(shares[:1]) > 1.02 * allowed).any(axis=1)
+    better = (truth(shares) / truth(shares[:1]) < 0.98 * allowed).all(axis=1)
+    assert better.sum() > 1 and (broken[:n][better] == 0).all() and (broken[n:][better] == 0).all()
+    assert worse.sum() > 1 and (broken[:n][worse] > 0).all() and (broken[n:][worse] > 0).all()

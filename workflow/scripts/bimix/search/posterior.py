@@ -9,7 +9,7 @@ shares   log objective = a + b sum_i w_i log(r_i + 0.003) + m(r), w_i the weight
          what has most of the wanted domains is best. Without a, b and m it ranks with no run.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -222,7 +222,7 @@ class Posterior:
         left: LeftOut | None = None,
     ):
         self.goal, self.observed, self.lower, self.upper, self.noise = goal, observed, lower, upper, noise
-        self.seen = seen_of(goal, observed)
+        self.seen = seen_of(goal, observed, fitted)
         self.law = Law(goal, fitted, observed, self.seen, noise, left)
 
     @cached_property
@@ -275,8 +275,10 @@ class Posterior:
         return (best - mean) * ndtr(z) + spread * np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
 
 
-def seen_of(goal: Goal, observed: Observations) -> Seen:
-    """The runs' log objectives, as measured. Errors: a run lacks a loss that counts."""
+def seen_of(goal: Goal, observed: Observations, fitted: dict) -> Seen:
+    """The runs' log objectives, as measured; of several sizes, each loss is bounded by the law's of
+    the reference at the run's own. Errors: a run lacks a loss that counts.
+    """
     losses = ends(goal, observed)
     missing = ~np.isfinite(losses).all(axis=1)
     if missing.any():
@@ -286,6 +288,10 @@ def seen_of(goal: Goal, observed: Observations) -> Seen:
         )
     levels = goal.combined(losses) + goal.penalty(observed.proportions)
     rows = goal.rows[goal.epigraph[: len(goal.rows)] == 0]
+    if goal.held and observed.parameters is not None:
+        references = replace(observed, proportions=np.tile(goal.reference, (len(losses), 1)))
+        columns = [fitted["loss_domains"].index(name) for name in goal.names]
+        losses = losses * goal.before / _end(goal, observed, predict_runs(fitted, references))[:, columns]
     broken = np.maximum(losses @ rows.T - 1, 0.0).sum(axis=1) + goal.off(observed.proportions)
     return Seen(observed.mixtures, observed.proportions, np.log(levels), broken)
 
