@@ -553,7 +553,7 @@ EXPECTED = {
             "code 0.3000",
             "0.6000",
             "transfer (measured): its proportions are below",
-            "The run called transfer had other proportions than this optimum has now (of code 0.317",
+            "The run called transfer had other proportions than this optimum has now (of code 0.3177",
             lacks="OUTSIDE",
         ),
         "comparison": rows(transfer={"average_loss": 2.0}, m0={"significant": None}),
