@@ -10,38 +10,17 @@ fitted. Runs keep the share that each topic has of the text, but for noise, as t
 chosen. Noise: exp(0.002 z).
 """
 
-import csv
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 FOLDER = Path(__file__).parent
 TOPICS = [
-    "art",
-    "biology",
-    "business",
-    "chemistry",
-    "cooking",
-    "crime",
-    "design",
-    "education",
-    "fashion",
-    "finance",
-    "games",
-    "health",
-    "history",
-    "hobbies",
-    "industry",
-    "law",
-    "literature",
-    "mathematics",
-    "physics",
-    "politics",
-    "religion",
-    "software",
-    "sports",
-    "travel",
-]
+    "art", "biology", "business", "chemistry", "cooking", "crime", "design", "education", "fashion",
+    "finance", "games", "health", "history", "hobbies", "industry", "law", "literature",
+    "mathematics", "physics", "politics", "religion", "software", "sports", "travel",
+]  # fmt: skip
 TIERS = 8  # 0 the worst
 AREAS = {"exams": "biology chemistry mathematics physics health", "code": "software mathematics",
          "prose": "literature history art religion", "news": "politics business sports finance"}  # fmt: skip
@@ -71,17 +50,12 @@ def main() -> None:
             worth = (np.outer(help_of, quality).ravel() * shares).sum()
             loss = (2.1 + 0.2 * number) * worth**-0.12 * np.exp(0.002 * draw.standard_normal())
             losses.append((name, STEP, round(STEP * 12e6), area, f"{loss:.4f}"))
-    write("mixtures.csv", ("mixture", "domain", "proportion"), mixtures)
-    write("losses.csv", ("mixture", "step", "tokens", "domain", "loss"), losses)
-    write("tokens.csv", ("domain", "tokens"), [(cell, round(one)) for cell, one in zip(cells, tokens, strict=True)])
+    pl.DataFrame(mixtures, ["mixture", "domain", "proportion"], orient="row").write_csv(FOLDER / "mixtures.csv")
+    pl.DataFrame(losses, ["mixture", "step", "tokens", "domain", "loss"], orient="row").write_csv(FOLDER / "losses.csv")
+    pl.DataFrame(
+        [(cell, round(one)) for cell, one in zip(cells, tokens, strict=True)], ["domain", "tokens"], orient="row"
+    ).write_csv(FOLDER / "tokens.csv")
     print({f"{topic}:*": round(float(one), 3) for topic, one in zip(TOPICS, size, strict=True)})
-
-
-def write(name: str, header: tuple[str, ...], lines: list[tuple]) -> None:
-    with (FOLDER / name).open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(lines)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ run's losses are multiplied by exp(0.002 z), with one standard normal z a domain
 shared along a run, as between two seeds.
 """
 
-import csv
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 FOLDER = Path(__file__).parent
 STEPS = [2000, 4000, 6000, 8000, 10000]
@@ -40,15 +40,8 @@ def main() -> None:
             for step in STEPS:
                 loss = proportions[run, k] ** -alpha * (scale / step**beta + floor) * noise[run, k]
                 losses.append((name, step, domain, f"{loss:.4f}"))
-    write("mixtures.csv", ("mixture", "domain", "proportion"), mixtures)
-    write("losses.csv", ("mixture", "step", "domain", "loss"), losses)
-
-
-def write(name: str, header: tuple[str, ...], lines: list[tuple]) -> None:
-    with (FOLDER / name).open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(lines)
+    pl.DataFrame(mixtures, ["mixture", "domain", "proportion"], orient="row").write_csv(FOLDER / "mixtures.csv")
+    pl.DataFrame(losses, ["mixture", "step", "domain", "loss"], orient="row").write_csv(FOLDER / "losses.csv")
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
     rules = wanted.every_rule([one for one in epochs if one <= most])
     hand, believed = with_rules(arrays, rules), None
     if first.promise is not None:
-        fitted, own = (first.goal, law, observed, limits), (first.optimum, first.promise, arrays, rules)
+        fitted, own = (first.goal, law, observed, limits), (first.optimum, first.promise, arrays, hand)
         believed = Believed.of(*fitted, noise_between(losses, judging), first.errors, *own)
     every = {name: dict(zip(law["domains"], own.tolist(), strict=True)) for name, own in hand.items()} | shares
     searched = tuple(name for name, one in ranks.items() if one >= SEARCHED)

@@ -59,12 +59,12 @@ class Believed:
         optimum: np.ndarray,
         promise: Promise,
         ran: Mapping[str, np.ndarray],
-        rules: Mapping[str, np.ndarray],
+        hand: Mapping[str, np.ndarray],
     ) -> "Believed":
         """From the runs that have every loss that counts, each training once."""
         whole = once(observed.take(np.flatnonzero(np.isfinite(ends(goal, observed)).all(axis=1))))
         posterior = Posterior(goal, law, whole, *limits, noise and noise.deviation, left)
-        return cls(posterior, optimum, promise, ran, with_rules(ran, rules))
+        return cls(posterior, optimum, promise, ran, hand)
 
 
 def with_rules(ran: Mapping[str, np.ndarray], rules: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -91,6 +91,7 @@ def over_hand(posterior: Posterior, name: str, shares: np.ndarray, hand: Mapping
 
 
 def freedom(posterior: Posterior) -> int:
+    """Degrees of freedom of a gain's interval: the runs less one."""
     return max(len(set(posterior.seen.names)) - 1, 1)
 
 
@@ -211,7 +212,8 @@ def read_believed(
         names = (observed.domains, observed.loss_domains)
         wanted = Wanted(*names, sought.objective.domain_weights(), sought.pools or {}, sought.run_tokens, limits)
         rules = wanted.every_rule([one for one in EPOCHS if one <= (options.max_epochs or np.inf)])
-    return Believed.of(goal, law, every, limits, known, left, array(optima[own.mixture]), own, arrays, rules)
+    hand = with_rules(arrays, rules)
+    return Believed.of(goal, law, every, limits, known, left, array(optima[own.mixture]), own, arrays, hand)
 
 
 def at_own_size(compared: Observations, law: dict) -> Observations:
