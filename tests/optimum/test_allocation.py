@@ -98,6 +98,9 @@ def test_scarce_text_asks_for_a_larger_model(tmp_path: Path) -> None:
     assert found["tokens"] <= 4 * 6e8 and max(found["mixture"].values()) * found["tokens"] <= 4 * 2e8 * (1 + 1e-5)
     with pytest.raises(InputError, match=r"leaves 2.4e\+09 tokens, and 6e\+22 FLOPs on them are a model of 4.17e\+12"):
         allocate_budget.main([*flags, "--flops", "6e22", *scarce])
+    capped = [*scarce, "--upper", json.dumps({DOMAINS[0]: 0.1})]  # 8e8 tokens of each other domain are 90 %
+    with pytest.raises(InputError, match=r"leaves 1.78e\+09 tokens"):
+        allocate_budget.main([*flags, "--flops", "6e22", *capped])
 
 
 def test_another_law_is_refused_in_a_sentence(tmp_path: Path) -> None:

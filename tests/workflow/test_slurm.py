@@ -434,3 +434,7 @@ def test_the_doctor_names_a_wrong_partition(
     monkeypatch.setenv("PATH", f"workflow/profiles/slurm/bin:{os.environ['PATH']}")
     set_partitions(tmp_path, "cpu", "loose")
     assert check_cluster.partitions(Path("workflow/profiles/slurm"), 1) == "trainings go to loose, other jobs to cpu."
+    profile = yaml.safe_load((tmp_path / PROFILE).read_text())
+    profile |= {"default-resources": ["slurm_partition=cpu"], "set-resources": ["pretrain_model:slurm_partition=gpu"]}
+    (tmp_path / PROFILE).write_text(yaml.safe_dump(profile))
+    assert check_cluster.partitions(Path("workflow/profiles/slurm"), 1) == "trainings go to gpu, other jobs to cpu."

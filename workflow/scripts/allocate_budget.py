@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 
 from bimix.errors import InputError, run
 from bimix.laws.document import checked_law
@@ -60,7 +60,9 @@ def main(argv: list[str] | None = None) -> None:
     sizes = np.log([one[0] for one in groups])
     low, high = sizes.min() - np.log(FAR_APART), sizes.max() + np.log(FAR_APART)
     if options.max_epochs is not None and pools and all(name in pools for name in fitted["domains"]):
-        text = options.max_epochs * sum(pools[name] for name in fitted["domains"])
+        text = most_tokens(
+            options.max_epochs, np.array([pools[name] for name in fitted["domains"]]), limits[1], fitted["domains"]
+        )
         low = max(low, np.log(1.001 * options.flops / (FLOPS * text)))  # fewer parameters read more than there is
         if low >= high:
             raise InputError(
@@ -87,6 +89,19 @@ def main(argv: list[str] | None = None) -> None:
             f"{one['parameters']:12.4g}  {one['tokens']:10.4g}  {one['tokens'] / one['parameters']:18.3g}"
             f"  {one['objective']:9.4f}  {100 * (one['objective'] / best['objective'] - 1):+9.2f} %"
         )
+
+
+def most_tokens(epochs: float, pools: np.ndarray, upper: dict[str, float] | None, domains: list[str]) -> float:
+    """Tokens of the longest run in which all keep to their epochs and their upper shares."""
+    caps, whole = np.array([(upper or {}).get(name, 1.0) for name in domains]), epochs * pools.sum()
+
+    def spare(tokens: float) -> float:
+        return np.minimum(caps, epochs * pools / tokens).sum() - 1
+
+    low = 1e-9 * whole
+    if spare(whole) >= -1e-12 or spare(low) <= 0:  # no cap binds, or none leaves a mixture: run_bounds says so
+        return whole
+    return brentq(spare, low, whole)
 
 
 def fitted_groups(fitted: dict, path: Path) -> list[tuple[float, float]]:

@@ -116,8 +116,13 @@ def partitions(profile: Path, gpus: int) -> str:
     settings = yaml.safe_load((profile / "config.yaml").read_text(encoding="utf-8"))
     if settings.get("executor") != "slurm":
         return "the profile is not one of SLURM."
-    others = settings.get("default-resources", {}).get("slurm_partition")
-    trainings = settings.get("set-resources", {}).get("pretrain_model", {}).get("slurm_partition", others)
+    others = resource(settings.get("default-resources"), "slurm_partition")
+    own_resources = settings.get("set-resources") or {}
+    trainings = (
+        resource(own_resources, "pretrain_model:slurm_partition")
+        if isinstance(own_resources, list)
+        else resource(own_resources.get("pretrain_model"), "slurm_partition")
+    ) or others
     own = Path(shutil.which("squeue") or "").resolve() == (profile / "bin/squeue").resolve()
     for name in {*str(others or "").split(","), *str(trainings or "").split(",")} - {""}:
         shown = answer("scontrol", "show", "partition", "--oneliner", name)
@@ -129,6 +134,13 @@ def partitions(profile: Path, gpus: int) -> str:
     if gpus and trainings and "gpu" not in answer("sinfo", "--noheader", "--format=%G", "--partition", str(trainings)):
         raise InputError(f"trainings go to the partition {trainings!r}, which has no GPUs: see `sinfo -o '%P %G'`.")
     return f"trainings go to {trainings}, other jobs to {others}."
+
+
+def resource(given: dict | list[str] | None, name: str) -> str | None:
+    """A resource of a profile, which has a block or a list of `name=value`."""
+    if isinstance(given, list):
+        given = dict(map(str.strip, one.split("=", 1)) for one in given if "=" in one)
+    return (given or {}).get(name)
 
 
 def answer(*command: str) -> str:
