@@ -22,7 +22,6 @@ import fit_law
 import gather_losses
 import judge_methods
 import optimize_mixture
-import price_methods
 import reuse_runs
 import run_trainer
 import summarize_results
@@ -324,10 +323,9 @@ def comparison(own: Made) -> dict[str, dict]:
 def verdict(own: Made) -> dict[str, dict]:
     """Rows, the best first, by way of the files; what the searches cost is not known."""
     files = ["--losses", own.compared, "--reference", own.reference, *own.criterion]
-    price_methods.main([*files, "--out", str(own.folder / "methods.csv")])
     place = f"{own.results}/laws/small/transfer/all/coefficients.json"
     known = {"m2": {"coefficients": place, "step": STEP}}
-    words = ["--prices", str(own.folder / "methods.csv"), "--mixtures", own.table, "--laws", json.dumps(known)]
+    words = ["--mixtures", own.table, "--laws", json.dumps(known)]
     read = own.more[:4] if "--tokens" in own.more else ["--run-tokens", "none"]
     words += [*read, "--out", str(own.folder / "v.csv")]
     judge_methods.main([*files, *words])

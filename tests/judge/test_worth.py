@@ -21,6 +21,7 @@ from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 from bimix.outputs import write_json
 
+SPENT = {"law": {"search_runs": 4, "search_flops": 8e9}}
 LOSSES = {"baseline": [4.0, 4.02, 3.99], "law": [3.9, 3.93, 3.88], "uniform": [3.91, 3.92, 3.89]}
 
 
@@ -30,14 +31,13 @@ def judged(losses: pl.DataFrame, reference: str = "baseline", weights: dict | No
 
 def verdict(
     losses: pl.DataFrame,
-    prices: pl.DataFrame,
     reference: str,
     predicted: dict,
     factors: dict | None = None,
     weights: dict | None = None,
 ) -> pl.DataFrame:
     found = judged(losses, reference, weights)
-    return worth.verdict(found, prices, predicted, in_bits(found, factors) if factors else None)
+    return worth.verdict(found, SPENT, 4e10, predicted, in_bits(found, factors) if factors else None)
 
 
 def tidy(losses: dict[str, list[float]], evaluations: bool = True) -> pl.DataFrame:
@@ -50,21 +50,6 @@ def tidy(losses: dict[str, list[float]], evaluations: bool = True) -> pl.DataFra
         for domain, shift in (("web", 0.2), ("code", -0.2))
     ]
     return pl.DataFrame(rows, schema=["mixture", "seed", "step", "domain", "loss"], orient="row")
-
-
-def prices(losses: dict) -> pl.DataFrame:
-    return pl.DataFrame(
-        [
-            {
-                "mixture": name,
-                "search_runs": 4 if name == "law" else 0,
-                "search_flops": 8e9 if name == "law" else 0.0,
-                "search_percent": 20.0 if name == "law" else 0.0,
-                "steps_ratio": {"baseline": 1.0, "law": 0.75}.get(name),
-            }
-            for name in losses
-        ]
-    )
 
 
 def by_name(table: pl.DataFrame) -> dict[str, dict]:
@@ -89,7 +74,7 @@ def test_weights_judge_as_if_the_other_domains_were_not_there() -> None:
         .then(pl.col("loss") - 0.31)
         .otherwise(pl.col("loss"))
     )
-    told = (prices(LOSSES), "baseline", {"law": 4.0}, {"web": 0.7, "code": None})
+    told = ("baseline", {"law": 4.0}, {"web": 0.7, "code": None})
     assert verdict(losses, *told)["mixture"][0] == "law"
     weighed = verdict(losses, *told, {"web": 2.0, "code": 0.0})
     assert weighed["mixture"][-1] == "law" and weighed["bits_per_byte"].null_count() == 0
@@ -104,7 +89,7 @@ def test_weights_judge_as_if_the_other_domains_were_not_there() -> None:
 
 
 def test_numbers_are_those_of_pairs_by_seed() -> None:
-    table = verdict(tidy(LOSSES), prices(LOSSES), "baseline", {"law": 4.0})
+    table = verdict(tidy(LOSSES), "baseline", {"law": 4.0})
     assert table.schema == pl.Schema(VERDICT) and table["mixture"].to_list() == ["law", "uniform", "baseline"]
     rows = by_name(table)
     logs = {name: np.log(values) for name, values in LOSSES.items()}
@@ -118,7 +103,8 @@ def test_numbers_are_those_of_pairs_by_seed() -> None:
         100 * np.std(LOSSES["law"], ddof=1) / np.mean(LOSSES["law"])
     )
     assert rows["law"]["optimism_percent"] == pytest.approx(4.0 - rows["law"]["gain_percent"])
-    assert rows["law"]["steps_saved_percent"] == pytest.approx(25) and rows["uniform"]["steps_saved_percent"] is None
+    assert 0 < rows["law"]["steps_saved_percent"] < 50 and rows["baseline"]["steps_saved_percent"] == 0
+    assert rows["law"]["search_percent"] == pytest.approx(20) and rows["uniform"]["search_percent"] == 0
     assert (
         rows["law"]["ties_with_best"] and rows["uniform"]["ties_with_best"] and not rows["baseline"]["ties_with_best"]
     )
@@ -135,7 +121,7 @@ def test_a_tie_is_what_the_best_of_so_many_may_lead_by(behind: float, tied: bool
     error = np.sqrt((wobble**2).sum() / 6 * 2 / 3)
     shift = np.array([0, behind * least * error, 0.1, 0.2])
     losses = {name: list(np.exp(1 + shift[n] + wobble[n])) for n, name in enumerate("abcd")}
-    rows = by_name(verdict(tidy(losses, evaluations=False), prices(losses), "d", {}))
+    rows = by_name(verdict(tidy(losses, evaluations=False), "d", {}))
     assert rows["a"]["ties_with_best"] and rows["b"]["ties_with_best"] is tied
     assert not rows["c"]["ties_with_best"] and not rows["d"]["ties_with_best"]
 
@@ -170,7 +156,7 @@ def test_bits_per_byte_may_have_another_winner() -> None:
         .alias("loss")
     )
     factors = {"web": 0.2, "code": 0.5}
-    table = verdict(losses, prices(LOSSES), "baseline", {}, factors)
+    table = verdict(losses, "baseline", {}, factors)
     rows = by_name(table)
     last = losses.filter(pl.col("step") == 20)
     weighed = last.with_columns(pl.col("loss") * pl.col("domain").replace_strict(factors))
@@ -179,13 +165,13 @@ def test_bits_per_byte_may_have_another_winner() -> None:
         own = runs.filter(pl.col("mixture") == name)["loss"].to_numpy()
         assert row["bits_per_byte"] == pytest.approx(stats.gmean(own))
     assert rows["uniform"]["bits_regret_percent"] == 0 and rows["law"]["bits_regret_percent"] > 0
-    unknown = verdict(losses, prices(LOSSES), "baseline", {}, factors | {"web": None})
+    unknown = verdict(losses, "baseline", {}, factors | {"web": None})
     assert unknown["bits_per_byte"].null_count() == 3
 
 
 def test_one_seed_tells_no_tie() -> None:
     losses = {"baseline": [4.0], "law": [3.9]}
-    table = verdict(tidy(losses), prices(losses), "baseline", {})
+    table = verdict(tidy(losses), "baseline", {})
     assert table["ties_with_best"].null_count() == 2 and table["gain_low"].null_count() == 2
 
 
@@ -194,7 +180,7 @@ def test_a_mixture_may_lack_seeds_that_others_have() -> None:
     taken off, and all differences have their errors from the one degree of freedom that is left.
     """
     two = {"baseline": [4.0, 4.4], "law": [3.9, 4.3], "uniform": [3.91]}
-    table = verdict(tidy(two), prices(two), "baseline", {})
+    table = verdict(tidy(two), "baseline", {})
     rows, logs = by_name(table), {name: np.log(one) for name, one in two.items()}
     seed = np.mean([logs[name][1] - logs[name][0] for name in ("baseline", "law")])
     level = {name: one.mean() for name, one in logs.items()} | {"uniform": logs["uniform"][0] + seed / 2}
@@ -210,8 +196,8 @@ def test_a_mixture_may_lack_seeds_that_others_have() -> None:
         assert rows[name]["gain_low"] == pytest.approx(100 * (1 - np.exp(width - lead)))
     assert [rows[name]["runs"] for name in two] == [2, 2, 1] and rows["uniform"]["deviation_percent"] is None
     twice = two | {"again": two["uniform"]}
-    table = verdict(tidy(twice), prices(twice), "baseline", {})
-    assert_frame_equal(table.filter(pl.col("mixture") != "again"), verdict(tidy(two), prices(two), "baseline", {}))
+    table = verdict(tidy(twice), "baseline", {})
+    assert_frame_equal(table.filter(pl.col("mixture") != "again"), verdict(tidy(two), "baseline", {}))
     assert plot_verdict.draw(table).axes
 
 
@@ -232,10 +218,10 @@ def test_mixtures_that_no_seed_connects_are_refused() -> None:
         | (pl.col("mixture") == "law") & (pl.col("seed") < 2)
         | (pl.col("mixture") == "uniform") & (pl.col("seed") == 1)
     )
-    assert verdict(chain, prices(LOSSES), "baseline", {}).height == 3
+    assert verdict(chain, "baseline", {}).height == 3
     apart = chain.filter((pl.col("mixture") != "law") | (pl.col("seed") == 0))
     with pytest.raises(InputError, match="effects of mixtures and seeds cannot be separated"):
-        verdict(apart, prices(LOSSES), "baseline", {})
+        verdict(apart, "baseline", {})
 
 
 def test_the_scripts_judge_and_draw(tmp_path) -> None:
@@ -245,7 +231,6 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
     observed = Observations(names, ("code", "web"), np.array([20]), ("code", "web"), shares, truth[:, None])
     write_json(tmp_path / "law.json", laws.fit("bimix", observed))
     tidy(LOSSES).write_parquet(tmp_path / "losses.parquet")
-    prices(LOSSES).write_csv(tmp_path / "methods.csv")
     rows = [
         (name, domain, one[j])
         for name, one in zip(names, shares, strict=True)
@@ -257,7 +242,6 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
     pl.DataFrame({"domain": ["code", "web"], "bits_per_nat": [0.3, 0.4]}).write_csv(tmp_path / "b.csv")
     files = {
         "losses": "losses.parquet",
-        "prices": "methods.csv",
         "mixtures": "mixtures.parquet",
         "out": "v.csv",
         "bytes": "b.csv",

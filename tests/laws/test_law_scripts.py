@@ -13,7 +13,6 @@ import optimize_mixture
 import predict_losses
 import score_law
 import tabulate_scores
-import trace_optimum
 from bimix.errors import InputError
 
 STEPS = np.arange(1000, 10_001, 1000)
@@ -112,11 +111,6 @@ def test_a_loss_that_weighs_0_need_not_be_defined(fitted, capsys, law):
         [*law_of, "--step", "10000", "--weights", '{"law": 1}', "--lower", '{"web": 0.2}', "--out", str(out)]
     )
     assert json.loads(out.read_text())["web"] >= 0.2
-    flags = [*law_of, "--step", "10000", "--weights", '{"law": 1}', "--out", str(folder / "path.csv")]
-    trace_optimum.main(flags)
-    path = pl.read_csv(folder / "path.csv")
-    assert path["average_loss"].null_count() == 0 and path["average_loss"].is_finite().all()
-    assert path.filter(pl.col("step") == 10_000)["average_loss"][0] < truth(np.full((1, 3), 1 / 3), [10000])[0, 0, 1]
 
 
 def test_losses_that_a_law_does_not_define_are_null_and_said(fitted, capsys):

@@ -58,10 +58,8 @@ def percent(cell: str) -> float:
 def judged(model: str) -> dict[str, dict]:
     """Rows of the verdict on a model's runs."""
     losses = pl.read_csv(KEPT / f"{model}.csv")
-    columns = ("search_runs", "search_flops", "search_percent", "steps_ratio")
-    prices = losses.select("mixture").unique().with_columns(pl.lit(None, pl.Float64).alias(name) for name in columns)
     comparison = compared(measured(losses), Criterion(REFERENCE, weights=dict.fromkeys(WANTED, 1)))
-    found = verdict(comparison, prices, {})
+    found = verdict(comparison, None, None, {})
     return {row["mixture"]: row for row in found.iter_rows(named=True)}
 
 

@@ -12,7 +12,6 @@ from laws.known import mixtures, observe, with_transfer, write_tables
 import estimate_intervals
 import fit_law
 import optimize_mixture
-import trace_optimum
 import trace_pareto
 from bimix.errors import InputError
 from bimix.optimum.objective import objective_of
@@ -54,10 +53,6 @@ def test_a_centre_stands_for_the_shares_of_tokens(fitted):
     near_centre, said = optimise(folder, *trust, "--centre", str(folder / "centre.json"))
     assert [near_centre[name] for name in domains] == pytest.approx(REFERENCE, abs=1e-4)
     assert said["kl_from_token_shares"] == pytest.approx(0, abs=1e-6)
-    law = ["--coefficients", str(folder / "coefficients.json"), "--step", str(STEP)]
-    trace_optimum.main([*law, *trust, "--centre", str(folder / "centre.json"), "--out", str(folder / "path.csv")])
-    path = pl.read_csv(folder / "path.csv").filter(pl.col("step") == STEP)
-    assert dict(path.select("domain", "proportion").iter_rows()) == pytest.approx(near_centre, abs=1e-4)
 
 
 def test_minimax_and_its_report(fitted, capsys):
@@ -112,14 +107,11 @@ def test_an_optimum_outside_the_runs_is_warned_of(fitted, capsys):
     assert "warning: the mixture lies outside the runs that the law was fitted to" in capsys.readouterr().err
 
 
-def test_the_path_and_the_intervals_are_of_the_objective(fitted):
+def test_the_intervals_are_of_the_objective(fitted):
     folder, _, flags = fitted
     asked = ["--objective", "minimax", "--reference", str(folder / "reference.json")]
-    mixture, said = optimise(folder, *asked)
+    _, said = optimise(folder, *asked)
     common = ["--coefficients", str(folder / "coefficients.json"), "--step", str(STEP)]
-    trace_optimum.main([*common, *asked, "--out", str(folder / "path.csv")])
-    path = pl.read_csv(folder / "path.csv").filter(pl.col("step") == STEP)
-    assert dict(path.select("domain", "proportion").iter_rows()) == pytest.approx(mixture, abs=1e-6)
     more = ["--level", "0.9", "--baseline", "even", "--baseline-mixture", str(folder / "reference.json")]
     for kind in (["left_out"], ["residuals", "--resamples", "8", "--seed", "0"]):
         out = folder / "intervals.csv"
@@ -161,10 +153,6 @@ def test_runs_with_a_part_of_the_text_keep_to_its_epochs(fitted):
     there = dict.fromkeys(domains, run) | {domains[2]: 0.4 * run}
     common = ["--coefficients", str(folder / "coefficients.json"), "--step", str(STEP), "--max-epochs", "2"]
     pools = ["--tokens", json.dumps(there), "--pool-share", "0.25"]
-    trace_optimum.main([*common, *pools, "--out", str(folder / "path.csv")])
-    path = pl.read_csv(folder / "path.csv").filter(pl.col("domain") == domains[2])
-    most = {step: min(1.0, 2 * 0.25 * 0.4 * STEP / step) for step in path["step"]}
-    assert all(share <= most[step] + 1e-9 for step, share in path.select("step", "proportion").iter_rows())
     between = ["--between", domains[2], domains[0], "--points", "3"]
     trace_pareto.main([*common, *pools, *between, "--out", str(folder / "pareto.csv")])
     front = pl.read_csv(folder / "pareto.csv")[f"proportion of {domains[2]}"]

@@ -43,9 +43,9 @@ def test_a_dataset_with_all_blocks_makes_everything(config: dict) -> None:
     assert made["intervals"] == ["results/own/laws/tiny/bimix/fitted/intervals.csv"]  # of regmix that takes hours
     assert made["further"] == [*(f"results/own/tables/{name}.html" for name in PAGES)]
     assert made["answers"] == ["results/own/tables/downstream.csv"]
-    assert len(figures(config)) == len(made["figures"]) == 17
-    assert {"learning_tiny_fitted.svg", "path_tiny_bimix_fitted.svg", "perplexity_large_compare.svg"} < figures(config)
-    assert not [name for name in figures(config) if name.startswith(("optimum_tiny_regmix", "path_tiny_regmix"))]
+    assert len(figures(config)) == len(made["figures"]) == 16
+    assert {"learning_tiny_fitted.svg", "perplexity_large_compare.svg"} < figures(config)
+    assert not [name for name in figures(config) if name.startswith("optimum_tiny_regmix")]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,6 @@ def test_a_dataset_with_all_blocks_makes_everything(config: dict) -> None:
             ["predictions_tiny_bimix_fitted.svg", "predictions_tiny_regmix_fitted.svg"],
         ),
         (lambda block: block["groups"]["fitted"].pop(), ["learning_tiny_fitted.svg"]),
-        (lambda block: block["training"]["tiny"].update(steps=50), ["path_tiny_bimix_fitted.svg"]),
     ],
 )
 def test_what_cannot_be_made_is_left_out(config: dict, change, left_out: list[str]) -> None:

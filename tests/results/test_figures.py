@@ -15,7 +15,6 @@ import plot_perplexity
 import plot_predictions
 import plot_proportions
 import plot_steps
-import plot_weights
 from bimix.errors import InputError
 from bimix.laws import fitted as laws
 from bimix.observations.observations import observations
@@ -52,15 +51,6 @@ def results(tmp_path_factory):
     law = laws.fit("bimix", observations(losses.filter(fitted), mixtures.filter(fitted)))
     (folder / "coefficients.json").write_text(json.dumps(law))
     losses.write_parquet(folder / "predictions.parquet")
-    (folder / "reference.json").write_text(json.dumps(dict(zip(domains, (0.5, 0.25, 0.25), strict=True))))
-    for number in (1, 2):
-        path = [
-            (step, domain, (0.2 + d) / 3.6, (0.1 + d) / 3.3, 0.1)
-            for step in (0, 1, 2)
-            for d, domain in enumerate(domains)
-        ]
-        schema = ["step", "domain", "weight", "average", "excess"]
-        pl.DataFrame(path, schema=schema, orient="row").write_parquet(folder / f"path{number}.parquet")
     entropy = [
         (domain, measure, 3.0 + k) for k, (domain, measure) in enumerate(itertools.product(domains, ["SE", "CE"]))
     ]
@@ -79,14 +69,10 @@ def flags(results, script) -> list[str]:
         plot_perplexity: [*losses, "--reference", "baseline"],
         plot_mixtures: mixtures,
         plot_entropy: ["--entropy", f"{results}/entropy.csv"],
-        plot_weights: [
-            *("--paths", f"{results}/path1.parquet", f"{results}/path2.parquet"),
-            *("--method", "doremi", "--reference", "baseline", "--reference-mixture", f"{results}/reference.json"),
-        ],
     }[script]
 
 
-SCRIPTS = [plot_steps, plot_proportions, plot_predictions, plot_perplexity, plot_mixtures, plot_entropy, plot_weights]
+SCRIPTS = [plot_steps, plot_proportions, plot_predictions, plot_perplexity, plot_mixtures, plot_entropy]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)

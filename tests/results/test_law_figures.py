@@ -1,4 +1,4 @@
-"""The laws' own figures and tables: comparison, learning curve, optimum and its path."""
+"""The laws' own figures and tables: comparison, learning curve, optimum."""
 
 import json
 import xml.etree.ElementTree as ElementTree
@@ -14,17 +14,14 @@ import fit_law
 import plot_laws
 import plot_learning
 import plot_optimum
-import plot_optimum_by_step
 import plot_predictions
 import plot_proportions
 import predict_losses
 import tabulate_laws
 import trace_learning
-import trace_optimum
 from bimix.errors import InputError
 from bimix.judge.law_scores import complexity
 from bimix.laws import fitted as laws
-from bimix.laws.bimix import bracket
 
 DOMAINS = ["code & co", "law", "web"]
 STEPS = [500, 1000, 2000, 4000]
@@ -56,7 +53,6 @@ def results(tmp_path_factory):
     baseline = ["--baseline", "mine", "--baseline-mixture", BASELINE]
     spans = [*law, *fitted, "--predict", new[3], "--step", "4000", *resample, *baseline]
     estimate_intervals.main([*spans, "--out", f"{folder}/intervals.csv"])
-    trace_optimum.main([*law, "--step", "4000", "--out", f"{folder}/path.csv"])
     return folder
 
 
@@ -176,47 +172,6 @@ def test_intervals_of_losses_are_drawn(results, tmp_path):
             script.main([*flags, *extra, "--out", f"{tmp_path}/figure.svg"])
             strokes.append((tmp_path / "figure.svg").read_text().count("stroke-width: 0.9"))
         assert strokes[1] - strokes[0] == bars
-
-
-def test_each_point_of_the_path_is_the_optimum_at_its_step(results, tmp_path):
-    table = pl.read_csv(results / "path.csv")
-    assert table.columns == ["law", "step", "domain", "proportion", "average_loss"]
-    assert table["step"].unique().sort().to_list() == STEPS
-    fitted = json.loads((results / "bimix.json").read_text())
-    random = np.random.default_rng(0).dirichlet(np.ones(3), 2000)
-    for step in STEPS:
-        own = table.filter(pl.col("step") == step)
-        assert own["proportion"].sum() == pytest.approx(1)
-        others = laws.predict(fitted, random, [step])[:, 0].mean(axis=1)
-        assert own["average_loss"][0] <= others.min()
-        # stationary: w a K r^-(1 + a) is the same for all domains
-        falling, floor = bracket(fitted["coefficients"], fitted["steps"], [step])
-        alpha = np.array([fitted["coefficients"][domain]["alpha"] for domain in own["domain"]])
-        slopes = alpha * (falling[0] + floor) * own["proportion"].to_numpy() ** -(1 + alpha)
-        assert np.ptp(slopes) < 1e-6 * slopes.mean()
-    flags = ["--coefficients", f"{results}/bimix.json", "--baseline", "mine", "--baseline-mixture", BASELINE]
-    plot_optimum_by_step.main(
-        [*flags, "--path", f"{results}/path.csv", "--step", "4000", "--out", f"{tmp_path}/figure.svg"]
-    )
-    assert "step 4,000" in texts(tmp_path / "figure.svg")
-    table.filter(pl.col("step") == 500).write_csv(tmp_path / "one.csv")
-    with pytest.raises(InputError, match="one step only"):
-        plot_optimum_by_step.main(
-            [*flags, "--path", f"{tmp_path}/one.csv", "--step", "500", "--out", f"{tmp_path}/none.svg"]
-        )
-
-
-def test_epochs_bind_more_in_longer_runs(results, tmp_path, capsys):
-    (tmp_path / "tokens.json").write_text('{"code & co": 1e5, "law": 1e5, "web": 1e5}')  # 100 tokens a step
-    epochs = ["--max-epochs", "1", "--tokens", f"{tmp_path}/tokens.json"]
-    flags = ["--coefficients", f"{results}/bimix.json", *epochs, "--out", f"{tmp_path}/path.csv"]
-    trace_optimum.main([*flags, "--step", "2000"])
-    largest = pl.read_csv(tmp_path / "path.csv").group_by("step").agg(pl.col("proportion").max()).sort("step")
-    assert largest["step"].to_list() == [500, 1000, 2000]
-    assert largest["proportion"][-1] == pytest.approx(0.5)
-    assert "step 4000 is left out" in capsys.readouterr().err
-    with pytest.raises(InputError, match="upper bounds sum to"):
-        trace_optimum.main([*flags, "--step", "4000"])
 
 
 def test_losses_of_no_domain_that_is_trained_on_give_a_sentence_in_the_place_of_panels(tmp_path) -> None:

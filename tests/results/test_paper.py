@@ -15,10 +15,8 @@ import plot_cross_entropy
 import plot_entropy
 import plot_laws
 import plot_learning
-import plot_methods
 import plot_mixtures
 import plot_optimum
-import plot_optimum_by_step
 import plot_perplexity
 import plot_predictions
 import plot_proportions
@@ -26,7 +24,6 @@ import plot_rounds
 import plot_sizes
 import plot_steps
 import plot_verdict
-import plot_weights
 from bimix.laws import fitted as laws
 from bimix.observations.observations import observations
 from bimix.results import figures
@@ -93,18 +90,6 @@ def optimum(known):
     runs = plot_optimum.Runs("larger", known["losses"], known["mixtures"])
     figure = plot_optimum.draw(known["law"], spans, "baseline", known["shares"]["baseline"], runs)
     return figure, ["baseline", "predicted, step 800", "measured, larger, step 800", *map(figures.short, DOMAINS)]
-
-
-def path(known):
-    shares = known["shares"]["vne"]
-    rows = [
-        ("bimix", step, d, p * (1 + 0.1 * k), 5 - step / 400)
-        for step in STEPS
-        for k, (d, p) in enumerate(shares.items())
-    ]
-    moved = table("law step domain proportion average_loss", rows)
-    figure = plot_optimum_by_step.draw(known["law"], moved, "baseline", known["shares"]["baseline"], 400)
-    return figure, ["optimum", "baseline", *map(figures.short, DOMAINS)]
 
 
 def side_by_side(known):
@@ -197,27 +182,6 @@ def front(known):
     return pareto.draw(traced, [(law, *weights)], known["shares"]["baseline"]), ["bimix", *map(figures.short, DOMAINS)]
 
 
-def methods(_):
-    rows = [
-        ("baseline", 0, 0.0, 4.9, "nats per token", None, 5.6),
-        ("bimix", 4, 118.0, 4.8, "nats per token", 0.1, 5.4),
-        ("regmix", 32, 60.0, 4.81, "nats per token", None, 5.8),
-    ]
-    columns = "mixture search_runs search_percent average_loss unit deviation_percent worst_loss"
-    return plot_methods.draw(table(columns, rows)), ["baseline", "bimix", "regmix", "4 runs"]
-
-
-def weights(known):
-    rounds = [
-        table(
-            "step domain weight average",
-            ((step, d, (0.1 + step / 9 + k) / 8, (0.2 + k) / 7) for step in range(5) for k, d in enumerate(DOMAINS)),
-        )
-        for _ in range(2)
-    ]
-    return plot_weights.draw(rounds, "doremi", "baseline", known["shares"]["baseline"]), ["baseline", "a new round"]
-
-
 def answers(scale):
     """Right answers that grow with the steps by `scale`, and bits per byte that fall."""
     rows = [
@@ -239,8 +203,8 @@ def downstream_tasks(_):
 
 
 FIGURES = [
-    *(steps, proportions, predictions, optimum, path, side_by_side, perplexity, seeds, mixtures),
-    *(entropy, cross_entropy, learning, sizes, front, methods, verdict, weights),
+    *(steps, proportions, predictions, optimum, side_by_side, perplexity, seeds, mixtures),
+    *(entropy, cross_entropy, learning, sizes, front, verdict),
     *(downstream, downstream_tasks),
 ]
 
@@ -343,12 +307,6 @@ def test_the_figures_in_front_state_what_was_found(known):
     figure = plot_cross_entropy.draw(table("domain under nats", ((*pair, value) for pair, value in nats.items())))
     said = "a is nearest to b (0.30 nats a token beyond its own model); c is far from all others (2.00 or more)."
     assert title(figure) == said
-    assert title(path(known)[0]).endswith("steps, by the law bimix, no proportion of the optimum moves.")
-    rows = [("web", 100, 0.3), ("web", 200, 0.4), ("law", 100, 0.7), ("law", 200, 0.65)]
-    assert (
-        plot_optimum_by_step.finding(table("domain step proportion", rows))
-        == "web moves most in the optimum, from 0.300 to 0.400."
-    )
     figure = plot_perplexity.draw([table("mixture step domain loss", [("a", 9, "x", 2.0), ("b", 9, "x", 1.9)])], "a")
     assert title(figure) == "b ends lowest, at 1.9000, 5.00 % below a."
     columns = "round mixture voice promised measured deviation_percent expected_gain_percent noise_percent stopped"

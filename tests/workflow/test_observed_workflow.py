@@ -104,9 +104,7 @@ def test_everything_follows_from_two_tables(workplace: Path) -> None:
     assert tuple(mixture) == DOMAINS
     assert sum(mixture.values()) == pytest.approx(1)
     figures = {path.name for path in (results / "figures").iterdir()}
-    of_the_law = {
-        f"{kind}_observed_bimix_fitted.svg" for kind in ("steps", "proportions", "predictions", "optimum", "path")
-    }
+    of_the_law = {f"{kind}_observed_bimix_fitted.svg" for kind in ("steps", "proportions", "predictions", "optimum")}
     assert figures == of_the_law | {
         "mixtures.svg",
         "laws_observed_fitted.svg",
@@ -190,7 +188,7 @@ def test_rules_by_hand_that_nobody_ran_are_written_and_those_that_were_are_taken
 @pytest.mark.slow
 def test_what_there_are_too_few_runs_or_steps_for_is_left_out(workplace: Path) -> None:
     jobs = planned(workplace)
-    assert {"plot_optimum_by_step", "plot_optimum", "estimate_intervals"} <= jobs
+    assert {"plot_optimum", "estimate_intervals"} <= jobs
     assert "plot_learning" not in jobs
     config = yaml.safe_load((workplace / "own.yaml").read_text())
     config["datasets"]["own"]["optimum"]["group"] = "every"
@@ -198,7 +196,6 @@ def test_what_there_are_too_few_runs_or_steps_for_is_left_out(workplace: Path) -
     write_tables(workplace, 7, STEPS[-1:])
     jobs = planned(workplace)
     assert {"plot_learning", "plot_optimum"} <= jobs
-    assert not {"plot_optimum_by_step", "trace_optimum"} & jobs
     write_tables(workplace, 2)
     config["datasets"]["own"] |= {"groups": {"every": "all"}, "held_out": [], "compare": {"mixtures": ["m1", "m0"]}}
     (workplace / "own.yaml").write_text(yaml.safe_dump(config))

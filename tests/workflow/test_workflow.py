@@ -193,7 +193,7 @@ def test_the_plan_has_the_runs_that_snakemake_plans(workplace: Path) -> None:
     plan = pl.read_csv(workplace / "results/demo/plan.csv")
     runs = dict(plan.filter(pl.col("what") == "total")["needed_for", "runs"].iter_rows())
     assert runs["summary"] == planned(workplace)["pretrain_model"]
-    jobs = planned(workplace, "results/demo/summary.txt", "results/demo/tables/methods.csv")
+    jobs = planned(workplace, "results/demo/summary.txt", "results/demo/tables/verdict.csv")
     # the swarm's runs are trained sixteen to a job
     assert runs["methods"] == jobs["pretrain_model"] - runs["summary"] + jobs["train_doremi"] + jobs["train_doge"] + 32
     assert "| pretraining | tiny" in done.stdout + done.stderr

@@ -2,7 +2,7 @@
 # worth.
 #   recipes, models, hardware of the config -> plan.csv
 #   losses/{model}/methods.parquet, reports of the searches
-#       -> tables/methods.csv, figures/methods.svg
+#       -> tables/verdict.csv, figures/verdict.svg
 # Nothing of this is made unless it is requested.
 
 
@@ -46,47 +46,14 @@ rule plan_runs:
         """
 
 
-rule price_methods:
-    """Costs of each method before the large run, and the last loss of its large run."""
-    input:
-        losses=collect("results/{{dataset}}/losses/{model}/methods.parquet", model=setting("compare/model")),
-        large=planned(inputs.large_report),
-        searches=planned(budget.report_files),
-        costs=setting("observations/costs", default=[]),
-        code=script("price_methods", "judge/worth", *JUDGE),
-    output:
-        table=table("methods", "6 Methods", "What each method costs and gains (csv)"),
-    log:
-        "results/{dataset}/logs/price_methods.log",
-    wildcard_constraints:
-        dataset=datasets_with("methods"),
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        reference=setting("methods/0"),
-        searches=as_json(planned(budget.search_reports)),
-        weights=bound("weights"),
-        objective=bound("objective"),
-    shell:
-        RUN + r"""price_methods.py \
-            --losses {input.losses:q} \
-            --reference {params.reference:q} \
-            --large {input.large:q} \
-            --searches {params.searches:q} \
-            --costs {input.costs:q} \
-            --weights {params.weights:q} \
-            --objective {params.objective:q} \
-            --out {output.table:q} \
-            2>{log:q}
-        """
-
-
 rule judge_methods:
-    """The methods over seeds: regret, optimism, ties, significance."""
+    """The methods over seeds: regret, optimism, ties, significance; what each search cost."""
     input:
         losses=collect("results/{{dataset}}/losses/{model}/methods.parquet", model=setting("compare/model")),
         mixtures="results/{dataset}/mixtures/groups/methods.parquet",
-        prices="results/{dataset}/tables/methods.csv",
+        large=planned(inputs.large_report),
+        searches=planned(budget.report_files),
+        costs=setting("observations/costs", default=[]),
         laws=planned(lambda dataset: sorted({law["coefficients"] for law in inputs.laws_of_methods(dataset).values()})),
         tokens=planned(inputs.epoch_tokens),
         bytes=planned(inputs.byte_counts),
@@ -102,13 +69,16 @@ rule judge_methods:
     params:
         reference=setting("methods/0"),
         laws=as_json(planned(inputs.laws_of_methods)),
+        searches=as_json(planned(budget.search_reports)),
         run_tokens=planned(inputs.compared_tokens),
         weights=bound("weights"),
         objective=bound("objective"),
     shell:
         RUN + r"""judge_methods.py \
             --losses {input.losses:q} \
-            --prices {input.prices:q} \
+            --large {input.large:q} \
+            --searches {params.searches:q} \
+            --costs {input.costs:q} \
             --reference {params.reference:q} \
             --mixtures {input.mixtures:q} \
             --laws {params.laws:q} \
@@ -135,18 +105,3 @@ rule plot_verdict:
         "../../envs/analysis.yaml"
     shell:
         RUN + r"plot_verdict.py --verdict {input.verdict:q} --out {output.figure:q} 2>{log:q}"
-
-
-rule plot_methods:
-    """The gain of each method's mixture against the cost of its search."""
-    input:
-        methods="results/{dataset}/tables/methods.csv",
-        code=script("plot_methods", "results/figures"),
-    output:
-        figure=figure("methods", "6 Methods", "Worth against cost of each method"),
-    log:
-        "results/{dataset}/logs/plot_methods.log",
-    conda:
-        "../../envs/analysis.yaml"
-    shell:
-        RUN + r"plot_methods.py --methods {input.methods:q} --out {output.figure:q} 2>{log:q}"

@@ -1,8 +1,6 @@
-# Optimum: the mixture with the least predicted loss, how sure it is, and how it moves with the
-# steps.
+# Optimum: the mixture with the least predicted loss, and how sure it is.
 #   coefficients.json -> mixtures/{law}.json, which training.smk then trains on, optima/{law}.json
-#   coefficients.json -> intervals.csv, optimum_by_step.csv
-#       -> figures/optimum_*.svg, figures/path_*.svg
+#   coefficients.json -> intervals.csv -> figures/optimum_*.svg
 # optimize_mixture does not list its script, since a large run follows from it: `snakemake -R
 # optimize_mixture` after a change.
 
@@ -112,45 +110,6 @@ rule estimate_intervals:
         """
 
 
-rule trace_optimum:
-    """How the optimum moves with the training steps."""
-    input:
-        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
-        tokens=planned(inputs.epoch_tokens),
-        centre=planned(inputs.centre),
-        reference=planned(inputs.objective_reference),
-        code=script("trace_optimum", "optimum/optimum", "optimum/bounds", "optimum/solve"),
-    output:
-        path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
-    log:
-        "results/{dataset}/logs/trace_optimum/{model}/{law}/{group}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/trace_optimum/{model}/{law}/{group}.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        **SOUGHT,
-        step=setting("optimum/step"),
-        pool_share=planned(inputs.pool_share),
-    shell:
-        RUN + r"""trace_optimum.py \
-            --weights {params.weights:q} \
-            --objective {params.objective:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
-            --strengths {params.strengths:q} \
-            --tokens {input.tokens:q} \
-            --centre {input.centre:q} \
-            --reference {input.reference:q} \
-            --coefficients {input.coefficients:q} \
-            --step {params.step:q} \
-            --pool-share {params.pool_share} \
-            --out {output.path:q} \
-            2>{log:q}
-        """
-
-
 rule trace_pareto:
     """The mixtures between the two objectives under `pareto`, by every law."""
     input:
@@ -228,36 +187,6 @@ rule plot_optimum:
             --compared-losses {input.losses:q} \
             --compared-mixtures {input.mixtures:q} \
             --compared-model {params.compared_model:q} \
-            --weights {params.weights:q} \
-            --out {output.figure:q} \
-            2>{log:q}
-        """
-
-
-rule plot_optimum_by_step:
-    """How the optimum moves with the training steps."""
-    input:
-        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
-        path="results/{dataset}/laws/{model}/{law}/{group}/optimum_by_step.csv",
-        baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
-        code=script("plot_optimum_by_step", "results/figures"),
-    output:
-        figure=figure("path_{model}_{law}_{group}", "3 Law", "The optimum by step: {model}, {law}, {group}"),
-    log:
-        "results/{dataset}/logs/plot_optimum_by_step/{model}_{law}_{group}.log",
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        baseline=setting("compare/mixtures/0"),
-        step=setting("optimum/step"),
-        weights=bound("weights"),
-    shell:
-        RUN + r"""plot_optimum_by_step.py \
-            --coefficients {input.coefficients:q} \
-            --path {input.path:q} \
-            --baseline {params.baseline:q} \
-            --baseline-mixture {input.baseline:q} \
-            --step {params.step:q} \
             --weights {params.weights:q} \
             --out {output.figure:q} \
             2>{log:q}

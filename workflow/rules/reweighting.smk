@@ -1,7 +1,6 @@
 # Mixtures that a method finds while it trains a model of its own: DoReMi, DoGE.
 #   tokens/*.parquet, runs/{model}/{reference}/model.safetensors -> reweighting/{model}/{method}/
 #       -> mixtures/{method}.json
-#   reweighting/{model}/{method}/ -> figures/weights_{method}.svg
 # Which model and which reference: `reweighting` in the dataset's block. As of pretrain_model,
 # scripts are no inputs.
 
@@ -166,37 +165,5 @@ rule mix_reweighted:
             --mixture {input.mixture:q} \
             --domains {params.domains:q} \
             --out {output.mixture:q} \
-            2>{log:q}
-        """
-
-
-rule plot_weights:
-    """Weights of the domains while DoReMi or DoGE trains its model, and their average."""
-    input:
-        paths=planned(
-            lambda dataset, reweighted, moved: [
-                f"{folder}/path.parquet" for folder in inputs.reweighting_folders(dataset, reweighted, moved)
-            ]
-        ),
-        reference=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("reweighting/reference")),
-        code=script("plot_weights", "results/figures"),
-    output:
-        figure=figure("weights_{reweighted}", "2 Mixtures", "Weights on the way: {reweighted}"),
-    log:
-        "results/{dataset}/logs/plot_weights/{reweighted}.log",
-    wildcard_constraints:
-        dataset=datasets_with("reweighting"),
-        reweighted="doremi|doge",
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        reference=setting("reweighting/reference"),
-    shell:
-        RUN + r"""plot_weights.py \
-            --paths {input.paths:q} \
-            --method {wildcards.reweighted:q} \
-            --reference {params.reference:q} \
-            --reference-mixture {input.reference:q} \
-            --out {output.figure:q} \
             2>{log:q}
         """

@@ -1,7 +1,7 @@
-"""Judge methods by the runs on what they proposed, over seeds.
+"""Judge methods by the runs on what they proposed, over seeds, and by what they spent before.
 
-losses of the compared runs, tables/methods.csv, the laws behind the proposals ->
-tables/verdict.csv
+losses of the compared runs, the laws behind the proposals, reports of the runs that mixtures were
+found with or a table of their costs -> tables/verdict.csv
 """
 
 import argparse
@@ -14,19 +14,31 @@ import numpy as np
 from bimix.errors import run
 from bimix.judge.comparison import compared, in_bits
 from bimix.judge.measured import Criterion, add_criterion, criterion_of, measured
-from bimix.judge.worth import PREDICTED, PRICES, verdict
+from bimix.judge.worth import read_cost, read_spent, spent_on, verdict
 from bimix.laws.document import checked_law
 from bimix.laws.fitted import at_run, predict_defined
 from bimix.optimum.flags import number_or_none
 from bimix.outputs import write_table
-from bimix.tables import read_table, read_tokens
+from bimix.tables import read_json, read_table, read_tokens
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--losses", type=Path, required=True, help="mixture, seed, step, domain, loss of the runs")
-    parser.add_argument("--prices", type=Path, required=True, help="written by price_methods.py")
     parser.add_argument("--reference", required=True, help="the mixture that gains are measured against")
+    parser.add_argument("--large", type=Path, nargs="?", help="run.json of the large run on the reference")
+    parser.add_argument(
+        "--searches",
+        type=json.loads,
+        default={},
+        help="{mixture: list of the run.json and runs.parquet of the runs that it was found with}, JSON",
+    )
+    parser.add_argument(
+        "--costs",
+        type=Path,
+        nargs="?",
+        help="of runs trained elsewhere, in the place of these two: mixture, search_runs, search_flops, large_flops",
+    )
     parser.add_argument("--mixtures", type=Path, required=True, help="mixture, domain, proportion")
     parser.add_argument(
         "--laws",
@@ -61,13 +73,24 @@ def main(argv: list[str] | None = None) -> None:
         for name, law in options.laws.items()
     }
     known = {name: value for name, value in predicted.items() if value is not None}
-    prices = read_table(options.prices)
-    prices = prices.cast({name: kind for name, kind in PRICES.items() if name in prices.columns})
-    if PREDICTED in prices.columns:
-        brought = prices.drop_nulls(PREDICTED).select("mixture", PREDICTED)
-        known = dict(brought.iter_rows()) | known
+    spent, large_flops = None, None
+    if options.large is not None:
+        spent = {
+            name: spent_on([cost for path in paths for cost in costs(Path(path))])
+            for name, paths in options.searches.items()
+        }
+        large_flops = read_cost(read_json(options.large), str(options.large))["flops"]
+    elif options.costs is not None:
+        spent, large_flops = read_spent(read_table(options.costs))
     factors = dict(read_table(options.bytes).select("domain", "bits_per_nat").iter_rows()) if options.bytes else {}
-    write_table(verdict(comparison, prices, known, in_bits(comparison, factors)), options.out)
+    write_table(verdict(comparison, spent, large_flops, known, in_bits(comparison, factors)), options.out)
+
+
+def costs(path: Path) -> list[dict[str, float]]:
+    """Of each run that a report is of, what it cost."""
+    if path.suffix == ".json":
+        return [read_cost(read_json(path), str(path))]
+    return [read_cost(row, str(path)) for row in read_table(path).iter_rows(named=True)]
 
 
 def gain(

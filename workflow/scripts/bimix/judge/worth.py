@@ -7,16 +7,10 @@ import polars as pl
 from bimix.errors import InputError
 from bimix.judge.comparison import Comparison, percent, table
 
-ENDED = ("average_loss", "unit", "runs", "deviation_percent", "difference_percent", "worst_domain", "worst_loss")
-ENDED += ("steps_to_reference", "steps_ratio")
 COSTS = ("flops", "gpu_hours", "device_hours")
 SPENT = ("search_runs", *(f"search_{key}" for key in COSTS))
 PREDICTED = "predicted_gain_percent"
 NEEDED = ("mixture", "search_runs", "search_flops", "large_flops")
-# Of columns that may be empty: as csv they are read back as text
-PRICES = {"search_runs": pl.Int64} | dict.fromkeys(
-    (*SPENT[1:], "search_percent", "steps_to_reference", "steps_ratio", "deviation_percent", PREDICTED), pl.Float64
-)
 VERDICT = {
     "mixture": pl.String,
     "average_loss": pl.Float64,
@@ -36,9 +30,13 @@ VERDICT = {
     "bits_regret_percent": pl.Float64,
     "bits_ties_with_best": pl.Boolean,
     "bits_gain_percent": pl.Float64,
+    "worst_domain": pl.String,
+    "worst_loss": pl.Float64,
     "search_runs": pl.Int64,
     "search_flops": pl.Float64,
     "search_percent": pl.Float64,
+    "search_gpu_hours": pl.Float64,
+    "search_device_hours": pl.Float64,
     "steps_saved_percent": pl.Float64,
 }
 
@@ -80,53 +78,35 @@ def read_spent(costs: pl.DataFrame) -> tuple[dict[str, dict], float]:
     return {row["mixture"]: {key: row[key] for key in numbers} for row in costs.iter_rows(named=True)}, large[0]
 
 
-def price(
-    comparison: Comparison, spent: Mapping[str, Mapping[str, float]] | None, large_flops: float | None
-) -> pl.DataFrame:
-    """One row for each mixture, in order: what was spent before the large run on finding it, and
-    how the large run ended.
-
-    mixture, search_runs, search_flops, search_gpu_hours, search_device_hours, search_percent (of
-    the FLOPs of one large run), ENDED as in the table of the comparison, and predicted_gain_percent
-    where a mixture has one. A mixture that was not `spent` on took no search; None: nothing is
-    known.
-    """
-    nothing = dict.fromkeys(SPENT) if spent is None else dict.fromkeys(SPENT, 0.0) | {"search_runs": 0}
-    rows = []
-    for row in table(comparison).iter_rows(named=True):
-        own = (spent or {}).get(row["mixture"], nothing)
-        flops = own["search_flops"]
-        part = None if large_flops is None or flops is None else 100 * flops / large_flops
-        costs = {key: own.get(key) for key in SPENT} | {"search_percent": part}
-        ended = {key: row[key] for key in ENDED}
-        rows.append({"mixture": row["mixture"], **costs, **ended, PREDICTED: own.get(PREDICTED)})
-    found = pl.DataFrame(rows, schema_overrides=PRICES, infer_schema_length=None)
-    return found if found[PREDICTED].count() else found.drop(PREDICTED)
-
-
 def verdict(
     comparison: Comparison,
-    prices: pl.DataFrame,
+    spent: Mapping[str, Mapping[str, float]] | None,
+    large_flops: float | None,
     predicted: Mapping[str, float],
     in_bits: Comparison | None = None,
 ) -> pl.DataFrame:
     """One row for each mixture in the columns of VERDICT: those that hold the objective first, the
     best first.
 
-    `prices` as of `prices.price`; `predicted` {mixture: gain in percent over the reference that its
-    own law predicts}; `in_bits` the same comparison in bits per byte, where bytes are known. Regret
+    `spent` {mixture: what finding it cost before the large run}, as of `spent_on` or `read_spent`:
+    a mixture that is not there took no search; None: nothing is known. `predicted` {mixture: gain
+    in percent over the reference that its own law predicts}, in the place of one that was `spent`
+    with the mixture; `in_bits` the same comparison in bits per byte, where bytes are known. Regret
     is the loss over that of the best of all. Gain is what a mixture is below the reference, with
     its 95 % interval, and whether it is significant. Optimism is predicted less measured gain. A
     mixture ties where it ends behind the best by no more than the best of so many may by chance.
     Without a known noise intervals, significance and ties are null.
     """
+    nothing = dict.fromkeys(SPENT) if spent is None else dict.fromkeys(SPENT, 0)
     rows = {row["mixture"]: row for row in table(comparison).iter_rows(named=True)}
-    costs = {row["mixture"]: row for row in prices.iter_rows(named=True)}
     reference, best = comparison.criterion.reference, comparison.ranked()[0]
+    same = ("average_loss", "unit", "deviation_percent", "runs", "ties_with_best", "significant", "broken")
+    same += ("worst_domain", "worst_loss")
     found = []
     for name in comparison.ranked():
-        own, cost = rows[name], costs[name]
-        expected = predicted.get(name)
+        own, cost = rows[name], (spent or {}).get(name, nothing)
+        expected = predicted.get(name, cost.get(PREDICTED))
+        priced = None not in (large_flops, cost["search_flops"])
         gain = 0.0 if name == reference else -own["difference_percent"]
         bits = in_bits and {
             "bits_per_byte": in_bits.value(name),
@@ -136,18 +116,17 @@ def verdict(
         }
         found.append(
             {
-                **{key: own[key] for key in ("average_loss", "unit", "deviation_percent", "runs", "ties_with_best")},
+                **{key: own[key] for key in same},
                 "mixture": name,
                 "regret_percent": percent(comparison.lead(best, name)),
                 "gain_percent": gain,
                 "gain_low": None if own["high_percent"] is None else -own["high_percent"],
                 "gain_high": None if own["low_percent"] is None else -own["low_percent"],
-                "significant": own["significant"],
-                "broken": own["broken"],
-                "predicted_gain_percent": expected,
+                PREDICTED: expected,
                 "optimism_percent": None if expected is None else expected - gain,
-                **{key: cost[key] for key in ("search_runs", "search_flops", "search_percent")},
-                "steps_saved_percent": None if cost["steps_ratio"] is None else 100 * (1 - cost["steps_ratio"]),
+                **{key: cost.get(key) for key in SPENT},
+                "search_percent": 100 * cost["search_flops"] / large_flops if priced else None,
+                "steps_saved_percent": None if own["steps_ratio"] is None else 100 * (1 - own["steps_ratio"]),
                 **(bits or {}),
             }
         )

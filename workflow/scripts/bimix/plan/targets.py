@@ -40,7 +40,7 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
         return [f"{folder}/figures/{kind}_{model}_{law}_{group}.svg" for law in of]
 
     check_compared(dataset)
-    runs, steps = dataset.fitted_size()
+    runs, _ = dataset.fitted_size()
     several = block["optimum"].get("models", [])
     compared = not (several or dataset.observes_sizes)  # scores, steps and shares are of one size
     resampled = dataset.resampled_laws if dataset.has_intervals else []
@@ -91,7 +91,6 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
             *figures("predictions", laws if held_out and compared else []),
             *figures("optimum", resampled),
             *figures("sizes", large),
-            *figures("path", dataset.resampled_laws if steps > 1 else []),
             *drawn("pareto", there=pareto),
             *drawn("rounds", there=search),
             *drawn(f"laws_{model}_{group}", there=compared),
