@@ -38,14 +38,12 @@ class Case:
     """A measurement: a script beside this file with its flags, which writes its numbers where
     `--json` says.
 
-    `needs` are modules, NANOGPT, the variable that names a checkout, or GPUS: two of them. Where
-    `folder`, it gets one of its own by `--folder`.
+    `needs` are modules, NANOGPT, the variable that names a checkout, or GPUS: two of them.
     """
 
     name: str
     words: tuple[str, ...]
     needs: tuple[str, ...] = ()
-    folder: bool = False
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -163,7 +161,6 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
             generation("1B, bf16, graphs", "1B", 500, *(("--precision", "bf16", "--graphs") if full else ())),
         ],
         "reweighting": [Case("280M", ("bench_reweighting.py", *model, *words, *speed, *doge, *device))],
-        "chain": [Case("killed and resumed", ("bench_chain.py", *device), ("tokenizers", "polars"), folder=True)],
     }
 
 
@@ -187,8 +184,6 @@ def measure(place: Path, case: Case, seconds: float) -> dict:
     numbers = file_of(place, case, ".numbers")
     numbers.unlink(missing_ok=True)
     command = [sys.executable, str(HERE / case.words[0]), *case.words[1:], "--json", str(numbers)]
-    if case.folder:
-        command += ["--folder", str(file_of(place, case, ".files"))]
     begun = time.monotonic()
     log = file_of(place, case, ".log")
     with log.open("w", encoding="utf-8") as out:

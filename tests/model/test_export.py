@@ -97,6 +97,7 @@ def test_what_cannot_be_exported_is_refused_in_a_sentence_and_leaves_nothing(run
     (tmp_path / "short.safetensors").write_bytes(good[:-100])
     weights = load_file(run / "model.safetensors")
     save_file(weights, tmp_path / "nameless.safetensors")
+    save_file(weights, tmp_path / "garbled.safetensors", metadata={"shape": "{"})
     shape = {"layers": 3, "width": 64, "heads": 4, "vocabulary": 150}
     save_file(weights, tmp_path / "vocabulary.safetensors", metadata={"shape": json.dumps(shape)})
     shape = {
@@ -110,6 +111,7 @@ def test_what_cannot_be_exported_is_refused_in_a_sentence_and_leaves_nothing(run
         ("missing", "does not exist"),
         ("short", "cannot be read as safetensors"),
         ("nameless", "does not say the shape"),
+        ("garbled", "does not say the shape"),
         ("vocabulary", "trained on 150; give the tokenizer of that run"),
         ("layers", r"weight 'blocks\.2\..*' is not one of a model"),
     ]:

@@ -1,8 +1,6 @@
 """States on disk without a training: what is kept and chosen, the lock, the curves."""
 
-import json
 import os
-import re
 import zipfile
 from pathlib import Path
 
@@ -234,45 +232,3 @@ def test_half_written_outputs_are_swept_by_their_own_names(tmp_path: Path) -> No
         (tmp_path / name).write_text("")
     checkpoints.sweep([tmp_path / "a.json", tmp_path / "missing" / "b"])
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
-
-
-def test_curves_shown_are_those_of_the_configuration(tmp_path: Path) -> None:
-    folder, shown = tmp_path / "state", tmp_path / "tensorboard"
-    one, other = folder / "one", folder / "other"
-    for own in (one, other):
-        own.mkdir(parents=True)
-    shown.mkdir()
-    (shown / "events.1").write_text("")
-    checkpoints.show_curves(folder, one)
-    assert (shown / "configuration").read_text() == "one" and (shown / "events.1").exists()
-    checkpoints.show_curves(folder, one)
-    assert (shown / "events.1").exists()
-    shown_of_other = other / "tensorboard"
-    shown_of_other.mkdir()
-    (shown_of_other / "events.2").write_text("")
-    checkpoints.show_curves(folder, other)
-    assert (one / "tensorboard/events.1").exists() and (shown / "events.2").exists()
-    assert (shown / "configuration").read_text() == "other" and not shown_of_other.exists()
-    (shown / "configuration").write_text("deleted")
-    checkpoints.show_curves(folder, one)
-    assert (shown / "events.1").exists() and not (shown / "events.2").exists()
-
-
-def test_weights_say_their_shape_or_are_refused(tmp_path: Path) -> None:
-    from safetensors.torch import save_file
-
-    shape = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 5}
-    save_file({"w": torch.ones(2)}, tmp_path / "good", metadata={"shape": json.dumps(shape)})
-    for framework in ("numpy", "pt"):
-        weights, found = checkpoints.read_weights(tmp_path / "good", framework)
-        assert weights["w"].tolist() == [1, 1] and vars(found) == shape
-        assert isinstance(weights["w"], torch.Tensor) == (framework == "pt")
-    save_file({"w": torch.ones(2)}, tmp_path / "silent")
-    save_file({"w": torch.ones(2)}, tmp_path / "other", metadata={"shape": "{"})
-    for name in ("silent", "other"):
-        with pytest.raises(InputError, match="does not say the shape"):
-            checkpoints.read_weights(tmp_path / name)
-    (tmp_path / "bad").write_bytes(b"\xff" * 40)
-    with pytest.raises(InputError, match="cannot be read as safetensors"):
-        checkpoints.read_weights(tmp_path / "bad")
-    assert re.fullmatch(r".*/weights/step-000000012\.safetensors", str(checkpoints.kept_weights(tmp_path, 12)))

@@ -127,10 +127,9 @@ def test_devices_of_others_are_left_alone(machine: Path) -> None:
     end(first, second)
 
 
-@pytest.mark.parametrize(("visible", "devices"), [("2,3", ["GPU-c", "GPU-d"]), ("GPU-d,1", ["GPU-d", "GPU-b"])])
-def test_devices_that_are_given_are_kept_to(machine: Path, visible: str, devices: list[str]) -> None:
-    first = train(machine, "first", 2, visible=visible)
-    assert started(machine, "first")[2] == devices
+def test_devices_that_are_given_are_kept_to(machine: Path) -> None:
+    first = train(machine, "first", 2, visible="GPU-d,1")
+    assert started(machine, "first")[2] == ["GPU-d", "GPU-b"]
     end(first)
 
 
@@ -185,7 +184,7 @@ def test_what_cut_gpus_cannot_do_is_a_sentence(cut: Path, count: int, visible: s
     assert re.search(sentence.replace("(", r"\(").replace(")", r"\)"), (cut / "first.log").read_text())
 
 
-@pytest.mark.parametrize(("device", "mode"), [(0o666, 0o666), (0o660, 0o660), (0o600, 0o600), (None, 0o600)])
+@pytest.mark.parametrize(("device", "mode"), [(0o666, 0o666), (0o660, 0o660), (None, 0o600)])
 def test_who_may_not_use_the_gpus_may_not_lock_them(tmp_path: Path, device: int | None, mode: int) -> None:
     if device is not None:
         (tmp_path / "gpu").touch()

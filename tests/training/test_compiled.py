@@ -59,8 +59,7 @@ def counted(
     return graphs
 
 
-@pytest.mark.parametrize("chunk", [None, 16])
-@pytest.mark.parametrize("precision", ["no", "bf16"])
+@pytest.mark.parametrize(("chunk", "precision"), [(None, "no"), (16, "bf16")])
 def test_the_loss_and_its_gradients_are_one_graph(
     chunk: int | None, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,10 +98,9 @@ def test_an_evaluation_is_one_graph_whatever_number_of_rows_is_left(monkeypatch:
     assert len(graphs) == 1
 
 
-@pytest.mark.parametrize("precision", ["no", "bf16"])
-@pytest.mark.parametrize("chunk", [None, 8])
+@pytest.mark.parametrize(("chunk", "precision"), [(None, "no"), (8, "bf16")])
 def test_doremi_compiles_nothing_after_its_first_update(
-    precision: str, chunk: int | None, monkeypatch: pytest.MonkeyPatch
+    chunk: int | None, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batches of other numbers of rows; updates are those of uncompiled models."""
 

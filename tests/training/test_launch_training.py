@@ -54,17 +54,13 @@ def on_gpus(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gpus", [0, 2])
 @pytest.mark.parametrize(
-    ("how", "status", "sentence"),
+    ("gpus", "how", "status", "sentence"),
     [
-        ("refuses", 1, "training.py: error: the mixture is wrong."),
-        ("stops", 75, "stopped"),
-        (
-            "dies",
-            137,
-            "launch_processes.py: error: a process of the training was ended by SIGKILL: the machine's memory",
-        ),
+        (0, "refuses", 1, "training.py: error: the mixture is wrong."),
+        (2, "refuses", 1, "training.py: error: the mixture is wrong."),
+        (2, "stops", 75, "stopped"),
+        (2, "dies", 137, "launch_processes.py: error: a process of the training was ended by SIGKILL: the machine's"),
     ],
 )
 def test_what_a_training_says_is_the_last_word(tmp_path: Path, gpus: int, how: str, status: int, sentence: str) -> None:
@@ -109,7 +105,6 @@ def test_logs_that_cannot_be_written_are_a_sentence(tmp_path: Path) -> None:
         (2, signal.SIGTERM, 3),
         pytest.param(2, signal.SIGINT, 33, marks=pytest.mark.full),  # longer than the launcher waits by itself
         (1, signal.SIGTERM, 3),
-        (1, signal.SIGINT, 3),
     ],
 )
 def test_processes_that_are_asked_to_stop_are_left_the_time_they_take(
@@ -149,7 +144,6 @@ SETTINGS += "'OMP_NUM_THREADS', 'TORCHINDUCTOR_COMPILE_THREADS', 'PYTORCH_ALLOC_
     ("given", "expected"),
     [
         ({}, "3 3 expandable_segments:True None"),
-        ({"PYTORCH_ALLOC_CONF": "backend:native"}, "3 3 backend:native None"),
         ({"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"}, "3 3 None max_split_size_mb:64"),
         ({"PYTORCH_ALLOC_CONF": "", "TORCHINDUCTOR_COMPILE_THREADS": "7"}, "3 7  None"),
     ],

@@ -60,13 +60,6 @@ def test_a_killed_run_with_muon_goes_on_to_the_same_bytes(corpus: Path, tmp_path
 
 
 @pytest.mark.slow
-def test_losses_are_those_of_the_ends_of_the_decays(muon: Path) -> None:
-    assert pl.read_parquet(muon / "losses.parquet")["step"].unique().sort().to_list() == [10, 20, 60]
-    recipe = json.loads((muon / "run.json").read_text())["recipe"]
-    assert (recipe["optimizer"], recipe["schedule"], recipe["horizons"]) == ("muon", "wsds", [10, 20])
-
-
-@pytest.mark.slow
 def test_two_processes_killed_resume_to_the_bytes_of_two_undisturbed(corpus: Path, tmp_path: Path) -> None:
     execute(command(corpus, tmp_path / "whole/run", processes=2))
     killed = command(corpus, tmp_path / "killed/run", processes=2)

@@ -13,10 +13,6 @@ def test_a_value_is_one_word_whatever_is_in_it() -> None:
     assert words == ["python", "my train.py", "--data=a b.json", "--out", "/c; rm -rf 'd/1", "{x}"]
 
 
-def test_every_field_is_filled() -> None:
-    assert fill(" ".join(f"{{{name}}}" for name in FIELDS), VALUES) == [str(value) for value in VALUES.values()]
-
-
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
@@ -26,8 +22,6 @@ def test_every_field_is_filled() -> None:
         ("train {mixture} {folder} 'open", "No closing quotation: close it"),
         ("train {mixture} {folder} {", "a brace that is meant as such is written twice"),
         ("train {mixture} {folder} {seed:03d}", "more than a name"),
-        ("train {mixture} {folder} {seed.real}", "more than a name"),
-        ("train {mixture} {folder} {}", "more than a name"),
         ("  ", "it has no word"),
     ],
 )

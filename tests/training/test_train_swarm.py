@@ -27,14 +27,14 @@ ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 MIXTURES = {"swarm_0001": (0.7, 0.3, 0.0), "swarm_0002": (0.1, 0.2, 0.7), "swarm_0003": (1 / 3, 1 / 3, 1 / 3)}
 
 
+def table(mixtures: dict[str, tuple[float, ...]]) -> pl.DataFrame:
+    rows = [(name, *pair) for name, own in mixtures.items() for pair in zip(("bees", "cats", "dogs"), own, strict=True)]
+    return pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row")
+
+
 def part(corpus: Path, out: Path) -> list[str]:
-    rows = [
-        (name, *pair)
-        for name, shares in MIXTURES.items()
-        for pair in zip(("bees", "cats", "dogs"), shares, strict=True)
-    ]
     out.mkdir(exist_ok=True)
-    pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_parquet(out / "swarm.parquet")
+    table(MIXTURES).write_parquet(out / "swarm.parquet")
     flags = ["--mixtures", str(out / "swarm.parquet"), "--names", *MIXTURES, "--state", str(out / "state")]
     flags += ["--losses", str(out / "losses.parquet"), "--runs", str(out / "runs.parquet")]
     return [sys.executable, str(SCRIPTS / "train_swarm.py"), *settings(corpus), *flags]
@@ -55,9 +55,8 @@ def new_accelerator() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("new_accelerator")
-@pytest.mark.parametrize("precision", ["no", "bf16"])
 def test_a_part_compiles_one_model_and_its_runs_are_as_if_alone(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graphs = []
 
@@ -70,13 +69,8 @@ def test_a_part_compiles_one_model_and_its_runs_are_as_if_alone(
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     names = [f"swarm_{number:04d}" for number in range(1, 6)]
     shares = [(0.1 * number, 0.2, 0.8 - 0.1 * number) for number in range(1, 6)]
-    rows = [
-        (name, *pair)
-        for name, own in zip(names, shares, strict=True)
-        for pair in zip(("bees", "cats", "dogs"), own, strict=True)
-    ]
-    pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "swarm.csv")
-    changes = {"steps": 3, "batch_rows": 4, "precision": precision, "evaluate_every": 1}
+    table(dict(zip(names, shares, strict=True))).write_csv(tmp_path / "swarm.csv")
+    changes = {"steps": 3, "batch_rows": 4, "precision": "bf16", "evaluate_every": 1}
 
     def train(out: str, names: list[str]) -> pl.DataFrame:
         flags = [*settings(corpus, **changes), "--compile", "yes", "--names", *names]
