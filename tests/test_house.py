@@ -29,7 +29,7 @@ ROOMS = {
     "exports": (750, "corpus mixtures plan"),
     "downstream": (785, "corpus model training"),
     "results": (2808, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),
-    "settings": (4146, "mixtures observations laws plan training optimum exports"),
+    "settings": (3769, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
 FILES = sorted(PACKAGE.rglob("*.py"))

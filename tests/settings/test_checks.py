@@ -289,7 +289,7 @@ def test_what_a_law_over_sizes_leaves_out_is_a_remark() -> None:
     demo(config)["optimum"]["for"] = "small"
     demo(config)["held_out"] = ["held_out"]
     remarks = "\n".join(ready(config).remarks)
-    assert "bimix (in laws/optimise) is fitted to losses of one size of model, and left out here." in remarks
+    assert "bimix (in laws/optimise) is fitted to losses of one size of model: left out here." in remarks
     assert "`compare` trains larger: what is predicted of small is not measured." in remarks
     assert "held_out: a law over sizes is not scored on held-out groups" in remarks
     del demo(config)["compare"]["mixtures"]

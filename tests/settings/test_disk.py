@@ -9,6 +9,7 @@ from bimix.errors import InputError
 from bimix.settings import complete, prepare
 from bimix.settings.complete import expanded, with_defaults
 from bimix.settings.disk import check_text
+from bimix.settings.faults import located
 from bimix.settings.files import merged, over
 from bimix.settings.ladder import Machine
 
@@ -29,7 +30,7 @@ def lines(train: object = None, **block: object) -> tuple[list[str], list[str]]:
     """Faults and remarks."""
     block = {"corpus": {"train": train or TRAIN}} | block
     config, _ = with_defaults(over(DEFAULTS, {"run": ["mine"], "datasets": {"mine": block}}))
-    found = list(check_text(expanded(config), "mine"))
+    found = list(located(("datasets", "mine"), check_text(expanded(config), "mine")))
     return [str(one) for one in found if not one.remark], [str(one) for one in found if one.remark]
 
 

@@ -25,7 +25,7 @@ Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/h
 `corpus/samples`, `corpus/sources`, `corpus/stream`, `digests`, `downstream/answers`,
 `downstream/questions`, `observations/logs`, `outputs`, `plan/shards`,
 `results/verify_tokens`, `results/watch`, `settings/complete`, `settings/disk`, `settings/files`,
-`settings/ladder`, `settings/lock`, `settings/text`, `tables`,
+`settings/ladder`, `settings/lock`, `tables`,
 `training/artefacts`, `training/checkpoints`, `training/command`, `training/command_run`,
 `training/devices`, `training/rows`.
 """

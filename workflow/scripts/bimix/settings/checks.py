@@ -1,14 +1,14 @@
 """The config checked before the first job: all of its faults at once.
 
 The models say what kind of value each key takes. The checks of the tables below, generators of
-faults over the typed and filled config, say what no model can: names that stand elsewhere, numbers
-that go together, files. With each check stand the keys that it reads; it is left out where the
-models refuse any of them.
+faults over the typed and filled config, say what no model can: names that stand elsewhere, keys
+that contradict each other, numbers that go together, files. With each check stand the keys that it
+reads; it is left out where the models refuse any of them.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -19,39 +19,37 @@ from bimix.names import unknown
 from bimix.plan.sources import BEST, REWEIGHTING
 from bimix.settings import disk, mixtures, observed, optima, text, typed
 from bimix.settings.complete import Filled, with_defaults
-from bimix.settings.faults import Fault, Key
+from bimix.settings.faults import Fault, Key, located
 from bimix.settings.files import over
 from bimix.settings.models import Config
-from bimix.settings.scope import KNOWN, Scope, names_at
+from bimix.settings.scope import KNOWN, Faults, Scope, names_at
 
-Check = tuple[Callable[[Scope], Iterator[Fault]], str]
+Check = tuple[Callable[[Scope], Faults], str]
+OF_ALL: tuple[Check, ...] = (
+    (optima.check_bounds, "?optimum/weights ?optimum/lower ?optimum/upper optimum"),
+    (optima.check_objective, "optimum/objective ?observations"),
+    (optima.check_reference, "optimum/objective compare/mixtures"),
+)
 # `?`: the key may be unset; `/`: it stands outside the dataset's block.
 OF_TEXT: tuple[Check, ...] = (
-    (text.check_domains, "domains ?corpus/harvest ?corpus/train ?corpus/validation ?corpus/labels"),
-    (text.check_records, "domains ?corpus/train ?corpus/validation ?corpus/labels ?corpus/domain_field"),
+    (text.check_domains, "domains ?corpus/harvest ?corpus/train ?corpus/validation ?corpus/domain_field"),
+    (text.check_labels, "domains corpus/domain_field ?corpus/labels"),
     (text.check_lengths, "domains corpus/held_out_characters ?corpus/train ?corpus/harvest"),
     (text.check_measured_only, "domains corpus/validation_only ?corpus/validation ?/laws/optimise"),
     (text.check_published, "published /mixtures/published ?domains"),
-    (text.check_trainings, "training ?models"),
+    (text.check_trainings, "training"),
     (text.check_commands, "/models ?training ?simulate_epochs ?optimum/model ?optimum/models"),
     (text.check_schedules, "training /training"),
-    (mixtures.check_mixtures, KNOWN),
+    (mixtures.check_swarms, f"{KNOWN} swarm domains"),
     (mixtures.check_search, "search groups held_out optimum"),
     (mixtures.check_downstream, "downstream/model downstream/steps /downstream sequence_length"),
-    (mixtures.check_stages, f"{KNOWN} stages"),
+    (mixtures.check_stages, "stages ?mixture_files"),
     (mixtures.check_staged_references, "?stages ?mixture_files ?methods ?centre ?reweighting optimum compare"),
     (mixtures.check_staged_formats, "stages /models optimum groups compare held_out ?methods"),
     (mixtures.check_fitted_stages, "groups optimum held_out compare ?stages"),
-    (optima.check_bounds, "?optimum/weights ?optimum/lower ?optimum/upper optimum"),
-    (optima.check_domain_groups, "?domain_groups"),
-    (optima.check_objective, "optimum/objective"),
-    (optima.check_reference, "optimum/objective compare/mixtures"),
-    (optima.check_strengths, "strengths"),
-    (optima.check_pareto, "optimum/pareto ?optimum/objective"),
     (optima.check_swarm_step, "swarm /training training"),
     (optima.check_fit, "optimum/step optimum/model optimum/group /laws/optimise"),
-    (optima.check_reuse, "reuse domains optimum"),
-    (optima.check_one_size, "optimum/for"),
+    (optima.check_reuse, "reuse optimum"),
     (optima.check_sizes, "optimum/models optimum ?groups ?compare ?training /models"),
     (optima.check_sized_laws, "optimum/models /laws/optimise"),
 )
@@ -60,12 +58,21 @@ OF_LOSSES: tuple[Check, ...] = (
     (observed.check_first, "compare/mixtures"),
     (observed.check_metrics, "observations/metrics optimum /laws"),
     (observed.check_epochs, "optimum/max_epochs ?observations"),
-    (optima.check_bounds, "?optimum/weights ?optimum/lower ?optimum/upper optimum"),
-    (optima.check_domain_groups, "?domain_groups"),
-    (optima.check_objective, "optimum/objective ?observations"),
-    (optima.check_reference, "optimum/objective compare/mixtures"),
-    (optima.check_strengths, "strengths"),
-    (optima.check_pareto, "optimum/pareto ?optimum/objective"),
+)
+# A key at fault where one of the others stands, too, and why.
+APART = (
+    ("models", "training", "auto chooses what the other names"),
+    ("optimum/model", "optimum/models", "both name what the laws are fitted to"),
+    ("optimum/step", "optimum/models", "a law over sizes predicts the end of the run of `for`"),
+    ("simulate_epochs", "optimum/models", "each model would have pools of its own, and the law reads one of a domain"),
+    ("optimum/models", "optimum/stage", "a law over sizes counts a run on one mixture"),
+    ("optimum/max_epochs", "optimum/stage", "epochs count a run on one mixture"),
+    ("optimum/models", "reuse", "older runs join the fit of one model"),
+    ("optimum/stage", "reuse", "older runs have one mixture for the whole run"),
+    ("optimum/weights", "optimum/objective/weights optimum/objective/families", "the objective has weights of its own"),
+    ("optimum/objective/marginals", "optimum/pareto", "mixtures between two objectives do not keep them"),
+    ("optimum/objective/marginals", "reweighting", "DoReMi and DoGE weigh domains without them"),
+    ("optimum/objective/marginals", "optimum/stage", "they are of the whole run's mixture"),
 )
 
 
@@ -85,10 +92,10 @@ def check(config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), 
     possible. Of those that are `named` by single targets, which may need no raw files, missing ones
     are remarked. Published tables are found from `code`.
     """
-    faults, strange = _of_no_kind(config)
+    faults = list(_of_no_kind(config))
+    strange = {fault.key[1] for fault in faults}
     if strange:
-        kept = {name: block for name, block in config["datasets"].items() if name not in strange}
-        config = config | {"datasets": kept}
+        config = config | {"datasets": {name: one for name, one in config["datasets"].items() if name not in strange}}
     sound, refused = typed.accepted(config)
     # instead of what is refused the workflow's own defaults, but for datasets
     settled = over({key: own for key, own in defaults.items() if key != "datasets"}, sound)
@@ -98,79 +105,78 @@ def check(config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), 
         if not refused:
             raise
         return Checked(settled, {}, faults + refused)
-    broken = [*(fault.key for fault in refused), *_derived([fault.key for fault in refused], config)]
     whole, further = typed.accepted(filled)  # what the defaults make of what is refused is no fault
-    faults += refused + [fault for fault in further if not refused]
+    faults += refused or further
+    broken = [fault.key for fault in refused]
+    broken += _derived(broken, config)
     model = typed.validated(whole)
     incomplete = list(typed.incomplete(model, broken))
-    faults, broken = faults + incomplete, [*broken, *(fault.key for fault in incomplete)]
-    faults += _of_config(model, broken)
-    refused_names = [*broken, *(("datasets", name, "") for name in strange)]
-    faults += references_of_config(model, lambda key: names_at(whole, (key,), refused_names))
+    faults += incomplete
+    broken += [fault.key for fault in incomplete]
+    faults += _of_config(model, whole, broken, strange)
     for name in model.datasets or {}:
         scope = Scope(model, whole, name, code, name in wanted, broken)
-        faults += (replace(one, key=("datasets", name, *one.key)) for one in _of_dataset(scope, name in named))
+        faults += located(("datasets", name), _of_dataset(scope, name in named))
     return Checked(filled, choices, faults)
 
 
-def _of_no_kind(config: dict) -> tuple[list[Fault], list[str]]:
-    """Blocks that are neither text nor losses as the key that says so is misspelt, and their names:
-    they have no other faults, as all of their keys would be.
+def _of_no_kind(config: dict) -> Iterator[Fault]:
+    """Blocks that are neither text nor losses as the key that says so is misspelt: they have no
+    other faults, as all of their keys would be.
     """
     datasets = config.get("datasets")
-    found = [
-        Fault(("datasets", name, key), "unknown key; did you mean observations?")
-        for name, block in (datasets.items() if isinstance(datasets, dict) else ())
-        if isinstance(block, dict) and not {"observations", "corpus"} & block.keys()
-        for key in block
-        if re.fullmatch("obs.*", str(key))
-    ]
-    return found, [fault.key[1] for fault in found]
+    for name, block in datasets.items() if isinstance(datasets, dict) else ():
+        if isinstance(block, dict) and not {"observations", "corpus"} & block.keys():
+            for key in (key for key in block if re.fullmatch("obs.*", str(key))):
+                yield Fault(("datasets", name, key), "unknown key; did you mean observations?")
 
 
-def _derived(refused: list[Key], config: dict) -> Iterator[Key]:
+def _derived(refused: list[Key], config: dict) -> list[Key]:
     """Keys that the config does not set, whose defaults come of what is refused."""
+    found = []
     for name, block in config["datasets"].items() if isinstance(config.get("datasets"), dict) else ():
-        own = ("datasets", name)
-        block = block if isinstance(block, dict) else {}
-        origins = {("domains",): [(*own, "corpus")], ("optimum", "step"): [(*own, "training"), ("training",)]}
-        origins[("optimum", "step")].append((*own, "optimum", "model"))
-        for key, of in origins.items():
-            outer = block if len(key) == 1 else block.get(key[0], {})
-            given = isinstance(outer, dict) and key[-1] in outer
-            if not given and any(bad[: len(one)] == one for bad in refused for one in of):
-                yield *own, *key
+        own, block = ("datasets", name), block if isinstance(block, dict) else {}
+        optimum = block.get("optimum", {})
+        origins = [] if "domains" in block else [((*own, "domains"), [(*own, "corpus")])]
+        if isinstance(optimum, dict) and "step" not in optimum:
+            origins.append(((*own, "optimum", "step"), [(*own, "training"), ("training",), (*own, "optimum", "model")]))
+        found += [key for key, of in origins if any(bad[: len(one)] == one for bad in refused for one in of)]
+    return found
 
 
-def _of_config(config: Config, broken: list[Key]) -> Iterator[Fault]:
-    """Faults of what stands outside the datasets."""
-
-    def sound(*key: str) -> bool:
-        return not any(key[: len(bad)] == bad[: len(key)] for bad in broken)
-
+def _of_config(config: Config, whole: dict, broken: list[Key], strange: Iterable[str]) -> Iterator[Fault]:
+    """Faults of what stands outside the datasets, of which some are `strange`."""
     for name, model in (config.models or {}).items():
-        if sound("models", name) and model.launch:
-            yield from (replace(one, key=("models", name, *one.key)) for one in text.check_model(model))
+        if model.launch and not any(bad[:2] in (("models",), ("models", name)) for bad in broken):
+            yield from located(("models", name), text.check_model(model))
     recipes = config.training or {}
     for name, recipe in recipes.items():
         if recipe.like in recipes:  # which is so itself: else it would have been taken over
             yield Fault(("training", name, "like"), f"{recipe.like} is itself like another recipe; name that one.")
+    datasets = names_at(whole, ("datasets",), [*broken, *(("datasets", name) for name in strange)])
+    own = "training/*/like ladder/recipe doremi/training/recipe doge/training/recipe"
+    rows = [("dataset", datasets, "`datasets` has", "run/*")]
+    rows.append(("recipe", names_at(whole, ("training",), broken), "`training` has", own))
+    yield from located((), named_nowhere(config, rows))
 
 
-def _of_dataset(scope: Scope, named: bool) -> Iterator[Fault]:
+def _of_dataset(scope: Scope, named: bool) -> Faults:
     is_text = scope.is_text
     if is_text and scope.sound("domains", "?corpus/validation_only"):
         scope.trained = scope.block.domains
         scope.answering = [*scope.trained, *(scope.block.corpus.validation_only or ())]
-    for run, reads in OF_TEXT if is_text else OF_LOSSES:
+    for run, reads in (*(OF_TEXT if is_text else OF_LOSSES), *OF_ALL):
         if scope.sound(*reads.split()):
             yield from run(scope)
-    yield from references(scope)
+    for key, others, why in APART:
+        if scope.value(key) and (there := [one for one in others.split() if scope.value(one)]):
+            yield key, f"it does not go with `{there[0]}`: {why}. Take one of them away."
+    yield from named_nowhere(scope.block, references(scope))
     if is_text and scope.wanted:
         yield from disk.check_files(scope)
     elif is_text and named and not Path("results", scope.name, "tokens/train.parquet").exists():
         # Single targets may need them, and Snakemake's words for what is missing name no key.
-        yield from (replace(one, remark=True) for one in disk.check_files(scope))
+        yield from ((key, sentence, True) for key, sentence in disk.check_files(scope))
 
 
 # What names are of, those that there are (None: not known, as they are refused), how a sentence
@@ -181,39 +187,37 @@ OF_TRAINED_MODELS = (
     " downstream/model"
 )
 OF_RECIPES = "training/*/recipe reweighting/doremi/training/recipe reweighting/doge/training/recipe"
+OF_LISTS = "groups/*/* compare/mixtures/* methods/* search/start/* stages/*/*/mixture"
 
 
-def references(scope: Scope) -> Iterator[Fault]:
-    """Names in a dataset's block that nothing stands behind."""
-    rows = [
-        ("training settings for", scope.names("training"), "`training` has", OF_TRAINED_MODELS),
-        ("model", scope.names("/models"), "`models` has", "training/{}"),
-        ("recipe", scope.names("/training"), "`training` has", OF_RECIPES),
-        ("table", scope.names("/mixtures/published"), "mixtures/published has", "published"),
-        ("domain", scope.answering, "there are", "optimum/weights/{}"),
-        ("domain", scope.trained, "there are", "optimum/lower/{} optimum/upper/{}"),
-        ("loss of", scope.answering, "there are", "optimum/objective/families/*/* optimum/pareto/*/{}"),
-    ]
-    yield from named_nowhere(scope.block, [*rows, *_of_mixtures(scope), *(_of_text(scope) if scope.is_text else ())])
-
-
-def _of_mixtures(scope: Scope) -> Iterator[Row]:
-    block = scope.block
-    if block.optimum and block.optimum.objective:
-        families = list(block.optimum.objective.families or ())
-        known = families or scope.answering
-        yield "family" if families else "loss of", known, "there are", "optimum/objective/weights/{}"
-    made_by_runs = ["methods", *(name for name in ("swarm", "search") if getattr(block, name, None))]
-    groups = scope.names("groups")
-    if groups is not None:
-        yield "group", [*groups, "compare", *made_by_runs * scope.is_text], "`groups` has", "optimum/group held_out/*"
-    if (known := scope.any_mixture()) is not None:
-        there = [one for one in known if not is_optimum(one)]
-        yield "mixture", there, "there are", "optimum/objective/reference"
-        before_runs = [one for one in there if one not in (*scope.swarm, *BEST)]
-        yield "mixture", before_runs, "there are", "centre"
-        plain = [one for one in known if one not in (*scope.swarm, *REWEIGHTING)]
-        yield "mixture", plain, "there are", "reweighting/reference"
+def references(scope: Scope) -> Iterator[Row]:
+    """Names in a dataset's block that something must stand behind."""
+    block, known, answering = scope.block, scope.known, scope.answering
+    families = list((block.optimum and block.optimum.objective and block.optimum.objective.families) or ())
+    yield "training settings for", scope.names("training"), "`training` has", OF_TRAINED_MODELS
+    yield "model", scope.names("/models"), "`models` has", "training/{}"
+    yield "recipe", scope.names("/training"), "`training` has", OF_RECIPES
+    yield "table", scope.names("/mixtures/published"), "mixtures/published has", "published"
+    yield "domain", answering, "there are", "optimum/weights/{}"
+    bounds = "optimum/lower/{} optimum/upper/{} domain_groups/{} reuse/*/map/* reuse/*/map/*/{}"
+    yield "domain", scope.trained, "there are", bounds
+    yield "loss of", answering, "there are", "optimum/objective/families/*/* optimum/pareto/*/{}"
+    yield "family" if families else "loss of", families or answering, "there are", "optimum/objective/weights/{}"
+    yield "family or loss of", answering and [*families, *answering], "there are", "optimum/pareto/*"
+    there = "the dataset knows" if scope.is_text else "its tables both have"
+    yield "mixture", known, there, OF_LISTS
+    if (groups := scope.names("groups")) is not None:
+        made = ["methods", *(one for one in ("swarm", "search") if getattr(block, one, None))] if scope.is_text else []
+        yield "group", [*groups, "compare", *made], "`groups` has", "optimum/group held_out/*"
+    if known is not None:
+        before = [name for name in known if not is_optimum(name)]
+        yield "mixture", before, "there are", "optimum/objective/reference"
+        drawn = [name for name in before if name not in BEST and not re.fullmatch(r"swarm_\d+", name)]
+        yield "mixture", drawn, "there are", "centre"
+        trained = [name for name in known if name not in REWEIGHTING and not re.fullmatch(r"swarm_\d+", name)]
+        yield "mixture", trained, "there are", "reweighting/reference"
+    if scope.is_text:
+        yield from _of_text(scope)
 
 
 def _of_text(scope: Scope) -> Iterator[Row]:
@@ -232,22 +236,12 @@ def _of_text(scope: Scope) -> Iterator[Row]:
             yield "domain", known, f"{targets.dataset} has", "reweighting/targets/domains/*"
 
 
-def references_of_config(config: Config, names: Callable[[str], list[str] | None]) -> Iterator[Fault]:
-    """The same outside the datasets; `names` gives those that stand at a key."""
-    paths = "training/*/like ladder/recipe doremi/training/recipe doge/training/recipe"
-    rows = [
-        ("dataset", names("datasets"), "`datasets` has", "run/*"),
-        ("recipe", names("training"), "`training` has", paths),
-    ]
-    yield from named_nowhere(config, rows)
-
-
-def named_nowhere(block: BaseModel, rows: Iterable[Row]) -> Iterator[Fault]:
+def named_nowhere(block: BaseModel, rows: Iterable[Row]) -> Faults:
     for what, known, there, paths in rows:
         for path in paths.split() if known is not None else ():
             for key, name in named_at(block, path.split("/")):
                 if name not in known:
-                    yield Fault(key, unknown(what, name, known, there))
+                    yield key, unknown(what, name, known, there)
 
 
 def named_at(value: object, path: list[str], key: Key = ()) -> Iterator[tuple[Key, str]]:

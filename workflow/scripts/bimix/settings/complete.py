@@ -41,31 +41,28 @@ UNKNOWN_VOCABULARY = 50_304  # of a tokenizer that is not read before the first 
 
 def mixture_lists(block: dict) -> Iterator[tuple[Key, list[str]]]:
     """All lists of mixtures in a dataset's block, by their keys."""
-    for group, names in block.get("groups", {}).items():
-        if names != "all" and group not in GROUPS:
-            yield ("groups", group), names
-    for key in (("compare", "mixtures"), ("methods",), ("search", "start")):
-        own = block.get(key[0], {})
-        names = own.get(key[1]) if key[1:] else own
-        if names:
-            yield key, names
+    lists = {("groups", group): names for group, names in block.get("groups", {}).items() if group not in GROUPS}
+    lists[("compare", "mixtures")] = block.get("compare", {}).get("mixtures")
+    lists |= {("methods",): block.get("methods"), ("search", "start"): block.get("search", {}).get("start")}
+    return ((key, names) for key, names in lists.items() if names and names != "all")
 
 
-def published_names(config: dict, dataset: str, code: Path) -> list[str]:
-    """Columns of the published table that a dataset names; none of one that cannot be read."""
+def published_rows(config: dict, dataset: str, code: Path) -> list[list[str]]:
+    """The published table that a dataset names; no rows without one. Errors: it cannot be read."""
     table = config["mixtures"]["published"].get(config["datasets"][dataset].get("published"))
     if table is None:
         return []
-    try:
-        with Path(code, table).open(encoding="utf-8", newline="") as lines:
-            return [f"published_{column}" for column in next(csv.reader(lines), [])[1:]]
-    except (OSError, ValueError):
-        return []
+    with Path(code, table).open(encoding="utf-8", newline="") as lines:
+        return [row for row in csv.reader(lines) if row]
 
 
 def known_mixtures(config: dict, dataset: str, code: Path) -> list[str]:
     """Names that a dataset's groups may use, without its swarm's."""
-    return known_names(Dataset(config, dataset), published_names(config, dataset, code))
+    try:
+        header = (published_rows(config, dataset, code) or [[]])[0]
+    except (OSError, ValueError):  # a fault of its own
+        header = []
+    return known_names(Dataset(config, dataset), [f"published_{column}" for column in header[1:]])
 
 
 def swarm_names(config: dict, dataset: str) -> list[str]:
@@ -96,23 +93,15 @@ def merged_recipe(config: dict, settings: dict) -> dict:
     return {key: value for key, value in recipe.items() if key != "recipe"}
 
 
-def reweighting_changes(config: dict, dataset: str, method: str) -> list[dict]:
-    """The training settings of a method that reweighs, the last one decides: the method's, the
-    dataset's, the dataset's for the method.
+def reweighting_training(config: dict, dataset: str, method: str, recipe: dict) -> dict:
+    """All training settings of a reweighting: the last recipe named, else `recipe`, with the
+    changes of the method, of the dataset, and of the dataset for the method; the last one decides.
     """
     settings = config["datasets"][dataset]["reweighting"]
-    own = settings.get(method, {}).get("training", {})
-    return [config[method].get("training", {}), settings.get("training", {}), own]
-
-
-def reweighting_training(config: dict, dataset: str, method: str, recipe: dict) -> dict:
-    """All training settings of a reweighting: the last recipe named, else `recipe`, changed."""
-    changes = reweighting_changes(config, dataset, method)
-    named = [config["training"][change["recipe"]] for change in changes if "recipe" in change]
-    full = dict((named or [recipe])[-1])
-    for change in changes:
-        full |= {name: value for name, value in change.items() if name != "recipe"}
-    return full
+    full: dict = {}
+    for block in (config[method], settings, settings.get(method, {})):
+        full |= block.get("training", {})
+    return config["training"].get(full.pop("recipe", None), recipe) | full
 
 
 # What a dataset leaves out
@@ -129,14 +118,13 @@ class Filled:
         """A sentence for the user on the models that were chosen; nothing where none were."""
         if self.choice is None:
             return ""
-        small, large = block["training"]
-        tokens, text = self.choice.tokens(block["sequence_length"]), sum(self.basis.sizes.values())
-        machine = self.basis.machine
+        (small, large), length, machine = block["training"], block["sequence_length"], self.basis.machine
         devices = f"{machine.count} {'GPU' if machine.kind == 'gpu' else 'CPU core'}{'s' * (machine.count > 1)}"
         return (
-            f"datasets/{dataset}/models: auto: for {text / 1e6:,.3g} MB of text and {devices} the proxy is {small}, the larger"
-            f" model {large}, each run {self.choice.steps:,} steps of {self.choice.batch_rows} x {block['sequence_length']:,}"
-            f" tokens ({tokens / 1e6:,.3g}M); kept in {record_path(dataset)}."
+            f"datasets/{dataset}/models: auto: for {sum(self.basis.sizes.values()) / 1e6:,.3g} MB of text and {devices} the"
+            f" proxy is {small}, the larger model {large}, each run {self.choice.steps:,} steps of"
+            f" {self.choice.batch_rows} x {length:,} tokens ({self.choice.tokens(length) / 1e6:,.3g}M); kept in"
+            f" {record_path(dataset)}."
         )
 
 
@@ -217,15 +205,16 @@ class _Text:
         laws = [law for law in self.config["laws"]["optimise"] if LAWS[law].over_sizes or "models" not in optimum]
         found = [FOUND] if "search" in block else []
         block.setdefault("compare", {}).setdefault("mixtures", [*COMPARED, *laws, *found])
-        optimum.setdefault("group", GROUP if "search" in block else next(iter(groups)))
-        if "search" in block:  # which starts from rules that need no run
+        optimum.setdefault("group", GROUP if found else next(iter(groups)))
+        if found:  # a search starts from rules that need no run
             wanted = self.config["mixtures"]["wanted"]["rivals"] if has_wanted(block) else []
             start = [*STARTED, *(f"wanted_{one}" for one in wanted)]
             block["search"] = {"start": start} | self.config["search"] | block["search"]
         if any("vne" in names for _, names in mixture_lists(block)) or "vectors" in block:
-            own = block.get("vectors", {})
-            kind = {} if {"file", "train"} & own.keys() else {"train": self.config["vectors"]["train"]}
-            block["vectors"] = {"documents": self.config["vectors"]["documents"]} | kind | own
+            usual, own = self.config["vectors"], block.get("vectors", {})
+            block["vectors"] = {"documents": usual["documents"]} | own
+            if not {"file", "train"} & own.keys():
+                block["vectors"]["train"] = usual["train"]
 
     def depends(self) -> bool:
         """Whether the block leaves something to be chosen by its text."""
@@ -286,11 +275,10 @@ class _Text:
             compared=compared,
         )
         choice = ladder.choose(bounds, vocabulary, block["sequence_length"])
-        precision = "bf16" if machine.kind == "gpu" else "no"
         recipe = numbers["recipe"] if numbers["recipe"] in self.config["training"] else "paper"
         launch = ladder.launch(machine.kind, machine.threads, choice.batch_rows)
         block["training"] = {
-            self.named(rung, launch): ladder.settings(choice, rung == choice.larger, recipe, precision)
+            self.named(rung, launch): ladder.settings(choice, rung == choice.larger, recipe, machine.kind)
             for rung in (choice.proxy, choice.larger)
         }
         block["optimum"].setdefault("max_epochs", ladder.REPEATS)
@@ -330,10 +318,15 @@ def expanded(config: dict) -> dict:
     datasets = {}
     for name, block in config["datasets"].items():
         block = block | {"optimum": _with_weights(block)}
-        if "observations" in block:
-            datasets[name] = _expanded_losses(block)
+        compared, methods = block["compare"]["mixtures"], block.get("methods", [])
+        if "observations" in block:  # a group `all` takes every mixture; the one model is called observed
+            groups = {group: [] if names == "all" else names for group, names in block["groups"].items()}
+            block["groups"] = groups | {"compare": compared, "methods": methods}
+            block |= {key: block[key] | {"model": "observed"} for key in ("optimum", "compare")}
         else:
-            datasets[name] = _expanded_text(config | {"datasets": config["datasets"] | {name: block}}, name)
+            block["groups"] = block["groups"] | {"compare": compared}
+            _expand(config | {"datasets": config["datasets"] | {name: block}}, name)
+        datasets[name] = block
     return config | {"datasets": datasets}
 
 
@@ -343,55 +336,43 @@ def _with_weights(block: dict) -> dict:
     """
     optimum, first = dict(block["optimum"]), block["compare"]["mixtures"][0]
     if "objective" in optimum:
-        objective = dict(optimum["objective"])
-        if not is_optimum(first):
-            objective.setdefault("reference", first)
         from bimix.optimum.families import by_domain  # here only: most datasets have no objective
 
-        optimum["objective"] = objective
+        usual = {} if is_optimum(first) else {"reference": first}
+        optimum["objective"] = objective = optimum["objective"] | usual | optimum["objective"]
         weights = by_domain(objective.get("weights", {}), objective.get("families", {}))
         optimum |= {"weights": weights} if weights else {}
     return optimum
 
 
-def _expanded_losses(block: dict) -> dict:
-    """A group `all` takes every mixture; the one model is called observed."""
-    groups = {group: [] if names == "all" else names for group, names in block["groups"].items()}
-    groups |= {"compare": block["compare"]["mixtures"], "methods": block.get("methods", [])}
-    model = {"model": "observed"}
-    return block | {"groups": groups, "optimum": block["optimum"] | model, "compare": block["compare"] | model}
-
-
-def _expanded_text(config: dict, name: str) -> dict:
+def _expand(config: dict, name: str) -> None:
+    """Complete a dataset of text, whose block is a copy."""
     block = config["datasets"][name]
     block["domains"] = sorted(block["domains"])  # no parameter of a job changes with their order in the file
     block["training"] = {model: merged_recipe(config, own) for model, own in block["training"].items()}
-    block["groups"] = block["groups"] | {"compare": block["compare"]["mixtures"]}
+    optimum, training, groups = block["optimum"], block["training"], block["groups"]
     if "methods" in block:
         block["methods"] = block["methods"] + unsearched(config, name)
-    block["groups"] |= {"methods": block.get("methods", [])} | groups_of(block)
-    optimum = block["optimum"]
+    groups |= {"methods": block.get("methods", [])} | groups_of(block)
     if "models" in optimum:
         # one name for all, the smallest first, and the end of the run that is optimised for
         optimum["models"] = sorted(optimum["models"], key=lambda model: weights_of(config["models"][model]))
         optimum["model"] = JOINS.join(optimum["models"])
-        optimum["step"] = block["training"][optimum["for"]]["steps"]
+        optimum["step"] = training[optimum["for"]]["steps"]
     if "swarm" in block:
-        block["groups"]["swarm"] = swarm_names(config, name)
+        groups["swarm"] = swarm_names(config, name)
     if "reweighting" in block:
         own = block["reweighting"]
-        block["reweighting"] = own | {
-            method: config[method]
-            | own.get(method, {})
-            | {"training": reweighting_training(config, name, method, block["training"][own["model"]])}
-            for method in REWEIGHTING
-        }
+        for method in REWEIGHTING:
+            whole = reweighting_training(config, name, method, training[own["model"]])
+            block["reweighting"] = block["reweighting"] | {
+                method: config[method] | own.get(method, {}) | {"training": whole}
+            }
     if block.get("simulate_epochs"):
         _match_epochs(block)
     if "reuse" in block:  # rounds of a search are proposed by older runs, too
-        block["groups"] |= {one + REUSED: block["groups"][one] for one in (optimum["group"], *groups_of(block))}
+        groups |= {one + REUSED: groups[one] for one in (optimum["group"], *groups_of(block))}
         optimum["group"] += REUSED
-    return block
 
 
 def _match_epochs(block: dict) -> None:
@@ -401,17 +382,16 @@ def _match_epochs(block: dict) -> None:
     That is the tokens that it reads over those that the model under `compare` reads; a run that
     reads as many has the whole (matched repetition, arXiv 2606.07597).
     """
-    large = _rows_read(block["training"][block["compare"]["model"]])
-    small = list(block["training"].values())
+
+    def read(recipe: dict) -> int:
+        return recipe["steps"] * recipe["batch_rows"]
+
+    large, small = read(block["training"][block["compare"]["model"]]), list(block["training"].values())
     if "swarm" in block:
         changes = block["swarm"].get("training", {})
-        read = _rows_read(block["training"][block["swarm"]["model"]] | changes)
-        block["swarm"] = block["swarm"] | {"training": changes | {"pool_share": min(1.0, read / large)}}
+        share = min(1.0, read(block["training"][block["swarm"]["model"]] | changes) / large)
+        block["swarm"] = block["swarm"] | {"training": changes | {"pool_share": share}}
     if "reweighting" in block:
         small += [block["reweighting"][method]["training"] for method in REWEIGHTING]
     for recipe in small:
-        recipe["pool_share"] = min(1.0, _rows_read(recipe) / large)
-
-
-def _rows_read(recipe: dict) -> int:
-    return recipe["steps"] * recipe["batch_rows"]
+        recipe["pool_share"] = min(1.0, read(recipe) / large)

@@ -4,6 +4,7 @@ Tokens are estimated from bytes: good to a fifth for plain text, to a few times 
 only what would not do with SURE times as many is a fault.
 """
 
+import math
 import os
 import re
 import stat
@@ -15,109 +16,92 @@ from bimix.names import named, shown
 from bimix.plan.dataset import Dataset
 from bimix.plan.shards import has_wildcards
 from bimix.settings.complete import UNKNOWN_VOCABULARY
-from bimix.settings.faults import Fault, Key
 from bimix.settings.ladder import text_bytes, token_bytes
-from bimix.settings.scope import Scope
+from bimix.settings.scope import Faults, Scope
 
 SURE = 10
 
 
-def file_fault(key: Key, path: str) -> Fault | None:
+def file_fault(path: str) -> str | None:
     """Why `path` is no file, nor a link to one; a device or a pipe would be read without an end."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        return Fault(key, f"{shown(path)} cannot be found ({reason}).")
+        return f"{shown(path)} cannot be found ({error.strerror if isinstance(error, OSError) else error})."
     if stat.S_ISREG(mode):
         return None
     kind = "a folder; name its files, as in a glob" if stat.S_ISDIR(mode) else "a pipe or a device; name a file"
-    return Fault(key, f"{shown(path)} is {kind}.")
+    return f"{shown(path)} is {kind}."
 
 
-def check_files(scope: Scope) -> Iterator[Fault]:
+def check_files(scope: Scope) -> Faults:
     """Files on this machine's disks that a dataset of text names."""
-    block, named_files = scope.block, []
-    if scope.sound("tokenizer/file") and not Path("results", scope.name, "tokenizer.json").exists():
-        named_files.append((("tokenizer", "file"), block.tokenizer.file))
-    if scope.sound("vectors/file"):
-        named_files.append((("vectors", "file"), block.vectors.file))
-    for name, path in (block.mixture_files if scope.sound("mixture_files") else {}).items():
-        named_files.append((("mixture_files", name), path))
-    if scope.sound("export/data"):
-        named_files.append((("export", "data"), block.export.data))
-    for task, own in (block.downstream.tasks if scope.sound("downstream/tasks") else {}).items():
-        for key in ("items", "shots"):
-            path = getattr(own, key)
-            if isinstance(path, str) and "://" not in path:
-                named_files.append((("downstream", "tasks", task, key), path))
-    yield from filter(None, (file_fault(key, path) for key, path in named_files))
-    if not scope.sound("corpus", "/corpus"):
-        return
-    for key, patterns in _sources(scope.own["corpus"]):
+    keys = ["vectors/file", "export/data"]
+    keys += [] if Path("results", scope.name, "tokenizer.json").exists() else ["tokenizer/file"]
+    named_files = {tuple(key.split("/")): scope.value(key) for key in keys}
+    named_files |= {("mixture_files", name): path for name, path in (scope.value("mixture_files") or {}).items()}
+    for task, own in (scope.value("downstream/tasks") or {}).items():
+        named_files |= {("downstream", "tasks", task, key): own.get(key) for key in ("items", "shots")}
+    for key, path in named_files.items():
+        if isinstance(path, str) and "://" not in path and (fault := file_fault(path)):
+            yield key, fault
+    for key, patterns in _sources(scope.own["corpus"]) if scope.sound("corpus", "/corpus") else ():
         for number, pattern in enumerate(patterns):
-            yield from _pattern_faults(("corpus", *key, number), pattern, block.corpus.formats)
+            for fault in filter(None, _pattern_faults(pattern, scope.block.corpus.formats)):
+                yield ("corpus", *key, number), fault
 
 
-def _pattern_faults(key: Key, pattern: str, formats: Mapping[str, str]) -> Iterator[Fault]:
+def _pattern_faults(pattern: str, formats: Mapping[str, str]) -> Iterator[str | None]:
     """Of one path, glob or list of a corpus."""
     if pattern.startswith("@"):
-        if fault := file_fault(key, pattern[1:]):
-            yield fault
-            return
+        yield (fault := file_fault(pattern[1:]))
         # faults of its lines are reported where they are read
-        for line in Path(pattern[1:]).read_text(encoding="utf-8", errors="replace").split("\n"):
-            path = line.partition("\t")[0]
-            if path and "://" not in path and os.path.exists(path) and (fault := file_fault(key, path)):
-                yield fault
-    elif "://" in pattern:
-        return
-    elif has_wildcards(pattern):
+        lines = "" if fault else Path(pattern[1:]).read_text(encoding="utf-8", errors="replace")
+        for path in (line.partition("\t")[0] for line in lines.split("\n")):
+            if path and "://" not in path and os.path.exists(path):
+                yield file_fault(path)
+    elif has_wildcards(pattern) and "://" not in pattern:
         if not any(os.path.isfile(path) for path in iglob(pattern, recursive=True)):
-            yield Fault(key, f"no file matches {pattern!r}.")
-    elif fault := file_fault(key, pattern):
+            yield f"no file matches {pattern!r}."
+    elif "://" not in pattern:
+        fault = file_fault(pattern)
+        if not fault and not any(re.sub(r"\.(gz|xz|zst)$", "", pattern).endswith(ending) for ending in formats):
+            fault = f"{pattern!r} ends in none of {named(formats)}; say in corpus/formats what such files hold."
         yield fault
-    elif not any(re.sub(r"\.(gz|xz|zst)$", "", pattern).endswith(ending) for ending in formats):
-        sentence = f"{pattern!r} ends in none of {named(formats)}; say in corpus/formats what such files hold."
-        yield Fault(key, sentence)
 
 
 def _sources(corpus: Mapping) -> Iterator[tuple[tuple[str, ...], list[str]]]:
     """The paths, globs and lists of a corpus by their keys."""
     for name in ("train", "validation", "validation_only"):
         part = corpus.get(name, {})
-        for domain, patterns in part.items() if isinstance(part, dict) else [(None, part)]:
+        by_key = {(name, one): own for one, own in part.items()} if isinstance(part, dict) else {(name,): part}
+        for key, patterns in by_key.items():
             if isinstance(patterns, str | list):
-                key = (name,) if domain is None else (name, domain)
                 yield key, [patterns] if isinstance(patterns, str) else patterns
 
 
 # How much text there is
 
 
-def check_text(config: dict, dataset: str) -> Iterator[Fault]:
+def check_text(config: dict, dataset: str) -> Faults:
     """Faults and remarks of a dataset in an expanded config: files without text, rows longer than a
     domain's text, epochs that no mixture keeps to. Of text far away nothing is said.
     """
     block = config["datasets"][dataset]
-    corpus, key = block.get("corpus", {}), ("datasets", dataset)
-    faults = []
-    for own, patterns in _sources(corpus):
+    sources = list(_sources(block.get("corpus", {})))
+    lacking = False
+    for key, patterns in sources:
         sizes = {one: os.path.getsize(one) for one in _near(patterns)}
-        empty = [one for one, size in sizes.items() if not size]
-        if empty:
-            listed = f"{', '.join(empty[:3])}{' and more' if len(empty) > 3 else ''}"
-            sentence = f"{listed}: 0 bytes, so there is no text in it."
-            faults.append(Fault((*key, "corpus", *own), sentence, remark=any(sizes.values())))
-    yield from faults
-    far = any("://" in one or one.startswith("@") for _, patterns in _sources(corpus) for one in patterns)
-    if far or not corpus or not all(fault.remark for fault in faults):
+        if empty := [one for one, size in sizes.items() if not size]:
+            named_files = f"{', '.join(empty[:3])}{' and more' if len(empty) > 3 else ''}"
+            yield ("corpus", *key), f"{named_files}: 0 bytes, so there is no text in it.", any(sizes.values())
+            lacking |= not any(sizes.values())
+    far = any("://" in one or one.startswith("@") for _, patterns in sources for one in patterns)
+    if far or lacking or "corpus" not in block:
         return
     vocabulary = block["tokenizer"].get("train", {}).get("vocabulary", UNKNOWN_VOCABULARY)
     tokens = {domain: size / token_bytes(vocabulary) for domain, size in text_bytes(config, dataset).items()}
-    fault = _row_fault(block, tokens) or _epoch_fault(config, dataset, tokens)
-    if fault:
-        yield Fault((*key, *fault.key), fault.sentence, remark=fault.remark)
+    yield from list(_row_faults(block, tokens)) or _epoch_faults(Dataset(config, dataset), sum(tokens.values()))
 
 
 def _near(patterns: list[str]) -> Iterator[str]:
@@ -128,41 +112,28 @@ def _near(patterns: list[str]) -> Iterator[str]:
             yield from filter(os.path.isfile, found)
 
 
-def _row_fault(block: dict, tokens: Mapping[str, float]) -> Fault | None:
+def _row_faults(block: dict, tokens: Mapping[str, float]) -> Faults:
     """The smallest domain, or what is held out of it, fills no row."""
     length, validation = block["sequence_length"], block["corpus"]["validation"]
     share = validation.get("share") if isinstance(validation, dict) else None
-    parts = {"its text": 1.0}
-    if isinstance(share, float):
-        parts[f"the {share:g} of it that is held out"] = share
     domain = min(tokens, key=tokens.__getitem__)
-    for what, part in parts.items():
-        own = part * tokens[domain]
-        if own < length:
-            whose = f"of {domain} " if domain else ""
-            sentence = (
-                f"{length:,} tokens are a row, and {whose}{what} is about {own:,.0f} tokens by the size of its files: no row"
-                " is filled. Set a smaller number, or add text."
-            )
-            return Fault(("sequence_length",), sentence, remark=SURE * own >= length)
-    return None
+    part = share if isinstance(share, float) and tokens[domain] >= length else 1.0
+    if (own := part * tokens[domain]) < length:
+        what = (f"of {domain} " if domain else "") + ("its text" if part == 1 else f"the {part:g} of it held out")
+        sentence = f"{length:,} tokens are a row, and {what} is about {own:,.0f} tokens by the size of its files: no"
+        yield "sequence_length", f"{sentence} row is filled. Set a smaller number, or add text.", SURE * own >= length
 
 
-def _epoch_fault(config: dict, dataset: str, tokens: Mapping[str, float]) -> Fault | None:
+def _epoch_faults(dataset: Dataset, tokens: float) -> Faults:
     """With the bound on epochs all text together is less than the run reads."""
-    block = config["datasets"][dataset]
-    optimum = block["optimum"]
-    if "max_epochs" not in optimum:
-        return None
-    model = optimum.get("for", optimum["model"])
-    run = Dataset(config, dataset).run_tokens(model)
+    optimum = dataset.block["optimum"]
+    most, model = optimum.get("max_epochs", math.inf), optimum.get("for", optimum["model"])
+    run = dataset.run_tokens(model)
     if "for" not in optimum:
-        run = run // block["training"][model]["steps"] * optimum["step"]
-    there = optimum["max_epochs"] * sum(tokens.values())
-    if there >= run:
-        return None
-    sentence = (
-        f"{optimum['max_epochs']:g} epochs of all text are about {there:,.0f} tokens by the size of its files, and a run"
-        f" of {model} to step {optimum['step']:,} reads {run:,}: no mixture keeps to that. Allow more, or run for less."
-    )
-    return Fault(("optimum", "max_epochs"), sentence, remark=SURE * there >= run)
+        run = run // dataset.block["training"][model]["steps"] * optimum["step"]
+    if most * tokens < run:
+        sentence = f"{most:g} epochs of all text are about {most * tokens:,.0f} tokens by the size of its files, and"
+        sentence += (
+            f" a run of {model} to step {optimum['step']:,} reads {run:,}: no mixture keeps to that. Allow more,"
+        )
+        yield "optimum/max_epochs", f"{sentence} or run for less.", SURE * most * tokens >= run

@@ -1,7 +1,7 @@
 """Faults of a config: key, what is wrong, what to write; in the order of the user's file."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 Key = tuple[str | int, ...]
@@ -31,6 +31,14 @@ class Fault:
 
     def at(self, file: str, line: int) -> "Fault":
         return replace(self, file=file, line=line)
+
+
+def located(block: Key, found: Iterable[tuple]) -> Iterator[Fault]:
+    """What checks of a block yield as faults: a key in it, as a path or a tuple, a sentence, and
+    whether it is a remark.
+    """
+    for key, sentence, *remark in found:
+        yield Fault((*block, *(key.split("/") if isinstance(key, str) else key)), sentence, remark=any(remark))
 
 
 def listed(faults: Iterable[Fault]) -> str:

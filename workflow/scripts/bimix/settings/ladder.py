@@ -155,7 +155,7 @@ def rate(compute: float) -> float:
     return float(f"{min(0.3118 * compute**-0.1250, HIGHEST_RATE):.1e}")
 
 
-def settings(choice: Choice, of_larger: bool, recipe: str, precision: str) -> dict[str, object]:
+def settings(choice: Choice, of_larger: bool, recipe: str, kind: str) -> dict[str, object]:
     """Training settings of one of the two models: a recipe and what differs from it."""
     peak = choice.larger_rate if of_larger else choice.proxy_rate
     return {
@@ -166,7 +166,7 @@ def settings(choice: Choice, of_larger: bool, recipe: str, precision: str) -> di
         "validation_rows": choice.validation_rows,
         "learning_rate": peak,
         "final_learning_rate": float(f"{peak / 10:.1e}"),
-        "precision": precision,
+        "precision": "bf16" if kind == "gpu" else "no",
     }
 
 

@@ -19,11 +19,11 @@ from bimix.names import meant, shown
 from bimix.plan.sources import SOURCES
 from bimix.settings.faults import name_fault
 
-T = TypeVar("T")
+T, U = TypeVar("T"), TypeVar("U")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 NAMES = "a name of at most 100 letters, digits, dots, dashes and underscores, the first a letter or digit"
 # mixtures that the workflow makes itself, and what is near to these
-USED = re.compile("|".join([*(source.pattern for source in SOURCES if source.pattern), "swarm_.*", ".*_swarm"]))
+USED = "|".join([*(source.pattern for source in SOURCES if source.pattern), "swarm_.*", ".*_swarm"])
 OF_OWN = (
     "a name like any other that this workflow does not use itself, as baseline, uniform, the measures, laws and methods"
     " and what begins with published_ or swarm_ or ends in _swarm"
@@ -35,15 +35,25 @@ def said(sentence: str) -> PydanticCustomError:
     return PydanticCustomError("said", "{sentence}", {"sentence": sentence})
 
 
-def a_name(allowed: str, without: re.Pattern | None = None) -> tuple[Any, Any]:
-    """A kind of name: the check, and the words on what is allowed."""
+def where(holds: Callable[[Any], object]) -> AfterValidator:
+    """What takes values for which something holds."""
 
-    def check(name: str) -> str:
-        if not NAME.fullmatch(name) or (without and without.fullmatch(name)):
-            raise said(f"{shown(name)} cannot be a name here; allowed: {allowed}.")
-        return name
+    def check(value: T) -> T:
+        if not holds(value):
+            raise ValueError
+        return value
 
-    return AfterValidator(check), Field(json_schema_extra={"allowed": allowed})
+    return AfterValidator(check)
+
+
+def words(kind: Any, allowed: str, *more: Any, **bounds: Any) -> Any:
+    """A type with the words on what is allowed."""
+    return Annotated[kind, *more, Field(json_schema_extra={"allowed": allowed}, **bounds)]
+
+
+def a_name(allowed: str, without: str = "(?!)") -> Any:
+    """A kind of name."""
+    return words(str, allowed, where(lambda name: NAME.fullmatch(name) and not re.fullmatch(without, name)))
 
 
 def of_a_file(name: str) -> str:
@@ -51,12 +61,6 @@ def of_a_file(name: str) -> str:
     if fault := name_fault(name):
         raise said(f"{shown(name)} cannot be a name here: {fault}.")
     return name
-
-
-def of_a_mixture(name: str) -> str:
-    if "@" in name:
-        raise said(f"{shown(name)} cannot be a name here; allowed: the name of a mixture (without @).")
-    return of_a_file(name)
 
 
 def once(entries: list) -> list:
@@ -67,13 +71,11 @@ def once(entries: list) -> list:
     return entries
 
 
-def carried(entries: list) -> list:
-    """Two losses and the vocabulary, or auto and the vocabulary."""
+def is_carry(entries: list) -> bool:
+    """Whether these are two losses and the vocabulary, or auto and the vocabulary."""
     numbers = entries[1:] if entries[:1] == ["auto"] else entries
     most = 1 if numbers is not entries else 3
-    if len(numbers) != most or not all(isinstance(one, int | float) and one > 0 for one in numbers):
-        raise said(f"{shown(entries)} is given; allowed: two losses and the vocabulary, or [auto, the vocabulary].")
-    return entries
+    return len(numbers) == most and all(isinstance(one, int | float) and one > 0 for one in numbers)
 
 
 def kind_of(value: object) -> str:
@@ -87,19 +89,13 @@ def kind_of_dataset(value: object) -> str:
 
 def kind_of_validation(value: object) -> str:
     """A share to be drawn, or files; a block with a key like those of a share is one."""
-    keys = value if isinstance(value, dict) else None
-    drawn = keys is not None and (not keys or any(meant(key, ["share", "tokens"]) for key in keys))
+    drawn = isinstance(value, dict) and (not value or any(meant(key, ["share", "tokens"]) for key in value))
     return "=Drawn" if drawn else kind_of(value)
 
 
 def either(by: Callable[[object], str] = kind_of, **kinds: Any) -> Any:
     """A type that is one of several kinds of value, as `by` says: scalar, array or object."""
     return Annotated[Union[*(Annotated[kind, Tag(f"={name}")] for name, kind in kinds.items())], Discriminator(by)]
-
-
-def words(kind: Any, allowed: str, *more: Any, **bounds: Any) -> Any:
-    """A type with the words on what is allowed."""
-    return Annotated[kind, *more, Field(json_schema_extra={"allowed": allowed}, **bounds)]
 
 
 def key(description: str, unset: str | None = None, allowed: str | None = None, **more: Any) -> Any:
@@ -127,34 +123,37 @@ class Block(BaseModel):
         """Put a block's own keys before those that it has in common with others."""
         keys = schema.get("properties", {})
         names = [cls.model_fields[name].alias or name for name in cls.__annotations__ if name in cls.model_fields]
-        own = {name: keys[name] for name in names}
-        schema["properties"] = own | {name: one for name, one in keys.items() if name not in own}
+        schema["properties"] = {name: keys[name] for name in names} | keys
         if cls.NEEDED:
             schema["needed"] = cls.NEEDED.split()
 
 
+OF_SHAPE = "must be set with `shape`"
+OLDER = "Runs of older corpora that join {} ([reuse](reuse.md)): folders of results, or tables."
 Count = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Part = Annotated[float, Field(gt=0, lt=1)]
+Whole = Annotated[float, Field(gt=0, le=1)]
 Text = Annotated[str, Field(min_length=1)]
 Unique = Annotated[list[T], AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})]
-Some = Annotated[list[T], Field(min_length=1), AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})]
-Several = Annotated[list[T], Field(min_length=2), AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})]
+Some = Annotated[Unique[T], Field(min_length=1)]
+Several = Annotated[Unique[T], Field(min_length=2)]
+Filled = Annotated[list[T], Field(min_length=1)]
 Two = Annotated[list[T], Field(min_length=2, max_length=2)]
-NoneEmpty = Annotated[dict[str, T], Field(min_length=1)]
+NoneEmpty = Annotated[dict[T, U], Field(min_length=1)]
 
-Name = Annotated[str, *a_name(NAMES)]
-OwnName = Annotated[str, *a_name(OF_OWN, without=USED)]
-Group = Annotated[
-    str, *a_name("a name, but not compare, methods or swarm", without=re.compile("compare|methods|swarm"))
-]
-ObservedGroup = Annotated[str, *a_name("a name, but not compare or methods", without=re.compile("compare|methods"))]
-Task = Annotated[str, *a_name("a name, but not average, the mean over tasks", without=re.compile("average"))]
+Name = a_name(NAMES)
+OwnName = a_name(OF_OWN, USED)
+Group = a_name("a name, but not compare, methods or swarm", "compare|methods|swarm")
+ObservedGroup = a_name("a name, but not compare or methods", "compare|methods")
+Task = a_name("a name, but not average, the mean over tasks", "average")
 Domain = words(str, "the name of a domain", AfterValidator(of_a_file))
-Mixture = words(str, "the name of a mixture (without @)", AfterValidator(of_a_mixture))
+Mixture = words(
+    str, "the name of a mixture (without @)", where(lambda name: "@" not in name), AfterValidator(of_a_file)
+)
 Mixtures = Some[Mixture]
 ModelName = words(str, "the name of a model")
 MixtureName = words(str, "the name of a mixture")
@@ -164,17 +163,14 @@ Table = words(str, "the path of a .csv, .tsv or .parquet table", pattern=r"\.(cs
 Below = words(str, "a file below {folder}/")
 Law = Literal[tuple(LAWS)]
 Numbers = words(dict[Domain, NotNegative], "a block of domains and their numbers")
-Carry = words(
-    either(scalar=Positive, array=Annotated[list[float | str], AfterValidator(carried)]),
-    "a number above 0, the losses at both models and the vocabulary, or auto and the vocabulary",
+Carry = either(
+    scalar=Positive,
+    array=words(list[float | str], "two losses and the vocabulary, or [auto, the vocabulary]", where(is_carry)),
 )
-Relatives = words(
-    Annotated[list[str | None], Field(min_length=1, max_length=2)],
-    "a list of a source and a topic, each a name or null",
-)
-Strengths = words(Two[Positive], "two numbers above 0, the lesser first")
+Relatives = words(list[str | None], "a list of a source and a topic, each a name or null", min_length=1, max_length=2)
+Strengths = words(Two[Positive], "two numbers above 0, the lesser first", where(lambda two: two[0] <= two[1]))
 Labels = dict[Domain, str]
-Formats = NoneEmpty[Literal["lines", "parquet", "text"]]
+Formats = NoneEmpty[str, Literal["lines", "parquet", "text"]]
 Backend = Literal["tokenizers", "gigatoken"]
 TextField = words(str, "the name of a field of the records", min_length=1)
 DomainField = words(str | None, "the name of a field of the records or null")
@@ -198,14 +194,14 @@ class Losses(Block):
     table: Below = key("A csv or parquet of `step`, `domain`, `loss`.")
     lines: Below = key("A file of JSON lines.")
     trainer_state: Below = key("The `trainer_state.json` of a transformers Trainer.")
-    pattern: either(scalar=str, object=NoneEmpty[str]) = key(
-        "A regular expression with the groups `step`, `domain` and `loss`; or one of each domain, without `domain`.",
+    pattern: either(scalar=str, object=NoneEmpty[str, str]) = key(
+        "A regular expression with groups `step`, `domain`, `loss`; or one of each domain.",
         allowed="a regular expression, or one of each domain",
     )
     file: Below = key("The file that `pattern` is looked for in.", "what the command prints")
     step: str = key("The key of the step in `lines`.", "`step`")
-    loss: either(scalar=str, object=NoneEmpty[str]) = key(
-        "The metric that is a domain's loss, as `eval/{domain}/loss`; or the metric of each domain.",
+    loss: either(scalar=str, object=NoneEmpty[str, str]) = key(
+        "The metric of a domain, as `eval/{domain}/loss`, or of each.",
         allowed="a name with {domain}, or the name of each domain's metric",
     )
 
@@ -215,27 +211,18 @@ class Launch(Block):
     nodes: Count = key("Machines that a training takes.")
     gpus: Natural = key("GPUs on each node; 0: the CPU.")
     threads: Count = key("CPU threads on each node.")
-    micro_batch: Count | Literal["auto"] = key(
-        "Rows at once on one process; `auto`: estimated by two small probes.", "must be set with `shape`"
-    )
-    loss_chunk: Count | Literal["all"] = key(
-        "Tokens whose scores exist at once; fewer are faster on a CPU only.", "must be set with `shape`"
-    )
-    compile: Literal["yes", "no"] = key("Whether the model is compiled.", "must be set with `shape`")
+    micro_batch: Count | Literal["auto"] = key("Rows at once on a process; `auto`: by two small probes.", OF_SHAPE)
+    loss_chunk: Count | Literal["all"] = key("Tokens whose scores exist at once; fewer are faster on a CPU.", OF_SHAPE)
+    compile: Literal["yes", "no"] = key("Whether the model is compiled.", OF_SHAPE)
     attention: Literal["auto", "flash", "cudnn", "math"] = key(
-        "torch's kernel of attention; `run.json` has the one that ran.", "auto"
+        "torch's kernel; `run.json` has the one that ran.", "auto"
     )
-    bucket_megabytes: Count | Literal["all"] = key(
-        "Gradients that processes send at once; `all`: after the backward pass.", "all"
-    )
+    bucket_megabytes: Count | Literal["all"] = key("Gradients sent at once; `all`: after the backward pass.", "all")
     gradient_compression: Literal["none", "bf16"] = key("What gradients are sent in; `none`: as they are.", "none")
     shard: Literal["auto", "yes", "no"] = key(
-        "Whether each process of a single run keeps a part of every weight; `auto`: where a GPU is too small for all.",
-        "auto",
+        "Whether processes divide the weights of a single run; `auto`: where a GPU is too small for all.", "auto"
     )
-    verify_shards: Literal["yes", "no"] = key(
-        "Whether digests of the tokens are compared first, once a start and host.", "yes"
-    )
+    verify_shards: Literal["yes", "no"] = key("Whether digests of the tokens are compared first, once a host.", "yes")
     log_with: Literal["tensorboard", "wandb", "trackio", "none"] = key(
         "What draws the curves of a single run; W&B and Trackio keep them on this disk.", "tensorboard"
     )
@@ -252,12 +239,10 @@ class Model(Block):
     }
     shape: Shape = key("The size of the model.")
     command: Text = key(
-        "In the place of `shape`: the program that trains it, with `{fields}`; [trainers.md](trainers.md) lists them.",
+        "In the place of `shape`: the program that trains it, with `{fields}` ([trainers](trainers.md)).",
         allowed="a program and its flags, with fields such as {mixture}",
     )
-    format: Literal[tuple(FORMATS)] = key(
-        "What the file `{mixture}` of the command is written for.", "JSON of domain and proportion"
-    )
+    format: Literal[tuple(FORMATS)] = key("Format of the command's file `{mixture}`.", "JSON of domain and proportion")
     parameters: Positive = key("Parameters of the command's model: 6 FLOPs of each a token.")
     losses: Losses = key("Where the command leaves its losses, and how they are read.")
     launch: Launch = key("How its trainings are started; changes no result.")
@@ -266,7 +251,7 @@ class Model(Block):
 class Device(Block):
     name: Text = key("Its name, for the table.")
     flops: Positive = key("FLOP/s at its peak.")
-    utilisation: Annotated[float, Field(gt=0, le=1)] = key("The share of the peak that trainings reach.")
+    utilisation: Whole = key("The share of the peak that trainings reach.")
 
 
 class Hardware(Block):
@@ -290,12 +275,10 @@ class Hours(Block):
 
 class Ladder(Block):
     device: Literal["auto", "cpu", "gpu"] = key(
-        "What models are chosen for: `auto` is this machine's GPUs, else its cores."
+        "What models are chosen for: `auto`, this machine's GPUs, else its cores."
     )
-    count: Count | Literal["auto"] = key(
-        "How many of these the jobs will have together: `auto`, those of this machine."
-    )
-    hours: Hours = key("Hours that all trainings of a dataset together may take on it, estimated with `hardware`.")
+    count: Count | Literal["auto"] = key("How many of these all jobs have together: `auto`, those of this machine.")
+    hours: Hours = key("Hours that all trainings of a dataset may take on it together, estimated by `hardware`.")
     recipe: RecipeName = key("The recipe whose schedule and optimizer are used.")
 
 
@@ -309,22 +292,15 @@ class Settings(Block):
     learning_rate: Positive = key("Peak rate.")
     final_learning_rate: Positive = key("Rate at the end.")
     schedule: Literal["exponential", "warm_exponential", "doremi", "cosine", "wsds"] = key(
-        "`exponential`, the paper's; `warm_exponential`, the same after a warm-up; `doremi`, warm-up and then all "
-        "but flat; `cosine`, after a warm-up; `wsds`, flat with a decay to each of `horizons`, where alone losses "
-        "are measured."
+        "`exponential`, the paper's; `warm_exponential`, after a warm-up; `doremi`, after it all but flat; `cosine`, "
+        "after it; `wsds`, flat with a decay to each of `horizons`, where alone losses are measured."
     )
     horizons: Unique[Count] = key(
-        "Of `wsds`: steps at which a decay ends, each measured.",
-        "none",
-        "a list of steps, each a multiple of evaluate_every",
+        "Of `wsds`: steps at which a decay ends.", "none", "a list of steps, each a multiple of evaluate_every"
     )
-    decay_share: Annotated[float, Field(gt=0, le=1)] = key(
-        "Of `wsds`: the share of a horizon's steps that decay.", "`0.1`"
-    )
+    decay_share: Whole = key("Of `wsds`: share of a horizon that decays.", "`0.1`")
     warmup_share: Share = key("Share of the steps; `exponential` has none.")
-    optimizer: Literal["adamw", "muon"] = key(
-        "`muon`: with AdamW for some, see [training](training.md#muon).", "`adamw`"
-    )
+    optimizer: Literal["adamw", "muon"] = key("`muon`: for matrices ([training](training.md#muon)).", "`adamw`")
     beta1: Share = key("Of AdamW.")
     beta2: Share = key("Of AdamW.")
     epsilon: Positive = key("Of AdamW.")
@@ -340,9 +316,7 @@ class Recipe(Settings):
         "warmup_share beta1 beta2 epsilon weight_decay max_gradient_norm precision seed"
     )
     like: str = key(
-        "The recipe that it takes over what it does not say itself from.",
-        "none",
-        "the name of a recipe that is written out in full",
+        "The recipe that it takes over what it does not say from.", "none", "the name of a recipe written out in full"
     )
 
 
@@ -368,9 +342,7 @@ class Wanted(Block):
 
 
 class MixturesByRule(Block):
-    published: dict[Name, str] = key(
-        "Tables with a column a mixture, `published_{column}` in a dataset that names one."
-    )
+    published: dict[Name, str] = key("Tables with a column a mixture, `published_{column}` in datasets that name one.")
     temperature: Temperature = key("The mixture `temperature`: token shares raised to a power.")
     unimax: Unimax = key("The mixture `unimax`: as equal as a cap of epochs allows in a run of `compare`.")
     wanted: Wanted = key("Rules for domains that the objective wants: `wanted_{epochs}`, `.._uniform`, `.._kin`.")
@@ -378,21 +350,17 @@ class MixturesByRule(Block):
 
 class LawIntervals(Block):
     resample: Literal["left_out", "residuals", "mixtures"] = key(
-        "What intervals of losses, averages and the gain are drawn from: the law's errors on runs left out, its "
-        "residuals, or mixtures."
+        "What intervals of losses and gains are drawn from: errors on runs left out, residuals, or mixtures."
     )
     bootstrap: Literal["residuals", "mixtures"] = key(
-        "What intervals of coefficients and proportions are drawn from: residuals, or mixtures, with more than "
-        "about ten runs."
+        "What intervals of coefficients and proportions are drawn from; mixtures, with more than about ten runs."
     )
     resamples: Count = key("How many are drawn.")
     level: Part = key("The probability of an interval.")
 
 
 class Learning(Block):
-    counts: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1)] = key(
-        "Numbers of runs, as far as there are so many."
-    )
+    counts: Filled[Annotated[int, Field(ge=2)]] = key("Numbers of runs.")
     draws: Count = key("How often each number is drawn.")
 
 
@@ -415,8 +383,7 @@ class Doremi(Block):
 
 class Doge(Block):
     target: Literal["mix", "others"] = key(
-        "What a domain's gradient is to help: `mix`, a loss over rows of all domains alike, or `others`, the other "
-        "domains of the batch."
+        "What a gradient is to help: a mix of all domains, or the others of the batch."
     )
     regularization: Positive = key("mu, which divides the scores.")
     targets_regularization: Positive = key("mu where there are targets elsewhere.")
@@ -426,18 +393,14 @@ class Doge(Block):
 
 class Reading(Block):
     text_field: TextField = key("The field of a record that holds the text.")
-    domain_field: DomainField = key(
-        "The field that names a record's domain; `null` where each domain has files of its own."
-    )
+    domain_field: DomainField = key("The field that names a record's domain; `null`: domains have files of their own.")
     labels: Labels = key("Names of domains in the records, where they differ.")
     rejects: Share = key("The share of bad records that is counted and left out; 0: stop at the first.")
     shard_megabytes: Positive = key("Size of a shard (job) on average, of raw files as they lie on disk.")
     document_megabytes: Positive = key("A longer record is a reject; bounds a job's memory.")
     formats: Formats = key("What a file holds, by its ending before `.gz`, `.xz` or `.zst`.")
     ask_versions: bool = key(
-        "Whether planning asks servers for the versions (ETags) of files far away, which are tokenised again where "
-        "they have changed.",
-        "false",
+        "Whether servers are asked if files far away have changed, which are then tokenised again.", "false"
     )
     backend: Backend = key("What encodes; `gigatoken` is some 20 times faster, where its ids are the same.")
 
@@ -454,7 +417,7 @@ class Design(Block):
     criterion: Literal["I", "D"] = key("What runs are to say: `I`, predicted losses; `D`, the law's coefficients.")
     count: Count = key("Mixtures, at most; one is to be run twice where no run was.")
     budget: Budget = key(
-        "FLOPs of all of them, or per cent of the large run; used where sizes are known.",
+        "FLOPs of all of them, or per cent of the large run, where sizes are known.",
         allowed="FLOPs, as 2.0e+18, or per cent of the large run, as 5%",
     )
 
@@ -466,9 +429,7 @@ class DesignOfText(Design):
 class DesignOfLosses(Design):
     models: Table = key("Models to propose: a table of name, parameters, tokens.", "none; sizes are left out")
     large: str = key(
-        "The large run, where losses were measured elsewhere: parameters,tokens, or a name in `models`.",
-        "none",
-        "parameters,tokens or a name in `models`",
+        "The large run, where losses were measured elsewhere.", "none", "parameters,tokens or one of `models`"
     )
 
 
@@ -486,7 +447,7 @@ class SearchOfText(Search):
         "token shares, uniform, temperature, the entropies, and rules by hand where domains are wanted",
     )
     budget: Budget = key(
-        "What all runs may take, those of `start` included: a number of runs, FLOPs, or per cent of the large run.",
+        "What all runs may take, with those of `start`.",
         "by `rounds`",
         "a number of runs below 1,000,000, FLOPs, as 2.0e+18, or per cent of the large run, as 5%",
     )
@@ -537,7 +498,7 @@ class DownstreamOfText(Downstream):
     NEEDED = "model steps tasks"
     model: ModelName = key("The model whose runs on the mixtures of `compare` answer.")
     steps: Some[Count] = key("Steps whose weights answer: evaluations of its runs.")
-    tasks: Annotated[dict[Task, TaskOfQuestions], Field(min_length=1)] = key("Questions, by name.")
+    tasks: NoneEmpty[Task, TaskOfQuestions] = key("Questions, by name.")
 
 
 class Trust(Block):
@@ -547,30 +508,23 @@ class Trust(Block):
 
 class Objective(Block):
     kind: Literal["weighted", "minimax", "no_worse_than"] = key(
-        "The least weighted average; the least worst loss over the reference's; or the average with no loss above "
-        "the reference's.",
+        "The least average; the least worst loss over the reference's; or the average, no loss above the reference's.",
         "weighted",
     )
     weights: Numbers = key("Of the families, or of loss domains where there are none.", "all alike")
-    families: Annotated[
-        dict[Name, Annotated[Some[str], Field(json_schema_extra={"allowed": "a list of domains"})]],
-        Field(min_length=1),
-    ] = key("Loss domains that count as one, by their mean; others weigh 0.", "each loss domain by itself")
+    families: NoneEmpty[Name, words(Some[str], "a list of domains")] = key(
+        "Loss domains that count as one, by their mean; others weigh 0.", "each loss domain by itself"
+    )
     reference: MixtureName = key("The mixture whose predicted losses are measured against.", "the first of `compare`")
     margin: NotNegative = key("Of `no_worse_than`: how far a loss may be above the reference's, relative.", "0")
     carry: Carry = key(
-        "Of `no_worse_than`: times which effects on log losses are larger at the model that the bound is for, or the "
-        "reference's mean loss at the small and the large model, and the vocabulary; or, with `models` of several sizes, "
-        "[auto, the vocabulary].",
+        "Of `no_worse_than`: by what effects on log losses are larger at the model of the bound, or the reference's mean "
+        "losses at both models (`auto`: from a law over sizes) and the vocabulary.",
         "1",
     )
-    confidence: NotNegative = key(
-        "Of `no_worse_than`: the share of the 90 % width of the law's error that is kept as a margin.", "0.5"
-    )
+    confidence: NotNegative = key("Of `no_worse_than`: part of the law's 90 % error that is kept as a margin.", "0.5")
     trust: Trust = key("How far the mixture may be from the shares of tokens.", "anywhere")
-    marginals: Numbers = key(
-        "{pattern of domains, as `games:*` or `*:high`: their share together}, kept ([grids](grids.md)).", "none"
-    )
+    marginals: Numbers = key("{pattern of domains, as `games:*`: their share}, kept ([grids](grids.md)).", "none")
 
 
 class Optimum(Block):
@@ -579,8 +533,8 @@ class Optimum(Block):
     lower: Numbers = key("Least proportions.", "0")
     upper: Numbers = key("Greatest proportions.", "1")
     objective: Objective = key("What the mixture is best at (docs/objectives.md).", "the average loss by `weights`")
-    pareto: Two[either(scalar=str, object=Numbers)] = key(
-        "Two objectives, each a family, a loss domain or weights: table and figure of the mixtures between them.",
+    pareto: Annotated[Two[either(scalar=str, object=Numbers)], AfterValidator(once)] = key(
+        "Two objectives, of which a table and a figure show the mixtures between.",
         "none",
         "two objectives: families, loss domains or weights",
     )
@@ -594,37 +548,30 @@ class OptimumOfLosses(Optimum):
 
 class OptimumOfText(Optimum):
     NEEDED = "group"
+    BESIDE = {"for": ("models",)}
     model: ModelName = key("The model to whose losses the laws are fitted.", "the proxy: the first under `training`")
     models: Several[str] = key(
-        "In its place: models of several sizes, to whose losses together the law `transfer` is fitted.",
+        "In its place: models of several sizes, to which `transfer` is fitted together.",
         "one model",
         "a list of models",
     )
-    for_: ModelName = key(
-        "With `models`: the model whose whole run the mixture is best for.", "that of `compare`", alias="for"
-    )
+    for_: ModelName = key("With `models`: the model that the mixture is best for.", "that of `compare`", alias="for")
     step: Count = key("The step that the mixture is best at; not with `models`.", "the last of the proxy's run")
-    stage: Count = key(
-        "The one stage, from 1, in which the mixtures of the group differ: the laws are in its proportions, and "
-        "the optimum is its mixture.",
-        "runs without stages",
-    )
+    stage: Count = key("The one stage, from 1, in which the mixtures of the group differ.", "runs without stages")
     max_epochs: Positive = key("How often a run may repeat a domain.", "16 with `models: auto`, else no bound")
 
 
 class Export(Block):
     data: File = key("The files of each domain, as `data.json` has them.", "the dataset's own, if it has a corpus")
     run_tokens: Count = key("Tokens of the run that is exported.", "those of the larger model's run")
-    run_steps: Count = key(
-        "Its updates, by which stages begin.", "those of the larger model's run; none with `run_tokens`"
-    )
+    run_steps: Count = key("Its updates.", "those of the larger model's run; none with `run_tokens`")
 
 
 class Harvest(Block):
     NEEDED = "kind packages suffixes megabytes"
     kind: str = key("What of the files is text.")
-    packages: Annotated[list[str], Field(min_length=1)] = key("Packages that are installed.")
-    suffixes: Annotated[list[str], Field(min_length=1)] = key("Endings of their files.")
+    packages: Filled[str] = key("Packages that are installed.")
+    suffixes: Filled[str] = key("Endings of their files.")
     megabytes: Positive = key("Text at most.")
 
 
@@ -638,24 +585,17 @@ class Corpus(Reading):
     NEEDED = "validation text_field domain_field labels cut_characters rejects"
     EITHER = (("train",), ("harvest",))
     harvest: dict[Domain, Harvest] = key("In the place of `train`: text of installed Python packages (the demo's).")
-    train: either(scalar=Path, array=PathList, object=TrainPaths) = key(
-        'Files: a path, glob, list of them, `"@files.txt"`, or these for each domain.'
-    )
+    train: either(scalar=Path, array=PathList, object=TrainPaths) = key("Files, of all domains or of each.")
     validation: either(kind_of_validation, Drawn=Drawn, scalar=Path, array=PathList, object=DomainPaths) = key(
-        "What is held out: `{share: 0.01}` of the text by the hash of documents, with `tokens` about so many of "
-        "each domain, or files.",
-        "a share, by [the ladder](ladder.md)",
+        "What is held out: files, or a `share` of the documents by their hash.", "a share, by [the ladder](ladder.md)"
     )
     validation_only: DomainPaths = key(
-        "Further domains and their files, whose loss is measured and that nothing trains on: text of tasks, "
-        "another language. Laws are fitted to their losses (`transfer`, `exponential`, `regmix`), and "
-        "`optimum/weights` may name them.",
+        "Further domains and their files, whose loss is measured and that nothing trains on; laws but bimix have them.",
         "none",
     )
     cut_characters: Count | None = key("Longer documents are cut at white space; `null`: none is.", "`100000`")
     held_out_characters: either(scalar=Count, object=dict[str, Count]) = key(
-        "Where validation is a share: a longer document is not held out whole, but its end is. One number, or one "
-        "for each domain.",
+        "Of a longer document a share holds out its end, not all.",
         "by [the ladder](ladder.md), else 20000",
         "a whole number above 0, or a block of domains with one each",
     )
@@ -664,13 +604,8 @@ class Corpus(Reading):
 class TrainedTokenizer(Block):
     NEEDED = "vocabulary share"
     vocabulary: Annotated[int, Field(ge=257)] = key("Ids.", "by [the ladder](ladder.md)")
-    fewer: bool = key(
-        "Whether a text of fewer ids gets a smaller tokenizer; else the job stops.",
-        "`true` where the ladder chose `vocabulary`, else `false`",
-    )
-    share: Annotated[float, Field(gt=0, le=1)] = key(
-        "Share of the documents that it is trained on.", "all, up to 200 MB of text"
-    )
+    fewer: bool = key("Whether a text may have fewer ids.", "`true` where the ladder chose `vocabulary`, else `false`")
+    share: Whole = key("Of the documents, to train it.", "all, up to 200 MB of text")
 
 
 class Tokenizer(UsualTokenizer):
@@ -736,18 +671,11 @@ class Compare(Block):
 
 class AnyDataset(Block):
     methods: Mixtures = key("Mixtures whose gain and cost are compared with those of the first.", "none")
-    centre: MixtureName = key(
-        "What draws of the swarm, simulated mixtures and KL penalties are around, where the text is a sample of a "
-        "corpus with other shares.",
-        "token shares",
-    )
-    strengths: Strengths = key(
-        "The least and greatest strength of draws: the stronger, the nearer to the centre.",
-        "[0.1, 5], as RegMix has it",
-    )
+    centre: MixtureName = key("What draws and KL penalties are around, if not the text's own shares.", "token shares")
+    strengths: Strengths = key("Of draws: the stronger, the nearer to the centre.", "[0.1, 5], as RegMix has it")
     held_out: Unique[str] = key("Groups that the laws must predict.", "none", "a list of groups")
     domain_groups: dict[str, Relatives] = key(
-        "{domain: [source, topic]}: domains of one source, or of one topic, help alike ([groups](transfer.md#groups-of-domains)).",
+        "{domain: [source, topic]}: those alike help alike ([groups](transfer.md#groups-of-domains)).",
         "as names say that are split at `:` or `/`",
     )
     export: Export = key("What [exports](export.md) of mixtures are for.", "the dataset's own files, if it has text")
@@ -757,13 +685,13 @@ class Reused(Block):
     folder: File = key("A folder of results; or losses and mixtures:", "none")
     losses: Table = key("Mixture, step, domain, loss in nats a token.", "none")
     mixtures: Table = key("Mixture, domain, proportion.", "none")
-    bits_per_nat: Two[Table] = key("Domain, bits_per_nat: of their tokenizer and of the new one.", "the same tokenizer")
+    bits_per_nat: Two[Table] = key("Domain, bits_per_nat: of their tokenizer and the new one.", "the same tokenizer")
     map: dict[Domain, either(scalar=Domain, object=Numbers)] = key(
         "{old domain: new one} or {old domain: {new one: share of its text}}.", "the same names"
     )
 
 
-Reuse = Annotated[list[either(scalar=File, object=Reused)], Field(min_length=1)]
+Reuse = Filled[either(scalar=File, object=Reused)]
 
 
 class Dataset(AnyDataset):
@@ -773,47 +701,29 @@ class Dataset(AnyDataset):
     tokenizer: Tokenizer = key("What makes tokens of it.", "a byte-level BPE that is trained on the text")
     entropy: Entropy = key("Changes of `entropy`.", "none")
     sequence_length: Annotated[int, Field(ge=2)] = key("Tokens of a row.", "128 on a CPU, 1,024 on GPUs")
-    simulate_epochs: bool = key(
-        "Whether small runs have fewer rows, to repeat them as often as the larger one.", "false"
-    )
-    vectors: Vectors = key(
-        "Document vectors for the mixture `vne`.", "none; those of `vectors` where a list names `vne`"
-    )
+    simulate_epochs: bool = key("Whether small runs have fewer rows, repeated as often as the larger one's.", "false")
+    vectors: Vectors = key("Document vectors for the mixture `vne`.", "those of `vectors` where a list names `vne`")
     published: str = key("A table of `mixtures/published`.", "none")
     mixture_files: dict[OwnName, File] = key("Your own mixtures: JSON, or csv of domain, proportion.", "none")
-    stages: dict[
-        OwnName,
-        Annotated[list[Stage], Field(min_length=2, json_schema_extra={"allowed": "a list of stages"})],
-    ] = key(
-        "Mixtures that change within the run, by name: lists of `{share, mixture}` in their order "
-        "([stages](stages.md)).",
-        "none",
+    stages: dict[OwnName, words(list[Stage], "a list of stages", min_length=2)] = key(
+        "Mixtures that change within the run: lists of `{share, mixture}` ([stages](stages.md)).", "none"
     )
-    groups: Annotated[dict[Group, Mixtures], Field(min_length=1)] = key(
+    groups: NoneEmpty[Group, Mixtures] = key(
         "Lists of mixtures; the proxy is trained on those of `optimum` and `held_out`.",
         "`{candidates: [se, je, ce, baseline, uniform]}`, with `vne` where `vectors` stands",
     )
-    models: Literal["auto"] = key(
-        "Models, rates, batch and steps are chosen: see [the size ladder](ladder.md).",
-        "`auto` where there is no `training`",
-    )
-    training: NoneEmpty[Training] = key(
-        "Recipes of the models that are trained, the proxy first, the larger last.", "chosen by the size ladder"
+    models: Literal["auto"] = key("Models and steps are chosen ([ladder](ladder.md)).", "`auto` without `training`")
+    training: NoneEmpty[str, Training] = key(
+        "Recipes by model, the proxy first, the larger last.", "chosen by the ladder"
     )
     search: SearchOfText = key(
         "A search by rounds ([page](search.md)): mixtures `round1`, ..., and `found`.",
         "that of `search`, where neither `groups` nor `optimum/group` or `models` is set; else none",
     )
-    reuse: Reuse = key(
-        "Runs of older corpora that join the fit of the group under `optimum` and the rounds of a search "
-        "([reuse](reuse.md)): folders of results, or tables.",
-        "none",
-    )
+    reuse: Reuse = key(OLDER.format("the fit of the group under `optimum` and the rounds of a search"), "none")
     swarm: Swarm = key("Small runs on mixtures drawn around the token shares (RegMix): the group `swarm`.", "none")
     seeds: dict[str, Unique[Natural]] = key(
-        "Seeds of further runs of each mixture, by model: how much a loss varies.",
-        "none",
-        "a block of models and lists of seeds, as {larger: [2, 3]}",
+        "Seeds of further runs, by model.", "none", "a block of models and lists of seeds, as {larger: [2, 3]}"
     )
     reweighting: Reweighting = key("The model that DoReMi and DoGE train.", "none")
     optimum: OptimumOfText = key("What is optimised.")
@@ -830,16 +740,10 @@ class Observations(Block):
     tokens: File = key("Domain, tokens; needed where `optimum/max_epochs` is set.", "none")
     costs: Table = key("Mixture, search_runs, search_flops, large_flops: what `methods` took.", "not known")
     cross_entropy: Table = key("Domain, under, nats: the prior of transfer (docs/transfer.md).", "none")
-    lower_is_better: Unique[Domain] = key(
-        "Metrics of which less is better, whatever their names say.", "none", "a list of metrics"
-    )
-    reuse: Reuse = key(
-        "Runs of older corpora, in every group of `all` ([reuse](reuse.md)): folders of results, or tables.", "none"
-    )
+    lower_is_better: Unique[Domain] = key("Metrics of which less is better, by any name.", "none", "a list of metrics")
+    reuse: Reuse = key(OLDER.format("every group of `all`"), "none")
     allow_unmeasured: Unique[Domain] = key(
-        "Domains without losses, or without proportions, that are meant though another has nearly the same name.",
-        "none",
-        "a list of domains",
+        "Domains without losses, or proportions, though another has nearly the same name.", "none", "a list of domains"
     )
 
 
@@ -848,7 +752,7 @@ class Observed(AnyDataset):
 
     NEEDED = "observations groups optimum held_out compare"
     observations: Observations = key("The tables of losses measured elsewhere; nothing is trained.")
-    groups: Annotated[dict[ObservedGroup, either(scalar=Literal["all"], array=Mixtures)], Field(min_length=1)] = key(
+    groups: NoneEmpty[ObservedGroup, either(scalar=Literal["all"], array=Mixtures)] = key(
         "Lists of mixtures by name; `all` takes every mixture.", "`{fitted: all}`"
     )
     optimum: OptimumOfLosses = key("What is optimised.")
@@ -867,9 +771,7 @@ class Config(Block):
     container: str | None = key("An image with `envs/requirements.txt` installed, for `--sdm apptainer`.")
     models: dict[Name, Model] = key("Models by name: a shape to train here, or a command, and how it is started.")
     hardware: Hardware = key("What `results/{dataset}/plan.csv` and the ladder assume.")
-    ladder: Ladder = key(
-        "The machine and the time that [the ladder](ladder.md) chooses for, where a dataset names no models."
-    )
+    ladder: Ladder = key("The machine and the time that [the ladder](ladder.md) chooses models for.")
     training: dict[Name, Recipe] = key("Recipes of training by name; one may be `like` another, with changes.")
     mixtures: MixturesByRule = key("Mixtures printed in papers, and those by a rule that needs no search.")
     laws: Laws = key("Which laws are fitted, scored and optimised, and how intervals are drawn.")
@@ -878,9 +780,7 @@ class Config(Block):
     corpus: Reading = key("How corpora are read; a dataset may set these in its own `corpus`.")
     tokenizer: UsualTokenizer = key("Of all tokenizers; a dataset may set these in its own `tokenizer`.")
     vectors: UsualVectors = key("Document vectors, made only where a list names the mixture `vne`; likewise.")
-    entropy: Entropy = key(
-        "How entropies become the mixtures `se`, `je` and `ce`; a dataset may set these in its own `entropy`."
-    )
+    entropy: Entropy = key("How entropies become the mixtures `se`, `je` and `ce`; a dataset may set these in its own.")
     design: Design = key("Which runs to make next; a dataset may set these in its own `design`.")
     search: Search = key("Searches by rounds; a dataset with a block `search` may set these in it.")
     downstream: Downstream = key("How models answer questions; a dataset may set these in its own `downstream`.")

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from bimix.errors import InputError
 from bimix.plan.targets import named_datasets, wanted_datasets
 from bimix.settings.complete import Filled, expanded, with_defaults
-from bimix.settings.faults import Fault, listed
+from bimix.settings.faults import Fault, listed, located
 from bimix.settings.files import ConfigFile, merged, over, place, read_config_file
 
 FALLBACK = "demo"  # what is built where no file names a dataset
@@ -54,7 +54,7 @@ def prepare(config: dict, call: Call) -> Prepared:
     chosen = [own.remark(name, config["datasets"][name]) for name, own in ready.filled.items() if name in config["run"]]
     from bimix.settings.disk import check_text
 
-    found = [one for name in wanted for one in check_text(config, name)]
+    found = [one for name in wanted for one in located(("datasets", name), check_text(config, name))]
     remarks = [*ready.remarks, *filter(None, chosen), *reported(found, files, call.command_line)]
     return Prepared(config, ready.filled, remarks)
 

@@ -6,20 +6,16 @@ from functools import cached_property
 from pathlib import Path
 
 from bimix.plan import dataset
-from bimix.plan.sources import REWEIGHTING, search_names
-from bimix.settings.complete import (
-    known_mixtures,
-    merged_recipe,
-    mixture_lists,
-    reweighting_changes,
-    reweighting_training,
-    swarm_names,
-)
+from bimix.plan.sources import REWEIGHTING
+from bimix.settings.complete import known_mixtures, merged_recipe, mixture_lists, reweighting_training, swarm_names
 from bimix.settings.faults import Key
 from bimix.settings.models import Config, Dataset, Observed
 
 # What decides which mixtures a dataset of text knows; `?`: may be unset; `/`: outside its block.
 KNOWN = "/mixtures /laws/optimise ?mixture_files ?stages ?search ?swarm ?reweighting ?published"
+# What a check yields: the key in the dataset's block, as a path or a tuple, and a sentence; a third
+# entry that is true makes it a remark.
+Faults = Iterator[tuple]
 
 
 def names_at(config: dict, key: Key, broken: Sequence[Key]) -> list[str] | None:
@@ -40,7 +36,8 @@ class Scope:
 
     `wanted`: it is to be built, so its files must be there and its laws be possible. `broken`: keys
     that the models refuse, and those whose defaults come of what they refuse. `trained`: domains of
-    the mixtures, `answering`: those with losses, None where they are not known.
+    the mixtures, `answering`: those with losses, None where they are not known; `measured`:
+    mixtures in tables of losses measured elsewhere.
     """
 
     config: Config
@@ -51,6 +48,7 @@ class Scope:
     broken: Sequence[Key]
     trained: list[str] | None = None
     answering: list[str] | None = None
+    measured: list[str] | None = None
 
     @property
     def block(self) -> Dataset | Observed:
@@ -74,57 +72,45 @@ class Scope:
         """Laws that give an optimised mixture."""
         return self.config.laws.optimise or []
 
-    def sound(self, *paths: str) -> bool:
-        """Whether the models refuse nothing in, around or below these paths. `/laws/optimise` lies
-        outside the dataset's block; a path without a question mark before it must be set, too.
+    def _key(self, path: str) -> Key:
+        return tuple(path[1:].split("/")) if path.startswith("/") else ("datasets", self.name, *path.split("/"))
+
+    def refused(self, path: str) -> bool:
+        """Whether the models refuse something in, around or below a path of the dataset's block, or
+        of the config where it begins with a slash.
         """
-        return all(map(self._sound, paths))
+        key = self._key(path)
+        return any(key[: len(bad)] == bad[: len(key)] for bad in self.broken)
+
+    def value(self, path: str) -> object:
+        """What stands at such a path; None where nothing does or it is refused."""
+        found: object = None if self.refused(path) else self.plain
+        for part in self._key(path):
+            found = found.get(part) if isinstance(found, dict) else None
+        return found
+
+    def sound(self, *paths: str) -> bool:
+        """Whether nothing is refused at these paths, and each without a question mark is set."""
+        return all(
+            not self.refused(path[1:]) if path.startswith("?") else self.value(path) is not None for path in paths
+        )
 
     def names(self, path: str) -> list[str] | None:
         """The names in a block, refused ones too; None where the block itself is refused."""
-        key = tuple(path[1:].split("/")) if path.startswith("/") else ("datasets", self.name, *path.split("/"))
-        return names_at(self.plain, key, self.broken)
-
-    def _sound(self, path: str) -> bool:
-        outside, optional = path.lstrip("?").startswith("/"), path.startswith("?")
-        parts = tuple(path.strip("/?").split("/"))
-        key = parts if outside else ("datasets", self.name, *parts)
-        if any(key[: len(bad)] == bad[: len(key)] for bad in self.broken):
-            return False
-        found: object = self.plain if outside else self.own
-        for part in () if optional else parts:
-            if not isinstance(found, dict) or part not in found:
-                return False
-            found = found[part]
-        return True
+        return names_at(self.plain, self._key(path), self.broken)
 
     @cached_property
-    def known(self) -> list[str]:
-        """Mixtures that the dataset knows, without its swarm's."""
-        return known_mixtures(self.plain, self.name, self.code)
-
-    @cached_property
-    def swarm(self) -> list[str]:
-        return swarm_names(self.plain, self.name)
-
-    @cached_property
-    def searched(self) -> list[str]:
-        return search_names(self.own)
-
-    def any_mixture(self) -> list[str] | None:
-        """All mixtures that the dataset's lists may name; None where what makes them is refused."""
-        if self.is_text:
-            return [*self.known, *self.swarm] if self.sound(*KNOWN.split()) else None
-        if not self.sound("groups", "compare/mixtures"):
+    def known(self) -> list[str] | None:
+        """All mixtures that the lists may name; None where they are not known."""
+        if not self.is_text:
+            return self.measured
+        if not self.sound(*KNOWN.split()):
             return None
-        lists = [self.group(group) or [] for group in self.block.groups]
-        return list(dict.fromkeys(one for names in (*lists, self.block.compare.mixtures) for one in names))
+        return [*known_mixtures(self.plain, self.name, self.code), *swarm_names(self.plain, self.name)]
 
     def lists(self) -> Iterator[tuple[Key, list[str]]]:
         """Lists of mixtures, by their keys, in which nothing is refused."""
-        for key, names in mixture_lists(self.own):
-            if self.sound("/".join(key)):
-                yield key, names
+        return ((key, names) for key, names in mixture_lists(self.own) if self.sound("/".join(key)))
 
     def group(self, name: str | None) -> list[str] | None:
         """The mixtures of a group under `groups`; None where it is none of them."""
@@ -139,18 +125,19 @@ class Scope:
         whole = self.plain["training"].get(own.get("recipe"))
         return None if whole is None or "like" in whole else merged_recipe(self.plain, own)
 
+    def swarm_recipe(self) -> dict | None:
+        """The same of the runs of the swarm."""
+        recipe = self.recipe(self.own["swarm"].get("model")) if self.sound("swarm") else None
+        return recipe and recipe | self.own["swarm"].get("training", {})
+
     def recipes(self) -> Iterator[tuple[Key, dict]]:
         """All trainings of the dataset in full, each by the key that sets it."""
-        block = self.own
-        for model in block.get("training", {}):
-            if recipe := self.recipe(model):
-                yield ("training", model), recipe
-        if self.sound("swarm") and (recipe := self.recipe(block["swarm"].get("model"))):
-            yield ("swarm", "training"), recipe | block["swarm"].get("training", {})
-        own = self.recipe(block["reweighting"].get("model")) if self.sound("reweighting") else None
+        found = [(("training", model), self.recipe(model)) for model in self.own.get("training", {})]
+        found.append((("swarm", "training"), self.swarm_recipe()))
+        own = self.recipe(self.own["reweighting"].get("model")) if self.sound("reweighting") else None
         for method in REWEIGHTING if own else ():
-            changes = (
-                reweighting_changes(self.plain, self.name, method) if self.sound(f"/{method}") else [{"recipe": ""}]
-            )
-            if all(change["recipe"] in self.plain["training"] for change in changes if "recipe" in change):
-                yield ("reweighting", method, "training"), reweighting_training(self.plain, self.name, method, own)
+            if self.sound(f"/{method}"):
+                found.append(
+                    (("reweighting", method, "training"), reweighting_training(self.plain, self.name, method, own))
+                )
+        return ((key, recipe) for key, recipe in found if recipe and "like" not in recipe)
