@@ -28,7 +28,7 @@ ROOMS = {
     "search": (2420, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),
     "downstream": (785, "corpus model training"),
-    "results": (2808, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),
+    "results": (2791, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),
     "settings": (3769, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)

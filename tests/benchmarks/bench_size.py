@@ -4,7 +4,7 @@ are (no test: run it by hand).
 python tests/benchmarks/bench_size.py folder {set} ... [--out table.csv] -> a table on standard
 output; `folder` holds regmix/ and mixinglaws/ (public runs of RegMix and of Ye et al.). Each draw
 picks the small runs and the large ones, and looks at the other large ones. --out writes what
-plot_sizes.py draws.
+plot_learning.py draws.
 """
 
 import argparse

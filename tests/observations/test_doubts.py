@@ -11,8 +11,7 @@ import compare_laws
 import estimate_intervals
 import fit_law
 import import_losses
-import plot_proportions
-import plot_steps
+import plot_fit
 import propose_round
 import propose_runs
 import score_law
@@ -218,6 +217,6 @@ def test_a_name_that_was_said_to_be_meant_is_no_fault_of_the_dataset(files: list
     take_observations.main([*files, *taken, "--allow-unmeasured", "wikki"])
     own = ["--losses", str(losses), "--mixtures", str(mixtures)]
     fit_law.main(["--law", "transfer", *own, "--out", str(law)])
-    for script in (plot_steps, plot_proportions):
-        script.main(["--coefficients", str(law), *own, "--out", str(tmp_path / "figure.svg")])
+    figures = ["--steps", str(tmp_path / "steps.svg"), "--proportions", str(tmp_path / "proportions.svg")]
+    plot_fit.main(["--coefficients", str(law), *own, *figures])
     assert verify(home, drill=False).faults == []

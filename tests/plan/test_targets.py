@@ -43,7 +43,7 @@ def test_a_dataset_with_all_blocks_makes_everything(config: dict) -> None:
     assert made["intervals"] == ["results/own/laws/tiny/bimix/fitted/intervals.csv"]  # of regmix that takes hours
     assert made["further"] == [*(f"results/own/tables/{name}.html" for name in PAGES)]
     assert made["answers"] == ["results/own/tables/downstream.csv"]
-    assert len(figures(config)) == len(made["figures"]) == 16
+    assert len(figures(config)) == len(made["figures"]) == 15
     assert {"learning_tiny_fitted.svg", "perplexity_large_compare.svg"} < figures(config)
     assert not [name for name in figures(config) if name.startswith("optimum_tiny_regmix")]
 

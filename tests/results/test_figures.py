@@ -10,11 +10,10 @@ import polars as pl
 import pytest
 
 import plot_entropy
+import plot_fit
 import plot_mixtures
 import plot_perplexity
 import plot_predictions
-import plot_proportions
-import plot_steps
 from bimix.errors import InputError
 from bimix.laws import fitted as laws
 from bimix.observations.observations import observations
@@ -63,8 +62,7 @@ def flags(results, script) -> list[str]:
     losses = ["--losses", f"{results}/losses_fitted.parquet", f"{results}/losses_held_out.parquet"]
     mixtures = ["--mixtures", f"{results}/mixtures_fitted.parquet", f"{results}/mixtures_held_out.parquet"]
     return {
-        plot_steps: [*law, *losses, *mixtures],
-        plot_proportions: [*law, *losses, *mixtures],
+        plot_fit: [*law, *losses, *mixtures],
         plot_predictions: [*law, "--predictions", f"{results}/predictions.parquet", *losses],
         plot_perplexity: [*losses, "--reference", "baseline"],
         plot_mixtures: mixtures,
@@ -72,16 +70,29 @@ def flags(results, script) -> list[str]:
     }[script]
 
 
-SCRIPTS = [plot_steps, plot_proportions, plot_predictions, plot_perplexity, plot_mixtures, plot_entropy]
+OUTS = {plot_fit: ("steps", "proportions")}  # of others: out
+
+
+def outs(script, folder) -> list[str]:
+    return [word for name in OUTS.get(script, ("out",)) for word in (f"--{name}", str(folder / f"{name}.svg"))]
+
+
+SCRIPTS = [plot_fit, plot_predictions, plot_perplexity, plot_mixtures, plot_entropy]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
 def test_the_same_input_gives_the_same_bytes(results, tmp_path, script):
-    for name in ("one.svg", "two.svg"):
-        script.main([*flags(results, script), "--out", str(tmp_path / name)])
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.svg", "two.svg"]
-    assert {"python & co", "Gutenberg (PG-19)"} <= texts(tmp_path / "one.svg") or script is plot_perplexity
+    for turn in ("one", "two"):
+        (tmp_path / turn).mkdir()
+        script.main([*flags(results, script), *outs(script, tmp_path / turn)])
+    made = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert (
+        made == sorted(path.name for path in (tmp_path / "two").iterdir())
+        and len(made) == len(outs(script, tmp_path)) / 2
+    )
+    for name in made:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+        assert {"python & co", "Gutenberg (PG-19)"} <= texts(tmp_path / "one" / name) or script is plot_perplexity
 
 
 def test_predictions_are_of_mixtures_that_were_not_fitted(results, tmp_path):
@@ -104,15 +115,13 @@ def test_a_law_of_one_step_is_drawn_at_that_step(results, tmp_path):
     )
     (tmp_path / "law.json").write_text(json.dumps(law))
     arguments = [f"{results}/losses_fitted.parquet", "--mixtures", f"{tmp_path}/mixtures.parquet"]
-    for script in (plot_steps, plot_proportions):
-        script.main(
-            ["--coefficients", f"{tmp_path}/law.json", "--losses", *arguments, "--out", f"{tmp_path}/figure.svg"]
-        )
-    assert {"step 800"} <= texts(tmp_path / "figure.svg")
+    law = ["--coefficients", f"{tmp_path}/law.json", "--losses"]
+    plot_fit.main([*law, *arguments, *outs(plot_fit, tmp_path)])
+    assert {"step 800"} <= texts(tmp_path / "proportions.svg")
 
 
 def test_a_line_moves_one_domain_and_keeps_the_ratio_of_the_others():
-    path = plot_proportions.path_through("b", ("a", "b", "c"), np.array([0.1, 0.5]), np.array([0.2, 0.4, 0.4]))
+    path = plot_fit.path_through("b", ("a", "b", "c"), np.array([0.1, 0.5]), np.array([0.2, 0.4, 0.4]))
     assert path.sum(axis=1) == pytest.approx(1)
     assert path[:, 1] == pytest.approx([0.1, 0.5])
     assert path[:, 2] / path[:, 0] == pytest.approx(2)
@@ -144,20 +153,23 @@ def test_a_legend_shows_each_mixture_as_it_is_drawn():
 
 def test_titles_are_findings(results, tmp_path):
     def title(script) -> str:
-        script.main([*flags(results, script), "--out", str(tmp_path / "figure.svg")])
-        return " ".join(sorted(texts(tmp_path / "figure.svg"), key=len)[-3:])
+        script.main([*flags(results, script), *outs(script, tmp_path)])
+        shown = [texts(tmp_path / f"{name}.svg") for name in OUTS.get(script, ("out",))]
+        return " ".join(text for one in shown for text in sorted(one, key=len)[-3:])
 
     law = json.loads((results / "coefficients.json").read_text())
     groups = ("fitted", "held_out")
-    observed = figures.read_observed(
+    observed = plot_fit.read_observed(
         *([results / f"{kind}_{one}.parquet" for one in groups] for kind in ("losses", "mixtures"))
     )
     skewed = dataclasses.replace(observed, losses=observed.losses * 1.25)
     own = laws.predict(law, observed.proportions, observed.steps) / skewed.losses - 1
     domain = observed.loss_domains[int(np.abs(own).max(axis=(0, 1)).argmax())]
-    said = figures.missed(law, skewed, observed.steps)
-    assert said == f"The law bimix misses a loss by 20 % on average, and by 20 % at most, of {domain}"
-    assert "misses a loss by" in title(plot_steps) and "hollow: not fitted." in title(plot_proportions)
+    said = plot_fit.missed(law, skewed, observed.steps)
+    assert (
+        said == f"The law bimix misses a loss by 20 % on average, and by 20 % at most, of {domain}; hollow: not fitted."
+    )
+    assert title(plot_fit).count("misses a loss by") == 2
     assert "ends lowest, at" in title(plot_perplexity) and "below baseline." in title(plot_perplexity)
     assert "moves most: from" in title(plot_mixtures)
     assert "Most entropy has" in title(plot_entropy)

@@ -11,11 +11,10 @@ from laws.known import observe, of_three, write_tables
 import compare_laws
 import estimate_intervals
 import fit_law
-import plot_laws
+import plot_fit
 import plot_learning
 import plot_optimum
 import plot_predictions
-import plot_proportions
 import predict_losses
 import tabulate_laws
 import trace_learning
@@ -54,21 +53,6 @@ def results(tmp_path_factory):
     spans = [*law, *fitted, "--predict", new[3], "--step", "4000", *resample, *baseline]
     estimate_intervals.main([*spans, "--out", f"{folder}/intervals.csv"])
     return folder
-
-
-def test_the_laws_side_by_side(results, tmp_path):
-    plot_laws.main(["--comparison", f"{results}/comparison.csv", "--out", f"{tmp_path}/one.svg"])
-    plot_laws.main(["--comparison", f"{results}/comparison.csv", "--out", f"{tmp_path}/two.svg"])
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
-    shown = texts(tmp_path / "one.svg")
-    shown = " ".join(shown.replace("|", "").split())
-    assert "Fitted to 4 mixtures. Not drawn: exponential (needs 5 runs), regmix (needs 10 runs)." in shown
-    assert "bimix" in shown and "12 numbers" in shown
-    few = pl.read_csv(results / "comparison.csv").filter(pl.col("law") != "bimix")
-    few.write_csv(tmp_path / "few.csv")  # of laws with too few runs alone the figure shows what there is
-    plot_laws.main(["--comparison", f"{tmp_path}/few.csv", "--out", f"{tmp_path}/few.svg"])
-    shown = texts(tmp_path / "few.svg")
-    assert "(needs 5 runs)" in shown and "Not drawn" not in shown
 
 
 def test_tables_of_the_laws(results, tmp_path):
@@ -164,12 +148,13 @@ def test_intervals_of_losses_are_drawn(results, tmp_path):
     mixtures = ["--mixtures", f"{results}/run_m.parquet", f"{results}/new_m.parquet"]
     predictions = ["--predictions", f"{results}/predictions.parquet"]
     for script, flags, bars in (
-        (plot_proportions, [*law, *losses, *mixtures], 6 * 3),
+        (plot_fit, [*law, *losses, *mixtures, "--steps", f"{tmp_path}/steps.svg"], 6 * 3),
         (plot_predictions, [*law, *predictions, *losses], 2 * 4),
     ):
         strokes = []
         for extra in (["--intervals"], spans):
-            script.main([*flags, *extra, "--out", f"{tmp_path}/figure.svg"])
+            out = "--proportions" if script is plot_fit else "--out"
+            script.main([*flags, *extra, out, f"{tmp_path}/figure.svg"])
             strokes.append((tmp_path / "figure.svg").read_text().count("stroke-width: 0.9"))
         assert strokes[1] - strokes[0] == bars
 
@@ -184,5 +169,6 @@ def test_losses_of_no_domain_that_is_trained_on_give_a_sentence_in_the_place_of_
     pl.DataFrame(shares, ["mixture", "domain", "proportion"], orient="row").write_csv(places[1])
     tables = ["--losses", places[0], "--mixtures", places[1]]
     fit_law.main(["--law", "transfer", *tables, "--out", str(tmp_path / "law.json")])
-    plot_proportions.main(["--coefficients", str(tmp_path / "law.json"), *tables, "--out", str(tmp_path / "f.svg")])
+    figures = ["--steps", str(tmp_path / "s.svg"), "--proportions", str(tmp_path / "f.svg")]
+    plot_fit.main(["--coefficients", str(tmp_path / "law.json"), *tables, *figures])
     assert "No loss is of a domain that is trained on" in (tmp_path / "f.svg").read_text()

@@ -13,16 +13,13 @@ from matplotlib.text import Text
 import plot_answers
 import plot_cross_entropy
 import plot_entropy
-import plot_laws
+import plot_fit
 import plot_learning
 import plot_mixtures
 import plot_optimum
 import plot_perplexity
 import plot_predictions
-import plot_proportions
 import plot_rounds
-import plot_sizes
-import plot_steps
 import plot_verdict
 from bimix.laws import fitted as laws
 from bimix.observations.observations import observations
@@ -66,12 +63,12 @@ def known() -> dict:
 
 def steps(known):
     seen = observations(known["losses"], known["mixtures"])
-    return plot_steps.draw(known["law"], seen), NAMES
+    return plot_fit.draw_steps(known["law"], seen), NAMES
 
 
 def proportions(known):
     spans = {(name, 800, domain): [2.0, 6.0] for name in NAMES for domain in DOMAINS}
-    return plot_proportions.draw(known["law"], observations(known["losses"], known["mixtures"]), spans), NAMES
+    return plot_fit.draw_proportions(known["law"], observations(known["losses"], known["mixtures"]), spans), NAMES
 
 
 def predictions(known):
@@ -90,22 +87,6 @@ def optimum(known):
     runs = plot_optimum.Runs("larger", known["losses"], known["mixtures"])
     figure = plot_optimum.draw(known["law"], spans, "baseline", known["shares"]["baseline"], runs)
     return figure, ["baseline", "predicted, step 800", "measured, larger, step 800", *map(figures.short, DOMAINS)]
-
-
-def side_by_side(known):
-    rows = [
-        (law, score, domain, value * (1 + k / 5), 4, numbers, None)
-        for law, value, numbers in (("bimix", 0.02, 16), ("transfer", 0.03, 24))
-        for score in plot_laws.PANELS
-        for k, domain in enumerate([None, *DOMAINS])
-        if (law, score) != ("transfer", "left_out_spearman")  # of which the law has no score
-    ]
-    rows += [("regmix", "left_out_mre", None, 0.04, 4, 80, "needs 10 runs")]
-    return plot_laws.draw(table("law score domain value runs coefficients note", rows)), [
-        "bimix\n16 numbers",
-        "transfer\n24 numbers",
-        "not defined",
-    ]
 
 
 def perplexity(known):
@@ -138,7 +119,7 @@ def learning(_):
         for runs in (4, 8, 16)
         for draw in range(3)
     ]
-    return plot_learning.draw(table("law runs draw mre mre_worst spearman note", rows)), ["bimix", "regmix"]
+    return plot_learning.draw_learning(table("law runs draw mre mre_worst spearman note", rows)), ["bimix", "regmix"]
 
 
 def cross_entropy(_):
@@ -156,7 +137,7 @@ def sizes(_):
         for runs in (0, 1, 2, 4)
         for draw in range(3)
     ]
-    return plot_sizes.draw(table("runs large_runs draw error spearman", rows)), names
+    return plot_learning.draw_sizes(table("runs large_runs draw error spearman", rows)), names
 
 
 def verdict(_):
@@ -203,7 +184,7 @@ def downstream_tasks(_):
 
 
 FIGURES = [
-    *(steps, proportions, predictions, optimum, side_by_side, perplexity, seeds, mixtures),
+    *(steps, proportions, predictions, optimum, perplexity, seeds, mixtures),
     *(entropy, cross_entropy, learning, sizes, front, verdict),
     *(downstream, downstream_tasks),
 ]

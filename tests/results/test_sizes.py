@@ -4,7 +4,7 @@ import json
 
 import polars as pl
 
-import plot_sizes
+import plot_learning
 import summarize_results
 from bimix.optimum.intervals import INTERVALS
 from bimix.results.sections import size_sentence as asked
@@ -73,5 +73,5 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
 
 def test_a_title_without_errors_says_so():
     table = pl.DataFrame({"runs": ["a", "b"], "large_runs": [1, 2], "draw": [1, 1], "error": [2.0, 3.0]})
-    assert "fitted: not known of both ends (1 draws)." in plot_sizes.finding(table)
-    assert "2 % with 1 large runs and 3 % with 2" in plot_sizes.finding(table.with_columns(runs=pl.lit("a")))
+    assert "fitted: not known of both ends (1 draws)." in plot_learning.gained(table)
+    assert "2 % with 1 large runs and 3 % with 2" in plot_learning.gained(table.with_columns(runs=pl.lit("a")))

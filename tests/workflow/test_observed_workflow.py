@@ -107,7 +107,6 @@ def test_everything_follows_from_two_tables(workplace: Path) -> None:
     of_the_law = {f"{kind}_observed_bimix_fitted.svg" for kind in ("steps", "proportions", "predictions", "optimum")}
     assert figures == of_the_law | {
         "mixtures.svg",
-        "laws_observed_fitted.svg",
         "perplexity_observed_fitted.svg",
         "perplexity_observed_compare.svg",
     }

@@ -59,33 +59,8 @@ rule predict_losses:
         """
 
 
-rule plot_steps:
-    """Loss against training steps (paper Fig. 1)."""
-    input:
-        coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
-        losses="results/{dataset}/losses/{model}/{group}.parquet",
-        mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
-        held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
-        held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        code=script("plot_steps", "results/figures"),
-    output:
-        figure=figure("steps_{model}_{law}_{group}", "3 Law", "Loss against steps: {model}, {law}, {group}"),
-    log:
-        "results/{dataset}/logs/plot_steps/{model}_{law}_{group}.log",
-    conda:
-        "../../envs/analysis.yaml"
-    shell:
-        RUN + r"""plot_steps.py \
-            --coefficients {input.coefficients:q} \
-            --losses {input.losses:q} {input.held_out_losses:q} \
-            --mixtures {input.mixtures:q} {input.held_out_mixtures:q} \
-            --out {output.figure:q} \
-            2>{log:q}
-        """
-
-
-rule plot_proportions:
-    """Loss against a domain's own proportion (paper Fig. 2)."""
+rule plot_fit:
+    """Loss against training steps and against a domain's own proportion (paper Figs. 1 and 2)."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         intervals=planned(inputs.intervals),
@@ -93,19 +68,23 @@ rule plot_proportions:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
-        code=script("plot_proportions", "results/figures"),
+        code=script("plot_fit", "results/figures"),
     output:
-        figure=figure("proportions_{model}_{law}_{group}", "3 Law", "Loss against proportion: {model}, {law}, {group}"),
+        steps=figure("steps_{model}_{law}_{group}", "3 Law", "Loss against steps: {model}, {law}, {group}"),
+        proportions=figure(
+            "proportions_{model}_{law}_{group}", "3 Law", "Loss against proportion: {model}, {law}, {group}"
+        ),
     log:
-        "results/{dataset}/logs/plot_proportions/{model}_{law}_{group}.log",
+        "results/{dataset}/logs/plot_fit/{model}_{law}_{group}.log",
     conda:
         "../../envs/analysis.yaml"
     shell:
-        RUN + r"""plot_proportions.py \
+        RUN + r"""plot_fit.py \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} {input.held_out_losses:q} \
             --mixtures {input.mixtures:q} {input.held_out_mixtures:q} \
             --intervals {input.intervals:q} \
-            --out {output.figure:q} \
+            --steps {output.steps:q} \
+            --proportions {output.proportions:q} \
             2>{log:q}
         """

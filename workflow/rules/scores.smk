@@ -3,7 +3,7 @@
 #       -> tables/extrapolation.csv, tables/generalization.csv
 #   losses/{model}/{group}.parquet -> laws/{model}/comparison/, laws/{model}/learning/
 #       -> tables/laws.csv, tables/complexity.csv
-#   all of these -> figures/predictions_*.svg, figures/laws_*.svg, figures/learning_*.svg
+#   all of these -> figures/predictions_*.svg, figures/learning_*.svg
 
 
 rule score_law:
@@ -146,25 +146,6 @@ rule tabulate_laws:
             --mixtures {input.mixtures:q} \
             --laws-table {output.laws:q} \
             --complexity-table {output.complexity:q} \
-            2>{log:q}
-        """
-
-
-rule plot_laws:
-    """The laws on the same rows: errors, rank correlation, numbers fitted."""
-    input:
-        comparison="results/{dataset}/laws/{model}/comparison/{group}.csv",
-        code=script("plot_laws", "results/figures"),
-    output:
-        figure=figure("laws_{model}_{group}", "3 Law", "The laws side by side: {model}, {group}"),
-    log:
-        "results/{dataset}/logs/plot_laws/{model}_{group}.log",
-    conda:
-        "../../envs/analysis.yaml"
-    shell:
-        RUN + r"""plot_laws.py \
-            --comparison {input.comparison:q} \
-            --out {output.figure:q} \
             2>{log:q}
         """
 

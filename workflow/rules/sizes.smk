@@ -104,7 +104,7 @@ rule plot_sizes:
     """Error and rank correlation on large runs against how many of them were fitted."""
     input:
         sizes="results/{dataset}/laws/{model}/{law}/{group}/sizes.csv",
-        code=script("plot_sizes", "results/figures"),
+        code=script("plot_learning", "results/figures"),
     output:
         figure=figure("sizes_{model}_{law}_{group}", "3 Law", "Large runs that a law needs: {model}, {law}, {group}"),
     log:
@@ -112,4 +112,4 @@ rule plot_sizes:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        RUN + r"plot_sizes.py --sizes {input.sizes:q} --out {output.figure:q} 2>{log:q}"
+        RUN + r"plot_learning.py --sizes {input.sizes:q} --out {output.figure:q} 2>{log:q}"

@@ -4,9 +4,7 @@ steps and at the last one (paper Fig. 4), and by task (Figs. 7, 8).
 tables/downstream.csv -> two svg
 """
 
-import argparse
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
@@ -33,11 +31,8 @@ BYTES = Measure(BITS, 1, "bits per byte", lower_is_better=True)
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", type=Path, required=True, help="written by compare_answers.py")
+    parser = figures.flags(__doc__, table="written by compare_answers.py", average="svg", tasks="svg")
     parser.add_argument("--level", type=float, required=True, help="of its intervals, to be named")
-    parser.add_argument("--average", type=Path, required=True, help="svg")
-    parser.add_argument("--tasks", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
     table = read_table(options.table)
     figures.save(draw_average(table, options.level), options.average)

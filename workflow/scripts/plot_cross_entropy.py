@@ -4,9 +4,7 @@ domain's text than its own model.
 cross_entropy.csv (domain, under, nats) -> svg
 """
 
-import argparse
 import sys
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -21,10 +19,7 @@ NUMBERED = 16  # domains, beyond which a column is too narrow for numbers
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cross-entropy", type=Path, required=True, help="nats by domain and model, csv")
-    parser.add_argument("--out", type=Path, required=True, help="svg")
-    options = parser.parse_args(argv)
+    options = figures.flags(__doc__, cross_entropy="nats by domain and model, csv", out="svg").parse_args(argv)
     figures.save(draw(read_table(options.cross_entropy)), options.out)
 
 

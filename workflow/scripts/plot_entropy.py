@@ -7,9 +7,7 @@ at the largest of the corrections: how far a domain's entropy, and so its place 
 depends on the estimator.
 """
 
-import argparse
 import sys
-from pathlib import Path
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -23,10 +21,7 @@ CORRECTED = ["miller_madow", "chao_shen"]
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--entropy", type=Path, required=True, help="one row per domain and measure, csv")
-    parser.add_argument("--out", type=Path, required=True, help="svg")
-    options = parser.parse_args(argv)
+    options = figures.flags(__doc__, entropy="one row per domain and measure, csv", out="svg").parse_args(argv)
     figures.save(draw(read_table(options.entropy)), options.out)
 
 

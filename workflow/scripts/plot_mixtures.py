@@ -6,7 +6,6 @@ mixtures (mixture, domain, proportion) -> svg
 The domains are in the order of the first mixture's proportions.
 """
 
-import argparse
 import math
 import sys
 from pathlib import Path
@@ -30,9 +29,8 @@ COLOURS = colormaps["PuOr_r"]
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = figures.flags(__doc__, out="svg")
     parser.add_argument("--mixtures", type=Path, nargs="+", required=True, help="tidy mixtures, parquet or csv")
-    parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
 
     mixtures: dict[str, dict[str, float]] = {}

@@ -7,7 +7,6 @@ compared -> svg
 The mixture of a run counts as the optimum if none of its proportions is off by more than NEAR.
 """
 
-import argparse
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,16 +42,18 @@ class Runs:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py")
-    parser.add_argument("--intervals", type=Path, required=True, help="written by estimate_intervals.py")
+    parser = figures.flags(
+        __doc__,
+        coefficients="written by fit_law.py",
+        intervals="written by estimate_intervals.py",
+        baseline_mixture="{domain: proportion}, JSON",
+        out="svg",
+    )
     parser.add_argument("--baseline", required=True, help="name of the mixture that the gain is counted from")
-    parser.add_argument("--baseline-mixture", type=Path, required=True, help="{domain: proportion}, JSON")
     parser.add_argument("--compared-losses", type=Path, help="tidy losses of the runs compared")
     parser.add_argument("--compared-mixtures", type=Path, help="tidy mixtures of the same")
     parser.add_argument("--compared-model", default="", help="what they trained, to be named")
     parser.add_argument("--weights", help="as for optimize_mixture.py")
-    parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
     table = read_table(options.intervals).cast(INTERVALS)
     if not table.filter(pl.col("quantity") == "proportion").height:

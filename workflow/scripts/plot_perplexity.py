@@ -4,7 +4,6 @@ Fig. 5).
 losses (mixture, step, domain, loss) -> svg
 """
 
-import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,11 +26,10 @@ WITHIN = 0.04  # of the axis of steps, to which the bars of seeds stand next to 
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = figures.flags(__doc__, out="svg")
     parser.add_argument("--losses", type=Path, nargs="+", required=True, help="tidy losses, parquet or csv")
     parser.add_argument("--reference", required=True, help="the mixture to measure from, if it is among them")
     add_weights(parser)
-    parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
 
     tables = [one_size(read_table(path))[0] for path in options.losses]

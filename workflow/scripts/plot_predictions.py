@@ -4,7 +4,6 @@ its misses by domain.
 coefficients.json, predictions (mixture, step, domain, loss), losses, optionally intervals -> svg
 """
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -21,16 +20,13 @@ from bimix.tables import read_table
 
 AVERAGE = "average over domains"
 KEYS = ["mixture", "step", "domain"]
-Spans = dict[tuple[str, int, str], list[float]]  # low and high of mixture, step and domain
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py")
-    parser.add_argument("--predictions", type=Path, required=True, help="written by predict_losses.py")
+    law, predicted = "written by fit_law.py", "written by predict_losses.py"
+    parser = figures.flags(__doc__, coefficients=law, predictions=predicted, out="svg")
     parser.add_argument("--losses", type=Path, nargs="+", required=True, help="tidy losses of held-out mixtures")
     parser.add_argument("--intervals", type=Path, nargs="?", help="written by estimate_intervals.py")
-    parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
 
     law = checked_law(options.coefficients)
@@ -56,7 +52,7 @@ def pair(law: dict, losses: pl.DataFrame, predictions: pl.DataFrame) -> pl.DataF
     return pl.concat([means.with_columns(pl.lit(AVERAGE).alias("domain")).select(pairs.columns), pairs])
 
 
-def draw(law: dict, pairs: pl.DataFrame, spans: Spans) -> Figure:
+def draw(law: dict, pairs: pl.DataFrame, spans: figures.Spans) -> Figure:
     """Left, the average over domains in training; right, the last misses by domain."""
     names = pairs["mixture"].unique(maintain_order=True).to_list()
     shown = [AVERAGE, *(domain for domain in law["loss_domains"] if domain in pairs["domain"])]
@@ -98,7 +94,7 @@ def draw_average(axis: Axes, rows: pl.DataFrame, looks: dict[str, figures.Look])
 
 
 def draw_misses(
-    axis: Axes, pairs: pl.DataFrame, spans: Spans, shown: list[str], looks: dict[str, figures.Look]
+    axis: Axes, pairs: pl.DataFrame, spans: figures.Spans, shown: list[str], looks: dict[str, figures.Look]
 ) -> None:
     """Predicted over measured loss in percent, a row a domain, mixtures dodged."""
     axis.axvline(0, color="#888888", linewidth=0.8)

@@ -3,9 +3,7 @@
 rounds.csv (round, mixture, voice, promised, measured, ...) -> svg
 """
 
-import argparse
 import sys
-from pathlib import Path
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -22,10 +20,7 @@ LOOKS = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=Path, required=True, help="written by judge_search.py")
-    parser.add_argument("--out", type=Path, required=True, help="svg")
-    options = parser.parse_args(argv)
+    options = figures.flags(__doc__, rounds="written by judge_search.py", out="svg").parse_args(argv)
     figures.save(draw(read_table(options.rounds)), options.out)
 
 

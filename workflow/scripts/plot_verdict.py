@@ -3,9 +3,7 @@
 tables/verdict.csv -> svg
 """
 
-import argparse
 import sys
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -23,10 +21,7 @@ FAR_OUT = 3.0  # quartile ranges below the first quartile (Tukey): drawn at the 
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--verdict", type=Path, required=True, help="written by judge_methods.py")
-    parser.add_argument("--out", type=Path, required=True, help="svg")
-    options = parser.parse_args(argv)
+    options = figures.flags(__doc__, verdict="written by judge_methods.py", out="svg").parse_args(argv)
     figures.save(draw(read_table(options.verdict)), options.out)
 
 

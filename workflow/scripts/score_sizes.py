@@ -1,7 +1,7 @@
 """Score a law over sizes on the runs of a large model, by how many of them it was fitted to.
 
 losses and mixtures of the small models (with parameters and tokens) and of the large one ->
-sizes.csv (runs, large_runs, draw, error, spearman), which plot_sizes.py draws
+sizes.csv (runs, large_runs, draw, error, spearman), which plot_learning.py draws
 """
 
 import argparse

@@ -93,7 +93,6 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
             *figures("sizes", large),
             *drawn("pareto", there=pareto),
             *drawn("rounds", there=search),
-            *drawn(f"laws_{model}_{group}", there=compared),
             *drawn(f"learning_{model}_{group}", there=learning),
             *drawn(*(f"perplexity_{one}_{own}" for one in fitted)),
             *drawn(f"perplexity_{dataset.large}_compare"),

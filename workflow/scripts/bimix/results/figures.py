@@ -7,6 +7,7 @@ bytes: the ids of the elements are salted, the date is left out, and lengths are
 font that Matplotlib brings along.
 """
 
+import argparse
 import math
 import re
 import textwrap
@@ -24,10 +25,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 from scipy.optimize import isotonic_regression
 
-from bimix.laws.fitted import predict_defined
-from bimix.observations.observations import Observations, mean_over_seeds, observations
 from bimix.outputs import replacing
-from bimix.tables import read_table
 
 WIDTH = 5.5  # inches: a column of text in a paper
 SMALL, LARGE = 7.0, 7.5  # points of ticks, legends and notes; of titles and the names of axes
@@ -98,6 +96,15 @@ SETTINGS = {
     "svg.hashsalt": "bimix",
 }
 matplotlib.rcParams.update(SETTINGS)
+Spans = dict[tuple[str, int, str], list[float]]  # low and high of mixture, step and domain
+
+
+def flags(about: str, **paths: str) -> argparse.ArgumentParser:
+    """A parser that needs these paths, {name of the flag: its help}."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, said in paths.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=Path, required=True, help=said)
+    return parser
 
 
 @dataclass(frozen=True)
@@ -167,27 +174,6 @@ def domain_looks(domains: Sequence[str]) -> dict[str, Look]:
         )
         for k, domain in kinds
     }
-
-
-def read_observed(losses: Sequence[Path], mixtures: Sequence[Path]) -> Observations:
-    """The runs of several groups, means over their seeds; a mixture may be in several groups."""
-    rows = pl.concat(mean_over_seeds(read_table(path)) for path in losses).unique(maintain_order=True)
-    shares = pl.concat(read_table(path).select("mixture", "domain", "proportion") for path in mixtures)
-    return observations(rows, shares.unique(maintain_order=True), allowed=None)
-
-
-def missed(law: dict, observed: Observations, steps: np.ndarray) -> str:
-    """By how much a fitted law misses the losses measured at some of the steps."""
-    shown = [domain for domain in law["loss_domains"] if domain in observed.loss_domains]
-    shares = observed.proportions[:, [observed.domains.index(name) for name in law["domains"]]]
-    own = predict_defined(law, shares, steps)[:, :, [law["loss_domains"].index(name) for name in shown]]
-    places = [observed.loss_domains.index(name) for name in shown]
-    errors = np.abs(own / observed.losses[:, np.isin(observed.steps, steps)][:, :, places] - 1)
-    if not np.isfinite(errors).any():
-        return f"The law {law['law']} predicts none of these losses"
-    worst = shown[int(np.nanargmax(np.nanmax(errors, axis=(0, 1))))]
-    said = f"The law {law['law']} misses a loss by {100 * np.nanmean(errors):.2g} % on average"
-    return f"{said}, and by {100 * np.nanmax(errors):.2g} % at most, of {worst}"
 
 
 def columns(panels: int, most: int = 4) -> int:
@@ -415,7 +401,7 @@ def twins(curves: dict[str, list]) -> dict[str, list[str]]:
     return {names[0]: names for names in groups.values()}
 
 
-def loss_intervals(table: pl.DataFrame | None, average: str) -> dict[tuple[str, int, str], list[float]]:
+def loss_intervals(table: pl.DataFrame | None, average: str) -> Spans:
     """{(mixture, step, domain): [low, high]} of predictions; `average` is of all domains."""
     if table is None:
         return {}
