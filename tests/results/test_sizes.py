@@ -33,7 +33,7 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
     """The prediction for a model stands next to its measured loss."""
     monkeypatch.chdir(tmp_path)
     fitted = law(1.2e8, 6e9) | {"law": "transfer", "mixtures": ["se", "se", "ce", "ce"], "steps": [40], "warnings": []}
-    fitted |= {"loss_domains": ["web", "code"], "proportions_seen": {}}
+    fitted |= {"domains": ["web", "code"], "loss_domains": ["web", "code"], "proportions_seen": {}}
     for name, content in (("law", fitted), ("transfer", {"web": 0.4, "code": 0.6}), ("se", {"web": 0.5, "code": 0.5})):
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     rows = [

@@ -39,7 +39,7 @@ def models(folder, text: str = MODELS) -> str:
 @pytest.mark.parametrize("name", ["D", "I"])
 def test_mixtures_are_proposed_as_before(tmp_path, name) -> None:
     """The table of those who ask for a count: one row a domain of so many mixtures."""
-    flags = ["--mixtures", tables(tmp_path)[3], "--count", "2", "--floor", "0.001", "--lower", PAIR]
+    flags = ["--mixtures", tables(tmp_path)[3], "--count", "2", "--lower", PAIR]
     table, _ = proposed(tmp_path, *flags, "--criterion", name)
     assert table.columns == ["mixture", "domain", "proportion", "information"]
     assert table["mixture"].unique(maintain_order=True).to_list() == ["proposed_001", "proposed_002"]

@@ -12,7 +12,10 @@ import polars as pl
 import pytest
 
 import estimate_intervals
+import explore_mixtures
 import fit_law
+import judge_search
+import mix_wanted
 import optimize_mixture
 import solve_mixture
 import summarize_results
@@ -81,6 +84,49 @@ def test_a_lucky_run_is_not_recommended_and_all_pages_agree(tmp_path, luck: str,
     of_runs = found["why"].partition("; by the law")[0]
     assert of_runs in " ".join((tmp_path / "solved/summary.txt").read_text().split())
     assert f'"start": "{found["mixture"]}"' in (tmp_path / "explore.html").read_text()
+
+
+def test_one_list_of_rules_by_hand_is_behind_summary_solve_explore_and_search(tmp_path, monkeypatch) -> None:
+    """The same mixtures under the same names, those of mix_wanted, the rules kin among them."""
+    losses, mixtures = made_laws.tables(made_laws.law(751), 751)
+    losses.with_columns(tokens=pl.col("step") * 1e5).write_csv(tmp_path / "losses.csv")
+    mixtures.write_csv(tmp_path / "mixtures.csv")
+    domains, nats = sorted(made_laws.DOMAINS), tmp_path / "nats.csv"
+    pairs = [(one, under, 3 + 0.4 * abs(i - j)) for i, one in enumerate(domains) for j, under in enumerate(domains)]
+    pl.DataFrame(pairs, schema=["domain", "under", "nats"], orient="row").write_csv(nats)
+    pools = json.dumps({name: 2e8 + 1e8 * place for place, name in enumerate(domains)} | {"code": 2e7})
+    tables = ["--losses", f"{tmp_path}/losses.csv", "--mixtures", f"{tmp_path}/mixtures.csv"]
+    asked = ["--weights", '{"code": 1}', "--tokens", pools, "--max-epochs", "6", "--upper", '{"web": 0.3}']
+    summarised(tmp_path, *asked, of_law=("--prior", str(nats)), prior=str(nats))
+
+    def buttons(page: Path) -> dict[str, dict[str, float]]:
+        text = page.read_text()
+        found = json.JSONDecoder().raw_decode(text, text.index('"mixtures": ') + len('"mixtures": '))[0]
+        return {name: one for name, one in found.items() if name.startswith(("wanted", "uniform", "baseline"))}
+
+    rules = buttons(tmp_path / "explore.html")
+    assert sorted(rules) == ["baseline", "uniform", "wanted_4", "wanted_4_kin", "wanted_4_uniform"]
+    solve_mixture.main([*tables, "--laws", "transfer", "--out", str(tmp_path), *asked, "--prior", str(nats)])
+    assert buttons(tmp_path / "explore.html") == {name: pytest.approx(one) for name, one in rules.items()}
+    law = ["--coefficients", f"{tmp_path}/law.json", "--runs", f"{tmp_path}/mixtures.csv", "--prior", str(nats)]
+    explore_mixtures.main(
+        [*law, "--reference-mixture", f"{tmp_path}/m00.json", *asked, "--out", f"{tmp_path}/own.html"]
+    )
+    assert buttons(tmp_path / "own.html") == {name: pytest.approx(one) for name, one in rules.items()}
+    for name in ("wanted_4", "wanted_4_uniform", "wanted_4_kin"):
+        made = ["--name", name, "--runs", *tables[1::2], "--cross-entropy", str(nats), "--out", f"{tmp_path}/rule.json"]
+        mix_wanted.main([*made, *asked])
+        assert json.loads((tmp_path / "rule.json").read_text()) == pytest.approx(rules[name], abs=2e-6)
+    seen, report = [], {"stopped": None, "expected_gain": 0.01, "noise": None, "proposals": []}
+    (tmp_path / "1.json").write_text(json.dumps(report))
+    monkeypatch.setattr(judge_search, "answer", lambda *parts: seen.append(parts[-1]) or ["said"])
+    files = [part for flag in ("out", "rounds", "answer") for part in (f"--{flag}", f"{tmp_path}/{flag}")]
+    judge_search.main(
+        [*tables, *asked, *files, "--reports", f"{tmp_path}/1.json", "--prior", str(nats), "--least", "0.25"]
+    )
+    assert {name: dict(zip(domains, one, strict=True)) for name, one in seen[0].items()} == {
+        name: pytest.approx(one) for name, one in rules.items()
+    }
 
 
 def test_runs_of_the_target_are_read_at_its_size_by_a_law_over_sizes(tmp_path) -> None:

@@ -13,7 +13,7 @@ from bimix.plan.dataset import LAUNCHED, Dataset, joined_groups, joined_models
 from bimix.laws.table import JOINS, LAWS
 from bimix.plan.shards import Shards, digest, file_version, growth, open_shards, reading
 from bimix.plan.shards import task_versions, tokenizer_hashes, versions_of
-from bimix.plan.targets import all_targets, summarised, weighed_run_tokens
+from bimix.plan.targets import all_targets, summarised
 from bimix.plan import wildcards as of_config
 from bimix.plan.wildcards import entry_at, of_wildcards, one_of
 

@@ -44,7 +44,8 @@ rule summarize_results:
         stage=setting("optimum/stage", default=()),
         ranks=as_json(planned(inputs.ranks)),
         reference=setting("compare/mixtures/0"),
-        optimum_tokens=planned(weighed_run_tokens),
+        optimum_tokens=planned(lambda dataset: inputs.epoch_run_tokens(dataset, dataset.optimised_laws[0])),
+        hand=config["mixtures"]["wanted"]["rivals"],
     shell:
         RUN + r"""summarize_results.py \
             --dataset {wildcards.dataset:q} \
@@ -80,6 +81,9 @@ rule summarize_results:
             --objective-reference {input.objective_reference:q} \
             --centre {input.centre:q} \
             --optimum-tokens {params.optimum_tokens} \
+            --prior {input.prior:q} \
+            --hand {params.hand} \
+            --rest {input.rest:q} \
             --recommended {output.recommended:q} \
             --search {input.search:q} \
             --reused {input.reused:q} \

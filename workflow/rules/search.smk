@@ -101,6 +101,7 @@ rule judge_search:
         reference=planned(inputs.objective_reference),
         asked=planned(inputs.asked_size),
         reports=planned(lambda dataset, model: inputs.round_reports(dataset, model, sources.rounds(dataset.block))),
+        rest=planned(inputs.hand_reference),
     output:
         mixture="results/{dataset}/search/{model}/found.json",
         rounds="results/{dataset}/search/{model}/rounds.csv",
@@ -114,7 +115,8 @@ rule judge_search:
     params:
         **SEARCHED,
         domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
-        by_hand=planned(inputs.rules_without_runs),
+        epoch_tokens=planned(inputs.compared_tokens),
+        hand=config["mixtures"]["wanted"]["rivals"],
     shell:
         RUN + r"""judge_search.py \
             --losses {input.losses:q} \
@@ -134,7 +136,9 @@ rule judge_search:
             --run-tokens {params.run_tokens:q} \
             --least {params.least:q} \
             --reports {input.reports:q} \
-            --by-hand {params.by_hand:q} \
+            --hand {params.hand} \
+            --rest {input.rest:q} \
+            --epoch-tokens {params.epoch_tokens:q} \
             --out {output.mixture:q} \
             --rounds {output.rounds:q} \
             --answer {output.answer:q} \

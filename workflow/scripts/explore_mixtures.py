@@ -14,10 +14,11 @@ from bimix.errors import InputError, run
 from bimix.laws.document import checked_law
 from bimix.mixtures.mixture import read_proportions
 from bimix.observations.observations import proportions_of
-from bimix.optimum.flags import add_flags, asked_objective
+from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
 from bimix.optimum.intervals import INTERVALS
 from bimix.outputs import replacing
 from bimix.results.explore import DRAWN, page
+from bimix.search.by_hand import Wanted, add_rules
 from bimix.tables import read_numbers, read_table, read_tokens
 
 
@@ -35,6 +36,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--step", type=int, help="of the predicted run; without it the last one fitted")
     parser.add_argument("--title", default="your runs", help="what the page is of (%(default)s)")
     add_flags(parser, "bounds", "objective", "run-tokens", "parameters")
+    parser.add_argument("--prior", type=Path, nargs="?", help="cross-entropies between domains, of the rules kin")
+    add_rules(parser)
     parser.add_argument("--out", type=Path, required=True, help="explore.html")
     options = parser.parse_args(argv)
     if options.optimised and len(options.optimised) != len(options.coefficients):
@@ -58,6 +61,11 @@ def main(argv: list[str] | None = None) -> None:
         }
     mixtures = {path.stem: read_proportions(path) for path in (options.reference_mixture, *options.optimised)}
     mixtures |= {name: ran[name] for name in options.buttons if name in ran}
+    tokens = read_tokens(options.tokens) if options.tokens else {}
+    run_tokens = asked_tokens(laws[0], options.run_tokens, options.step or laws[0]["steps"][-1], options.parameters)
+    rules = Wanted.of(options, laws[0], asked_objective(options).domain_weights(), tokens, run_tokens)
+    for name, own in rules.every_rule(options.hand, options.max_epochs).items():
+        mixtures.setdefault(name, dict(zip(laws[0]["domains"], own.tolist(), strict=True)))
     limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
     text = page(
         title=f"{options.title}: move the shares",
@@ -69,7 +77,7 @@ def main(argv: list[str] | None = None) -> None:
         start=options.start or (names[0] if options.optimised else options.reference_mixture.stem),
         objective=asked_objective(options),
         limits=(*limits, options.max_epochs),
-        tokens=read_tokens(options.tokens) if options.tokens else {},
+        tokens=tokens,
         run_tokens=options.run_tokens,
         step=options.step,
         parameters=options.parameters,

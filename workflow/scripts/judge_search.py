@@ -12,8 +12,10 @@ from pathlib import Path
 
 from bimix.errors import run
 from bimix.mixtures.mixture import as_mixture
+from bimix.optimum.flags import number_or_none
 from bimix.outputs import replacing, write_table
-from bimix.search.answer import add_search, answer, read_search, rounds_table
+from bimix.search.answer import add_search, answer, by_hand, read_search, rounds_table
+from bimix.search.by_hand import add_rules
 from bimix.tables import read_json
 
 
@@ -21,7 +23,10 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_search(parser)
     parser.add_argument("--reports", type=Path, nargs="+", required=True, help="of the rounds, in order")
-    parser.add_argument("--by-hand", nargs="+", required=True, help="mixtures of the runs that need no search")
+    parser.add_argument(
+        "--epoch-tokens", type=number_or_none, help="of the run that rules by hand are for; none: --run-tokens"
+    )
+    add_rules(parser)
     parser.add_argument("--out", type=Path, required=True, help="mixture.json")
     parser.add_argument("--rounds", type=Path, required=True, help="rounds.csv")
     parser.add_argument("--answer", type=Path, required=True, help="answer.txt")
@@ -29,10 +34,11 @@ def main(argv: list[str] | None = None) -> None:
 
     search = read_search(options)
     reports = [read_json(path) for path in options.reports]
-    write_table(rounds_table(search, reports, options.by_hand), options.rounds)
+    hand = by_hand(options, search)
+    write_table(rounds_table(search, reports, hand), options.rounds)
     best = search.seen.names[search.best]
     as_mixture(search.observed.domains, search.shares_of(best)).write(options.out)
-    text = "\n".join(answer(search, reports, options.by_hand))
+    text = "\n".join(answer(search, reports, hand))
     with replacing(options.answer) as temporary:
         temporary.write_text(f"{text}\n", encoding="utf-8")
     print(text)

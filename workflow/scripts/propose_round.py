@@ -73,7 +73,7 @@ def main(argv: list[str] | None = None) -> None:
     hand = {}
     if options.hand:
         epochs = [one for one in options.hand if one <= (options.max_epochs or np.inf)]
-        hand = search.by_hand(read_rules(options, search), epochs, options.count, candidates)
+        hand = search.by_hand(read_rules(options, search).requested(), epochs, options.count, candidates)
     found, ended = list(hand.values()), None
     others = np.array([one.shares for one in found]).reshape(-1, len(search.lower))
     try:

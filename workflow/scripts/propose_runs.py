@@ -62,7 +62,6 @@ def main(argv: list[str] | None = None) -> None:
         help="no domain has less than this part of its share of --tokens, but for a bound --lower of its own (%(default)s)",
     )
     parser.add_argument("--criterion", choices=CRITERIA, default="I", help="I: predictions, D: coefficients")
-    parser.add_argument("--floor", type=float, default=0.0, help="proportions below count as this")
     parser.add_argument("--seed", required=True, type=int, help="of the candidates, and of the draws of the law")
     parser.add_argument("--step", type=int, help="of the run to be made good; without it the last of the losses")
     add_flags(parser, "bounds", "objective", "centre", "run-tokens")

@@ -19,7 +19,7 @@ from bimix.judge.evidence import add_evidence, evidence, moved, outside
 from bimix.judge.law_scores import LAWS_TABLE, SIZES
 from bimix.judge.measured import add_criterion, criterion_of
 from bimix.mixtures.mixture import read_proportions
-from bimix.optimum.flags import number_or_none, run_tokens_of
+from bimix.optimum.flags import asked_tokens, number_or_none, run_tokens_of
 from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.objective import objective_of
 from bimix.outputs import replacing, write_json
@@ -29,6 +29,7 @@ from bimix.results.explore import page as explore_page
 from bimix.results.headline import headline, model_name
 from bimix.results.pages import entries, summary_page
 from bimix.results.summary import Result, details, first_page, heading
+from bimix.search.by_hand import Wanted, add_rules
 from bimix.search.weighing import add_fitted, read_believed, verdict
 from bimix.tables import read_json, read_numbers, read_table, read_tokens
 
@@ -69,8 +70,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--page", type=Path, required=True, help="summary.html")
     parser.add_argument("--recommended", type=Path, help="the mixture to take: mixture, why, proportions, JSON")
     parser.add_argument("--explore", type=Path, help="explore.html; without it none is written")
+    parser.add_argument("--prior", type=Path, nargs="?", help="cross-entropies between domains, of the rules kin")
     add_evidence(parser)
     add_fitted(parser)
+    add_rules(parser)
     options = parser.parse_args(argv)
     if options.asked_model == "none":
         options.asked_model = options.fitted_model
@@ -93,7 +96,7 @@ def explored(options: argparse.Namespace, result: Result) -> str:
     """The page to play with, open at the mixture to take and the law with the least error."""
     best, limits = result.verdict.best, (options.lower, options.upper)
     names = [] if options.stage else sorted(result.laws, key=lambda name: name != result.trusted)
-    shown = dict.fromkeys((result.reference, best, *result.laws, *result.target.mixtures))
+    shown = dict.fromkeys((result.reference, best, *result.laws, *result.target.mixtures, *result.hand))
     page = heading(result)
     return explore_page(
         title=f"{result.dataset}: the mixture to take, and others to try",
@@ -151,16 +154,21 @@ def read(options: argparse.Namespace) -> Result:
     if options.answers:
         tables["downstream"] = read_table(options.answers[0])
     target, proxies, promises = evidence(options, criterion_of(options), laws, tables["intervals"], forbidden, called)
-    believed = read_believed(options, laws, optima, promises, ran, called)
-    if believed is not None:
-        domains = believed.posterior.observed.domains
-        shares = {name: dict(zip(domains, own.tolist(), strict=True)) for name, own in believed.hand.items()} | shares
+    objective = objective_of(
+        options.objective, options.weights and read_numbers(options.weights), reference=options.objective_reference
+    )
+    law, rules = laws[names[0]], {}
+    if not options.stage:  # which is no whole run
+        read = asked_tokens(law, options.run_tokens or options.optimum_tokens, options.step, None)
+        wanted = Wanted.of(options, law, objective.domain_weights(), tokens, read)
+        rules = wanted.every_rule(options.hand, options.max_epochs)
+    believed = read_believed(options, laws, optima, promises, ran, called, rules)
+    hand = rules if believed is None else believed.hand
+    shares = {name: dict(zip(law["domains"], own.tolist(), strict=True)) for name, own in hand.items()} | shares
     files = {name: options.reference_mixture.with_name(f"{name}.json") for name in [*laws, *shares, *target.mixtures]}
     return Result(
         dataset=options.dataset,
-        objective=objective_of(
-            options.objective, options.weights and read_numbers(options.weights), reference=options.objective_reference
-        ),
+        objective=objective,
         models=(options.fitted_model, options.asked_model, options.compared_model),
         step=options.step,
         stage=options.stage,
@@ -173,6 +181,7 @@ def read(options: argparse.Namespace) -> Result:
         tables=tables,
         target=target,
         verdict=verdict(target, proxies, promises, ranks, believed),
+        hand=tuple(hand),
         searched=tuple(name for name in target.mixtures if ranks.get(name, GIVEN) >= SEARCHED),
         moved=said,
         tokens=tokens,

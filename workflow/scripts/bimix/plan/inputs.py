@@ -9,7 +9,7 @@ from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.laws.table import JOINS, LAWS, is_optimum
 from bimix.plan.dataset import REUSED, Dataset, first_updates, observed_rows
-from bimix.plan.sources import BEST, REWEIGHTING, is_of_search, rank, round_of, wanted_rule
+from bimix.plan.sources import BEST, REWEIGHTING, has_wanted, is_of_search, rank, round_of, wanted_rule
 
 # The size of DoReMi's last move of a proportion in a round, by its number from 1.
 Moved = Callable[[int], float]
@@ -311,15 +311,23 @@ def ranks(dataset: Dataset) -> dict[str, int]:
     }
 
 
-def hand_reference(dataset: Dataset, wanted: str) -> list[str]:
+def hand_reference(dataset: Dataset, wanted: str = "wanted_4") -> list[str]:
     """The mixture whose shares the rest of a rule by hand has: the reference under `compare`, or
-    token shares where that is itself found or made by hand; none of other rules.
+    token shares where that is itself found, made by hand or in stages; none of other rules, where
+    no domain is wanted, and of losses measured elsewhere, where these are the shares of the tokens.
     """
     first = dataset.compared[0]
-    if wanted_rule(wanted)[1] != "reference":
+    if wanted_rule(wanted)[1] != "reference" or dataset.observed or not has_wanted(dataset.block):
         return []
     found = is_optimum(first) or wanted_rule(first) or is_of_search(first) or first in (*BEST, *REWEIGHTING)
-    return [dataset.mixture("baseline" if found else first)]
+    staged = first in dataset.block.get("stages", {})
+    return [dataset.mixture("baseline" if found or staged else first)]
+
+
+def answer_prior(dataset: Dataset) -> list[str]:
+    """What the rules kin of a dataset's answer need: the prior of its laws."""
+    read = next((law for law in dataset.optimised_laws if LAWS[law].reads_prior), "bimix")
+    return prior(dataset, read) if has_wanted(dataset.block) else []
 
 
 def hand_tokens(dataset: Dataset) -> str:
@@ -343,12 +351,6 @@ def hand_prior(dataset: Dataset, wanted: str) -> list[str]:
             f"config: datasets/{dataset.name}/observations: {wanted} needs a table of cross-entropies as `cross_entropy`."
         )
     return [prior]
-
-
-def rules_without_runs(dataset: Dataset) -> list[str]:
-    """A search's first mixtures that need no search; all of them where none is such."""
-    start = dataset.block["search"]["start"]
-    return [name for name in start if dataset.source(name).plain] or start
 
 
 def round_reference(dataset: Dataset, round: str) -> str:

@@ -8,9 +8,10 @@ from itertools import chain
 
 from bimix.plan.dataset import REUSED, Dataset
 from bimix.plan.inputs import (
+    answer_prior,
     centre,
     check_compared,
-    epoch_run_tokens,
+    hand_reference,
     large_runs,
     objective_reference,
     prior,
@@ -108,12 +109,9 @@ def summarised(dataset: Dataset) -> dict[str, list[str]]:
         "fitted": [f"{dataset.folder}/losses/{optimum['model']}/{optimum['group']}.parquet"],
         "objective_reference": objective_reference(dataset),
         "centre": centre(dataset),
+        "prior": answer_prior(dataset),
+        "rest": hand_reference(dataset),
     }
-
-
-def weighed_run_tokens(dataset: Dataset) -> int | str:
-    """Tokens of the run that optima are for."""
-    return epoch_run_tokens(dataset, dataset.optimised_laws[0])
 
 
 def all_targets(config: Mapping) -> list[str]:

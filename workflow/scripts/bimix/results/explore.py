@@ -24,7 +24,6 @@ from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import asked_tokens
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
-from bimix.search.by_hand import Wanted
 from bimix.transfer.unseen import SEEN, basis, unseen
 
 PAGE = Path(__file__).parent / "explore_page"
@@ -82,7 +81,7 @@ def page(
     """The page of fitted laws, {mixture: law}, the first one shown first; laws that are no formula
     are left out, their optima stay, and without any it predicts nothing.
 
-    `spans`: their intervals; `mixtures`, and rules by hand, have a button; `ran`: all runs;
+    `spans`: their intervals; `mixtures`, with rules by hand, have a button; `ran`: all runs;
     `limits` of an optimum: lower, upper, epochs; without a `step` it is the last one fitted.
     `model`: what is predicted; `said`: labels and texts above, what is recommended and why.
     """
@@ -100,10 +99,6 @@ def page(
         ends = ((limits[0] or {}, 0.0), (limits[1] or {}, 1.0))
         bounds = tuple(np.array([own.get(name, end) for name in domains]) for own, end in ends)
     losses = list(drawn[0].fitted["loss_domains"]) if drawn else []
-    mixtures = dict(mixtures)
-    wanted = Wanted(domains, losses or domains, weights, tokens, run_tokens, bounds)
-    for name, own in wanted.every_rule().items():
-        mixtures.setdefault(name, dict(zip(domains, own.tolist(), strict=True)))
     if start not in mixtures:
         raise InputError(f"--start is {start!r}: it must be one of {', '.join(mixtures)}.")
     fitted_runs = next(iter(laws.values()))["mixtures"] if laws else ()

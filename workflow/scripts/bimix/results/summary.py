@@ -30,11 +30,11 @@ class Result:
     `step` is that of the optima, in `stage` from 1 where there are any. `laws` and their files,
     `optima` by the mixture that each found; `shares` of all mixtures; `tables`: intervals,
     extrapolation, generalization, sizes and, where they are there, laws and downstream. `target`
-    are the runs of the compared model, `searched` the mixtures of searches among them; `moved`
-    lists runs that have the name of an optimum and other proportions. `tokens` there are of each
-    domain, and of the run that epochs are counted for, by law; `files` of mixtures;
-    `explore`: the page to play with, `search`: the answer of a search by rounds, if there is one.
-    `reused`: what is said of older runs that joined the fit.
+    are the runs of the compared model, `hand` rules by hand, `searched` the mixtures of searches
+    among the runs; `moved` lists runs that have the name of an optimum and other proportions.
+    `tokens` there are of each domain, and of the run that epochs are counted for, by law; `files`
+    of mixtures; `explore`: the page to play with, `search`: the answer of a search by rounds, if
+    there is one. `reused`: what is said of older runs that joined the fit.
     """
 
     dataset: str
@@ -51,6 +51,7 @@ class Result:
     tables: Mapping[str, pl.DataFrame]
     target: Comparison
     verdict: Verdict
+    hand: tuple[str, ...]
     searched: tuple[str, ...]
     moved: Sequence[str]
     tokens: Mapping[str, float]

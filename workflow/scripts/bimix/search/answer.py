@@ -4,28 +4,27 @@ measured mixture next to the best rule by hand.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from bimix.errors import InputError
 from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion
 from bimix.laws.fitted import asked_at, at_run, fit
 from bimix.laws.table import LAWS
 from bimix.observations.flags import add_allowed, add_priors
-from bimix.observations.observations import Observations, read_observations
+from bimix.observations.observations import read_observations
 from bimix.optimum.bounds import run_bounds, with_least
 from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
 from bimix.optimum.goal import Goal
 from bimix.optimum.intervals import left_out
 from bimix.plan.sources import round_of
-from bimix.search.by_hand import ByHand, Wanted
-from bimix.search.posterior import FEWEST, USUAL_NOISE, ends, once
+from bimix.search.by_hand import Wanted
+from bimix.search.posterior import FEWEST, USUAL_NOISE, once, whole
 from bimix.search.rounds import DISTANCE, Search
-from bimix.search.weighing import over_hand
+from bimix.search.weighing import over_hand, with_rules
 from bimix.tables import read_numbers, read_size, read_table, read_tokens
 
 ROUNDS = {
@@ -93,43 +92,40 @@ def read_search(options: argparse.Namespace) -> Search:
     if noise is None and (known := noise_between(read_table(options.losses), Criterion("", weights=weights))):
         noise = known.deviation
     goal = Goal(asked, step, objective, tokens)
-    return Search(goal, fitted, *_whole(goal, fitted, observed, lower, upper, noise), distance=options.distance)
+    trained, left = whole(goal, observed), None
+    if more := len(observed.mixtures) - len(trained.mixtures):
+        # of an older corpus than a loss: the law's errors on the objective are not known of them
+        print(f"warning: {more} runs lack a loss that counts: the law alone is fitted to them.", file=sys.stderr)
+        left = left_out(fitted, observed, goal.step) if len(set(observed.mixtures)) >= FEWEST else None
+    return Search(goal, fitted, trained, lower, upper, noise, left, distance=options.distance)
 
 
-def _whole(goal: Goal, fitted: dict, observed: Observations, lower, upper, noise) -> tuple:
-    """The runs that have every loss that counts, bounds and noise, and the law's errors on all
-    runs. Runs of an older corpus may lack the loss on text that came later: the law is fitted to
-    them, and its errors on the objective are not known of them.
-    """
-    whole = np.isfinite(ends(goal, observed)).all(axis=1)
-    if whole.all() or not whole.any():
-        return observed, lower, upper, noise, None
-    print(
-        f"warning: {int((~whole).sum())} runs lack a loss that counts: the law alone is fitted to them.",
-        file=sys.stderr,
-    )
-    left = left_out(fitted, observed, goal.step) if len(set(observed.mixtures)) >= FEWEST else None
-    return observed.take(np.flatnonzero(whole)), lower, upper, noise, left
-
-
-def read_rules(options: argparse.Namespace, search: Search) -> ByHand:
-    """The rules by hand of the run. Errors: no domain is wanted more, or tokens are not known."""
+def read_rules(options: argparse.Namespace, search: Search) -> Wanted:
+    """The rules by hand of the run, without the least shares of proposals."""
     fitted, tokens = search.goal.fitted, read_tokens(options.tokens) if options.tokens else {}
     step = fitted["steps"][-1] if options.step is None else options.step
-    run_tokens = asked_tokens(fitted, options.run_tokens, step, options.parameters)
-    weights, bounds = asked_objective(options).domain_weights(), (search.lower, search.upper)
-    names = (fitted["domains"], fitted["loss_domains"])
-    return Wanted(*names, weights, tokens, run_tokens, bounds, options.prior).requested()
+    given = getattr(options, "epoch_tokens", None) or options.run_tokens
+    run_tokens = asked_tokens(fitted, given, step, options.parameters)
+    return Wanted.of(options, fitted, asked_objective(options).domain_weights(), tokens, run_tokens)
 
 
-def rounds_table(search: Search, reports: Sequence[dict], by_hand: Sequence[str]) -> pl.DataFrame:
+def by_hand(options: argparse.Namespace, search: Search) -> dict[str, np.ndarray]:
+    """{name: shares (m,)} of rules by hand, run or not; those not run hold the constraints by the
+    law.
+    """
+    rules = read_rules(options, search).every_rule(options.hand, options.max_epochs)
+    ran = {name: search.shares_of(name) for name in search.seen.names}
+    return {name: one for name, one in with_rules(ran, rules).items() if name in ran or search.goal.holds(one)}
+
+
+def rounds_table(search: Search, reports: Sequence[dict], hand: Collection[str]) -> pl.DataFrame:
     """A row for each mixture that was run, in round 0 those of the start, and one for the round
     before which the search ended, in the columns of ROUNDS.
     """
     levels = dict(zip(search.seen.names, np.exp(search.seen.levels).tolist(), strict=True))
     proposed = {one["mixture"] for report in reports for one in report["proposals"]}
     rows = [
-        {"round": 0, "mixture": name, "voice": "by hand" if name in by_hand else "start", "measured": level}
+        {"round": 0, "mixture": name, "voice": "by hand" if name in hand else "start", "measured": level}
         for name, level in levels.items()
         if name not in proposed and round_of(name) is None
     ]
@@ -150,16 +146,13 @@ def rounds_table(search: Search, reports: Sequence[dict], by_hand: Sequence[str]
     return pl.DataFrame(rows, schema=ROUNDS)
 
 
-def answer(search: Search, reports: Sequence[dict], by_hand: Sequence[str]) -> list[str]:
-    """The answer for a person. Errors: no run is on a rule by hand."""
+def answer(search: Search, reports: Sequence[dict], hand: Mapping[str, np.ndarray]) -> list[str]:
+    """The answer for a person, next to the best rule by `hand`."""
     names, best, noise = search.seen.names, search.best, search.noise
     posterior = float(np.exp(search.posterior(search.seen.shares[[best]])[0][0]))
     measured = np.exp(search.seen.levels[best])
     said = [f"Answer: {names[best]}, measured {measured:.4f}, {posterior:.4f} by the law and all runs together."]
-    rules = [name for name in dict.fromkeys(by_hand) if name in names]
-    if not rules:
-        raise InputError(f"no run is on any of {', '.join(by_hand)}: a search is judged against a rule by hand.")
-    over = over_hand(search, names[best], search.seen.shares[best], {name: search.shares_of(name) for name in rules})
+    over = over_hand(search, names[best], search.seen.shares[best], hand)
     said.append(f"{over[0].upper()}{over[1:]}.")
     run_rounds = sum(not report["stopped"] for report in reports)
     ended = next((report["stopped"] for report in reports if report["stopped"]), None)

@@ -1,5 +1,6 @@
 """Rules by hand: wanted domains are read some epochs, the rest by a rule. None needs a run."""
 
+import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,10 @@ import numpy as np
 
 from bimix.errors import InputError
 from bimix.mixtures.by_hand import wanted, wanted_domains, within
+from bimix.mixtures.mixture import read_proportions
 from bimix.observations.prior import kin_weights
+from bimix.optimum.bounds import feasible_bounds
+from bimix.tables import read_numbers
 
 RULES = {"reference": "", "uniform": "_uniform", "kin": "_kin"}  # of the rest, and how names end
 EPOCHS = (4, 8)  # of the wanted domains
@@ -32,9 +36,10 @@ class ByHand:
     reference: np.ndarray
     prior: Path | None = None
 
-    def mixture(self, epochs: float, rule: str = "reference") -> np.ndarray:
+    def mixture(self, epochs: float, rule: str = "reference", rest: np.ndarray | None = None) -> np.ndarray:
         """Shares (m,). Errors: the bounds leave no such mixture; as of `kin_weights`."""
-        return self._mixture(epochs, self._rest(rule))
+        rest = self._rest(rule) if rest is None else rest
+        return wanted(self.tokens, self.run_tokens, self.own, epochs, rest, self.lower, self.upper)
 
     def mixtures(self, epochs: Iterable[float]) -> dict[str, np.ndarray]:
         """{name: shares (m,)} of what the bounds leave; kin with a prior. Errors: `kin_weights`."""
@@ -43,13 +48,10 @@ class ByHand:
         for often in epochs:
             for ending, rest in rests.items():
                 try:
-                    found[f"wanted_{often:g}{ending}"] = self._mixture(often, rest)
+                    found[f"wanted_{often:g}{ending}"] = self.mixture(often, rest=rest)
                 except InputError:  # the bounds leave no such mixture
                     continue
         return found
-
-    def _mixture(self, epochs: float, rest: np.ndarray) -> np.ndarray:
-        return wanted(self.tokens, self.run_tokens, self.own, epochs, rest, self.lower, self.upper)
 
     def _rest(self, rule: str) -> np.ndarray:
         if rule != "kin":
@@ -62,11 +64,21 @@ class ByHand:
         return shares[:, self.own].sum(axis=1) * self.run_tokens / self.tokens[self.own].sum()
 
 
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """Add what rules by hand are made by, next to bounds and prior, for `Wanted.of`."""
+    parser.add_argument(
+        "--hand", nargs="+", type=float, default=EPOCHS, help="epochs of wanted domains, in rules by hand"
+    )
+    parser.add_argument(
+        "--rest", nargs="?", type=Path, help="mixture.json whose shares the rest has in these; without it the tokens'"
+    )
+
+
 @dataclass(frozen=True)
 class Wanted:
     """A run for which some of m domains are wanted: the losses and weights of its objective, the
-    tokens that there are by domain and that it reads (None: not known), its bounds, each (m,), and
-    `prior` as of ByHand.
+    tokens that there are by domain and that it reads (None: not known), its bounds, each (m,),
+    `prior` as of ByHand, and the shares of the `rest`; None: those of the tokens.
     """
 
     domains: Sequence[str]
@@ -76,18 +88,39 @@ class Wanted:
     run_tokens: float | None
     bounds: tuple[np.ndarray, np.ndarray]
     prior: Path | None = None
+    rest: Mapping[str, float] | None = None
 
-    def amounts(self) -> np.ndarray:
-        return np.array([float(self.tokens.get(name, 0.0)) for name in self.domains])
+    @classmethod
+    def of(
+        cls,
+        options: argparse.Namespace,
+        law: Mapping,
+        weights: Mapping[str, float],
+        tokens: Mapping[str, float] | None,
+        run_tokens: float | None,
+    ) -> "Wanted":
+        """By the flags of limits, --prior and --rest. Errors: `feasible_bounds`."""
+        limits = (given and read_numbers(given) for given in (options.lower, options.upper))
+        most = options.max_epochs if tokens and run_tokens else None
+        bounds = feasible_bounds(law["domains"], *limits, most, tokens, run_tokens)
+        rest, names = getattr(options, "rest", None), (law["domains"], law["loss_domains"])
+        return cls(*names, weights, tokens or {}, run_tokens, bounds, options.prior, rest and read_proportions(rest))
+
+    def _by_domain(self, numbers: Mapping[str, float]) -> np.ndarray:
+        return np.array([float(numbers.get(name, 0.0)) for name in self.domains])
 
     def rules(self) -> ByHand | None:
-        """Rules with the rest in the shares of the tokens; None where no domain is wanted more than
-        others, or all are, or tokens are not known.
+        """The rules; None where no domain is wanted more than others, or all are, or tokens are not
+        known.
         """
-        amounts, own = self.amounts(), wanted_domains(self.weights, tuple(self.domains), list(self.losses))
+        amounts, own = (
+            self._by_domain(self.tokens),
+            wanted_domains(self.weights, tuple(self.domains), list(self.losses)),
+        )
         if not (amounts.all() and self.run_tokens and own.any() and not own.all()):
             return None
-        return ByHand(tuple(self.domains), amounts, self.run_tokens, own, *self.bounds, amounts, self.prior)
+        rest = amounts if self.rest is None else self._by_domain(self.rest)
+        return ByHand(tuple(self.domains), amounts, self.run_tokens, own, *self.bounds, rest, self.prior)
 
     def requested(self) -> ByHand:
         """The `rules`. Errors: there are none."""
@@ -99,15 +132,17 @@ class Wanted:
             )
         return rules
 
-    def every_rule(self, epochs: Iterable[float] = EPOCHS) -> dict[str, np.ndarray]:
+    def every_rule(self, epochs: Iterable[float] = EPOCHS, most: float | None = None) -> dict[str, np.ndarray]:
         """{name: shares (m,)} of mixtures that need no run, each within the bounds: equal shares,
-        those of the tokens where all are known, and the `rules` where there are any.
+        those of the tokens where all are known, and the `rules` where there are any. With more
+        epochs than `most` two would be one: those that are fewer, or the fewest.
         """
-        plain, amounts, (low, high) = {"uniform": np.ones(len(self.domains))}, self.amounts(), self.bounds
+        plain, amounts, (low, high) = {"uniform": np.ones(len(self.domains))}, self._by_domain(self.tokens), self.bounds
         if amounts.all():
             plain["baseline"] = amounts
         found = {
             name: within(np.maximum(one / one.sum() - low, 0.0)[None], low, high)[0] for name, one in plain.items()
         }
-        rules = self.rules()
-        return found | (rules.mixtures(epochs) if rules else {})
+        rules, epochs = self.rules(), sorted(epochs)
+        allowed = [one for one in epochs if most is None or one <= most] or epochs[:1]
+        return found | (rules.mixtures(allowed) if rules else {})

@@ -61,10 +61,6 @@ class Offer:
     size: np.ndarray  # (N,) index of the model
     cost: np.ndarray  # (N,) above 0
 
-    def take(self, rows: np.ndarray) -> "Offer":
-        """Some of the runs."""
-        return Offer(self.slopes[rows], self.mixture[rows], self.size[rows], self.cost[rows])
-
 
 @dataclass(frozen=True)
 class Aim:

@@ -304,6 +304,12 @@ def once(observed: Observations) -> Observations:
     return observed.take([row for row, key in enumerate(keys) if keys.index(key) == row])
 
 
+def whole(goal: Goal, observed: Observations) -> Observations:
+    """The runs that have every loss that counts; all where none has."""
+    rows = np.flatnonzero(np.isfinite(ends(goal, observed)).all(axis=1))
+    return observed.take(rows) if len(rows) else observed
+
+
 def ends(goal: Goal, observed: Observations) -> np.ndarray:
     """Measured losses (n, d) of the runs, of the domains that count."""
     return _end(goal, observed, observed.losses)[:, [observed.loss_domains.index(name) for name in goal.names]]

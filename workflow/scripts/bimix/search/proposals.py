@@ -164,10 +164,10 @@ def pools_of(asked: Setting, model: Model | None) -> np.ndarray | None:
 
 
 def _counting(asked: Setting, shares: np.ndarray, tokens: float | None, pools: np.ndarray | None) -> np.ndarray:
-    """The shares that count of runs of so many tokens, none below the floor."""
+    """The shares that count of runs of so many tokens."""
     if tokens is not None and pools is not None:
-        shares = counted(shares, tokens / pools, asked.R)[0]
-    return np.maximum(shares, asked.floor)
+        return counted(shares, tokens / pools, asked.R)[0]
+    return shares
 
 
 def _offer(at, asked, sizes, shares, names, done, costs) -> design.Offer:
@@ -197,7 +197,7 @@ def _aim(at, asked, sizes, fresh, done) -> design.Aim:
     aim = design.Aim(asked.criterion, before, decided, asked.weights / asked.weights.sum(), 2 * groups)
     if not done.mixtures:
         return aim
-    return design.with_done(aim, at_sizes(at, np.maximum(done.counted, asked.floor), sizes.of_done, groups))
+    return design.with_done(aim, at_sizes(at, done.counted, sizes.of_done, groups))
 
 
 def _named(offer, aim, chosen, shares, names, asked, models) -> list[Proposed]:

@@ -56,7 +56,6 @@ class Setting:
     pools: np.ndarray | None = None  # (m,) unique tokens, inf where not limited
     run_tokens: float | None = None  # of the large run
     match_epochs: bool = False  # whether small runs have pools that are smaller likewise
-    floor: float = 0.0  # shares below count as this
     R: float = PUBLISHED_R
 
 
@@ -111,7 +110,6 @@ def read_setting(options: argparse.Namespace) -> tuple[Known, Setting]:
         None if tokens is None else np.array([tokens.get(name, np.inf) for name in domains]),
         run_tokens,
         options.match_epochs,
-        options.floor,
         PUBLISHED_R if form is None else form.R,
     )
     return Known(at, _done(options.mixtures, asked, observed), objective, observed, fitted, noise), asked

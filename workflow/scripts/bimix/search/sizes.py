@@ -132,14 +132,10 @@ def at_sizes(at: Numbers, shares: np.ndarray, size: np.ndarray | None, groups: i
         nuisances[:, :, 0] = 1.0
     else:
         nuisances[np.arange(n), :, size] = 1.0
-        nuisances[np.arange(n), :, groups + size] = level - centre_level(at)
+        m = at.k.shape[2]
+        of_uniform = slopes(at, np.full((1, m), 1 / m))[0][0]  # about which the slopes of sizes turn
+        nuisances[np.arange(n), :, groups + size] = level - of_uniform
     return np.concatenate([by_number[:, :, 1:], nuisances], axis=2)
-
-
-def centre_level(at: Numbers) -> np.ndarray:
-    """Levels (d,) about which the slopes of sizes turn: those of the uniform mixture."""
-    m = at.k.shape[2]
-    return slopes(at, np.full((1, m), 1 / m))[0][0]
 
 
 def known_at_sizes(at: Numbers, parameters: np.ndarray, large: float) -> np.ndarray:

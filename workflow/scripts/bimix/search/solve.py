@@ -26,6 +26,7 @@ from bimix.optimum.objective import objective_of
 from bimix.optimum.optimum import best_shares
 from bimix.plan.sources import SEARCHED, observed_rank
 from bimix.search.by_hand import EPOCHS, Wanted
+from bimix.search.posterior import Posterior, once, whole
 from bimix.search.weighing import Believed, verdict, with_rules
 from bimix.tables import read_numbers, read_tokens
 from bimix.transfer.run import size_read
@@ -156,19 +157,16 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
     run_tokens = asked_tokens(law, options.run_tokens, options.step, options.parameters)
     forbidden = outside(shares, options, tokens, run_tokens)
     runs = measured_at and compared(measured_at, judging, known_from(losses, judging, promises), forbidden)
-    arrays = {name: np.array([own[domain] for domain in law["domains"]]) for name, own in shares.items()}
-    limits, epochs = (first.lower, first.upper), options.hand or EPOCHS
-    wanted = Wanted(
-        law["domains"], law["loss_domains"], judging.weights, tokens or {}, run_tokens, limits, options.prior
-    )
+    wanted = Wanted.of(options, law, judging.weights, tokens, run_tokens)
     if options.hand:
         wanted.requested()
-    most = options.max_epochs or np.inf
-    rules = wanted.every_rule([one for one in epochs if one <= most])
-    hand, believed = with_rules(arrays, rules), None
+    arrays = {name: np.array([own[domain] for domain in law["domains"]]) for name, own in shares.items()}
+    hand, believed = with_rules(arrays, wanted.every_rule(options.hand or EPOCHS, options.max_epochs)), None
     if first.promise is not None:
-        fitted, own = (first.goal, law, observed, limits), (first.optimum, first.promise, arrays, hand)
-        believed = Believed.of(*fitted, noise_between(losses, judging), first.errors, *own)
+        noise, trained = noise_between(losses, judging), whole(first.goal, once(observed))
+        limits = (first.lower, first.upper, noise and noise.deviation)
+        posterior = Posterior(first.goal, law, trained, *limits, first.errors)
+        believed = Believed(posterior, first.optimum, first.promise, arrays, hand)
     every = {name: dict(zip(law["domains"], own.tolist(), strict=True)) for name, own in hand.items()} | shares
     searched = tuple(name for name, one in ranks.items() if one >= SEARCHED)
     found = verdict(runs, runs, promises, ranks, believed)

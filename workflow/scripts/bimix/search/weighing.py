@@ -18,16 +18,15 @@ from scipy.special import stdtrit
 from bimix.judge.comparison import Comparison
 from bimix.judge.evidence import NEAR, noise_between
 from bimix.judge.measured import criterion_of
-from bimix.judge.noise import Known, seeds_needed
+from bimix.judge.noise import seeds_needed
 from bimix.judge.verdict import UPPER, Promise, Verdict, by_law, decide, trusted
 from bimix.observations.observations import Observations, joined, read_observations
 from bimix.optimum.flags import number_or_none
 from bimix.optimum.goal import Goal
-from bimix.optimum.intervals import LeftOut, left_out
+from bimix.optimum.intervals import left_out
 from bimix.optimum.optimum import Sought
 from bimix.plan.sources import GIVEN, SEARCHED, plain
-from bimix.search.by_hand import EPOCHS, Wanted
-from bimix.search.posterior import Posterior, ends, once
+from bimix.search.posterior import Posterior, once, whole
 from bimix.tables import read_table
 from bimix.transfer.run import size_read
 
@@ -46,25 +45,6 @@ class Believed:
     promise: Promise
     ran: Mapping[str, np.ndarray]
     hand: Mapping[str, np.ndarray]
-
-    @classmethod
-    def of(
-        cls,
-        goal: Goal,
-        law: dict,
-        observed: Observations,
-        limits: tuple[np.ndarray, np.ndarray],
-        noise: Known | None,
-        left: LeftOut,
-        optimum: np.ndarray,
-        promise: Promise,
-        ran: Mapping[str, np.ndarray],
-        hand: Mapping[str, np.ndarray],
-    ) -> "Believed":
-        """From the runs that have every loss that counts, each training once."""
-        whole = once(observed.take(np.flatnonzero(np.isfinite(ends(goal, observed)).all(axis=1))))
-        posterior = Posterior(goal, law, whole, *limits, noise and noise.deviation, left)
-        return cls(posterior, optimum, promise, ran, hand)
 
 
 def with_rules(ran: Mapping[str, np.ndarray], rules: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -170,13 +150,14 @@ def read_believed(
     promises: Sequence[Promise],
     ran: Mapping[str, Mapping[str, float]],
     called: Mapping[str, str],
+    rules: Mapping[str, np.ndarray],
 ) -> Believed | None:
     """What all runs say at the run of the law with the least error, from the files of a dataset;
     None where it promises nothing or was fitted to other runs, as those of a swarm.
 
     `laws` and `optima` by mixture; `ran` {name: proportions} of the runs, which are `called`
     otherwise where they have the name of an optimum and other proportions. `options.mixtures` are
-    those of the runs compared, of the runs fitted, and of the further proxies.
+    those of the runs compared, of the runs fitted, and of the further proxies. `rules` by hand.
     """
     own = trusted(promises)
     if own is None or options.fitted is None:
@@ -207,13 +188,10 @@ def read_believed(
         return np.array([shares.get(name, 0.0) for name in observed.domains])
 
     arrays = {called.get(name, name): array(one) for name, one in ran.items() if abs(array(one).sum() - 1) < NEAR}
-    rules, limits = {}, (sought.lower, sought.upper)
-    if not options.stage:  # which is no whole run
-        names = (observed.domains, observed.loss_domains)
-        wanted = Wanted(*names, sought.objective.domain_weights(), sought.pools or {}, sought.run_tokens, limits)
-        rules = wanted.every_rule([one for one in EPOCHS if one <= (options.max_epochs or np.inf)])
-    hand = with_rules(arrays, rules)
-    return Believed.of(goal, law, every, limits, known, left, array(optima[own.mixture]), own, arrays, hand)
+    posterior = Posterior(
+        goal, law, whole(goal, once(every)), sought.lower, sought.upper, known and known.deviation, left
+    )
+    return Believed(posterior, array(optima[own.mixture]), own, arrays, with_rules(arrays, rules))
 
 
 def at_own_size(compared: Observations, law: dict) -> Observations:
