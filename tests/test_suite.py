@@ -37,7 +37,7 @@ def suite(folder: Path, processes: int, *options: str, **files: str) -> str:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("processes", [3])
 def test_a_process_that_dies_costs_the_test_it_died_of(tmp_path: Path, processes: int) -> None:
     first = (
         DEADLY

@@ -1,19 +1,15 @@
-"""Measure what a signed term, a ridge for each loss domain, and the linear member of metrics gain
-(no test: run it by hand).
+"""Measure what the linear member of metrics gains over a signed term (no test: run it by hand).
 
-python tests/benchmarks/bench_harm.py {made,public,olmix} [folder of regmix/, mixinglaws/ and
-olmix/] [--kinds ...] [--seeds ...] [--tables ...] [--counts ...] [--draws N] [--first N] -> tables
-on standard output
+python tests/benchmarks/bench_harm.py {made,olmix} [folder of olmix/] [--kinds ...] [--seeds ...]
+[--tables ...] [--counts ...] [--first N] -> tables on standard output
 
 `made`: tables of made_metrics.py, 19 domains, 17 error rates, 64 runs; new mixtures without noise.
-`public`: the tables of bench_few_runs.py. `olmix`: single benchmarks, every sixth from --first
+`olmix`: single benchmarks, every sixth from --first
 on, of three swarms (resources/reproductions/olmix), at a quarter, a half and all of the runs
 that are not asked for (16, 32 and 128 are). A cell is the error of unseen mixtures in %,
 Spearman x 100 by loss domain, and that of the mean over loss domains; means over the draws.
-Columns: `one` ridge for all loss domains, as before there was a choice; `own` ridges without a
-signed term; `signed`; as `metrics`, with a linear member; LightGBM; and a `stand-in`, log L = c
-- sum_j b_j sqrt(r_j) + sum_j t_j r_j, b >= 0, its ridge by cross-validation for each loss
-domain.
+Columns: `signed`; as `metrics`, with a linear member; LightGBM; and a `stand-in`, log L = c
+- sum_j b_j sqrt(r_j) + sum_j t_j r_j, b >= 0, its ridge by cross-validation for each loss domain.
 """
 
 import argparse
@@ -27,7 +23,6 @@ from scipy.optimize import nnls
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
 
-import bench_few_runs
 import made_metrics
 import polars as pl
 import print_rows
@@ -36,27 +31,10 @@ from public_runs import from_wide
 from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws
 from bimix.observations.observations import observations
-from bimix.transfer import choice
 
 
 def of_law(observed, new, law="transfer"):
     return laws.predict(laws.fit(law, observed), new, [1])[:, 0]
-
-
-def one_ridge(observed, new):
-    kept, choice.FEW_RUNS_BY_DOMAIN = choice.FEW_RUNS_BY_DOMAIN, 10**9
-    try:
-        return of_law(observed, new)
-    finally:
-        choice.FEW_RUNS_BY_DOMAIN = kept
-
-
-def own_ridges(observed, new):
-    kept, choice.COST = choice.COST, np.inf
-    try:
-        return of_law(observed, new)
-    finally:
-        choice.COST = kept
 
 
 def stand_in(observed, new):
@@ -107,8 +85,6 @@ def benchmarks(folder, released, joined, first):
 
 
 WAYS = {
-    "one": one_ridge,
-    "own": own_ridges,
     "signed": of_law,
     "metrics": lambda observed, new: of_law(replace(observed, metrics=observed.loss_domains), new),
     "lightgbm": lambda observed, new: of_law(observed, new, "regmix"),
@@ -128,14 +104,13 @@ def line(name, rows):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["made", "public", "olmix"])
+    parser.add_argument("what", choices=["made", "olmix"])
     parser.add_argument("folder", type=Path, nargs="?", help="of the public runs")
     parser.add_argument("--kinds", nargs="+", default=made_metrics.KINDS)
     parser.add_argument("--seeds", type=int, nargs="+", default=range(100, 104))
     parser.add_argument("--tables", nargs="+")
     parser.add_argument("--counts", type=int, nargs="+", help="of runs that are fitted, of public tables")
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--ways", nargs="+", default=list(WAYS))
     options = parser.parse_args(argv)
     print("error, Spearman by loss, of the mean: " + ", ".join(options.ways))
@@ -150,28 +125,15 @@ def main(argv=None):
                 rows.append([cell(truth, way(observed, new)) for way in ways])
             line(kind, rows)
         return
-    if options.what == "olmix":
-        for name, (released, joined, asked, counts) in SWARMS.items():
-            if options.tables and name not in options.tables:
-                continue
-            runs = benchmarks(options.folder, released, joined, options.first)
-            for count in options.counts or counts:
-                rows = []
-                for draw in options.seeds:
-                    order = np.random.default_rng([77, draw]).permutation(len(runs.mixtures))
-                    new, fitted = runs.take(order[-asked:]), runs.take(order[:count])
-                    rows.append([cell(new.losses[:, 0], way(fitted, new.proportions)) for way in ways])
-                line(f"{name}, {count} runs", rows)
-        return
-    for name, (runs, others) in bench_few_runs.tables(options.folder).items():
-        if "no zeros" in name or (options.tables and name not in options.tables):
+    for name, (released, joined, asked, counts) in SWARMS.items():
+        if options.tables and name not in options.tables:
             continue
-        for count in options.counts or (4, 8, 16, 32, 64):
-            if count > len(runs.mixtures) - (4 if others is None else 0):
-                continue
+        runs = benchmarks(options.folder, released, joined, options.first)
+        for count in options.counts or counts:
             rows = []
-            for draw in range(1 if count == len(runs.mixtures) else options.draws):
-                fitted, new = bench_few_runs.drawn(runs, others, count, draw)
+            for draw in options.seeds:
+                order = np.random.default_rng([77, draw]).permutation(len(runs.mixtures))
+                new, fitted = runs.take(order[-asked:]), runs.take(order[:count])
                 rows.append([cell(new.losses[:, 0], way(fitted, new.proportions)) for way in ways])
             line(f"{name}, {count} runs", rows)
 

@@ -2,8 +2,8 @@
 hand).
 
 python tests/benchmarks/bench_repetition.py folder -> tables on standard output; `folder` holds
-wikipedia_fineweb_124M.csv (54 runs of a 124M model on FineWeb and a pool of Wikipedia) and
-single_source_epochs.csv (293 runs of one source). Horizons are in pools.
+wikipedia_fineweb_124M.csv (54 runs of a 124M model on FineWeb and a pool of Wikipedia). Horizons
+are in pools.
 """
 
 import argparse
@@ -15,8 +15,6 @@ import polars as pl
 from scipy.interpolate import CubicSpline
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-
-import single_source
 
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations
@@ -66,14 +64,6 @@ def main(argv=None):
             for horizon in (8, 16, 32):
                 best, truth, regret, misfit = ask(rows, horizon, parts, form)
                 print(f"{form:20s} {parts!s:5s} {horizon:2d}  {best:.2f} ({truth:.2f})  {regret:.2f}  {misfit:.2f}")
-    repetition.PRIOR[:], repetition.SPREAD[:] = PRIOR, SPREAD
-    rows = pl.read_csv(options.folder / "single_source_epochs.csv").filter(pl.col("params") >= 1e8)
-    print("R of one source, models of 100M and more: epochs at most, runs, R (90 %)")
-    for most in (8, 10, 12, 15):
-        some = rows.filter(pl.col("epochs") <= most)
-        columns = (some[name].to_numpy() for name in ("params", "tokens", "unique_tokens", "val_loss"))
-        found, low, high = single_source.fit(*columns, resamples=40)
-        print(f"{most:2d}  {some.height}  {found:.1f} ({low:.1f} to {high:.1f})")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import embed_documents
 import index_tokens
 import measure_entropy
 import merge_counts
-import mix_entropy
 import tokenize_shard
 import train_vectors
 from bimix.corpus.shards import Shard, write_shards
@@ -180,21 +179,3 @@ def test_sharding_changes_neither_counts_nor_vectors(tmp_path):
     first = (tmp_path / "4/model.bin").read_bytes()
     chain.measure(["a"])
     assert (tmp_path / "4/model.bin").read_bytes() == first  # the same text, the same vectors
-
-
-def test_a_mixture_is_the_softmax_of_an_estimate(tmp_path):
-    chain = Chain(tmp_path)
-    generator = np.random.default_rng(6)
-    for domain, documents in (("a", 40), ("b", 400)):
-        chain.tokenize(
-            domain, [" ".join(f"w{word}" for word in generator.integers(0, WORDS, 30)) for _ in range(documents)], 16
-        )
-    table = chain.measure(["a", "b"])
-    for estimator in ("nats", "chao_shen"):
-        weigh = ["--entropy", f"{tmp_path}/entropy.csv", "--measure", "je", "--out", str(tmp_path / "je.json")]
-        mix_entropy.main([*weigh, "--estimator", estimator])
-        own = np.exp(table.filter(pl.col("measure") == "JE").sort("domain")[estimator].to_numpy())
-        shares = dict(zip("ab", own / own.sum(), strict=True))
-        assert json.loads((tmp_path / "je.json").read_text()) == pytest.approx(shares, abs=1e-6)
-    # of domains of one source the smaller one is estimated lower
-    assert nats(table, "a", "JE") < nats(table, "b", "JE") - 0.01

@@ -11,14 +11,12 @@ import tokenised
 import yaml
 
 import tokenize_shard
-from bimix.corpus.documents import Reader, Reading
 from bimix.plan.shards import READING
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text())
 DATA = ROOT.parent / "shared" / "data"
 NEOX = DATA / "tokenizer" / "20B_tokenizer.json"
-NATIVE = DATA / "native_samples"
 CHARACTERS = 40_000  # read of each domain
 LENGTH = 128
 
@@ -83,31 +81,3 @@ def test_every_domain_gets_rows_and_nothing_is_lost(tmp_path, dataset, folder, d
             assert np.fromfile(f"{stem}.bin", "<u2").size == found["tokens_in_rows"] == found["rows"] * LENGTH
             assert pl.read_parquet(f"{stem}.unigrams.parquet")["n"].sum() == found["tokens_in_rows"]
             assert pl.read_parquet(f"{stem}.bigrams.parquet")["n"].sum() == found["rows"] * (LENGTH - 1)
-
-
-@pytest.mark.skipif(not NATIVE.exists(), reason="no genuine records at ../shared/data/native_samples")
-@pytest.mark.parametrize("ending", [".json.gz", ".jsonl.zst", ".parquet", ".txt"])
-def test_genuine_records_in_every_container(tmp_path, ending):
-    for source in sorted(NATIVE.glob("*.jsonl")):
-        lines = [line for line in source.read_bytes().splitlines() if line.strip()]
-        records = [json.loads(line) for line in lines]
-        dolma = "dolma" in source.name
-        files = [tmp_path / f"{source.stem}{ending}"]
-        if ending == ".parquet":
-            columns = [{key: record.get(key) for key in ("id", "text", "source")} for record in records]
-            pl.DataFrame(columns).write_parquet(files[0])
-        elif ending == ".txt":  # a folder of plain texts
-            files = [tmp_path / f"{source.stem}.{number}.txt" for number in range(len(records))]
-            for file, record in zip(files, records, strict=True):
-                file.write_bytes(record["text"].encode())
-        else:
-            with smart_open.open(files[0], "wb") as file:
-                file.write(b"\n".join(lines))
-        field = "source" if dolma and ending != ".txt" else None
-        labels = {record["source"]: "web" for record in records} if field else {"": "web"}
-        settings = {"formats": CONFIG["corpus"]["formats"], "text_field": "text", "document_megabytes": 8}
-        reader, found = Reader(Reading(**settings, cut_characters=None, rejects=0.0), field, labels), []
-        for file in files:
-            found += reader.read(str(file))
-        assert found == [(record["text"], "web") for record in records if record["text"]]
-        assert reader.rejects.records == len(records)

@@ -8,12 +8,12 @@ from bimix.errors import InputError
 FILES = [(f"f{number:04}", f"data/f{number:04}.jsonl", 1 + number * 7919 % 1000) for number in range(3000)]
 
 
-@pytest.mark.parametrize("target", [1, 100, 20_000, 10**9])
-def test_groups_hold_each_file_once_in_order(target):
-    groups = group_files(FILES, target)
-    assert [path for _, paths in groups for path in paths] == [path for _, path, _ in FILES]
-    assert all(paths[-1] == f"data/{name}.jsonl" for name, paths in groups)
-    assert len({name for name, _ in groups}) == len(groups)
+def test_groups_hold_each_file_once_in_order():
+    for target in (1, 100, 20_000, 10**9):
+        groups = group_files(FILES, target)
+        assert [path for _, paths in groups for path in paths] == [path for _, path, _ in FILES]
+        assert all(paths[-1] == f"data/{name}.jsonl" for name, paths in groups)
+        assert len({name for name, _ in groups}) == len(groups)
 
 
 def test_groups_are_as_large_as_asked_for():
@@ -23,11 +23,11 @@ def test_groups_are_as_large_as_asked_for():
     assert len(group_files(FILES, 10**12)) == 1
 
 
-@pytest.mark.parametrize("place", [0, 1, 777, 2999])
-def test_a_file_more_changes_one_shard(place):
+def test_a_file_more_changes_one_shard():
     whole = set(group_files(FILES, 20_000))
-    less = set(group_files(FILES[:place] + FILES[place + 1 :], 20_000))
-    assert len(whole - less) <= 2 and len(less - whole) <= 2 and len(whole ^ less) <= 3
+    for place in (0, 1, 777, 2999):
+        less = set(group_files(FILES[:place] + FILES[place + 1 :], 20_000))
+        assert len(whole - less) <= 2 and len(less - whole) <= 2 and len(whole ^ less) <= 3
 
 
 def test_manifest_comes_back():

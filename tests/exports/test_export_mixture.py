@@ -78,11 +78,15 @@ def tokens_by_domain(read: dict[str, float], by_name: bool, domains: dict, docum
     return {name: weight / total for name, weight in found.items()}
 
 
-@pytest.mark.parametrize("records", ["documents", "samples"])
-@pytest.mark.parametrize("form", READERS)
+@pytest.mark.parametrize(
+    ("form", "records"),
+    [*((form, "samples") for form in READERS), *((form, "documents") for form in sorted(DOCUMENTS))],
+)
 def test_what_a_consumer_reads_is_the_mixture_by_name(tmp_path: Path, form: str, records: str) -> None:
-    """Random mixtures and lists of files; a weight is good to a unit of its last decimal."""
-    (read, by_name), documents, done = READERS[form], records == "documents" and form in DOCUMENTS, 0
+    """Random mixtures and lists of files; a weight is good to a unit of its last decimal, and files
+    of a domain share its weight by size.
+    """
+    (read, by_name), documents, done = READERS[form], records == "documents", 0
     for seed in range(12):
         mixture, domains = drawn(np.random.default_rng(seed))
         try:
@@ -92,18 +96,16 @@ def test_what_a_consumer_reads_is_the_mixture_by_name(tmp_path: Path, form: str,
                 continue
             raise
         done += 1
-        found = tokens_by_domain(read(text), by_name, domains, documents)
+        weights = read(text)
+        found = tokens_by_domain(weights, by_name, domains, documents)
         # MaxText has four digits, of documents that differ by up to a hundred times
         error = 1e-6 if form != "maxtext" else 1e-2 if documents else 2e-4
         assert found == pytest.approx(mixture, abs=error)
+        for block in domains.values() if form in BY_FILE else ():
+            own = [weights.get(file["path"], 0) for file in block["train"]]
+            total = sum(file["size"] for file in block["train"])
+            assert own == pytest.approx([sum(own) * file["size"] / total for file in block["train"]], abs=error)
     assert done >= 6
-
-
-@pytest.mark.parametrize("form", sorted(BY_FILE))
-def test_files_of_a_domain_share_its_weight_by_size(tmp_path: Path, form: str) -> None:
-    domains = {"web": {"train": files(["/a.jsonl", "/b.jsonl"], [1e6, 3e6])}, "code": {"train": ["/c.jsonl"]}}
-    text, _ = exported(tmp_path, form, {"code": 0.2, "web": 0.8}, domains, records="samples")
-    assert READERS[form][0](text) == pytest.approx({"/a.jsonl": 0.2, "/b.jsonl": 0.6, "/c.jsonl": 0.2})
 
 
 @pytest.mark.parametrize("form", READERS)
@@ -126,17 +128,14 @@ def test_a_path_is_read_as_it_was_or_refused(tmp_path: Path, form: str) -> None:
         assert read(text) == pytest.approx({name if by_name else path: 0.75, other: 0.25})
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_domains_of_proportion_zero_are_left_out_and_said(tmp_path: Path, form: str, capsys) -> None:
+def test_domains_of_proportion_zero_are_left_out_and_said(tmp_path: Path, capsys) -> None:
     block = {"unit": "samples", "unique_tokens": 1e9, "tokens_per_document": 9}
     domains = {name: {"train": files([f"/{name}.jsonl"]), **block} for name in ("web", "code", "wiki")}
     mixture = {"web": 0.5, "code": 0.5, "wiki": 0.0}
-    text, _ = exported(tmp_path, form, mixture, domains, 1e9, records="samples", sequence_length=8)
-    said = capsys.readouterr().err
-    if FORMATS[form].zero:
-        assert "wiki" in text and "Left out" not in said
-    else:
-        assert "wiki" not in text and "Left out, for their proportion is 0: wiki." in said
+    for form, known in FORMATS.items():
+        text, _ = exported(tmp_path, form, mixture, domains, 1e9, records="samples", sequence_length=8)
+        said = "Left out, for their proportion is 0: wiki." in capsys.readouterr().err
+        assert ("wiki" in text, said) == (known.zero, not known.zero), form
 
 
 def test_validation_files_are_those_of_all_domains(tmp_path: Path) -> None:
@@ -151,7 +150,7 @@ def test_validation_files_are_those_of_all_domains(tmp_path: Path) -> None:
     assert configs["wiki"] == {"train_urls": ["/i"], "validation_urls": ["/i_valid"]}
 
 
-@pytest.mark.parametrize("pool", [2.9e8, 3e8, 3.1e8, 4.7e8, 7.77e8])
+@pytest.mark.parametrize("pool", [2.9e8, 7.77e8])
 def test_olmo_core_may_repeat_a_hundredth_more_often_than_the_run_needs(tmp_path: Path, pool: float) -> None:
     """The margin of 1 % is not lost to rounding: a source that is 0.5 % smaller suffices."""
     domains = {"web": {"train": ["/w.npy"], "unique_tokens": 9e9}, "wiki": {"train": ["/i.npy"], "unique_tokens": pool}}
@@ -164,7 +163,7 @@ def test_olmo_core_may_repeat_a_hundredth_more_often_than_the_run_needs(tmp_path
     assert not consumers.olmo_builds(config, {"web": 9 * 10**9, "wiki": int(pool * 0.98)})
 
 
-@pytest.mark.parametrize("rarest", [0.5, 0.01, 0.0007, 0.00004, 0.00001])
+@pytest.mark.parametrize("rarest", [0.5, 0.0007, 0.00004, 0.00001])
 def test_levanter_draws_the_rarest_domain_as_often_as_requested_or_says_never(tmp_path, capsys, rarest: float) -> None:
     domains = {name: {"train": [f"/{name}"]} for name in ("web", "wiki")}
     text, _ = exported(tmp_path, "levanter", {"web": 1 - rarest, "wiki": rarest}, domains)
@@ -208,16 +207,13 @@ def test_the_epoch_of_a_stream_is_the_run(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(("run", "epochs"), [(1e9, 1), (2.99e9, 4), (None, None)])
-def test_maxtext_repeats_its_sources_so_that_none_ends_the_run(tmp_path: Path, run, epochs, capsys) -> None:
+def test_maxtext_repeats_its_sources_so_that_none_ends_the_run(tmp_path: Path, capsys) -> None:
     domains = {"web": {"train": ["/w"], "unique_tokens": 1e10}, "wiki": {"train": ["/i"], "unique_tokens": 7.5e8}}
-    text, _ = exported(tmp_path, "maxtext", {"web": 0.5, "wiki": 0.5}, domains, run, records="samples")
-    if epochs is None:
-        assert (
-            "num_epoch" not in text and "ends with the first source that is read to its end" in capsys.readouterr().err
-        )
-    else:
-        assert f"num_epoch={math.ceil(run * 0.5 / 7.5e8 * 1.01)}" in text
+    for run, epochs in ((1e9, 1), (2.99e9, 3)):  # 1.993 epochs, and a hundredth more
+        text, _ = exported(tmp_path, "maxtext", {"web": 0.5, "wiki": 0.5}, domains, run, records="samples")
+        assert f"num_epoch={epochs}" in text
+    text, _ = exported(tmp_path, "maxtext", {"web": 0.5, "wiki": 0.5}, domains, records="samples")
+    assert "num_epoch" not in text and "ends with the first source that is read to its end" in capsys.readouterr().err
 
 
 def test_the_table_has_shares_tokens_and_epochs(tmp_path: Path, capsys) -> None:
@@ -252,10 +248,8 @@ DOCUMENTS_OF = {"records": "documents"}
 SAMPLES = {"records": "samples"}
 # format, domains of data.json (a mixture of web alone), other keys, the sentence
 WRONG = [
-    ("csv", {}, {}, "data.json: domains: Dictionary should have at least 1 item"),
     ("csv", {"web": {"train": ["/a\nb"]}}, {}, "domains/web/train/0/path: String should match pattern"),
     ("csv", {"web": WEB | {"files": 3}}, {}, "domains/web has the key 'files', which is not known: it may have train,"),
-    ("csv", {"web": WEB}, {"name": "x"}, "data.json: it has the key 'name', which is not known: it may have domains,"),
     ("csv", {"web": {"train": files(["/w"], [0])}}, {}, "/size: Input should be greater than 0, not 0."),
     ("csv", {"web": WEB}, {"sequence_length": 1.5}, "sequence_length: Input should be a multiple of 1, not 1.5"),
     ("csv", {"web": WEB, "wiki": WEB}, {}, "data.json: '/w' is there twice, of 'web' and of 'wiki'."),

@@ -30,7 +30,7 @@ def test_draws_have_the_moments_of_their_dirichlets():
     assert np.allclose(drawn.var(axis=0), spread, rtol=0.02)
 
 
-@pytest.mark.parametrize("given", [["5", "0.1"], ["1"], ["0", "1"]])
+@pytest.mark.parametrize("given", [["5", "0.1"], ["0", "1"]])
 def test_strengths_that_are_no_range_are_refused(given, tmp_path):
     (tmp_path / "shares.json").write_text(json.dumps({"a": 0.5, "b": 0.5}))
     flags = ["--baseline", str(tmp_path / "shares.json"), "--names", "one", "two", "--seed", "1", "--strengths", *given]

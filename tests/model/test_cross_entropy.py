@@ -37,7 +37,7 @@ def gradients(value: Tensor, hidden: Tensor, weight: Tensor) -> tuple[Tensor, ..
     return torch.autograd.grad(value, (hidden, weight), retain_graph=True)
 
 
-@pytest.mark.parametrize("chunk", [None, 1, 2, 4, 7, 100])
+@pytest.mark.parametrize("chunk", [None, 1, 4, 100])
 def test_shares_of_domains_and_their_weighted_gradients(given, chunk: int | None) -> None:
     hidden, weight, padding, targets = given
     wanted, each = by_hand(hidden, weight, targets)
@@ -56,7 +56,7 @@ def test_shares_of_domains_and_their_weighted_gradients(given, chunk: int | None
         assert ours.abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("chunk", [None, 1, 4, 100])
+@pytest.mark.parametrize("chunk", [None, 4])
 def test_the_mean_loss_and_its_gradient(given, chunk: int | None) -> None:
     hidden, weight, padding, targets = given
     wanted = by_hand(hidden, weight, targets)[1].mean()

@@ -76,9 +76,9 @@ def test_what_is_counted_is_what_lives() -> None:
         assert second.shape == (10, 10)
 
 
-@pytest.mark.parametrize("precision", ["bf16", "no"])
 @pytest.mark.parametrize(
-    ("shape", "rows", "chunk"), [(BASE, 8, None), (BASE, 32, 2048), (LARGE, 32, None), (LARGE, 16, 2048)]
+    ("shape", "rows", "chunk", "precision"),
+    [(BASE, 8, None, "bf16"), (BASE, 32, 2048, "no"), (LARGE, 32, None, "no"), (LARGE, 16, 2048, "bf16")],
 )
 def test_the_peak_is_the_formulas(
     shape: Shape, rows: int, chunk: int | None, precision: str, monkeypatch: pytest.MonkeyPatch

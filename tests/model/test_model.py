@@ -106,11 +106,10 @@ def test_a_shape_that_cannot_be_built_is_refused() -> None:
         Shape(1, 12, 3, 100)
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 64, 1000])
-def test_the_loss_in_chunks_is_the_loss_in_one_piece(chunk: int) -> None:
+def test_the_loss_in_chunks_is_the_loss_in_one_piece() -> None:
     torch.manual_seed(0)
     whole = Transformer(SHAPE)
-    chunked = Transformer(SHAPE, loss_chunk=chunk)
+    chunked = Transformer(SHAPE, loss_chunk=7)
     chunked.load_state_dict(whole.state_dict())
     rows = torch.randint(0, SHAPE.vocabulary, (3, 20))
     (whole(rows) * 0.7).backward()

@@ -11,8 +11,7 @@ from torch import nn
 from bimix.model import linear
 
 
-@pytest.mark.parametrize("size", [(6, 5, 24), (1, 3, 24), (7, 24)])
-@pytest.mark.parametrize("onednn", [True, False])
+@pytest.mark.parametrize(("size", "onednn"), [((6, 5, 24), True), ((6, 5, 24), False), ((7, 24), True)])
 def test_a_layer_and_its_gradients_are_torchs(
     size: tuple[int, ...], onednn: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

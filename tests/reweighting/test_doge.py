@@ -53,8 +53,10 @@ def goal(aim: str) -> Goal | None:
     return Goal(RowStore(index, ["x", "y"], lambda path, dtype, count: rows[path]), 4, together=aim == "mix")
 
 
-@pytest.mark.parametrize("aim", GOALS)
-@pytest.mark.parametrize(("largest_norm", "micro_batch", "loss_chunk"), [(1e9, 5, None), (0.65, 5, None), (0.65, 1, 4)])
+@pytest.mark.parametrize(
+    ("aim", "largest_norm", "micro_batch", "loss_chunk"),
+    [("others", 1e9, 5, None), ("mix", 0.65, 5, None), *((aim, 0.65, 1, 4) for aim in GOALS)],
+)
 def test_one_update_equals_the_computation_by_hand(
     aim: str, largest_norm: float, micro_batch: int, loss_chunk: int | None
 ) -> None:
@@ -113,7 +115,7 @@ def test_products_in_blocks_are_the_products() -> None:
     torch.testing.assert_close(found, draws[:6].double() @ draws[6].double(), rtol=1e-5, atol=1e-3)
 
 
-@pytest.mark.parametrize("processes", [1, 2, 3, 7])
+@pytest.mark.parametrize("processes", [1, 3, 7])
 @pytest.mark.parametrize("aim", GOALS)
 def test_whole_domains_are_dealt_out_and_every_row_is_read_once(aim: str, processes: int) -> None:
     """Domains and goals are numbered through.

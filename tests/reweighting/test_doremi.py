@@ -20,7 +20,7 @@ def learner(loss_chunk: int | None = None, micro_batch: int = ROWS, scale: float
     return proxy.learner(RATE, 1e9, loss_chunk, micro_batch, scale)
 
 
-@pytest.mark.parametrize(("loss_chunk", "micro_batch"), [(None, 5), (None, 2), (4, 5), (4, 2), (100, 1)])
+@pytest.mark.parametrize(("loss_chunk", "micro_batch"), [(None, 5), (4, 2), (100, 1)])
 def test_one_update_equals_the_computation_by_hand(loss_chunk: int | None, micro_batch: int) -> None:
     own = learner(loss_chunk, micro_batch)
     reference = learner(scale=0.2).plain.requires_grad_(False)

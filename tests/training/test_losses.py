@@ -103,6 +103,8 @@ def test_a_second_loss_in_one_attempt_of_a_table_is_a_fault(tmp_path: Path) -> N
         ([*LINES, {"step": 4, "eval/wep/loss": 2}], r"line 7: no measured domain \"wep\"; did you mean web"),
         ([*LINES, {"step": 6, "eval/web/loss": 2}], r"step 6 lies beyond the run's 4 steps"),
         ([*LINES[:5], {"step": 4, "eval/code/loss": float("nan")}], r"nan is no loss"),
+        ([*LINES, {"step": 4.5, "eval/web/loss": 2}], r"4.5 is no training step"),
+        ([*LINES[:5], {"step": 4, "eval/code/loss": 0}], r"0 is no loss"),
         ([*LINES[:5], {"step": 4, "eval/code/loss": "oops"}], r"'oops' is no loss"),
         (
             [*LINES[:5], {"step": 4, "eval/code/loss": 31.2}],

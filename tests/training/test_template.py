@@ -22,6 +22,7 @@ def test_a_value_is_one_word_whatever_is_in_it() -> None:
         ("train {mixture} {folder} 'open", "No closing quotation: close it"),
         ("train {mixture} {folder} {", "a brace that is meant as such is written twice"),
         ("train {mixture} {folder} {seed:03d}", "more than a name"),
+        ("train {mixture} {folder} {seed.real}", "more than a name"),
         ("  ", "it has no word"),
     ],
 )

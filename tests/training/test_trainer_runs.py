@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 import tiny_run
 import yaml
-from mini_dataset import mini_config, texts, write_checkout
+from mini_dataset import mini_config, write_checkout
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from training_runs import events, own_state
@@ -292,25 +292,6 @@ def test_a_trainer_of_transformers_is_stopped_once_and_gone_on_with(tmp_path: Pa
     ]
     first_loss, last_loss = (losses.filter(pl.col("step") == step)["loss"].mean() for step in (2, 6))
     assert last_loss < first_loss < 6  # of log 256 = 5.55
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("NANOGPT" not in os.environ, reason="NANOGPT names no checkout of karpathy/nanoGPT")
-def test_nanogpt_trains_on_a_mixture_and_its_printed_losses_are_read(tmp_path: Path) -> None:
-    for domain, words in {"web": "tide wave salt gull mast", "code": "for while salt return import"}.items():
-        (tmp_path / f"{domain}.jsonl").write_text("".join(texts(words.split())))
-    places = ["--nanogpt", os.path.abspath(os.environ["NANOGPT"]), "--text", str(tmp_path)]
-    words = [sys.executable, str(HERE / "nanogpt_by_domain.py"), *places]
-    flags = "--mixture {mixture} --steps {steps} --every {evaluate_every} --seed {seed} --out {folder}"
-    size = "--n_layer=1 --n_head=2 --n_embd=16 --block_size=32 --batch_size=4 --gradient_accumulation_steps=1"
-    device = "--device=cpu --dtype=float32 --compile=False --eval_iters=4 --learning_rate=0.01 --warmup_iters=1"
-    losses = {"pattern": r"^(?P<domain>\w+): step (?P<step>\d+): train loss \S+, val loss (?P<loss>[\d.]+)$"}
-    trainer = {"command": f"{shlex.join(words)} {flags} -- {size} {device}", "parameters": 8e5, "losses": losses}
-    assert train(tmp_path / "run", trainer, recipe=RECIPE | {"steps": 20, "evaluate_every": 10}) == 0
-    table = pl.read_parquet(tmp_path / "run/losses.parquet")
-    assert table.select("step", "domain").rows() == [(10, "code"), (10, "web"), (20, "code"), (20, "web")]
-    assert table["loss"].max() < 10.83  # log 50304: of a model that knows nothing
-    assert table.filter(pl.col("step") == 20)["loss"].mean() < table.filter(pl.col("step") == 10)["loss"].mean()
 
 
 @pytest.mark.parametrize(("gpus", "nodes", "held"), [(0, 1, 0), (4, 2, 2)])

@@ -47,7 +47,7 @@ def walked(found: dict, earned: float, prior: bool = False) -> tuple[list[dict],
     return own, best
 
 
-@pytest.mark.parametrize(("seed", "n"), [(0, 5), (7, 5), (1, 8), (2, 11), (3, 14), (4, 33), (5, 40)])
+@pytest.mark.parametrize(("seed", "n"), [(0, 5), (2, 11), (3, 14), (4, 33)])
 def test_a_smaller_ridge_has_to_earn_its_place(seed: int, n: int) -> None:
     found, parts = choose(*levels(seed, n), np.arange(3))
     earned = choice.EARNED_BY_FEW if n < choice.FEW_RUNS else choice.EARNED
@@ -68,7 +68,7 @@ def test_a_smaller_ridge_has_to_earn_its_place(seed: int, n: int) -> None:
     assert parts[3].shape == (3, found["terms"], 3)
 
 
-@pytest.mark.parametrize(("seed", "wrong"), [(0, False), (1, False), (3, False), (0, True), (2, True)])
+@pytest.mark.parametrize(("seed", "wrong"), [(0, False), (1, False), (0, True)])
 def test_a_prior_is_heard_where_it_helps_on_average_over_ridges(seed: int, wrong: bool) -> None:
     truth, entropies = who_speak_alike(seed, 5)
     gaps = centred(entropies, list(range(5)))

@@ -113,16 +113,6 @@ def test_runs_that_reverse_the_order_have_next_to_no_effect_and_a_warning(tmp_pa
         best(fitted, 1, Objective(), *even)
 
 
-def test_a_run_counts_with_its_last_row_at_steps_of_its_own():
-    rows = [("m", 10, 9.0, 1e6, 100.0), ("m", 20, 3.0, 1e6, 200.0), ("m", 50, 2.0, 2e6, 900.0)]
-    losses = pl.DataFrame(rows, schema=["mixture", "step", "loss", "parameters", "tokens"], orient="row")
-    shares = pl.DataFrame({"mixture": ["m"], "domain": ["a"], "proportion": [1.0]})
-    observed = observations(losses.with_columns(domain=pl.lit("a")), shares)
-    assert observed.mixtures == ("m", "m") and observed.parameters.tolist() == [1e6, 2e6]
-    assert observed.last()[:, 0].tolist() == [3.0, 2.0] and observed.tokens.tolist() == [200.0, 900.0]
-    assert observed.take([1]).parameters.tolist() == [2e6]
-
-
 def test_schedules_of_two_lengths_are_two_runs_and_checkpoints_are_none():
     rows = [
         ("m", 10, 9.0, 1e6, 200.0),
@@ -134,6 +124,7 @@ def test_schedules_of_two_lengths_are_two_runs_and_checkpoints_are_none():
     shares = pl.DataFrame({"mixture": ["m"], "domain": ["a"], "proportion": [1.0]})
     observed = observations(losses.with_columns(domain=pl.lit("a")), shares)
     assert observed.last()[:, 0].tolist() == [3.0, 2.5, 2.0] and observed.tokens.tolist() == [200.0, 400.0, 200.0]
+    assert observed.mixtures == ("m",) * 3 and observed.take([2]).parameters.tolist() == [2e6]
     until_then = losses.with_columns(domain=pl.lit("a"), tokens=pl.col("step") * 10.0)
     assert observations(until_then, shares).last()[:, 0].tolist() == [2.5, 2.0]
 

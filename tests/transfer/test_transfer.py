@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-import polars as pl
+import public_runs
 import pytest
 from laws.known import STEPS, mixtures, observe, with_transfer
 from scipy.optimize import least_squares
@@ -12,16 +12,15 @@ from bimix.errors import InputError
 from bimix.judge.errors import rank_correlation
 from bimix.laws import bimix, transfer
 from bimix.laws import fitted as laws
-from bimix.observations.observations import Observations, observations, read_observations
+from bimix.observations.observations import Observations, read_observations
 from bimix.transfer import factor, mixing
 from bimix.transfer.curve import fit_curves
 
 REGMIX = Path(__file__).parents[3] / "shared" / "data" / "regmix"
 
 
-@pytest.mark.parametrize("terms", [1, 2])
-def test_jacobian_equals_differences(terms):
-    draw = np.random.default_rng(0)
+def test_jacobian_equals_differences():
+    draw, terms = np.random.default_rng(0), 2
     own = np.array([0, 2, -1])
     x = draw.normal(-0.5, 0.5, (3, (4 + 2) * terms + 2))
     shares = draw.dirichlet(np.ones(4), 6)
@@ -75,10 +74,9 @@ def test_many_fits_at_once_are_the_same_as_one_by_one():
         assert np.allclose(mixing.predict(together, shares, one), mixing.predict(alone, shares), atol=1e-6)
 
 
-@pytest.mark.parametrize("terms", [1, 2])
-def test_the_cost_is_that_of_the_docstring(terms):
+def test_the_cost_is_that_of_the_docstring():
     """Squares of the misfit, and in units of the ridge those of delta and shared means."""
-    draw = np.random.default_rng(0)
+    draw, terms = np.random.default_rng(0), 2
     d, n, m, s = 3, 5, 4, terms + 2
     own = np.array([0, 2, 1])
     problem = mixing.Problem(
@@ -174,7 +172,7 @@ def test_a_known_law_is_recovered_from_many_runs():
     assert fitted["choice"]["terms"] == 1
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_on_losses_of_bimix_it_predicts_as_bimix_does(seed):
     draw = np.random.default_rng(seed)
     a, b, beta, c = (
@@ -192,7 +190,7 @@ def test_on_losses_of_bimix_it_predicts_as_bimix_does(seed):
     assert error["transfer"] < error["bimix"] + 0.001  # the noise
 
 
-@pytest.mark.parametrize("runs", [4, 6, 8])
+@pytest.mark.parametrize("runs", [4, 8])
 def test_never_worse_than_bimix_by_more_than_the_noise_and_better_on_average(runs):
     """Known laws, 7 domains, 0.3 % noise along a run."""
     noise, errors = 0.003, []
@@ -208,10 +206,10 @@ def test_never_worse_than_bimix_by_more_than_the_noise_and_better_on_average(run
         )
     bimix, transferred = np.array(errors).T
     assert (transferred <= bimix + noise).all()
-    assert transferred.mean() < {4: 0.85, 6: 0.6, 8: 0.5}[runs] * bimix.mean()
+    assert transferred.mean() < {4: 0.85, 8: 0.5}[runs] * bimix.mean()
 
 
-@pytest.mark.parametrize("runs", [3, 4, 12])
+@pytest.mark.parametrize("runs", [3, 12])
 def test_a_mixture_with_a_zero_is_never_refused(runs):
     """Losses of `bimix`, which a fit without any transfer would copy."""
     truth = with_transfer(0, 4, mean_log_k=None)
@@ -223,13 +221,10 @@ def test_a_mixture_with_a_zero_is_never_refused(runs):
     assert (predicted[0, 0] > level[0]) and (predicted[1, 1:] > level[1:]).all()
 
 
-@pytest.mark.parametrize(
-    "choice", [{"terms": 0, "ridge": None}, {"terms": 1, "ridge": 1e-4, "prior": False, "apart": True}]
-)
-def test_a_fit_of_an_earlier_version_is_not_refitted(choice):
+def test_a_fit_of_an_earlier_version_is_not_refitted():
     observed = observe(with_transfer(0, 3), mixtures(0, 4, 3), STEPS[-1:])
     fitted = laws.fit("transfer", observed)
-    old = fitted | {"choice": choice}
+    old = fitted | {"choice": {"terms": 1, "ridge": 1e-4, "prior": False, "apart": True}}
     with pytest.raises(InputError, match="earlier version of this project: fit it again"):
         next(transfer.refit([(observed, None)], old))
 
@@ -260,37 +255,21 @@ def test_the_json_of_coefficients_and_their_number():
     assert {"ridge", "terms", "cross_validated"} <= set(fitted["choice"])
 
 
-def regmix_tables(split, model):
-    mixtures = (
-        pl.read_csv(REGMIX / f"{split}_mixture_{model}.csv").rename({"index": "mixture"}).cast({"mixture": pl.String})
-    )
-    losses = (
-        pl.read_csv(REGMIX / f"{split}_pile_loss_{model}.csv").rename({"index": "mixture"}).cast({"mixture": pl.String})
-    )
-    mixtures = mixtures.unpivot(index="mixture", variable_name="domain", value_name="proportion")
-    losses = losses.unpivot(index="mixture", variable_name="domain", value_name="loss").with_columns(step=pl.lit(1000))
-    mixtures = mixtures.with_columns(pl.col("domain").str.strip_prefix("train_the_pile_"))
-    losses = losses.with_columns(pl.col("domain").str.strip_prefix("metric/the_pile_").str.strip_suffix("_val_loss"))
-    return observations(losses, mixtures)
-
-
 @pytest.mark.full
 @pytest.mark.skipif(not REGMIX.is_dir(), reason="the public RegMix runs are not beside the checkout")
-@pytest.mark.parametrize(("runs", "wanted"), [(32, 0.970), (64, 0.980)])
-def test_rank_correlation_on_the_public_runs_of_regmix(runs, wanted):
+def test_rank_correlation_on_the_public_runs_of_regmix():
     """Five stated seeds; 512 runs take longer and are in tests/benchmarks/bench_laws.py."""
-    train, test = regmix_tables("train", "1m"), regmix_tables("test", "1m")
+    train, test = (public_runs.regmix(REGMIX, split, "1m") for split in ("train", "test"))
     correlations = []
     for seed in range(5):
-        chosen = np.random.default_rng(seed).choice(512, runs, replace=False)
+        chosen = np.random.default_rng(seed).choice(512, 32, replace=False)
         fitted = laws.fit("transfer", train.take(chosen))
-        predicted = laws.predict(fitted, test.proportions, [1000])[:, 0]
+        predicted = laws.predict(fitted, test.proportions, [1])[:, 0]
         correlations.append(rank_correlation(test.losses[:, 0], predicted).mean())
-    assert np.mean(correlations) >= wanted
+    assert np.mean(correlations) >= 0.970
 
 
-@pytest.mark.parametrize("m", [3, 4])
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(("m", "count"), [(3, 1), (4, 3)])
 def test_the_size_of_the_law_is_what_fits_have(m, count):
     observed = observe(with_transfer(1, m), mixtures(1, 6, m), STEPS[:count], 0.003)
     law, fitted = laws.LAWS["transfer"], laws.fit("transfer", observed)
