@@ -66,6 +66,10 @@ WRONG = {
     "domains the other way": (set_in("domains", value=["c", "b", "a"]), r"proportions_seen is of a, b, c"),
     "no coefficients": (set_in("coefficients", value=None), r"coefficients is of , but"),
     "alpha": (set_in("coefficients", "a", "alpha", value=-5), r"coefficients/a/alpha is -5: it must be 0 or more"),
+    "an effect": (
+        set_in("coefficients", "a", "effects", value={"100": 0.0}),
+        r"coefficients/a/effects/100 is 0.0: it must be above 0",
+    ),
     "alpha is huge": (set_in("coefficients", "a", "alpha", value=1e308), r"predicts no finite loss"),
     "not a number": (set_in("coefficients", "b", "C", value=math.nan), r"coefficients/b/C is nan: .* finite"),
     "endless": (set_in("coefficients", "b", "B", value=math.inf), r"coefficients/b/B is inf: .* finite"),

@@ -86,7 +86,8 @@ def made(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page_computes_what_python_computes(browser: Browser, made: Path, name: str) -> None:
     fitted = json.loads((made.parent / f"{name}.json").read_text())
     browser.run(f"state.law = DATA.laws[{DRAWN.index(name)}];")
-    for step in (STEPS[-1], 2 * STEPS[-1] + 1) if name in ("bimix", "transfer") else (STEPS[-1],):
+    steps = (1, STEPS[0], STEPS[0] + 1, 2 * STEPS[-1] + 1) if name in ("bimix", "transfer") else ()
+    for step in (STEPS[-1], *steps):
         equal(browser, fitted, {"step": step, "parameters": None, "tokens": None, "pools": None}, draws(len(DOMAINS)))
 
 

@@ -13,6 +13,7 @@ from bimix.judge.errors import rank_correlation
 from bimix.laws import bimix, transfer
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, read_observations
+from bimix.optimum.intervals import resampled
 from bimix.transfer import factor, mixing
 from bimix.transfer.curve import fit_curves
 
@@ -172,6 +173,95 @@ def test_a_known_law_is_recovered_from_many_runs():
     assert fitted["choice"]["terms"] == 1
 
 
+GROWTH = np.array([0.5, 0.75, 0.9, 1.0])
+
+
+def growing(seed, n, noise, growth=GROWTH):
+    """Runs of a known law whose effects on log losses grow by step; noise is shared along a run,
+    and as large at each step apart. The truth, too.
+    """
+    truth, steps = with_transfer(seed), np.array([500, 1000, 1500, 2000])
+    centre = np.log(truth(np.full((1, 7), 1 / 7), steps))
+    grown = lambda shares, _: np.exp(centre + growth[:, None] * (np.log(truth(shares, steps)) - centre))  # noqa: E731
+    observed = observe(grown, mixtures(seed, n), steps, noise, seed)
+    observed.losses[:] *= np.exp(noise * np.random.default_rng(seed + 900).standard_normal(observed.losses.shape))
+    return observed, grown
+
+
+def test_effects_by_step_are_those_of_the_law_with_runs_that_stopped_too():
+    observed, _ = growing(0, 12, 0.0)
+    assert np.allclose(transfer.effects_by_step(observed), GROWTH, atol=1e-6)
+    levels = transfer.run_levels(observed)
+    last = np.log(observed.losses[:, -1])
+    assert np.allclose(levels - levels.mean(axis=0), last - last.mean(axis=0), atol=1e-6)
+    observed.losses[4:9, 2:] = np.nan
+    observed.losses[9:, 1, 3] = np.nan
+    levels = transfer.run_levels(observed)
+    assert np.allclose(transfer.effects_by_step(observed), GROWTH, atol=1e-6)
+    assert np.allclose(levels - levels.mean(axis=0), last - last.mean(axis=0), atol=1e-4)
+    observed.losses[1:, -1] = np.nan  # one run at the last step tells nothing: in units of the one before
+    assert np.allclose(transfer.effects_by_step(observed), np.append(GROWTH[:3] / GROWTH[2], 1), atol=1e-6)
+    assert np.allclose(transfer.effects_by_step(observed.take([0])), 1)
+
+
+def test_effects_by_step_of_noise_alone_stay_near_1():
+    for seed in range(10):
+        observed = observe(lambda shares, steps: np.ones((8, 4, 7)), mixtures(seed, 8), STEPS[:4])
+        observed.losses[:] = np.exp(0.01 * np.random.default_rng(seed).standard_normal(observed.losses.shape))
+        assert np.abs(transfer.effects_by_step(observed) - 1).max() < 0.5
+
+
+def test_levels_at_one_step_are_its_log_losses():
+    observed = observe(with_transfer(0), mixtures(0, 5), STEPS[:1], 0.003)
+    observed.losses[2, 0, 1] = np.nan
+    assert np.array_equal(transfer.run_levels(observed), np.log(observed.losses[:, 0]), equal_nan=True)
+
+
+def test_effects_by_step_hold_at_fitted_steps_between_and_beyond_and_in_the_optimum():
+    observed, truth = growing(3, 40, 0.0)
+    fitted = laws.fit("transfer", observed)
+    new = mixtures(503, 30)
+    assert np.abs(laws.predict(fitted, new, observed.steps) / truth(new, None) - 1).max() < 0.02
+    steps = [100, 500, 700, 1000, 2000, 4000]
+    spread = np.log(laws.predict(fitted, new, steps)).std(axis=0)
+    between = 0.5 + 0.25 * np.log(1.4) / np.log(2)
+    assert np.allclose(spread, np.array([0.5, 0.5, between, 0.75, 1, 1])[:, None] * spread[-1], rtol=1e-4)
+    target, step = np.full(7, 1 / 7), 700
+    at = transfer.objective(fitted, step, target)
+    for shares in new[:4]:
+        value, gradient, hessian = at(shares)
+        assert value == pytest.approx(laws.predict(fitted, shares[None], [step])[0, 0] @ target)
+        moves = 1e-6 * np.eye(7)
+        assert np.allclose([(at(shares + one)[0] - at(shares - one)[0]) / 2e-6 for one in moves], gradient, rtol=1e-5)
+        assert np.linalg.eigvalsh(hessian).min() > -1e-9
+    without = {name: {k: v for k, v in one.items() if k != "effects"} for name, one in fitted["coefficients"].items()}
+    old = np.log(laws.predict(fitted | {"coefficients": without}, new, steps)).std(axis=0)
+    assert np.allclose(old, spread[-1])  # a file of before: the same at each step
+
+
+def test_resampled_residuals_of_growing_effects_are_the_noise_alone():
+    """A law that holds effects to be the same at each step takes their growth for noise."""
+    observed, _ = growing(1, 20, 0.002)
+    fitted, new = laws.fit("transfer", observed), mixtures(501, 50)
+    drawn = resampled(fitted, observed, "residuals", 10, 0)
+    assert np.log([laws.predict(one, new, observed.steps) for one in drawn]).std(axis=0).mean() < 0.004
+
+
+@pytest.mark.parametrize(("growth", "least", "most"), [(GROWTH, 0.0, 0.7), (np.ones(4), 0.97, 1.03)])
+def test_where_effects_grow_the_error_at_the_last_step_falls_and_elsewhere_it_stays(growth, least, most, monkeypatch):
+    """As a ratio to the error with effects that are held to be the same at each step; 16 runs."""
+    errors = []
+    for plain in (False, True):
+        if plain:
+            monkeypatch.setattr(transfer, "effects_by_step", lambda observed, _: np.ones(len(observed.steps)))
+        for seed in range(6):
+            observed, truth = growing(seed, 16, 0.002, growth)
+            new = mixtures(seed + 500, 100)
+            found = laws.predict(laws.fit("transfer", observed), new, observed.steps[-1:])[:, 0]
+            errors.append(np.abs(found / truth(new, None)[:, -1] - 1).mean())
+    assert least < np.mean(errors[:6]) / np.mean(errors[6:]) < most
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_on_losses_of_bimix_it_predicts_as_bimix_does(seed):
     draw = np.random.default_rng(seed)
@@ -250,7 +340,7 @@ def test_the_json_of_coefficients_and_their_number():
     fitted = laws.fit("transfer", observed)
     values = fitted["coefficients"]["d01"]
     assert values["terms"][0]["transfer"]["d01"] == 1 and set(values["terms"][0]["transfer"]) == {"d00", "d01", "d02"}
-    assert set(values) == {"terms", "gamma", "B", "beta", "C"}
+    assert set(values) == {"terms", "gamma", "B", "beta", "C", "effects"}
     assert fitted["coefficients_fitted"] == 3 * (3 + 4)  # m - 1 transfers, alpha, gamma, B, beta, C
     assert {"ridge", "terms", "cross_validated"} <= set(fitted["choice"])
 

@@ -76,7 +76,7 @@ def check_law(fitted: dict, path: Path | str) -> None:
 
 
 def wrong_number(value: object, place: str = "coefficients") -> str | None:
-    """A sentence on the first number that no fit gives: not finite, or an alpha below 0."""
+    """A sentence on the first number that no fit gives: not finite, or alpha or an effect below."""
     if isinstance(value, dict):
         inner = value.items()
     elif isinstance(value, list):
@@ -84,7 +84,10 @@ def wrong_number(value: object, place: str = "coefficients") -> str | None:
     else:
         if isinstance(value, float) and not math.isfinite(value):
             return f"{place} is {value!r}: it must be a finite number."
-        if place.endswith("/alpha") and isinstance(value, int | float) and value < 0:
+        number = isinstance(value, int | float)
+        if place.endswith("/alpha") and number and value < 0:
             return f"{place} is {value!r}: it must be 0 or more, as a loss does not rise with its proportion."
+        if place.rpartition("/")[0].endswith("/effects") and number and value <= 0:
+            return f"{place} is {value!r}: it must be above 0, or the law has no certain optimum."
         return None
     return next(filter(None, (wrong_number(one, f"{place}/{name}") for name, one in inner)), None)

@@ -237,7 +237,7 @@ def _warnings(fitted: dict) -> list[str]:
                 "so the optimum keeps it at the least proportion that was seen, or at the lower bound you set."
             )
         if coefficients.get("B") == 0 and len(fitted["steps"]) > 1:
-            sentences.append(f"{domain} was observed at one step alone: the law says the same of it at every step.")
+            sentences.append(f"{domain} was observed at one step alone: the law has no curve over steps of it.")
         if coefficients.get("C") == 0 and len(fitted["steps"]) > 1:
             sentences.append(f"C of {domain} is at its bound 0: these steps show no floor of the loss yet.")
     return sentences

@@ -93,7 +93,7 @@ LAWS: dict[str, Law] = {
     ),
     "transfer": Law(
         "transfer",
-        "sum A (k.r^gamma)^-alpha exp(t.r) (B/s^beta + C)",
+        "(sum A (k.r^gamma)^-alpha exp(t.r))^e(s) (B/s^beta + C)",
         ("m + 2", "d (m + 2)", "d (m + 4)"),  # a further term adds m + 2
         "convex",
         least_runs=lambda m: 2,

@@ -1,29 +1,33 @@
 """The law `transfer`.
 
-    L_i(r, s) = sum_q A_iq (sum_j k_iqj r_j^gamma_i)^-alpha_iq exp(sum_j t_ij r_j)
-                (B_i / s^beta_i + C_i)
+    L_i(r, s) = F_i(r)^e(s) (B_i / s^beta_i + C_i)
+    F_i(r)    = sum_q A_iq (sum_j k_iqj r_j^gamma_i)^-alpha_iq exp(sum_j t_ij r_j)
 
 The bivariate form of the paper in which domains help each other. k_ij says how much a share of
 domain j is worth to the loss on domain i. In the first term k_ii = 1 where i is trained on. 0 <
 gamma <= 1 says that a domain's first share is worth more than its later ones. It is defined at
 proportions of 0 and for loss domains that are not trained on, and stays convex: sum_j k_j r_j^gamma
-is concave, a negative power of it log-convex. With all other k_ij = 0 and t = 0 it is `bimix`. t_ij
-of either sign is by how much a share hurts or helps in addition: 0 with few runs, and where it does
-not earn its place (`transfer/signed`, `transfer/choice`).
+is concave, a negative power of it log-convex. With all other k_ij = 0, t = 0, e = 1 it is `bimix`.
+t_ij of either sign is by how much a share hurts or helps in addition: 0 with few runs, and where it
+does not earn its place (`transfer/signed`, `transfer/choice`).
 
-The two factors of the law separate in log loss, so the fit does too: every run's level (the mean
-over its steps, the common curve taken off), then the mixing factor on the levels
-(`transfer/mixing`), then the curve over steps with the mixing factor taken off. Runs count, not
-points: noise is shared along a run. What cross-validation over mixtures chooses is in
-`transfer/choice`.
+What mixtures do grows along a run: e is how much of it is there at a step, in units of the last
+one, straight in log step between fitted ones. Loss domains share it, and F is 1 on average over the
+runs in logs.
+
+The law is a sum in log loss, so the fit is in turns: every run's level (the mean over its steps in
+these units, the common curve taken off), then the mixing factor on the levels (`transfer/mixing`),
+then the curve over steps with the mixing factor taken off. Runs count, not points: noise is shared
+along a run.
 
 Runs of several sizes, or that repeat pools over schedules of several lengths, have levels by size
-and tokens in place of the curve over steps (`transfer/sizes`). Each of them
-counts with its last row, as earlier checkpoints of a schedule have not decayed. Where pools are
-known and some run repeats one, each run is read at its own epochs (`transfer/repetition`).
+and tokens in place of the curve over steps (`transfer/sizes`); each counts with its last row, as
+earlier checkpoints of a schedule have not decayed. Where pools are known and some run repeats one,
+each run is read at its own epochs (`transfer/repetition`).
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -46,17 +50,16 @@ from bimix.transfer.run import objective as run_objective
 CURVE = ("B", "beta", "C")
 # A share of the runs, left out of a refit, that is little.
 LITTLE = 1 / 16
-
-
+# Standard deviation about 1 of what mixtures do at a step, in units of the last one; and its bound.
+EFFECT_SPREAD, MOST_EFFECT = 0.25, 4.0
 # Of the notes of a fit, what each group chose.
 CHOICES = ("choice", "choice_of_metrics")
 
 
 def fit(observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> tuple[dict, dict]:
     """Coefficients of every loss domain, and notes: the chosen ridge and number of terms with the
-    cross-validated errors, of metrics under `choice_of_metrics` where there are losses too.
-
-    `start` is a law fitted earlier, whose ridge and number of terms are kept.
+    cross-validated errors, of metrics under `choice_of_metrics` where there are losses too. Those
+    of `start`, a law fitted earlier, are kept.
     """
     if start is not None:
         kept = {name: start[name] for name in (*CHOICES, "prior", "domain_groups") if name in start}
@@ -67,7 +70,9 @@ def fit(observed: Observations, weights: np.ndarray | None = None, start: dict |
     form = law.repeated(groups[0], own_domains(groups[0]), weights)
     fits = [_fit_group(group, weights, form) for group in groups]
     notes = {name: one["choice"] for name, (_, one) in zip(CHOICES, fits, strict=False)}
-    notes |= _prior(observed) | groups_written(observed.related(), observed.domains)
+    notes |= groups_written(observed.related(), observed.domains)
+    if observed.gaps is not None:
+        notes["prior"] = {"gaps": written(observed.gaps, observed.domains, observed.loss_domains)}
     return _in_order([one for one, _ in fits], observed), fits[0][1] | notes
 
 
@@ -87,17 +92,10 @@ def _fit_group(observed, weights, form) -> tuple[dict, dict]:
         rows = "last" if (np.isfinite(observed.losses).any(axis=2).sum(axis=1) > 1).any() else "all"
         return law.coefficients_of(observed, found, form), {"choice": found.choice, "rows": rows}
     straight = None if form is None else observed.proportions
-    of_metrics = bool(observed.metrics)  # a group is of losses or of metrics
-    choice, parts = choose(seen.proportions, run_levels(seen), own, weights, gaps, straight, spread, of_metrics)
+    y, of_metrics = run_levels(seen, weights), bool(observed.metrics)  # a group is of losses or of metrics
+    choice, parts = choose(seen.proportions, y, own, weights, gaps, straight, spread, of_metrics)
     coefficients = _coefficients(seen, observed.proportions, weights, parts)
     return at_reference(coefficients, observed, form), {"choice": choice}
-
-
-def _prior(observed: Observations) -> dict:
-    """The prior in the law's json; nothing without one."""
-    if observed.gaps is None:
-        return {}
-    return {"prior": {"gaps": written(observed.gaps, observed.domains, observed.loss_domains)}}
 
 
 def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
@@ -133,7 +131,7 @@ def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: 
             yield as_asked(law.coefficients_of(observed, found, form), fitted)
         return
     shares = seen[0].proportions
-    y = np.array([run_levels(one) for one in seen])
+    y = np.array([run_levels(one, row) for one, (_, row) in zip(seen, samples, strict=True)])
     counts = np.array([np.ones(len(shares)) if row is None else np.asarray(row, dtype=float) for _, row in samples])
     straight = None if form is None else first.proportions
     there = np.isfinite(y).sum(axis=0)
@@ -183,19 +181,22 @@ def factor(shares, straight, y, own, weights, choice, start, gaps=None, spread=N
 
 
 def _coefficients(observed, straight, weights, parts, start=None) -> dict:
-    """A fit's factor, and the curve over steps that is left when its mixing factor is taken
-    off, as a fitted law has them.
-    """
-    over_steps = len(observed.steps) > 1
-    written = parts.written(observed.domains, parts.c[:, 0] if over_steps else 0.0)
-    coefficients = dict(zip(observed.loss_domains, written, strict=True))
-    if over_steps:
-        level = parts.levels(observed.proportions, straight) - parts.c[:, 0]
-        begin = start and np.array([[one[name] for name in CURVE] for one in start["coefficients"].values()]).T
-        curves = fit_curves(observed.steps, observed.losses * np.exp(-level)[:, None], weights, begin)
-        for domain, *numbers in zip(observed.loss_domains, *curves, strict=True):
-            coefficients[domain] |= dict(zip(CURVE, map(float, numbers), strict=True))
-    return coefficients
+    """A fit's factor, and over steps its effects and the curve that is left, as a law has them."""
+    if len(observed.steps) == 1:
+        return dict(zip(observed.loss_domains, parts.written(observed.domains), strict=True))
+    level = parts.levels(observed.proportions, straight)
+    count = np.isfinite(level) * (1.0 if weights is None else np.asarray(weights, dtype=float)[:, None])
+    middle = (count * np.nan_to_num(level)).sum(axis=0) / np.maximum(count.sum(axis=0), 1e-300)
+    effects = effects_by_step(observed, weights)
+    begin = start and np.array([[one[name] for name in CURVE] for one in start["coefficients"].values()]).T
+    left = observed.losses * np.exp(-effects[:, None] * (level - middle)[:, None])
+    curves = dict(zip(CURVE, fit_curves(observed.steps, left, weights, begin), strict=True))
+    by_step = {"effects": dict(zip(map(str, observed.steps.tolist()), effects.tolist(), strict=True))}
+    written = parts.written(observed.domains, middle)
+    return {
+        domain: written[i] | {name: float(of[i]) for name, of in curves.items()} | by_step
+        for i, domain in enumerate(observed.loss_domains)
+    }
 
 
 def predict(
@@ -205,10 +206,8 @@ def predict(
     is in a mixture.
     """
     mixed = read(coefficients, domains)
-    run = run_of(coefficients, domains)
-    if run is not None:
-        return losses(run, mixed, proportions, step_factor(coefficients, seen, steps))
-    return np.exp(mixed.levels(proportions))[:, None, :] * step_factor(coefficients, seen, steps)
+    run = run_of(coefficients, domains) or as_fitted(*mixed.t.shape)
+    return losses(run, mixed, proportions, step_factor(coefficients, seen, steps), effects_at(coefficients, steps))
 
 
 def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
@@ -216,13 +215,12 @@ def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
     mixed = read(fitted["coefficients"], fitted["domains"])
     curve = step_factor(fitted["coefficients"], fitted["steps"], [step])[0]
     run = run_of(fitted["coefficients"], fitted["domains"]) or as_fitted(*mixed.t.shape)
-    return run_objective(run, mixed, curve, target)
+    return run_objective(replace(run, nu=run.nu * effects_at(fitted["coefficients"], [step])[0]), mixed, curve, target)
 
 
 def count(coefficients: dict) -> int:
     """Fitted numbers: those of the mixing factor; B, beta, C or A."""
-    table = coefficients.values()
-    return sum(numbers(values) + (3 if "B" in values or "size" in values else 1) for values in table)
+    return sum(numbers(values) + (3 if "B" in values or "size" in values else 1) for values in coefficients.values())
 
 
 def step_factor(coefficients, seen, steps) -> np.ndarray:
@@ -240,28 +238,67 @@ def step_factor(coefficients, seen, steps) -> np.ndarray:
     return falling + constant
 
 
+def effects_at(coefficients, steps) -> np.ndarray:
+    """e (k, d) at steps (k,); 1 of a law of one step or over sizes, and of files without it."""
+    tables = [values.get("effects", {"1": 1.0}) for values in coefficients.values()]
+    at = [np.interp(np.log(steps), [np.log(float(step)) for step in one], list(one.values())) for one in tables]
+    return np.stack(at, axis=1)
+
+
 def own_domains(observed) -> np.ndarray:
     """Index (d,) of each loss domain among the training domains; -1 where it is not trained on.
 
-    One that no run trains on yet has the numbers that domains share: k_ii = 1, and its u, alpha and
-    gamma at their means, so that its own text is expected to help it as that of others does them.
+    One that no run trains on yet has the numbers that domains share, as its own text is expected to
+    help it like that of others does them: k_ii = 1, and its u, alpha and gamma at their means.
     """
-    return np.array(
-        [observed.domains.index(name) if name in observed.domains else -1 for name in observed.loss_domains]
-    )
+    place = {name: index for index, name in enumerate(observed.domains)}
+    return np.array([place.get(name, -1) for name in observed.loss_domains])
 
 
-def run_levels(observed) -> np.ndarray:
-    """Levels (n, d): the run effects of log loss = level + curve(step), by least squares; with all
-    points there, means over steps.
+def run_levels(observed, weights=None) -> np.ndarray:
+    """Levels (n, d), of the size that effects have at the last step: x of log loss = curve(step) +
+    e(step) x, by least squares.
+
+    A step counts with e^2, as its noise is divided by e. Up to a constant of each loss domain.
     """
     logs = np.log(observed.losses)
+    if logs.shape[1] == 1:
+        return logs[:, 0]
     seen = np.isfinite(logs)
     logs = np.where(seen, logs, 0.0)
-    per_run, per_step = np.maximum(seen.sum(axis=1), 1), np.maximum(seen.sum(axis=0), 1)
-    curve = np.zeros(logs.shape[1:])
+    effect = effects_by_step(observed, weights)[:, None]
+    counts, per_step = np.maximum((seen * effect**2).sum(axis=1), 1e-300), np.maximum(seen.sum(axis=0), 1)
+    curve = logs.sum(axis=0) / per_step
     for _ in range(1 if seen.all() else 200):
-        level = ((logs - curve) * seen).sum(axis=1) / per_run
-        curve = ((logs - level[:, None]) * seen).sum(axis=0) / per_step
-        curve -= curve.mean(axis=0)
-    return np.where(seen.any(axis=1), level, np.nan)
+        level = ((logs - curve) * effect * seen).sum(axis=1) / counts
+        curve = ((logs - effect * level[:, None]) * seen).sum(axis=0) / per_step
+    return np.where(seen.any(axis=1), level + curve.mean(axis=0), np.nan)
+
+
+def effects_by_step(observed, weights=None) -> np.ndarray:
+    """e (k,): what mixtures do to log losses at each step, in units of the last step that two runs
+    reach; `weights` (n,) count each run.
+
+    The slope between deviations from the means of two steps, of runs seen at both, with equal
+    errors in both (Deming). Loss domains share it, each with the same weight. A normal prior draws
+    it to 1, where it stays if no two runs were seen at both steps.
+    """
+    logs = np.log(observed.losses)
+    count = np.ones((len(logs), 1, 1)) if weights is None else np.asarray(weights, dtype=float)[:, None, None]
+    reached = np.flatnonzero(((np.isfinite(logs) & (count > 0)).sum(axis=0) > 1).any(axis=1))
+    last = logs[:, [reached[-1] if len(reached) else -1]]
+    both = np.isfinite(logs + last) & (count > 0)
+    pair = np.where(both, np.stack([logs, np.broadcast_to(last, logs.shape)]), 0.0)
+    mean = (count * pair).sum(axis=1, keepdims=True) / np.maximum((count * both).sum(axis=0), 1e-300)
+    apart = np.where(both, np.sqrt(count) * (pair - mean), 0.0)
+    size = (apart**2).sum(axis=(0, 1))  # (k, d)
+    told = size > 1e-20  # else the same at every run, but for rounding
+    free = np.maximum(both.sum(axis=0) - 1, 1).mean(axis=1)[:, None, None]
+    share = told / np.maximum(size, 1e-20) / np.maximum(told.sum(axis=1, keepdims=True), 1)
+    moments = free * np.einsum("ansd,bnsd,sd->sab", apart, apart, share)
+    noise, signal = np.linalg.eigvalsh(moments).T[:, :, None, None]
+    # The prior as further moments of slope 1: they win where nothing stands out from the noise.
+    clear = np.maximum(1 - np.maximum(noise, 0) / np.maximum(signal, 1e-300), 1e-9)
+    prior = np.where(signal > 0, np.maximum(noise, 0) / free / EFFECT_SPREAD**2 / clear, 1.0)
+    of_step, of_last = np.linalg.eigh(moments + prior)[1][:, :, 1].T
+    return np.clip(of_step * np.sign(of_last) / np.maximum(np.abs(of_last), 1e-9), 1 / MOST_EFFECT, MOST_EFFECT)

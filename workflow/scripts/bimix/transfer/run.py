@@ -44,11 +44,11 @@ def as_fitted(d: int, m: int) -> Run:
     return Run(zeros, np.ones(d), np.zeros(m), repetition.PUBLISHED_R, zeros, 1.0, np.full(d, -1))
 
 
-def losses(run: Run, mixed: Factor, shares: np.ndarray, curve: np.ndarray) -> np.ndarray:
-    """Losses (n, k, d) at shares (n, m); `curve` (k, d) is h."""
+def losses(run: Run, mixed: Factor, shares: np.ndarray, curve: np.ndarray, effects: np.ndarray) -> np.ndarray:
+    """Losses (n, k, d) at shares (n, m); `curve` (k, d) is h, `effects` (k, d) multiply nu."""
     rho = repetition.counted(shares, run.per_share, run.R)[0]
-    level = np.exp(run.level + run.nu * mixed.levels(rho, shares))
-    return level[:, None, :] * curve + _harm(run, shares)[0][:, None, :]
+    level = np.exp(run.level + run.nu * effects * mixed.levels(rho, shares)[:, None, :])
+    return level * curve + _harm(run, shares)[0][:, None, :]
 
 
 def _harm(run: Run, shares: np.ndarray):

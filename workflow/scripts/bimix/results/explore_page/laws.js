@@ -12,6 +12,15 @@ const Laws = (() => {
     return c.B === undefined ? a : a * Math.exp(Math.log(c.B) - c.beta * Math.log(step)) + a * c.C;
   }
 
+  // How much of what mixtures do is there at a step: straight in log step between those fitted.
+  function effect(effects, step) {
+    const known = Object.entries(effects ?? { 1: 1 }).map(([at, e]) => [Number(at), e]).sort((a, b) => a[0] - b[0]);
+    const next = known.findIndex(([at]) => at >= step);
+    if (next <= 0) return known[next < 0 ? known.length - 1 : 0][1];
+    const [[before, low], [after, high]] = known.slice(next - 1, next + 1);
+    return low + (high - low) * (Math.log(step / before) / Math.log(after / before));
+  }
+
   function bimix(law, run, mixture) {
     return name => {
       const c = law.coefficients[name], own = mixture[name];
@@ -70,7 +79,7 @@ const Laws = (() => {
         const height = c.repetition.P * (scale / run.pools[name]) ** form.kappa;
         harm = height * mixture[name] ** form.mu * (again * again / (1 + again));
       }
-      return Math.exp(level + nu * factor) * over + harm;
+      return Math.exp(level + nu * effect(c.effects, run.step) * factor) * over + harm;
     };
   }
 
