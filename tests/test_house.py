@@ -16,19 +16,19 @@ PACKAGE = Path(bimix.__file__).parent
 ROOMS = {
     "corpus": (1690, ""),
     "mixtures": (530, ""),
-    "observations": (2250, "mixtures"),
+    "observations": (2226, "mixtures"),
     "transfer": (2200, "observations"),
     "laws": (1700, "observations transfer"),
     "plan": (1965, "corpus laws"),
     "model": (1050, ""),
     "training": (3040, "corpus mixtures observations plan model"),
     "reweighting": (520, "model training"),
-    "optimum": (2560, "mixtures observations transfer laws"),
+    "optimum": (2555, "mixtures observations transfer laws"),
     "judge": (1780, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2420, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),
     "downstream": (785, "corpus model training"),
-    "results": (2791, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),
+    "results": (2760, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),
     "settings": (3769, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)

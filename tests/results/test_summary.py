@@ -108,13 +108,8 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
         "proportions_seen": {name: {"min": 0.0, "max": 1.0} for name in names},
         "warnings": [f"the proportion of {name} varied only from 0.1 to 0.1: hardly identified." for name in names],
     }
-    score = {"law": "bimix", "mixture": "published_doremi", "domains": domains}
-    percent = {"mean_percent": 0.1, "worst_percent": 123.4, "best_percent": 0.0}
-    r2 = {"r2_mean": -123.4, "r2_worst": None, "r2_best": 0.9, "mre_mean_percent": 12.0, "mre_worst_percent": 99.9}
     for name, content in (("law", law), ("bimix", mixture), ("baseline", mixture)):
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    pl.DataFrame([score | percent]).write_csv(tmp_path / "extrapolation.csv")
-    pl.DataFrame([score | r2]).write_csv(tmp_path / "generalization.csv")
     laws = {
         "law": ["bimix", "exponential", "transfer"],
         "coefficients": [4 * domains, 10**7, None],
@@ -136,7 +131,6 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     pl.DataFrame(shares, schema=["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "mixtures.csv")
     flags = {"fitted_model": "280M", "compared_model": "1B", "step": "200000", "optimised": "bimix.json"}
     flags |= {"reference": "baseline", "reference_mixture": "baseline.json", "laws": "laws.csv"}
-    flags |= {"extrapolation": "extrapolation.csv", "generalization": "generalization.csv"}
     text, details = summarise(**flags)
     wide = [line for line in (text + details).splitlines() if len(line) > 80]
     assert not wide

@@ -69,12 +69,11 @@ rule summarize_results:
             --max-epochs {params.max_epochs} \
             --reference {params.reference:q} \
             --reference-mixture {input.reference:q} \
-            --extrapolation {input.extrapolation:q} \
-            --generalization {input.generalization:q} \
             --laws {input.laws:q} \
             --scores {input.scores:q} \
             --intervals {input.intervals:q} \
             --sizes {input.sizes:q} \
+            --tables {input.tables:q} \
             --figures {input.figures:q} \
             --answers {input.answers:q} \
             --fitted {input.fitted:q} \

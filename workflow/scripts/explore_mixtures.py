@@ -16,7 +16,7 @@ from bimix.mixtures.mixture import read_proportions
 from bimix.observations.observations import proportions_of
 from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
 from bimix.optimum.intervals import INTERVALS
-from bimix.outputs import replacing
+from bimix.outputs import write_text
 from bimix.results.explore import DRAWN, page
 from bimix.search.by_hand import Wanted, add_rules
 from bimix.tables import read_numbers, read_table, read_tokens
@@ -82,8 +82,7 @@ def main(argv: list[str] | None = None) -> None:
         step=options.step,
         parameters=options.parameters,
     )
-    with replacing(options.out) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(options.out, text)
 
 
 if __name__ == "__main__":

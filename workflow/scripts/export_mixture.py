@@ -17,7 +17,7 @@ from bimix.exports.formats import FORMATS
 from bimix.exports.weights import staged
 from bimix.exports.write import overview, write
 from bimix.mixtures.mixture import Mixture
-from bimix.outputs import replacing
+from bimix.outputs import write_text
 from bimix.tables import read_json, read_tokens
 
 
@@ -46,8 +46,7 @@ def main(argv: list[str] | None = None) -> None:
     known = read_tokens(options.tokens) if options.tokens else {}
     stages = staged(options.format, data, mixture, str(options.mixture), known, options.run_tokens, options.run_steps)
     written = write(stages)
-    with replacing(options.out) as temporary:
-        temporary.write_text(written.text, encoding="utf-8")
+    write_text(options.out, written.text)
     for remark in written.remarks:
         print(f"Remark: {remark}", file=sys.stderr)
     print(overview(stages))

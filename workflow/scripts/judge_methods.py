@@ -17,6 +17,7 @@ from bimix.judge.measured import Criterion, add_criterion, criterion_of, measure
 from bimix.judge.worth import read_cost, read_spent, spent_on, verdict
 from bimix.laws.document import checked_law
 from bimix.laws.fitted import at_run, predict_defined
+from bimix.observations.tables import by_mixture
 from bimix.optimum.flags import number_or_none
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_table, read_tokens
@@ -54,11 +55,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     criterion = criterion_of(options)
     comparison = compared(measured(read_table(options.losses)), criterion)
-    table = read_table(options.mixtures)
-    shares = {
-        name: dict(rows.select("domain", "proportion").iter_rows())
-        for (name,), rows in table.group_by("mixture", maintain_order=True)
-    }
+    shares = by_mixture(read_table(options.mixtures))
     tokens = read_tokens(options.tokens[0]) if options.tokens else None
     predicted = {
         name: gain(

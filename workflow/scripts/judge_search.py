@@ -13,7 +13,7 @@ from pathlib import Path
 from bimix.errors import run
 from bimix.mixtures.mixture import as_mixture
 from bimix.optimum.flags import number_or_none
-from bimix.outputs import replacing, write_table
+from bimix.outputs import write_table, write_text
 from bimix.search.answer import add_search, answer, by_hand, read_search, rounds_table
 from bimix.search.by_hand import add_rules
 from bimix.tables import read_json
@@ -39,8 +39,7 @@ def main(argv: list[str] | None = None) -> None:
     best = search.seen.names[search.best]
     as_mixture(search.observed.domains, search.shares_of(best)).write(options.out)
     text = "\n".join(answer(search, reports, hand))
-    with replacing(options.answer) as temporary:
-        temporary.write_text(f"{text}\n", encoding="utf-8")
+    write_text(options.answer, f"{text}\n")
     print(text)
 
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -18,6 +19,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from bimix.errors import run
+from bimix.observations.tables import by_mixture
 from bimix.results import figures
 from bimix.tables import read_table
 
@@ -33,11 +35,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--mixtures", type=Path, nargs="+", required=True, help="tidy mixtures, parquet or csv")
     options = parser.parse_args(argv)
 
-    mixtures: dict[str, dict[str, float]] = {}
-    for path in options.mixtures:
-        for name, domain, proportion in read_table(path).select("mixture", "domain", "proportion").iter_rows():
-            mixtures.setdefault(name, {})[domain] = proportion
-    figures.save(draw(mixtures), options.out)
+    tables = [read_table(path).select("mixture", "domain", "proportion") for path in options.mixtures]
+    figures.save(draw(by_mixture(pl.concat(tables))), options.out)
 
 
 def draw(mixtures: dict[str, dict[str, float]]) -> Figure:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.outputs import replacing
+from bimix.outputs import write_text
 from bimix.results.pages import table_page
 from bimix.tables import read_table
 
@@ -22,8 +22,7 @@ def main(argv: list[str] | None = None) -> None:
 
     table = read_table(options.table)
     page = table_page(table, options.title, f"{options.table.stem}.csv", table.write_csv())
-    with replacing(options.out) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+    write_text(options.out, page)
 
 
 if __name__ == "__main__":

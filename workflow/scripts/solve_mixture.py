@@ -23,7 +23,7 @@ from bimix.observations.tables import read_mixtures
 from bimix.optimum.flags import add_flags, asked_tokens
 from bimix.optimum.objective import weighed
 from bimix.optimum.report import epochs_sentence, further_epochs
-from bimix.outputs import replacing
+from bimix.outputs import write_text
 from bimix.results import sections
 from bimix.results.explore import DRAWN
 from bimix.results.explore import page as explore_page
@@ -76,11 +76,9 @@ def main(argv: list[str] | None = None) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     as_mixture(list(best), np.array(list(best.values()))).write(options.out / "mixture.json")
     if text := explored(options, found, page):
-        with replacing(options.out / "explore.html") as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(options.out / "explore.html", text)
         lines += ["", "Open explore.html, next to this file: move the shares, see what each loss does."]
-    with replacing(options.out / "summary.txt") as temporary:
-        temporary.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    write_text(options.out / "summary.txt", "\n".join([*lines, ""]))
     print("\n".join(lines))
 
 

@@ -14,15 +14,15 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import run
-from bimix.judge.errors import EXTRAPOLATION, GENERALIZATION
 from bimix.judge.evidence import add_evidence, evidence, moved, outside
 from bimix.judge.law_scores import LAWS_TABLE, SIZES
 from bimix.judge.measured import add_criterion, criterion_of
 from bimix.mixtures.mixture import read_proportions
+from bimix.observations.tables import by_mixture
 from bimix.optimum.flags import asked_tokens, number_or_none, run_tokens_of
 from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.objective import objective_of
-from bimix.outputs import replacing, write_json
+from bimix.outputs import write_json, write_text
 from bimix.plan.sources import GIVEN, SEARCHED, observed_rank
 from bimix.results import sections
 from bimix.results.explore import page as explore_page
@@ -56,15 +56,14 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--lower", help="{domain: least proportion} of the optimum, JSON")
     parser.add_argument("--upper", help="{domain: largest proportion}, likewise")
     parser.add_argument("--max-epochs", type=number_or_none, help="the bound of the optimum, or none")
-    parser.add_argument("--extrapolation", type=Path, nargs="?", help="tables/extrapolation.csv, of laws over steps")
-    parser.add_argument("--generalization", type=Path, nargs="?", help="tables/generalization.csv, of the same")
     parser.add_argument("--laws", type=Path, nargs="?", help="tables/laws.csv, of laws fitted at one size")
     parser.add_argument("--scores", type=Path, nargs="?", help="written by compare_laws.py: errors on runs left out")
     parser.add_argument("--sizes", type=Path, nargs="*", default=[], help="sizes.csv of each law over sizes")
     parser.add_argument("--answers", type=Path, nargs="*", default=[], help="tables/downstream.csv, if there is one")
     parser.add_argument("--search", type=Path, nargs="?", help="answer.txt of a search by rounds, if there was one")
     parser.add_argument("--reused", type=Path, nargs="?", help="report of older runs that joined the fit, if there are")
-    parser.add_argument("--figures", type=Path, nargs="+", required=True, help="where they lie, to be listed")
+    parser.add_argument("--tables", type=Path, nargs="*", default=[], help="where they lie, to be listed")
+    parser.add_argument("--figures", type=Path, nargs="+", required=True, help="likewise")
     parser.add_argument("--out", type=Path, required=True, help="summary.txt")
     parser.add_argument("--details", type=Path, required=True, help="summary_details.txt")
     parser.add_argument("--page", type=Path, required=True, help="summary.html")
@@ -88,8 +87,7 @@ def main(argv: list[str] | None = None) -> None:
     if options.explore:
         texts[options.explore] = explored(options, result)
     for path, text in texts.items():
-        with replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(path, text)
 
 
 def explored(options: argparse.Namespace, result: Result) -> str:
@@ -121,11 +119,7 @@ def read(options: argparse.Namespace) -> Result:
     names = [path.stem for path in options.optimised]
     optima = {name: read_proportions(path) for name, path in zip(names, options.optimised, strict=True)}
     laws = {name: read_json(path) for name, path in zip(names, options.coefficients, strict=True)}
-    ran = {
-        name: dict(rows.select("domain", "proportion").iter_rows())
-        for path in options.mixtures
-        for (name,), rows in read_table(path).group_by("mixture", maintain_order=True)
-    }
+    ran = {name: own for path in options.mixtures for name, own in by_mixture(read_table(path)).items()}
     called = moved(ran, optima)
     said = sections.moved(called, ran, optima)
     for sentence in said:
@@ -145,8 +139,6 @@ def read(options: argparse.Namespace) -> Result:
         "intervals": pl.concat(
             [pl.DataFrame(schema=INTERVALS), *(read_as(path, INTERVALS) for path in options.intervals)]
         ),
-        "extrapolation": read_as(options.extrapolation, EXTRAPOLATION),
-        "generalization": read_as(options.generalization, GENERALIZATION),
         "sizes": pl.concat([pl.DataFrame(schema=SIZES), *(read_as(path, SIZES) for path in options.sizes)]),
     }
     if options.laws:
@@ -188,7 +180,7 @@ def read(options: argparse.Namespace) -> Result:
         run_tokens=run_tokens,
         max_epochs=options.max_epochs,
         files={name: path for name, path in files.items() if path.exists()},
-        figures=options.figures,
+        made=[*options.tables, *options.figures],
         explore=str(options.explore or ""),
         search=" ".join(options.search.read_text(encoding="utf-8").split()) if options.search else "",
         reused=read_json(options.reused)["remarks"] if options.reused else (),

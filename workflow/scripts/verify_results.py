@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bimix.addresses import masked
 from bimix.errors import run
-from bimix.outputs import replacing
+from bimix.outputs import write_text
 from bimix.results.verify import verify
 
 
@@ -28,8 +28,7 @@ def main(argv: list[str] | None = None) -> int:
         print(page, file=sys.stderr)
         return 1
     if options.out:
-        with replacing(options.out) as temporary:
-            temporary.write_text(page, encoding="utf-8")
+        write_text(options.out, page)
     else:
         print(page)
     return 0

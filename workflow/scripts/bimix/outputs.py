@@ -98,9 +98,13 @@ def replacing_folder(path: Path | str, digests: dict[str, str] | None = None) ->
 
 def write_json(path: Path | str, content: object) -> None:
     """Write `content` as indented JSON; numbers keep all their digits, not-a-number is refused."""
+    write_text(path, json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """Write a text as it is."""
     with replacing(path) as temporary:
-        text = json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False)
-        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
 
 
 def write_pieces(pieces: Iterable[pl.DataFrame], path: Path | str) -> None:

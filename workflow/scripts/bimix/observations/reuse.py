@@ -19,7 +19,7 @@ import polars as pl
 
 from bimix.digests import check, digest_file
 from bimix.errors import InputError
-from bimix.observations.tables import ROW, read_losses, read_mixtures
+from bimix.observations.tables import ROW, by_mixture, read_losses, read_mixtures
 from bimix.tables import parsed_json, read_json, read_table
 
 ALIKE = 1e-4  # total variation of mixtures that are the same but for rounding
@@ -266,8 +266,7 @@ def _shifts(first: Pair, pair: Pair) -> tuple[dict[str, float], int]:
     """By what the log losses of a source lie below the first's in mixtures that both ran, by loss
     domain, each drawn to the mean; and the number of these mixtures.
     """
-    ours, theirs = ({name: dict(rows.select("domain", "proportion").iter_rows())
-                     for (name,), rows in one.mixtures.group_by("mixture", maintain_order=True)} for one in (first, pair))  # fmt: skip
+    ours, theirs = by_mixture(first.mixtures), by_mixture(pair.mixtures)
     same = {
         other: name
         for name, own in ours.items()

@@ -39,6 +39,14 @@ class Tidy:
         return self.table[column].cast(pl.String).unique(maintain_order=True).drop_nulls().to_list()
 
 
+def by_mixture(table: pl.DataFrame) -> dict[str, dict[str, float]]:
+    """{mixture: {domain: proportion}} of tidy mixtures."""
+    found: dict[str, dict[str, float]] = {}
+    for name, domain, proportion in table.select("mixture", "domain", "proportion").iter_rows():
+        found.setdefault(name, {})[domain] = proportion
+    return found
+
+
 def tidy_mixtures(table: pl.DataFrame, name: str) -> Tidy:
     """mixture, domain, proportion from these columns, from mixture and one column a domain, or from
     domain and one a mixture. Errors: columns that are neither.

@@ -66,7 +66,8 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
         "coefficients": fits("coefficients.json", laws),
         "optimised": [dataset.mixture(law) for law in laws],
         "reference": [dataset.mixture(dataset.compared[0])],
-        **{name: listed(name) for name in ("extrapolation", "generalization", "comparison", "laws")},
+        "laws": listed("laws"),
+        "tables": [f"{folder}/tables/{name}.csv" for name in tables],
         "scores": [f"{folder}/laws/{model}/comparison/{group}.csv"] if compared else [],
         "compared": [f"{folder}/losses/{dataset.large}/compare.parquet"],
         "proxies": []

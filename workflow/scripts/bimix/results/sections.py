@@ -17,16 +17,12 @@ CLOSE = 1e-3  # of a bound on epochs, within which it binds
 BEST = 5  # mixtures in the table of those measured, and the reference
 NAME = 22  # characters of a domain's name
 WARNINGS = 4  # of a law, in full
-MIXTURES = 12  # rows of a table of scores
+MIXTURES = 12  # names of fitted ones, in full
 TASKS = 3  # columns of single tasks
 NOTHING = "No model answered a single question: they are too small, or trained too briefly."
 # By tests/benchmarks/bench_size.py on public runs: the error without a run of the large size, of
 # 410M parameters from 160M and of 1B from 60M.
 LEVEL = "without runs of that size the level was 2 to 14 % off on public runs, while the order of the mixtures held"
-# Scores of laws: columns of the table, their decimals and heads.
-EXTRAPOLATED = {"mean_percent": (2, "mean %"), "worst_percent": (2, "worst %"), "best_percent": (2, "best %")}
-GENERALIZED = {"r2_mean": (4, "R2 mean"), "r2_worst": (4, "worst"), "r2_best": (4, "best")}
-GENERALIZED |= {"mre_mean_percent": (2, "error mean %"), "mre_worst_percent": (2, "worst %")}
 
 
 def origin(code: dict) -> list[str]:
@@ -94,38 +90,23 @@ def beyond(step: int, measured: list[int]) -> list[str]:
     return paragraph(f"{text} the law extrapolates, and its intervals do not cover its being wrong there.", "  ", "  ")
 
 
-def predicts(law: dict, model: str, extrapolated: pl.DataFrame, generalized: pl.DataFrame, place: str) -> list[str]:
-    """How well a law predicts that was fitted on a model: its rows of Tables 2 and 3, and its
-    warnings. `place` is where all of the warnings are.
+def fitted_to(law: dict, model: str, place: str) -> list[str]:
+    """What a law was fitted to, by runs of a model, and the first of its warnings in full; `place`
+    is where all of them are.
     """
     names = list(dict.fromkeys(law["mixtures"]))
-    fitted = ", ".join(names) if len(names) <= MIXTURES else f"{len(names)} mixtures"
-    lines = []
-    if extrapolated.height:
-        lines += ["  The last loss of a run from its earlier ones: relative error (Table 2)"]
-        lines += [*scores(extrapolated, EXTRAPOLATED, "extrapolation.csv"), ""]
-    if generalized.height:
-        lines += ["  Mixtures it has not seen: R2 of log loss over steps, and the error (Table 3)"]
-        lines += [*scores(generalized, GENERALIZED, "generalization.csv"), ""]
+    runs = ", ".join(names) if len(names) <= MIXTURES else f"{len(names)} mixtures"
+    lines = paragraph(f"Fitted on {runs} ({model}).", "  ", "  ")
     if law["warnings"]:
-        lines += ["  What the data do not determine:", *warnings(law["warnings"], place), ""]
-    title = f"How well the law {law['law']} predicts, fitted on {fitted} ({model})"
-    return [*paragraph(title), "", *(lines or ["  (no row was left to score it on)", ""])]
+        lines += ["", "  What the data do not determine:"]
+        lines += [line for said in law["warnings"][:WARNINGS] for line in paragraph(said, "  - ", "    ")]
+    more = len(law["warnings"]) - WARNINGS
+    return [*lines, *([f"  - and {more} more in {place}"] if more > 0 else []), ""]
 
 
 def compared(judged: Comparison, title: str) -> list[str]:
     """How runs ended: the best of them and the reference."""
     return [*paragraph(title), "", *comparison(judged)]
-
-
-def scores(found: pl.DataFrame, columns: Mapping[str, tuple[int, str]], where: str) -> list[str]:
-    """Scores of a law by mixture: `columns` {name: (decimals, head)}."""
-    rows = [
-        [row["mixture"], *("-" if row[name] is None else f"{row[name]:.{d}f}" for name, (d, _) in columns.items())]
-        for row in found.head(MIXTURES).iter_rows(named=True)
-    ]
-    more = [f"  and {found.height - MIXTURES} more in tables/{where}"] if found.height > MIXTURES else []
-    return [*table(["mixture", *(head for _, head in columns.values())], rows), *more]
 
 
 def gain(intervals: pl.DataFrame, reference: str, runs: int, weighed: str = "") -> list[str]:
@@ -209,13 +190,6 @@ def comparison(judged: Comparison) -> list[str]:
     note += "? the noise of a run is not known; " if judged.noise is None else ""
     note += f"steps needed to get where {reference} ends, and their share"
     return [*lines, *paragraph(note, "  ", "  ")]
-
-
-def warnings(sentences: list[str], place: str) -> list[str]:
-    """The first of a law's warnings in full, and where the others are."""
-    lines = [line for sentence in sentences[:WARNINGS] for line in paragraph(sentence, "  - ", "    ")]
-    more = len(sentences) - WARNINGS
-    return lines + ([f"  - and {more} more in {place}"] if more > 0 else [])
 
 
 def moved(

@@ -28,13 +28,13 @@ class Result:
 
     `models`: names of those that laws were fitted on, that they are read at, and that is compared.
     `step` is that of the optima, in `stage` from 1 where there are any. `laws` and their files,
-    `optima` by the mixture that each found; `shares` of all mixtures; `tables`: intervals,
-    extrapolation, generalization, sizes and, where they are there, laws and downstream. `target`
-    are the runs of the compared model, `hand` rules by hand, `searched` the mixtures of searches
-    among the runs; `moved` lists runs that have the name of an optimum and other proportions.
-    `tokens` there are of each domain, and of the run that epochs are counted for, by law; `files`
-    of mixtures; `explore`: the page to play with, `search`: the answer of a search by rounds, if
-    there is one. `reused`: what is said of older runs that joined the fit.
+    `optima` by the mixture that each found; `shares` of all mixtures; `tables`: intervals, sizes
+    and, where they are there, laws and downstream, and all that were `made`. `target` are the runs
+    of the compared model, `hand` rules by hand, `searched` the mixtures of searches among the runs;
+    `moved` lists runs that have the name of an optimum and other proportions. `tokens` there are of
+    each domain, and of the run that epochs are counted for, by law; `files` of mixtures; `explore`:
+    the page to play with, `search`: the answer of a search by rounds, if there is one. `reused`:
+    what is said of older runs that joined the fit.
     """
 
     dataset: str
@@ -58,7 +58,7 @@ class Result:
     run_tokens: Mapping[str, float | None]
     max_epochs: float | None
     files: Mapping[str, Path]
-    figures: Sequence[Path]
+    made: Sequence[Path]
     explore: str
     search: str
     reused: Sequence[str]
@@ -175,13 +175,12 @@ def details(result: Result) -> list[str]:
             lines += ["", f"  The mixture of {same[name]} to four digits."]
         else:
             lines += [*result.remarks(law), *optimum_lines(result, name, law)]
-        scored = (result.of_law("extrapolation", law), result.of_law("generalization", law))
-        lines += ["", "", *sections.predicts(law, fitted, *scored, str(result.law_files[name]))]
+        lines += ["", *sections.fitted_to(law, fitted, str(result.law_files[name]))]
         of_size = result.of_law("sizes", law, "runs")
         lines += sections.by_large_runs(of_size, read_at) if of_size.height else []
     twice = {f"_{result.laws[name]['law']}_" for name in same}
-    figures = [path for path in result.figures if not any(law in path.stem for law in twice)]
-    return [*lines, "", "Figures", *(f"  {path}" for path in figures), "", *sections.origin(code(FITTING)), ""]
+    made = [f"  {path}" for path in result.made if not any(law in path.stem for law in twice)]
+    return [*lines, "", "Tables and figures", *made, "", *sections.origin(code(FITTING)), ""]
 
 
 def optimum_lines(result: Result, name: str, law: dict) -> list[str]:
