@@ -20,7 +20,7 @@ from bimix.observations.flags import add_allowed, add_lower, add_priors
 from bimix.observations.metrics import read_with_metrics
 from bimix.observations.observations import Observations, observations, with_priors
 from bimix.observations.tables import read_mixtures
-from bimix.optimum.flags import add_flags, asked_tokens
+from bimix.optimum.flags import add_flags
 from bimix.optimum.objective import weighed
 from bimix.optimum.report import epochs_sentence, further_epochs
 from bimix.outputs import write_text
@@ -33,7 +33,8 @@ from bimix.results.layout import WIDTH, paragraph, table
 from bimix.results.pages import entries
 from bimix.search.by_hand import EPOCHS
 from bimix.search.solve import Answer, solve_tables
-from bimix.tables import read_numbers, read_tokens
+from bimix.tables import read_numbers
+from bimix.transfer.run import size_read
 
 TRIED = ("transfer", "bimix")
 
@@ -72,7 +73,7 @@ def main(argv: list[str] | None = None) -> None:
     options.step = options.step or int(observed.steps[-1])
     found = solve_tables(options, losses, observed)
     page = heading(options, found)
-    lines, best = solve(options, found, observed, page)
+    lines, best = solve(options, found, observed, page), found.shares[found.verdict.best]
     options.out.mkdir(parents=True, exist_ok=True)
     as_mixture(list(best), np.array(list(best.values()))).write(options.out / "mixture.json")
     if text := explored(options, found, page):
@@ -92,58 +93,55 @@ def heading(options: argparse.Namespace, found: Answer) -> Headline:
         model=OBSERVED,
         reference=found.criterion.reference,
         searched=found.searched,
-        moved=sections.moved(found.called, found.ran, found.optima),
+        moved=sections.moved(found.called, found.ran, found.shares),
         places={verdict.best: str(options.out / "mixture.json")},
         weighed=weighed(found.law, found.criterion.weights),
-        epochs=epochs_of(options, found.law, (found.optima | found.shares)[verdict.best]),
+        epochs=found.epochs(found.shares[verdict.best]),
     )
 
 
-def solve(
-    options: argparse.Namespace, found: Answer, observed: Observations, page: Headline
-) -> tuple[list[str], dict[str, float]]:
-    """The summary, and the mixture to take."""
-    verdict, runs, judging, law = found.verdict, found.runs, found.criterion, found.law
+def solve(options: argparse.Namespace, found: Answer, observed: Observations, page: Headline) -> list[str]:
+    """The summary."""
+    runs, judging, law, best = found.runs, found.criterion, found.law, found.shares[found.verdict.best]
     lines = [title(page), "=" * WIDTH, *headline(page), ""]
-    best = (found.optima | found.shares)[verdict.best]
-    epochs, most = page.epochs, options.max_epochs
-    pair = (judging.reference, found.shares[judging.reference], verdict.best, best, law["proportions_seen"])
-    lines += [*sections.proportions(*pair, None, epochs), *sections.epoch_bound(epochs, most)]
-    lines += [] if found.size else sections.beyond(options.step, law["steps"])
-    lines += doubts(options, law, observed, best)
+    pair = (judging.reference, found.shares[judging.reference], found.verdict.best, best, law["proportions_seen"])
+    lines += [*sections.proportions(*pair, None, page.epochs), *sections.epoch_bound(page.epochs, options.max_epochs)]
+    lines += [] if size_read(law) else sections.beyond(options.step, law["steps"])
+    lines += doubts(found, observed, best)
     if runs is not None:
         unit = judging.unit(runs.runs.columns)
         lines += ["", *sections.compared(runs, f"{at_size(runs.runs, OBSERVED)}, trained on each mixture ({unit})")]
-    rows = [[one.law, f"{100 * one.left_out:.2f}", f"{one.value:.4f}", f"{one.upper:.4f}"] for one in found.promises]
+    promises = [one.promise for one in found.fits.values() if one.promise]
+    rows = [[one.law, f"{100 * one.left_out:.2f}", f"{one.value:.4f}", f"{one.upper:.4f}"] for one in promises]
     lines += ["", "The laws, by their errors on runs left out", ""]
     lines += table(["law", "error %", "its optimum", "upper 80 % end"], rows)
-    for law_name, why in found.refused:
-        lines += paragraph(f"{law_name}: {why}", "  ", "    ")
-    return lines, best
+    for name, why in found.refused:
+        lines += paragraph(f"{name}: {why}", "  ", "    ")
+    return lines
 
 
 def explored(options: argparse.Namespace, found: Answer, page: Headline) -> str | None:
     """The page to play with, of the laws that are formulas, the most trusted first, under the
     summary's first lines; None where no law is one.
     """
-    fits = sorted(found.fits.values(), key=lambda one: one.fitted is not found.law)
-    if not any(one.fitted["law"] in DRAWN for one in fits):
+    if not any(law in DRAWN for law in found.fits):
         return None
-    known, best = found.shares | found.optima, found.verdict.best
-    rules = [name for name in found.shares if name not in found.ran and name not in found.called.values()]
-    shown = dict.fromkeys((found.criterion.reference, best, *found.optima, *rules))
+    best, runs = found.verdict.best, {found.called.get(name, name) for name in found.ran}
+    rules = (name for name in found.shares if name not in runs)
+    shown = dict.fromkeys((found.criterion.reference, best, *found.fits, *rules))
     limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
+    sought = found.sought
     return explore_page(
         title=f"{options.losses.stem}: the mixture to take, and others to try",
-        laws={one.fitted["law"]: one.fitted for one in fits},
-        spans=pl.concat([one.spans for one in fits]),
-        mixtures={name: known[name] for name in shown},
+        laws={law: one.sought.fitted for law, one in found.fits.items()},
+        spans=pl.concat([one.spans for one in found.fits.values()]),
+        mixtures={name: found.shares[name] for name in shown},
         ran=found.ran,
         reference=found.criterion.reference,
         start=best,
-        objective=fits[0].goal.objective,
+        objective=sought.objective,
         limits=(*limits, options.max_epochs),
-        tokens=read_tokens(options.tokens) if options.tokens else {},
+        tokens=sought.pools or {},
         run_tokens=options.run_tokens,
         step=options.step,
         parameters=options.parameters,
@@ -151,24 +149,16 @@ def explored(options: argparse.Namespace, found: Answer, page: Headline) -> str 
     )
 
 
-def doubts(options: argparse.Namespace, law: dict, observed: Observations, best: Mapping[str, float]) -> list[str]:
+def doubts(found: Answer, observed: Observations, best: Mapping[str, float]) -> list[str]:
     """What is remarkable in the tables, what the runs do not determine, and the domains that
     the mixture reads more often than any run did.
     """
-    tokens = read_tokens(options.tokens) if options.tokens else None
-    run_tokens = asked_tokens(law, options.run_tokens, options.step, options.parameters)
+    law, sought = found.law, found.sought
     shares = np.array([best.get(name, 0.0) for name in law["domains"]])
-    further = epochs_sentence(further_epochs(law, shares, tokens, run_tokens))
+    further = epochs_sentence(further_epochs(law, shares, sought.pools, sought.run_tokens))
     said = [*observed.remarks, *law["warnings"], *([further] if further else [])]
     lines = [line for sentence in said for line in paragraph(sentence, "  - ", "    ")]
     return ["", "What the data do not determine", "", *lines] if lines else []
-
-
-def epochs_of(options: argparse.Namespace, law: dict, shares: Mapping[str, float]) -> dict[str, float]:
-    """How often the run reads the text of each domain, as far as its tokens are known."""
-    tokens = read_tokens(options.tokens) if options.tokens else {}
-    run_tokens = asked_tokens(law, options.run_tokens, options.step, options.parameters)
-    return {name: one * run_tokens / tokens[name] for name, one in shares.items() if run_tokens and tokens.get(name)}
 
 
 if __name__ == "__main__":

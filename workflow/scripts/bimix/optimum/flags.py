@@ -103,23 +103,19 @@ def add_flags(parser: argparse.ArgumentParser, *names: str) -> None:
 
 
 def asked_objective(options: argparse.Namespace) -> Objective:
-    """The objective of the flags."""
+    """The objective of the flags, of which a script may lack some."""
+    given = vars(options).get
     return objective_of(
-        options.objective,
-        options.weights and read_numbers(options.weights),
-        options.families and written(options.families),
-        options.reference,
-        options.margin,
-        options.kl_penalty,
-        options.most_kl,
-        options.carry,
-        options.confidence,
+        given("objective"),
+        given("weights") and read_numbers(given("weights")),
+        given("families") and written(given("families")),
+        *map(given, ("reference", "margin", "kl_penalty", "most_kl", "carry", "confidence")),
     )
 
 
 def strengths_of(options: argparse.Namespace) -> Sequence[float]:
     """Both strengths. Errors: not two, not above 0, or not in order."""
-    between = options.strengths or STRENGTHS
+    between = getattr(options, "strengths", ()) or STRENGTHS
     if len(between) != 2 or not 0 < between[0] <= between[1]:
         raise InputError(
             f"--strengths is {' '.join(f'{one:g}' for one in between)}: it must be the least and the greatest, both above 0."
@@ -134,7 +130,8 @@ def simulating(fitted: dict, options: argparse.Namespace) -> dict:
 
 def centre_of(options: argparse.Namespace, tokens: dict[str, float] | None) -> dict[str, float] | None:
     """The centre of penalties and simulated mixtures: that of --centre, else token shares."""
-    return read_proportions(options.centre) if options.centre else tokens
+    centre = getattr(options, "centre", None)
+    return read_proportions(centre) if centre else tokens
 
 
 def pools_of(options: argparse.Namespace) -> dict[str, float] | None:

@@ -66,6 +66,10 @@ class Sought:
         bounds = run_bounds(fitted, step, lower, upper, options.max_epochs, pools, run_tokens, weights)
         return cls(fitted, step, objective, *bounds, pools, run_tokens, centre_of(options, pools))
 
+    @property
+    def goal(self) -> Goal:
+        return Goal(self.fitted, self.step, self.objective, self.centre)
+
     def best(self) -> Best:
         return best(self.fitted, self.step, self.objective, self.lower, self.upper, self.centre)
 

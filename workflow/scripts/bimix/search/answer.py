@@ -12,14 +12,14 @@ import polars as pl
 
 from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion
-from bimix.laws.fitted import asked_at, at_run, fit
+from bimix.laws.fitted import asked_at, fit
 from bimix.laws.table import LAWS
 from bimix.observations.flags import add_allowed, add_priors
 from bimix.observations.observations import read_observations
-from bimix.optimum.bounds import run_bounds, with_least
+from bimix.optimum.bounds import with_least
 from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
-from bimix.optimum.goal import Goal
 from bimix.optimum.intervals import left_out
+from bimix.optimum.optimum import Sought
 from bimix.plan.sources import round_of
 from bimix.search.by_hand import Wanted
 from bimix.search.posterior import FEWEST, USUAL_NOISE, once, whole
@@ -78,26 +78,19 @@ def read_search(options: argparse.Namespace) -> Search:
         fitted = asked_at(fitted, *read_size(options.asked))
     for sentence in (*observed.remarks, *fitted["warnings"]):
         print(f"warning: {sentence}", file=sys.stderr)
-    step = fitted["steps"][-1] if options.step is None else options.step
-    objective = asked_objective(options)
-    weights = objective.domain_weights()
-    objective.target(fitted)  # names that are not known are refused before anything is read at the run
-    tokens = read_tokens(options.tokens) if options.tokens else None
-    run_tokens = asked_tokens(fitted, options.run_tokens, step, options.parameters)
-    asked = at_run(fitted, options.parameters, run_tokens, tokens, step)
-    limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
-    lower, upper = run_bounds(asked, step, *limits, options.max_epochs, tokens, run_tokens, weights)
-    lower = with_least(lower, upper, observed.domains, options.least, tokens, limits[0] or {})
-    noise = options.noise
-    if noise is None and (known := noise_between(read_table(options.losses), Criterion("", weights=weights))):
+    sought = Sought.of(options, fitted, fitted["steps"][-1] if options.step is None else options.step)
+    named = read_numbers(options.lower) if options.lower else {}
+    lower = with_least(sought.lower, sought.upper, observed.domains, options.least, sought.pools, named)
+    noise, criterion = options.noise, Criterion("", weights=sought.objective.domain_weights())
+    if noise is None and (known := noise_between(read_table(options.losses), criterion)):
         noise = known.deviation
-    goal = Goal(asked, step, objective, tokens)
+    goal = sought.goal
     trained, left = whole(goal, observed), None
     if more := len(observed.mixtures) - len(trained.mixtures):
         # of an older corpus than a loss: the law's errors on the objective are not known of them
         print(f"warning: {more} runs lack a loss that counts: the law alone is fitted to them.", file=sys.stderr)
-        left = left_out(fitted, observed, goal.step) if len(set(observed.mixtures)) >= FEWEST else None
-    return Search(goal, fitted, trained, lower, upper, noise, left, distance=options.distance)
+        left = left_out(fitted, observed, sought.step) if len(set(observed.mixtures)) >= FEWEST else None
+    return Search(goal, fitted, trained, lower, sought.upper, noise, left, distance=options.distance)
 
 
 def read_rules(options: argparse.Namespace, search: Search) -> Wanted:

@@ -22,7 +22,6 @@ from bimix.judge.noise import seeds_needed
 from bimix.judge.verdict import UPPER, Promise, Verdict, by_law, decide, trusted
 from bimix.observations.observations import Observations, joined, read_observations
 from bimix.optimum.flags import number_or_none
-from bimix.optimum.goal import Goal
 from bimix.optimum.intervals import left_out
 from bimix.optimum.optimum import Sought
 from bimix.plan.sources import GIVEN, SEARCHED, plain
@@ -178,19 +177,15 @@ def read_believed(
     every = replace(every, mixtures=tuple(called.get(name, name) for name in every.mixtures))
     tokens = options.tokens[0] if options.tokens and not options.stage else None
     flags = {"tokens": tokens, "run_tokens": options.optimum_tokens, "reference": options.objective_reference}
-    unset = ("families", "margin", "carry", "confidence", "kl_penalty", "most_kl", "strengths")
-    asked = argparse.Namespace(**{**vars(options), **dict.fromkeys(unset), **flags})
-    sought = Sought.of(asked, law, options.step)
-    goal = Goal(sought.fitted, options.step, sought.objective, sought.centre)
+    sought = Sought.of(argparse.Namespace(**{**vars(options), **flags}), law, options.step)
     known = noise_between(read_table(options.fitted), criterion_of(options))
 
     def array(shares: Mapping[str, float]) -> np.ndarray:
         return np.array([shares.get(name, 0.0) for name in observed.domains])
 
     arrays = {called.get(name, name): array(one) for name, one in ran.items() if abs(array(one).sum() - 1) < NEAR}
-    posterior = Posterior(
-        goal, law, whole(goal, once(every)), sought.lower, sought.upper, known and known.deviation, left
-    )
+    trained, limits = whole(sought.goal, once(every)), (sought.lower, sought.upper)
+    posterior = Posterior(sought.goal, law, trained, *limits, known and known.deviation, left)
     return Believed(posterior, array(optima[own.mixture]), own, arrays, with_rules(arrays, rules))
 
 
