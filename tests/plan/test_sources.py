@@ -160,7 +160,7 @@ def test_the_best_of_runs_is_judged_by_the_objective_where_they_have_its_referen
     block["methods"] = ["bimix"]
     block["optimum"]["objective"] = {"kind": "minimax", "reference": "baseline"}
     assert "best" not in unsearched(config, "own")
-    with pytest.raises(InputError, match="'best' is judged by the objective minimax, against the losses of 'baseline'"):
+    with pytest.raises(InputError, match="'best' is judged by minimax against the losses of 'baseline'"):
         Dataset(config, "own").source("best")
     block["groups"]["entropy"].append("baseline")
     assert "best" in unsearched(config, "own") and Dataset(config, "own").source("best").rule == "mix_best"

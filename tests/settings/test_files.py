@@ -24,7 +24,7 @@ BOMB = "x-0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]\n" + "".join(
     [
         ("a: 1\n\tb: 2\n", ":2: the line is indented with a tab; YAML takes spaces only."),
         ("a: [1, 2\nb: 3\n", ":2: no YAML from here: "),
-        ("# nothing\n", ": the file is empty"),
+        ("# nothing\n", ": the file holds nothing"),
         ("- a\n", ":1: the file holds a list; it must hold keys"),
         ("word\n", ":1: the file holds a single value"),
         ("a: 1\n---\na: 2\n", "no YAML from here: "),

@@ -61,8 +61,7 @@ def searched_with(dataset: Dataset, mixture: str, found_with: tuple[str, ...] = 
     if mixture in found_with:
         return []
     block, rule = dataset.block, dataset.source(mixture).rule
-    searched: list[str] = []  # the mixtures that it is found with
-    runs: list[Training] = []
+    searched, runs = [], []  # the mixtures and trainings that it is found with
     if mixture in REWEIGHTING:
         model, reference = block["reweighting"]["model"], block["reweighting"]["reference"]
         runs = [Training(mixture, model, mixture, block["reweighting"][mixture]["training"])]
@@ -80,9 +79,8 @@ def searched_with(dataset: Dataset, mixture: str, found_with: tuple[str, ...] = 
         searched = block["search"]["start"]  # what rounds are found with are runs of this group
     else:
         fit = dataset.fit(mixture)
-        model, group = (
-            dataset.searched_runs(mixture)[:2] if mixture in BEST else (fit.model, fit.group) if fit else ("", "")
-        )
+        best = dataset.searched_runs(mixture) if mixture in BEST else ("", "", 0)
+        model, group = (fit.model, fit.group) if fit else best[:2]
         if group == "swarm":
             runs = swarm_trainings(dataset)
         elif group:
@@ -137,11 +135,8 @@ def _counted(dataset: Dataset, needed_for: str, same: list[Training]) -> Planned
     """Trainings of one kind on one model as one row."""
     block, first = dataset.block, same[0]
     answering = {(run.model, run.name) for run in dataset.answering_runs()} if first.what == "pretraining" else set()
-    earlier = 0
-    if answering:
-        last = block["training"][first.model]["steps"]
-        earlier = sum(step < last for step in block["downstream"]["steps"])
-    targets = block.get("reweighting", {}).get("targets", {}).get("domains", [])
+    last, steps = block["training"][first.model]["steps"], block["downstream"]["steps"] if answering else ()
+    reweighting = block["reweighting"] if first.what == "doge" else {}
     return PlannedRuns(
         needed_for=needed_for,
         what=first.what,
@@ -149,9 +144,9 @@ def _counted(dataset: Dataset, needed_for: str, same: list[Training]) -> Planned
         recipe=first.recipe,
         runs=len(same),
         done=sum(has_ended(dataset, training) for training in same),
-        kept=earlier * sum((training.model, training.name) in answering for training in same),
-        targets=len(targets) if first.what == "doge" else 0,
-        mixed=first.what == "doge" and block["reweighting"]["doge"]["target"] == "mix",
+        kept=sum(step < last for step in steps) * sum((one.model, one.name) in answering for one in same),
+        targets=len(reweighting.get("targets", {}).get("domains", [])),
+        mixed=bool(reweighting) and reweighting["doge"]["target"] == "mix",
     )
 
 
@@ -177,12 +172,12 @@ def search_reports(dataset: Dataset, moved: Moved) -> dict[str, list[str]]:
     """{mixture: files that say what the runs cost that it was found with}; no file twice. Nothing
     of runs that were trained elsewhere.
     """
-    files: dict[str, list[str]] = {}
-    for mixture in () if dataset.observed else dataset.groups["methods"]:
-        trainings = dict.fromkeys(searched_with(dataset, mixture))
-        reports = [file for training in trainings for file in reports_of(dataset, training, moved)]
-        files[mixture] = list(dict.fromkeys(reports))
-    return files
+    methods = [] if dataset.observed else dataset.groups["methods"]
+    trainings = {mixture: dict.fromkeys(searched_with(dataset, mixture)) for mixture in methods}
+    return {
+        mixture: list(dict.fromkeys(file for training in own for file in reports_of(dataset, training, moved)))
+        for mixture, own in trainings.items()
+    }
 
 
 def report_files(dataset: Dataset, moved: Moved) -> list[str]:
@@ -205,12 +200,11 @@ def design_flags(dataset: Dataset) -> list[str]:
 
 
 def design_models(dataset: Dataset) -> list[str]:
-    """The table of the models that runs may be proposed of: the plan of costs; a dataset of losses
-    measured elsewhere names one or none.
+    """The table of the models that runs may be proposed of: of losses measured elsewhere their own
+    or none.
     """
-    if dataset.observed:
-        return [dataset.block["design"]["models"]] if "models" in dataset.block["design"] else []
-    return [f"{dataset.folder}/plan.csv"]
+    named = dataset.block["design"].get("models")
+    return ([named] if named else []) if dataset.observed else [f"{dataset.folder}/plan.csv"]
 
 
 def search_plan(dataset: Dataset) -> list[str]:

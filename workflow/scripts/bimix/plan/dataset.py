@@ -67,6 +67,10 @@ class Dataset:
     def folder(self) -> str:
         return f"results/{self.name}"
 
+    def fault(self, key: str, sentence: str) -> InputError:
+        """An error at a key of the dataset's block."""
+        return InputError(f"config: datasets/{self.name}{f'/{key}' if key else ''}: {sentence}")
+
     @property
     def observed(self) -> bool:
         """Whether its losses were measured elsewhere."""
@@ -98,6 +102,11 @@ class Dataset:
     def mixture_table(self, group: str) -> str:
         return f"{self.folder}/mixtures/groups/{group}.parquet"
 
+    def brought(self, table: str) -> list[str]:
+        """A table of a dataset of losses measured elsewhere, where it names one."""
+        found = self.block.get("observations", {}).get(table)
+        return [] if found is None else [found]
+
     @property
     def reuse(self) -> list[str | dict]:
         """The sources of older runs under `reuse`; none of a dataset without."""
@@ -124,14 +133,9 @@ class Dataset:
     def runs(self, group: str, model: str) -> list[Run]:
         """Runs of a group: of each mixture the recipe's seed, then `seeds` (mixture@seed)."""
         usual = self.block["training"][model]["seed"]
-        more = [seed for seed in self.block.get("seeds", {}).get(model, []) if seed != usual]
+        names = {"": usual} | {f"@{seed}": seed for seed in self.block.get("seeds", {}).get(model, []) if seed != usual}
         return [
-            run
-            for mixture in self.groups[group]
-            for run in (
-                Run(model, mixture, mixture, usual),
-                *(Run(model, f"{mixture}@{seed}", mixture, seed) for seed in more),
-            )
+            Run(model, mixture + name, mixture, seed) for mixture in self.groups[group] for name, seed in names.items()
         ]
 
     def recipe(self, model: str, run: str) -> dict:
@@ -171,16 +175,14 @@ class Dataset:
         if not is_optimum(mixture):
             return None
         law, optimum = mixture.removesuffix("_swarm"), self.block["optimum"]
-        place = f"config: datasets/{self.name}"
         if self.from_swarm(mixture):
-            lack = self.swarm_lack(mixture)
-            if lack is not None:
-                raise InputError(f"{place}/swarm/runs: {lack}")
+            if lack := self.swarm_lack(mixture):
+                raise self.fault("swarm/runs", lack)
             return Fit(self.block["swarm"]["model"], law, "swarm", self.block["swarm"]["step"])
         if mixture != law:
-            raise InputError(f"{place}: {mixture!r} needs a block `swarm` in the dataset.")
+            raise self.fault("", f"{mixture!r} needs a block `swarm` in the dataset.")
         if "models" in optimum and not LAWS[law].over_sizes:
-            raise InputError(f"{place}/optimum/models: {one_size(law)}")
+            raise self.fault("optimum/models", one_size(law))
         return Fit(optimum["model"], law, optimum["group"], optimum["step"])
 
     def coefficients(self, fit: Fit) -> str:
@@ -197,9 +199,8 @@ class Dataset:
             return None
         domains, runs = len(self.block["domains"]), self.block["swarm"]["runs"]
         least = LAWS[mixture.removesuffix("_swarm")].least_runs(domains)
-        if runs >= least:
-            return None
-        return f"{mixture!r} needs a swarm of {least} runs at least for {domains} domains; `swarm` has {runs} runs."
+        lack = f"{mixture!r} needs a swarm of {least} runs at least for {domains} domains; `swarm` has {runs} runs."
+        return lack if runs < least else None
 
     @property
     def optimised_laws(self) -> list[str]:
@@ -243,12 +244,8 @@ class Dataset:
         """Mixtures, steps and sizes of models of the fitted group in a table of losses, in which a
         group of no names has all but what laws proposed; 0 of what cannot be read.
         """
-        names = self.groups[self.block["optimum"]["group"]]
-        rows = [
-            row
-            for row in observed_rows(self.block["observations"]["losses"])
-            if (row[0] in names if names else not is_optimum(str(row[0])))
-        ]
+        names, rows = self.groups[self.block["optimum"]["group"]], observed_rows(self.block["observations"]["losses"])
+        rows = [row for row in rows if (row[0] in names if names else not is_optimum(str(row[0])))]
         mixtures, steps, sizes = (len({row[place] for row in rows if row[place] is not None}) for place in range(3))
         return mixtures, steps, sizes or min(mixtures, 1)
 
@@ -262,35 +259,30 @@ class Dataset:
 
     def unjudged(self, best: str) -> str | None:
         """Why runs of a search do not say which of them is best by the objective; None: they do."""
-        objective = self.block["optimum"].get("objective", {})
+        optimum = self.block["optimum"]
+        objective = optimum.get("objective", {})
         kind, reference = objective.get("kind", "weighted"), objective.get("reference")
-        group = "swarm" if best == "best_swarm" else self.block["optimum"].get("group")
-        if best == "best" and "stage" in self.block["optimum"]:
-            return (
-                "the runs under `optimum` differ in a stage, and 'best' is one mixture for the whole run: leave it out."
-            )
+        group = "swarm" if best == "best_swarm" else optimum.get("group")
+        if best == "best" and "stage" in optimum:
+            return "the runs under `optimum` differ in a stage, and 'best' is one mixture for the whole run."
         if kind == "weighted" or reference in self.groups.get(group, []):
             return None
-        return (
-            f"{best!r} is judged by the objective {kind}, against the losses of {reference!r}, which the group {group} has"
-            " not: name it there, or leave the best of the runs out."
-        )
+        return f"{best!r} is judged by {kind} against the losses of {reference!r}: name that in the group {group}."
 
     def searched_runs(self, best: str) -> tuple[str, str, int]:
         """Model, group and step of the runs whose best mixture that is. Errors: there is no swarm;
         nothing measured says which is best.
         """
-        fault = self.unjudged(best)
-        if fault is not None:
-            raise InputError(f"config: datasets/{self.name}: {fault}")
-        optimum = self.block["optimum"]
+        optimum, swarm = self.block["optimum"], self.block.get("swarm")
+        if fault := self.unjudged(best):
+            raise self.fault("", fault)
         if best == "best":
             model = self.proxies[-1]  # the largest says most of a larger one
             step = self.block["training"][model]["steps"] if "models" in optimum else optimum["step"]
             return model, optimum["group"].removesuffix(REUSED), step
-        if "swarm" not in self.block:
-            raise InputError(f"config: datasets/{self.name}: {best!r} needs a block `swarm` in the dataset.")
-        return self.block["swarm"]["model"], "swarm", self.block["swarm"]["step"]
+        if swarm is None:
+            raise self.fault("", f"{best!r} needs a block `swarm` in the dataset.")
+        return swarm["model"], "swarm", swarm["step"]
 
 
 def joined_models(config: Mapping) -> list[str]:
@@ -334,9 +326,8 @@ def first_updates(shares: Sequence[float], steps: int, source: str) -> tuple[int
     starts = [round(math.fsum(shares[:number]) * steps) for number in range(len(shares))]
     for number, (start, end) in enumerate(zip(starts, [*starts[1:], steps], strict=True), start=1):
         if end <= start:
-            raise InputError(
-                f"{source}: stage {number} has a share of {shares[number - 1]:g}, which of {steps} updates is none."
-            )
+            share = f"stage {number} has a share of {shares[number - 1]:g}"
+            raise InputError(f"{source}: {share}, which of {steps} updates is none.")
     return tuple(starts)
 
 

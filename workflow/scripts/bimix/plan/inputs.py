@@ -6,22 +6,21 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 
 from bimix.digests import digest_file
-from bimix.errors import InputError
 from bimix.laws.table import JOINS, LAWS, is_optimum
 from bimix.plan.dataset import REUSED, Dataset, first_updates, observed_rows
 from bimix.plan.sources import BEST, REWEIGHTING, has_wanted, is_of_search, rank, round_of, wanted_rule
 
 # The size of DoReMi's last move of a proportion in a round, by its number from 1.
 Moved = Callable[[int], float]
+NO_DATA = "an export names the files of each domain: give a file of them."
+NO_TOKENS = "a rule by hand counts epochs: name a table of domain and tokens as `tokens`."
 
 
 def swarm_parts(dataset: Dataset, model: str) -> range:
     """The numbers of the parts of a swarm. Errors: the swarm is trained with another model."""
     swarm = dataset.block["swarm"]
     if model != swarm["model"]:
-        raise InputError(
-            f"config: datasets/{dataset.name}/swarm/model: the swarm is trained with {swarm['model']!r}, not {model!r}."
-        )
+        raise dataset.fault("swarm/model", f"the swarm is trained with {swarm['model']!r}, not {model!r}.")
     return range(1, -(-swarm["runs"] // swarm["together"]) + 1)
 
 
@@ -65,8 +64,8 @@ def trainer_data(dataset: Dataset, model: str) -> list[str]:
 
 
 def trainer_text(dataset: Dataset) -> list[str]:
-    """The tables of the text that a command reads, so that it trains again where that has
-    changed: the dataset's, unless the config names files of its own for exports.
+    """The dataset's tables of text, so that a command trains again where that has changed, unless
+    the config names files of its own for exports.
     """
     own = "data" in dataset.block.get("export", {})
     return [] if own else [f"{dataset.folder}/tokens/{split}.parquet" for split in ("train", "validation")]
@@ -99,9 +98,7 @@ def task_inputs(dataset: Dataset) -> list[str]:
 
 
 def byte_counts(dataset: Dataset) -> list[str]:
-    """The bytes behind the losses of the compared runs; of losses measured elsewhere, or by a
-    command on text of its own, none are known.
-    """
+    """The bytes behind the losses of the compared runs; none of runs elsewhere or of commands."""
     counted = "corpus" in dataset.block and "shape" in dataset.config["models"][dataset.large]
     return [f"{dataset.folder}/tokens/bytes/{dataset.large}.csv"] if counted else []
 
@@ -136,8 +133,7 @@ def intervals(dataset: Dataset, model: str, law: str, group: str) -> list[str]:
 
 def objective_pair(dataset: Dataset) -> list[str]:
     """The two objectives under `pareto`, as a script's flag has them: names, or JSON of weights."""
-    pair = dataset.block["optimum"]["pareto"]
-    return [one if isinstance(one, str) else json.dumps(one) for one in pair]
+    return [one if isinstance(one, str) else json.dumps(one) for one in dataset.block["optimum"]["pareto"]]
 
 
 def proposed_in(dataset: Dataset, proposed: str) -> str:
@@ -148,6 +144,9 @@ def proposed_in(dataset: Dataset, proposed: str) -> str:
 def round_reports(dataset: Dataset, model: str, numbers: Iterable[int]) -> list[str]:
     """Expectations of the rounds of a search."""
     return [f"{dataset.folder}/search/{model}/{number}/report.json" for number in numbers]
+
+
+# Older runs
 
 
 def reused(dataset: Dataset) -> list[str]:
@@ -177,9 +176,7 @@ def reused_sentence(dataset: Dataset) -> str:
 
 
 def joined(dataset: Dataset, group: str) -> dict[str, list[str]]:
-    """What a group with older runs is joined of: the tables and the reports of its own runs, and
-    older tables.
-    """
+    """The tables and reports of a group's own runs, and the older tables that are joined to it."""
     model, own = dataset.block["optimum"]["model"], group.removesuffix(REUSED)
     return {
         "losses": [f"{dataset.folder}/losses/{model}/{own}.parquet"],
@@ -189,20 +186,21 @@ def joined(dataset: Dataset, group: str) -> dict[str, list[str]]:
     }
 
 
+# Laws and optima
+
+
 def check_compared(dataset: Dataset) -> None:
     """Errors: no size of model has all observed mixtures of `compare` or `methods`."""
-    if not dataset.observed:
-        return
-    rows = observed_rows(dataset.block["observations"]["losses"])
+    rows = observed_rows(dataset.block["observations"]["losses"]) if dataset.observed else ()
     for key, names in (("compare/mixtures", dataset.compared), ("methods", dataset.block.get("methods", []))):
         sizes = {name: {size for one, _, size in rows if one == name} for name in names}
         known = [own for own in sizes.values() if own]  # what has no losses is another fault
         if known and not set.intersection(*known):
             lacking = min((name for name in names if sizes[name]), key=lambda name: len(sizes[name]))
-            raise InputError(
-                f"config: datasets/{dataset.name}/{key}: the losses are of models of several sizes, and none of them has"
-                f" runs of all of {', '.join(names)}: compare mixtures of one size ({lacking} was run with the fewest)."
+            sentence = (
+                f"the losses are of models of several sizes, and none has runs of all of {', '.join(names)}: compare"
             )
+            raise dataset.fault(key, f"{sentence} mixtures of one size ({lacking} was run with the fewest).")
 
 
 def prior(dataset: Dataset, law: str = "transfer") -> list[str]:
@@ -211,8 +209,7 @@ def prior(dataset: Dataset, law: str = "transfer") -> list[str]:
         return []
     if "corpus" in dataset.block:
         return [f"{dataset.folder}/cross_entropy.csv"]
-    brought = dataset.block.get("observations", {})
-    return [brought["cross_entropy"]] if "cross_entropy" in brought else []
+    return dataset.brought("cross_entropy")
 
 
 def asked_size(dataset: Dataset, model: str) -> list[str]:
@@ -232,9 +229,7 @@ def large_runs(dataset: Dataset) -> bool:
 
 def token_table(dataset: Dataset) -> list[str]:
     """The table of the tokens there are of each domain; an observed dataset may have none."""
-    if dataset.observed:
-        return [dataset.block["observations"]["tokens"]] if "tokens" in dataset.block["observations"] else []
-    return [f"{dataset.folder}/tokens/train.parquet"]
+    return dataset.brought("tokens") if dataset.observed else [f"{dataset.folder}/tokens/train.parquet"]
 
 
 def pool_tokens(dataset: Dataset) -> list[str]:
@@ -261,16 +256,12 @@ def epoch_run_tokens(dataset: Dataset, optimised: str) -> int | str:
     `optimum`, which no run of the swarm is. Else `none`: they follow from the losses that the
     law was fitted to.
     """
-    optimum = dataset.block["optimum"]
-    if "models" in optimum:
-        return dataset.run_tokens(optimum["for"])
-    if dataset.block.get("simulate_epochs"):
-        return dataset.run_tokens(dataset.large)
+    block, optimum = dataset.block, dataset.block["optimum"]
+    if "models" in optimum or block.get("simulate_epochs"):
+        return dataset.run_tokens(optimum["for"] if "models" in optimum else dataset.large)
     if not dataset.from_swarm(optimised):
         return "none"
-    return (
-        optimum["step"] * dataset.block["training"][optimum["model"]]["batch_rows"] * dataset.block["sequence_length"]
-    )
+    return optimum["step"] * block["training"][optimum["model"]]["batch_rows"] * block["sequence_length"]
 
 
 def objective_reference(dataset: Dataset) -> list[str]:
@@ -304,11 +295,12 @@ def stage_begins(dataset: Dataset, model: str, group: str) -> list[int]:
     return [first_updates(shares, steps, f"{first}, {model}")[number - 1] for number in fitted_stage(dataset, group)]
 
 
+# Mixtures
+
+
 def ranks(dataset: Dataset) -> dict[str, int]:
     """Search costs of all mixtures in the dataset's groups."""
-    return {
-        name: rank(dataset, name) for name in dict.fromkeys(name for names in dataset.groups.values() for name in names)
-    }
+    return {name: rank(dataset, name) for names in dataset.groups.values() for name in names}
 
 
 def hand_reference(dataset: Dataset, wanted: str = "wanted_4") -> list[str]:
@@ -330,27 +322,20 @@ def answer_prior(dataset: Dataset) -> list[str]:
     return prior(dataset, read) if has_wanted(dataset.block) else []
 
 
-def hand_tokens(dataset: Dataset) -> str:
+def hand_tokens(dataset: Dataset) -> list[str]:
     """The tokens there are for a rule by hand of an observed dataset. Errors: it names none."""
-    tokens = dataset.block["observations"].get("tokens")
-    if tokens is None:
-        raise InputError(
-            f"config: datasets/{dataset.name}/observations: a rule by hand counts epochs: name a table of domain and tokens"
-            " as `tokens`."
-        )
-    return tokens
+    if tokens := dataset.brought("tokens"):
+        return tokens
+    raise dataset.fault("observations", NO_TOKENS)
 
 
 def hand_prior(dataset: Dataset, wanted: str) -> list[str]:
     """Cross-entropies between domains, for the rule kin. Errors: observed, and none named."""
     if wanted_rule(wanted)[1] != "kin":
         return []
-    prior = dataset.block["observations"].get("cross_entropy")
-    if prior is None:
-        raise InputError(
-            f"config: datasets/{dataset.name}/observations: {wanted} needs a table of cross-entropies as `cross_entropy`."
-        )
-    return [prior]
+    if found := dataset.brought("cross_entropy"):
+        return found
+    raise dataset.fault("observations", f"{wanted} needs a table of cross-entropies as `cross_entropy`.")
 
 
 def round_reference(dataset: Dataset, round: str) -> str:
@@ -365,18 +350,20 @@ def reweighting_folders(dataset: Dataset, reweighted: str, moved: Moved) -> list
     """
     method, _, number = reweighted.partition("_round")
     folder = f"{dataset.folder}/reweighting/{dataset.block['reweighting']['model']}/{method}"
-    if method == "doge":
-        return [folder]
+    if method == "doge" or number:
+        return [f"{folder}/{number}" if number else folder]
     doremi = dataset.block["reweighting"]["doremi"]
-    before_last = range(1, doremi["rounds"]) if not number else ()
-    last = next((one for one in before_last if moved(one) < doremi["settled"]), doremi["rounds"])
-    return [f"{folder}/{one}" for one in ([int(number)] if number else range(1, last + 1))]
+    last = next((one for one in range(1, doremi["rounds"]) if moved(one) < doremi["settled"]), doremi["rounds"])
+    return [f"{folder}/{one}" for one in range(1, last + 1)]
 
 
 def doge_regularization(dataset: Dataset) -> float:
     """The mu of DoGE, which is another where its targets are elsewhere."""
     settings = dataset.block["reweighting"]
     return settings["doge"]["targets_regularization" if "targets" in settings else "regularization"]
+
+
+# Exports
 
 
 def export_data(dataset: Dataset, format: str) -> str:
@@ -386,16 +373,12 @@ def export_data(dataset: Dataset, format: str) -> str:
     if "data" in dataset.block.get("export", {}):
         return dataset.block["export"]["data"]
     if dataset.observed:
-        raise InputError(
-            f"config: datasets/{dataset.name}/export/data: an export names the files of each domain: give a file of them."
-        )
+        raise dataset.fault("export/data", NO_DATA)
     return f"{dataset.folder}/export/{'rows' if format == 'olmo-core' else 'raw'}.json"
 
 
 def export_tokens(dataset: Dataset) -> list[str]:
-    """The pools of an export: the table of tokens where the dataset's own files are exported,
-    else what the config's file says of them.
-    """
+    """The pools of an export, where not the config's file says them: the table of tokens."""
     return [] if "data" in dataset.block.get("export", {}) else token_table(dataset)
 
 
@@ -409,6 +392,5 @@ def export_run(dataset: Dataset, key: str) -> list[int]:
         return [export[key]]
     if dataset.observed or "run_tokens" in export:
         return []
-    return [
-        dataset.run_tokens(dataset.large) if key == "run_tokens" else dataset.block["training"][dataset.large]["steps"]
-    ]
+    steps = dataset.block["training"][dataset.large]["steps"]
+    return [dataset.run_tokens(dataset.large) if key == "run_tokens" else steps]

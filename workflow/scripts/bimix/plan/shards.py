@@ -128,36 +128,35 @@ def growth(shards: Shards, planned: Collection[str]) -> list[str]:
     """
     folder, trains = Path(shards.dataset.folder), shards.of("train")
     reports = {one.name: read_json(folder / "shards/train" / one.name / "report.json", {}) for one in trains}
-    there = {one.domain for one in trains if reports[one.name]}
+    there = {one.domain for one in trains if reports[one.name]} - {None}
     ours = [one for one in trains if one.name in planned]
-    new = sorted({one.domain for one in ours} - there - {None})
     tokenised = {
         name: {*(own["digest"] for own in report.get("raw", {}).values()), *report.get("remote", {}).values()}
         for name, report in reports.items()
     }
     other = [one for one in ours if not reports[one.name] or set(shards.versions(one)) - tokenised[one.name]]
-    changed = sorted({one.domain for one in other if one.domain in there - {None}})
-    if not (new or changed) or not there or not (folder / "tokenizer.json").exists():
+    news = {
+        "domains are new": sorted({one.domain for one in ours} - there - {None}),
+        "text has changed": (changed := sorted({one.domain for one in other} & there)),
+    }
+    what = "; ".join(f"{how}: {', '.join(names)}" for how, names in news.items() if names)
+    if not what or not any(reports.values()) or not (folder / "tokenizer.json").exists():
         return []
-    what = [f"domains are new: {', '.join(new)}"] * bool(new) + [f"text has changed: {', '.join(changed)}"] * bool(
-        changed
-    )
     said = [
-        f"{shards.dataset.name}: {'; '.join(what)}. The tokenizer is kept (to train it again, delete"
-        f" {folder}/tokenizer.json): {len(planned)} shard{'s are' if len(planned) > 1 else ' is'} tokenised."
+        f"{shards.dataset.name}: {what}. The tokenizer is kept (to train it again, delete {folder}/tokenizer.json):"
+        f" {len(planned)} shard{'s are' if len(planned) > 1 else ' is'} tokenised."
     ]
-    runs = list(folder.glob("runs/*/*/run.json"))
-    if not changed:
-        keys = {f"train.{domain}" for domain in new}
-        runs = [path for path in runs if not keys & read_json(path, {})["data"].keys()]
-    if "reuse" in shards.dataset.block or not runs:
-        return said
-    return [
-        *said,
-        f"Runs {'on the text before' if changed else 'without them'} ({len(runs)}) are trained again where they are"
-        f" requested. To reuse them, first move {folder}/runs into another folder, as {folder}_before/runs, name that"
-        " under `reuse`, and request new mixtures: docs/reuse.md.",
+    keys = {f"train.{domain}" for domain in news["domains are new"]}
+    runs = [
+        path for path in folder.glob("runs/*/*/run.json") if changed or not keys & read_json(path, {})["data"].keys()
     ]
+    if runs and "reuse" not in shards.dataset.block:
+        said.append(
+            f"Runs {'on the text before' if changed else 'without them'} ({len(runs)}) are trained again where they are"
+            f" requested. To reuse them, first move {folder}/runs into another folder, as {folder}_before/runs, name that"
+            " under `reuse`, and request new mixtures: docs/reuse.md."
+        )
+    return said
 
 
 def validation_kind(dataset: Dataset) -> str:
@@ -323,10 +322,9 @@ def look(dataset: Dataset, shard: Shard, known: dict, said: list[str]) -> bool:
     near = [path for path in shard.files if not is_made(dataset, path)]
     far = list(filter(is_remote, shard.files)) if dataset.block["corpus"].get("ask_versions") else []
     report = read_json(Path(dataset.folder, "shards/train", shard.name, "report.json"), {}) if near or far else {}
-    tokenised = report.get("raw", {})
     new = _look_far([path for path in far if masked(path) in report.get("remote", {})], report, known)
     for path in near:
-        recorded = tokenised.get(str(Path(path)))
+        recorded = report.get("raw", {}).get(str(Path(path)))
         if recorded is None or not Path(path).is_file():
             continue
         stamp = stamp_file(Path(path))

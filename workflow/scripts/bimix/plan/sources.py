@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bimix.errors import InputError
 from bimix.laws.table import LAWS, SWARM_LAWS, is_optimum
 from bimix.plan.wildcards import one_of
 
@@ -40,83 +39,69 @@ TOKEN_SHARES, EQUAL, GIVEN, REWEIGHTED, SEARCHED = range(5)
 class Source:
     """A rule that makes mixtures, what they cost to find, and their names.
 
-    `pattern` None: names of the user's own. `makes`: whether it makes one of such a name for a
-    dataset; `known`: the names that its groups may use.
+    `pattern` None: names of the user's own; `known`: the names that a dataset's groups may use;
+    `makes`: whether it makes one of that pattern for a dataset, None: where there is the block that
+    it `needs`. `plain`: a rule that anyone would try, which a search that starts from it has to
+    beat.
     """
 
     rule: str
     rank: int | None  # None: of stages, the dearest of theirs
     pattern: str | None
-    makes: Callable[["Dataset", str], bool] = lambda dataset, mixture: True
     known: Callable[["Dataset"], Iterable[str]] = lambda dataset: ()
-    # Whether it is a rule that anyone would try: a search that starts from it has to beat it.
+    makes: Callable[["Dataset", str], bool] | None = None
+    needs: str = ""
     plain: bool = False
 
+    def is_of(self, dataset: "Dataset", mixture: str) -> bool:
+        """Whether it makes that mixture of a dataset."""
+        if self.pattern is None:
+            return mixture in self.known(dataset)
+        if not re.fullmatch(self.pattern, mixture):
+            return False
+        return self.makes(dataset, mixture) if self.makes else self.needs in ("", *dataset.block)
 
-def always(*names: str) -> dict:
+
+def always(rule: str, rank: int, *names: str, plain: bool = False) -> Source:
     """A source of a few names that every dataset has."""
-    return {"pattern": "|".join(names), "known": lambda dataset: names}
-
-
-def listed(key: str) -> dict:
-    """A source of the names below a key of the dataset's block."""
-
-    def names(dataset: "Dataset") -> Iterable[str]:
-        return dataset.block.get(key, ())
-
-    return {"pattern": None, "makes": lambda dataset, mixture: mixture in names(dataset), "known": names}
-
-
-def with_block(key: str) -> Callable[["Dataset", str], bool]:
-    return lambda dataset, mixture: key in dataset.block
+    return Source(rule, rank, "|".join(names), known=lambda dataset: names, plain=plain)
 
 
 SOURCES = [
-    Source("mix_baseline", TOKEN_SHARES, **always("baseline"), plain=True),
-    Source("mix_uniform", EQUAL, **always("uniform"), plain=True),
-    Source("mix_tokens", GIVEN, **always("temperature", "unimax"), plain=True),
-    Source("mix_chameleon", REWEIGHTED, **always("chameleon")),
+    always("mix_baseline", TOKEN_SHARES, "baseline", plain=True),
+    always("mix_uniform", EQUAL, "uniform", plain=True),
+    always("mix_tokens", GIVEN, "temperature", "unimax", plain=True),
+    always("mix_chameleon", REWEIGHTED, "chameleon"),
     Source(
         "mix_wanted",
         GIVEN,
         WANTED.pattern,
-        makes=lambda dataset, mixture: has_wanted(dataset.block),
         known=lambda dataset: wanted_names(dataset),
+        makes=lambda dataset, mixture: has_wanted(dataset.block),
         plain=True,
     ),
     Source(
         "mix_round",
         SEARCHED,
         ROUND.pattern,
-        makes=lambda dataset, mixture: mixture in search_names(dataset.block),
         known=lambda dataset: search_names(dataset.block)[:-1],
+        makes=lambda dataset, mixture: mixture in search_names(dataset.block),
     ),
-    Source(
-        "mix_found",
-        SEARCHED,
-        FOUND,
-        makes=with_block("search"),
-        known=lambda dataset: search_names(dataset.block)[-1:],
-    ),
-    Source("mix_entropy", GIVEN, **always("se", "je", "ce", "vne")),
-    Source("mix_published", GIVEN, "published_.*", makes=with_block("published")),
-    Source("mix_given", GIVEN, **listed("mixture_files")),
-    Source("mix_stages", None, **listed("stages")),
+    Source("mix_found", SEARCHED, FOUND, lambda dataset: search_names(dataset.block)[-1:], needs="search"),
+    always("mix_entropy", GIVEN, "se", "je", "ce", "vne"),
+    Source("mix_published", GIVEN, "published_.*", needs="published"),
+    Source("mix_given", GIVEN, None, lambda dataset: dataset.block.get("mixture_files", ())),
+    Source("mix_stages", None, None, lambda dataset: dataset.block.get("stages", ())),
     Source(
         "mix_reweighted",
         REWEIGHTED,
         r"doge|doremi(_round[1-9]\d*)?",
-        makes=with_block("reweighting"),
-        known=lambda dataset: REWEIGHTING if "reweighting" in dataset.block else (),
+        lambda dataset: REWEIGHTING if "reweighting" in dataset.block else (),
+        needs="reweighting",
     ),
-    Source(
-        "mix_swarm",
-        GIVEN,
-        r"swarm_\d+",
-        makes=lambda dataset, mixture: mixture in dataset.groups.get("swarm", ()),
-    ),
+    Source("mix_swarm", GIVEN, r"swarm_\d+", makes=lambda dataset, mixture: mixture in dataset.groups.get("swarm", ())),
     Source("mix_best", SEARCHED, "|".join(BEST)),
-    Source("optimize_mixture", SEARCHED, rf"({'|'.join(LAWS)})(_swarm)?", known=lambda dataset: optima_of(dataset)),
+    Source("optimize_mixture", SEARCHED, rf"({'|'.join(LAWS)})(_swarm)?", lambda dataset: optima_of(dataset)),
 ]
 # Of losses measured elsewhere: all mixtures but optima.
 OBSERVED = Source("mix_observed", None, None)
@@ -128,15 +113,11 @@ def source_of(dataset: "Dataset", mixture: str) -> Source:
     if dataset.observed and not is_optimum(mixture):
         by_hand = wanted_rule(mixture) and mixture not in taken(dataset)
         return OBSERVED_BY_HAND if by_hand else OBSERVED
-    for source in SOURCES:
-        if (source.pattern is None or re.fullmatch(source.pattern, mixture)) and source.makes(dataset, mixture):
-            break
-    else:
-        raise InputError(f"config: datasets/{dataset.name}: no mixture {mixture!r} can be made of this dataset.")
+    source = next((source for source in SOURCES if source.is_of(dataset, mixture)), None)
+    if source is None:
+        raise dataset.fault("", f"no mixture {mixture!r} can be made of this dataset.")
     if mixture == "vne" and "vectors" not in dataset.block:
-        raise InputError(
-            f"config: datasets/{dataset.name}: the mixture vne needs document vectors: name it in a group."
-        )
+        raise dataset.fault("", "the mixture vne needs document vectors: name it in a group.")
     # what these are found with must be there
     if source.rule == "optimize_mixture":
         dataset.fit(mixture)
@@ -147,9 +128,8 @@ def source_of(dataset: "Dataset", mixture: str) -> Source:
 
 def known_names(dataset: "Dataset", published: Iterable[str]) -> list[str]:
     """Mixtures that groups may use, without the swarm's; `published`: those of the table."""
-    return [
-        name for source in SOURCES for name in (published if source.rule == "mix_published" else source.known(dataset))
-    ]
+    names = (published if source.rule == "mix_published" else source.known(dataset) for source in SOURCES)
+    return [name for own in names for name in own]
 
 
 def plain(mixture: str) -> bool:
@@ -200,11 +180,8 @@ def observed_names(config: Mapping) -> list[str]:
 
 def by_hand_datasets(config: Mapping) -> str:
     """A wildcard constraint: observed datasets, not before a rule by hand that was run."""
-    found = [
-        re.escape(dataset.name) + rf"(?!/mixtures/(?:{one_of(filter(wanted_rule, taken(dataset)))})\.json)"
-        for dataset in all_datasets(config)
-        if dataset.observed
-    ]
+    named = {dataset.name: filter(wanted_rule, taken(dataset)) for dataset in all_datasets(config) if dataset.observed}
+    found = [re.escape(name) + rf"(?!/mixtures/(?:{one_of(names)})\.json)" for name, names in named.items()]
     return "|".join(found) or one_of(())
 
 

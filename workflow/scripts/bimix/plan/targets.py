@@ -17,6 +17,7 @@ from bimix.plan.inputs import (
     prior,
     token_table,
 )
+from bimix.plan.sources import all_datasets
 
 LEARNING_LEFT = 3  # mixtures that a learning curve leaves to be predicted, at least
 SHOWN = 2  # names that are much like the one given
@@ -141,36 +142,19 @@ def named_datasets(words: Iterable[str]) -> list[str]:
 
 
 def nearest(config: Mapping, path: str) -> str:
-    """A sentence on a target that no rule makes, with those that are much like it; of a dataset
-    that there is not, with its names.
-    """
-    folder, _, rest = path.partition("/")
-    name, _, file = rest.partition("/")
-    names = list(config["datasets"])
-    if folder != "results" or not file:
-        return f"No rule to produce {path}: files are named as in results/{config['run'][0]}/summary.txt."
-    if name not in names:
-        near = get_close_matches(name, names, 1, ALIKE)
-        meant = f"; did you mean {near[0]}?" if near else "."
-        return f"No rule to produce {path}: no dataset is called {name}{meant} There are: {', '.join(names)}."
-    files = {path.removeprefix(f"results/{name}/"): path for path in nameable(Dataset(config, name))}
-    begin = [short for short in files if short.startswith(file.rpartition(".")[0] or file)]
-    near = [files[short] for short in (begin or get_close_matches(file, files, SHOWN, ALIKE))[:SHOWN]]
+    """A sentence on a target that no rule makes, with those that are much like it."""
+    files = [file for dataset in all_datasets(config) for file in nameable(dataset)]
+    begin = [file for file in files if file.startswith(path.rpartition(".")[0] or path)]
+    near = (begin or get_close_matches(path, files, SHOWN, ALIKE))[:SHOWN]
     meant = f"did you mean {' or '.join(near)}?" if near else "docs/results.md lists what there is."
     return f"No rule to produce {path}: {meant}"
 
 
 def nameable(dataset: Dataset) -> list[str]:
     """Files that a user may name: those of the page of results, mixtures and their runs."""
-    proxy, folder = dataset.block["optimum"]["model"], dataset.folder
-    groups = [(proxy, names) for names in dataset.groups.values() if isinstance(names, list)]
+    groups = [(dataset.block["optimum"]["model"], names) for names in dataset.groups.values()]
     runs = [(model, name) for model, names in [*groups, (dataset.large, dataset.compared)] for name in names]
-    files = [
-        f"{folder}/summary.txt",
-        f"{folder}/explore.html",
-        f"{folder}/plan.csv",
-        *chain.from_iterable(targets(dataset).values()),
-    ]
-    files += [dataset.mixture(name) for _, name in runs]
-    files += [f"{folder}/runs/{model}/{name}/losses.parquet" for model, name in runs if not dataset.observed]
+    files = [f"{dataset.folder}/{page}" for page in ("summary.txt", "explore.html", "plan.csv")]
+    files += [*chain.from_iterable(targets(dataset).values()), *(dataset.mixture(name) for _, name in runs)]
+    files += [f"{dataset.folder}/runs/{model}/{name}/losses.parquet" for model, name in runs if not dataset.observed]
     return list(dict.fromkeys(files))

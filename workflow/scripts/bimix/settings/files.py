@@ -8,8 +8,8 @@ line.
 import copy
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
@@ -93,46 +93,57 @@ class ConfigFile:
     faults: list[Fault] = field(default_factory=list)
     readable: bool = True
 
-    def broken(self, sentence: str, line: int = 0) -> "ConfigFile":
-        """The file as one that cannot be read."""
-        return ConfigFile(self.path, {}, [Fault((), sentence, self.path, line)], readable=False)
+
+class Unreadable(Exception):
+    """A sentence and a line, 0 where none is known: the file cannot be read."""
 
 
 def read_config_file(path: Path | str) -> ConfigFile:
     """The file `path`, JSON or YAML: nothing in it is executed."""
-    file = ConfigFile(str(path))
+    visit = _Visit()
+    try:
+        root = _composed(str(path))
+        visit.below(root, ())
+    except Unreadable as error:
+        sentence, line = error.args
+        return ConfigFile(str(path), {}, [Fault((), sentence, str(path), line)], readable=False)
+    # what an alias repeats is reported once
+    once = {(fault.line, fault.sentence): replace(fault, file=str(path)) for fault in visit.faults}
+    return ConfigFile(str(path), visit.lines, list(once.values()))
+
+
+def _composed(path: str) -> yaml.MappingNode:
+    """The nodes of a file. Errors (Unreadable): it is not there, no YAML, or no block."""
+    after = "targets go before --configfile, which takes all that follow it."
     if Path(path).parts[:1] == ("results",):
-        return file.broken("this is a result and no config: targets go before --configfile, which takes all after it.")
+        raise Unreadable(f"this is a result and no config: {after}", 0)
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        return file.broken("there is no such file; targets go before --configfile, which takes all that follow it.")
+        raise Unreadable(f"there is no such file; {after}", 0) from None
     except UnicodeDecodeError as error:
-        return file.broken(f"the file is not UTF-8 ({error.reason} at byte {error.start}).")
+        raise Unreadable(f"the file is not UTF-8 ({error.reason} at byte {error.start}).", 0) from None
     except OSError as error:
-        return file.broken(f"the file cannot be read ({error.strerror}).")
-    if file.path.endswith(".json"):
+        raise Unreadable(f"the file cannot be read ({error.strerror}).", 0) from None
+    if path.endswith(".json"):
         text = text.expandtabs()  # which YAML takes for no indentation
+    depth = 0
     try:
-        if line := _too_deep(text):
-            return file.broken(f"blocks and lists lie more than {DEEPEST} deep in one another.", line)
+        for event in yaml.parse(text, Loader=LOADER):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                sentence = f"blocks and lists lie more than {DEEPEST} deep in one another."
+                raise Unreadable(sentence, event.start_mark.line + 1)
         root = yaml.compose(text, Loader=LOADER)
     except yaml.MarkedYAMLError as error:
-        return file.broken(*_syntax(error, text.splitlines()))
+        raise Unreadable(*_syntax(error, text.splitlines())) from None
     except yaml.YAMLError as error:
-        return file.broken(f"no YAML: {' '.join(str(error).split())}.")
-    if root is None:
-        return file.broken("the file is empty; it holds blocks such as `run` and `datasets`.")
+        raise Unreadable(f"no YAML: {' '.join(str(error).split())}.", 0) from None
     if not isinstance(root, yaml.MappingNode):
-        kind = "a list" if isinstance(root, yaml.SequenceNode) else "a single value"
-        return file.broken(f"the file holds {kind}; it must hold keys such as `run:` and `datasets:`.", _line(root))
-    found = _Visit(file.lines)
-    # what an alias repeats is reported once
-    once = {(fault.line, fault.sentence): fault for fault in found.below(root, ())}
-    if found.stopped:
-        return file.broken(*found.stopped)
-    file.faults = [fault.at(file.path, fault.line) for fault in once.values()]
-    return file
+        kind = "nothing" if root is None else "a list" if isinstance(root, yaml.SequenceNode) else "a single value"
+        sentence = f"the file holds {kind}; it must hold keys such as `run:` and `datasets:`."
+        raise Unreadable(sentence, _line(root) if root else 0)
+    return root
 
 
 def _syntax(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> tuple[str, int]:
@@ -147,81 +158,70 @@ def _syntax(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> tuple[str, int
     return f"no YAML from here: {problem}{opened}; look for a missing quote, bracket, colon or space.", line
 
 
-def _too_deep(text: str) -> int:
-    """The line in which blocks and lists lie too deep in one another to be composed; 0: nowhere."""
-    depth = 0
-    for event in yaml.parse(text, Loader=LOADER):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            return event.start_mark.line + 1
-    return 0
-
-
 class _Visit:
-    """A walk through the nodes of a file, which enters the keys into `lines`.
-
-    It stops, with a sentence and a line, where aliases of aliases make more than a config can hold,
-    or a block holds itself.
+    """A walk through the nodes of a file, which enters the lines of keys, and as faults keys that
+    are there twice or that YAML does not read as text, code of yte, tags, numbers and dates that
+    are none.
     """
 
-    def __init__(self, lines: dict[Key, int]) -> None:
-        self.lines, self.nodes, self.stopped = lines, 0, None
+    def __init__(self) -> None:
+        self.lines, self.faults, self.nodes = {}, [], 0
 
-    def below(self, node: yaml.Node, key: Key) -> Iterator[Fault]:
-        """Faults of a value and of all below it: keys that are there twice or that YAML does not
-        read as text, code of yte, tags, numbers and dates that are none.
+    def fault(self, key: Key, line: int, sentence: str, code: bool = False) -> None:
+        self.faults.append(Fault(key, sentence, line=line, code=code))
+
+    def below(self, node: yaml.Node, key: Key) -> None:
+        """A value and all below it. Errors (Unreadable): aliases of aliases make more than a config
+        can hold, or a block holds itself.
         """
         line = _line(node)
         self.nodes += 1
-        if self.nodes > MOST_NODES or len(key) > DEEPEST:
-            more = f"the file has more than {MOST_NODES:,} keys and values, with all that aliases (*name) repeat."
-            self.stopped = (more if len(key) <= DEEPEST else "an alias (*name) stands within its own block.", line)
-            return
+        if len(key) > DEEPEST:
+            raise Unreadable("an alias (*name) stands within its own block.", line)
+        if self.nodes > MOST_NODES:
+            sentence = f"the file has more than {MOST_NODES:,} keys and values, with all that aliases (*name) repeat."
+            raise Unreadable(sentence, line)
         if node.tag not in PLAIN_TAGS:
-            yield Fault(key, f"the tag {node.tag} is not allowed; write plain keys and values.", line=line, code=True)
+            self.fault(key, line, f"the tag {node.tag} is not allowed; write plain keys and values.", code=True)
         elif isinstance(node, yaml.ScalarNode) and _unreadable(node):
-            sentence = (
-                f"{shown(node.value)} cannot be read as YAML's {node.tag.rpartition(':')[2]}; quote what is text."
+            kind = node.tag.rpartition(":")[2]
+            self.fault(
+                key, line, f"{shown(node.value)} cannot be read as YAML's {kind}; quote what is text.", code=True
             )
-            yield Fault(key, sentence, line=line, code=True)
         if isinstance(node, yaml.SequenceNode):
             for number, entry in enumerate(node.value):
-                yield from self.enter(entry, (*key, number), _line(entry))
+                self.enter(entry, (*key, number), _line(entry))
         elif isinstance(node, yaml.MappingNode):
-            yield from self.block(node, key)
+            self.block(node, key)
 
-    def enter(self, node: yaml.Node, key: Key, line: int) -> Iterator[Fault]:
-        if not self.stopped:
-            self.lines[key] = line
-            yield from self.below(node, key)
+    def enter(self, node: yaml.Node, key: Key, line: int) -> None:
+        self.lines[key] = line
+        self.below(node, key)
 
-    def block(self, node: yaml.MappingNode, key: Key) -> Iterator[Fault]:
+    def block(self, node: yaml.MappingNode, key: Key) -> None:
         """The merged keys of a block (<<) first: its own decide."""
         first: dict[str, int] = {}
-        for name, value in node.value:
-            if name.tag.endswith(":merge") and not self.stopped:
-                for one in reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]:
-                    yield from self.below(one, key)
-        for name, value in node.value:
+        for _, value in (entry for entry in node.value if entry[0].tag.endswith(":merge")):
+            for one in reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]:
+                self.below(one, key)
+        for name, value in (entry for entry in node.value if not entry[0].tag.endswith(":merge")):
             line = _line(name)
-            if name.tag.endswith(":merge"):
-                continue
             if not isinstance(name, yaml.ScalarNode):
-                yield Fault(key, "a key must be a name, not a list or a block.", line=line)
+                self.fault(key, line, "a key must be a name, not a list or a block.")
                 continue
             own = (*key, name.value)
             if own == (YTE,):
-                yield Fault(own, CODE, line=line, code=True)
+                self.fault(own, line, CODE, code=True)
                 continue
             if name.value in first:
                 sentence = f"the key is there twice, first in line {first[name.value]}; the later one would replace the"
-                yield Fault(own, f"{sentence} first in silence: put them together.", line=line)
+                self.fault(own, line, f"{sentence} first in silence: put them together.")
             first.setdefault(name.value, line)
             if not name.tag.endswith(":str"):
                 kind = name.tag.rpartition(":")[2].replace("int", "number").replace("float", "number")
                 sentence = f'YAML does not read the key as text but as a {kind}; quote it: "{name.value}".'
-                yield Fault(own, sentence, line=line)
-            yield from self.enter(value, own, line)
+                self.fault(own, line, sentence)
+            self.enter(value, own, line)
 
 
 def _unreadable(node: yaml.ScalarNode) -> bool:

@@ -6,11 +6,11 @@ import copy
 import datetime
 import functools
 import math
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ValidationError
+import yaml
+from pydantic import ValidationError
 
 from bimix.names import meant, named, shown
 from bimix.settings.faults import Fault, Key
@@ -76,50 +76,48 @@ def incomplete(config: Config, broken: Sequence[Key]) -> Iterator[Fault]:
     """Faults of a filled config: keys that nothing sets, that exclude one another, and that need
     another. None where what was taken out, `broken`, may have been that key.
     """
-    yield from _incomplete(config, (), set(broken))
+    yield from _below(config, (), set(broken))
 
 
-def _incomplete(block: Block, key: Key, broken: set[Key]) -> Iterator[Fault]:
-    fields = type(block).model_fields
-    given = {fields[name].alias or name: getattr(block, name) for name in block.model_fields_set}
-    if (*key, "observations") in broken:  # without these a block would be of another kind
-        return
-    if key not in broken:
-        yield from _lacking(block, key, given, broken)
-    for name, value in given.items():
-        yield from _below(value, (*key, name), broken)
+def _below(value: object, key: Key, broken: set[Key]) -> Iterator[Fault]:
+    if isinstance(value, Block):
+        if (*key, "observations") in broken:  # without these a block would be of another kind
+            return
+        fields = type(value).model_fields
+        own = {fields[name].alias or name: getattr(value, name) for name in value.model_fields_set}
+        if key not in broken:
+            yield from _lacking(value, key, own, broken)
+        value = own
+    if isinstance(value, dict | list):
+        for name, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _below(one, (*key, name), broken)
 
 
 def _lacking(block: Block, key: Key, given: dict, broken: set[Key]) -> Iterator[Fault]:
     """The faults of one block's own keys."""
 
-    def refused(name: str) -> bool:
-        return any(bad[: len(key) + 1] == (*key, name) for bad in broken)
+    def lacks(*names: str) -> list[str]:
+        """The names that neither stand here nor are refused."""
+        return [
+            one for one in names if one not in given and not any(bad[: len(key) + 1] == (*key, one) for bad in broken)
+        ]
 
-    for name in block.NEEDED.split() if "like" not in given and not refused("like") else ():
-        if name not in given and not refused(name):
-            # only here: the schema takes 0.09 s of each call of Snakemake
-            schema = schema_of_config() if type(block) is Config else definitions()[type(block).__name__]
-            wanted = allowed(schema["properties"][name])
-            yield Fault((*key, name), f"the key is missing{f'; it takes {wanted}' if wanted else ''}.")
-    ways = [way for way in block.EITHER if given.keys() >= set(way)]
-    meant_one = any(refused(one) for way in block.EITHER for one in way) or any(bad[:-1] == key for bad in broken)
-    if block.EITHER and len(ways) != 1 and not meant_one:
-        every, stand = (" and ".join(way) for way in block.EITHER), [" and ".join(way) for way in ways]
-        sentence = f"exactly one of {', '.join(every)} must stand here; {' and '.join(stand) or 'none'} does."
-        yield Fault(key, sentence)
+    for name in lacks(*block.NEEDED.split()) if lacks("like") else ():
+        # only here: the schema takes 0.09 s of each call of Snakemake
+        schema = schema_of_config() if type(block) is Config else definitions()[type(block).__name__]
+        wanted = allowed(schema["properties"][name])
+        yield Fault((*key, name), f"the key is missing{f'; it takes {wanted}' if wanted else ''}.")
+    ways = [" and ".join(way) for way in block.EITHER if given.keys() >= set(way)]
+    every = [one for way in block.EITHER for one in way]
+    # what is refused may have been meant for one of them
+    meant_one = any(bad[:-1] == key for bad in broken) or any(one not in given and not lacks(one) for one in every)
+    if every and len(ways) != 1 and not meant_one:
+        sentence = f"exactly one of {', '.join(map(' and '.join, block.EITHER))} must stand here;"
+        yield Fault(key, f"{sentence} {' and '.join(ways) or 'none'} does.")
     for name, needed in block.BESIDE.items():
-        for other in (one for one in needed if name in given and one not in given and not refused(one)):
+        for other in lacks(*needed) if name in given else ():
             sentence = f"it belongs to {other}, which does not stand here; take one away or set the other."
             yield Fault((*key, name), sentence)
-
-
-def _below(value: object, key: Key, broken: set[Key]) -> Iterator[Fault]:
-    if isinstance(value, BaseModel):
-        yield from _incomplete(value, key, broken)
-    elif isinstance(value, dict | list):
-        for name, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _below(one, (*key, name), broken)
 
 
 # What is allowed, in words
@@ -198,31 +196,20 @@ def _cure(value: object, wanted: str) -> str:
     if isinstance(value, str) and "number" in wanted:
         try:
             number = float(value)
+            whole = "whole" in wanted and number.is_integer()
+            text = yaml.safe_dump(int(number) if whole else number).split()[0]
+            return f" In YAML {value} is text: write {text}." if math.isfinite(number) else ""
         except ValueError:
             return ""
-        if math.isfinite(number):
-            return f" In YAML {value} is text: write {_as_number(value, number, 'whole' in wanted)}."
     if isinstance(value, bool) and texts:
         word = "yes" if value else "no"
         return f' YAML reads bare yes, no, on, off, true and false as truth values: quote what is text, as in "{word}".'
     if isinstance(value, float) and value.is_integer() and "whole number" in wanted:
         return f" Write {int(value)}, without a point."
-    if isinstance(value, int | float) and not isinstance(value, bool) and texts and "number" not in wanted:
-        return f' YAML reads it as a number: quote it, as in "{value}".'
-    if isinstance(value, datetime.date):
-        return f' YAML reads it as a date: quote it, as in "{value}".'
+    kind = "a date" if isinstance(value, datetime.date) else "a number" if isinstance(value, int | float) else ""
+    if kind == "a date" or (kind and not isinstance(value, bool) and texts and "number" not in wanted):
+        return f' YAML reads it as {kind}: quote it, as in "{value}".'
     return ""
-
-
-def _as_number(text: str, number: float, whole: bool) -> str:
-    """A number as YAML 1.1 takes it: with a point before an exponent, and its sign."""
-    if (whole and number.is_integer()) or re.fullmatch(r"[-+]?\d+", text):
-        return str(int(number))
-    if "e" not in text.lower():
-        return repr(number)
-    mantissa, _, exponent = text.lower().partition("e")
-    mantissa += "" if "." in mantissa else ".0"
-    return f"{mantissa}e{exponent if exponent[0] in '+-' else f'+{exponent}'}"
 
 
 def allowed(schema: dict) -> str:
