@@ -53,17 +53,15 @@ class Sought:
 
     @classmethod
     def of(cls, options: argparse.Namespace, fitted: dict, step: int) -> "Sought":
-        """By the flags of bounds, objective, centre and run. Errors: names that the law does not
-        know, bounds that leave no mixture.
-        """
+        """By the flags of bounds, objective, centre and run. Errors: unknown names, no mixture."""
         fitted, objective = simulating(fitted, options), asked_objective(options)
         objective.target(fitted)  # names that are not known are refused before anything is read at the run
         pools, parameters = pools_of(options), getattr(options, "parameters", None)
         run_tokens = asked_tokens(fitted, getattr(options, "run_tokens", None), step, parameters)
         fitted = at_run(fitted, parameters, run_tokens, pools, step)
-        lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
+        limits = (text and read_numbers(text) for text in (options.lower, options.upper))
         weights = objective.domain_weights()
-        bounds = run_bounds(fitted, step, lower, upper, options.max_epochs, pools, run_tokens, weights)
+        bounds = run_bounds(fitted, step, *limits, options.max_epochs, pools, run_tokens, weights)
         return cls(fitted, step, objective, *bounds, pools, run_tokens, centre_of(options, pools))
 
     @property
