@@ -21,6 +21,7 @@ import trace_learning
 from bimix.errors import InputError
 from bimix.judge.law_scores import complexity
 from bimix.laws import fitted as laws
+from bimix.observations.tables import by_mixture
 
 DOMAINS = ["code & co", "law", "web"]
 STEPS = [500, 1000, 2000, 4000]
@@ -98,6 +99,7 @@ def test_learning_curve(tmp_path):
 
 def test_the_optimum_with_its_intervals(results, tmp_path):
     flags = ["--coefficients", f"{results}/bimix.json", "--baseline", "mine", "--baseline-mixture", BASELINE]
+    flags += ["--compared-losses", f"{results}/run_l.parquet", "--compared-mixtures", f"{results}/run_m.parquet"]
     plot_optimum.main([*flags, "--intervals", f"{results}/intervals.csv", "--out", f"{tmp_path}/figure.svg"])
     shown = texts(tmp_path / "figure.svg")
     gain = pl.read_csv(results / "intervals.csv").filter(pl.col("quantity") == "gain").row(0, named=True)
@@ -125,7 +127,7 @@ def test_the_measured_change_stands_beside_the_predicted_one(results, tmp_path):
     ]
     losses = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
     law = json.loads((results / "bimix.json").read_text())
-    runs = plot_optimum.Runs("large", losses, mixtures)
+    runs = plot_optimum.Runs("large", losses, by_mixture(mixtures))
     equal, first = np.ones(3), np.array([1.0, 0.0, 0.0])
     changes = plot_optimum.measured_changes(law, "mine", shares, runs, equal)
     assert changes == pytest.approx({"code & co": 10, "law": -10, "web": -20, "": 100 * (8.1 / 9 - 1)})
@@ -140,6 +142,28 @@ def test_the_measured_change_stands_beside_the_predicted_one(results, tmp_path):
     plot_optimum.main([*flags, *compared, "--out", f"{tmp_path}/figure.svg"])
     shown = texts(tmp_path / "figure.svg").replace("\n", " ").replace("| ", "")
     assert "measured -10.00 %" in " ".join(shown.split()) and "measured, large, step 20" in shown
+
+
+def test_a_law_of_one_step_is_drawn_at_that_step(results, tmp_path):
+    flags = pair(tmp_path, "last", 4, 1, STEPS[-1:])
+    fit_law.main(["--law", "bimix", *flags, "--out", f"{tmp_path}/law.json"])
+    observed = ["--losses", f"{results}/run_l.parquet", "--mixtures", f"{results}/run_m.parquet"]
+    drawn = ["--steps", f"{tmp_path}/steps.svg", "--proportions", f"{tmp_path}/proportions.svg"]
+    plot_fit.main(["--coefficients", f"{tmp_path}/law.json", *observed, *drawn])
+    assert "step 4,000" in texts(tmp_path / "proportions.svg") and "step 2,000" not in texts(
+        tmp_path / "proportions.svg"
+    )
+
+
+def test_predictions_are_of_mixtures_that_were_not_fitted(results, tmp_path):
+    flags = ["--coefficients", f"{results}/bimix.json", "--predictions", f"{results}/predictions.parquet", "--losses"]
+    both = [f"{results}/run_l.parquet", f"{results}/new_l.parquet"]
+    plot_predictions.main([*flags, *both, "--out", f"{tmp_path}/figure.svg"])
+    shown = texts(tmp_path / "figure.svg")
+    assert "new0: " in shown and "code & co" in shown and "run0" not in shown
+    with pytest.raises(InputError, match="held_out"):
+        plot_predictions.main([*flags, both[0], "--out", f"{tmp_path}/none.svg"])
+    assert not (tmp_path / "none.svg").exists()
 
 
 def test_intervals_of_losses_are_drawn(results, tmp_path):

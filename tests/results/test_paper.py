@@ -1,5 +1,6 @@
 """Every figure, from small tables, fits a column of a paper; nothing empty or hidden."""
 
+import dataclasses
 import itertools
 import re
 from pathlib import Path
@@ -84,7 +85,7 @@ def optimum(known):
     rows += [("bimix", "optimum_average_loss", "bimix", 800, None, 4.0, 3.9, 4.1, *level)]
     rows += [("bimix", "gain", "baseline", 800, None, 0.2, 0.1, 0.3, *level)]
     spans = table("law quantity mixture step domain estimate low high level kind", rows)
-    runs = plot_optimum.Runs("larger", known["losses"], known["mixtures"])
+    runs = plot_optimum.Runs("larger", known["losses"], known["shares"])
     figure = plot_optimum.draw(known["law"], spans, "baseline", known["shares"]["baseline"], runs)
     return figure, ["baseline", "predicted, step 800", "measured, larger, step 800", *map(figures.short, DOMAINS)]
 
@@ -278,6 +279,16 @@ def title(figure) -> str:
     return said.get_text().replace("\n", " ")
 
 
+def test_the_title_of_a_fit_says_by_how_much_it_misses_the_losses(known):
+    law, seen = known["law"], observations(known["losses"], known["mixtures"])
+    skewed = dataclasses.replace(seen, losses=laws.predict(law, seen.proportions, seen.steps) * 1.25)
+    said = plot_fit.missed(law, skewed, seen.steps)
+    assert re.fullmatch(
+        r"The law bimix misses a loss by 20 % on average, and by 20 % at most, of .*; hollow: not fitted\.", said
+    )
+    assert all("misses a loss by" in title(draw(known)[0]) for draw in (steps, proportions))
+
+
 def test_the_figures_in_front_state_what_was_found(known):
     assert title(verdict(known)[0]) == "uniform gains most, 1.10 %, significant."
     assert title(learning(known)[0]).startswith(
@@ -290,6 +301,7 @@ def test_the_figures_in_front_state_what_was_found(known):
     assert title(figure) == said
     figure = plot_perplexity.draw([table("mixture step domain loss", [("a", 9, "x", 2.0), ("b", 9, "x", 1.9)])], "a")
     assert title(figure) == "b ends lowest, at 1.9000, 5.00 % below a."
+    assert "moves most: from" in title(mixtures(known)[0]) and "Most entropy has" in title(entropy(known)[0])
     columns = "round mixture voice promised measured deviation_percent expected_gain_percent noise_percent stopped"
     start = [(0, "hand", "by hand", None, 3.1, None, None, None, None)]
     searched = (1, "round1", "law", 3.0, 2.945, 0.5, 2.0, 0.1, None)

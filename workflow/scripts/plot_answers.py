@@ -69,18 +69,16 @@ def draw_tasks(table: pl.DataFrame, level: float) -> Figure:
 
 
 def drawn(table: pl.DataFrame) -> list[Measure]:
-    """The measures that a figure has: accuracies of nothing but 0 are left to a sentence."""
-    return [BYTES] if nothing_right(table) else [RIGHT, BYTES]
+    """The measures that a figure has: where no model answered a single question a sentence says
+    so.
+    """
+    right = table.filter(pl.col("metric") == RIGHT.metric)["value"].max()
+    return [RIGHT, BYTES] if right else [BYTES]
 
 
 def names_of(table: pl.DataFrame) -> list[str]:
     """The tasks, in order."""
     return [task for task in table["task"].unique(maintain_order=True) if task != AVERAGE]
-
-
-def nothing_right(table: pl.DataFrame) -> bool:
-    """Whether no model answered a single question."""
-    return not table.filter(pl.col("metric") == RIGHT.metric)["value"].max()
 
 
 def draw_curves(axis: Axes, table: pl.DataFrame, measure: Measure, looks: dict[str, figures.Look]) -> None:
@@ -114,7 +112,7 @@ def finish(figure: Figure, table: pl.DataFrame, level: float) -> dict[str, figur
     """The legend: mixtures, bands, why accuracies are missing; the looks of mixtures."""
     looks = figures.looks(table["mixture"].unique(maintain_order=True).to_list())
     note = f"Bands and bars: {100 * level:g} % intervals."
-    if nothing_right(table):
+    if RIGHT not in drawn(table):
         note = f"No model answered a single question of {', '.join(names_of(table))}. {note}"
     figures.key(figure, [[look.entry(name, line=True) for name, look in looks.items()]], note)
     return looks

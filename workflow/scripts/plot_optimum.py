@@ -8,8 +8,7 @@ The mixture of a run counts as the optimum if none of its proportions is off by 
 """
 
 import sys
-from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,6 +21,7 @@ from bimix.laws.document import checked_law
 from bimix.laws.fitted import predict_defined
 from bimix.mixtures.mixture import farthest, read_proportions
 from bimix.observations.observations import mean_over_seeds
+from bimix.observations.tables import by_mixture
 from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.objective import average, target_weights
 from bimix.results import figures
@@ -30,15 +30,12 @@ from bimix.tables import read_numbers, read_table
 FITTED = "#dcdcdc"
 
 
-@dataclass(frozen=True)
-class Runs:
-    """Runs that were compared: which model, losses (mixture, step, domain, loss), mixtures
-    (mixture, domain, proportion).
-    """
+class Runs(NamedTuple):
+    """Runs that were compared: their model, losses (mixture, step, domain, loss), and mixtures."""
 
     model: str
     losses: pl.DataFrame
-    mixtures: pl.DataFrame
+    mixtures: dict[str, dict[str, float]]
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -47,21 +44,19 @@ def main(argv: list[str] | None = None) -> None:
         coefficients="written by fit_law.py",
         intervals="written by estimate_intervals.py",
         baseline_mixture="{domain: proportion}, JSON",
+        compared_losses="tidy losses of the runs compared",
+        compared_mixtures="tidy mixtures of the same",
         out="svg",
     )
     parser.add_argument("--baseline", required=True, help="name of the mixture that the gain is counted from")
-    parser.add_argument("--compared-losses", type=Path, help="tidy losses of the runs compared")
-    parser.add_argument("--compared-mixtures", type=Path, help="tidy mixtures of the same")
     parser.add_argument("--compared-model", default="", help="what they trained, to be named")
     parser.add_argument("--weights", help="as for optimize_mixture.py")
     options = parser.parse_args(argv)
     table = read_table(options.intervals).cast(INTERVALS)
     if not table.filter(pl.col("quantity") == "proportion").height:
         raise InputError(f"{options.intervals} has no proportions of an optimum: write it with estimate_intervals.py.")
-    runs = None
-    if options.compared_losses and options.compared_mixtures:
-        losses = mean_over_seeds(read_table(options.compared_losses))
-        runs = Runs(options.compared_model, losses, read_table(options.compared_mixtures))
+    losses = mean_over_seeds(read_table(options.compared_losses))
+    runs = Runs(options.compared_model, losses, by_mixture(read_table(options.compared_mixtures)))
     law, before = checked_law(options.coefficients), read_proportions(options.baseline_mixture)
     weights = read_numbers(options.weights) if options.weights else None
     figures.save(draw(law, table, options.baseline, before, runs, weights), options.out)
@@ -72,7 +67,7 @@ def draw(
     table: pl.DataFrame,
     baseline: str,
     before: dict[str, float],
-    runs: Runs | None = None,
+    runs: Runs,
     weights: dict[str, float] | None = None,
 ) -> Figure:
     """Left, the proportions with their intervals; right, the change of the loss in each domain,
@@ -83,7 +78,7 @@ def draw(
     target = target_weights(law, weights)
     shares = np.array([[mixture.get(domain, 0.0) for domain in law["domains"]] for mixture in (before, after)])
     predicted = changes(law, predict_defined(law, shares, np.array([step]))[:, 0], target)
-    measured = measured_changes(law, baseline, after, runs, target) if runs else {}
+    measured = measured_changes(law, baseline, after, runs, target)
     span = gain_interval(table, baseline)
     rows = ["", *after, *(domain for domain in law["loss_domains"] if domain not in after)]
     look = figures.looks([law["law"]])[law["law"]]
@@ -123,11 +118,7 @@ def measured_changes(
     law: dict, baseline: str, after: dict[str, float], runs: Runs, target: np.ndarray
 ) -> dict[str, float]:
     """`changes` of the runs on baseline and optimum at their last step, if both are there."""
-    same = [
-        name
-        for (name,), own in runs.mixtures.group_by("mixture", maintain_order=True)
-        if farthest(dict(own.select("domain", "proportion").iter_rows()), after)[1] <= NEAR
-    ]
+    same = [name for name, own in runs.mixtures.items() if farthest(own, after)[1] <= NEAR]
     last = runs.losses.filter(pl.col("step") == runs.losses["step"].max())
     found = {(name, domain): loss for name, domain, loss in last.select("mixture", "domain", "loss").iter_rows()}
     names = (baseline, *same[:1])
