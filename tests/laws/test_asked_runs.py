@@ -25,10 +25,8 @@ def curve(parameters: float, tokens: float) -> float:
     [
         ((1e8, 1.1e9), (1e8, 1.1e9), 0.1, 1.0),
         ((1.04e8, 3e9), (1.04e8, 3e9), 0.2, 0.9),  # the schedule is nearer to the longer one
-        ((0.96e8, 9e10), (0.96e8, 9e10), 0.2, 0.9),
         ((1e8, None), (1e8, 9e9), 0.2, 0.9),
         ((1.2e8, 1e9), (1.2e8, 1e9), 0.0, 1.0),  # no size that was fitted
-        ((5e7, 1e9), (5e7, 1e9), 0.0, 1.0),
         ((None, None), (1e9, 9e9), 0.4, 0.8),
         ((7e9, 5e10), (7e9, 5e10), 0.0, 0.8),  # above all: the effects of the largest
     ],

@@ -58,10 +58,6 @@ WRONG = {
     "steps of text": (set_in("steps", value=["100"]), r"steps is \['100'\]"),
     "a domain twice": (set_in("domains", value=["a", "a", "c"]), r"it must be a list of different names"),
     "one domain": (set_in("domains", value="abc"), r"it must be a list of different names"),
-    "a loss more": (
-        set_in("loss_domains", value=["a", "b", "c", "d"]),
-        r"coefficients is of a, b, c, but loss_domains",
-    ),
     "a loss less": (lambda law: law["coefficients"].pop("b"), r"coefficients is of a, c, but loss_domains are a, b, c"),
     "domains the other way": (set_in("domains", value=["c", "b", "a"]), r"proportions_seen is of a, b, c"),
     "no coefficients": (set_in("coefficients", value=None), r"coefficients is of , but"),
@@ -72,8 +68,6 @@ WRONG = {
     ),
     "alpha is huge": (set_in("coefficients", "a", "alpha", value=1e308), r"predicts no finite loss"),
     "not a number": (set_in("coefficients", "b", "C", value=math.nan), r"coefficients/b/C is nan: .* finite"),
-    "endless": (set_in("coefficients", "b", "B", value=math.inf), r"coefficients/b/B is inf: .* finite"),
-    "text": (set_in("coefficients", "b", "B", value="2"), r"is no fitted law bimix \("),
     "a coefficient less": (lambda law: law["coefficients"]["c"].pop("beta"), r"no fitted law bimix \(KeyError: 'beta'"),
     "a key less": (lambda law: law.pop("warnings"), r"it has no key 'warnings'"),
 }
@@ -100,14 +94,7 @@ def test_what_no_fit_gives_is_refused_in_a_sentence(tables: Path, tmp_path: Path
 
 @pytest.mark.parametrize(
     "change",
-    [
-        reverse,
-        set_in("tokens_per_step", value=1),
-        set_in("warnings", value=["no"]),
-        set_in("coefficients", "a", "C", value=2.0),
-        set_in("proportions_seen", "a", "min", value=0.9),
-        lambda law: law.pop("noise_between_runs"),
-    ],
+    [reverse, set_in("coefficients", "a", "C", value=2.0), lambda law: law.pop("noise_between_runs")],
 )
 def test_a_law_that_was_changed_after_its_fit_is_refused(
     tables: Path, tmp_path: Path, change: Callable[[dict], None]

@@ -11,7 +11,7 @@ from bimix.laws.bimix import fit_curve, fit_domain, fit_fixed_step
 from bimix.observations.observations import Observations
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_bimix_recovers_the_law_that_made_the_losses(seed):
     truth, shares, new = bivariate(seed, 7), mixtures(seed, 4, 7), mixtures(seed + 100, 50, 7)
     fitted = laws.fit("bimix", observe(truth, shares, STEPS))
@@ -44,7 +44,7 @@ def cost(coefficients, u, losses):
     return np.sum((fitted - np.log(losses)) ** 2)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_random_start_and_no_other_route_finds_a_better_fit(seed):
     """Least squares from 20 random starts, and a search over beta (variable projection)."""
     observed = observe(bivariate(seed, 2), mixtures(seed, 4, 2), STEPS, noise=0.005, seed=seed)
@@ -130,7 +130,7 @@ def test_losses_that_are_missing_or_weigh_nothing_decide_nothing():
     assert alike == pytest.approx({"A": np.exp(losses[:3].mean()), "alpha": 0})
 
 
-@pytest.mark.parametrize("change", [{"alpha": 6.0}, {"alpha": 0.0}, {"beta": 5.0}, {"C": 0.0}])
+@pytest.mark.parametrize("change", [{"alpha": 6.0}, {"C": 0.0}])
 def test_a_start_at_or_beyond_a_bound_ends_at_the_same_fit(change):
     u, steps = np.log([0.1, 0.2, 0.4, 0.7]), np.array([1000, 2000, 4000, 9000])
     law = {"alpha": 0.2, "B": 30.0, "beta": 0.4, "C": 1.2}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from checkout import call
+from checkout import said
 from mini_dataset import mini_config, texts, write_checkout
 
 MIXTURES = {"salt": 0.2, "even": 0.5, "wet": 0.8}  # proportion of the domain sea
@@ -39,8 +39,7 @@ def test_it_is_measured_fitted_and_a_target_and_nothing_trains_on_it(checkout: P
     results = checkout / "results/mini"
     figures = [f"figures/{name}_slim_transfer_all.svg" for name in ("optimum", "proportions", "steps")]
     wanted = ["mixtures/transfer.json", "mixtures/se.json", "tables/comparison.csv", *figures]
-    done = call(checkout, *(f"results/mini/{name}" for name in wanted), "--configfile", "mini.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    said(checkout, *(f"results/mini/{name}" for name in wanted), "--configfile", "mini.yaml")
     index = {split: pl.read_parquet(results / f"tokens/{split}.parquet") for split in ("train", "validation")}
     assert set(index["train"]["domain"]) == {"kitchen", "sea"}
     assert set(index["validation"]["domain"]) == {"kitchen", "sea", "tasks"}

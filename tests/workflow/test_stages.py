@@ -1,12 +1,11 @@
 """The second stage of runs is optimised, put behind the first, trained and verified."""
 
 import json
-import sys
 from pathlib import Path
 
-import forked
 import polars as pl
 import pytest
+from checkout import said
 from mini_dataset import mini_config, write_checkout
 
 from bimix.results.verify import verify
@@ -38,13 +37,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_second_stage_is_optimised_and_put_behind_the_first(checkout: Path, monkeypatch) -> None:
     results = checkout / "results/mini"
     wanted = ["losses/slim/compare.parquet", "figures/mixtures.svg", "tables/comparison.csv"]
-    command = [sys.executable, "-m", "snakemake", "--cores", "2"]
-    done = forked.run(
-        [*command, *(f"results/mini/{name}" for name in wanted), "--configfile", "mini.yaml"],
-        cwd=checkout,
-        env=forked.jobs(COLUMNS="200", OMP_NUM_THREADS="1"),
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    said(checkout, *(f"results/mini/{name}" for name in wanted), "--configfile", "mini.yaml")
     table = pl.read_parquet(results / "mixtures/groups/second.parquet")
     assert table.columns == ["mixture", "domain", "proportion"]
     sea = dict(table.filter(domain="sea").select("mixture", "proportion").iter_rows())
