@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import yaml
-from checkout import call, copy_checkout, planned
+from checkout import call, copy_checkout, planned, said
 
 WORDS = {
     "sea": "tide wave salt gull harbour mast rope keel foam anchor",
@@ -74,18 +74,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_corpus(folder / "corpus")
     passages = [f"{' '.join(words.split()[:end])}" for words in WORDS.values() for end in (3, 4, 5)]
     (folder / "words.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in passages))
-    done = call(folder, "--configfile", "mini.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(
-        r"^mini: .*( wins$| is better than |a tie of | which ties with )", done.stdout + done.stderr, re.MULTILINE
-    )
+    printed = said(folder, "--configfile", "mini.yaml")
+    assert re.search(r"^mini: .*( wins$| is better than |a tie of | which ties with )", printed, re.MULTILINE)
     return folder
 
 
 @pytest.mark.slow
 def test_a_second_call_has_nothing_to_do(built: Path) -> None:
-    done = call(built, "--configfile", "mini.yaml")
-    assert "Nothing to be done" in done.stdout + done.stderr
+    assert "Nothing to be done" in said(built, "--configfile", "mini.yaml")
 
 
 @pytest.mark.slow
@@ -138,8 +134,7 @@ def test_a_swarm_gives_the_mixtures_of_the_laws_that_need_one(built: Path) -> No
     results = built / "results/mini"
     assert not (results / "swarm").exists(), "the dataset's own run asks for none"
     names = ["regmix", "exponential", "transfer_swarm"]
-    done = call(built, *(f"results/mini/mixtures/{name}.json" for name in names), "--configfile", "mini.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    said(built, *(f"results/mini/mixtures/{name}.json" for name in names), "--configfile", "mini.yaml")
     for name in names:
         assert sum(json.loads((results / f"mixtures/{name}.json").read_text()).values()) == pytest.approx(1, abs=1e-12)
     losses = pl.read_parquet(results / "losses/atom/swarm.parquet")
@@ -181,8 +176,7 @@ def test_a_figure_is_drawn_again_alone(built: Path) -> None:
 def test_a_new_law_is_fitted_to_the_old_losses(built: Path) -> None:
     target = "results/mini/laws/atom/exponential/entropy/coefficients.json"
     assert planned(built, target, "--configfile", "mini.yaml") == {"fit_law": 1}
-    done = call(built, target, "--configfile", "mini.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    said(built, target, "--configfile", "mini.yaml")
     assert json.loads((built / target).read_text())["law"] == "exponential"
 
 
@@ -204,8 +198,7 @@ def test_a_run_is_trained_again_when_its_state_is_moved_away(built: Path) -> Non
     shutil.move(run / "state", run / "state.old")
     target = "results/mini/runs/atom/ce/losses.parquet"
     assert planned(built, target, "--force", "--configfile", "mini.yaml") == {"pretrain_model": 1}
-    done = call(built, target, "--force", "--configfile", "mini.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    said(built, target, "--force", "--configfile", "mini.yaml")
     assert "update 0 of 24" in (built / "results/mini/logs/pretrain_model/atom/ce.log").read_text()
     assert (run / "losses.parquet").read_bytes() == before
 
@@ -237,8 +230,7 @@ def test_a_run_that_is_asked_for_again_writes_the_same_losses_without_training(b
     target = "results/mini/runs/atom/se/losses.parquet"
     before = (built / target).read_bytes()
     (built / target).unlink()
-    done = call(built, target, "--configfile", "mini.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    said(built, target, "--configfile", "mini.yaml")
     assert (built / target).read_bytes() == before
     log = (built / "results/mini/logs/pretrain_model/atom/se.log").read_text()
     assert "has come to its end: " in log and "losses.parquet put back" in log and "update" not in log
@@ -253,8 +245,7 @@ def test_doremi_goes_on_until_its_weights_settle_and_doge_helps_a_target(built: 
     reweighting = settings["datasets"]["mini"]["reweighting"]
     reweighting["targets"] = {"dataset": "mini", "domains": ["sea"]}
     (built / "settled.yaml").write_text(yaml.safe_dump(settings))
-    done = call(built, *figures, *mixtures, "--configfile", "settled.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    said(built, *figures, *mixtures, "--configfile", "settled.yaml")
     folder = built / "results/mini/reweighting/atom"
     assert [path.name for path in (folder / "doremi").iterdir()] == ["1"]
     found = [json.loads((built / path).read_text()) for path in mixtures]
@@ -268,8 +259,7 @@ def test_doremi_goes_on_until_its_weights_settle_and_doge_helps_a_target(built: 
     # rounds than asked for
     reweighting["doremi"] = {"rounds": 2, "settled": 1e-12}
     (built / "moving.yaml").write_text(yaml.safe_dump(settings))
-    done = call(built, *mixtures, "--configfile", "moving.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    said(built, *mixtures, "--configfile", "moving.yaml")
     assert sorted(path.name for path in (folder / "doremi").iterdir()) == ["1", "2"]
     assert (built / "results/mini/runs/atom/doremi_round1/model.safetensors").exists()
     assert json.loads((built / mixtures[0]).read_text()) == json.loads((folder / "doremi/2/mixture.json").read_text())
@@ -285,8 +275,8 @@ def test_a_bad_record_is_one_sentence_with_file_and_line(built: Path) -> None:
     with (built / "broken/1.jsonl").open("a") as lines:
         lines.write('{"text": "half a rec\n')
     done = call(built, "results/broken/tokens/train.parquet", "--configfile", "broken.yaml")
-    said = done.stdout + done.stderr
+    printed = done.stdout + done.stderr
     assert done.returncode != 0
-    assert "broken/1.jsonl:151" in said
-    assert "Traceback" not in said
+    assert "broken/1.jsonl:151" in printed
+    assert "Traceback" not in printed
     assert not (built / "results/broken/shards/train/1").exists()
