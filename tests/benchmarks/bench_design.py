@@ -17,7 +17,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
-from bench_few_runs import regmix, told
+from bench_few_runs import told
+from public_runs import regmix
 
 from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws
@@ -71,7 +72,7 @@ def main(argv=None):
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--prior", action="store_true", help="with the prior from text, in designs and fits")
     options = parser.parse_args(argv)
-    runs, new = regmix(options.folder, "train", "1m"), regmix(options.folder, "test", "1m")
+    runs, new = (regmix(options.folder / "regmix", split, "1m") for split in ("train", "test"))
     own = own_domains(runs)
     gaps = centred(told(options.folder, runs, "pile22", {}), list(own)) if options.prior else None
     print("runs, way: error %, Spearman of losses, of the average x 100, regret in 0.001 nats: mean (worst draw)")

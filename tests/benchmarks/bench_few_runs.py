@@ -25,46 +25,27 @@ from tokenizers import Tokenizer
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
-import public_runs
-from public_runs import SLIMPAJAMA, mixing_laws
+from public_runs import SLIMPAJAMA, VALIDATED, mixing_laws, regmix
 
 from bimix.corpus.estimators import cross_entropies, thin
 from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 from bimix.observations.prior import centred
-from bimix.optimum.intervals import Bootstrap, intervals, left_out, resampled
+from bimix.optimum.intervals import intervals, left_out
 from bimix.optimum.objective import average
-
-# The validation set of each of Ye et al.'s training domains that has one.
-VALIDATED = {
-    "Pile-CC": "CommonCrawl",
-    "Github": "GitHub",
-    "ArXiv": "ArXiv",
-    "Books3": "Books",
-    "StackExchange": "StackExchange",
-    "Wikipedia_en": "Wikipedia",
-}
-
-
-def mixinglaws(folder, table, size, step, domains, names) -> Observations:
-    """Runs of one size at a step, as `mixing_laws` reads them."""
-    return mixing_laws(folder / "mixinglaws" / f"{table}.parquet", size, domains, step, names)
-
-
-def regmix(folder, split, model) -> Observations:
-    return public_runs.regmix(folder / "regmix", split, model)
 
 
 def tables(folder) -> dict[str, tuple[Observations, Observations | None]]:
     """{name: runs to draw from, and runs to look at (None: those that were not drawn)}."""
-    own = mixinglaws(folder, "RedPajama", "70M", 30_000, SLIMPAJAMA, VALIDATED)
+    ye = folder / "mixinglaws/RedPajama.parquet"
+    own = mixing_laws(ye, "70M", SLIMPAJAMA, 30_000, VALIDATED)
     positive = own.take(np.nonzero((own.proportions > 0).all(axis=1))[0])
     return {
         "SlimPajama 70M, 6 own losses, no zeros": (positive, None),
         "SlimPajama 70M, 6 own losses": (own, None),
-        "SlimPajama 70M, 22 losses": (mixinglaws(folder, "RedPajama", "70M", 30_000, SLIMPAJAMA, None), None),
-        "RegMix 1M": (regmix(folder, "train", "1m"), regmix(folder, "test", "1m")),
+        "SlimPajama 70M, 22 losses": (mixing_laws(ye, "70M", SLIMPAJAMA, 30_000), None),
+        "RegMix 1M": tuple(regmix(folder / "regmix", split, "1m") for split in ("train", "test")),
     }
 
 
@@ -180,11 +161,9 @@ def prior(sets, counts, draws, folder):
             print(f"{name:40s} {count:3d}  {'   '.join(cells)}", flush=True)
 
 
-def coverage(sets, counts, draws, bootstrap):
+def coverage(sets, counts, draws):
     """Coverage of 90 % intervals on new runs, %: losses (least, most), averages, gains."""
-    print(
-        f"inside 90 % intervals ({'residual bootstrap' if bootstrap else 'left out'}): losses (domains), average, gain"
-    )
+    print("inside 90 % intervals by left-out runs: losses (domains), average, gain")
     for name, (runs, others) in sets.items():
         for count in counts:
             if others is None and len(runs.mixtures) < count + 4:
@@ -194,11 +173,7 @@ def coverage(sets, counts, draws, bootstrap):
                 fitted, new = drawn(runs, others, count, draw)
                 new = new.take(np.arange(min(len(new.mixtures), 64)))
                 document = laws.fit("transfer", fitted)
-                spread = (
-                    Bootstrap("residuals", resampled(document, fitted, "residuals", 100, draw))
-                    if bootstrap
-                    else left_out(document, fitted, 1)
-                )
+                spread = left_out(document, fitted, 1)
                 mixtures = dict(zip(map(str, range(len(new.mixtures))), new.proportions, strict=True))
                 m = len(new.domains)
                 table = intervals(document, 0.9, 1, mixtures, None, None, np.zeros(m), np.ones(m), spread, None).filter(
@@ -213,11 +188,10 @@ def coverage(sets, counts, draws, bootstrap):
                         for end in ("low", "high")
                     )
                     inside[quantity].append((low <= truth) & (truth <= high))
-                if not bootstrap:
-                    guess = table.filter(pl.col("quantity") == "average_loss")["estimate"].to_numpy()
-                    inside["gain"].append(gains_inside(spread, guess, new))
+                guess = table.filter(pl.col("quantity") == "average_loss")["estimate"].to_numpy()
+                inside["gain"].append(gains_inside(spread, guess, new))
             each = np.concatenate(inside["loss"]).mean(axis=0)
-            gain = f"{100 * np.mean(np.concatenate(inside['gain'])):4.0f}" if inside["gain"] else "   -"
+            gain = f"{100 * np.mean(np.concatenate(inside['gain'])):4.0f}"
             print(
                 f"{name:40s} {count:3d}  {100 * each.mean():4.0f} ({100 * each.min():3.0f} to {100 * each.max():3.0f})  "
                 f"{100 * np.mean(np.concatenate(inside['average_loss'])):4.0f}  {gain}",
@@ -259,20 +233,16 @@ def curse(sets, counts, draws):
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="of the public runs")
-    parser.add_argument("tables", nargs="+", choices=["errors", "prior", "coverage", "bootstrap", "curse"])
+    parser.add_argument("tables", nargs="+", choices=["errors", "prior", "coverage", "curse"])
     parser.add_argument("--counts", type=int, nargs="+", default=[4, 8, 16, 30])
     parser.add_argument("--draws", type=int, default=8)
     options = parser.parse_args(argv)
     sets = tables(options.folder)
     for table in options.tables:
-        if table == "errors":
-            errors(sets, options.counts, options.draws)
-        elif table == "prior":
+        if table == "prior":
             prior(sets, options.counts, options.draws, options.folder)
-        elif table == "curse":
-            curse(sets, options.counts, options.draws)
         else:
-            coverage(sets, options.counts, options.draws, table == "bootstrap")
+            {"errors": errors, "curse": curse, "coverage": coverage}[table](sets, options.counts, options.draws)
 
 
 if __name__ == "__main__":

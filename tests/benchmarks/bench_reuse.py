@@ -32,10 +32,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import bench_olmix
 import polars as pl
 from laws.known import who_speak_alike
-from public_runs import from_wide, regmix
+from public_runs import from_wide, olmix, regmix
 
 from bimix.laws.fitted import fit, predict_runs
 from bimix.observations.observations import Observations, read_observations
@@ -52,7 +51,7 @@ FLOORS = (0.0, 0.5, 1.0, 1.4, 1.5, 1.6, 1.7, 2.0, 3.0)
 def tables(folder: Path) -> Iterator[tuple[str, int, Observations, np.ndarray, bool]]:
     """Name, old runs, table, true losses (n, d), whether a source and not a domain is left out."""
     if (folder / "olmix").is_dir():
-        runs = bench_olmix.read(folder / "olmix/olmix_64.csv", folder / "olmix/olmix_64_pools.json")
+        runs = olmix(folder / "olmix")
         yield "Olmix 64", 48, runs, runs.losses[:, -1], True
         runs = topics(folder / "olmix/olmix_dclm24.csv", folder / "olmix/olmix_64_pools.json")
         yield "24 topics", 24, runs, runs.losses[:, -1], False

@@ -52,8 +52,7 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
-import bench_olmix
-from public_runs import from_wide, regmix
+from public_runs import from_wide, olmix, regmix
 
 import propose_round
 from bimix.laws import fitted as laws
@@ -161,7 +160,7 @@ def _dclm(folder: Path, families: list[str]) -> Case:
 
 
 def olmix_case(folder: Path, draw, number: int) -> Case:
-    runs = bench_olmix.read(folder / "olmix/olmix_64.csv", folder / "olmix/olmix_64_pools.json")
+    runs = olmix(folder / "olmix")
     return of_table(runs, dict.fromkeys(runs.loss_domains, 1.0))
 
 

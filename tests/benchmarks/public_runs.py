@@ -1,8 +1,10 @@
-"""Public tables of runs that laws are judged on: RegMix, Ye et al.'s mixing laws, a repeated pool.
+"""Public tables of runs that laws are judged on: RegMix, Ye et al.'s mixing laws, Olmix, a repeated
+pool.
 
 Each is read as its source published it. What is known of each table stands where it is read.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,16 @@ from bimix.tables import read_table
 
 # Training domains of Ye et al.'s SlimPajama runs, whose order was inferred from correlations.
 SLIMPAJAMA = ("CommonCrawl", "C4", "GitHub", "ArXiv", "Books", "StackExchange", "Wikipedia")
-THREE = ("GitHub", "Books3", "Pile-CC")
+# The validation set of each of these domains that has one.
+VALIDATED = {
+    "Pile-CC": "CommonCrawl",
+    "Github": "GitHub",
+    "ArXiv": "ArXiv",
+    "Books3": "Books",
+    "StackExchange": "StackExchange",
+    "Wikipedia_en": "Wikipedia",
+}
+THREE = ("Github", "Books3", "Pile-CC")
 # Of a 124M model: the tokens of Wikipedia there are, half of the shortest run.
 WIKIPEDIA_POOL = 233_766_912 / 2
 
@@ -34,8 +45,8 @@ class Case:
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The cases of the tables that lie in a folder: regmix/, mixinglaws/, repetition/, and folders
-    with losses.csv and mixtures.csv of any other runs.
+    """The cases of the tables that lie in a folder: regmix/, mixinglaws/, olmix/, repetition/, and
+    folders with losses.csv and mixtures.csv of any other runs.
     """
     if (folder / "regmix").is_dir():
         train = regmix(folder / "regmix", "train", "1m")
@@ -50,6 +61,8 @@ def cases(folder: Path) -> Iterator[Case]:
                 counts = tuple(count for count in (8, 16, 32, 64) if count <= len(runs.mixtures) - 4)
                 if counts:
                     yield Case(f"mixing laws, {table}, {size}", runs, None, counts)
+    if (folder / "olmix").is_dir():
+        yield Case("Olmix, 64 domains", olmix(folder / "olmix"), None, (64, 195))
     repeated = folder / "repetition" / "wikipedia_fineweb_124M.csv"
     if repeated.exists():
         yield Case("Wikipedia repeated, to 32 pools", repetition(repeated, 2, 16), repetition(repeated, 32, 32), (0,))
@@ -111,6 +124,20 @@ def mixing_laws(
     )
     numbers = wide.sort("run_id").drop_nulls().drop("run_id").to_numpy()
     return from_wide(domains, numbers[:, : len(domains)], wide.columns[1 + len(domains) :], numbers[:, len(domains) :])
+
+
+def olmix(folder: Path) -> Observations:
+    """Olmix' 512 runs of 30M models on 64 domains (allenai/olmix, full_recomputation): the mean of
+    each family's metrics, without those that its authors drop as noise.
+    """
+    rows = pl.read_csv(folder / "olmix_64.csv")
+    said = json.loads((folder / "olmix_64_pools.json").read_text(encoding="utf-8"))
+    dropped = set(next(iter(said.values())).get("drop_metrics", []))
+    families = {name: [f"bpb_{one}" for one in kept if one not in dropped] for name, kept in said["families"].items()}
+    own = [name for name in rows.columns if name.startswith("w_")]
+    means = [rows.select(kept).to_numpy().mean(axis=1) for kept in families.values()]
+    names = [name.removeprefix("w_") for name in own]
+    return from_wide(names, rows.select(own).to_numpy(), list(families), np.stack(means, axis=1))
 
 
 def repetition(path: Path, least: int, most: int) -> Observations:
