@@ -80,7 +80,8 @@ def test_a_mixture_that_is_best_for_a_metric(tables: list[str], tmp_path: Path) 
     alone = read_json(mixture)
     assert alone["d01"] > 0.98
     reference = json.dumps({"d00": 0.4, "d01": 0.3, "d02": 0.3})
-    optimize_mixture.main([*flags, "--objective", "no_worse_than", "--margin", "0.02", "--reference", reference])
+    held = '{"kind": "no_worse_than", "margin": 0.02}'
+    optimize_mixture.main([*flags, "--objective", held, "--reference", reference])
     assert 0.3 < read_json(mixture)["d01"] < alone["d01"]
 
 
@@ -94,7 +95,7 @@ def test_weights_are_demanded_where_metrics_stand_beside_losses(tables: list[str
     ):
         optimize_mixture.main(flags)
     assert not mixture.exists()
-    optimize_mixture.main([*flags, "--objective", "weighted", "--families", "all=d00,d01,d02"])
+    optimize_mixture.main([*flags, "--objective", '{"families": {"all": ["d00", "d01", "d02"]}}'])
     assert mixture.exists()
 
 

@@ -1,5 +1,6 @@
 """Bounds that hold at a larger model: the growth of effects, and a margin for the law's error."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -69,8 +70,8 @@ def test_a_block_of_a_config_says_both_and_other_kinds_refuse_them() -> None:
     reference = '{\\"a\\": 1}'
     found = objective_of(block % reference)
     assert found.carry == growth([4, 3, 50_000]) and found.confidence == 1
-    with pytest.raises(InputError, match="--carry is of the objective no_worse_than"):
-        objective_of("minimax", reference='{"a": 1}', carry=1.2)
+    with pytest.raises(InputError, match="--objective: carry is of no_worse_than: minimax has none"):
+        objective_of('{"kind": "minimax", "carry": 1.2}', reference='{"a": 1}')
 
 
 def over_sizes(folder: Path, *sizes: tuple[float, float, int]) -> dict:
@@ -88,9 +89,8 @@ def over_sizes(folder: Path, *sizes: tuple[float, float, int]) -> dict:
 def test_auto_takes_the_growth_from_the_levels_of_a_law_over_sizes(tmp_path: Path) -> None:
     law = over_sizes(tmp_path, (5e7, 1e9, 8), (1.5e8, 3e9, 6), (4e8, 8e9, 1))
     reference = dict.fromkeys(law["domains"], 0.25)
-    auto = objective_of(
-        "no_worse_than", None, None, '{"a": 0.25, "b": 0.25, "c": 0.25, "d": 0.25}', 0.05, carry=["auto", 50_000]
-    )
+    block = '{"kind": "no_worse_than", "margin": 0.05, "carry": ["auto", 50000]}'
+    auto = objective_of(block, None, '{"a": 0.25, "b": 0.25, "c": 0.25, "d": 0.25}')
     assert auto.reference == reference and auto.vocabulary == 50_000
     # one run shows no effects of its size: they are those of the size below it
     known, asked = laws.at_run(law, 1.5e8, 3e9), laws.at_run(law, 1.2e9, 2.5e10)
@@ -103,18 +103,24 @@ def test_auto_takes_the_growth_from_the_levels_of_a_law_over_sizes(tmp_path: Pat
 
 def test_auto_is_refused_where_nothing_knows_both_losses() -> None:
     law = fitted_law("transfer", 0, 4)
-    with pytest.raises(InputError, match="transfer was fitted at one: give runs of two sizes, or --carry with both"):
+    with pytest.raises(InputError, match="transfer was fitted at one: give runs of two sizes, or carry with both"):
         Objective("no_worse_than", reference=even(law), vocabulary=50_000).limits(law, ["d00"])
     for carry in (["auto"], ["auto", 0.5], [50_000, "auto"], ["auto", 3, 50_000], ["auto", "auto"]):
-        with pytest.raises(InputError, match="--carry auto takes one number, that of the vocabulary"):
-            objective_of("no_worse_than", reference='{"a": 1}', carry=carry)
+        with pytest.raises(InputError, match="carry auto takes one number, that of the vocabulary"):
+            objective_of(json.dumps({"kind": "no_worse_than", "carry": carry}), reference='{"a": 1}')
 
 
 def test_a_report_says_at_what_growth_the_bound_holds(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     law = over_sizes(tmp_path, (5e7, 1e9, 8), (1.5e8, 3e9, 6))
     write_json(tmp_path / "law.json", law)
-    flags = ["--coefficients", f"{tmp_path}/law.json", "--objective", "no_worse_than", "--margin", "0.05"]
-    flags += ["--reference", '{"a": 0.25, "b": 0.25, "c": 0.25, "d": 0.25}', "--weights", '{"a": 1}']
+    flags = ["--coefficients", f"{tmp_path}/law.json", "--objective"]
+    flags += [
+        '{"kind": "no_worse_than", "margin": 0.05, "carry": ["auto", 50000]}',
+        "--reference",
+        '{"a": 0.25, "b": 0.25, "c": 0.25, "d": 0.25}',
+        "--weights",
+        '{"a": 1}',
+    ]
     flags += ["--parameters", "1.2e9", "--run-tokens", "2.5e10", "--out", f"{tmp_path}/mixture.json"]
-    optimize_mixture.main([*flags, "--carry", "auto", "50000"])
+    optimize_mixture.main(flags)
     assert "promised is 5 % at a model, where effects are 1." in capsys.readouterr().out

@@ -1,21 +1,10 @@
-"""Families as text, their weights by domain, and what is refused."""
+"""Families, their weights by domain, and what is refused."""
 
 import pytest
 
 from bimix.errors import InputError
-from bimix.optimum.families import by_domain, checked, written
+from bimix.optimum.families import by_domain, checked
 from bimix.optimum.objective import objective_of
-
-
-def test_the_text_of_families():
-    assert written("math=gsm8k,algebra; code=humaneval") == {"math": ["gsm8k", "algebra"], "code": ["humaneval"]}
-    assert written('{"math": ["gsm8k"]}') == {"math": ["gsm8k"]} and written("{}") == {}
-    with pytest.raises(InputError, match="'math': 'gsm8k', which is no list"):
-        written('{"math": "gsm8k"}')
-    with pytest.raises(InputError, match="write family=domain,domain"):
-        written("gsm8k,algebra")
-    with pytest.raises(InputError, match="names 'math' twice"):
-        written("math=gsm8k;math=algebra")
 
 
 def test_weights_by_domain_are_means_within_families():
@@ -41,9 +30,13 @@ def test_families_of_domains_that_are_not_there_or_twice():
     [
         ("best", {}, "it must be weighted, minimax or no_worse_than"),
         ("minimax", {}, "minimax needs --reference"),
-        ("minimax", {"reference": '{"a": 1}', "margin": 0.1}, "--margin is of the objective no_worse_than"),
-        ("no_worse_than", {"reference": '{"a": 1}', "margin": -0.1}, "--margin is -0.1"),
-        ("weighted", {"most_kl": 0.0}, "--most-kl is 0"),
+        (
+            '{"kind": "minimax", "margin": 0.1}',
+            {"reference": '{"a": 1}'},
+            "margin is of no_worse_than: minimax has none",
+        ),
+        ('{"kind": "no_worse_than", "margin": -0.1}', {"reference": '{"a": 1}'}, "margin is -0.1: it must be a finite"),
+        ('{"trust": {"most_kl": 0}}', {}, "and most_kl, above 0"),
         ('{"kinds": 1}', {}, "has the key 'kinds'"),
         ("{kind", {}, "is not valid JSON"),
     ],
@@ -53,10 +46,10 @@ def test_objectives_that_are_refused(given, more, words):
         objective_of(given, **more)
 
 
-def test_flags_stand_over_the_block_but_its_weights_before_those_of_domains():
+def test_the_weights_of_a_block_stand_before_those_of_domains():
     block = '{"kind": "no_worse_than", "margin": 0.1, "families": {"x": ["a"]}, "weights": {"x": 2}, "reference": "r"}'
-    found = objective_of(block, weights={"a": 1.0}, reference='{"a": 1.0}', margin=0.2)
-    assert (found.kind, found.margin, found.weights, found.families) == ("no_worse_than", 0.2, {"x": 2}, {"x": ["a"]})
+    found = objective_of(block, weights={"a": 1.0}, reference='{"a": 1.0}')
+    assert (found.kind, found.margin, found.weights, found.families) == ("no_worse_than", 0.1, {"x": 2}, {"x": ["a"]})
     assert found.reference == {"a": 1.0}
     # a workflow gives the weights of the domains beside a block of families without weights
     found = objective_of('{"families": {"x": ["a"]}}', weights={"a": 1.0})

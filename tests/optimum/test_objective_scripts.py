@@ -47,7 +47,7 @@ def optimise(folder, *flags):
 def test_a_centre_stands_for_the_shares_of_tokens(fitted):
     folder, domains, _ = fitted
     (folder / "centre.json").write_text(json.dumps(dict(zip(domains, REFERENCE, strict=True))))
-    trust = ["--kl-penalty", "1e6", "--tokens", str(folder / "tokens.json")]
+    trust = ["--objective", '{"trust": {"kl_penalty": 1e6}}', "--tokens", str(folder / "tokens.json")]
     near_tokens, _ = optimise(folder, *trust)
     assert [near_tokens[name] for name in domains] == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=1e-4)
     near_centre, said = optimise(folder, *trust, "--centre", str(folder / "centre.json"))
@@ -76,28 +76,23 @@ def test_no_worse_than_holds_every_loss_where_the_average_alone_does_not(fitted)
     folder, domains, _ = fitted
     weights = ["--weights", json.dumps({domains[1]: 1.0}), "--reference", str(folder / "reference.json")]
     _, free = optimise(folder, *weights)
-    _, held = optimise(folder, *weights, "--objective", "no_worse_than", "--margin", "0.01")
+    _, held = optimise(folder, *weights, "--objective", '{"kind": "no_worse_than", "margin": 0.01}')
     assert max(one["ratio"] for one in free["losses"].values()) > 1.02
     assert max(one["ratio"] for one in held["losses"].values()) <= 1.01 * (1 + 2e-6)
     assert free["average_loss"] < held["average_loss"] <= held["reference_average_loss"]
     assert set(held["binding"]) <= set(domains) and held["binding"]
 
 
-def test_families_and_a_trust_region_by_flags_or_by_the_block_of_a_config(fitted):
+def test_families_and_a_trust_region(fitted):
     folder, domains, _ = fitted
     families = {"one": domains[:1], "rest": domains[1:]}
-    text = ";".join(f"{name}={','.join(members)}" for name, members in families.items())
     tokens = ["--tokens", str(folder / "tokens.json")]
     weights = {"one": 3, "rest": 1}
-    by_flags, said = optimise(
-        folder, "--families", text, "--weights", json.dumps(weights), "--kl-penalty", "0.3", *tokens
-    )
-    block = {"kind": "weighted", "families": families, "weights": weights, "trust": {"kl_penalty": 0.3}}
-    by_block, again = optimise(folder, "--objective", json.dumps(block), *tokens)
-    assert by_flags == by_block and said == again
-    free, loose = optimise(folder, "--families", text, "--weights", json.dumps(weights), *tokens)
+    block = {"families": families, "weights": weights}
+    near, said = optimise(folder, "--objective", json.dumps(block | {"trust": {"kl_penalty": 0.3}}), *tokens)
+    free, loose = optimise(folder, "--objective", json.dumps(block), *tokens)
     assert said["kl_from_token_shares"] < loose["kl_from_token_shares"]
-    assert said["average_loss"] > loose["average_loss"] and free != by_flags
+    assert said["average_loss"] > loose["average_loss"] and free != near
 
 
 def test_an_optimum_outside_the_runs_is_warned_of(fitted, capsys):
@@ -131,7 +126,7 @@ def test_a_front_between_a_family_and_a_domain(fitted):
     folder, domains, _ = fitted
     out, figure = folder / "pareto.csv", folder / "pareto.svg"
     flags = ["--coefficients", str(folder / "coefficients.json"), "--step", str(STEP), "--out", str(out)]
-    rest = f"rest={','.join(domains[1:])}"
+    rest = json.dumps({"rest": domains[1:]})
     more = ["--figure", str(figure), "--reference", str(folder / "reference.json")]
     trace_pareto.main([*flags, "--between", domains[0], "rest", "--families", rest, "--points", "5", *more])
     table = pl.read_csv(out)
@@ -171,5 +166,5 @@ def test_runs_with_a_part_of_the_text_keep_to_its_epochs(fitted):
 def test_a_value_of_another_type_in_the_json_is_refused_with_its_key(key, given):
     others = {"kind": '"no_worse_than"', "reference": '"reference.json"'} | {key: given}
     block = ", ".join(f'"{name}": {one}' for name, one in others.items())
-    with pytest.raises(InputError, match=f"^--objective: {key} is {re.escape(given)}: it must be a "):
+    with pytest.raises(InputError, match=f"^--objective: {key} is {re.escape(given)}: it must be "):
         objective_of(f"{{{block}}}")

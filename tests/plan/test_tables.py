@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bimix.errors import InputError, run
-from bimix.optimum.families import written
+from bimix.optimum.objective import objective_block
 from bimix.tables import read_json, read_numbers, read_size
 
 
@@ -35,8 +35,8 @@ def test_numbers_that_cannot_be_meant(tmp_path, text, words):
 
 
 def test_families_and_sizes_are_read_alike(tmp_path):
-    with pytest.raises(InputError, match="--families: the key 'a' stands there twice"):
-        written('{"a": ["x"], "a": ["y"]}')
+    with pytest.raises(InputError, match="--objective: the key 'a' stands there twice"):
+        objective_block('{"families": {"a": ["x"], "a": ["y"]}}')
     (tmp_path / "r.json").write_text('{"parameters": ' + "9" * 5000 + ', "tokens": 1}')
     with pytest.raises(InputError, match="parameters is inf: it must be a finite number above 0"):
         read_size(tmp_path / "r.json")

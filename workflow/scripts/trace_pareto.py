@@ -15,8 +15,8 @@ from bimix.laws.document import checked_law
 from bimix.laws.fitted import at_run, far_ahead
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.families import written
 from bimix.optimum.flags import add_flags, centre_of, pools_of, run_tokens_of, simulating
+from bimix.optimum.objective import objective_block
 from bimix.optimum.pareto import as_table, front, name_of, weights_of
 from bimix.outputs import write_table
 from bimix.tables import read_numbers
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> None:
         metavar=("FIRST", "SECOND"),
         help="the two objectives: each a family, a loss domain, or the JSON of {loss domain: weight}",
     )
-    parser.add_argument("--families", default="", help="family=domain,domain;family=domain")
+    parser.add_argument("--families", default="{}", help="{family: [loss domain]}, JSON")
     parser.add_argument("--points", type=int, default=11, help="of each law's front, at most (default 11)")
     add_flags(parser, "limits", "centre", "pool-share")
     parser.add_argument("--reference", help="a mixture to show with the fronts: mixture.json, or the JSON itself")
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> None:
     names = tuple(name_of(text) for text in options.between)
     if names[0] == names[1]:
         raise InputError(f"--between names {names[0]!r} twice: a front lies between two objectives.")
-    families = written(options.families)
+    families = objective_block(f'{{"families": {options.families}}}')["families"]
     laws, frames = [], []
     for path in options.coefficients:
         fitted = simulating(checked_law(path), options)

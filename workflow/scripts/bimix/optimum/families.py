@@ -7,31 +7,6 @@ from bimix.errors import InputError
 Families = Mapping[str, Sequence[str]]
 
 
-def written(text: str) -> dict[str, list[str]]:
-    """{family: domains} of `family=domain,domain;family=domain`, or of JSON.
-
-    Errors: a part without `=`, a name that is empty, a family twice; what is no JSON of lists.
-    """
-    if text.lstrip().startswith("{"):
-        from bimix.tables import parsed_json  # here only: planning reads no tables
-
-        given = parsed_json(text, "--families")
-        for name, members in given.items():
-            if not isinstance(members, list) or not all(isinstance(one, str) for one in members):
-                raise InputError(f"--families has {name!r}: {members!r}, which is no list of domains.")
-        return given
-    found: dict[str, list[str]] = {}
-    for part in filter(None, (one.strip() for one in text.split(";"))):
-        name, equal, domains = part.partition("=")
-        members = [one.strip() for one in domains.split(",")]
-        if not equal or not name.strip() or not all(members):
-            raise InputError(f"--families has {part!r}: write family=domain,domain;family=domain.")
-        if name.strip() in found:
-            raise InputError(f"--families names {name.strip()!r} twice: write all of its domains once.")
-        found[name.strip()] = members
-    return found
-
-
 def checked(families: Families, known: Sequence[str]) -> None:
     """Errors: a family without domains, with an unknown loss, or that shares a domain."""
     of: dict[str, str] = {}

@@ -7,14 +7,8 @@ from collections.abc import Sequence
 from bimix.errors import InputError
 from bimix.mixtures.draws import STRENGTHS
 from bimix.mixtures.mixture import read_proportions
-from bimix.optimum.families import written
-from bimix.optimum.objective import AUTO, Objective, objective_of
+from bimix.optimum.objective import Objective, objective_of
 from bimix.tables import read_numbers, read_tokens
-
-
-def number_or_auto(text: str) -> float | str:
-    """A number, or the word auto."""
-    return text if text == AUTO else float(text)
 
 
 def number_or_none(text: str) -> float | None:
@@ -64,34 +58,18 @@ FLAGS = {
     },
     "objective": {
         "help": "weighted (the weighted average, which is the default), minimax (the least worst loss over the reference's) or"
-        " no_worse_than (weighted, with no loss above the reference's by more than --margin); or JSON with these as keys:"
-        " kind, weights, families, reference, margin, carry, confidence, trust {kl_penalty, most_kl}, marginals"
-    },
-    "families": {
-        "help": "family=domain,domain;family=domain: mean within a family, then over them; --weights are then of the families"
+        " no_worse_than (weighted, with no loss above the reference's by more than a margin); or JSON of kind, weights, families"
+        " {family: [loss domain]}, reference, margin, carry, confidence, trust {kl_penalty, most_kl}, marginals, which are those"
+        " of a config's optimum/objective (docs/objectives.md)"
     },
     "reference": {"nargs": "?", "help": "mixture.json of minimax and no_worse_than, or the JSON itself"},
-    "margin": {"type": float, "help": "of no_worse_than, relative: 0.01 is 1 %%; without it 0"},
-    "carry": {
-        "nargs": "+",
-        "type": number_or_auto,
-        "help": "of no_worse_than: times which effects on log losses are larger at the model that the bound is for; or the mean"
-        " loss of the reference at the small and at the large model, and the vocabulary; or auto and the vocabulary, with a law"
-        " over sizes, which knows both losses (without: 1)",
-    },
-    "confidence": {
-        "type": float,
-        "help": "of no_worse_than: the share of the 90 %% width of the law's error that is kept as a margin (without: 0.5)",
-    },
-    "kl-penalty": {"type": float, "help": "times KL(mixture || shares of --tokens), added to what is minimised"},
-    "most-kl": {"type": float, "help": "the largest KL(mixture || shares of --tokens)"},
 }
 LIMITS = ("lower", "upper", "max-epochs", "tokens")
 GROUPS = {
     "limits": LIMITS,
     "bounds": ("weights", *LIMITS),
     "centre": ("centre", "strengths"),
-    "objective": ("objective", "families", "reference", "margin", "carry", "confidence", "kl-penalty", "most-kl"),
+    "objective": ("objective", "reference"),
 }
 
 
@@ -108,8 +86,7 @@ def asked_objective(options: argparse.Namespace) -> Objective:
     return objective_of(
         given("objective"),
         given("weights") and read_numbers(given("weights")),
-        given("families") and written(given("families")),
-        *map(given, ("reference", "margin", "kl_penalty", "most_kl", "carry", "confidence")),
+        given("reference"),
     )
 
 

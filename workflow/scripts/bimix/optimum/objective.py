@@ -1,7 +1,7 @@
 """The objective of a mixture, its reference and trust region; averages of losses by weights."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,42 +15,47 @@ from bimix.tables import parsed_json, read_json
 
 KINDS = ("weighted", "minimax", "no_worse_than")
 MOST_NAMED = 6  # weights that are named to a person
-TRUST = ("kl_penalty", "most_kl")
 CONFIDENCE, LEAST_CARRY = 0.5, 0.05
 AUTO, RUNS_OF_A_SLOPE = "auto", 2
 ONE_SIDED, MEAN_ERROR = 1.2816, 1.2533  # of a normal: 90 % lie below; standard deviation over mean |error|
 
 
-def _number(one: object) -> bool:
-    return isinstance(one, int | float) and not isinstance(one, bool)
+def _number(one: object, least: float = -np.inf) -> bool:
+    """Whether it is a finite number, `least` or more."""
+    return isinstance(one, int | float) and not isinstance(one, bool) and least <= one < np.inf
 
 
-def _numbers(one: object) -> bool:
-    return isinstance(one, dict) and all(map(_number, one.values()))
+def _block(one: object, sound: Callable[[object], bool]) -> bool:
+    return isinstance(one, dict) and all(map(sound, one.values()))
 
 
-def _texts(one: object) -> bool:
-    return isinstance(one, list) and all(isinstance(name, str) for name in one)
+def _text(one: object) -> bool:
+    return isinstance(one, str)
 
 
-# By key of --objective: whether a value has the type that it needs, and that type in words
+# By key of --objective: whether a value is what it needs, and that in words
+NUMBERS = (lambda one: _block(one, _number), "a JSON object of numbers")
+AMOUNT = (lambda one: _number(one, 0), "a finite number, 0 or more")
 TYPES = {
-    "kind": (lambda one: isinstance(one, str), "a text"),
-    "weights": (_numbers, "a JSON object of numbers"),
+    "kind": (lambda one: one in KINDS, f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"),
+    "weights": NUMBERS,
     "families": (
-        lambda one: isinstance(one, dict) and all(map(_texts, one.values())),
+        lambda one: _block(one, lambda names: isinstance(names, list) and all(map(_text, names))),
         "a JSON object of lists of names",
     ),
-    "reference": (lambda one: isinstance(one, str), "a text"),
-    "margin": (_number, "a number"),
+    "reference": (_text, "a text"),
+    "margin": AMOUNT,
     "carry": (
         lambda one: all(_number(own) or own == AUTO for own in (one if isinstance(one, list) else [one])),
         "a number, or a list of numbers that may begin with auto",
     ),
-    "confidence": (_number, "a number"),
-    "trust": (lambda one: _numbers(one) and set(one) <= set(TRUST), f"a JSON object of numbers: {' and '.join(TRUST)}"),
+    "confidence": AMOUNT,
+    "trust": (
+        lambda one: _block(one, AMOUNT[0]) and set(one) <= {"kl_penalty", "most_kl"} and one.get("most_kl") != 0,
+        "a JSON object of kl_penalty, 0 or more, and most_kl, above 0",
+    ),
     "pareto": (lambda one: True, ""),  # read elsewhere
-    "marginals": (_numbers, "a JSON object of numbers"),
+    "marginals": NUMBERS,
 }
 
 
@@ -103,15 +108,15 @@ class Objective:
         sizes = next(iter(fitted["coefficients"].values())).get("size", {}).get("sizes", [])
         if len({one["parameters"] for one in sizes}) < 2:
             raise InputError(
-                f"--carry auto takes the reference's loss at both models from a law over sizes, and the law {fitted['law']} was"
-                " fitted at one: give runs of two sizes, or --carry with both losses and the vocabulary."
+                f"carry auto takes the reference's loss at both models from a law over sizes, and the law {fitted['law']} was"
+                " fitted at one: give runs of two sizes, or carry with both losses and the vocabulary."
             )
         known = [one for one in sizes if one["runs"] >= RUNS_OF_A_SLOPE] or sizes[:1]
         small = at_run(fitted, known[-1]["parameters"], known[-1]["tokens"])
         metrics = fitted.get("metrics", ())
         text = [i for i, name in enumerate(fitted["loss_domains"]) if name not in metrics]
         if not text:
-            raise InputError("--carry auto is of losses, and the law is of metrics alone: give --carry a number.")
+            raise InputError("carry auto is of losses, and the law is of metrics alone: give carry a number.")
         both = [predict(law, self.shares(fitted)[None], law["steps"][-1:])[0, 0, text] for law in (small, fitted)]
         return growth([*(float(losses.mean()) for losses in both), self.vocabulary])
 
@@ -170,61 +175,38 @@ def mixture_of(shares: Mapping[str, float], domains: Sequence[str], what: str) -
 
 
 def objective_of(
-    given: str | None,
-    weights: Mapping[str, float] | None = None,
-    families: Mapping[str, Sequence[str]] | None = None,
-    reference: Path | str | None = None,
-    margin: float | None = None,
-    kl_penalty: float | None = None,
-    most_kl: float | None = None,
-    carry: float | Sequence[float | str] | None = None,
-    confidence: float | None = None,
+    given: str | None, weights: Mapping[str, float] | None = None, reference: Path | str | None = None
 ) -> Objective:
-    """The objective of `--objective`, a kind or the JSON of a config's block, with the flags over
-    it; the block's own weights stand before `--weights`.
+    """The objective of `--objective`, a kind or the JSON of a config's block, whose own weights
+    stand before `--weights`, and whose reference behind `--reference`.
 
-    Errors: an unknown kind or key, a number out of its range, no reference where one is needed, one
-    where it is not read.
+    Errors: an unknown kind or key, a value that its key cannot have, no reference where one is
+    needed.
     """
-    block = objective_block(given or "weighted")
-    trust = block.get("trust", {})
-    kind = block.get("kind", "weighted")
-    if families is None and "families" in block:
+    block = {"kind": "weighted"} | objective_block(given or "weighted")
+    kind, families, carry = block["kind"], block.get("families", {}), block.get("carry", 1.0)
+    if "families" in block:
         weights = None  # those of the domains, which a workflow gives next to the block, are the same
-    families = families if families is not None else block.get("families", {})
     reference = reference or block.get("reference")
-    margin = margin if margin is not None else block.get("margin")
-    carry = carry if carry is not None else block.get("carry")
-    confidence = confidence if confidence is not None else block.get("confidence")
-    kl_penalty = kl_penalty if kl_penalty is not None else trust.get("kl_penalty", 0.0)
-    most_kl = most_kl if most_kl is not None else trust.get("most_kl")
-    if kind not in KINDS:
-        raise InputError(f"--objective is {kind!r}: it must be {', '.join(KINDS[:-1])} or {KINDS[-1]}.")
     if kind != "weighted" and reference is None:
         raise InputError(f"the objective {kind} needs --reference, the mixture whose losses it is measured against.")
-    for name, own in (("--margin", margin), ("--carry", carry), ("--confidence", confidence)):
-        if own is not None and kind != "no_worse_than":
-            raise InputError(f"{name} is of the objective no_worse_than: {kind} has none.")
-    for name, number in (("--margin", margin), ("--confidence", confidence), ("--kl-penalty", kl_penalty)):
-        if number is not None and not 0 <= number < float("inf"):
-            raise InputError(f"{name} is {number:g}: it must be a finite number, 0 or more.")
-    if most_kl is not None and not 0 < most_kl < float("inf"):
-        raise InputError(f"--most-kl is {most_kl:g}: it must be a finite number above 0.")
-    foretold = isinstance(carry, Sequence) and AUTO in carry
-    if foretold and not (len(carry) == 2 and carry[0] == AUTO != carry[1] and 1 < carry[1] < float("inf")):
-        raise InputError("--carry auto takes one number, that of the vocabulary: --carry auto 50257.")
+    for name in ("margin", "carry", "confidence"):
+        if name in block and kind != "no_worse_than":
+            raise InputError(f"--objective: {name} is of no_worse_than: {kind} has none.")
+    foretold = isinstance(carry, list) and AUTO in carry
+    if foretold and not (len(carry) == 2 and carry[0] == AUTO != carry[1] and carry[1] > 1):
+        raise InputError('--objective: carry auto takes one number, that of the vocabulary: ["auto", 50257].')
     return Objective(
         kind=kind,
         weights=block.get("weights") or weights or {},
         families=families,
         reference=None if reference is None else read_proportions(reference),
-        margin=margin or 0.0,
-        carry=1.0 if carry is None or foretold else growth(carry),
+        margin=block.get("margin", 0.0),
+        carry=1.0 if foretold else growth(carry),
         vocabulary=float(carry[1]) if foretold else None,
-        confidence=CONFIDENCE if confidence is None else confidence,
-        kl_penalty=kl_penalty or 0.0,
-        most_kl=most_kl,
+        confidence=block.get("confidence", CONFIDENCE),
         marginals=block.get("marginals", {}),
+        **block.get("trust", {}),
     )
 
 
@@ -245,12 +227,12 @@ def growth(carry: float | Sequence[float]) -> float:
         nu = float(numbers[0])
     else:
         raise InputError(
-            f"--carry is {' '.join(f'{one:g}' for one in numbers)}: it must be a number, or the reference's loss at the small and at"
+            f"carry is {' '.join(f'{one:g}' for one in numbers)}: it must be a number, or the reference's loss at the small and at"
             " the large model, both below that of a guess, and the vocabulary."
         )
     if not LEAST_CARRY <= nu < float("inf"):
         raise InputError(
-            f"--carry is {nu:.3g}: below {LEAST_CARRY:g} the effects of mixtures are all but gone or turned round at the large"
+            f"carry is {nu:.3g}: below {LEAST_CARRY:g} the effects of mixtures are all but gone or turned round at the large"
             " model, and nothing certifies a bound there."
         )
     return nu
@@ -274,7 +256,7 @@ def objective_block(text: str) -> dict:
     elif text.endswith(".json"):
         block = read_json(text)
     else:
-        return {"kind": text}
+        block = {"kind": text}
     for key, given in block.items():
         if key not in TYPES:
             raise InputError(f"--objective has the key {key!r}: there are {', '.join(TYPES)}.")
