@@ -136,5 +136,8 @@ def test_a_file_far_away_that_changes_under_its_name_is_noticed_where_planning_a
     assert remote_version(f"{address}/untagged.jsonl") is None and remote_version(f"{address}/none.jsonl") is None
     server.shutdown()
     server.server_close()
-    assert remote_version(f"{address}/sea.jsonl") is None
-    assert "Nothing to be done" in call(tmp_path, "-n")
+    with pytest.raises(ConnectionError, match=r"sea\.jsonl"):
+        remote_version(f"{address}/sea.jsonl")
+    planned = call(tmp_path, "-n")
+    assert "Nothing to be done" in planned
+    assert planned.count("the server does not answer; its files count as unchanged") == 1

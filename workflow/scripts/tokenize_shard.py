@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from bimix.addresses import masked
@@ -45,7 +45,9 @@ def main(argv: list[str] | None = None) -> None:
         # during the reading, which brings the bytes into memory; hashing does not hold the lock
         hashing = stack.enter_context(ThreadPoolExecutor(max_workers=1)).submit(describe_raw, shard.files)
         far = [path for path in shard.files if "://" in path]
-        versions = {masked(path): version for path in far if (version := remote_version(path))}  # before it is read
+        versions = {}
+        with suppress(ConnectionError):  # reading says it better
+            versions = {masked(path): version for path in far if (version := remote_version(path))}
         settings = (tokenizer.end, options.sequence_length, tokenizer.ids, options.sample_documents)
         streams = stack.enter_context(Streams(folders, *settings))
         fill(streams, division.pieces(reader, shard.files), encoder)

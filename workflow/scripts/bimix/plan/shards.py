@@ -302,13 +302,13 @@ def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
     """The versions of shards. The call that plans `looks` at the files, once; its jobs take what it
     wrote. A call that runs nothing writes nothing.
     """
-    said = []
+    said, silent = [], set()
 
     @functools.cache
     def find(shard: Shard) -> list[str]:
         path = Path(dataset.folder, "contents", f"{shard.name}.json")
         known = read_json(path, {"versions": {}, "stamps": {}})
-        if looks and look(dataset, shard, known, said) and writes:
+        if looks and look(dataset, shard, known, said, silent) and writes:
             from bimix.outputs import write_json  # here only: it imports polars, for the fewest calls
 
             write_json(path, known)
@@ -317,12 +317,12 @@ def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
     return find
 
 
-def look(dataset: Dataset, shard: Shard, known: dict, said: list[str]) -> bool:
+def look(dataset: Dataset, shard: Shard, known: dict, said: list[str], silent: set[str]) -> bool:
     """Bring what is `known` of a shard's files up to date: whether anything was new."""
     near = [path for path in shard.files if not is_made(dataset, path)]
     far = list(filter(is_remote, shard.files)) if dataset.block["corpus"].get("ask_versions") else []
     report = read_json(Path(dataset.folder, "shards/train", shard.name, "report.json"), {}) if near or far else {}
-    new = _look_far([path for path in far if masked(path) in report.get("remote", {})], report, known)
+    new = _look_far([path for path in far if masked(path) in report.get("remote", {})], report, known, silent)
     for path in near:
         recorded = report.get("raw", {}).get(str(Path(path)))
         if recorded is None or not Path(path).is_file():
@@ -343,16 +343,32 @@ def look(dataset: Dataset, shard: Shard, known: dict, said: list[str]) -> bool:
     return new
 
 
-def _look_far(paths: list[str], report: dict, known: dict) -> bool:
-    """Ask the servers whether files are those that were tokenised: whether one is not."""
+def _look_far(paths: list[str], report: dict, known: dict, silent: set[str]) -> bool:
+    """Ask the servers whether files are those that were tokenised: whether one is not. A server
+    that does not answer joins the `silent`, with a warning, and is not asked again.
+    """
     if not paths:
         return False
     from concurrent.futures import ThreadPoolExecutor  # here only: few calls ask
 
     from bimix.corpus.sources import remote_version
 
+    def ask(path: str) -> str | None:
+        server = "/".join(path.split("/")[:3])
+        if server in silent:
+            return None
+        try:
+            return remote_version(path)
+        except ConnectionError as error:
+            if server not in silent:
+                silent.add(server)
+                print(
+                    f"{error}: the server does not answer; its files count as unchanged.", file=sys.stderr, flush=True
+                )
+            return None
+
     with ThreadPoolExecutor(ASKED_TOGETHER) as pool:
-        versions = dict(zip(map(masked, paths), pool.map(remote_version, paths), strict=True))
+        versions = dict(zip(map(masked, paths), pool.map(ask, paths), strict=True))
     changed = {path: now for path, now in versions.items() if now and now != report["remote"][path]}
     new = any(known["versions"].get(path) != now for path, now in changed.items())
     known["versions"] |= changed
