@@ -19,7 +19,7 @@ ROOMS = {
     "observations": (2226, "mixtures"),
     "transfer": (2200, "observations"),
     "laws": (1700, "observations transfer"),
-    "plan": (1887, "corpus laws"),
+    "plan": (1895, "corpus laws"),
     "model": (1050, ""),
     "training": (3040, "corpus mixtures observations plan model"),
     "reweighting": (520, "model training"),

@@ -140,4 +140,4 @@ def test_a_file_far_away_that_changes_under_its_name_is_noticed_where_planning_a
         remote_version(f"{address}/sea.jsonl")
     planned = call(tmp_path, "-n")
     assert "Nothing to be done" in planned
-    assert planned.count("the server does not answer; its files count as unchanged") == 1
+    assert planned.count("the server does not answer; files far away count as unchanged") == 1

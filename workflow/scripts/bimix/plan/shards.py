@@ -344,31 +344,23 @@ def look(dataset: Dataset, shard: Shard, known: dict, said: list[str], silent: s
 
 
 def _look_far(paths: list[str], report: dict, known: dict, silent: set[str]) -> bool:
-    """Ask the servers whether files are those that were tokenised: whether one is not. A server
-    that does not answer joins the `silent`, with a warning, and is not asked again.
+    """Ask the servers whether files are those that were tokenised: whether one is not. Once one is
+    `silent`, none is asked again.
     """
-    if not paths:
+    if not paths or silent:
         return False
     from concurrent.futures import ThreadPoolExecutor  # here only: few calls ask
 
     from bimix.corpus.sources import remote_version
 
-    def ask(path: str) -> str | None:
-        server = "/".join(path.split("/")[:3])
-        if server in silent:
-            return None
-        try:
-            return remote_version(path)
-        except ConnectionError as error:
-            if server not in silent:
-                silent.add(server)
-                print(
-                    f"{error}: the server does not answer; its files count as unchanged.", file=sys.stderr, flush=True
-                )
-            return None
-
     with ThreadPoolExecutor(ASKED_TOGETHER) as pool:
-        versions = dict(zip(map(masked, paths), pool.map(ask, paths), strict=True))
+        try:
+            versions = dict(zip(map(masked, paths), pool.map(remote_version, paths), strict=True))
+        except ConnectionError as error:
+            pool.shutdown(wait=False, cancel_futures=True)
+            silent.add(str(error))
+            print(f"{error}: the server does not answer; files far away count as unchanged.", file=sys.stderr)
+            return False
     changed = {path: now for path, now in versions.items() if now and now != report["remote"][path]}
     new = any(known["versions"].get(path) != now for path, now in changed.items())
     known["versions"] |= changed
