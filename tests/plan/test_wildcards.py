@@ -2,7 +2,7 @@
 
 import re
 
-from bimix.plan.wildcards import datasets_with, names_under, one_of
+from bimix.plan.sources import datasets_with, names_under, one_of
 
 CONFIG = {
     "models": {"1B": {"launch": {"gpus": 8, "compile": False}}},

@@ -9,8 +9,7 @@ from bimix.errors import InputError
 from bimix.settings import complete, prepare
 from bimix.settings.complete import expanded, with_defaults
 from bimix.settings.disk import check_text
-from bimix.settings.faults import located
-from bimix.settings.files import merged, over
+from bimix.settings.files import located, merged, over
 from bimix.settings.ladder import Machine
 
 DEFAULTS = merged([ROOT / "workflow/defaults.yaml"])

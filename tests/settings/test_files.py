@@ -11,7 +11,7 @@ from made_configs import DEFAULTS, ROOT, default, ready, said
 
 from bimix.errors import InputError
 from bimix.settings.files import check_files, merged, read_config_file
-from bimix.settings.prepare import check_results, run_of_files, settled
+from bimix.settings.prepare import check_folder, run_of_files, settled
 
 # Ten lines whose aliases repeat 10^10 values.
 BOMB = "x-0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]\n" + "".join(
@@ -126,16 +126,18 @@ def unprivileged() -> list[str]:
     return [shutil.which("setpriv") or pytest.skip("root, and no setpriv"), "--bounding-set=-dac_override"]
 
 
-def test_results_are_a_folder(tmp_path: Path) -> None:
-    check_results(tmp_path / "results")
-    (tmp_path / "results").symlink_to(tmp_path / "disk")
+def test_results_are_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    check_folder()
+    Path("results").symlink_to(tmp_path / "disk")
     with pytest.raises(InputError, match=r"results is a link to .*disk, which is not there: it must be a folder"):
-        check_results(tmp_path / "results")
+        check_folder()
     (tmp_path / "disk").mkdir()
-    check_results(tmp_path / "results")
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="file is a file: it must be a folder"):
-        check_results(tmp_path / "file")
+    check_folder()
+    Path("results").unlink()
+    Path("results").touch()
+    with pytest.raises(InputError, match="results is a file: it must be a folder"):
+        check_folder()
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,11 @@ from bimix.laws.table import JOINS, LAWS
 from bimix.plan.shards import Shards, digest, file_version, growth, open_shards, reading
 from bimix.plan.shards import task_versions, tokenizer_hashes, versions_of
 from bimix.plan.targets import all_targets, summarised
-from bimix.plan import wildcards as of_config
-from bimix.plan.wildcards import entry_at, of_wildcards, one_of
+from bimix.plan.sources import entry_at, of_wildcards, one_of
 
 DATASETS = {name: Dataset(config, name) for name in config["datasets"]}
-names_under = functools.partial(of_config.names_under, config)
-datasets_with = functools.partial(of_config.datasets_with, config)
+names_under = functools.partial(sources.names_under, config)
+datasets_with = functools.partial(sources.datasets_with, config)
 made_by = functools.partial(sources.constraint, config)
 
 

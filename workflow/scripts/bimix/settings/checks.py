@@ -17,10 +17,9 @@ from bimix.errors import InputError
 from bimix.laws.table import is_optimum
 from bimix.names import unknown
 from bimix.plan.sources import BEST, REWEIGHTING
-from bimix.settings import disk, mixtures, observed, optima, text, typed
+from bimix.settings import disk, mixtures, optima, text, typed
 from bimix.settings.complete import Filled, with_defaults
-from bimix.settings.faults import Fault, Key, located
-from bimix.settings.files import over
+from bimix.settings.files import Fault, Key, located, over
 from bimix.settings.models import Config
 from bimix.settings.scope import KNOWN, Faults, Scope, names_at
 
@@ -54,10 +53,10 @@ OF_TEXT: tuple[Check, ...] = (
     (optima.check_sized_laws, "optimum/models /laws/optimise"),
 )
 OF_LOSSES: tuple[Check, ...] = (
-    (observed.check_tables, "observations/losses observations/mixtures ?observations"),  # first: it says the domains
-    (observed.check_first, "compare/mixtures"),
-    (observed.check_metrics, "observations/metrics optimum /laws"),
-    (observed.check_epochs, "optimum/max_epochs ?observations"),
+    (optima.check_tables, "observations/losses observations/mixtures ?observations"),  # first: it says the domains
+    (optima.check_first, "compare/mixtures"),
+    (optima.check_metrics, "observations/metrics optimum /laws"),
+    (optima.check_epochs, "optimum/max_epochs ?observations"),
 )
 # A key at fault where one of the others stands, too, and why.
 APART = (

@@ -24,7 +24,7 @@ from bimix.plan.sources import (
     wanted_rivals,
 )
 from bimix.settings import ladder
-from bimix.settings.faults import Key
+from bimix.settings.files import Key
 from bimix.settings.ladder import Basis, read_basis, record_path, seen_machine
 
 GROUPS = ("compare", "methods", "swarm", GROUP)  # that other blocks than `groups` name

@@ -1,5 +1,5 @@
 """The files of a config as their author wrote them: read with the line of each key, merged, and
-refused where they hold what YAML takes in silence or what would run code.
+refused where they hold what YAML takes in silence or what would run code; faults at these lines.
 
 Snakemake merges the files into one dict, in which a key given twice is there once and nothing has a
 line.
@@ -7,8 +7,9 @@ line.
 
 import copy
 import os
+import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,8 +17,9 @@ import yaml
 
 from bimix.errors import InputError
 from bimix.names import shown
-from bimix.settings.faults import Fault, Key, listed
 
+Key = tuple[str | int, ...]
+BYTES = 200  # of a domain's name as UTF-8: file systems take 255, endings and temporary names need the rest
 YTE = "__use_yte__"
 CODE = (
     "a config that runs code is refused; write out what it would make. Snakemake reads files of --configfile before this"
@@ -32,6 +34,72 @@ PLAIN_TAGS = {
     f"tag:yaml.org,2002:{kind}"
     for kind in ["map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value"]
 }
+
+
+# Faults
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing to mend: the path of its key, and a sentence; file and line where they are known.
+
+    `code`: the value would execute code when loaded, or end the reader with a traceback. `remark`:
+    it is odd but possible.
+    """
+
+    key: Key
+    sentence: str
+    file: str = ""
+    line: int = 0
+    code: bool = False
+    remark: bool = False
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}: " if self.line else f"{self.file}: " if self.file else ""
+        # of an entry in a list the sentence says the value
+        key = "/".join(str(part) for part in self.key if not isinstance(part, int))
+        return f"{place}{key}: {self.sentence}" if key else f"{place}{self.sentence}"
+
+    def at(self, file: str, line: int) -> "Fault":
+        return replace(self, file=file, line=line)
+
+
+def located(block: Key, found: Iterable[tuple]) -> Iterator[Fault]:
+    """What checks of a block yield as faults: a key in it, as a path or a tuple, a sentence, and
+    whether it is a remark.
+    """
+    for key, sentence, *remark in found:
+        yield Fault((*block, *(key.split("/") if isinstance(key, str) else key)), sentence, remark=any(remark))
+
+
+def listed(faults: Iterable[Fault]) -> str:
+    """All faults, each on a line of its own, sorted by place."""
+    lines = [
+        str(fault) for fault in sorted(faults, key=lambda fault: (fault.file, fault.line, tuple(map(str, fault.key))))
+    ]
+    lines = list(dict.fromkeys(lines))
+    if len(lines) == 1:
+        return f"config: {lines[0]}"
+    return "\n".join([f"config: {len(lines)} faults:", *(f"  {line}" for line in lines)])
+
+
+def name_fault(name: str) -> str | None:
+    """Why a name cannot be that of a domain or an observed mixture, and so of files; else None."""
+    if not name:
+        return "a name must have a letter"
+    if name in (".", ".."):
+        return "the system's name for a folder"
+    if name.startswith("-"):
+        return "a name that begins with - would be read as a flag"
+    if len(name.encode("utf-8", "replace")) > BYTES:
+        return f"a name longer than {BYTES} bytes is too long for a file"
+    strange = [letter for letter in name if letter in "/{}" or not letter.isprintable()]
+    if strange:
+        return f"a name must not hold {strange[0]!a}: it becomes the name of a file"
+    angle = re.search("<[a-z][a-z0-9_]*>", name)
+    if angle:
+        return f"{angle[0]} stands for a path in Snakemake"
+    return None
 
 
 # Found and merged

@@ -11,6 +11,7 @@ What was chosen is kept while the text stays as it is: a job on another machine,
 login node, must find the models that the first call chose.
 """
 
+import contextlib
 import json
 import math
 import os
@@ -191,33 +192,28 @@ def run_flops(hardware: Mapping[str, Mapping[str, float]], hours: Mapping[str, f
 def text_bytes(config: dict, dataset: str) -> Sizes:
     """Bytes of training text by domain; a domain whose files are not there, or not known, has 0.
 
-    Packed files hold more than they take, by PACKED. One far away whose size no list and
-    no store knows counts as a shard.
+    Packed files hold more, by PACKED. One far away of unknown size counts as a shard.
     """
     corpus = config["datasets"][dataset]["corpus"]
     if "harvest" in corpus:
         return {domain: int(source.get("megabytes", 0) * 10**6) for domain, source in corpus["harvest"].items()}
-    train = corpus.get("train", [])
+    train, unknown = corpus.get("train", []), corpus["shard_megabytes"] * 10**6
+    by_domain = train if isinstance(train, dict) else {"": train}
     return {
-        domain: sum(_sizes(config, dataset, patterns))
-        for domain, patterns in (train if isinstance(train, dict) else {"": train}).items()
+        domain: sum(_size(one, unknown) for one in ([own] if isinstance(own, str) else own))
+        for domain, own in by_domain.items()
     }
 
 
-def _sizes(config: dict, dataset: str, patterns: str | list[str]) -> list[int]:
-    """Bytes of text of the files that paths, globs and lists stand for."""
-    corpus = config["datasets"][dataset]["corpus"]
-    sizes = []
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        try:
-            for _, path, listed in raw_files(pattern, corpus["shard_megabytes"] * 10**6, ""):
-                near = not is_remote(path) and pattern == path
-                size = (os.path.getsize(path) if os.path.isfile(path) else 0) if near else listed
-                ratio = next((ratio for ending, ratio in PACKED.items() if path.endswith(ending)), 1)
-                sizes.append(int(size * ratio))
-        except (InputError, OSError):  # what is wrong with it is reported by the checks
-            continue
-    return sizes
+def _size(pattern: str, unknown: int) -> int:
+    """Bytes of text of the files that a path, a glob or a list stands for."""
+    text = 0
+    with contextlib.suppress(InputError, OSError):  # what is wrong with it is reported by the checks
+        for _, path, listed in raw_files(pattern, unknown, ""):
+            near = not is_remote(path) and pattern == path
+            size = (os.path.getsize(path) if os.path.isfile(path) else 0) if near else listed
+            text += int(size * next((ratio for ending, ratio in PACKED.items() if path.endswith(ending)), 1))
+    return text
 
 
 def smallest(sizes: Mapping[str, int], domains: int) -> int:
@@ -228,10 +224,8 @@ def smallest(sizes: Mapping[str, int], domains: int) -> int:
 
 
 def vocabulary_size(text: int, kind: str) -> int:
-    """The power of two below the square root of the text's bytes, within the bounds of a machine.
-
-    The words of a text are about as many as the square root of its length (Heaps 1978): a larger
-    vocabulary would have ids that are hardly seen.
+    """The power of two below the square root of the text's bytes, within the bounds of a machine:
+    about as many words has a text (Heaps 1978), and further ids would hardly be seen.
     """
     least, most = VOCABULARY[kind]
     return min(max(2 ** int(math.log2(max(math.sqrt(text), 1))), least), most)
@@ -253,10 +247,8 @@ def validation_share(least: int) -> float:
 
 def longest_held_out(sizes: Mapping[str, int], domains: int, share: float) -> int | dict[str, int]:
     """Characters above which a document gives its end to validation, not all of it: so few that
-    each domain holds out DOCUMENTS texts in the mean.
-
-    By domain; one number where the files hold several. Of one digit, so that some more
-    text moves no split.
+    each domain holds out DOCUMENTS texts in the mean. By domain; one number where the files hold
+    several. Of one digit, so that some more text moves no split.
     """
     if set(sizes) == {""}:
         sizes = {"": smallest(sizes, domains)}
@@ -283,35 +275,29 @@ GPU_THREADS = 8  # of the processor for a GPU, at most
 
 def seen_machine(wanted: str, count: int | str) -> Machine:
     """The GPUs that are allowed here, else the cores; `wanted` is auto, or names one kind, `count`
-    auto or their number.
+    auto or their number. Where both are named nothing is looked up: jobs will run elsewhere.
 
-    Where both are named nothing is looked up: jobs will run elsewhere.
     Errors (InputError): GPUs are wanted and there are none.
     """
     if wanted != "auto" and isinstance(count, int):
         return Machine(wanted, count, GPU_THREADS if wanted == "gpu" else 1)
-    seen = _seen(wanted)
+    cores = len(os.sched_getaffinity(0))
+    gpus = _seen_gpus(wanted) if wanted == "gpu" or (wanted == "auto" and shutil.which("nvidia-smi")) else 0
+    seen = Machine("gpu", gpus, max(min(cores // gpus, GPU_THREADS), 1)) if gpus else Machine("cpu", cores, 1)
     return replace(seen, count=count) if isinstance(count, int) else seen
 
 
-def _seen(wanted: str) -> Machine:
-    """The devices and memory of this machine."""
-    cores = len(os.sched_getaffinity(0))
-    if wanted == "cpu" or (wanted == "auto" and not shutil.which("nvidia-smi")):
-        return Machine("cpu", cores, 1)
+def _seen_gpus(wanted: str) -> int:
+    """How many GPUs there are; of a driver without a card none."""
     from bimix.training.devices import allowed_devices  # here only: most calls ask no driver
 
     try:
-        gpus = len(allowed_devices(os.environ.get("CUDA_VISIBLE_DEVICES")))
+        gpus, why = len(allowed_devices(os.environ.get("CUDA_VISIBLE_DEVICES"))), "CUDA_VISIBLE_DEVICES allows none."
     except InputError as error:
-        if wanted == "auto":  # a driver without a card
-            return Machine("cpu", cores, 1)
-        raise InputError(f"config: ladder/device: gpu is given. {error}") from None
-    if not gpus:
-        if wanted == "auto":
-            return Machine("cpu", cores, 1)
-        raise InputError("config: ladder/device: gpu is given, and CUDA_VISIBLE_DEVICES allows none.")
-    return Machine("gpu", gpus, max(min(cores // gpus, GPU_THREADS), 1))
+        gpus, why = 0, str(error)
+    if wanted == "gpu" and not gpus:
+        raise InputError(f"config: ladder/device: gpu is given. {why}")
+    return gpus
 
 
 @dataclass(frozen=True)
@@ -334,9 +320,8 @@ def read_basis(dataset: str) -> Basis | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{record_path(dataset)} cannot be read ({error}); delete it, and models are chosen again."
-        ) from error
+        sentence = f"{record_path(dataset)} cannot be read ({error}); delete it, and models are chosen again."
+        raise InputError(sentence) from error
 
 
 def keep(dataset: str, basis: Basis, choice: Choice | None) -> None:
@@ -345,9 +330,7 @@ def keep(dataset: str, basis: Basis, choice: Choice | None) -> None:
 
     if read_basis(dataset) != basis:
         record_path(dataset).parent.mkdir(parents=True, exist_ok=True)
-        write_json(
-            record_path(dataset), {"basis": asdict(basis), "chosen": asdict(choice) if choice is not None else None}
-        )
+        write_json(record_path(dataset), {"basis": asdict(basis), "chosen": asdict(choice) if choice else None})
 
 
 def foreseen(config: Mapping, runs: Iterable[tuple[str, str, str]], others: int, cores: int) -> str:
@@ -356,20 +339,18 @@ def foreseen(config: Mapping, runs: Iterable[tuple[str, str, str]], others: int,
     """
     seconds, stored = {"cpu": others * JOB_SECONDS, "gpu": 0.0}, 0
     for rule, dataset, model in runs:
-        block = config["datasets"][dataset]
-        vocabulary = (block["tokenizer"].get("train") or {}).get("vocabulary")
+        block, own = config["datasets"][dataset], config["models"][model]
+        vocabulary, length = (block["tokenizer"].get("train") or {}).get("vocabulary"), block["sequence_length"]
         if rule != "pretrain_model" or not vocabulary:
             return ""
-        own, recipe = config["models"][model], block["training"][model]
-        rung = Rung(*(own["shape"][key] for key in ("layers", "width", "heads")))
-        kind, length = "gpu" if own["launch"]["gpus"] else "cpu", block["sequence_length"]
+        recipe, rung = block["training"][model], Rung(*(own["shape"][key] for key in ("layers", "width", "heads")))
+        kind = "gpu" if own["launch"]["gpus"] else "cpu"
         evaluated = recipe["steps"] / recipe["evaluate_every"] * len(block["domains"]) * recipe["validation_rows"]
-        rows = recipe["steps"] * recipe["batch_rows"] + evaluated / 3
-        device = config["hardware"][kind]
-        seconds[kind] += rows * length * rung.flops(vocabulary, length) / device["flops"] / device["utilisation"]
+        flops = (recipe["steps"] * recipe["batch_rows"] + evaluated / 3) * length * rung.flops(vocabulary, length)
+        seconds[kind] += flops / config["hardware"][kind]["flops"] / config["hardware"][kind]["utilisation"]
         stored += rung.parameters(vocabulary) * RUN_BYTES
-    said = f"about {max(1, math.ceil(seconds['cpu'] / cores / 60))} min on {cores} idle cores" if seconds["cpu"] else ""
-    gpu = f"{seconds['gpu'] / 3600:.3g} GPU hours" if seconds["gpu"] else ""
-    return ", ".join(
-        one for one in (gpu, said, f"{stored / 1e9:.2g} GB of weights and checkpoints" if stored else "") if one
-    )
+    minutes = max(1, math.ceil(seconds["cpu"] / cores / 60))
+    parts = {f"{seconds['gpu'] / 3600:.3g} GPU hours": seconds["gpu"]}
+    parts |= {f"about {minutes} min on {cores} idle cores": seconds["cpu"]}
+    parts |= {f"{stored / 1e9:.2g} GB of weights and checkpoints": stored}
+    return ", ".join(part for part, amount in parts.items() if amount)

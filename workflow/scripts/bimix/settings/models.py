@@ -17,7 +17,7 @@ from bimix.exports.formats import FORMATS
 from bimix.laws.table import LAWS
 from bimix.names import meant, shown
 from bimix.plan.sources import SOURCES
-from bimix.settings.faults import name_fault
+from bimix.settings.files import name_fault
 
 T, U = TypeVar("T"), TypeVar("U")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")

@@ -33,6 +33,14 @@ MISSING = object()
 BLOCK_OF_RECIPE = "paper"  # the recipe whose values stand for defaults
 
 
+OF_DATASETS = {
+    "Dataset": "## A dataset of text\n\nA block under `datasets` with a `corpus`: text that models are trained on. Here `train`"
+    " is all that\nmust be set.",
+    "Observed": "## A dataset of losses\n\nA block under `datasets` with `observations`: losses measured elsewhere. Nothing is"
+    " trained.",
+}
+
+
 class Row(NamedTuple):
     """One key of a section: its path, what it means, its default, what may stand there."""
 
@@ -44,15 +52,13 @@ class Row(NamedTuple):
 
 def page(defaults: dict) -> str:
     """The whole page."""
-    schema = schema_of_config()
     parts = [HEAD]
-    for name, own in schema["properties"].items():
-        if name != "datasets":
-            parts.append(section(name, own, defaults.get(name), own["description"]))
-    text = "A block under `datasets` with a `corpus`: text that models are trained on. Here `train` is all that must be set."
-    parts.append(dataset_section("a dataset of text", "Dataset", defaults, text))
-    text = "A block under `datasets` with `observations`: losses measured elsewhere. Nothing is trained."
-    parts.append(dataset_section("a dataset of losses", "Observed", defaults, text))
+    for name, own in schema_of_config()["properties"].items():
+        rows = list(rows_below(own, defaults.get(name), "")) or [row(name, own, defaults.get(name), False)]
+        text = "\n".join(textwrap.wrap(own["description"], 100, break_long_words=False, break_on_hyphens=False))
+        parts += [table(f"## `{name}`\n\n{text}", rows)] * (name != "datasets")
+    for model, text in OF_DATASETS.items():
+        parts.append(table(text, [inherited(one, defaults) for one in rows_below(definitions()[model], None, "")]))
     return "\n".join(parts)
 
 
@@ -61,44 +67,25 @@ def editor_schema() -> dict:
 
     def plain(value: object) -> object:
         if isinstance(value, dict):
-            own = {key: one for key, one in value.items() if not (key == "default" and one is None)}
-            return {key: plain(one) for key, one in own.items()}
+            return {key: plain(one) for key, one in value.items() if not (key == "default" and one is None)}
         return [plain(one) for one in value] if isinstance(value, list) else value
 
     return {**plain(schema_of_config()), "patternProperties": {"^x-": {}}}
 
 
-def section(name: str, own: dict, default: object, text: str) -> str:
-    """A heading, a sentence, and the table of the keys below, or of the key alone."""
-    return table(f"`{name}`", list(rows_below(own, default, "")) or [row(name, own, default, False)], text)
-
-
-def dataset_section(name: str, model: str, defaults: dict, text: str) -> str:
-    """The same of a dataset's block, whose keys may have their defaults in other sections."""
-
-    def inherited(path: str) -> str | None:
-        found: object = defaults
-        for part in path.split("/"):
-            found = found.get(part, MISSING) if isinstance(found, dict) else MISSING
-        return None if found is MISSING else f"that of `{path}`"
-
-    rows = []
-    for one in rows_below(definitions()[model], None, ""):
-        # of blocks within these none is inherited: they are taken over whole
-        other = inherited(one.key) if one.key.count("/") == 1 and one.default in ("-", "must be set", "") else None
-        rows.append(one._replace(default=other) if other else one)
-    return table(name.capitalize(), rows, text)
-
-
-def table(heading: str, rows: list[Row], text: str) -> str:
+def table(head: str, rows: list[Row]) -> str:
     lines = [f"| `{one.key}` | {one.meaning} | {one.default} | {one.allowed} |" for one in rows]
-    head = ["| key | meaning | default | allowed |", "|---|---|---|---|"]
-    return "\n".join([f"## {heading}", "", *wrapped(text), "", *head, *lines, ""])
+    return "\n".join([head, "", "| key | meaning | default | allowed |", "|---|---|---|---|", *lines, ""])
 
 
-def wrapped(text: str) -> list[str]:
-    """Text in lines of 100 letters."""
-    return textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)
+def inherited(one: Row, defaults: dict) -> Row:
+    """A key of a dataset's block, which may have its default in another section; of blocks within
+    these none is inherited: they are taken over whole.
+    """
+    found: object = defaults if one.key.count("/") == 1 and one.default in ("-", "must be set", "") else {}
+    for part in one.key.split("/"):
+        found = found.get(part, MISSING) if isinstance(found, dict) else MISSING
+    return one if found is MISSING else one._replace(default=f"that of `{one.key}`")
 
 
 def entries(own: dict) -> dict:
@@ -109,19 +96,16 @@ def entries(own: dict) -> dict:
 
 def rows_below(own: dict, default: object, path: str) -> Iterator[Row]:
     """The keys of a block and of those in it, in the order of the models."""
-    block = resolved(own)
+    block, values = resolved(own), default if isinstance(default, dict) else {}
     if "properties" in entries(block):
-        several = default if isinstance(default, dict) else {}
-        yield from rows_below(entries(block), several.get(BLOCK_OF_RECIPE), f"{path}{{name}}/")
+        yield from rows_below(entries(block), values.get(BLOCK_OF_RECIPE), f"{path}{{name}}/")
         return
     for branch in map(resolved, branches(block)):
         yield from rows_below(branch, default, path) if "properties" in branch else ()
     for key, child in block.get("properties", {}).items():
-        value = default.get(key) if isinstance(default, dict) else None
-        given = isinstance(default, dict) and key in default
-        yield row(f"{path}{key}", child, value, key in block.get("needed", []), given)
+        yield row(f"{path}{key}", child, values.get(key), key in block.get("needed", []), key in values)
         if not refers_elsewhere(child):
-            yield from rows_below(child, value, f"{path}{key}/")
+            yield from rows_below(child, values.get(key), f"{path}{key}/")
 
 
 def refers_elsewhere(own: dict) -> str | None:
@@ -135,16 +119,13 @@ def row(key: str, own: dict, default: object, required: bool, given: bool = True
     """One key's line of a table."""
     block, section_of = resolved(own), refers_elsewhere(own)
     has_keys = "properties" in block or "properties" in entries(block)
+    value = "" if has_keys else "must be set" if required else "-"
     if default is not None and (section_of or not has_keys):
         value = f"`{written(default)}`"
     elif "unset" in own and default is None:
         value = own["unset"]
     elif given and any(kind.get("type") == "null" for kind in branches(block)):
         value = "`null`"
-    elif has_keys:
-        value = ""
-    else:
-        value = "must be set" if required else "-"
     wanted = "a block" if has_keys and "allowed" not in block else allowed(own)
     wanted = f"as in [`{section_of}`](#{section_of})" if section_of else wanted
     return Row(key, *(text.replace("|", "\\|") for text in (own["description"], value, wanted)))

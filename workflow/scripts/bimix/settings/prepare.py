@@ -9,8 +9,7 @@ from types import MappingProxyType
 from bimix.errors import InputError
 from bimix.plan.targets import named_datasets, wanted_datasets
 from bimix.settings.complete import Filled, expanded, with_defaults
-from bimix.settings.faults import Fault, listed, located
-from bimix.settings.files import ConfigFile, merged, over, place, read_config_file
+from bimix.settings.files import ConfigFile, Fault, listed, located, merged, over, place, read_config_file
 
 FALLBACK = "demo"  # what is built where no file names a dataset
 
@@ -47,7 +46,6 @@ def prepare(config: dict, call: Call) -> Prepared:
         config, filled = with_defaults(as_read(config), planning=False)
         return Prepared(expanded(config), filled, [])
     check_folder()
-    check_results(Path("results"))
     wanted, files = wanted_datasets(config, call.words), [read_config_file(path) for path in call.files]
     ready = settled(config, defaults, Path(), files, wanted, call.command_line, named_datasets(call.words))
     config = expanded(ready.config)
@@ -110,23 +108,16 @@ def place_tables(config: dict, defaults: dict, prefix: str) -> None:
 
 
 def check_folder() -> None:
-    """Refuse a working folder that Snakemake cannot note its jobs in (InputError): it would end in
-    a traceback, of a dry run, too.
+    """Refuse a working folder that Snakemake cannot note its jobs in, dry or not, and results that
+    are a file or a link to a missing disk (InputError).
     """
-    notes = Path(".snakemake").resolve()
+    notes, results = Path(".snakemake").resolve(), Path("results")
     if not os.access(notes if notes.exists() else notes.parent, os.W_OK):
-        raise InputError(
-            f"{notes} cannot be written, and Snakemake keeps its notes there: work in a folder of your own, with `-s` and"
-            f" the path of the Snakefile."
-        )
-
-
-def check_results(folder: Path) -> None:
-    """Refuse results that are a file or a link to a missing disk (InputError)."""
-    if folder.is_dir() or not (folder.exists() or folder.is_symlink()):
-        return
-    what = f"a link to {folder.readlink()}, which is not there" if folder.is_symlink() else "a file"
-    raise InputError(f"{folder} is {what}: it must be a folder, or be made again.")
+        sentence = f"{notes} cannot be written, and Snakemake keeps its notes there: work in a folder of your own, with"
+        raise InputError(f"{sentence} `-s` and the path of the Snakefile.")
+    if not results.is_dir() and (results.exists() or results.is_symlink()):
+        what = f"a link to {results.readlink()}, which is not there" if results.is_symlink() else "a file"
+        raise InputError(f"results is {what}: it must be a folder, or be made again.")
 
 
 def run_of_files(config: dict, files: Sequence[Path], given: int, command_line: Mapping) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from bimix.plan import dataset
 from bimix.plan.sources import REWEIGHTING
 from bimix.settings.complete import known_mixtures, merged_recipe, mixture_lists, reweighting_training, swarm_names
-from bimix.settings.faults import Key
+from bimix.settings.files import Key
 from bimix.settings.models import Config, Dataset, Observed
 
 # What decides which mixtures a dataset of text knows; `?`: may be unset; `/`: outside its block.

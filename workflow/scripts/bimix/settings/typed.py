@@ -13,7 +13,7 @@ import yaml
 from pydantic import ValidationError
 
 from bimix.names import meant, named, shown
-from bimix.settings.faults import Fault, Key
+from bimix.settings.files import Fault, Key
 from bimix.settings.models import Block, Config
 
 
