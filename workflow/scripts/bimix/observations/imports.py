@@ -1,7 +1,7 @@
 """From other tools' logs to the two tables: whose run, what was evaluated twice, what fits."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from bimix.observations.logs import (
     read_any,
 )
 from bimix.observations.metrics import check_lower
-from bimix.observations.tables import ROW, Tidy, numbered, read_mixtures, tidy_mixtures
+from bimix.observations.tables import ROW, Tidy, few, numbered, read_mixtures, tidy_mixtures
 from bimix.tables import read_json, read_table
 
 REPEATED = ("first", "last")
@@ -150,7 +150,7 @@ def _read_swarm(source: Source, wanted: Pattern, runs: Collection[str] | None) -
         names = dict.fromkeys(str(row[run]) for _, row in table.rows([run]))
         unnamed = [] if runs is None else [name for name in names if name not in runs]
         if unnamed:
-            remarks.append(f"Left out, for --runs does not name them: {_few(unnamed)}.")
+            remarks.append(f"Left out, for --runs does not name them: {few(unnamed)}.")
         losses += log.losses()
     if source.mixtures in source.logs and source.pattern:
         ignored |= {name for name in read_any(source.mixtures).columns if wanted.domain(name)}
@@ -246,14 +246,14 @@ def _losses_of(
     if runs is not None:
         absent = [run for run in runs if run not in there]
         if absent:
-            raise InputError(f"--runs names {absent[0]!r}, of which there are no losses; there are {_few(there)}.")
+            raise InputError(f"--runs names {absent[0]!r}, of which there are no losses; there are {few(there)}.")
         left = [run for run in there if run not in runs]
         if left:
-            remarks.append(f"Left out, for --runs does not name them: {_few(left)}.")
+            remarks.append(f"Left out, for --runs does not name them: {few(left)}.")
     strange = [name for name in rename if name not in {loss.domain for loss in losses}]
     if strange:
         known = dict.fromkeys(loss.domain for loss in losses)
-        raise InputError(f"--rename names {strange[0]!r}, of which there are no losses; there are {_few(known)}.")
+        raise InputError(f"--rename names {strange[0]!r}, of which there are no losses; there are {few(known)}.")
     kept: dict[tuple, Loss] = {}
     twice: Counter[str] = Counter()
     begun = 0
@@ -277,7 +277,7 @@ def _losses_of(
         if before is None or repeated == "last":
             kept[key] = loss
     if twice:
-        remarks.append(f"Evaluated twice at a step, the {repeated} was taken: {_few(twice)}.")
+        remarks.append(f"Evaluated twice at a step, the {repeated} was taken: {few(twice)}.")
     if begun:
         remarks.append(f"{begun} losses at step 0, before any training, are left out.")
     kept = dict(sorted(kept.items(), key=lambda one: (*one[0][:4], one[0][4] or 0)))
@@ -303,7 +303,7 @@ def _match(losses: pl.DataFrame, mixtures: pl.DataFrame, name: str, whole: str |
     lacking = [mixture for mixture in used if mixture not in known]
     if lacking:
         raise InputError(
-            f"{name} has no mixture {lacking[0]!r}, of which there are losses; it has {_few(known)}: call runs and mixtures"
+            f"{name} has no mixture {lacking[0]!r}, of which there are losses; it has {few(known)}: call runs and mixtures"
             " alike, or say by --runs which run is of which mixture."
         )
     remarks = []
@@ -313,16 +313,11 @@ def _match(losses: pl.DataFrame, mixtures: pl.DataFrame, name: str, whole: str |
             "Runs by parameters: " + ", ".join(f"{size:g}: {count}" for size, count in runs.iter_rows()) + "."
         )
     if untrained:
-        remarks.append(f"There are no losses of these mixtures: {_few(untrained)}.")
+        remarks.append(f"There are no losses of these mixtures: {few(untrained)}.")
     domains = mixtures["domain"].cast(pl.String).unique().to_list()
     others = [domain for domain in losses["domain"].unique(maintain_order=True) if domain not in domains]
     if others:
         remarks.append(
-            f"No mixture trains on these domains of losses: {_few(others)}. Where they are others' names, use --rename."
+            f"No mixture trains on these domains of losses: {few(others)}. Where they are others' names, use --rename."
         )
     return remarks
-
-
-def _few(names: Iterable[str]) -> str:
-    names = [str(name) for name in names]
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -13,8 +13,8 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.observations.tables import ROW, Tidy, numbered, read_losses
-from bimix.tables import is_text, read_table, renamed
+from bimix.observations.tables import ROW, Tidy, numbered, place, read_losses
+from bimix.tables import read_table, renamed
 
 ERROR_RATE = (
     "the laws fit logarithms of what is the better the lower: write an accuracy as an error rate above 0, such as"
@@ -74,7 +74,7 @@ def with_metrics(
     if bad.height:
         row = bad.row(0, named=True)
         raise InputError(
-            f"{_at(name, row)}: {row['domain']!r} is {row['value']}: it must be a number above 0; {ERROR_RATE}."
+            f"{place(name, row)}: {row['domain']!r} is {row['value']}: it must be a number above 0; {ERROR_RATE}."
         )
     run = [column for column in RUN if column in tidy.columns and column in losses.columns]
     texts = [pl.col(column).cast(pl.String).alias(f"as text {column}") for column in run]
@@ -97,7 +97,7 @@ def with_metrics(
         row = lacking.row(0, named=True)
         at = f" at step {row['step']}" if "step" in keys else ""
         raise InputError(
-            f"{_at(name, row)}: mixture {row['mixture']!r} has a metric and no losses{at} in {losses_name}."
+            f"{place(name, row)}: mixture {row['mixture']!r} has a metric and no losses{at} in {losses_name}."
         )
     columns = [column for column in losses.columns if column in found.columns]
     types = {column: losses[column].dtype for column in columns if column != "loss"}  # whole numbers are losses too
@@ -133,7 +133,3 @@ def _tidy(table: pl.DataFrame, name: str) -> pl.DataFrame:
         tidy = text.unpivot(others, index=[*index, ROW], variable_name="domain", value_name="value")
     tidy = tidy.drop_nulls("value").sort(ROW, maintain_order=True)
     return tidy.with_columns(pl.col("value").cast(pl.Float64, strict=False).alias("loss"))
-
-
-def _at(name: str, row: dict) -> str:
-    return f"{name}, {'line' if is_text(name) else 'row'} {row[ROW]}"

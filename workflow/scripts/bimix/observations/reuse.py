@@ -136,22 +136,19 @@ def mapped(pair: Pair, by: Map) -> Pair:
     """The pair in new domains. Losses are called otherwise where one domain becomes one; those of
     what is split or merged keep their name, as their text is another.
     """
-    rows = []
-    pools = "pool" in pair.mixtures.columns
-    for row in pair.mixtures.iter_rows(named=True):
-        parts = by.get(row["domain"], {row["domain"]: 1.0})
-        pool = row.get("pool")
-        rows += [
-            (row["mixture"], part, row["proportion"] * share, None if pool is None else pool * share)
-            for part, share in parts.items()
-        ]
-    table = pl.DataFrame(
-        rows,
-        schema={"mixture": pl.String, "domain": pl.String, "proportion": pl.Float64, "pool": pl.Float64},
-        orient="row",
+    numbers = [name for name in ("proportion", "pool") if name in pair.mixtures.columns]
+    rows = [(name, part, share) for name, parts in by.items() for part, share in parts.items()]
+    shares = pl.DataFrame(rows, schema={"domain": pl.String, "part": pl.String, "share": pl.Float64}, orient="row")
+    table = pair.mixtures.with_columns(pl.col("mixture", "domain").cast(pl.String))
+    table = table.join(shares, on="domain", how="left", maintain_order="left_right")
+    table = table.with_columns(
+        pl.coalesce("part", "domain").alias("domain"), pl.col(numbers) * pl.col("share").fill_null(1)
     )
-    one_pool = pl.when(pl.col("pool").is_null().any()).then(None).otherwise(pl.col("pool").sum()).alias("pool")
-    table = table.group_by("mixture", "domain", maintain_order=True).agg(pl.col("proportion").sum(), one_pool)
+    # a pool that is not known makes that of the new domain unknown
+    known = [
+        pl.when(pl.col(name).is_null().any()).then(None).otherwise(pl.col(name).sum()).alias(name) for name in numbers
+    ]
+    table = table.group_by("mixture", "domain", maintain_order=True).agg(known)
     into = [part for parts in by.values() for part in parts]
     renamed = {
         name: next(iter(parts)) for name, parts in by.items() if len(parts) == 1 and into.count(next(iter(parts))) == 1
@@ -161,7 +158,7 @@ def mapped(pair: Pair, by: Map) -> Pair:
     for key, digest in pair.texts.items():
         split, _, name = key.partition(".")
         texts[f"{split}.{renamed.get(name, name)}"] = digest
-    return replace(pair, losses=losses, mixtures=table if pools else table.drop("pool"), texts=texts)
+    return replace(pair, losses=losses, mixtures=table, texts=texts)
 
 
 def join(new: Pair | None, olds: Sequence[Pair], by: Map) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:

@@ -2,7 +2,7 @@
 one column for each domain or mixture; then their rows checked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,10 +62,10 @@ def tidy_mixtures(table: pl.DataFrame, name: str) -> Tidy:
             if text:
                 raise InputError(f"{name}: column {text[0]!r} holds no numbers: take it out, or write {MIXTURES}.")
             tidy = table.unpivot(others, index=[index, ROW], variable_name=across, value_name="proportion")
-            remark = f"{name} is read as a table of {index} and one column for each {across}: {_few(others)}."
+            remark = f"{name} is read as a table of {index} and one column for each {across}: {few(others)}."
             return Tidy(tidy.drop_nulls("proportion").sort(ROW, maintain_order=True), remark)
     lacking = "" if "mixture" in columns else f" None is called mixture, {', '.join(CALLED[:-1])} or {CALLED[-1]}."
-    raise InputError(f"{name} has the columns {_few(columns)}: it needs {MIXTURES}; {SEPARATED}.{lacking}")
+    raise InputError(f"{name} has the columns {few(columns)}: it needs {MIXTURES}; {SEPARATED}.{lacking}")
 
 
 def tidy_losses(table: pl.DataFrame, name: str, domains: Sequence[str]) -> Tidy:
@@ -80,9 +80,7 @@ def tidy_losses(table: pl.DataFrame, name: str, domains: Sequence[str]) -> Tidy:
     if {"domain", "loss"} & set(columns) or not {"mixture", "step"} <= set(columns):
         lacking = [column for column in ("mixture", "step", "domain", "loss") if column not in columns]
         if lacking:
-            raise InputError(
-                f"{name} has no column {lacking[0]!r} but {_few(columns)}: it needs {LOSSES}; {SEPARATED}."
-            )
+            raise InputError(f"{name} has no column {lacking[0]!r} but {few(columns)}: it needs {LOSSES}; {SEPARATED}.")
         return Tidy(table)
     index = [column for column in ("mixture", "step", "seed", "tokens", "parameters") if column in columns]
     others = [column for column in columns if column not in index]
@@ -90,13 +88,13 @@ def tidy_losses(table: pl.DataFrame, name: str, domains: Sequence[str]) -> Tidy:
     if found is None or _not_numbers(table, others):
         strange = _not_numbers(table, others) or [column for column in others if column not in domains] or ["domain"]
         raise InputError(
-            f"{name}: column {strange[0]!r} is no domain of the mixtures, which are {_few(domains)}:"
+            f"{name}: column {strange[0]!r} is no domain of the mixtures, which are {few(domains)}:"
             f" {meant(strange[0], domains)}take it out, or write {LOSSES}."
         )
     tidy = table.rename(found).unpivot(
         list(found.values()), index=[*index, ROW], variable_name="domain", value_name="loss"
     )
-    remark = f"{name} is read as a table of mixture, step and one column for each domain: {_few(others)}."
+    remark = f"{name} is read as a table of mixture, step and one column for each domain: {few(others)}."
     return Tidy(tidy.drop_nulls("loss").sort(ROW, maintain_order=True), remark)
 
 
@@ -142,7 +140,9 @@ def _not_numbers(table: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     return [column for column in columns if not table[column].dtype.is_numeric()]
 
 
-def _few(names: Sequence[str]) -> str:
+def few(names: Iterable[str]) -> str:
+    """The first names, and how many more there are."""
+    names = list(map(str, names))
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
@@ -165,7 +165,7 @@ def typed(table: pl.DataFrame, name: str, columns: list[str], optional: list[str
 
 def place(name: str, row: dict) -> str:
     """Where a row stands: `losses.csv, line 7`; a table that is no csv has rows only."""
-    return f"{name}, {'line' if is_text(name) else 'row'} {row['row']}"
+    return f"{name}, {'line' if is_text(name) else 'row'} {row.get(ROW) or row['row']}"
 
 
 def check_losses(losses: pl.DataFrame, name: str) -> None:

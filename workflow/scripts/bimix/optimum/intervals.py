@@ -32,7 +32,7 @@ from bimix.laws.fitted import predict_defined, predict_runs
 from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 from bimix.optimum.goal import Goal
-from bimix.optimum.objective import Objective, average, target_weights
+from bimix.optimum.objective import Objective, average, defined, target_weights
 from bimix.optimum.optimum import optimum
 from bimix.transfer.unseen import deviations
 
@@ -405,16 +405,12 @@ def intervals(
         rows += [("ahead", None, of_losses.kind, None, domain, rate, np.nan, np.nan) for domain, rate in named]
     return pl.DataFrame(
         [
-            (fitted["law"], quantity, mixture, at, domain, *map(_defined, numbers), level, kind)
+            (fitted["law"], quantity, mixture, at, domain, *map(defined, numbers), level, kind)
             for quantity, at, kind, mixture, domain, *numbers in rows
         ],
         schema=INTERVALS,
         orient="row",
     )
-
-
-def _defined(number: float) -> float | None:
-    return float(number) if np.isfinite(number) else None
 
 
 def of_coefficients(fitted: dict, refitted: list[dict], kind: str, middle: Callable) -> list[tuple]:

@@ -276,6 +276,11 @@ def check_one_unit(fitted: dict) -> None:
         )
 
 
+def defined(number: float) -> float | None:
+    """The number; None where it is not finite: a law does not define it."""
+    return float(number) if np.isfinite(number) else None
+
+
 def target_weights(fitted: dict, weights: dict[str, float] | None) -> np.ndarray:
     """Weights (d,) of the loss domains: all 1 where none are given; a domain left out of those
     given weighs 0.

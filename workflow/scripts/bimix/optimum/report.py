@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from bimix.laws.fitted import predict_defined, undefined
 from bimix.observations.observations import proportions_of
 from bimix.optimum.goal import Goal, divergence
-from bimix.optimum.objective import average, target_weights, weighed
+from bimix.optimum.objective import average, defined, target_weights, weighed
 from bimix.optimum.optimum import Best, Sought
 from bimix.tables import read_table
 from bimix.transfer.run import size_read
@@ -131,13 +131,13 @@ def report(
     losses = predict_defined(fitted, np.array(both), np.array([sought.step]))[:, 0]
     averages = average(losses, goal.target)
     amounts = np.array([(tokens or {}).get(name, 0.0) for name in fitted["domains"]], dtype=float)
-    of_losses = {name: {"optimum": _number(losses[0, i])} for i, name in enumerate(fitted["loss_domains"])}
+    of_losses = {name: {"optimum": defined(losses[0, i])} for i, name in enumerate(fitted["loss_domains"])}
     of_reference = {}
     if before is not None:
-        of_reference["reference_objective"] = _number(goal.value(before))
-        of_reference["reference_average_loss"] = _number(averages[1])
+        of_reference["reference_objective"] = defined(goal.value(before))
+        of_reference["reference_average_loss"] = defined(averages[1])
         for i, name in enumerate(fitted["loss_domains"]):
-            of_losses[name] |= {"reference": _number(losses[1, i]), "ratio": _number(losses[0, i] / losses[1, i])}
+            of_losses[name] |= {"reference": defined(losses[1, i]), "ratio": defined(losses[0, i] / losses[1, i])}
         for name, limit in zip(goal.held, objective.limits(fitted, goal.held), strict=True):
             of_losses[name]["largest_ratio"] = float(limit)
     return {
@@ -152,8 +152,8 @@ def report(
             "confidence": objective.confidence,
             "trust": {"kl_penalty": objective.kl_penalty, "most_kl": objective.most_kl},
         },
-        "objective_value": _number(found.value),
-        "average_loss": _number(averages[0]),
+        "objective_value": defined(found.value),
+        "average_loss": defined(averages[0]),
         **of_reference,
         "kkt_residual": found.gap,
         "binding": list(found.binding),
@@ -234,10 +234,6 @@ def sentences(written: Mapping) -> list[str]:
     if written["binding"]:
         said.append(f"what keeps it from being better: {', '.join(written['binding'])}")
     return said
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def _shown(value: float | None) -> str:

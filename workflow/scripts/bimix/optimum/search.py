@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 
 from bimix.errors import InputError
 from bimix.mixtures import draws
+from bimix.mixtures.by_hand import within
 
 DRAWN, DESCENTS = 2000, 8
 NEAR = 30.0  # strength of the Dirichlet draws around the centre; half of them lie around it
@@ -34,7 +35,7 @@ def searched(objective: Callable, centre: np.ndarray, lower: np.ndarray, upper: 
     drawn = np.concatenate(
         [draw.dirichlet(np.ones(m), DRAWN // 2), draw.dirichlet(NEAR * np.maximum(centre, 1e-3), DRAWN // 2)]
     )
-    starts = np.array([within(one, lower, upper) for one in (centre, *drawn)])
+    starts = within(np.maximum([centre, *drawn] - lower, 0.0), lower, upper)
     order = np.argsort([objective(one)[0] for one in starts[1:]], kind="stable")[: DESCENTS - 1]
     ends = [descent(objective, start, lower, upper) for start in (starts[0], *starts[1:][order])]
     return min(ends, key=lambda r: objective(r)[0])
@@ -57,26 +58,8 @@ def descent(objective: Callable, start: np.ndarray, lower: np.ndarray, upper: np
         constraints={"type": "eq", "fun": lambda r: r.sum() - 1, "jac": np.ones_like},
         options={"maxiter": 500, "ftol": 1e-12},
     )
-    end = within(found.x, lower, upper) if np.isfinite(found.x).all() else start
+    end = within(np.maximum(found.x - lower, 0.0)[None], lower, upper)[0] if np.isfinite(found.x).all() else start
     return end if objective(end)[0] <= objective(start)[0] else start
-
-
-def within(r: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Shares within the bounds that sum to 1: what r has above its lower bounds is scaled."""
-    above = np.maximum(r - lower, 0.0) + 1e-15
-    room, rest = upper - lower, 1 - lower.sum()
-    taken = np.zeros_like(above)
-    full = np.zeros(len(above), dtype=bool)
-    while not full.all():
-        left = rest - taken[full].sum()
-        scaled = above[~full] * left / above[~full].sum()
-        over = scaled > room[~full]
-        if not over.any():
-            taken[~full] = scaled
-            break
-        put = np.flatnonzero(~full)[over]
-        taken[put], full[put] = room[put], True
-    return lower + taken
 
 
 def simulate(
