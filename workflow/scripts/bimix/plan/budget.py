@@ -12,9 +12,7 @@ from bimix.plan.sources import BEST, GROUP, REWEIGHTING, counts_runs, round_of
 
 @dataclass(frozen=True)
 class Training:
-    """One training: what it is for, its model, the name of its run, its recipe. `what` is a key of
-    ENDED. Two of one run are equal, whatever needs them.
-    """
+    """One training; `what` is a key of ENDED. Two of one run are equal, whatever needs them."""
 
     what: str
     model: str
@@ -53,10 +51,8 @@ ENDED = {
 
 
 def searched_with(dataset: Dataset, mixture: str, found_with: tuple[str, ...] = ()) -> list[Training]:
-    """Trainings that a mixture is found with, and those that their mixtures are found with in turn.
-
-    `found_with`: the mixtures on the way here. One that is found with itself adds nothing:
-    Snakemake refuses it.
+    """Trainings that a mixture is found with, and those of their mixtures in turn; none of one that
+    is among `found_with`, the mixtures on the way here: Snakemake refuses it.
     """
     if mixture in found_with:
         return []
@@ -169,9 +165,7 @@ def reports_of(dataset: Dataset, training: Training, moved: Moved) -> list[str]:
 
 
 def search_reports(dataset: Dataset, moved: Moved) -> dict[str, list[str]]:
-    """{mixture: files that say what the runs cost that it was found with}; no file twice. Nothing
-    of runs that were trained elsewhere.
-    """
+    """{mixture: files that say what the runs behind it cost}, none twice or from elsewhere."""
     methods = [] if dataset.observed else dataset.groups["methods"]
     trainings = {mixture: dict.fromkeys(searched_with(dataset, mixture)) for mixture in methods}
     return {
@@ -186,9 +180,7 @@ def report_files(dataset: Dataset, moved: Moved) -> list[str]:
 
 
 def design_flags(dataset: Dataset) -> list[str]:
-    """Options of the next runs, as words of a command. The large run is that of `compare`, and the
-    proxy is offered unless other models are named.
-    """
+    """Options of the next runs, as words; without other models the proxy is offered."""
     design = dataset.block["design"]
     words = ["--criterion", design["criterion"], "--count", str(design["count"])]
     if not dataset.observed:
@@ -200,9 +192,7 @@ def design_flags(dataset: Dataset) -> list[str]:
 
 
 def design_models(dataset: Dataset) -> list[str]:
-    """The table of the models that runs may be proposed of: of losses measured elsewhere their own
-    or none.
-    """
+    """The table of the models that may be proposed: of losses measured elsewhere theirs or none."""
     named = dataset.block["design"].get("models")
     return ([named] if named else []) if dataset.observed else [f"{dataset.folder}/plan.csv"]
 

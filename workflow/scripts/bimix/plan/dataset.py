@@ -167,10 +167,8 @@ class Dataset:
         return self.runs("compare", downstream["model"]) if downstream else []
 
     def fit(self, mixture: str) -> Fit | None:
-        """The fit behind an optimised mixture: to the swarm, or to the group under `optimum`; None
-        of a mixture that is no optimum.
-
-        Errors: the swarm is missing or too small for the law; the law knows one size alone.
+        """The fit behind an optimum; None of another mixture. Errors: the swarm is missing or too
+        small for the law; the law knows one size alone.
         """
         if not is_optimum(mixture):
             return None
@@ -210,17 +208,13 @@ class Dataset:
 
     @property
     def resampled_laws(self) -> list[str]:
-        """Laws whose optimum a bootstrap or a path follows. Either takes hundreds of optima. Where
-        each is the best of 100,000 simulated mixtures, as RegMix's are, that takes hours.
-        """
+        """Laws whose optimum a bootstrap follows: of simulated mixtures it takes hours."""
         return [law for law in self.optimised_laws if LAWS[law].optimum != "simulated"]
 
     def fitted_size(self) -> tuple[int, int]:
-        """Mixtures and evaluations of the group that laws are fitted to, known before the first
-        job.
-
-        Of observations they are counted in the table; of one that cannot be read both are 0: its
-        own job says what is wrong. Of models of several sizes each run counts once, with its end.
+        """Mixtures and evaluations of the fitted group before the first job, of observations as
+        counted in the table, 0 where it cannot be read; of several sizes each run counts once, with
+        its end.
         """
         if self.observed:
             return self._counted()[:2]
@@ -241,9 +235,7 @@ class Dataset:
         return self.observed and self._counted()[2] > 1
 
     def _counted(self) -> tuple[int, int, int]:
-        """Mixtures, steps and sizes of models of the fitted group in a table of losses, in which a
-        group of no names has all but what laws proposed; 0 of what cannot be read.
-        """
+        """Mixtures, steps and sizes of the fitted group in a table; 0 of what cannot be read."""
         names, rows = self.groups[self.block["optimum"]["group"]], observed_rows(self.block["observations"]["losses"])
         rows = [row for row in rows if (row[0] in names if names else not is_optimum(str(row[0])))]
         mixtures, steps, sizes = (len({row[place] for row in rows if row[place] is not None}) for place in range(3))
@@ -270,9 +262,7 @@ class Dataset:
         return f"{best!r} is judged by {kind} against the losses of {reference!r}: name that in the group {group}."
 
     def searched_runs(self, best: str) -> tuple[str, str, int]:
-        """Model, group and step of the runs whose best mixture that is. Errors: there is no swarm;
-        nothing measured says which is best.
-        """
+        """Model, group and step of the runs whose best it is. Errors: no swarm; nothing says it."""
         optimum, swarm = self.block["optimum"], self.block.get("swarm")
         if fault := self.unjudged(best):
             raise self.fault("", fault)
@@ -302,18 +292,14 @@ def one_size(law: str) -> str:
 
 
 def weights_of(model: Mapping) -> float:
-    """By which models are ordered by size: parameters, of a shape those of its blocks (12 layers
-    width^2), as the tokenizer alone says how many its embeddings have.
-    """
+    """What models are ordered by: parameters, or those of a shape's blocks, 12 layers width^2."""
     shape = model.get("shape", {})
     return model.get("parameters") or 12 * shape.get("layers", 0) * shape.get("width", 0) ** 2
 
 
 def evaluations(recipe: Mapping) -> list[int]:
-    """Steps at which a training measures its losses, in order: every `evaluate_every` and the last.
-
-    Of the schedule `wsds` only the steps at which a decay ends: between them the rate is high, and
-    no loss there is that of a run of that length.
+    """Steps at which a training measures its losses: every `evaluate_every` and the last; of `wsds`
+    those at which a decay ends: between them no loss is that of a run of that length.
     """
     every, last = recipe["evaluate_every"], recipe["steps"]
     if recipe.get("schedule") == "wsds":

@@ -36,9 +36,7 @@ def compared_tokens(dataset: Dataset) -> int | str:
 
 
 def pool_share(dataset: Dataset, group: str | None = None) -> float:
-    """The share of every domain's rows that the runs have to which laws are fitted: those of a
-    swarm, else of `optimum`. Runs that were trained elsewhere had all.
-    """
+    """The share of every domain's rows that the fitted runs have; of runs from elsewhere all."""
     if dataset.observed:
         return 1.0
     swarm = (group or dataset.block["optimum"]["group"]) == "swarm"
@@ -64,9 +62,7 @@ def trainer_data(dataset: Dataset, model: str) -> list[str]:
 
 
 def trainer_text(dataset: Dataset) -> list[str]:
-    """The dataset's tables of text, so that a command trains again where that has changed, unless
-    the config names files of its own for exports.
-    """
+    """The text by which a command trains again; none where exports have files of their own."""
     own = "data" in dataset.block.get("export", {})
     return [] if own else [f"{dataset.folder}/tokens/{split}.parquet" for split in ("train", "validation")]
 
@@ -218,9 +214,7 @@ def asked_size(dataset: Dataset, model: str) -> list[str]:
 
 
 def large_runs(dataset: Dataset) -> bool:
-    """Whether a law over sizes can be scored on runs of the model that it is for: one that is
-    compared, and of a size of its own.
-    """
+    """Whether runs of the model that a law over sizes is for are compared, and of another size."""
     if "models" not in dataset.block["optimum"] or dataset.block["optimum"]["for"] != dataset.large:
         return False
     sizes = {name: model.get("shape", model.get("parameters")) for name, model in dataset.config["models"].items()}
@@ -233,9 +227,7 @@ def token_table(dataset: Dataset) -> list[str]:
 
 
 def pool_tokens(dataset: Dataset) -> list[str]:
-    """The table of tokens for the pools of the mixtures: laws read each run at its own epochs.
-    Observed mixtures have pools in their own table, or none.
-    """
+    """Tokens for the pools of mixtures, whose epochs laws read; observed ones have their own."""
     return [] if dataset.observed else token_table(dataset)
 
 
@@ -249,12 +241,9 @@ def epoch_tokens(dataset: Dataset, optimised: str = "") -> list[str]:
 
 
 def epoch_run_tokens(dataset: Dataset, optimised: str) -> int | str:
-    """Tokens of the run in which an optimum keeps to a number of epochs.
-
-    Of models of several sizes: those of the one that is optimised for. Where small runs repeat
-    as the large one will: those of the large one. Of a swarm's optimum: those of the run under
-    `optimum`, which no run of the swarm is. Else `none`: they follow from the losses that the
-    law was fitted to.
+    """Tokens of the run in which an optimum keeps to a number of epochs: of the model that is
+    optimised for, of the large one where small runs repeat like it, of the run under `optimum` for
+    a swarm's. Else `none`: they follow from the losses that the law was fitted to.
     """
     block, optimum = dataset.block, dataset.block["optimum"]
     if "models" in optimum or block.get("simulate_epochs"):
@@ -271,17 +260,15 @@ def objective_reference(dataset: Dataset) -> list[str]:
 
 
 def centre(dataset: Dataset) -> list[str]:
-    """The mixture that draws and penalties are around instead of the shares of the tokens
-    that an optimum is given; none: those. An optimum of a stage is given no tokens.
+    """The mixture that draws and penalties are around; none: the shares of the tokens that an
+    optimum is given, which one of a stage is not.
     """
     name = dataset.block.get("centre", "baseline" if "stage" in dataset.block["optimum"] else None)
     return [dataset.mixture(name)] if name else []
 
 
 def fitted_stage(dataset: Dataset, group: str) -> list[int]:
-    """The stage, from 1, in which alone the mixtures of a group differ, as `optimum/stage` says
-    of those that laws are fitted to and scored on; none of another group.
-    """
+    """The stage, from 1, in which alone mixtures of a fitted or scored group differ; else none."""
     optimum = dataset.block["optimum"]
     of_stage = "stage" in optimum and group in (optimum["group"], *dataset.block.get("held_out", []))
     return [optimum["stage"]] if of_stage else []
@@ -345,9 +332,7 @@ def round_reference(dataset: Dataset, round: str) -> str:
 
 
 def reweighting_folders(dataset: Dataset, reweighted: str, moved: Moved) -> list[str]:
-    """Folders of the trainings behind a mixture: of `doremi` all rounds up to the first that
-    has settled, of doremi_round2 one.
-    """
+    """Folders of the trainings behind a mixture: of `doremi` all rounds until one has settled."""
     method, _, number = reweighted.partition("_round")
     folder = f"{dataset.folder}/reweighting/{dataset.block['reweighting']['model']}/{method}"
     if method == "doge" or number:
@@ -367,8 +352,8 @@ def doge_regularization(dataset: Dataset) -> float:
 
 
 def export_data(dataset: Dataset, format: str) -> str:
-    """The files of each domain that an export names: those of the config's file, else the dataset's
-    own. OLMo-core reads its rows of tokens as they are. Errors: observed losses have no files.
+    """The files of each domain in an export: the config's, else the dataset's own, for OLMo-core
+    its rows of tokens. Errors: observed losses have no files.
     """
     if "data" in dataset.block.get("export", {}):
         return dataset.block["export"]["data"]
@@ -383,9 +368,8 @@ def export_tokens(dataset: Dataset) -> list[str]:
 
 
 def export_run(dataset: Dataset, key: str) -> list[int]:
-    """Updates (run_steps) or tokens (run_tokens) of the run that an export is for: as the
-    config says, else of the larger model's run. None of observed losses, and no updates where
-    the config gives its tokens alone.
+    """Updates (run_steps) or tokens (run_tokens) of an export's run: the config's, else the larger
+    model's. None of observed losses, and no updates where the config gives its tokens alone.
     """
     export = dataset.block.get("export", {})
     if key in export:

@@ -53,11 +53,8 @@ class Shards:
         return self.local_files(path for shard in self.of(split) for path in shard.files)
 
     def made_inputs(self, split: str) -> list[str]:
-        """The files among `inputs` that jobs make.
-
-        All shards ask for the tokenizer and the held-out hashes, and Snakemake looks each time
-        whether these are among the inputs of the rule that makes them: of 10,000 raw files half the
-        time of planning.
+        """The files among `inputs` that jobs make: for each of all shards Snakemake looks whether a
+        file is among the inputs of the tokenizer's rule, half the time of planning 10,000.
         """
         return [path for path in self.inputs(split) if is_made(self.dataset, path)]
 
@@ -77,10 +74,8 @@ class Shards:
         return digest(self.by_name)
 
     def hashes(self, shard: str) -> list[str]:
-        """Hashes of the documents that a shard of training files must leave out; none where
-        validation has no files.
-
-        From the config, not from all shards: it is called for each of them.
+        """Hashes of documents that a shard of training files leaves out; none where validation has
+        no files. From the config, not from all shards: it is called for each of them.
         """
         has_files = validation_kind(self.dataset) != "share" or self.dataset.only_measured
         trains = self.by_name[shard].split != "validation"
@@ -95,10 +90,8 @@ class Shards:
         return [chosen.split, chosen.domain, *map(masked, far), *own, *self.versions(chosen)]
 
     def threads(self, shard: str) -> int:
-        """Threads of the job that reads one shard: 1 for few bytes, so that small shards run side
-        by side; 2 where they are many or unknown before the job, as those far away are.
-
-        Text that is harvested has at most the megabytes that the config says.
+        """Threads of the job that reads a shard: 1 for few bytes, so that small shards run side by
+        side; 2 where they are many or unknown, as those far away are.
         """
         chosen = self.by_name[shard]
         harvested = self.dataset.block["corpus"].get("harvest", {})
@@ -179,9 +172,7 @@ def reading(dataset: Dataset) -> dict:
 
 
 def split_patterns(dataset: Dataset) -> dict[str, dict[str | None, str | list[str]]]:
-    """{split: {domain: paths and globs}}; the domain is None where each record names its own.
-    Validation has domains of its own, too, on which nothing trains.
-    """
+    """{split: {domain: paths and globs}}; the domain is None where each record names its own."""
     corpus, kind = dataset.block["corpus"], validation_kind(dataset)
     train = {domain: f"{dataset.folder}/corpus/{domain}.jsonl" for domain in corpus.get("harvest", {})}
     validation = corpus["validation"]
@@ -209,12 +200,10 @@ def plan_shards(dataset: Dataset) -> dict[str, Shard]:
 
 
 def open_shards(dataset: Dataset, planning: bool, runs_jobs: bool) -> dict[str, Shard]:
-    """Shards of a dataset by name, as its manifest lists them.
+    """Shards of a dataset by name, as its manifest lists them. Errors: as of `plan_shards`.
 
-    The manifest is written by the call that plans what it will run. So all shards are known before
-    the first job runs, and no command line has to hold their names. Jobs on other machines read it,
-    instead of asking for 10,000 files each. A call that runs nothing (-n, --dag) leaves it alone:
-    jobs of another call may be reading it. Errors: as of `plan_shards`.
+    The call that plans what it will run writes it: all shards are known before the first job, and
+    jobs elsewhere read it. A call that runs nothing leaves it alone: others' jobs may be reading.
     """
     manifest = Path(dataset.folder, "shards.jsonl")
     written = manifest.read_text(encoding="utf-8") if manifest.exists() else ""
@@ -247,11 +236,9 @@ def has_wildcards(pattern: str) -> bool:
 
 
 def raw_files(patterns: str | list[str], unknown: int, key: str) -> Iterator[tuple[str, str, int]]:
-    """Files (name, path, bytes) that paths, globs and lists stand for.
-
-    A list is @file: one path to a line, its bytes after a tab. A file of unknown size counts as
-    `unknown` bytes. Errors, at the `key` of the config: a pattern without a file, a list or a store
-    that cannot be read.
+    """Files (name, path, bytes) that paths, globs and lists (@file: a path a line, its bytes after
+    a tab) stand for; of unknown size they count as `unknown`. Errors, at the `key` of the config: a
+    pattern without a file, a list or a store that cannot be read.
     """
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         if pattern.startswith("@"):
@@ -299,9 +286,7 @@ def list_remote(pattern: str, key: str) -> list[File]:
 
 
 def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
-    """The versions of shards. The call that plans `looks` at the files, once; its jobs take what it
-    wrote. A call that runs nothing writes nothing.
-    """
+    """The versions of shards, for which the call that plans `looks` at the files once."""
     said, silent = [], set()
 
     @functools.cache

@@ -206,9 +206,7 @@ def wanted_names(dataset: "Dataset") -> list[str]:
 
 
 def wanted_rivals(dataset: "Dataset") -> list[str]:
-    """Those of them that every verdict has: with `epochs` of `mixtures/wanted/rivals`, the rest in
-    the reference's shares. Beyond `max_epochs` two would be one.
-    """
+    """Those in every verdict: plain, with `rivals` epochs; beyond `max_epochs` two would be one."""
     if not has_wanted(dataset.block):
         return []
     most = dataset.block["optimum"].get("max_epochs", float("inf"))
@@ -224,9 +222,7 @@ def has_wanted(block: dict) -> bool:
 
 
 def loss_weights(block: dict) -> dict[str, float]:
-    """{loss domain: weight} of a dataset's objective, a family's divided among its members; empty
-    where all weigh the same.
-    """
+    """{loss domain: weight} of an objective, a family's divided among its own; empty: all alike."""
     optimum = block.get("optimum", {})
     objective = optimum.get("objective", {})
     families = objective.get("families", {})
@@ -290,21 +286,17 @@ def search_names(block: dict) -> list[str]:
 
 
 def of_wildcards(find: Callable) -> Callable:
-    """The same function of the wildcards with its signature written down.
-
-    Snakemake inspects it several times for each parameter of each job; working it out was a sixth
-    of the time of planning 10,000.
+    """The function with its signature written down: for each parameter of each job Snakemake works
+    it out several times, a sixth of the time of planning 10,000.
     """
     find.__signature__ = inspect.signature(find)
     return find
 
 
 def entry_at(config: dict, path: str, wildcards: Mapping[str, str], default: object = None) -> object:
-    """The entry at a path that may hold {wildcards}; `default`, unless it is
-    None, where there is none.
-
-    Snakemake's `lookup` walks the whole config each time: 3 ms for each parameter of each of 10,000
-    jobs. Errors (KeyError): no entry and no default.
+    """The entry at a path that may hold {wildcards}; a `default` but None where there is none.
+    Errors: KeyError. Snakemake's `lookup` walks the whole config: 3 ms for each parameter of each
+    job.
     """
     found = config
     for key in path.split("/"):

@@ -124,11 +124,8 @@ def all_targets(config: Mapping) -> list[str]:
 
 
 def wanted_datasets(config: Mapping, words: Iterable[str]) -> list[str]:
-    """Datasets of which everything is to be built, given the words of the command line: their files
-    must be there.
-
-    None where single targets are named, whose jobs say themselves what they need, or where a folder
-    is unlocked: perhaps for single targets. The config may be unchecked.
+    """Datasets of which everything is to be built, so that their files must be there; none where
+    single targets are named or a folder is unlocked. The config may be unchecked.
     """
     if any(word.startswith("results/") or word == "--unlock" for word in words):
         return []

@@ -120,9 +120,7 @@ def check(config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), 
 
 
 def _of_no_kind(config: dict) -> Iterator[Fault]:
-    """Blocks that are neither text nor losses as the key that says so is misspelt: they have no
-    other faults, as all of their keys would be.
-    """
+    """Blocks whose key `observations` is misspelt: all of their keys would be faults otherwise."""
     datasets = config.get("datasets")
     for name, block in datasets.items() if isinstance(datasets, dict) else ():
         if isinstance(block, dict) and not {"observations", "corpus"} & block.keys():

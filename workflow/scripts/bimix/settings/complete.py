@@ -72,9 +72,8 @@ def swarm_names(config: dict, dataset: str) -> list[str]:
 
 
 def unsearched(config: dict, dataset: str) -> list[str]:
-    """Mixtures that a dataset's methods are always compared with and that are not among them: the
-    rules that anyone would try, those by hand for wanted domains, and the best mixtures of the
-    searches themselves, where their runs say which that is.
+    """Mixtures that methods are always compared with and that are not among them: rules that anyone
+    would try, those by hand for wanted domains, and the best runs of the searches themselves.
     """
     planned = Dataset(config, dataset)
     methods = planned.block["methods"]
@@ -294,9 +293,7 @@ class _Text:
         return name
 
     def of_training(self) -> None:
-        """The proxy is the first model that is trained, the larger the last; the optimum is for the
-        proxy's last step, where the config says which that is.
-        """
+        """The proxy is the first model, the larger the last; the optimum is for the proxy's end."""
         optimum, compare, training = self.block["optimum"], self.block["compare"], self.block["training"]
         compare.setdefault("model", list(training)[-1])
         if "models" in optimum:
@@ -312,9 +309,7 @@ class _Text:
 
 
 def expanded(config: dict) -> dict:
-    """The config as rules read it: in each dataset all that holds for it, with the groups compare,
-    methods and swarm, and those of its search.
-    """
+    """The config as rules read it: in each dataset all that holds for it, and every group."""
     datasets = {}
     for name, block in config["datasets"].items():
         block = block | {"optimum": _with_weights(block)}
@@ -331,9 +326,7 @@ def expanded(config: dict) -> dict:
 
 
 def _with_weights(block: dict) -> dict:
-    """A dataset's optimum with the reference of its objective, where there may be one, and the
-    weights of its families by loss domain, as all that averages losses reads them.
-    """
+    """An optimum with its objective's reference, and the weights of families by loss domain."""
     optimum, first = dict(block["optimum"]), block["compare"]["mixtures"][0]
     if "objective" in optimum:
         from bimix.optimum.families import by_domain  # here only: most datasets have no objective
@@ -376,11 +369,8 @@ def _expand(config: dict, name: str) -> None:
 
 
 def _match_epochs(block: dict) -> None:
-    """Give each small run of a dataset the share of every domain at which it repeats as often as
-    the large one.
-
-    That is the tokens that it reads over those that the model under `compare` reads; a run that
-    reads as many has the whole (matched repetition, arXiv 2606.07597).
+    """Give each small run the share of every domain at which it repeats as often as the large one,
+    the tokens that it reads over those of the large one (matched repetition, arXiv 2606.07597).
     """
 
     def read(recipe: dict) -> int:

@@ -65,9 +65,7 @@ class Fault:
 
 
 def located(block: Key, found: Iterable[tuple]) -> Iterator[Fault]:
-    """What checks of a block yield as faults: a key in it, as a path or a tuple, a sentence, and
-    whether it is a remark.
-    """
+    """Faults of what checks of a block yield: key in it (path or tuple), sentence, is a remark."""
     for key, sentence, *remark in found:
         yield Fault((*block, *(key.split("/") if isinstance(key, str) else key)), sentence, remark=any(remark))
 
@@ -139,9 +137,7 @@ def merged(files: Iterable[Path | str]) -> dict:
 
 
 def config_files(own: Iterable[str | Path], given: Iterable[str | Path]) -> list[Path]:
-    """The config's files in the order in which they are merged: those of its `own` that exist, then
-    those `given`. A file below the working folder is named from there.
-    """
+    """Files in the order in which they are merged: its `own` that exist, then those `given`."""
     working = Path.cwd()
     placed = [Path(os.path.relpath(path)) if Path(path).is_relative_to(working) else Path(path) for path in given]
     return [path for path in map(Path, own) if path.exists()] + placed
@@ -227,9 +223,8 @@ def _syntax(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> tuple[str, int
 
 
 class _Visit:
-    """A walk through the nodes of a file, which enters the lines of keys, and as faults keys that
-    are there twice or that YAML does not read as text, code of yte, tags, numbers and dates that
-    are none.
+    """A walk through the nodes of a file that enters the lines of keys, and as faults keys that are
+    there twice or no text, code of yte, tags, and numbers and dates that are none.
     """
 
     def __init__(self) -> None:
@@ -239,9 +234,7 @@ class _Visit:
         self.faults.append(Fault(key, sentence, line=line, code=code))
 
     def below(self, node: yaml.Node, key: Key) -> None:
-        """A value and all below it. Errors (Unreadable): aliases of aliases make more than a config
-        can hold, or a block holds itself.
-        """
+        """A value and all below it. Errors (Unreadable): aliases make too much or a circle."""
         line = _line(node)
         self.nodes += 1
         if len(key) > DEEPEST:
@@ -322,11 +315,8 @@ def check_files(files: Sequence[Path | str]) -> None:
 
 
 def place(files: Sequence[ConfigFile], fault: Fault, given: Mapping[str, object]) -> Fault:
-    """The fault with file and line: those of its key, or of the deepest block around it that a file
-    names.
-
-    `files` in the order in which they are merged: the last one that has the key decides it, and
-    before it `given`, the command line's --config.
+    """The fault with file and line: those of its key, or of the deepest block around it in a file,
+    of which the last one decides, and before all `given`, the command line's --config.
     """
     if fault.file:
         return fault

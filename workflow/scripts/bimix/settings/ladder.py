@@ -190,9 +190,8 @@ def run_flops(hardware: Mapping[str, Mapping[str, float]], hours: Mapping[str, f
 
 
 def text_bytes(config: dict, dataset: str) -> Sizes:
-    """Bytes of training text by domain; a domain whose files are not there, or not known, has 0.
-
-    Packed files hold more, by PACKED. One far away of unknown size counts as a shard.
+    """Bytes of training text by domain, of packed files by PACKED; 0 of files that are not there,
+    and of one far away of unknown size a shard.
     """
     corpus = config["datasets"][dataset]["corpus"]
     if "harvest" in corpus:
@@ -232,9 +231,8 @@ def vocabulary_size(text: int, kind: str) -> int:
 
 
 def token_bytes(vocabulary: int) -> float:
-    """Bytes of text that a token stands for: a quarter of the bits that a uniform id holds.
-
-    2.5 with 1,024 ids, 3.75 with 32,768, as counted on English and code: good to a fifth.
+    """Bytes of text of a token, a quarter of the bits of a uniform id: 2.5 with 1,024 ids, 3.75
+    with 32,768, as counted on English and code, good to a fifth.
     """
     return math.log2(vocabulary) / 4
 

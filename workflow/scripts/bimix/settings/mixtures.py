@@ -24,9 +24,7 @@ def check_swarms(scope: Scope) -> Faults:
 
 
 def check_search(scope: Scope) -> Faults:
-    """A search starts from mixtures that are there before it, by a law that these can be fitted
-    with, and no group may have its name or its runs alone.
-    """
+    """A search starts from mixtures that need no run, by a law that these can be fitted with."""
     block, search, optimum = scope.block, scope.block.search, scope.block.optimum
     for number, name in enumerate(search.start):
         if is_optimum(name) or name in (*BEST, *search_names(scope.own)):
@@ -130,9 +128,7 @@ def check_staged_formats(scope: Scope) -> Faults:
 
 
 def check_fitted_stages(scope: Scope) -> Faults:
-    """The groups that laws are fitted to and scored on: none has stages, or all have the same but
-    for the mixture of the stage that is optimised.
-    """
+    """Fitted and scored groups have no stages, or differ in the stage that is optimised alone."""
     block, staged, number = scope.block, scope.block.stages or {}, scope.block.optimum.stage
     for group in dict.fromkeys([block.optimum.group, *block.held_out]):
         compared = group == "compare"

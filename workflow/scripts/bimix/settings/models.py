@@ -115,8 +115,8 @@ class Block(BaseModel):
         json_schema_extra=lambda schema, model: model.arrange(schema),
     )
     NEEDED: ClassVar[str] = ""  # keys that must be set, where no default sets them
-    EITHER: ClassVar[tuple[tuple[str, ...], ...]] = ()  # of these exactly one
-    BESIDE: ClassVar[dict[str, tuple[str, ...]]] = {}
+    EITHER: ClassVar[str] = ""  # of these, with commas between them, exactly one
+    BESIDE: ClassVar[dict[str, str]] = {}
 
     @classmethod
     def arrange(cls, schema: dict) -> None:
@@ -190,7 +190,7 @@ class Shape(Block):
 
 
 class Losses(Block):
-    EITHER = (("table",), ("lines",), ("trainer_state",), ("pattern",))
+    EITHER = "table, lines, trainer_state, pattern"
     table: Below = key("A csv or parquet of `step`, `domain`, `loss`.")
     lines: Below = key("A file of JSON lines.")
     trainer_state: Below = key("The `trainer_state.json` of a transformers Trainer.")
@@ -230,13 +230,8 @@ class Launch(Block):
 
 class Model(Block):
     NEEDED = "launch"
-    EITHER = (("shape",), ("command",))
-    BESIDE = {
-        "command": ("losses", "parameters"),
-        "losses": ("command",),
-        "format": ("command",),
-        "parameters": ("command",),
-    }
+    EITHER = "shape, command"
+    BESIDE = {"command": "losses parameters", "losses": "command", "format": "command", "parameters": "command"}
     shape: Shape = key("The size of the model.")
     command: Text = key(
         "In the place of `shape`: the program that trains it, with `{fields}` ([trainers](trainers.md)).",
@@ -348,15 +343,19 @@ class MixturesByRule(Block):
     wanted: Wanted = key("Rules for domains that the objective wants: `wanted_{epochs}`, `.._uniform`, `.._kin`.")
 
 
-class LawIntervals(Block):
+class AnswerIntervals(Block):
+    NEEDED = "resamples level"
+    resamples: Count = key("How many are drawn.")
+    level: Part = key("The probability of an interval.")
+
+
+class LawIntervals(AnswerIntervals):
     resample: Literal["left_out", "residuals", "mixtures"] = key(
         "What intervals of losses and gains are drawn from: errors on runs left out, residuals, or mixtures."
     )
     bootstrap: Literal["residuals", "mixtures"] = key(
         "What intervals of coefficients and proportions are drawn from; mixtures, with more than about ten runs."
     )
-    resamples: Count = key("How many are drawn.")
-    level: Part = key("The probability of an interval.")
 
 
 class Learning(Block):
@@ -453,12 +452,6 @@ class SearchOfText(Search):
     )
 
 
-class AnswerIntervals(Block):
-    NEEDED = "resamples level"
-    resamples: Count = key("How many are drawn.")
-    level: Part = key("The probability of an interval.")
-
-
 class HubFile(Block):
     NEEDED = "hub file"
     hub: str = key("A data set of the hub.")
@@ -478,7 +471,7 @@ class Generate(Block):
 
 class TaskOfQuestions(Block):
     NEEDED = "kind"
-    EITHER = (("items", "shots"), ("generate",))
+    EITHER = "items and shots, generate"
     kind: Literal["question", "last_word"] = key("`question` (WebQuestions, TriviaQA) or `last_word` (LAMBADA).")
     items: Questions = key("Questions: a path, an address or a file of the hub.")
     shots: either(scalar=str | None, object=HubFile) = key("Examples that stand before it; `null`: its other items.")
@@ -530,6 +523,8 @@ class Objective(Block):
 class Optimum(Block):
     group: str = key("The group of mixtures that they are fitted to.", "the first of `groups`", "the name of a group")
     weights: Numbers = key("Weights of the domains' losses in the average; one that is left out weighs 0.", "all alike")
+    step: Count = key("The step that the mixture is best at; not with `models`.", "of text the last of the proxy's run")
+    max_epochs: Positive = key("How often a run may repeat a domain.", "16 with `models: auto`, else no bound")
     lower: Numbers = key("Least proportions.", "0")
     upper: Numbers = key("Greatest proportions.", "1")
     objective: Objective = key("What the mixture is best at (docs/objectives.md).", "the average loss by `weights`")
@@ -542,13 +537,11 @@ class Optimum(Block):
 
 class OptimumOfLosses(Optimum):
     NEEDED = "group step"
-    step: Count = key("The step that the mixture is best at.", "must be set")
-    max_epochs: Positive = key("How often a run may repeat a domain.", "no bound")
 
 
 class OptimumOfText(Optimum):
     NEEDED = "group"
-    BESIDE = {"for": ("models",)}
+    BESIDE = {"for": "models"}
     model: ModelName = key("The model to whose losses the laws are fitted.", "the proxy: the first under `training`")
     models: Several[str] = key(
         "In its place: models of several sizes, to which `transfer` is fitted together.",
@@ -556,9 +549,7 @@ class OptimumOfText(Optimum):
         "a list of models",
     )
     for_: ModelName = key("With `models`: the model that the mixture is best for.", "that of `compare`", alias="for")
-    step: Count = key("The step that the mixture is best at; not with `models`.", "the last of the proxy's run")
     stage: Count = key("The one stage, from 1, in which the mixtures of the group differ.", "runs without stages")
-    max_epochs: Positive = key("How often a run may repeat a domain.", "16 with `models: auto`, else no bound")
 
 
 class Export(Block):
@@ -583,7 +574,7 @@ class Drawn(Block):
 
 class Corpus(Reading):
     NEEDED = "validation text_field domain_field labels cut_characters rejects"
-    EITHER = (("train",), ("harvest",))
+    EITHER = "train, harvest"
     harvest: dict[Domain, Harvest] = key("In the place of `train`: text of installed Python packages (the demo's).")
     train: either(scalar=Path, array=PathList, object=TrainPaths) = key("Files, of all domains or of each.")
     validation: either(kind_of_validation, Drawn=Drawn, scalar=Path, array=PathList, object=DomainPaths) = key(
@@ -610,8 +601,8 @@ class TrainedTokenizer(Block):
 
 class Tokenizer(UsualTokenizer):
     NEEDED = "end_of_text"
-    EITHER = (("train",), ("file",), ("hub",))
-    BESIDE = {"revision": ("hub",)}
+    EITHER = "train, file, hub"
+    BESIDE = {"revision": "hub"}
     train: TrainedTokenizer = key("A byte-level BPE is trained on the text.")
     file: File = key("A `tokenizer.json`.")
     hub: Text = key("A repository of the hub.", allowed="the name of a repository on the hub")
@@ -620,7 +611,7 @@ class Tokenizer(UsualTokenizer):
 
 class Vectors(UsualVectors):
     NEEDED = "documents"
-    EITHER = (("train",), ("file",))
+    EITHER = "train, file"
     file: File = key("A model in the format of FastText.")
 
 
@@ -656,17 +647,16 @@ class Reweighting(Block):
     targets: Targets = key("Target domains of DoGE; default: those trained on.", "none")
 
 
-class CompareOfText(Block):
-    NEEDED = "model mixtures"
-    model: ModelName = key("The larger model.", "the last under `training`")
+class Compare(Block):
+    NEEDED = "mixtures"
     mixtures: Mixtures = key(
-        "The first is the reference.", "`[baseline, uniform, ce]`, `laws/optimise` and, with a search, `found`"
+        "The first is the reference.", "of text `[baseline, uniform, ce]`, `laws/optimise`, `found`"
     )
 
 
-class Compare(Block):
-    NEEDED = "mixtures"
-    mixtures: Mixtures = key("The first is the reference.")
+class CompareOfText(Compare):
+    NEEDED = "model mixtures"
+    model: ModelName = key("The larger model.", "the last under `training`")
 
 
 class AnyDataset(Block):

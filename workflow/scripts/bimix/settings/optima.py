@@ -46,9 +46,7 @@ def check_bounds(scope: Scope) -> Faults:
 
 
 def check_objective(scope: Scope) -> Faults:
-    """Families, weights, keys of another kind of objective, marginals that are none, a trust region
-    without tokens.
-    """
+    """Families, weights, keys of another kind, marginals that are none, trust without tokens."""
     optimum, of = scope.block.optimum, {}
     objective, key, kind = optimum.objective, ("optimum", "objective"), optimum.objective.kind or "weighted"
     for family, members in (objective.families or {}).items():
@@ -247,8 +245,8 @@ def check_epochs(scope: Scope) -> Faults:
 
 
 def check_tables(scope: Scope) -> Faults:
-    """The tables of a dataset that is to be built: rows that are refused, runs that laws cannot be
-    fitted to. Their domains and mixtures go into the scope.
+    """Tables of a dataset that is to be built, and runs that laws cannot be fitted to. Their
+    domains and mixtures go into the scope.
     """
     from bimix.observations import metrics, tables
     from bimix.observations.observations import observations

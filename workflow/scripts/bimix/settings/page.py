@@ -79,9 +79,7 @@ def table(head: str, rows: list[Row]) -> str:
 
 
 def inherited(one: Row, defaults: dict) -> Row:
-    """A key of a dataset's block, which may have its default in another section; of blocks within
-    these none is inherited: they are taken over whole.
-    """
+    """A key of a dataset's block with its default in another section; deeper blocks have none."""
     found: object = defaults if one.key.count("/") == 1 and one.default in ("-", "must be set", "") else {}
     for part in one.key.split("/"):
         found = found.get(part, MISSING) if isinstance(found, dict) else MISSING

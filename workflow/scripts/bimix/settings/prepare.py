@@ -108,9 +108,7 @@ def place_tables(config: dict, defaults: dict, prefix: str) -> None:
 
 
 def check_folder() -> None:
-    """Refuse a working folder that Snakemake cannot note its jobs in, dry or not, and results that
-    are a file or a link to a missing disk (InputError).
-    """
+    """Refuse a folder that cannot have Snakemake's notes, or results that are none (InputError)."""
     notes, results = Path(".snakemake").resolve(), Path("results")
     if not os.access(notes if notes.exists() else notes.parent, os.W_OK):
         sentence = f"{notes} cannot be written, and Snakemake keeps its notes there: work in a folder of your own, with"
@@ -124,9 +122,8 @@ def run_of_files(config: dict, files: Sequence[Path], given: int, command_line: 
     """Set `run` in a merged config by its files, the last `given` of which are those of
     --configfile.
 
-    The command line's --config holds first. Then those files, then the folder's config.yaml, then
-    the workflow's: in each a `run`, else all of its datasets. Without files, as in a module that is
-    given a block, the config itself counts as one.
+    Above these stands --config, below the folder's config.yaml, then the workflow's: in each a
+    `run`, else all of its datasets. Without files, as in a module, the config counts as one.
     """
     if "run" in command_line:
         return

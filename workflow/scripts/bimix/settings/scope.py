@@ -19,9 +19,7 @@ Faults = Iterator[tuple]
 
 
 def names_at(config: dict, key: Key, broken: Sequence[Key]) -> list[str] | None:
-    """The names in the block at a key of a config, and those that were taken out as they were
-    refused; None where the block itself was.
-    """
+    """Names in the block at a key, those taken out as refused too; None where the block was."""
     if any(key[: len(bad)] == bad for bad in broken):
         return None
     for part in key:

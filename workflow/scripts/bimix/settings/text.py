@@ -50,9 +50,7 @@ def check_lengths(scope: Scope) -> Faults:
 
 
 def check_measured_only(scope: Scope) -> Faults:
-    """Domains that nothing trains on: laws without losses of them, and a tokenizer that would be
-    trained before the text is drawn that it must leave out.
-    """
+    """Domains that nothing trains on: laws without losses of them, a tokenizer of their text."""
     key, block, drawn = "corpus/validation_only", scope.block, scope.block.corpus.validation
     for name in block.corpus.validation_only.keys() & set(block.domains):
         yield (*key.split("/"), name), "it is in `domains`, which are trained on; files of it go to `validation`."

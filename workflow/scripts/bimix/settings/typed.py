@@ -27,8 +27,8 @@ class Place(NamedTuple):
 
 
 def accepted(config: dict) -> tuple[dict, list[Fault]]:
-    """The config without the values that its models refuse, and a fault for each. What is refused
-    only because something else was taken out is taken out, too, and is no fault.
+    """The config without the values that its models refuse, and a fault for each; what is refused
+    only because another was taken out goes, too, and is no fault.
     """
     faults: list[Fault] | None = None
     while (errors := _errors(config)) is not None:
@@ -107,15 +107,14 @@ def _lacking(block: Block, key: Key, given: dict, broken: set[Key]) -> Iterator[
         schema = schema_of_config() if type(block) is Config else definitions()[type(block).__name__]
         wanted = allowed(schema["properties"][name])
         yield Fault((*key, name), f"the key is missing{f'; it takes {wanted}' if wanted else ''}.")
-    ways = [" and ".join(way) for way in block.EITHER if given.keys() >= set(way)]
-    every = [one for way in block.EITHER for one in way]
+    ways = [way for way in block.EITHER.split(", ") if given.keys() >= set(way.split(" and "))]
+    every = block.EITHER.replace(" and ", ", ").split(", ")
     # what is refused may have been meant for one of them
     meant_one = any(bad[:-1] == key for bad in broken) or any(one not in given and not lacks(one) for one in every)
-    if every and len(ways) != 1 and not meant_one:
-        sentence = f"exactly one of {', '.join(map(' and '.join, block.EITHER))} must stand here;"
-        yield Fault(key, f"{sentence} {' and '.join(ways) or 'none'} does.")
+    if block.EITHER and len(ways) != 1 and not meant_one:
+        yield Fault(key, f"exactly one of {block.EITHER} must stand here; {' and '.join(ways) or 'none'} does.")
     for name, needed in block.BESIDE.items():
-        for other in lacks(*needed) if name in given else ():
+        for other in lacks(*needed.split()) if name in given else ():
             sentence = f"it belongs to {other}, which does not stand here; take one away or set the other."
             yield Fault((*key, name), sentence)
 
