@@ -12,7 +12,6 @@ from bimix.judge.noise import Known
 from bimix.judge.verdict import Promise, decide
 from bimix.plan.sources import EQUAL, SEARCHED, TOKEN_SHARES
 from bimix.results.headline import OBSERVED, Headline, headline, next_steps, title
-from bimix.results.sections import found_twice
 
 STEPS = np.array([100, 200, 400])
 RANKS = {"baseline": TOKEN_SHARES, "uniform": EQUAL, "bimix": SEARCHED, "transfer": SEARCHED}
@@ -142,13 +141,6 @@ def test_the_risk_is_what_ends_higher_what_is_repeated_and_what_was_never_traine
     assert "Risk none of 1 losses end above baseline's; tested" in first_lines(graded), "a metric is no loss"
     proxies = runs(baseline=[4.0], criterion=Criterion("baseline"))
     assert "Risk no run was trained on it." in first_lines(runs(baseline=[4.0]), [PROMISE], proxies)
-
-
-def test_laws_that_find_one_mixture_are_said_once():
-    found = {"bimix": {"a": 0.3, "b": 0.7}, "transfer": {"a": 0.30004, "b": 0.69996}, "regmix": {"a": 0.31, "b": 0.69}}
-    assert found_twice(found) == {"transfer": "bimix"}
-    said = first_lines(runs(baseline=[4.0], bimix=[3.6]), same=found_twice(found))
-    assert "Same transfer found the mixture of bimix to four digits" in said
 
 
 def test_the_answer_of_a_search_stands_on_the_page():

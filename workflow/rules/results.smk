@@ -72,7 +72,6 @@ rule summarize_results:
             --laws {input.laws:q} \
             --scores {input.scores:q} \
             --intervals {input.intervals:q} \
-            --sizes {input.sizes:q} \
             --tables {input.tables:q} \
             --figures {input.figures:q} \
             --answers {input.answers:q} \

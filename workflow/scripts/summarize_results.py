@@ -15,7 +15,7 @@ import polars as pl
 
 from bimix.errors import run
 from bimix.judge.evidence import add_evidence, evidence, moved, outside
-from bimix.judge.law_scores import LAWS_TABLE, SIZES
+from bimix.judge.law_scores import LAWS_TABLE
 from bimix.judge.measured import add_criterion, criterion_of
 from bimix.mixtures.mixture import read_proportions
 from bimix.observations.tables import by_mixture
@@ -58,7 +58,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--max-epochs", type=number_or_none, help="the bound of the optimum, or none")
     parser.add_argument("--laws", type=Path, nargs="?", help="tables/laws.csv, of laws fitted at one size")
     parser.add_argument("--scores", type=Path, nargs="?", help="written by compare_laws.py: errors on runs left out")
-    parser.add_argument("--sizes", type=Path, nargs="*", default=[], help="sizes.csv of each law over sizes")
     parser.add_argument("--answers", type=Path, nargs="*", default=[], help="tables/downstream.csv, if there is one")
     parser.add_argument("--search", type=Path, nargs="?", help="answer.txt of a search by rounds, if there was one")
     parser.add_argument("--reused", type=Path, nargs="?", help="report of older runs that joined the fit, if there are")
@@ -139,7 +138,6 @@ def read(options: argparse.Namespace) -> Result:
         "intervals": pl.concat(
             [pl.DataFrame(schema=INTERVALS), *(read_as(path, INTERVALS) for path in options.intervals)]
         ),
-        "sizes": pl.concat([pl.DataFrame(schema=SIZES), *(read_as(path, SIZES) for path in options.sizes)]),
     }
     if options.laws:
         tables["laws"] = read_as(options.laws, LAWS_TABLE)

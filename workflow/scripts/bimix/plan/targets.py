@@ -68,7 +68,7 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
         "optimised": [dataset.mixture(law) for law in laws],
         "reference": [dataset.mixture(dataset.compared[0])],
         "laws": listed("laws"),
-        "tables": [f"{folder}/tables/{name}.csv" for name in tables],
+        "tables": [*(f"{folder}/tables/{name}.csv" for name in tables), *fits("sizes.csv", large)],
         "scores": [f"{folder}/laws/{model}/comparison/{group}.csv"] if compared else [],
         "compared": [f"{folder}/losses/{dataset.large}/compare.parquet"],
         "proxies": []
@@ -76,7 +76,6 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
         else [f"{folder}/losses/{model}/{name}.parquet" for name in dict.fromkeys([own, *held_out])],
         "mixtures": [f"{folder}/mixtures/groups/{name}.parquet" for name in ("compare", *groups)],
         "tokens": token_table(dataset),
-        "sizes": fits("sizes.csv", large),
         "intervals": fits("intervals.csv", resampled),
         "answers": listed("downstream"),
         "search": [f"{folder}/search/{model}/answer.txt"] if search else [],

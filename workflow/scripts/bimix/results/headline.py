@@ -29,12 +29,11 @@ class Headline:
     """Content of the first lines.
 
     `target`: the runs under `compare`, of `model`; `reference`: name of the mixture of predicted
-    gains; `searched`: the mixtures of searches; `places`: the file of each mixture; `same`: laws
-    that found the mixture of another; `moved`: sentences on runs that have the name of another
-    mixture; `sizes`: on what a law over sizes was fitted; `weighed`: the domains that weigh;
-    `epochs` that the run reads of each domain of the mixture to take, as far as known; `explore`:
-    the page to play with; `search`: the answer of a search; `bound`: what is promised; `by_hand`:
-    rules by hand that no observed run is like.
+    gains; `searched`: the mixtures of searches; `places`: the file of each mixture; `moved`:
+    sentences on runs that have the name of another mixture; `sizes`: on what a law over sizes was
+    fitted; `weighed`: the domains that weigh; `epochs` that the run reads of each domain of the
+    mixture to take, as far as known; `explore`: the page to play with; `search`: the answer of a
+    search; `bound`: what is promised; `by_hand`: rules by hand that no observed run is like.
     """
 
     dataset: str
@@ -44,7 +43,6 @@ class Headline:
     reference: str
     searched: tuple[str, ...] = ()
     places: Mapping[str, str] = field(default_factory=dict)
-    same: Mapping[str, str] = field(default_factory=dict)
     moved: Sequence[str] = ()
     sizes: str = ""
     weighed: str = ""
@@ -112,10 +110,6 @@ def headline(page: Headline) -> list[str]:
     lines += _line("Search", answer) if answer else []
     lines += _line("Seen", seen(page)) if verdict.seen else []
     lines += _line("Sizes", page.sizes) if page.sizes else []
-    for name, other in page.same.items():
-        lines += _line(
-            "Same", f"{name} found the mixture of {other} to four digits: all that is said of {other} holds."
-        )
     return lines + [line for text in page.moved for line in _line("Moved", text)]
 
 

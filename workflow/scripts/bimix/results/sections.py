@@ -12,7 +12,6 @@ from bimix.results.layout import cut, paragraph, table
 from bimix.transfer.run import far_apart, size_read
 
 BAR = 18  # characters of the longest bar
-ALIKE = 5e-5  # proportions that differ by less print the same four digits
 CLOSE = 1e-3  # of a bound on epochs, within which it binds
 BEST = 5  # mixtures in the table of those measured, and the reference
 NAME = 22  # characters of a domain's name
@@ -208,20 +207,6 @@ def moved(
     return said
 
 
-def found_twice(mixtures: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
-    """{mixture: one before it, equal to four digits}, of {mixture: {domain: proportion}}."""
-    same: dict[str, str] = {}
-    for name, shares in mixtures.items():
-        for other, theirs in mixtures.items():
-            if other == name:
-                break
-            domains = shares.keys() | theirs.keys()
-            if other not in same and all(abs(shares.get(key, 0) - theirs.get(key, 0)) < ALIKE for key in domains):
-                same[name] = other
-                break
-    return same
-
-
 def answers(found: pl.DataFrame, reference: str) -> list[str]:
     """The last accuracies of each mixture, and the bits per byte of the accepted answers."""
     last = found.filter(pl.col("step") == pl.col("step").max())
@@ -274,17 +259,6 @@ def size_sentence(law: dict, models: str, model: str) -> str:
     if run["parameters"] > largest:
         return f"{text}There it extrapolates, and its intervals do not know by how much it is wrong: {LEVEL}."
     return f"{text}The size lies among those fitted."
-
-
-def by_large_runs(scores: pl.DataFrame, model: str) -> list[str]:
-    """A table: large runs fitted, error on the others in percent, their order; means of draws."""
-    means = scores.group_by("large_runs", maintain_order=True).agg(pl.col("error", "spearman").mean())
-    rows = [
-        [str(row["large_runs"]), f"{row['error']:.2f}", "-" if row["spearman"] is None else f"{row['spearman']:.2f}"]
-        for row in means.sort("large_runs").iter_rows(named=True)
-    ]
-    title = f"  Runs of {model} that were not fitted, by how many of them were"
-    return [title, *table(["fitted", "error %", "order"], rows), ""]
 
 
 def _brief(number: float) -> str:

@@ -28,7 +28,7 @@ class Result:
 
     `models`: names of those that laws were fitted on, that they are read at, and that is compared.
     `step` is that of the optima, in `stage` from 1 where there are any. `laws` and their files,
-    `optima` by the mixture that each found; `shares` of all mixtures; `tables`: intervals, sizes
+    `optima` by the mixture that each found; `shares` of all mixtures; `tables`: intervals
     and, where they are there, laws and downstream, and all that were `made`. `target` are the runs
     of the compared model, `hand` rules by hand, `searched` the mixtures of searches among the runs;
     `moved` lists runs that have the name of an optimum and other proportions. `tokens` there are of
@@ -79,10 +79,6 @@ class Result:
         known = [name for name in shares if run_tokens and self.tokens.get(name)]
         return {name: shares[name] * run_tokens / self.tokens[name] for name in known}
 
-    def of_law(self, table: str, law: dict, column: str = "law") -> pl.DataFrame:
-        """The rows of a law."""
-        return self.tables[table].filter(pl.col(column) == law["law"])
-
     @property
     def bound(self) -> str:
         """The promise of `no_worse_than`; empty of another objective."""
@@ -109,7 +105,6 @@ def heading(result: Result) -> Headline:
         reference=result.reference_name,
         searched=result.searched,
         places={name: str(path) for name, path in result.files.items()},
-        same=sections.found_twice(result.optima),
         moved=result.moved,
         sizes=sections.size_sentence(law, fitted, read_at),
         weighed=weighed(law, result.target.criterion.weights),
@@ -162,7 +157,6 @@ def unmeasured_rules(result: Result, law: dict, run_tokens: float | None) -> lis
 def details(result: Result) -> list[str]:
     """The details: each law's optimum, its predictions and warnings, and where the figures are."""
     fitted, read_at, _ = result.models
-    same = sections.found_twice(result.optima)
     lines = [f"{result.dataset}: details of the summary", "=" * WIDTH]
     if "laws" in result.tables:
         lines += ["", "The laws on the same rows", "", *sections.laws(result.tables["laws"])]
@@ -171,15 +165,9 @@ def details(result: Result) -> list[str]:
         lines += [line for said in result.reused for line in paragraph(said, "  ", "  ")]
     for name, law in result.laws.items():
         lines += ["", f"Mixture optimised with the law {law['law']}, for step {result.step:,} of {model_name(read_at)}"]
-        if name in same:
-            lines += ["", f"  The mixture of {same[name]} to four digits."]
-        else:
-            lines += [*result.remarks(law), *optimum_lines(result, name, law)]
+        lines += [*result.remarks(law), *optimum_lines(result, name, law)]
         lines += ["", *sections.fitted_to(law, fitted, str(result.law_files[name]))]
-        of_size = result.of_law("sizes", law, "runs")
-        lines += sections.by_large_runs(of_size, read_at) if of_size.height else []
-    twice = {f"_{result.laws[name]['law']}_" for name in same}
-    made = [f"  {path}" for path in result.made if not any(law in path.stem for law in twice)]
+    made = [f"  {path}" for path in result.made]
     return [*lines, "", "Tables and figures", *made, "", *sections.origin(code(FITTING)), ""]
 
 
@@ -190,6 +178,6 @@ def optimum_lines(result: Result, name: str, law: dict) -> list[str]:
     lines = ["", *paragraph(text, "  ", "  ")] if domains else []
     pair = (result.reference, result.shares[result.reference], name, result.optima[name], law["proportions_seen"])
     lines += ["", *sections.proportions(*pair)]
-    spans = result.of_law("intervals", law)
+    spans = result.tables["intervals"].filter(pl.col("law") == law["law"])
     gain = sections.gain(spans, result.reference, len(law["mixtures"]), domains) if spans.height else []
     return [*lines, "", *gain] if gain else lines
