@@ -5,7 +5,7 @@ import pytest
 from laws.known import mixtures, who_speak_alike, with_transfer
 
 from bimix.observations.prior import centred
-from bimix.transfer import choice, mixing
+from bimix.transfer import choice, factor, mixing
 from bimix.transfer.choice import choose
 
 
@@ -110,3 +110,32 @@ def test_two_terms_are_compared_at_the_end_of_their_fit() -> None:
     fitted = choice.descend(shares, y, np.arange(3), made)
     further = mixing.fit(shares, y, np.arange(3), 1e-4, 2, start=fitted, tolerance=1e-5)
     assert np.abs(mixing.predict(further, shares) - mixing.predict(fitted, shares)).max() < 1e-3
+
+
+def test_fits_too_large_to_go_together_take_fewer_steps_to_the_same_errors(monkeypatch) -> None:
+    """Those without a fold start where the one to all runs went."""
+    shares, y = levels(2, 30, 10)
+    descend, steps, errors = mixing._descend, [], []
+    monkeypatch.setattr(mixing, "_descend", lambda *state: steps.append(len(state[2])) or descend(*state))
+    taken = []
+    for bytes_together in (1e9, 1.0):
+        monkeypatch.setattr(factor, "BLOCK", bytes_together)
+        steps.clear()
+        found = choose(shares, y, np.arange(10))[0]["cross_validated"]
+        errors.append([one["error"] for one in found if "ridges" not in one])
+        taken.append(sum(steps))
+    shorter = min(map(len, errors))
+    assert np.abs(np.log(errors[0][:shorter]) - np.log(errors[1][:shorter])).max() < 0.03
+    assert taken[1] < 0.75 * taken[0], taken
+
+
+def test_a_way_down_with_a_signed_term_ends_where_errors_rise(monkeypatch) -> None:
+    """Though a loss domain of three still gains."""
+    rows = [[1.0, 1.0, 1.0], [0.9, 0.9, 0.9], [0.8, 0.95, 0.95], [0.7, 1.5, 1.5], [0.6, 1.8, 1.8], [0.5, 2.0, 2.0]]
+    left = iter(np.array(rows)[:, None])
+    monkeypatch.setattr(choice, "_fits", lambda *_, **__: None)
+    monkeypatch.setattr(choice, "misses", lambda *_: next(left))
+    given = dict.fromkeys(("shares", "y", "own", "rows", "folds", "start"))
+    ridges, known = range(len(rows)), {"straight": None}
+    found, _ = choice.walk(**given | {"own": [0, 1, 2]}, ridges=ridges, least=np.full(3, 0.9), known=known)
+    assert found.tolist() == rows[:4]

@@ -39,17 +39,15 @@ from bimix.observations.groups import written as groups_written
 from bimix.observations.observations import Observations
 from bimix.observations.prior import offsets, recorded, written
 from bimix.transfer import law, linear, mixing
-from bimix.transfer.choice import RUNS_FOR_TWO_TERMS, choose, descend, settings
+from bimix.transfer.choice import choose, descend, settings
 from bimix.transfer.curve import fit_curves
 from bimix.transfer.factor import numbers, read
-from bimix.transfer.refits import resumed, without_runs
+from bimix.transfer.refits import resumed
 from bimix.transfer.run import as_asked, as_fitted, at_reference, form_of, losses, run_of
 from bimix.transfer.run import at_run as at_run  # what a law over sizes has
 from bimix.transfer.run import objective as run_objective
 
 CURVE = ("B", "beta", "C")
-# A share of the runs, left out of a refit, that is little.
-LITTLE = 1 / 16
 # Standard deviation about 1 of what mixtures do at a step, in units of the last one; and its bound.
 EFFECT_SPREAD, MOST_EFFECT = 0.25, 4.0
 # Of the notes of a fit, what each group chose.
@@ -141,10 +139,7 @@ def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: 
     begin, member = read(fitted["coefficients"], fitted["domains"]), choice.get("linear")
     begin = resumed(linear.start_of(begin, member) if member else begin, shares, middle, own, gaps, straight, spread)
     whole = mixing.fit(shares, middle, own, weights=counts.max(axis=0)[None], start=begin, **made)
-    if len({id(one) for one, _ in samples}) == 1 and _leave_little_out(counts, shares.shape[1]):
-        mixed = without_runs(whole, shares, middle, own, counts, **settings(choice), gaps=gaps, straight=straight)
-    else:
-        mixed = mixing.fit(shares, y, own, weights=counts, start=whole, **made)
+    mixed = mixing.fit(shares, y, own, weights=counts, start=whole, **made)
     for index, (observed, weights) in enumerate(samples):
         parts = mixed.parts(index)
         if member:
@@ -152,16 +147,6 @@ def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: 
             parts = linear.joined(parts, member, runs, counts[index])
         again = _coefficients(seen[index], observed.proportions, weights, parts, fitted)
         yield as_asked(at_reference(again, observed, form), fitted)
-
-
-def _leave_little_out(counts: np.ndarray, m: int) -> bool:
-    """Whether refits with weights (refits, n) only leave a few of plenty of runs out. One step of
-    Gauss and Newton from the fit to all of them is then the refit, to a hundredth of the error.
-    """
-    most = counts.max(axis=0)
-    kept = np.where(counts > 0, most, 0.0)
-    few = (kept == counts).all() and (counts.sum(axis=1) >= (1 - LITTLE) * most.sum()).all()
-    return bool(few and np.count_nonzero(most) >= RUNS_FOR_TWO_TERMS * m)
 
 
 def factor(shares, straight, y, own, weights, choice, start, gaps=None, spread=None):

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from bimix.transfer import linear, mixing
+from bimix.transfer.factor import blocks
 
 RIDGES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 # Of metrics that are all but noise, where there are runs enough to see that they are.
@@ -43,8 +44,9 @@ BORROWED, CAPPED = 20, 0.5
 # A signed term must cut the error of a loss domain by so much over the number of runs.
 COST = 3
 # With a signed term a way down the ridges ends after PATIENCE of them that cut the error of next to
-# no loss domain to the share FALLEN.
-FALLEN, NEXT_TO_NONE = 0.99, 0.1
+# no loss domain to the share FALLEN; or at one where errors rise, to RISEN times the least with and
+# without the term: further down fits follow noise, and are the slowest.
+FALLEN, NEXT_TO_NONE, RISEN = 0.99, 0.1, 1.2
 
 
 def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, of_metrics=False):
@@ -84,17 +86,8 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
     best, waited, mixed, passed = {}, dict.fromkeys(live, 0), None, {}
     errors = {prior: [] for prior in live}
     for ridge in ridges:
-        mixed = mixing.fit(
-            shares,
-            y,
-            own,
-            ridge,
-            weights=np.tile(rows, (len(live), 1)),
-            start=mixed,
-            gaps=None if gaps is None else np.repeat([gaps * prior for prior in live], len(rows), axis=0),
-            spread=spread,
-            tolerance=ROUGH,
-        )
+        offered = None if gaps is None else np.array([gaps * prior for prior in live])
+        mixed = _fits(shares, y, own, ridge, rows, mixed, offered, spread=spread)
         for number, prior in enumerate(live):
             made = {"terms": 1, "ridge": ridge, "prior": prior}
             passed[prior, ridge] = mixed.take(number * len(rows) + np.arange(len(rows)))
@@ -124,7 +117,7 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
     known = {"gaps": gaps if prior else None, "straight": straight, "spread": spread}
     if not alike:
         plain = np.array([each for choice, _, each, _ in tried if choice["prior"] == prior])
-        signed, hurting = walk(shares, y, own, rows, folds, ridges, passed[prior, ridges[0]], known)
+        signed, hurting = walk(shares, y, own, rows, folds, ridges, passed[prior, ridges[0]], plain.min(axis=0), known)
         at, hurt = picked(plain, signed, len(used))
         made = {
             **chosen[0],
@@ -134,12 +127,12 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
         near = _joined([[passed[prior, ridge] for ridge in ridges[: len(plain)]], hurting], at, hurt)
         near = mixing.fit(shares, y, own, weights=rows, start=near, tolerance=ROUGH, **settings(made), **known)
         entry = enter(made, near)
-        if _ratio(entry, chosen) < (EARNED_BY_FEW if len(used) < SURE_RUNS else EARNED):
+        if _ratio(entry[2], chosen[2]) < (EARNED_BY_FEW if len(used) < SURE_RUNS else EARNED):
             chosen = entry
     if plenty:
         made = {**chosen[0], "terms": 2}
         entry = enter(made, descend(shares, y, own, made, gaps, straight, spread, rows))
-        if _ratio(entry, chosen) < 1:
+        if _ratio(entry[2], chosen[2]) < 1:
             chosen = entry
     choice, near, errors, missed = chosen
     made = settings(choice) | {"terms": choice["terms"], "weights": rows[-1:]}
@@ -152,9 +145,42 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
     return {**choice, "errors": errors.tolist(), "cross_validated": [entry for entry, *_ in tried]}, parts
 
 
-def _ratio(one, other) -> float:
-    """Geometric mean over the loss domains of the errors of one choice over another's."""
-    return float(np.exp(np.nanmean(np.log(np.maximum(one[2], 1e-300)) - np.log(np.maximum(other[2], 1e-300)))))
+def _fits(shares, y, own, ridge, rows, start, gaps=None, **made) -> mixing.Mixing:
+    """Fits without each fold and to all runs, which `rows` (folds + 1, n) count, at the next ridge;
+    such a set for each of the gaps (sets, d, m) or of (d, m).
+
+    Where they are too large to go through together those to all runs go first, and the others start
+    as far from them as they were at the last ridge.
+    """
+    gaps = None if gaps is None else np.reshape(gaps, (-1, y.shape[1], shares.shape[1]))
+    sets, p = 1 if gaps is None else len(gaps), shares.shape[1] + 4
+    fold = np.tile(np.arange(len(rows)), sets)
+    given = {"weights": rows[fold], "gaps": None if gaps is None else np.repeat(gaps, len(rows), axis=0)}
+    made |= {"tolerance": ROUGH}
+    if len(blocks(len(fold), y.shape[1] * p * min(p, len(shares)))) == 1:
+        return mixing.fit(shares, y, own, ridge, start=start, **given, **made)
+
+    def part(which, start):
+        own_of = {name: value if value is None else value[which] for name, value in given.items()}
+        return mixing.fit(shares, y, own, ridge, start=start, **own_of, **made)
+
+    last = np.flatnonzero(fold == len(rows) - 1)
+    whole = part(last, start and start.take(last))
+    others, of = np.flatnonzero(fold < len(rows) - 1), np.repeat(np.arange(sets), len(rows) - 1)
+    near = whole.take(of)
+    if start is not None:
+        away = {name: getattr(start, name)[others] - getattr(start, name)[last][of] for name in ("x", "means")}
+        near = replace(near, **{name: getattr(near, name) + one for name, one in away.items()})
+    found, order = part(others, near), np.argsort([*others, *last])
+    fields = ("x", "means", "gaps", "t")
+    return replace(
+        found, **{name: np.concatenate([getattr(found, name), getattr(whole, name)])[order] for name in fields}
+    )
+
+
+def _ratio(errors: np.ndarray, others: np.ndarray) -> float:
+    """Geometric mean over the loss domains of errors (d,) over others."""
+    return float(np.exp(np.nanmean(np.log(np.maximum(errors, 1e-300)) - np.log(np.maximum(others, 1e-300)))))
 
 
 def _joined(walks: list[list[mixing.Mixing]], at: np.ndarray, hurt: np.ndarray) -> mixing.Mixing:
@@ -192,21 +218,22 @@ def descend(shares, y, own, choice, gaps=None, straight=None, spread=None, weigh
     return mixing.fit(shares, y, own, ridges, start=start, **made)
 
 
-def walk(shares, y, own, rows, folds, ridges, start, known):
+def walk(shares, y, own, rows, folds, ridges, start, least, known):
     """Mean |error| (ridges, d) of each loss domain in left-out mixtures with a signed term, at the
-    largest of the ridges that are worth it; and the fits at each.
+    largest of the ridges that are worth it; and the fits at each. `least` (d,) is without the term.
 
     `rows` (folds + 1, n) are the weights of the fits without each fold and with all, `start` those
     without a signed term at the first ridge.
     """
     mixed, waited, errors, passed = start, 0, [], []
     for ridge in ridges:
-        mixed = mixing.fit(shares, y, own, ridge, weights=rows, start=mixed, harm=HARM, tolerance=ROUGH, **known)
+        mixed = _fits(shares, y, own, ridge, rows, mixed, harm=HARM, **known)
         passed.append(mixed)
         before = np.min(errors, axis=0) if errors else np.full(len(own), np.inf)
         errors.append(np.nanmean(np.abs(misses(mixed, shares, y, folds, known["straight"])), axis=0))
         waited = 0 if (errors[-1] < FALLEN * before).mean() > NEXT_TO_NONE else waited + 1
-        if waited == PATIENCE:
+        rises = len(errors) > 1 and _ratio(errors[-1], errors[-2]) > 1
+        if waited == PATIENCE or (rises and _ratio(errors[-1], np.minimum(least, before)) > RISEN):
             break
     return np.array(errors), passed
 

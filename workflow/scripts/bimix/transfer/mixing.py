@@ -41,6 +41,9 @@ TOLERANCE = 1e-4  # a fit ends when a step lowers its cost by less than this sha
 # where a step goes, not where it ends.
 WIDE = 64
 FAR = 1e8  # the penalty that holds a number which a domain does not have
+# glibc returns each freed array of more than 128 KiB to the system, which clears the next one's
+# pages, until a larger one was freed (M_MMAP_THRESHOLD in mallopt): a fifth of a fit's time.
+np.empty(2**25 - 2**16, dtype=np.uint8)
 
 
 @dataclass(frozen=True)
@@ -111,13 +114,18 @@ def fit(
         x = np.broadcast_to(start.x, (fits, *start.x.shape[1:])).reshape(fits * d, -1).copy()
         means = np.broadcast_to(start.means, (fits, terms + 2)).copy()
     damping = np.full(fits, 1e-2)
+    now = problem.cost(x, means, levels(x, terms, own, problem.gaps, problem.log_shares, spread), d)
     for together in blocks(fits, d * x.shape[1] * min(x.shape[1], len(shares))):
         active = np.arange(fits)[together]
         for _ in range(rounds):
             of = (active[:, None] * d + np.arange(d)).ravel()
             part = problem if len(active) == fits else problem.take(active, of)
-            x[of], means[active], damping[active], gain = _descend(part, x[of], means[active], damping[active], d)
-            active = active[gain > tolerance]
+            before = now[active]
+            x[of], means[active], damping[active], now[active] = _descend(
+                part, x[of], means[active], damping[active], before, d
+            )
+            # at a cost of 0, as of two runs that a fit goes through, nothing is left to gain
+            active = active[before - now[active] > tolerance * before]
             if not len(active):
                 break
     t = np.zeros((fits * d, m))
@@ -144,7 +152,7 @@ def problem_of(
     harm = (np.broadcast_to(harm, (fits, d)) * base).ravel()
     unit = _strengths(own, m, terms, 1.0)
     return Problem(
-        log_shares=logs_of(shares),
+        log_shares=np.asfortranarray(logs_of(shares)),  # its transpose is what powers go through
         target=np.where(seen, each, 0.0).reshape(fits * d, n),
         w=w,
         own=own,
@@ -220,13 +228,12 @@ class Problem:
         return each.reshape(-1, d).sum(1) + (self.hold * (means - self.anchor) ** 2).sum(1)
 
 
-def _descend(problem, x, means, damping, d):
-    """One accepted step of every fit: new x, means and damping, and the share by which each fit's
-    cost fell (0: no step helps).
+def _descend(problem, x, means, damping, now, d):
+    """One accepted step of every fit: new x, means, damping and costs, that were `now`; the same
+    where no step helps.
     """
     shared, pull = problem.shared, problem.pull
-    predicted, gradient, squares, products = _slopes(problem, x)
-    now = problem.cost(x, means, predicted, d)
+    gradient, squares, products = _slopes(problem, x)
     gaps = x[:, shared] - np.repeat(means, d, axis=0)
     # Curvature: jacobian jacobian' + diag(penalty). The levels curve along log a, u and log k by as
     # much as they slope; where that adds to the curvature, steps without it go too far. Of groups
@@ -249,7 +256,7 @@ def _descend(problem, x, means, damping, d):
         diagonal = penalty[of] + np.repeat(damping[pending], d)[:, None] * scale[of]
         solved = (solve if products.shape[1] == products.shape[2] else _solve_wide)(products[of], diagonal, edges[of])
         mean_damped = mean_scale[pending] * (1 + damping[pending, None])
-        step, mean_step = coupled_step(solved, pull[of], shared, mean_gradient[pending], mean_damped, d)
+        step, mean_step = _coupled_step(solved, pull[of], shared, mean_gradient[pending], mean_damped, d)
         new_x, new_means = x[of] + np.clip(step, -3, 3), means[pending] + np.clip(mean_step, -3, 3)
         guess = levels(new_x, problem.terms, problem.own, part.gaps, problem.log_shares, problem.spread)
         cost = part.cost(new_x, new_means, guess, d)
@@ -265,23 +272,22 @@ def _descend(problem, x, means, damping, d):
             break
         of = (pending[:, None] * d + np.arange(d)).ravel()
         part = problem.take(pending, of)
-    # at a cost of 0, as of two runs that a fit goes through, nothing is left to gain
-    return x, means, damping, np.divide(now - reached, now, out=np.zeros(len(now)), where=now > 0)
+    return x, means, damping, reached
 
 
 def _slopes(problem, x):
-    """Levels (b, n), half the gradient (b, p) of the squares and the sums of squares (b, p) of the
-    Jacobian, and its products (b, p, p); or the Jacobian (b, p, n) where runs are fewer.
+    """Half the gradient (b, p) of the squares and the sums of squares (b, p) of the Jacobian, and
+    its products (b, p, p); or the Jacobian (b, p, n) where runs are fewer.
     """
     (b, p), n = x.shape, len(problem.log_shares)
-    predicted, gradient, squares, products = (np.empty((b, *of)) for of in ((n,), (p,), (p,), (p, min(n, p))))
+    gradient, squares, products = (np.empty((b, *of)) for of in ((p,), (p,), (p, min(n, p))))
     own, root = np.tile(problem.own, b // len(problem.own)), np.sqrt(problem.w)
     for rows in blocks(b, n * p):
-        predicted[rows], jacobian = jacobian_of(
+        predicted, jacobian = jacobian_of(
             x[rows], problem.terms, own[rows], problem.gaps[rows], problem.log_shares, root[rows], problem.spread
         )
         term = problem.signed and problem.signed.take(rows)
-        left = (root[rows] * (predicted[rows] - problem.target[rows]))[:, None]
+        left = (root[rows] * (predicted - problem.target[rows]))[:, None]
         left = left if term is None else term.without(term.without(left))
         gradient[rows] = (jacobian @ left.transpose(0, 2, 1))[:, :, 0]
         if n < p:
@@ -290,7 +296,7 @@ def _slopes(problem, x):
         else:
             products[rows] = _gram(jacobian, term)
             squares[rows] = np.einsum("bpp->bp", products[rows])
-    return predicted, gradient, squares, products
+    return gradient, squares, products
 
 
 def _gram(jacobian, term):
@@ -325,7 +331,7 @@ def _solve_wide(jacobian, diagonal, right):
     return right - thin @ np.linalg.solve(system, turned @ right)
 
 
-def coupled_step(solved, pull, shared, mean_gradient, mean_scale, d):
+def _coupled_step(solved, pull, shared, mean_gradient, mean_scale, d):
     """The damped Gauss-Newton step of all numbers and of the shared means: solved per domain, here
     for the means (Schur).
 

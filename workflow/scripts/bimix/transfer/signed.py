@@ -16,6 +16,7 @@ t acts on the share r of a run, not on the share that counts where text repeats.
 of r times a t above 0 would not be convex.
 """
 
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -49,11 +50,19 @@ class Signed:
         # 1 - sqrt(q / (s + q)) over s, which has a value at s = 0 too
         part = 1 / (whole * (1 + 1 / np.sqrt(1 + self.values / self.ridge[:, None])))
         sums = part[:, None] * self.sums(weighed)
-        return weighed - self.root[:, None] * (sums @ self.turned[self.of].transpose(0, 2, 1))
+        back = np.concatenate([sums[rows] @ self.turned[of].T for of, rows in self._alike()])
+        return weighed - self.root[:, None] * back
 
     def sums(self, weighed: np.ndarray) -> np.ndarray:
         """Those rows times P, along the eigenvectors: (b, p, m)."""
-        return (self.root.astype(weighed.dtype)[:, None] * weighed) @ self.turned[self.of].astype(weighed.dtype)
+        weighed = self.root.astype(weighed.dtype, copy=False)[:, None] * weighed
+        turned = self.turned.astype(weighed.dtype, copy=False)
+        return np.concatenate([weighed[rows] @ turned[of] for of, rows in self._alike()])
+
+    def _alike(self):
+        """Rows in turn that have the same vectors, and which these are."""
+        groups = itertools.groupby(range(len(self.of)), self.of.__getitem__)
+        return [(of, slice(rows[0], rows[-1] + 1)) for of, rows in ((of, list(rows)) for of, rows in groups)]
 
     def numbers(self, left: np.ndarray) -> np.ndarray:
         """t (b, m) for what the other numbers leave of the levels (b, n)."""
