@@ -288,6 +288,17 @@ def pools(folder: Path) -> Made:
     return made(folder, PLAIN_ENDS, mixtures=mixtures, proxies=fitted, more=more)
 
 
+def search(folder: Path) -> Made:
+    """`found` is `round1`, of the proportions of m2: one training under three names."""
+    ends = PLAIN_ENDS | {"round1": [2.7] * 3, "found": [2.7] * 3}
+    every = shares(SHARES | dict.fromkeys(("round1", "found"), SHARES["m2"]))
+    again = tidy({"round1": law(SHARES["m2"])}).filter(pl.col("step") == STEP)
+    (folder / "answer.txt").write_text("Answer: round1, measured 2.7000.\n")
+    ranks = {"m0": TOKEN_SHARES, "m1": GIVEN, "m2": GIVEN} | dict.fromkeys(("transfer", "round1", "found"), SEARCHED)
+    own = {"proxies": pl.concat([proxies(), again]), "mixtures": every, "ranks": ranks}
+    return made(folder, ends, **own, more=["--search", str(folder / "answer.txt")])
+
+
 def observed(folder: Path) -> Made:
     """Tables without seeds; a run called as the optimum has other shares and ends lowest."""
     every = SHARES | {"transfer": [0.6, 0.2, 0.2]}
@@ -373,6 +384,7 @@ FEATURES = {
     "marginals": marginals,
     "reuse": reuse,
     "pools": pools,
+    "search": search,
     "observed": observed,
 }
 near = pytest.approx
@@ -542,6 +554,13 @@ EXPECTED = {
         "summary": has("made: m2 ", "epochs", "0.5000", "max_epochs 2 binds for code."),
         "comparison": rows(m2={"average_loss": 2.7}),
         "verdict": at_epochs,
+    },
+    "search": USUAL
+    | {
+        "summary": has("made: m2 ", "10.00 %", "The mixture found is round1, measured 2.7000."),
+        "comparison": rows(m2={"average_loss": 2.7}, found={"average_loss": 2.7}, round1={"average_loss": 2.7}),
+        "verdict": rows("m2", found={"gain_percent": 10.0}),
+        "provenance": origins(m2=M2, round1=M2, found=M2),
     },
     "observed": USUAL
     | {

@@ -14,12 +14,15 @@ START = ["baseline", "uniform", "plain"]
 PLAIN = Path(__file__).parents[1] / "training/plain_trainer.py"
 
 
-def searched(folder: Path, config: dict, rounds: int, **optimum) -> Path:
-    """The results of a search for the domain sea."""
+def searched(folder: Path, config: dict, rounds: int, also: tuple[str, ...] = (), **optimum) -> Path:
+    """The results of a search for the domain sea, which starts with `also` too."""
     config["laws"] = {"compare": ["transfer"], "optimise": ["transfer"], "intervals": {"resamples": 5}}
     block = config["datasets"]["mini"]
     del block["vectors"], block["groups"], block["optimum"]
-    block |= {"optimum": {"weights": {"sea": 1}, **optimum}, "search": {"start": START, "rounds": rounds, "of": 1}}
+    block |= {
+        "optimum": {"weights": {"sea": 1}, **optimum},
+        "search": {"start": [*START, *also], "rounds": rounds, "of": 1},
+    }
     block["compare"] = {"model": "large", "mixtures": ["baseline", "found"]}
     write_checkout(folder, config, ["plain"])
     built(folder, "results/mini/mixtures/found.json", "results/mini/figures/rounds.svg")
@@ -97,3 +100,20 @@ def test_a_search_over_two_sizes_for_a_third(tmp_path: Path) -> None:
     for one in ("slim", "wide"):
         assert (results / f"runs/{one}/round1/losses.parquet").exists()
     assert not (results / "runs/large").exists()
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_a_search_next_to_a_swarm(tmp_path: Path) -> None:
+    """One starts from the other's mixtures; the swarm's runs, several in a process, are its own."""
+    config = mini_config(6, 2, slim={}, large={})
+    config["datasets"]["mini"]["swarm"] = {"model": "slim", "runs": 6, "seed": 0, "together": 3, "step": 6}
+    results = searched(tmp_path, config, 1, ("swarm_0001",), model="slim")
+    assert "swarm_0001" in check(results, "slim", 1)["mixture"].to_list()
+    assert not (results / "swarm").exists()
+    built(tmp_path, "results/mini/mixtures/transfer_swarm.json")
+    assert sorted(path.name for path in (results / "swarm/slim").glob("[0-9]*")) == ["1", "2"]
+    alone, of_swarm = (pl.read_parquet(results / f"losses/slim/{name}.parquet") for name in ("search", "swarm"))
+    ends = [one.filter(pl.col("mixture") == "swarm_0001", pl.col("step") == 6) for one in (alone, of_swarm)]
+    assert ends[0].sort("domain")["loss"].to_list() == ends[1].sort("domain")["loss"].to_list()
+    assert "Nothing to be done" in built(tmp_path, "results/mini/figures/rounds.svg")

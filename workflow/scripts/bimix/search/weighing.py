@@ -113,13 +113,13 @@ def weigh(believed: Believed, runs: Comparison, promises: Sequence[Promise]) -> 
     others = [name for name in others if np.abs(candidates[name] - candidates[best]).max() > NEAR]
     gain, deviation = posterior.gain(candidates[best], believed.optimum)
     surely = gain - float(stdtrit(freedom(posterior), UPPER)) * deviation
-    said = f"{100 * gain:.2f} % below {best} by the law and all runs together"
+    said = f"{100 * abs(gain):.2f} % {'above' if gain < 0 else 'below'} {best} by the law and all runs together"
     if surely > 0:
         over = f"; {over_hand(posterior, own.mixture, believed.optimum, hand)}" if hand else ""
         why = f"{said}, {100 * surely:.2f} % at the lower 80 % end{over}; {law}"
         return Verdict("promised", own.mixture, why, best, own, measured=runs)
     same = np.abs(believed.optimum - candidates[best]).max() <= NEAR
-    unsure = f"; {own.mixture}, {said}, is not surely below it" if not same else ""
+    unsure = f"; {own.mixture}, {said}, is not surely better" if not same else ""
     if best not in ran:
         return Verdict("promised", best, f"a rule by hand{unsure}; {law}", own.mixture, own, measured=runs)
     seen = tuple(name for name in runs.ranked() if name in ran and runs.value(name) < own.value and gain <= 0)
