@@ -44,9 +44,9 @@ def extrapolation(law: str, observed: Observations) -> pl.DataFrame:
     """Hold out the last step of each mixture, fit the rest of that mixture, predict it: one
     row per mixture and domain.
 
-    Over the steps of one mixture the mixing factor is constant, so `bimix` and `transfer` are the
-    same curve B / s^beta + C. Laws that are fitted at single steps (`exponential`, `regmix`) say
-    nothing about another step: no rows. Nor has a curve with fewer than four steps.
+    Of one mixture by itself `bimix` and `transfer` are the same curve B / s^beta + C: it does not
+    say what mixtures do at each step. Laws that are fitted at single steps (`exponential`,
+    `regmix`) say nothing about another step: no rows. Nor has a curve with fewer than four steps.
     """
     rows = []
     for n, mixture in enumerate(observed.mixtures):
