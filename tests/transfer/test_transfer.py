@@ -10,7 +10,7 @@ from scipy.optimize import least_squares
 
 from bimix.errors import InputError
 from bimix.judge.errors import rank_correlation
-from bimix.laws import bimix, transfer
+from bimix.laws import transfer
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.intervals import resampled
@@ -120,7 +120,7 @@ def test_a_run_that_a_resample_has_not_drawn_does_not_bend_the_curve():
 
 
 def test_curves_of_all_domains_at_once_are_those_of_one_by_one():
-    """SciPy's fit of `bimix`, one domain at a time, with gaps and runs that count twice."""
+    """SciPy's fit, one domain at a time, with gaps and runs that count twice."""
     observed = observe(with_transfer(2, 4), mixtures(2, 5, 4), STEPS, 0.003, 2)
     losses = observed.losses / np.exp(transfer.run_levels(observed))[:, None]
     losses[1, 3:9, 2] = np.nan
@@ -129,8 +129,13 @@ def test_curves_of_all_domains_at_once_are_those_of_one_by_one():
     for starts in (None, tuple(np.tile([[30.0], [0.4], [0.5]], 4))):
         curves = np.array(fit_curves(STEPS, losses, weights, starts)).T
         for i, curve in enumerate(curves):
-            wanted = bimix.fit_domain(np.zeros(5), STEPS, losses[:, :, i], weights)
-            assert np.allclose(curve, [wanted[name] for name in ("B", "beta", "C")], rtol=1e-5)
+            logs, root = np.log(losses[:, :, i]), np.sqrt(weights)[:, None]
+
+            def residuals(z, logs=logs, root=root):
+                return np.nan_to_num(root * (np.logaddexp(z[0] - z[1] * np.log(STEPS), z[2]) - logs)).ravel()
+
+            p, beta, q = least_squares(residuals, [3, 0.4, 0.5], x_scale="jac", ftol=1e-13, xtol=1e-13, gtol=1e-13).x
+            assert np.allclose(curve, [np.exp(p), beta, np.exp(q)], rtol=1e-5)
 
 
 def test_trust_region_reflective_ends_at_the_same_minimum():

@@ -16,11 +16,10 @@ from scipy.optimize import least_squares
 
 from bimix.errors import InputError
 from bimix.observations.observations import Observations
+from bimix.transfer.curve import fit_curves
 
 ALPHA_RANGE = (0.0, 5.0)
 BETA_RANGE = (1e-3, 5.0)
-BETA_STARTS = np.geomspace(0.03, 3, 20)
-STARTS = 2
 NO_FLOOR = -20.0  # log of C over the smallest loss: below it C is written as 0
 SAME = 1e-9  # a range of log r (or of log loss) below this is rounding: it has no slope
 
@@ -132,70 +131,72 @@ def fit_fixed_step(u: np.ndarray, log_losses: np.ndarray, weights=None) -> dict[
     return {"A": float(np.exp(level + alpha * centre)), "alpha": alpha}
 
 
-def fit_curve(steps: np.ndarray, losses: np.ndarray) -> dict[str, float]:
-    """The law at one mixture, B / s^beta + C (Eq. 4), from losses (k,): what Table 2 extrapolates.
+def fit_curve(steps: np.ndarray, losses: np.ndarray, weights: np.ndarray | None = None) -> dict[str, float]:
+    """The law at one mixture, B / s^beta + C (Eq. 4), from losses (k,) or (n, k) of repeated runs:
+    what Table 2 extrapolates.
 
     One mixture does not identify alpha, since r is constant: alpha is fixed to 0, and B and C take
     up the factor r^-alpha.
     """
-    return fit_domain(np.zeros(1), steps, losses[None, :], None, None)
+    numbers = fit_curves(steps, np.atleast_2d(losses)[:, :, None], weights)
+    return {"A": 1.0, "alpha": 0.0} | {
+        name: float(one[0]) for name, one in zip(("B", "beta", "C"), numbers, strict=True)
+    }
 
 
 def fit_domain(u, steps, losses, weights=None, start=None) -> dict[str, float]:
     """A = 1, alpha, B, beta, C of one loss domain: u = log r (n,), steps (k,), losses (n, k) with
     NaN where not observed.
 
-    Where u does not vary alpha is not identified and is fixed to 0. `start` is an earlier fit's
-    coefficients: then that is the only start; otherwise two are taken from a grid over beta, on
-    which B and C are linear (variable projection).
+    Where u does not vary alpha is not identified and is fixed to 0. It starts at an earlier fit's
+    coefficients, or at the slope within steps and the curve that is left.
     """
     rows, columns = np.nonzero(np.isfinite(losses))
     count = np.ones(len(u)) if weights is None else np.asarray(weights, dtype=float)
     rows, columns = rows[count[rows] > 0], columns[count[rows] > 0]
+    if np.ptp(u[rows]) < SAME:
+        return fit_curve(steps, losses, weights)
     root = np.sqrt(count[rows])
     y, times = np.log(losses[rows, columns]), np.log(np.asarray(steps, dtype=float))[columns]
     u_mean, t_mean = np.average(u[rows], weights=root**2), np.average(times, weights=root**2)
     x, t = u[rows] - u_mean, times - t_mean
-    fixed = np.ptp(x) < SAME
+    if start is None:
+        within = np.stack([x, y])
+        for step in np.unique(columns):
+            within[:, columns == step] -= within[:, columns == step].mean(axis=1, keepdims=True)
+        spread = within[0] @ within[0]
+        alpha = np.clip(-(within[0] @ within[1]) / spread, 1e-3, 2.0) if spread > SAME**2 else 0.0
+        start = fit_curve(steps, losses * np.exp(alpha * u[:, None]), weights) | {"alpha": alpha}
 
     def residuals(z):
-        p, beta, q, *alpha = z
-        return root * (np.logaddexp(p - beta * t, q) - y - (0.0 if fixed else alpha[0] * x))
+        p, beta, q, alpha = z
+        return root * (np.logaddexp(p - beta * t, q) - y - alpha * x)
 
     def jacobian(z):
-        p, beta, q = z[:3]
+        p, beta, q, _ = z
         share = 1 / (1 + np.exp(np.clip(q - p + beta * t, -700, 700)))
-        columns = [share * root, -share * t * root, (1 - share) * root]
-        return np.stack(columns if fixed else [*columns, -x * root], axis=1)
+        return np.stack([share * root, -share * t * root, (1 - share) * root, -x * root], axis=1)
 
     floor = y.min() + NO_FLOOR - 5
-    lower = np.array([floor, BETA_RANGE[0], floor, ALPHA_RANGE[0]])[: 3 if fixed else 4]
-    upper = np.array([y.max() + 20, BETA_RANGE[1], y.max() + 5, ALPHA_RANGE[1]])[: 3 if fixed else 4]
-    if start is None:
-        starts = _starts(x, t, y, root, fixed)
-    else:
-        alpha, beta = start["alpha"], start["beta"]
-        p = np.log(start["B"]) - beta * t_mean - alpha * u_mean
-        q = np.log(max(start["C"], np.exp(floor))) - alpha * u_mean
-        starts = [np.array([p, beta, q, alpha])]
+    lower = np.array([floor, BETA_RANGE[0], floor, ALPHA_RANGE[0]])
+    upper = np.array([y.max() + 20, BETA_RANGE[1], y.max() + 5, ALPHA_RANGE[1]])
+    alpha, beta = start["alpha"], start["beta"]
+    p = np.log(max(start["B"], np.exp(floor))) - beta * t_mean - alpha * u_mean
+    q = np.log(max(start["C"], np.exp(floor))) - alpha * u_mean
     inside = 1e-9 * np.maximum(1, np.abs(lower)), 1e-9 * np.maximum(1, np.abs(upper))
-    fits = [
-        least_squares(
-            residuals,
-            np.clip(z[: len(lower)], lower + inside[0], upper - inside[1]),
-            jac=jacobian,
-            bounds=(lower, upper),
-            method="trf",
-            x_scale="jac",
-            ftol=1e-12,
-            xtol=1e-10,
-            gtol=1e-12,
-            max_nfev=300,
-        )
-        for z in starts
-    ]
-    p, beta, q, *alpha = min(fits, key=lambda fitted: fitted.cost).x
-    alpha = 0.0 if fixed or alpha[0] < 1e-9 else alpha[0]
+    p, beta, q, alpha = least_squares(
+        residuals,
+        np.clip([p, beta, q, alpha], lower + inside[0], upper - inside[1]),
+        jac=jacobian,
+        bounds=(lower, upper),
+        method="trf",
+        x_scale="jac",
+        ftol=1e-12,
+        xtol=1e-10,
+        gtol=1e-12,
+        max_nfev=300,
+    ).x
+    alpha = 0.0 if alpha < 1e-9 else alpha
     return {
         "A": 1.0,
         "alpha": float(alpha),
@@ -203,27 +204,3 @@ def fit_domain(u, steps, losses, weights=None, start=None) -> dict[str, float]:
         "beta": float(beta),
         "C": 0.0 if q < y.min() + NO_FLOOR else float(np.exp(q + alpha * u_mean)),
     }
-
-
-def _starts(x, t, y, root, fixed) -> list[np.ndarray]:
-    """The best of a grid over beta: alpha by slopes within steps, B and C by least squares."""
-    within = y.copy()
-    centred = x.copy()
-    for time in np.unique(t):
-        at = t == time
-        within[at] -= y[at].mean()
-        centred[at] -= x[at].mean()
-    spread = centred @ centred
-    alpha = 0.0 if fixed or spread < SAME**2 else float(np.clip(-(centred @ within) / spread, 1e-3, 2.0))
-    level = np.exp(y + alpha * x)
-    curve = np.exp(-np.multiply.outer(BETA_STARTS, t))
-    weight = (root / level) ** 2
-    a11, a12, a22 = curve**2 @ weight, curve @ weight, weight.sum()
-    b1, b2 = curve @ (weight * level), weight @ level
-    determinant = a11 * a22 - a12 * a12
-    b, c = (a22 * b1 - a12 * b2) / determinant, (a11 * b2 - a12 * b1) / determinant
-    small = 1e-3 * level.min()
-    b, c = np.where(c <= 0, b1 / a11, np.maximum(b, small)), np.where(b <= 0, b2 / a22, np.maximum(c, small))
-    cost = np.sum((root * (np.log(b[:, None] * curve + c[:, None]) - np.log(level))) ** 2, axis=1)
-    chosen = np.argsort(cost)[:STARTS]
-    return [np.array([np.log(b[k]), BETA_STARTS[k], np.log(c[k]), alpha]) for k in chosen]

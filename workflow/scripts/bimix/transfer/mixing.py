@@ -256,7 +256,11 @@ def _descend(problem, x, means, damping, now, d):
         diagonal = penalty[of] + np.repeat(damping[pending], d)[:, None] * scale[of]
         solved = (solve if products.shape[1] == products.shape[2] else _solve_wide)(products[of], diagonal, edges[of])
         mean_damped = mean_scale[pending] * (1 + damping[pending, None])
-        step, mean_step = _coupled_step(solved, pull[of], shared, mean_gradient[pending], mean_damped, d)
+        # The domains meet in the shared means alone: these are solved for by a Schur complement.
+        inner = (-pull[of][:, :, None] * solved[:, shared]).reshape(-1, d, len(shared), 1 + len(shared)).sum(1)
+        schur = np.eye(len(shared)) * mean_damped[:, None] - inner[:, :, 1:]
+        mean_step = np.linalg.solve(schur, (inner[:, :, 0] - mean_gradient[pending])[:, :, None])[:, :, 0]
+        step = -solved[:, :, 0] - (solved[:, :, 1:] @ np.repeat(mean_step, d, axis=0)[:, :, None])[:, :, 0]
         new_x, new_means = x[of] + np.clip(step, -3, 3), means[pending] + np.clip(mean_step, -3, 3)
         guess = levels(new_x, problem.terms, problem.own, part.gaps, problem.log_shares, problem.spread)
         cost = part.cost(new_x, new_means, guess, d)
@@ -329,22 +333,6 @@ def _solve_wide(jacobian, diagonal, right):
     places = np.arange(system.shape[1])
     system[:, places, places] += 1
     return right - thin @ np.linalg.solve(system, turned @ right)
-
-
-def _coupled_step(solved, pull, shared, mean_gradient, mean_scale, d):
-    """The damped Gauss-Newton step of all numbers and of the shared means: solved per domain, here
-    for the means (Schur).
-
-    `solved` (b, p, 1 + s) is what the systems of the domains give for the gradient and for the
-    edges to the means, whose numbers that are not 0 are -pull.
-    """
-    s = len(shared)
-    inner = (-pull[:, :, None] * solved[:, shared]).reshape(-1, d, s, 1 + s).sum(1)
-    schur = -inner[:, :, 1:]
-    schur[:, np.arange(s), np.arange(s)] += mean_scale
-    mean_step = np.linalg.solve(schur, (inner[:, :, 0] - mean_gradient)[:, :, None])[:, :, 0]
-    step = -solved[:, :, 0] - (solved[:, :, 1:] @ np.repeat(mean_step, d, axis=0)[:, :, None])[:, :, 0]
-    return step, mean_step
 
 
 def _strengths(own, m, terms, ridge):
