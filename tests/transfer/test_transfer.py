@@ -10,8 +10,8 @@ from scipy.optimize import least_squares
 
 from bimix.errors import InputError
 from bimix.judge.errors import rank_correlation
-from bimix.laws import transfer
 from bimix.laws import fitted as laws
+from bimix.laws import transfer
 from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.intervals import resampled
 from bimix.transfer import factor, mixing
