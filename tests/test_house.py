@@ -23,7 +23,7 @@ ROOMS = {
     "model": (1050, ""),
     "training": (3040, "corpus mixtures observations plan model"),
     "reweighting": (520, "model training"),
-    "optimum": (2468, "mixtures observations transfer laws"),
+    "optimum": (2454, "mixtures observations transfer laws"),
     "judge": (1780, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2400, "mixtures observations transfer laws plan optimum judge"),
     "exports": (750, "corpus mixtures plan"),

@@ -33,7 +33,8 @@ from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 from bimix.observations.prior import centred
 from bimix.optimum.intervals import intervals, left_out
-from bimix.optimum.objective import average
+from bimix.optimum.objective import Objective, average
+from bimix.optimum.optimum import Sought
 
 
 def tables(folder) -> dict[str, tuple[Observations, Observations | None]]:
@@ -176,9 +177,9 @@ def coverage(sets, counts, draws):
                 spread = left_out(document, fitted, 1)
                 mixtures = dict(zip(map(str, range(len(new.mixtures))), new.proportions, strict=True))
                 m = len(new.domains)
-                table = intervals(document, 0.9, 1, mixtures, None, None, np.zeros(m), np.ones(m), spread, None).filter(
-                    pl.col("quantity") != "optimum_average_loss"
-                )
+                sought = Sought(document, 1, Objective(), np.zeros(m), np.ones(m))
+                table = intervals(sought, 0.9, mixtures, None, spread, None)
+                table = table.filter(pl.col("quantity") != "optimum_average_loss")
                 for quantity, truth in (
                     ("loss", new.losses[:, 0]),
                     ("average_loss", new.losses[:, 0].mean(1)[:, None]),

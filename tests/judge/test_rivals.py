@@ -15,6 +15,8 @@ from bimix.laws import exponential, regmix
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 from bimix.optimum.intervals import Bootstrap, intervals, left_out, resampled
+from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import Sought
 
 DOMAINS = ["code", "law", "web"]
 
@@ -141,8 +143,8 @@ def test_left_out_intervals_hold_new_runs_and_the_level_moves_them():
         }
         mixtures = dict(zip(new.mixtures, new.proportions, strict=True))
         for (kind, level), inside in held.items():
-            bounds = np.zeros(3), np.ones(3)
-            table = intervals(fitted, level, 100, mixtures, None, None, *bounds, sources[kind], None)
+            sought = Sought(fitted, 100, Objective(), np.zeros(3), np.ones(3))
+            table = intervals(sought, level, mixtures, None, sources[kind], None)
             own = table.filter(pl.col("quantity") == "loss")
             low, high = (own[end].to_numpy().reshape(40, 3) for end in ("low", "high"))
             inside.append(((low <= new.losses[:, 0]) & (new.losses[:, 0] <= high)).mean())

@@ -18,7 +18,8 @@ from bimix.laws import fitted as laws
 from bimix.laws.table import LAWS, Law
 from bimix.observations.observations import Observations
 from bimix.optimum.intervals import intervals, left_out
-from bimix.optimum.optimum import optimum
+from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import Sought, optimum
 from bimix.plan.dataset import Dataset, Fit
 
 DOMAINS = ("code", "law", "web")
@@ -96,7 +97,7 @@ def test_a_law_that_is_entered_is_fitted_optimised_and_scored(
     assert curve["mre_worst"].max() < 1e-6 and curve["note"].null_count() == 4
 
     errors = left_out(fitted, observed, 800)
-    table = intervals(fitted, 0.9, 800, {"new": new[0]}, None, None, lower, upper, errors, None)
+    table = intervals(Sought(fitted, 800, Objective(), lower, upper), 0.9, {"new": new[0]}, None, errors, None)
     assert table.filter(pl.col("quantity") == "loss")["estimate"].to_list() == pytest.approx(list(new[0] @ truth.T))
 
 

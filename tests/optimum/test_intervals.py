@@ -11,6 +11,8 @@ from bimix.laws.fitted import predict
 from bimix.observations.observations import Observations
 from bimix.optimum import intervals as module
 from bimix.optimum.intervals import BORROWED, Bootstrap, LeftOut, intervals, left_out, picked, resampled
+from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import Sought
 
 NAMES = ("a", "b")
 SHARES = np.array([[0.5, 0.5], [0.2, 0.8], [0.7, 0.3], [0.4, 0.6]])
@@ -160,9 +162,10 @@ def test_each_run_is_predicted_by_a_refit_without_it(monkeypatch: pytest.MonkeyP
 
 
 def test_rows_of_every_quantity() -> None:
-    source, bounds = Bootstrap("residuals", REFITTED), (np.zeros(2), np.ones(2))
+    source = Bootstrap("residuals", REFITTED)
+    sought = Sought(FITTED, 100, Objective(weights={"a": 1.0}), np.zeros(2), np.ones(2))
     mixtures = {"here": SHARES[0], "there": SHARES[1]}
-    table = intervals(FITTED, 0.5, 100, mixtures, "there", {"a": 1.0}, *bounds, source, source)
+    table = intervals(sought, 0.5, mixtures, "there", source, source)
     rows = {
         tuple(row[:4]): row[4:]
         for row in table.select("quantity", "mixture", "step", "domain", "estimate", "low", "high").rows()
@@ -183,5 +186,5 @@ def test_rows_of_every_quantity() -> None:
     gains = np.quantile(each[:, 0] - best, [0.25, 0.75])
     assert rows["gain", "there", 100, None] == pytest.approx((own[0] - 3.0, *gains))
     assert set(table["level"]) == {0.5} and set(table["law"]) == {"bimix"} and set(table["kind"]) == {"residuals"}
-    bare = intervals(FITTED, 0.5, 100, {}, None, {"a": 1.0}, *bounds, source, None)
+    bare = intervals(sought, 0.5, {}, None, source, None)
     assert bare["quantity"].to_list() == ["optimum_average_loss"]

@@ -30,7 +30,6 @@ from bimix.optimum.intervals import (
     intervals,
     left_out,
     not_wider,
-    objective_rows,
     resampled,
 )
 from bimix.optimum.optimum import Sought
@@ -93,14 +92,7 @@ def main(argv: list[str] | None = None) -> None:
     of_fit = drawn.get(options.bootstrap or options.resample)
     if of_fit is None:
         print("coefficients and proportions of the optimum are left out: they need --bootstrap.", file=sys.stderr)
-    more = objective_rows(
-        fitted, options.step, sought.objective, sought.shares, of_losses, options.level, sought.centre
-    )
-    weights = sought.objective.domain_weights()
-    table = intervals(
-        *(fitted, options.level, options.step, mixtures, options.baseline, weights, sought.lower, sought.upper),
-        *(of_losses, of_fit, sought.shares, more),
-    )
+    table = intervals(sought, options.level, mixtures, options.baseline, of_losses, of_fit)
     undefined = table["estimate"].null_count()
     if undefined:
         print(

@@ -19,7 +19,7 @@ mixtures   bootstrap: runs drawn with replacement. Right where runs are plenty; 
            draws hold two or three of them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -32,8 +32,8 @@ from bimix.laws.fitted import predict_defined, predict_runs
 from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 from bimix.optimum.goal import Goal
-from bimix.optimum.objective import Objective, average, defined, target_weights
-from bimix.optimum.optimum import optimum
+from bimix.optimum.objective import average, defined
+from bimix.optimum.optimum import Sought
 from bimix.transfer.unseen import deviations
 
 BOOTSTRAPS = ("residuals", "mixtures")
@@ -342,34 +342,27 @@ def _enough(n: int) -> None:
 
 
 def intervals(
-    fitted: dict,
+    sought: Sought,
     level: float,
-    step: int,
     mixtures: dict[str, np.ndarray],
     baseline: str | None,
-    weights: dict[str, float] | None,
-    lower: np.ndarray,
-    upper: np.ndarray,
     of_losses: LeftOut | Bootstrap,
     of_fit: Bootstrap | None,
-    find: Callable[[dict], np.ndarray] | None = None,
-    more: list[tuple] | None = None,
 ) -> pl.DataFrame:
     """Estimate, low and high of every quantity, in the columns of INTERVALS.
 
     Coefficients (alpha, beta, ... per loss domain) and `proportion` of each domain in the optimum
-    at `step`: the central `level` of the refits `of_fit`, absent without it. `loss` of each of the
-    mixtures at `step` per loss domain, `average_loss`, the plain mean over them,
+    at the step: the central `level` of the refits `of_fit`, absent without it. `loss` of each of
+    the mixtures at the step per loss domain, `average_loss`, the plain mean over them,
     `optimum_average_loss` of the optimum of the fitted law itself, and `gain`, that of `baseline`
     minus that, both averaged by the weights of the optimum: likewise where `of_losses` is a
     bootstrap, else t-intervals of a new run from the left-out errors. `ahead`: half the width of a
     log loss per unit of log(steps) beyond the last step fitted, and of the weighted average. A
-    number that the law does not define is null, and so is an interval without two runs. `find`
-    gives the optimum of a law, where it is no weighted average; `more` are rows of the caller.
+    number that the law does not define is null, and so is an interval without two runs.
     """
-    find = find or (lambda one: optimum(one, step, weights, lower, upper))
-    target, plain = target_weights(fitted, weights), np.ones(len(fitted["loss_domains"]))
-    best = find(fitted)
+    fitted, step = sought.fitted, sought.step
+    target, plain = sought.objective.target(fitted), np.ones(len(fitted["loss_domains"]))
+    best = sought.shares()
 
     def losses_at(shares, target):
         """Estimate, low and high of what is picked from the losses at mixtures (k, m)."""
@@ -377,7 +370,7 @@ def intervals(
         return guess, *of_losses.ends(guess, shares, step, target, level)
 
     # quantity, step, kind, mixture, domain, estimate, low, high
-    rows = list(more or [])
+    rows = _worst_ratio(sought, of_losses, level)
     if of_fit is not None:
         rows += of_coefficients(fitted, of_fit.refitted, of_fit.kind, partial(middle, level=level))
     if mixtures:
@@ -388,7 +381,7 @@ def intervals(
                 rows.append(("loss", step, of_losses.kind, name, domain, *each[:, n, i]))
             rows.append(("average_loss", step, of_losses.kind, name, None, *together[:, n]))
     if of_fit is not None:
-        low, high = middle([find(one) for one in of_fit.refitted], level)
+        low, high = middle([sought.shares(one) for one in of_fit.refitted], level)
         for j, domain in enumerate(fitted["domains"]):
             rows.append(("proportion", step, of_fit.kind, fitted["law"], domain, best[j], low[j], high[j]))
     guess, low, high = losses_at(best[None], target)
@@ -435,27 +428,20 @@ def _coefficient(fitted, domain, name):
     return values.get(name)
 
 
-def objective_rows(
-    fitted: dict,
-    step: int,
-    objective: Objective,
-    find: Callable[[dict], np.ndarray],
-    of_losses: LeftOut | Bootstrap,
-    level: float,
-    tokens: Mapping[str, float] | None = None,
-) -> list[tuple]:
+def _worst_ratio(sought: Sought, of_losses: LeftOut | Bootstrap, level: float) -> list[tuple]:
     """A row of the quantity `worst_ratio`, as `intervals` has rows: of the optimum by minimax,
     without what a trust region adds; none for other objectives, which are averages.
 
     By a bootstrap the refits' own ratios at that mixture. By runs left out the ratio of the worst
     part at both mixtures, with the widths of both losses, each domain's own, as for a gain.
     """
-    if objective.kind != "minimax":
+    if sought.objective.kind != "minimax":
         return []
-    shares, reference = find(fitted), objective.shares(fitted)
+    fitted, step = sought.fitted, sought.step
+    shares, reference = sought.shares(), sought.objective.shares(fitted)
 
     def worst(one: dict) -> tuple[float, np.ndarray, Goal]:
-        goal = Goal(one, step, objective, tokens)
+        goal = replace(sought, fitted=one).goal
         ratios = goal.rows @ goal.predicted(shares)
         return float(ratios.max()), goal.rows[ratios.argmax()], goal
 

@@ -47,9 +47,9 @@ class Sought:
     objective: Objective
     lower: np.ndarray  # (m,)
     upper: np.ndarray
-    pools: dict[str, float] | None  # unique tokens of each domain
-    run_tokens: float | None
-    centre: dict[str, float] | None
+    pools: dict[str, float] | None = None  # unique tokens of each domain
+    run_tokens: float | None = None
+    centre: dict[str, float] | None = None
 
     @classmethod
     def of(cls, options: argparse.Namespace, fitted: dict, step: int) -> "Sought":

@@ -18,7 +18,7 @@ from bimix.judge.measured import Criterion, criterion_of
 from bimix.judge.verdict import Promise, Verdict, trusted
 from bimix.laws.fitted import fit
 from bimix.observations.observations import Observations
-from bimix.optimum.intervals import LeftOut, intervals, left_out, objective_rows
+from bimix.optimum.intervals import LeftOut, intervals, left_out
 from bimix.optimum.optimum import Sought
 from bimix.plan.sources import SEARCHED, observed_rank
 from bimix.search.by_hand import EPOCHS, Wanted
@@ -49,14 +49,10 @@ def solved(law: str, options: argparse.Namespace, observed: Observations, before
     reference = {name: share for name, share in before.items() if share > 0}
     kept = None if judging.kind == "weighted" else json.dumps(reference)
     sought = Sought.of(argparse.Namespace(**{**vars(options), "reference": kept}), fit(law, observed), options.step)
-    fitted, step, objective = sought.fitted, sought.step, sought.objective
-    errors = left_out(fitted, observed, step, ahead=True)
-    more = objective_rows(fitted, step, objective, sought.shares, errors, LEVEL, sought.pools)
+    fitted = sought.fitted
+    errors = left_out(fitted, observed, sought.step, ahead=True)
     named = {judging.reference: np.array([before.get(name, 0.0) for name in fitted["domains"]])}
-    bounds = (objective.domain_weights(), sought.lower, sought.upper)
-    spans = intervals(
-        *(fitted, LEVEL, step, named, judging.reference, *bounds, errors, None), find=sought.shares, more=more
-    )
+    spans = intervals(sought, LEVEL, named, judging.reference, errors, None)
     promised = promise(fitted, law, "observed", spans, left_out_scores(fitted, errors), judging)
     return Solved(sought, sought.shares(), errors, spans, promised)
 
