@@ -14,7 +14,7 @@ from bimix.corpus.counts import NgramCounter, add_up, count_sorted, merge_counts
 
 
 @pytest.mark.parametrize(
-    ("vocabulary", "dtype", "block"), [(7, "<u2", 1), (65_536, "<u2", 500), (100_000, "<u4", 500), (7, "<u4", 2**19)]
+    ("vocabulary", "dtype", "block"), [(7, "<u2", 1), (65_536, "<u2", 500), (100_000, "<u4", 2**19)]
 )
 def test_counts_equal_counting_one_by_one(monkeypatch, vocabulary, dtype, block):
     monkeypatch.setattr("bimix.corpus.counts.BLOCK", block)
@@ -44,10 +44,9 @@ def test_no_rows_no_counts():
     assert all(len(column) == 0 for column in merge_counts(empty, empty))
 
 
-@pytest.mark.parametrize("dtype", ["<u2", "<u4"])
-def test_codes_keep_the_largest_ids(dtype):
-    largest = np.iinfo(dtype).max
-    rows = np.array([[largest, 0, largest, largest]], dtype=dtype)
+def test_codes_keep_the_largest_ids():
+    largest = 2**32 - 1
+    rows = np.array([[largest, 0, largest, largest]], dtype="<u4")
     first, second = split_codes(pair_codes(rows))
     assert first.tolist() == [largest, 0, largest]
     assert second.tolist() == [0, largest, largest]
@@ -55,7 +54,7 @@ def test_codes_keep_the_largest_ids(dtype):
 
 @pytest.mark.parametrize(
     ("dtype", "largest", "at_once"),
-    [("<u4", 5, 1), ("<u4", 2**32 - 1, 16), ("<u4", 2**32, 2**16), ("<u8", 2**32 - 1, 1), ("<u8", 2**32, 16)],
+    [("<u4", 5, 1), ("<u4", 2**32 - 1, 16), ("<u8", 2**32, 2**16)],
 )
 def test_merged_counts_are_sums_however_large(monkeypatch, dtype, largest, at_once):
     monkeypatch.setattr("bimix.corpus.counts.RANGE", at_once)
@@ -80,9 +79,7 @@ def test_merged_counts_are_sums_however_large(monkeypatch, dtype, largest, at_on
     )
 
 
-@pytest.mark.parametrize(
-    ("piece", "keys"), [(1, ["token"]), (40, ["token"]), (40, ["first", "second"]), (10**6, ["first", "second"])]
-)
+@pytest.mark.parametrize(("piece", "keys"), [(1, ["token"]), (40, ["first", "second"]), (10**6, ["token"])])
 def test_tables_add_up_in_pieces(piece, keys):
     generator = np.random.default_rng(3)
     tables, expected = [], Counter()

@@ -52,18 +52,8 @@ def test_no_piece_of_a_document_that_is_held_out_trains(tmp_path: Path, cut: int
             assert len(whole) == 1
             unique = [line for line in one.split() if len(line) > 12]  # random numbers
             assert not any(number in text[split] for split in text if split not in whole for number in unique)
-        elif not whole:  # it gives its end
-            trains, rest = split_document(one, hash_text(one), 0.2, LONGEST)
-            assert trains in text["train"] and rest in text["validation"]
-
-
-def test_the_split_of_a_text_depends_on_it_alone(tmp_path: Path) -> None:
-    share = 0.1
-    files = [[story(f"{file}.{number}", 10 * number) for number in range(40)] for file in range(3)]
-    expected = sides(pieces(tmp_path, files, None, Division("hash", share, LONGEST)))
-    assert sides(pieces(tmp_path, files, 90, Division("hash", share, LONGEST))) == expected
-    own = [pieces(tmp_path, [texts], 300, Division("hash", share, LONGEST)) for texts in files]
-    assert sides([one for found in own for one in found]) == expected
+        trains, rest = split_document(one, hash_text(one), 0.2, LONGEST)  # whatever files and pieces there are
+        assert trains in text["train"] and rest in text["validation"]
 
 
 @pytest.mark.parametrize(("count", "words"), [(1, 20_000), (11, 2000), (2000, 8)])
@@ -87,6 +77,9 @@ def test_the_end_of_a_document_begins_after_a_line() -> None:
     assert trains.endswith("_the") and rest.startswith(" end_w")
     trains, rest = split_document("v" * 5000, bytes(16), 0.1, LONGEST)
     assert (len(trains), len(rest)) == (4000, 1000)
+    for place, begins in ((4400, 4401), (4600, 4000)):  # at most half of the end is cut away
+        trains, _ = split_document("v" * place + "\n" + "v" * (4999 - place), bytes(16), 0.1, LONGEST)
+        assert len(trains) == begins
     assert split_document(text, b"\xff" * 16, 0.1, LONGEST) == (text, "")
 
 
