@@ -17,7 +17,7 @@ ROOMS = {
     "corpus": (1685, ""),
     "mixtures": (530, ""),
     "observations": (2214, "mixtures"),
-    "transfer": (2150, "observations"),
+    "transfer": (2146, "observations"),
     "laws": (1662, "observations transfer"),
     "plan": (1824, "corpus laws"),
     "model": (1050, ""),

@@ -154,28 +154,23 @@ def _fits(shares, y, own, ridge, rows, start, gaps=None, **made) -> mixing.Mixin
     """
     gaps = None if gaps is None else np.reshape(gaps, (-1, y.shape[1], shares.shape[1]))
     sets, p = 1 if gaps is None else len(gaps), shares.shape[1] + 4
-    fold = np.tile(np.arange(len(rows)), sets)
-    given = {"weights": rows[fold], "gaps": None if gaps is None else np.repeat(gaps, len(rows), axis=0)}
-    made |= {"tolerance": ROUGH}
+    fold, of = np.tile(np.arange(len(rows)), sets), np.repeat(np.arange(sets), len(rows))
+
+    def fitted(which, start):
+        known = {"weights": rows[fold[which]], "gaps": None if gaps is None else gaps[of[which]]}
+        return mixing.fit(shares, y, own, ridge, start=start, tolerance=ROUGH, **known, **made)
+
     if len(blocks(len(fold), y.shape[1] * p * min(p, len(shares)))) == 1:
-        return mixing.fit(shares, y, own, ridge, start=start, **given, **made)
-
-    def part(which, start):
-        own_of = {name: value if value is None else value[which] for name, value in given.items()}
-        return mixing.fit(shares, y, own, ridge, start=start, **own_of, **made)
-
-    last = np.flatnonzero(fold == len(rows) - 1)
-    whole = part(last, start and start.take(last))
-    others, of = np.flatnonzero(fold < len(rows) - 1), np.repeat(np.arange(sets), len(rows) - 1)
-    near = whole.take(of)
+        return fitted(slice(None), start)
+    to_all = fold == len(rows) - 1
+    whole = fitted(to_all, start and start.take(to_all))
+    near = whole.take(of[~to_all])
     if start is not None:
-        away = {name: getattr(start, name)[others] - getattr(start, name)[last][of] for name in ("x", "means")}
-        near = replace(near, **{name: getattr(near, name) + one for name, one in away.items()})
-    found, order = part(others, near), np.argsort([*others, *last])
-    fields = ("x", "means", "gaps", "t")
-    return replace(
-        found, **{name: np.concatenate([getattr(found, name), getattr(whole, name)])[order] for name in fields}
-    )
+        away = start.take(~to_all), start.take(to_all).take(of[~to_all])
+        near = replace(near, x=near.x + away[0].x - away[1].x, means=near.means + away[0].means - away[1].means)
+    others, order = fitted(~to_all, near), np.argsort(np.argsort(to_all, kind="stable"))
+    joined = {name: np.concatenate([getattr(others, name), getattr(whole, name)]) for name in mixing.BY_FIT}
+    return replace(whole, **joined).take(order)
 
 
 def _ratio(errors: np.ndarray, others: np.ndarray) -> float:

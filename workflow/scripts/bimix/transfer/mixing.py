@@ -45,6 +45,8 @@ FAR = 1e8  # the penalty that holds a number which a domain does not have
 # pages, until a larger one was freed (M_MMAP_THRESHOLD in mallopt): a fifth of a fit's time.
 np.empty(2**25 - 2**16, dtype=np.uint8)
 
+BY_FIT = ("x", "means", "gaps", "t")  # of `Mixing`, with a row for each fit
+
 
 @dataclass(frozen=True)
 class Mixing:
@@ -62,7 +64,7 @@ class Mixing:
 
     def take(self, fits: np.ndarray) -> "Mixing":
         """Some of the fits."""
-        return replace(self, x=self.x[fits], means=self.means[fits], gaps=self.gaps[fits], t=self.t[fits])
+        return replace(self, **{name: getattr(self, name)[fits] for name in BY_FIT})
 
     def parts(self, fit: int = 0) -> Factor:
         """One fit's factor."""

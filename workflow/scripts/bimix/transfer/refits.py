@@ -11,7 +11,6 @@ from bimix.transfer.factor import Factor, levels, logs_of
 
 # A k below this is as good as 0; logs of it are finite.
 SMALLEST = 1e-30
-TURNS = 100
 
 
 def resumed(factor: Factor, shares, y, own, gaps=None, straight=None, spread=None) -> mixing.Mixing:
@@ -30,13 +29,13 @@ def resumed(factor: Factor, shares, y, own, gaps=None, straight=None, spread=Non
     # What each log k weighs in the best u: sums over the inverse of L L' among the other domains.
     sums, diagonal = precision.sum(axis=0), np.diag(precision)
     held = sums - precision[of_own] * (sums / diagonal)[of_own, None]
-    middle = mixing.MEAN_U
+    shrink, hold = mixing.SHRINK_U, mixing.HOLD_MEANS
+    said, counts = (held * logs[trained, 0]).sum(axis=1), held.sum(axis=1) + shrink
+    # Each u is drawn to their mean, and that to its anchor: two linear equations.
+    middle = shrink * (said / counts).sum() + hold * mixing.MEAN_U
+    middle = float(middle / (shrink * len(trained) + hold - (shrink**2 / counts).sum()))
     u = np.zeros(d)
-    for _ in range(TURNS):
-        u[trained] = ((held * logs[trained, 0]).sum(axis=1) + mixing.SHRINK_U * middle) / (
-            held.sum(axis=1) + mixing.SHRINK_U
-        )
-        middle = _mean(u[trained], mixing.SHRINK_U, mixing.MEAN_U)
+    u[trained] = (said + shrink * middle) / counts
     delta = logs.copy()
     delta[trained, 0] -= u[trained, None] * (np.arange(m) != of_own[:, None])
     # A domain's own is free: at what the others say of it, z is least.
