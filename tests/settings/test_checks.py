@@ -77,12 +77,10 @@ def test_what_is_odd_but_possible_is_remarked() -> None:
         return ready(whole(lambda c: demo(c)["optimum"].update(optimum))).remarks
 
     assert remarks() == []
-    beyond = "datasets/demo/optimum/step: 4,000 is 10 times the last measured step, 400: the law extrapolates."
-    assert remarks(step=4000) == [beyond]
-    (between,) = remarks(step=41)
-    assert "41 lies between two measured steps, 40 and the next: the law fills in." in between
-    (before,) = remarks(step=3)
-    assert "3 comes before the first measured step, 40" in before
+    measured = "is no step at which losses are measured, from 40 to 400: the law"
+    assert remarks(step=4000) == [f"datasets/demo/optimum/step: 4,000 {measured} extrapolates to 10 times the last."]
+    assert remarks(step=41) == [f"datasets/demo/optimum/step: 41 {measured} fills in."]
+    assert f"3 {measured} extrapolates" in remarks(step=3)[0]
     (once,) = ready(whole(lambda c: demo(c)["training"]["tiny"].update(evaluate_every=900))).remarks
     assert "training/tiny: with evaluate_every 900 and 400 steps the losses are measured once" in once
 
@@ -162,8 +160,8 @@ def test_an_optimum_that_was_measured_is_compared_and_compares_no_others(
 def test_steps_beyond_the_losses_and_wide_tables_are_remarked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for step, words in (
-        (10**7, "10,000,000 is 5e+05 times the last measured step, 20"),
-        (5, "5 comes before the first"),
+        (10**7, "the law extrapolates to 5e+05 times the last."),
+        (5, "5 is no step at which losses are measured, from 10 to 20"),
     ):
         config = observed(tmp_path, optimum={"group": "fitted", "step": step})
         wide, odd = ready(config, ["mine"]).remarks
@@ -294,12 +292,6 @@ def test_what_a_law_over_sizes_leaves_out_is_a_remark() -> None:
     assert "held_out: a law over sizes is not scored on held-out groups" in remarks
     del demo(config)["compare"]["mixtures"]
     assert demo(ready(config).config)["compare"]["mixtures"] == ["baseline", "uniform", "ce", "transfer"]
-
-
-@pytest.mark.parametrize("name", ["basline", "bimix", "best", "swarm_0001", "regmix"])
-def test_a_centre_must_be_there_before_the_runs(name: str) -> None:
-    (line,) = said(whole(lambda config: demo(config).update(centre=name)))
-    assert f'datasets/demo/centre: no mixture "{name}"' in line
 
 
 def examples() -> dict[str, dict]:

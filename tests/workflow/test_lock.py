@@ -51,7 +51,7 @@ def test_another_checkout_is_refused_and_named_until_its_process_is_dead(
     monkeypatch.chdir(tmp_path / "own")
     with pytest.raises(InputError, match="results/mini is held by another call of Snakemake") as refused:
         lock.hold("mini")
-    assert f"It is process {other.pid} on {socket.gethostname()}, in {tmp_path}/other, since " in str(refused.value)
+    assert f"process {other.pid} on {socket.gethostname()}, in {tmp_path}/other, since " in str(refused.value)
     assert lock.hold("another")[0] is not None
     monkeypatch.chdir(tmp_path / "other")  # where Snakemake's own lock keeps calls apart
     assert lock.hold("mini") == (None, None)

@@ -168,10 +168,8 @@ def search_reports(dataset: Dataset, moved: Moved) -> dict[str, list[str]]:
     """{mixture: files that say what the runs behind it cost}, none twice or from elsewhere."""
     methods = [] if dataset.observed else dataset.groups["methods"]
     trainings = {mixture: dict.fromkeys(searched_with(dataset, mixture)) for mixture in methods}
-    return {
-        mixture: list(dict.fromkeys(file for training in own for file in reports_of(dataset, training, moved)))
-        for mixture, own in trainings.items()
-    }
+    files = {mixture: [reports_of(dataset, one, moved) for one in own] for mixture, own in trainings.items()}
+    return {mixture: list(dict.fromkeys(file for made in own for file in made)) for mixture, own in files.items()}
 
 
 def report_files(dataset: Dataset, moved: Moved) -> list[str]:

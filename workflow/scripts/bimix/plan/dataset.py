@@ -133,10 +133,9 @@ class Dataset:
     def runs(self, group: str, model: str) -> list[Run]:
         """Runs of a group: of each mixture the recipe's seed, then `seeds` (mixture@seed)."""
         usual = self.block["training"][model]["seed"]
-        names = {"": usual} | {f"@{seed}": seed for seed in self.block.get("seeds", {}).get(model, []) if seed != usual}
-        return [
-            Run(model, mixture + name, mixture, seed) for mixture in self.groups[group] for name, seed in names.items()
-        ]
+        more = [seed for seed in self.block.get("seeds", {}).get(model, []) if seed != usual]
+        ends = {"": usual} | {f"@{seed}": seed for seed in more}
+        return [Run(model, name + end, name, seed) for name in self.groups[group] for end, seed in ends.items()]
 
     def recipe(self, model: str, run: str) -> dict:
         """Training settings of a run: the model's or the swarm's, with its own seed."""

@@ -193,10 +193,8 @@ def check_compared(dataset: Dataset) -> None:
         known = [own for own in sizes.values() if own]  # what has no losses is another fault
         if known and not set.intersection(*known):
             lacking = min((name for name in names if sizes[name]), key=lambda name: len(sizes[name]))
-            sentence = (
-                f"the losses are of models of several sizes, and none has runs of all of {', '.join(names)}: compare"
-            )
-            raise dataset.fault(key, f"{sentence} mixtures of one size ({lacking} was run with the fewest).")
+            sentence = f"the losses are of models of several sizes, and none has runs of all of {', '.join(names)}:"
+            raise dataset.fault(key, f"{sentence} compare mixtures of one size ({lacking} was run with the fewest).")
 
 
 def prior(dataset: Dataset, law: str = "transfer") -> list[str]:

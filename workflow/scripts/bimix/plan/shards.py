@@ -316,9 +316,7 @@ def look(dataset: Dataset, shard: Shard, known: dict, said: list[str], silent: s
         if stamp in (recorded.get("stamp"), known["stamps"].get(path)):
             continue
         if not said:
-            said.append(
-                f"{path} was changed, copied or moved since it was tokenised; it is read, as are others like it."
-            )
+            said.append(f"{path} was changed, copied or moved since it was tokenised: it and its like are read.")
             print(said[0], file=sys.stderr, flush=True)
         found = digest_file(Path(path))
         known["stamps"][path] = stamp

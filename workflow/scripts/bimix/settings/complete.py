@@ -358,9 +358,8 @@ def _expand(config: dict, name: str) -> None:
         own = block["reweighting"]
         for method in REWEIGHTING:
             whole = reweighting_training(config, name, method, training[own["model"]])
-            block["reweighting"] = block["reweighting"] | {
-                method: config[method] | own.get(method, {}) | {"training": whole}
-            }
+            merged = config[method] | own.get(method, {}) | {"training": whole}
+            block["reweighting"] = block["reweighting"] | {method: merged}
     if block.get("simulate_epochs"):
         _match_epochs(block)
     if "reuse" in block:  # rounds of a search are proposed by older runs, too

@@ -72,10 +72,8 @@ def located(block: Key, found: Iterable[tuple]) -> Iterator[Fault]:
 
 def listed(faults: Iterable[Fault]) -> str:
     """All faults, each on a line of its own, sorted by place."""
-    lines = [
-        str(fault) for fault in sorted(faults, key=lambda fault: (fault.file, fault.line, tuple(map(str, fault.key))))
-    ]
-    lines = list(dict.fromkeys(lines))
+    ordered = sorted(faults, key=lambda fault: (fault.file, fault.line, tuple(map(str, fault.key))))
+    lines = list(dict.fromkeys(map(str, ordered)))
     if len(lines) == 1:
         return f"config: {lines[0]}"
     return "\n".join([f"config: {len(lines)} faults:", *(f"  {line}" for line in lines)])
@@ -246,9 +244,7 @@ class _Visit:
             self.fault(key, line, f"the tag {node.tag} is not allowed; write plain keys and values.", code=True)
         elif isinstance(node, yaml.ScalarNode) and _unreadable(node):
             kind = node.tag.rpartition(":")[2]
-            self.fault(
-                key, line, f"{shown(node.value)} cannot be read as YAML's {kind}; quote what is text.", code=True
-            )
+            self.fault(key, line, f"{shown(node.value)} cannot be read as YAML's {kind}; quote text.", code=True)
         if isinstance(node, yaml.SequenceNode):
             for number, entry in enumerate(node.value):
                 self.enter(entry, (*key, number), _line(entry))

@@ -34,10 +34,8 @@ def hold(dataset: str) -> tuple[TextIO | None, str | None]:
     except OSError as error:
         if error.errno not in NOT_ALLOWED:
             raise
-        raise InputError(
-            f"{error.filename} cannot be written ({error.strerror}), and results belong there: ask its owner to allow it,"
-            f" or work in a folder of your own (--directory)."
-        ) from None
+        sentence = f"{error.filename} cannot be written ({error.strerror}), and results belong there: ask its owner to"
+        raise InputError(f"{sentence} allow it, or work in a folder of your own (--directory).") from None
     own = {"host": socket.gethostname(), "process": os.getpid(), "folder": os.getcwd()}
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -46,18 +44,19 @@ def hold(dataset: str) -> tuple[TextIO | None, str | None]:
         holder = read_holder(handle.read())
         handle.close()
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            return None, (
-                f"{path} cannot be locked ({error.strerror}): see to it that no other call works in {folder} meanwhile."
+            return (
+                None,
+                f"{path} cannot be locked ({error.strerror}): see that no other call works in {folder} meanwhile.",
             )
         if all(holder.get(name) == own[name] for name in ("host", "folder")):
             return None, None
-        where = "It does not say which."
-        if holder:
-            where = "It is process {process} on {host}, in {folder}, since {since}.".format(**holder)
-        raise InputError(
-            f"{folder} is held by another call of Snakemake: two at once would delete each other's files. {where} Wait"
-            f" for it or stop it."
-        ) from None
+        where = (
+            "process {process} on {host}, in {folder}, since {since}".format(**holder) if holder else "not known which"
+        )
+        sentence = (
+            f"{folder} is held by another call of Snakemake ({where}): two at once would delete each other's files."
+        )
+        raise InputError(f"{sentence} Wait for it or stop it.") from None
     handle.truncate(0)
     handle.write(json.dumps(own | {"since": time.strftime("%Y-%m-%d %H:%M:%S %z")}) + "\n")
     handle.flush()

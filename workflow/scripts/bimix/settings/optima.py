@@ -143,19 +143,16 @@ def step_faults(scope: Scope, measured: list[int]) -> Faults:
     curves = [law for law in scope.laws if law not in single]
     if scope.wanted and curves and len(measured) == 2:
         yield "optimum/group", no_curve("runs of the group", measured, named(curves))
-    if step in measured:
-        return
-    if scope.wanted and single:
+    if scope.wanted and single and step not in measured:
         there = named(f"{one:,}" for one in measured)
         yield key, f"{named(single)} says nothing about the step {step:,}: runs are measured at {there} alone."
-    elif step > last:
-        times = f"{step / last:.3g} times the last measured step, {last:,}"
-        yield key, f"{step:,} is {times}: the law extrapolates.", True
-    elif step < first:
-        yield key, f"{step:,} comes before the first measured step, {first:,}: the law extrapolates.", True
-    else:
-        before = max(one for one in measured if one < step)
-        yield key, f"{step:,} lies between two measured steps, {before:,} and the next: the law fills in.", True
+    elif step not in measured:
+        does = "fills in" if first < step < last else f"extrapolates to {step / last:.3g} times the last"
+        yield (
+            key,
+            f"{step:,} is no step at which losses are measured, from {first:,} to {last:,}: the law {does}.",
+            True,
+        )
 
 
 def run_faults(scope: Scope, runs: int, domains: int) -> Faults:

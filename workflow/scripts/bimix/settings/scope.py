@@ -130,12 +130,10 @@ class Scope:
 
     def recipes(self) -> Iterator[tuple[Key, dict]]:
         """All trainings of the dataset in full, each by the key that sets it."""
-        found = [(("training", model), self.recipe(model)) for model in self.own.get("training", {})]
-        found.append((("swarm", "training"), self.swarm_recipe()))
+        found = {("training", model): self.recipe(model) for model in self.own.get("training", {})}
+        found["swarm", "training"] = self.swarm_recipe()
         own = self.recipe(self.own["reweighting"].get("model")) if self.sound("reweighting") else None
         for method in REWEIGHTING if own else ():
             if self.sound(f"/{method}"):
-                found.append(
-                    (("reweighting", method, "training"), reweighting_training(self.plain, self.name, method, own))
-                )
-        return ((key, recipe) for key, recipe in found if recipe and "like" not in recipe)
+                found["reweighting", method, "training"] = reweighting_training(self.plain, self.name, method, own)
+        return ((key, recipe) for key, recipe in found.items() if recipe and "like" not in recipe)
