@@ -37,7 +37,7 @@ BOMB = "x-0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]\n" + "".join(
         ('{"x": ' + "[" * 9000 + "]" * 9000 + "}", ":1: blocks and lists lie more than 60 deep in one another."),
         ("laws: &a\n  compare: [*a]\n", ":1: an alias (*name) stands within its own block."),
         (f"run: [demo]\nlaws: {{seed: {'9' * 5000}}}\n", ':2: laws/seed: "999999'),
-        ("x-day: 2026-02-31\n", ':1: x-day: "2026-02-31" cannot be read as YAML\'s timestamp; quote what is text.'),
+        ("x-day: 2026-02-31\n", ':1: x-day: "2026-02-31" cannot be read as YAML\'s timestamp; quote text.'),
     ],
 )
 def test_a_file_that_is_no_config_is_refused_before_it_is_read(tmp_path: Path, text: str, sentence: str) -> None:
