@@ -6,8 +6,8 @@ gain that is expected of one more run; with --report the same as JSON
 """
 
 import argparse
-import re
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +17,11 @@ from bimix.errors import InputError, run
 from bimix.mixtures.mixture import as_mixture
 from bimix.observations.observations import proportions_of
 from bimix.outputs import write_json, write_table
+from bimix.plan.sources import round_names, round_of
 from bimix.search.answer import add_search, read_rules, read_search
 from bimix.search.rounds import Ended, overspent, report_lines, report_of, stopped
 from bimix.search.sizes import add_models, read_budget, read_large, read_models
 from bimix.tables import read_json, read_table
-
-NAMED = re.compile(r"round(\d+)")
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -67,49 +66,42 @@ def main(argv: list[str] | None = None) -> None:
     search = read_search(options)
     before = [read_json(path) for path in options.reports]
     names, candidates = _candidates(options, search)
+    hand, ended = {}, None
+    if options.hand:
+        rules = read_rules(options, search).requested()
+        epochs = [one for one in options.hand if one <= (options.max_epochs or np.inf)]
+        hand = search.by_hand(rules, epochs, options.count, candidates)
+    found = list(hand.values())
     # Among candidates both voices take turns over rounds; where anything may be run, the law goes
     # first in each: near the best runs the shares say little that these do not.
     turn = 0 if candidates is None else (options.round or len(set(search.seen.names))) - 1
-    hand = {}
-    if options.hand:
-        epochs = [one for one in options.hand if one <= (options.max_epochs or np.inf)]
-        hand = search.by_hand(read_rules(options, search).requested(), epochs, options.count, candidates)
-    found, ended = list(hand.values()), None
-    others = np.array([one.shares for one in found]).reshape(-1, len(search.lower))
     try:
         if options.budget and (why := _overspent(options, search)):
             raise Ended(why)
-        for number in range(options.count - len(hand)):
-            found.append(search.next(turn + number, candidates, others))
-            others = np.concatenate([others, found[-1].shares[None]])
+        while len(found) < options.count:
+            others = np.array([one.shares for one in found]).reshape(-1, len(search.lower))
+            found.append(search.next(turn + len(found) - len(hand), candidates, others))
     except Ended as error:
         if not before:
             raise
         ended = str(error)
-    known = [int(one[1]) for one in map(NAMED.fullmatch, search.seen.names) if one]
-    first = options.round or max(known, default=0) + 1
+    first = options.round or max(filter(None, map(round_of, search.seen.names)), default=0) + 1
+    named = [*hand, *round_names(first, options.count)][: options.count]
     if names is not None:
         named = [names[one.candidate] for one in found]
-    elif options.round:
-        named = [f"round{first}" + (f"_{place}" if place > 1 else "") for place in range(1, options.count + 1)]
-    else:
-        named = [f"round{first + number}" for number in range(options.count)]
-    if names is None:
-        named = [*hand, *named][: options.count]
     report = report_of(search, named, found)
     report["stopped"] = stopped([*before, report], ended)
+    shares = [one.shares for one in found]
     if report["stopped"]:
-        again = [f"round{first - 1}{name.removeprefix(f'round{first}')}" for name in named]
+        again = round_names(first - 1, options.count)
         if names is not None:  # candidates keep their names
-            last = next(one["proposals"] for one in reversed(before) if one["proposals"])
-            named = again = [one["mixture"] for one in last]
+            again = named = [
+                one["mixture"] for one in next(one for one in reversed(before) if one["proposals"])["proposals"]
+            ]
         listed, table = proportions_of(read_table(options.mixtures), search.observed.domains, str(options.mixtures))
-        shares = table[[listed.index(name) for name in again]]
+        shares = [table[listed.index(name)] for name in again]
         report["proposals"] = []
-    else:
-        shares = others
-    given = names is not None
-    write_table(mixture_table(named, shares, search.observed.domains, given), options.out)
+    write_table(mixture_table(named, shares, search.observed.domains, given=names is not None), options.out)
     if options.report:
         write_json(options.report, report)
     print("\n".join(report_lines(report)))
@@ -137,15 +129,12 @@ def _candidates(options, search) -> tuple[tuple[str, ...] | None, np.ndarray | N
     return tuple(names[row] for row in rows), shares[rows]
 
 
-def mixture_table(names, shares: np.ndarray, domains, given: bool) -> pl.DataFrame:
+def mixture_table(names: Sequence[str], shares: Iterable[np.ndarray], domains: Sequence[str], given: bool):
     """mixture, domain, proportion; candidates as given, what was found in six decimals."""
-    rows = [
-        (name, domain, share)
-        for name, one in zip(names, shares, strict=True)
-        for domain, share in (
-            zip(domains, one.tolist(), strict=True) if given else as_mixture(domains, one).document().items()
-        )
-    ]
+    documents = (
+        dict(zip(domains, one, strict=True)) if given else as_mixture(domains, one).document() for one in shares
+    )
+    rows = [(name, *row) for name, own in zip(names, documents, strict=True) for row in own.items()]
     return pl.DataFrame(
         rows, schema={"mixture": pl.String, "domain": pl.String, "proportion": pl.Float64}, orient="row"
     )

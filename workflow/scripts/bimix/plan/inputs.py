@@ -290,15 +290,14 @@ def ranks(dataset: Dataset) -> dict[str, int]:
 
 def hand_reference(dataset: Dataset, wanted: str = "wanted_4") -> list[str]:
     """The mixture whose shares the rest of a rule by hand has: the reference under `compare`, or
-    token shares where that is itself found, made by hand or in stages; none of other rules, where
-    no domain is wanted, and of losses measured elsewhere, where these are the shares of the tokens.
+    token shares where that is itself found, made by hand or in stages. None: none is read.
     """
     first = dataset.compared[0]
     if wanted_rule(wanted)[1] != "reference" or dataset.observed or not has_wanted(dataset.block):
         return []
-    found = is_optimum(first) or wanted_rule(first) or is_of_search(first) or first in (*BEST, *REWEIGHTING)
-    staged = first in dataset.block.get("stages", {})
-    return [dataset.mixture("baseline" if found or staged else first)]
+    others = (*BEST, *REWEIGHTING, *dataset.block.get("stages", ()))
+    found = is_optimum(first) or wanted_rule(first) or is_of_search(first) or first in others
+    return [dataset.mixture("baseline" if found else first)]
 
 
 def answer_prior(dataset: Dataset) -> list[str]:

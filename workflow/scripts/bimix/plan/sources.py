@@ -240,10 +240,13 @@ def round_of(mixture: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def round_names(number: int, count: int) -> list[str]:
+    return [f"round{number}", *(f"round{number}_{place}" for place in range(2, count + 1))]
+
+
 def is_of_search(run: str) -> bool:
     """Whether a search names a run: such a name may stand for another one's mixture."""
-    mixture = run.partition("@")[0]
-    return mixture == FOUND or round_of(mixture) is not None
+    return run.partition("@")[0] == FOUND or round_of(run.partition("@")[0]) is not None
 
 
 def counts_runs(budget: object) -> bool:
@@ -253,10 +256,10 @@ def counts_runs(budget: object) -> bool:
 
 def rounds(block: dict) -> range:
     """The numbers of the rounds: as many as are requested and a budget of runs holds."""
-    search, numbers = block["search"], range(1, 1 + block["search"]["rounds"])
-    if not counts_runs(search.get("budget")):
-        return numbers
-    return numbers[: max((int(search["budget"]) - len(search["start"])) // search["of"], 1)]
+    search, most = block["search"], block["search"]["rounds"]
+    if counts_runs(search.get("budget")):
+        most = min(most, max((int(search["budget"]) - len(search["start"])) // search["of"], 1))
+    return range(1, 1 + most)
 
 
 def groups_of(block: dict) -> dict[str, list[str]]:
@@ -266,7 +269,7 @@ def groups_of(block: dict) -> dict[str, list[str]]:
     groups, runs = {}, list(block["search"]["start"])
     for number in rounds(block):
         groups[f"{GROUP}_{number - 1}"] = list(runs)
-        runs += [f"round{number}" + (f"_{place}" if place > 1 else "") for place in range(1, block["search"]["of"] + 1)]
+        runs += round_names(number, block["search"]["of"])
     return groups | {GROUP: runs}
 
 
@@ -286,9 +289,7 @@ def search_names(block: dict) -> list[str]:
 
 
 def of_wildcards(find: Callable) -> Callable:
-    """The function with its signature written down: for each parameter of each job Snakemake works
-    it out several times, a sixth of the time of planning 10,000.
-    """
+    """The function with its signature written down, which Snakemake works out again and again."""
     find.__signature__ = inspect.signature(find)
     return find
 
