@@ -19,7 +19,7 @@ ROOMS = {
     "observations": (2214, "mixtures"),
     "transfer": (2146, "observations"),
     "laws": (1662, "observations transfer"),
-    "plan": (1790, "corpus laws"),
+    "plan": (1816, "corpus laws"),
     "model": (1050, ""),
     "training": (3010, "corpus mixtures observations plan model"),
     "reweighting": (520, "model training"),

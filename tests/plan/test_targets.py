@@ -6,7 +6,7 @@ import pytest
 
 from bimix.errors import InputError
 from bimix.plan.dataset import Dataset
-from bimix.plan.targets import all_targets, targets, wanted_datasets
+from bimix.plan.targets import all_targets, nearest, targets, wanted_datasets
 
 PAGES = ["extrapolation", "generalization", "comparison", "laws", "complexity", "downstream"]
 CONFIG = {
@@ -96,3 +96,40 @@ def test_mixtures_of_no_common_size_are_refused_before_the_first_job(config: dic
     own["compare"]["mixtures"], own["methods"] = ["a", "b"], ["a", "c"]
     with pytest.raises(InputError, match="datasets/own/methods: the losses are of models of several sizes"):
         targets(Dataset(config, "own"))
+
+
+# A file that no rule makes
+
+BLOCK = {
+    "corpus": {},
+    "groups": {"fitted": ["se", "je", "uniform"]},
+    "training": {"tiny": {"steps": 100, "evaluate_every": 50}},
+    "optimum": {"model": "tiny", "group": "fitted"},
+    "held_out": [],
+    "compare": {"model": "larger", "mixtures": ["baseline", "bimix"]},
+}
+NAMED = {
+    "run": ["mine"],
+    "laws": {"optimise": ["bimix"], "learning": {"counts": [4]}},
+    "datasets": {"mine": BLOCK, "demo": BLOCK},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("results/mine/mixtures/unifrm.json", ": did you mean results/mine/mixtures/uniform.json"),
+        (
+            "results/mine/runs/larger/bimx/losses.parquet",
+            ": did you mean results/mine/runs/larger/bimix/losses.parquet",
+        ),
+        ("results/mine/sumary.txt", ": did you mean results/mine/summary.txt or "),
+        ("results/mine/tables/lawz.html", "results/mine/tables/laws.html"),
+        ("results/mine/figures/steps.svg", ": did you mean results/mine/figures/steps_tiny_bimix_fitted.svg?"),
+        ("results/mine/zzz", ": docs/results.md lists what there is."),
+        ("results/mina/summary.txt", ": did you mean results/mine/summary.txt"),
+    ],
+)
+def test_what_was_meant_is_named(path: str, said: str) -> None:
+    sentence = nearest(NAMED, path)
+    assert sentence.startswith(f"No rule to produce {path}: ") and said in sentence

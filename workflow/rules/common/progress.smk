@@ -1,5 +1,6 @@
 # What the terminal shows of a call: a line for each finished job instead of Snakemake's
 # paragraphs, which stay in .snakemake/log.
+from bimix.plan.targets import nearest
 from bimix.results import terminal
 from bimix.settings.ladder import foreseen
 
@@ -37,6 +38,6 @@ def took():
     return foreseen(config, runs, len(jobs) - len(runs), cores) if cores else ""
 
 
-call_lines = terminal.Lines(workflow.output_settings.dryrun, grown, took)
+call_lines = terminal.Lines(workflow.output_settings.dryrun, functools.partial(nearest, config), grown, took)
 if workflow.is_main_process and not in_module() and not wants_more():
     terminal.install(logger, call_lines)

@@ -1,6 +1,10 @@
-"""Everything that a dataset's run makes. Paths are relative to the folder of `results`."""
+"""Everything that a dataset's run makes, and what a file may have been meant to be that no rule
+makes. Paths are relative to the folder of `results`.
+"""
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from itertools import chain
 
 from bimix.plan.dataset import REUSED, Dataset
 from bimix.plan.inputs import (
@@ -13,8 +17,11 @@ from bimix.plan.inputs import (
     prior,
     token_table,
 )
+from bimix.plan.sources import all_datasets
 
 LEARNING_LEFT = 3  # mixtures that a learning curve leaves to be predicted, at least
+SHOWN = 2  # names that are much like the one given
+ALIKE = 0.75  # of 1, by difflib
 
 
 def targets(dataset: Dataset) -> dict[str, list[str]]:
@@ -128,3 +135,22 @@ def wanted_datasets(config: Mapping, words: Iterable[str]) -> list[str]:
 def named_datasets(words: Iterable[str]) -> list[str]:
     """Datasets of the single targets that a command line names."""
     return [word.split("/")[1] for word in words if word.startswith("results/")]
+
+
+def nearest(config: Mapping, path: str) -> str:
+    """A sentence on a target that no rule makes, with those that are much like it."""
+    files = [file for dataset in all_datasets(config) for file in nameable(dataset)]
+    begin = [file for file in files if file.startswith(path.rpartition(".")[0] or path)]
+    near = (begin or get_close_matches(path, files, SHOWN, ALIKE))[:SHOWN]
+    meant = f"did you mean {' or '.join(near)}?" if near else "docs/results.md lists what there is."
+    return f"No rule to produce {path}: {meant}"
+
+
+def nameable(dataset: Dataset) -> list[str]:
+    """Files that a user may name: those of the page of results, mixtures and their runs."""
+    groups = [(dataset.block["optimum"]["model"], names) for names in dataset.groups.values()]
+    runs = [(model, name) for model, names in [*groups, (dataset.large, dataset.compared)] for name in names]
+    files = [f"{dataset.folder}/{page}" for page in ("summary.txt", "explore.html", "plan.csv")]
+    files += [*chain.from_iterable(targets(dataset).values()), *(dataset.mixture(name) for _, name in runs)]
+    files += [f"{dataset.folder}/runs/{model}/{name}/losses.parquet" for model, name in runs if not dataset.observed]
+    return list(dict.fromkeys(files))

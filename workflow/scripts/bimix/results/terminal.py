@@ -29,13 +29,20 @@ NOISE = (
 
 
 class Lines(logging.Filter):
-    """Lets through what a user reads, each record with its text in `record.shown`; `grown` gives
-    sentences on corpora that have new domains, `took` what the jobs will take.
+    """Lets through what a user reads, each record with its text in `record.shown`; `near` gives a
+    sentence on a file that no rule makes, `grown` sentences on corpora that have new domains,
+    `took` what the jobs will take.
     """
 
-    def __init__(self, dry: bool, grown: Callable[[], list[str]] = list, took: Callable[[], str] = str) -> None:
+    def __init__(
+        self,
+        dry: bool,
+        near: Callable[[str], str],
+        grown: Callable[[], list[str]] = list,
+        took: Callable[[], str] = str,
+    ) -> None:
         super().__init__()
-        self.dry, self.grown, self.took = dry, grown, took
+        self.dry, self.near, self.grown, self.took = dry, near, grown, took
         self.jobs: dict[int, tuple[str, str, float]] = {}  # rule, name and time of start
         self.total, self.finished = 0, 0
         self.shown_at: dict[str, float] = {}
@@ -60,7 +67,7 @@ class Lines(logging.Filter):
         elif event == "group_error":
             text = "\n".join(self.fail(one["jobid"], one["rule_name"], one["log"]) for one in record.job_error_info)
         elif missing := NO_RULE.search(said):
-            text = f"No rule to produce {missing[1]}: docs/results.md lists what there is."
+            text = self.near(missing[1])
         elif record.levelno > logging.INFO:
             return not said.startswith(REPEATED[0]) and not (self.failed and said.startswith(REPEATED[1]))
         elif event is None:
