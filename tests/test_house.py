@@ -23,12 +23,12 @@ ROOMS = {
     "model": (1050, ""),
     "training": (3010, "corpus mixtures observations plan model"),
     "reweighting": (520, "model training"),
-    "optimum": (2454, "mixtures observations transfer laws"),
+    "optimum": (2449, "mixtures observations transfer laws"),
     "judge": (1780, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2400, "mixtures observations transfer laws plan optimum judge"),
     "exports": (734, "corpus mixtures plan"),
     "downstream": (785, "corpus model training"),
-    "results": (2716, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),
+    "results": (2709, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),
     "settings": (3640, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)

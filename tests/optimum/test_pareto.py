@@ -6,14 +6,22 @@ from optimum.fitted_laws import KINDS, fitted_law
 
 from bimix.errors import InputError
 from bimix.laws.fitted import predict_defined
+from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import Sought
 from bimix.optimum.pareto import as_table, front
+
+
+def free(fitted: dict) -> Sought:
+    """What is sought without bounds."""
+    m = len(fitted["domains"])
+    return Sought(fitted, 100, Objective(), np.zeros(m), np.ones(m))
 
 
 @pytest.mark.parametrize("law", KINDS)
 def test_no_drawn_mixture_dominates_a_point_of_the_front(law):
     fitted = fitted_law(law, 1, 4)
     one, other = {"d00": 1.0, "d01": 1.0}, {"d02": 1.0, "d03": 3.0}
-    shares, values = front(fitted, 100, one, other, np.zeros(4), np.ones(4), points=9)
+    shares, values = front(free(fitted), one, other, 9)
     assert len(shares) == 9
     assert (np.diff(values[:, 0]) > 0).all() and (np.diff(values[:, 1]) < 0).all()
     draw = np.random.default_rng(0)
@@ -28,19 +36,19 @@ def test_no_drawn_mixture_dominates_a_point_of_the_front(law):
 def test_the_front_has_no_hole():
     """Neighbours are no farther apart than a third of the front in either loss."""
     fitted = fitted_law("transfer", 3, 5)
-    _, values = front(fitted, 100, {"d00": 1.0}, {"d04": 1.0}, np.zeros(5), np.ones(5), points=11)
+    _, values = front(free(fitted), {"d00": 1.0}, {"d04": 1.0}, 11)
     span = np.ptp(values, axis=0)
     assert (np.linalg.norm(np.diff(values, axis=0), axis=1) < np.linalg.norm(span) / 3).all()
 
 
 def test_two_points_are_the_ends_and_fewer_are_refused():
     fitted = fitted_law("transfer", 3, 4)
-    ends = {"first": {"d00": 1.0}, "second": {"d03": 1.0}, "lower": np.zeros(4), "upper": np.ones(4)}
-    shares, values = front(fitted, 100, points=2, **ends)
-    whole, _ = front(fitted, 100, points=5, **ends)
+    ends = (free(fitted), {"d00": 1.0}, {"d03": 1.0})
+    shares, values = front(*ends, 2)
+    whole, _ = front(*ends, 5)
     assert np.allclose(shares, whole[[0, -1]], atol=1e-6) and values.shape == (2, 2)
     with pytest.raises(InputError, match="--points is 1: a front has two ends at least"):
-        front(fitted, 100, points=1, **ends)
+        front(*ends, 1)
 
 
 def test_the_table_has_a_row_for_each_point():

@@ -5,6 +5,7 @@ second_loss, proportion of each domain), and its figure
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -12,14 +13,13 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws.document import checked_law
-from bimix.laws.fitted import at_run, far_ahead
+from bimix.laws.fitted import far_ahead
 from bimix.mixtures.mixture import read_proportions
-from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import add_flags, centre_of, pools_of, run_tokens_of, simulating
+from bimix.optimum.flags import add_flags
 from bimix.optimum.objective import objective_block
+from bimix.optimum.optimum import Sought
 from bimix.optimum.pareto import as_table, front, name_of, weights_of
 from bimix.outputs import write_table
-from bimix.tables import read_numbers
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -41,25 +41,24 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--figure", type=Path, help="svg")
     options = parser.parse_args(argv)
 
-    lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
-    tokens = pools_of(options)
     names = tuple(name_of(text) for text in options.between)
     if names[0] == names[1]:
         raise InputError(f"--between names {names[0]!r} twice: a front lies between two objectives.")
     families = objective_block(f'{{"families": {options.families}}}')["families"]
     laws, frames = [], []
     for path in options.coefficients:
-        fitted = simulating(checked_law(path), options)
-        step = options.step
-        if note := far_ahead(fitted, step):
+        fitted = checked_law(path)
+        if note := far_ahead(fitted, options.step):
             print(f"warning: {note}", file=sys.stderr)
-        fitted = at_run(fitted, tokens=run_tokens_of(fitted, None, step), pools=tokens, step=step)
         first, second = (weights_of(text, families, fitted) for text in options.between)
-        both = dict.fromkeys((*first, *second), 1.0)
-        bounds = run_bounds(fitted, step, lower, upper, options.max_epochs, tokens, weights=both)
-        shares, values = front(fitted, step, first, second, *bounds, options.points, centre_of(options, tokens))
-        laws.append((fitted, first, second))
-        frames.append(as_table(fitted["law"], step, names, fitted["domains"], shares, values))
+        both = json.dumps(dict.fromkeys((*first, *second), 1.0))
+        # what weighs in either objective keeps its floor; the reference is only shown
+        sought = Sought.of(
+            argparse.Namespace(**vars(options) | {"weights": both, "reference": None}), fitted, options.step
+        )
+        shares, values = front(sought, first, second, options.points)
+        laws.append((sought.fitted, first, second))
+        frames.append(as_table(fitted["law"], options.step, names, fitted["domains"], shares, values))
     table = pl.concat(frames)
     write_table(table, options.out)
     if options.figure:

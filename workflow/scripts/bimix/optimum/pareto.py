@@ -6,6 +6,7 @@ Sheer 1979, doi 10.1029/WR015i005p01001).
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,8 +15,8 @@ import polars as pl
 from bimix.errors import InputError
 from bimix.laws.fitted import predict_defined
 from bimix.optimum.families import checked
-from bimix.optimum.objective import average, target_weights
-from bimix.optimum.optimum import optimum
+from bimix.optimum.objective import Objective, average, target_weights
+from bimix.optimum.optimum import Sought
 from bimix.tables import read_numbers
 
 # The ends weigh the other objective so much: with 0 any mixture of the best ones would do, also one
@@ -25,14 +26,7 @@ NOTHING = 1e-9  # of the front's length: neighbours so near are one point
 
 
 def front(
-    fitted: dict,
-    step: int,
-    first: Mapping[str, float],
-    second: Mapping[str, float],
-    lower: np.ndarray,
-    upper: np.ndarray,
-    points: int = 11,
-    tokens: dict[str, float] | None = None,
+    sought: Sought, first: Mapping[str, float], second: Mapping[str, float], points: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mixtures (k, m) and both averages (k, 2), from the best of the first to the best of the
     second; k is `points`, or fewer where the front has no more.
@@ -41,6 +35,7 @@ def front(
     """
     if points < 2:
         raise InputError(f"--points is {points}: a front has two ends at least.")
+    fitted, step = sought.fitted, sought.step
     targets = np.array([target_weights(fitted, dict(one)) for one in (first, second)])
     targets = targets / targets.sum(axis=1, keepdims=True)
     names = fitted["loss_domains"]
@@ -49,7 +44,7 @@ def front(
         """The optimum at weights 1 - share and share of the two, and both averages there."""
         mixed = (1 - share) * targets[0] + share * targets[1]
         weights = {name: float(one) for name, one in zip(names, mixed, strict=True) if one > 0}
-        shares = optimum(fitted, step, weights, lower, upper, tokens)
+        shares = replace(sought, objective=Objective(weights=weights)).shares()
         losses = predict_defined(fitted, shares[None], np.array([step]))[0, 0]
         return shares, np.array([average(losses, target) for target in targets])
 
