@@ -155,13 +155,16 @@ Mixture = words(
     str, "the name of a mixture (without @)", where(lambda name: "@" not in name), AfterValidator(of_a_file)
 )
 Mixtures = Some[Mixture]
+Names = either(scalar=Literal["all"], array=Mixtures)
 ModelName = words(str, "the name of a model")
 MixtureName = words(str, "the name of a mixture")
 RecipeName = words(str, "the name of a recipe of training")
 File = words(str, "the path of a file", min_length=1)
 Table = words(str, "the path of a .csv, .tsv or .parquet table", pattern=r"\.(csv|tsv|parquet)$")
+Command = words(Text, "a program and its flags, with fields such as {mixture}")
 Below = words(str, "a file below {folder}/")
 Law = Literal[tuple(LAWS)]
+Family = words(Some[str], "a list of domains")
 Numbers = words(dict[Domain, NotNegative], "a block of domains and their numbers")
 Carry = either(
     scalar=Positive,
@@ -194,16 +197,12 @@ class Losses(Block):
     table: Below = key("A csv or parquet of `step`, `domain`, `loss`.")
     lines: Below = key("A file of JSON lines.")
     trainer_state: Below = key("The `trainer_state.json` of a transformers Trainer.")
-    pattern: either(scalar=str, object=NoneEmpty[str, str]) = key(
-        "A regular expression with groups `step`, `domain`, `loss`; or one of each domain.",
-        allowed="a regular expression, or one of each domain",
+    pattern: either(scalar=words(str, "a regular expression"), object=NoneEmpty[str, str]) = key(
+        "Its groups are `step`, `domain`, `loss`; or one of each domain."
     )
     file: Below = key("The file that `pattern` is looked for in.", "what the command prints")
     step: str = key("The key of the step in `lines`.", "`step`")
-    loss: either(scalar=str, object=NoneEmpty[str, str]) = key(
-        "The metric of a domain, as `eval/{domain}/loss`, or of each.",
-        allowed="a name with {domain}, or the name of each domain's metric",
-    )
+    loss: either(scalar=words(str, "a name with {domain}"), object=NoneEmpty[str, str]) = key("A domain's metric.")
 
 
 class Launch(Block):
@@ -214,18 +213,12 @@ class Launch(Block):
     micro_batch: Count | Literal["auto"] = key("Rows at once on a process; `auto`: by two small probes.", OF_SHAPE)
     loss_chunk: Count | Literal["all"] = key("Tokens whose scores exist at once; fewer are faster on a CPU.", OF_SHAPE)
     compile: Literal["yes", "no"] = key("Whether the model is compiled.", OF_SHAPE)
-    attention: Literal["auto", "flash", "cudnn", "math"] = key(
-        "torch's kernel; `run.json` has the one that ran.", "auto"
-    )
+    attention: Literal["auto", "flash", "cudnn", "math"] = key("torch's kernel; `run.json` has what ran.", "auto")
     bucket_megabytes: Count | Literal["all"] = key("Gradients sent at once; `all`: after the backward pass.", "all")
     gradient_compression: Literal["none", "bf16"] = key("What gradients are sent in; `none`: as they are.", "none")
-    shard: Literal["auto", "yes", "no"] = key(
-        "Whether processes divide the weights of a single run; `auto`: where a GPU is too small for all.", "auto"
-    )
+    shard: Literal["auto", "yes", "no"] = key("Whether processes divide weights; `auto`: if a GPU is small.", "auto")
     verify_shards: Literal["yes", "no"] = key("Whether digests of the tokens are compared first, once a host.", "yes")
-    log_with: Literal["tensorboard", "wandb", "trackio", "none"] = key(
-        "What draws the curves of a single run; W&B and Trackio keep them on this disk.", "tensorboard"
-    )
+    log_with: Literal["tensorboard", "wandb", "trackio", "none"] = key("What draws its curves.", "tensorboard")
 
 
 class Model(Block):
@@ -233,10 +226,7 @@ class Model(Block):
     EITHER = "shape, command"
     BESIDE = {"command": "losses parameters", "losses": "command", "format": "command", "parameters": "command"}
     shape: Shape = key("The size of the model.")
-    command: Text = key(
-        "In the place of `shape`: the program that trains it, with `{fields}` ([trainers](trainers.md)).",
-        allowed="a program and its flags, with fields such as {mixture}",
-    )
+    command: Command = key("In the place of `shape`: the program that trains it ([trainers](trainers.md)).")
     format: Literal[tuple(FORMATS)] = key("Format of the command's file `{mixture}`.", "JSON of domain and proportion")
     parameters: Positive = key("Parameters of the command's model: 6 FLOPs of each a token.")
     losses: Losses = key("Where the command leaves its losses, and how they are read.")
@@ -269,9 +259,7 @@ class Hours(Block):
 
 
 class Ladder(Block):
-    device: Literal["auto", "cpu", "gpu"] = key(
-        "What models are chosen for: `auto`, this machine's GPUs, else its cores."
-    )
+    device: Literal["auto", "cpu", "gpu"] = key("What models are chosen for: `auto`, GPUs that are here, else cores.")
     count: Count | Literal["auto"] = key("How many of these all jobs have together: `auto`, those of this machine.")
     hours: Hours = key("Hours that all trainings of a dataset may take on it together, estimated by `hardware`.")
     recipe: RecipeName = key("The recipe whose schedule and optimizer are used.")
@@ -290,9 +278,7 @@ class Settings(Block):
         "`exponential`, the paper's; `warm_exponential`, after a warm-up; `doremi`, after it all but flat; `cosine`, "
         "after it; `wsds`, flat with a decay to each of `horizons`, where alone losses are measured."
     )
-    horizons: Unique[Count] = key(
-        "Of `wsds`: steps at which a decay ends.", "none", "a list of steps, each a multiple of evaluate_every"
-    )
+    horizons: Unique[Count] = key("Of `wsds`: steps at which a decay ends.", "none", "a list of measured steps")
     decay_share: Whole = key("Of `wsds`: share of a horizon that decays.", "`0.1`")
     warmup_share: Share = key("Share of the steps; `exponential` has none.")
     optimizer: Literal["adamw", "muon"] = key("`muon`: for matrices ([training](training.md#muon)).", "`adamw`")
@@ -310,9 +296,7 @@ class Recipe(Settings):
         "steps batch_rows evaluate_every validation_rows learning_rate final_learning_rate schedule "
         "warmup_share beta1 beta2 epsilon weight_decay max_gradient_norm precision seed"
     )
-    like: str = key(
-        "The recipe that it takes over what it does not say from.", "none", "the name of a recipe written out in full"
-    )
+    like: str = key("The recipe that it takes over the rest from.", "none", "the name of a recipe written out in full")
 
 
 class Changes(Settings):
@@ -350,12 +334,8 @@ class AnswerIntervals(Block):
 
 
 class LawIntervals(AnswerIntervals):
-    resample: Literal["left_out", "residuals", "mixtures"] = key(
-        "What intervals of losses and gains are drawn from: errors on runs left out, residuals, or mixtures."
-    )
-    bootstrap: Literal["residuals", "mixtures"] = key(
-        "What intervals of coefficients and proportions are drawn from; mixtures, with more than about ten runs."
-    )
+    resample: Literal["left_out", "residuals", "mixtures"] = key("What intervals of losses and gains are drawn from.")
+    bootstrap: Literal["residuals", "mixtures"] = key("Those of coefficients; mixtures with more than ten runs.")
 
 
 class Learning(Block):
@@ -381,9 +361,7 @@ class Doremi(Block):
 
 
 class Doge(Block):
-    target: Literal["mix", "others"] = key(
-        "What a gradient is to help: a mix of all domains, or the others of the batch."
-    )
+    target: Literal["mix", "others"] = key("What a gradient is to help: a mix of all, or the others of the batch.")
     regularization: Positive = key("mu, which divides the scores.")
     targets_regularization: Positive = key("mu where there are targets elsewhere.")
     score_limit: Positive = key("The greatest score, in learning rates.")
@@ -398,9 +376,7 @@ class Reading(Block):
     shard_megabytes: Positive = key("Size of a shard (job) on average, of raw files as they lie on disk.")
     document_megabytes: Positive = key("A longer record is a reject; bounds a job's memory.")
     formats: Formats = key("What a file holds, by its ending before `.gz`, `.xz` or `.zst`.")
-    ask_versions: bool = key(
-        "Whether servers are asked if files far away have changed, which are then tokenised again.", "false"
-    )
+    ask_versions: bool = key("Whether changed files far away are tokenised again; servers are asked.", "false")
     backend: Backend = key("What encodes; `gigatoken` is some 20 times faster, where its ids are the same.")
 
 
@@ -427,9 +403,7 @@ class DesignOfText(Design):
 
 class DesignOfLosses(Design):
     models: Table = key("Models to propose: a table of name, parameters, tokens.", "none; sizes are left out")
-    large: str = key(
-        "The large run, where losses were measured elsewhere.", "none", "parameters,tokens or one of `models`"
-    )
+    large: str = key("The large run of losses from elsewhere.", "none", "parameters,tokens or one of `models`")
 
 
 class Search(Block):
@@ -505,9 +479,7 @@ class Objective(Block):
         "weighted",
     )
     weights: Numbers = key("Of the families, or of loss domains where there are none.", "all alike")
-    families: NoneEmpty[Name, words(Some[str], "a list of domains")] = key(
-        "Loss domains that count as one, by their mean; others weigh 0.", "each loss domain by itself"
-    )
+    families: NoneEmpty[Name, Family] = key("Loss domains that count as one; others weigh 0.", "each by itself")
     reference: MixtureName = key("The mixture whose predicted losses are measured against.", "the first of `compare`")
     margin: NotNegative = key("Of `no_worse_than`: how far a loss may be above the reference's, relative.", "0")
     carry: Carry = key(
@@ -543,11 +515,7 @@ class OptimumOfText(Optimum):
     NEEDED = "group"
     BESIDE = {"for": "models"}
     model: ModelName = key("The model to whose losses the laws are fitted.", "the proxy: the first under `training`")
-    models: Several[str] = key(
-        "In its place: models of several sizes, to which `transfer` is fitted together.",
-        "one model",
-        "a list of models",
-    )
+    models: Several[str] = key("In its place: several, to which `transfer` is fitted.", "one model", "a list of models")
     for_: ModelName = key("With `models`: the model that the mixture is best for.", "that of `compare`", alias="for")
     stage: Count = key("The one stage, from 1, in which the mixtures of the group differ.", "runs without stages")
 
@@ -580,10 +548,7 @@ class Corpus(Reading):
     validation: either(kind_of_validation, Drawn=Drawn, scalar=Path, array=PathList, object=DomainPaths) = key(
         "What is held out: files, or a `share` of the documents by their hash.", "a share, by [the ladder](ladder.md)"
     )
-    validation_only: DomainPaths = key(
-        "Further domains and their files, whose loss is measured and that nothing trains on; laws but bimix have them.",
-        "none",
-    )
+    validation_only: DomainPaths = key("Domains measured and not trained on; laws but bimix have them.", "none")
     cut_characters: Count | None = key("Longer documents are cut at white space; `null`: none is.", "`100000`")
     held_out_characters: either(scalar=Count, object=dict[str, Count]) = key(
         "Of a longer document a share holds out its end, not all.",
@@ -621,6 +586,9 @@ class Stage(Block):
     mixture: MixtureName = key("Its mixture.")
 
 
+Stages = words(list[Stage], "a list of stages", min_length=2)
+
+
 class Swarm(Block):
     NEEDED = "model runs seed together step"
     model: ModelName = key("The model that is trained.")
@@ -649,9 +617,7 @@ class Reweighting(Block):
 
 class Compare(Block):
     NEEDED = "mixtures"
-    mixtures: Mixtures = key(
-        "The first is the reference.", "of text `[baseline, uniform, ce]`, `laws/optimise`, `found`"
-    )
+    mixtures: Mixtures = key("The first is the reference.", "`[baseline, uniform, ce]`, `laws/optimise`, `found`")
 
 
 class CompareOfText(Compare):
@@ -676,9 +642,7 @@ class Reused(Block):
     losses: Table = key("Mixture, step, domain, loss in nats a token.", "none")
     mixtures: Table = key("Mixture, domain, proportion.", "none")
     bits_per_nat: Two[Table] = key("Domain, bits_per_nat: of their tokenizer and the new one.", "the same tokenizer")
-    map: dict[Domain, either(scalar=Domain, object=Numbers)] = key(
-        "{old domain: new one} or {old domain: {new one: share of its text}}.", "the same names"
-    )
+    map: dict[Domain, either(scalar=Domain, object=Numbers)] = key("{old domain: new one, or shares of new}.", "same")
 
 
 Reuse = Filled[either(scalar=File, object=Reused)]
@@ -695,26 +659,20 @@ class Dataset(AnyDataset):
     vectors: Vectors = key("Document vectors for the mixture `vne`.", "those of `vectors` where a list names `vne`")
     published: str = key("A table of `mixtures/published`.", "none")
     mixture_files: dict[OwnName, File] = key("Your own mixtures: JSON, or csv of domain, proportion.", "none")
-    stages: dict[OwnName, words(list[Stage], "a list of stages", min_length=2)] = key(
-        "Mixtures that change within the run: lists of `{share, mixture}` ([stages](stages.md)).", "none"
-    )
+    stages: dict[OwnName, Stages] = key("Mixtures that change within a run ([stages](stages.md)).", "none")
     groups: NoneEmpty[Group, Mixtures] = key(
         "Lists of mixtures; the proxy is trained on those of `optimum` and `held_out`.",
         "`{candidates: [se, je, ce, baseline, uniform]}`, with `vne` where `vectors` stands",
     )
     models: Literal["auto"] = key("Models and steps are chosen ([ladder](ladder.md)).", "`auto` without `training`")
-    training: NoneEmpty[str, Training] = key(
-        "Recipes by model, the proxy first, the larger last.", "chosen by the ladder"
-    )
+    training: NoneEmpty[str, Training] = key("Recipes by model, the larger last.", "chosen by the ladder")
     search: SearchOfText = key(
         "A search by rounds ([page](search.md)): mixtures `round1`, ..., and `found`.",
         "that of `search`, where neither `groups` nor `optimum/group` or `models` is set; else none",
     )
     reuse: Reuse = key(OLDER.format("the fit of the group under `optimum` and the rounds of a search"), "none")
     swarm: Swarm = key("Small runs on mixtures drawn around the token shares (RegMix): the group `swarm`.", "none")
-    seeds: dict[str, Unique[Natural]] = key(
-        "Seeds of further runs, by model.", "none", "a block of models and lists of seeds, as {larger: [2, 3]}"
-    )
+    seeds: dict[str, Unique[Natural]] = key("Of further runs.", "none", "lists of seeds by model, as {larger: [2, 3]}")
     reweighting: Reweighting = key("The model that DoReMi and DoGE train.", "none")
     optimum: OptimumOfText = key("What is optimised.")
     design: DesignOfText = key("Changes of `design`.", "none")
@@ -732,9 +690,7 @@ class Observations(Block):
     cross_entropy: Table = key("Domain, under, nats: the prior of transfer (docs/transfer.md).", "none")
     lower_is_better: Unique[Domain] = key("Metrics of which less is better, by any name.", "none", "a list of metrics")
     reuse: Reuse = key(OLDER.format("every group of `all`"), "none")
-    allow_unmeasured: Unique[Domain] = key(
-        "Domains without losses, or proportions, though another has nearly the same name.", "none", "a list of domains"
-    )
+    allow_unmeasured: Unique[Domain] = key("Domains without losses or shares, of a name near another's.", "none")
 
 
 class Observed(AnyDataset):
@@ -742,12 +698,13 @@ class Observed(AnyDataset):
 
     NEEDED = "observations groups optimum held_out compare"
     observations: Observations = key("The tables of losses measured elsewhere; nothing is trained.")
-    groups: NoneEmpty[ObservedGroup, either(scalar=Literal["all"], array=Mixtures)] = key(
-        "Lists of mixtures by name; `all` takes every mixture.", "`{fitted: all}`"
-    )
+    groups: NoneEmpty[ObservedGroup, Names] = key("Lists of mixtures by name; `all` takes all.", "`{fitted: all}`")
     optimum: OptimumOfLosses = key("What is optimised.")
     design: DesignOfLosses = key("Changes of `design`.", "none")
     compare: Compare = key("Mixtures that are measured against the first of them.")
+
+
+AnyKind = either(kind_of_dataset, Observed=Observed, Dataset=Dataset)
 
 
 class Config(Block):
@@ -774,6 +731,4 @@ class Config(Block):
     design: Design = key("Which runs to make next; a dataset may set these in its own `design`.")
     search: Search = key("Searches by rounds; a dataset with a block `search` may set these in it.")
     downstream: Downstream = key("How models answer questions; a dataset may set these in its own `downstream`.")
-    datasets: dict[Name, either(kind_of_dataset, Observed=Observed, Dataset=Dataset)] = key(
-        "The datasets by name: text to train on, or losses measured elsewhere."
-    )
+    datasets: dict[Name, AnyKind] = key("The datasets by name: text to train on, or losses measured elsewhere.")
