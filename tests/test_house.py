@@ -23,7 +23,7 @@ ROOMS = {
     "model": (1050, ""),
     "training": (3010, "corpus mixtures observations plan model"),
     "reweighting": (520, "model training"),
-    "optimum": (2449, "mixtures observations transfer laws"),
+    "optimum": (2445, "mixtures observations transfer laws"),
     "judge": (1780, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2400, "mixtures observations transfer laws plan optimum judge"),
     "exports": (734, "corpus mixtures plan"),

@@ -184,7 +184,7 @@ def test_a_trust_region_that_the_bounds_leave_is_refused():
     fitted = fitted_law("transfer", 1, 3)
     with pytest.raises(InputError, match=r"a KL divergence of at most 0\.001, and the KL divergence .* cannot be held"):
         best(fitted, 100, Objective(most_kl=0.001), np.array([0.8, 0, 0]), np.ones(3), tokens_of(fitted))
-    with pytest.raises(InputError, match=r"around the shares of tokens, and there are none of 'd00'"):
+    with pytest.raises(InputError, match=r"do not name 'd00': the trust region needs the shares"):
         best(fitted, 100, Objective(kl_penalty=0.1), np.zeros(3), np.ones(3))
 
 

@@ -17,12 +17,9 @@ from scipy.optimize import brentq, minimize_scalar
 
 from bimix.errors import InputError, run
 from bimix.laws.document import checked_law
-from bimix.laws.fitted import at_run
 from bimix.mixtures.mixture import as_mixture
-from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import add_flags, asked_objective
-from bimix.optimum.goal import Goal
-from bimix.optimum.optimum import best_shares
+from bimix.optimum.flags import add_flags
+from bimix.optimum.optimum import Sought
 from bimix.outputs import write_json
 from bimix.tables import read_numbers, read_tokens
 from bimix.transfer.sizes import FAR_APART
@@ -43,25 +40,24 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(f"--flops is {options.flops:g}: it must be a finite number above 0.")
     fitted = checked_law(options.coefficients)
     groups = fitted_groups(fitted, options.coefficients)
-    objective, step = asked_objective(options), fitted["steps"][-1]
     pools = read_tokens(options.tokens) if options.tokens else None
-    limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
+    upper = read_numbers(options.upper) if options.upper else None
 
     def at(log_parameters: float) -> dict:
         """The best mixture for a model of so many parameters, and its value."""
         parameters = float(np.exp(log_parameters))
         tokens = options.flops / (FLOPS * parameters)
-        there = at_run(fitted, parameters, tokens, pools, step)
-        bounds = run_bounds(there, step, *limits, options.max_epochs, pools, tokens, objective.domain_weights())
-        shares = best_shares(there, step, objective, *bounds, pools)
-        value = float(Goal(there, step, objective, pools).value(shares))
+        run = {"parameters": parameters, "run_tokens": tokens}
+        sought = Sought.of(argparse.Namespace(**vars(options) | run), fitted, fitted["steps"][-1])
+        shares = sought.shares()
+        value = float(sought.goal.value(shares))
         return {"parameters": parameters, "tokens": tokens, "objective": value, "shares": shares}
 
     sizes = np.log([one[0] for one in groups])
     low, high = sizes.min() - np.log(FAR_APART), sizes.max() + np.log(FAR_APART)
     if options.max_epochs is not None and pools and all(name in pools for name in fitted["domains"]):
         text = most_tokens(
-            options.max_epochs, np.array([pools[name] for name in fitted["domains"]]), limits[1], fitted["domains"]
+            options.max_epochs, np.array([pools[name] for name in fitted["domains"]]), upper, fitted["domains"]
         )
         low = max(low, np.log(1.001 * options.flops / (FLOPS * text)))  # fewer parameters read more than there is
         if low >= high:

@@ -151,16 +151,18 @@ class Objective:
 
     def token_shares(self, fitted: dict, tokens: Mapping[str, float] | None) -> np.ndarray | None:
         """The centre (m,) of the trust region. Errors: a domain without tokens."""
-        if not self.trusted:
-            return None
-        missing = [name for name in fitted["domains"] if not (tokens or {}).get(name)]
-        if missing:
-            raise InputError(
-                f"the trust region is around the shares of tokens, and there are none of {missing[0]!r}: give --tokens"
-                " with every domain."
-            )
-        amounts = np.array([tokens[name] for name in fitted["domains"]], dtype=float)
-        return amounts / amounts.sum()
+        return shares_of_tokens(fitted, tokens, "the trust region") if self.trusted else None
+
+
+def shares_of_tokens(fitted: dict, tokens: Mapping[str, float] | None, what: str) -> np.ndarray:
+    """Shares (m,) of the tokens there are, which `what` needs. Errors: a domain without tokens."""
+    missing = [domain for domain in fitted["domains"] if not (tokens or {}).get(domain)]
+    if missing:
+        raise InputError(
+            f"the token counts do not name {missing[0]!r}: {what} needs the shares of tokens: give --tokens with every domain."
+        )
+    counts = np.array([tokens[domain] for domain in fitted["domains"]], dtype=float)
+    return counts / counts.sum()
 
 
 def mixture_of(shares: Mapping[str, float], domains: Sequence[str], what: str) -> np.ndarray:

@@ -15,7 +15,7 @@ from bimix.mixtures.draws import STRENGTHS, TEMPERATURE
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import asked_objective, asked_tokens, centre_of, pools_of, simulating
 from bimix.optimum.goal import HELD, Goal
-from bimix.optimum.objective import Objective, target_weights
+from bimix.optimum.objective import Objective, shares_of_tokens, target_weights
 from bimix.optimum.search import AVERAGED, searched, simulate
 from bimix.optimum.solve import Solved, certified, minimum, power_sum_optimum, solve
 from bimix.tables import read_numbers
@@ -242,14 +242,8 @@ def _simulated(goal: Goal, lower: np.ndarray, upper: np.ndarray, tokens: Tokens 
 
 
 def token_shares(fitted: dict, tokens: Tokens) -> np.ndarray:
-    """Shares (m,) of the tokens there are. Errors: the tokens of a domain are not known."""
-    missing = [domain for domain in fitted["domains"] if not tokens.get(domain)]
-    if missing:
-        raise InputError(
-            f"the token counts do not name {missing[0]!r}: the optimum of the law {fitted['law']} needs the shares of tokens."
-        )
-    counts = np.array([tokens[domain] for domain in fitted["domains"]], dtype=float)
-    return counts / counts.sum()
+    """Shares (m,) of the tokens there are, for the optimum of a law."""
+    return shares_of_tokens(fitted, tokens, f"the optimum of the law {fitted['law']}")
 
 
 def mean_seen(fitted: dict) -> np.ndarray:
