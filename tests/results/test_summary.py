@@ -42,7 +42,7 @@ def summarise(**flags: str) -> tuple[str, str]:
 def test_the_table_has_the_best_five_and_the_reference() -> None:
     finals = {f"m{n}": (3.0 + 0.1 * n,) * 2 for n in range(8)} | {"baseline": (4.0, 4.0)}
     judged = compared(measured(runs(**finals)), Criterion("baseline"))
-    lines = sections.comparison(judged)
+    _, _, *lines = sections.compared(judged, "larger")
     assert [line.split()[0] for line in lines[1:7]] == ["m0", "m1", "m2", "m3", "m4", "baseline"]
     assert "and 3 more" in lines[7]
 

@@ -25,7 +25,7 @@ th, td { padding: 0.25em 0.8em; border-bottom: 1px solid #e2e2e2; white-space: n
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 """
 LABELLED = re.compile(r"(\S[^\n]*?) {2,}(\S.*)")  # a line of the headline: its label and its text
-BAR = re.compile(r"(?<=[ *])#+")
+BAR, BAR_AS = re.compile(r"(?<=[ *])#+"), '<span class="bar" style="width: {}ch"></span>'
 
 
 def page(title: str, parts: list[str]) -> str:
@@ -47,18 +47,13 @@ def summary_page(dataset: str, text: str) -> str:
         if place == 0 and LABELLED.fullmatch(lines[0]):
             parts.append(labelled(lines))
         elif in_columns(lines):
-            columns = escape("\n".join(lines))
-            parts.append(f"<pre>{BAR.sub(as_bar, columns)}</pre>")
+            bars = BAR.sub(lambda signs: BAR_AS.format(len(signs[0])), escape("\n".join(lines)))
+            parts.append(f"<pre>{bars}</pre>")
         elif len(lines) == 1 and not lines[0].startswith(" ") and not lines[0].endswith((".", ":")):
             parts.append(f"<h2>{escape(lines[0])}</h2>")
         else:
             parts.append(f"<p>{escape(' '.join(line.strip() for line in lines))}</p>")
     return page(dataset, parts)
-
-
-def as_bar(signs: re.Match) -> str:
-    """A bar as wide as so many characters."""
-    return f'<span class="bar" style="width: {len(signs[0])}ch"></span>'
 
 
 def entries(lines: Iterable[str]) -> list[tuple[str, str]]:

@@ -103,11 +103,6 @@ def fitted_to(law: dict, model: str, place: str) -> list[str]:
     return [*lines, *([f"  - and {more} more in {place}"] if more > 0 else []), ""]
 
 
-def compared(judged: Comparison, title: str) -> list[str]:
-    """How runs ended: the best of them and the reference."""
-    return [*paragraph(title), "", *comparison(judged)]
-
-
 def gain(intervals: pl.DataFrame, reference: str, runs: int, weighed: str = "") -> list[str]:
     """Losses that the law, fitted to so many runs, predicts for the reference and its own optimum,
     and how sure that is.
@@ -163,8 +158,8 @@ def laws(scores: pl.DataFrame) -> list[str]:
     return lines + paragraph(note, "  ", "  ")
 
 
-def comparison(judged: Comparison) -> list[str]:
-    """The best runs and the reference: their ends, and when each gets to the reference's end."""
+def compared(judged: Comparison, title: str) -> list[str]:
+    """How runs ended: the best and the reference, and when each gets to the reference's end."""
     reference, order = judged.criterion.reference, judged.ranked()
     shown = [*order[:BEST], *([reference] if reference not in order[:BEST] else [])]
     found = {row["mixture"]: row for row in comparison_table(judged).iter_rows(named=True)}
@@ -188,7 +183,7 @@ def comparison(judged: Comparison) -> list[str]:
     note += "* significant; " if any("*" in row[2] for row in rows) else ""
     note += "? the noise of a run is not known; " if judged.noise is None else ""
     note += f"steps needed to get where {reference} ends, and their share"
-    return [*lines, *paragraph(note, "  ", "  ")]
+    return [*paragraph(title), "", *lines, *paragraph(note, "  ", "  ")]
 
 
 def moved(
