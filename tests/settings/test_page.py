@@ -18,17 +18,6 @@ def test_the_page_of_all_keys_is_not_stale(tmp_path: Path) -> None:
     assert made == committed, "run python workflow/scripts/document_config.py"
 
 
-def test_every_key_of_the_defaults_is_on_the_page() -> None:
-    page = (ROOT / "docs/config.md").read_text()
-    sections = dict(part.split("\n", 1) for part in page.split("\n## ")[1:])
-    for name, block in merged([ROOT / "workflow/defaults.yaml"]).items():
-        if name == "datasets":
-            continue
-        assert f"`{name}`" in sections
-        if name not in ("models", "training", "container"):
-            assert all(f"| `{key}` |" in sections[f"`{name}`"] for key in block), name
-
-
 def test_the_schema_for_editors_takes_the_defaults_and_no_other_key(tmp_path: Path) -> None:
     document_config.main(["--out", str(tmp_path / "config.md"), "--schema", str(tmp_path / "config.json")])
     validator = Draft202012Validator(json.loads((tmp_path / "config.json").read_text()))

@@ -8,7 +8,6 @@ reads; it is left out where the models refuse any of them.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -75,17 +74,11 @@ APART = (
 )
 
 
-@dataclass(frozen=True)
-class Checked:
-    """A config with its defaults, what these follow from, its faults and remarks without lines."""
-
-    config: dict
-    filled: dict[str, Filled]
-    found: list[Fault]
-
-
-def check(config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), named: Iterable[str] = ()) -> Checked:
-    """A merged config, filled and checked. `defaults`: the workflow's own, which lie beneath.
+def check(
+    config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), named: Iterable[str] = ()
+) -> tuple[dict, dict[str, Filled], list[Fault]]:
+    """A merged config with its defaults, what these follow from, its faults and remarks without
+    lines. `defaults`: the workflow's own, which lie beneath.
 
     The datasets that are `wanted` are to be built: their files must be there and their laws be
     possible. Of those that are `named` by single targets, which may need no raw files, missing ones
@@ -103,7 +96,7 @@ def check(config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), 
     except InputError:
         if not refused:
             raise
-        return Checked(settled, {}, faults + refused)
+        return settled, {}, faults + refused
     whole, further = typed.accepted(filled)  # what the defaults make of what is refused is no fault
     faults += refused or further
     broken = [fault.key for fault in refused]
@@ -116,7 +109,7 @@ def check(config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), 
     for name in model.datasets or {}:
         scope = Scope(model, whole, name, code, name in wanted, broken)
         faults += located(("datasets", name), _of_dataset(scope, name in named))
-    return Checked(filled, choices, faults)
+    return filled, choices, faults
 
 
 def _of_no_kind(config: dict) -> Iterator[Fault]:
@@ -202,6 +195,8 @@ def references(scope: Scope) -> Iterator[Row]:
     yield "family" if families else "loss of", families or answering, "there are", "optimum/objective/weights/{}"
     yield "family or loss of", answering and [*families, *answering], "there are", "optimum/pareto/*"
     there = "the dataset knows" if scope.is_text else "its tables both have"
+    if scope.is_text and not block.reweighting:
+        there += " (doremi and doge with a block `reweighting`)"
     yield "mixture", known, there, OF_LISTS
     if (groups := scope.names("groups")) is not None:
         made = ["methods", *(one for one in ("swarm", "search") if getattr(block, one, None))] if scope.is_text else []

@@ -41,33 +41,19 @@ def hold(dataset: str) -> tuple[TextIO | None, str | None]:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         handle.seek(0)
-        holder = read_holder(handle.read())
+        try:
+            holder = json.loads(handle.read())
+            where = "process {process} on {host}, in {folder}, since {since}".format(**holder)
+        except (ValueError, KeyError, TypeError):  # not noted, or not yet whole
+            holder, where = {}, "not known which"
         handle.close()
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            return (
-                None,
-                f"{path} cannot be locked ({error.strerror}): see that no other call works in {folder} meanwhile.",
-            )
+            return None, f"{path} cannot be locked ({error.strerror}): let no other call work in {folder} meanwhile."
         if all(holder.get(name) == own[name] for name in ("host", "folder")):
             return None, None
-        where = (
-            "process {process} on {host}, in {folder}, since {since}".format(**holder) if holder else "not known which"
-        )
-        sentence = (
-            f"{folder} is held by another call of Snakemake ({where}): two at once would delete each other's files."
-        )
-        raise InputError(f"{sentence} Wait for it or stop it.") from None
+        sentence = f"{folder} is held by another call of Snakemake ({where}): two at once would delete each other's"
+        raise InputError(f"{sentence} files. Wait for it or stop it.") from None
     handle.truncate(0)
     handle.write(json.dumps(own | {"since": time.strftime("%Y-%m-%d %H:%M:%S %z")}) + "\n")
     handle.flush()
     return handle, None
-
-
-def read_holder(text: str) -> dict[str, object]:
-    """The holder of a lock: host, process, folder, since; empty where it is not noted."""
-    try:
-        holder = json.loads(text)
-    except ValueError:
-        return {}
-    known = isinstance(holder, dict) and {"host", "process", "folder", "since"} <= holder.keys()
-    return holder if known else {}

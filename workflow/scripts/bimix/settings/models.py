@@ -198,7 +198,7 @@ class Losses(Block):
     lines: Below = key("A file of JSON lines.")
     trainer_state: Below = key("The `trainer_state.json` of a transformers Trainer.")
     pattern: either(scalar=words(str, "a regular expression"), object=NoneEmpty[str, str]) = key(
-        "Its groups are `step`, `domain`, `loss`; or one of each domain."
+        "What is read from the text: groups `step`, `domain` and `loss`; or a pattern of each domain."
     )
     file: Below = key("The file that `pattern` is looked for in.", "what the command prints")
     step: str = key("The key of the step in `lines`.", "`step`")
@@ -335,7 +335,7 @@ class AnswerIntervals(Block):
 
 class LawIntervals(AnswerIntervals):
     resample: Literal["left_out", "residuals", "mixtures"] = key("What intervals of losses and gains are drawn from.")
-    bootstrap: Literal["residuals", "mixtures"] = key("Those of coefficients; mixtures with more than ten runs.")
+    bootstrap: Literal["residuals", "mixtures"] = key("What those of coefficients are drawn from.")
 
 
 class Learning(Block):
@@ -403,7 +403,7 @@ class DesignOfText(Design):
 
 class DesignOfLosses(Design):
     models: Table = key("Models to propose: a table of name, parameters, tokens.", "none; sizes are left out")
-    large: str = key("The large run of losses from elsewhere.", "none", "parameters,tokens or one of `models`")
+    large: str = key("The large run, trained elsewhere.", "none", "parameters,tokens or one of `models`")
 
 
 class Search(Block):
@@ -483,8 +483,8 @@ class Objective(Block):
     reference: MixtureName = key("The mixture whose predicted losses are measured against.", "the first of `compare`")
     margin: NotNegative = key("Of `no_worse_than`: how far a loss may be above the reference's, relative.", "0")
     carry: Carry = key(
-        "Of `no_worse_than`: by what effects on log losses are larger at the model of the bound, or the reference's mean "
-        "losses at both models (`auto`: from a law over sizes) and the vocabulary.",
+        "Of `no_worse_than`: times which effects on log losses are larger at the model of the bound; or the "
+        "reference's mean losses at both models and the vocabulary, `auto` by a law over sizes.",
         "1",
     )
     confidence: NotNegative = key("Of `no_worse_than`: part of the law's 90 % error that is kept as a margin.", "0.5")
@@ -642,7 +642,7 @@ class Reused(Block):
     losses: Table = key("Mixture, step, domain, loss in nats a token.", "none")
     mixtures: Table = key("Mixture, domain, proportion.", "none")
     bits_per_nat: Two[Table] = key("Domain, bits_per_nat: of their tokenizer and the new one.", "the same tokenizer")
-    map: dict[Domain, either(scalar=Domain, object=Numbers)] = key("{old domain: new one, or shares of new}.", "same")
+    map: dict[Domain, either(scalar=Domain, object=Numbers)] = key("{old domain: new or shares}.", "the same names")
 
 
 Reuse = Filled[either(scalar=File, object=Reused)]
@@ -665,14 +665,16 @@ class Dataset(AnyDataset):
         "`{candidates: [se, je, ce, baseline, uniform]}`, with `vne` where `vectors` stands",
     )
     models: Literal["auto"] = key("Models and steps are chosen ([ladder](ladder.md)).", "`auto` without `training`")
-    training: NoneEmpty[str, Training] = key("Recipes by model, the larger last.", "chosen by the ladder")
+    training: NoneEmpty[str, Training] = key("Recipes by model: the proxy first, the larger last.", "by the ladder")
     search: SearchOfText = key(
         "A search by rounds ([page](search.md)): mixtures `round1`, ..., and `found`.",
         "that of `search`, where neither `groups` nor `optimum/group` or `models` is set; else none",
     )
     reuse: Reuse = key(OLDER.format("the fit of the group under `optimum` and the rounds of a search"), "none")
     swarm: Swarm = key("Small runs on mixtures drawn around the token shares (RegMix): the group `swarm`.", "none")
-    seeds: dict[str, Unique[Natural]] = key("Of further runs.", "none", "lists of seeds by model, as {larger: [2, 3]}")
+    seeds: dict[str, Unique[Natural]] = key(
+        "Seeds of further runs.", "none", "lists of seeds by model, as {larger: [2, 3]}"
+    )
     reweighting: Reweighting = key("The model that DoReMi and DoGE train.", "none")
     optimum: OptimumOfText = key("What is optimised.")
     design: DesignOfText = key("Changes of `design`.", "none")

@@ -73,9 +73,9 @@ def settled(
     """
     from bimix.settings.checks import check  # jobs need no models
 
-    ready = check(as_read(config), defaults, code, list(wanted), list(named))
-    found = [*(fault for file in files for fault in file.faults), *ready.found]
-    return Prepared(ready.config, ready.filled, reported(found, files, given))
+    whole, filled, found = check(as_read(config), defaults, code, list(wanted), list(named))
+    found = [*(fault for file in files for fault in file.faults), *found]
+    return Prepared(whole, filled, reported(found, files, given))
 
 
 def reported(found: Iterable[Fault], files: Sequence[ConfigFile], given: Mapping[str, object]) -> list[str]:
