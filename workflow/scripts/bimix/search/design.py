@@ -14,7 +14,7 @@ Runs are picked one after another, each by what it gains for its cost, and then 
 for others at the same cost, until none gains.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -184,8 +184,3 @@ def repeated(offer: Offer, aim: Aim, chosen: list[int]) -> int:
     cheapest = [row for row in chosen if offer.cost[row] <= min(offer.cost[chosen])]
     gains = aim.gains(aim.precision + outer(offer.slopes[chosen]), offer.slopes[cheapest])
     return cheapest[int(np.argmax(gains))]
-
-
-def with_done(aim: Aim, slopes: np.ndarray) -> Aim:
-    """The aim when runs (n, d, p') are done."""
-    return replace(aim, precision=aim.precision + outer(slopes)) if len(slopes) else aim

@@ -4,7 +4,7 @@ and one of them twice where the noise of a run is not known.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -197,7 +197,8 @@ def _aim(at, asked, sizes, fresh, done) -> design.Aim:
     aim = design.Aim(asked.criterion, before, decided, asked.weights / asked.weights.sum(), 2 * groups)
     if not done.mixtures:
         return aim
-    return design.with_done(aim, at_sizes(at, done.counted, sizes.of_done, groups))
+    made = design.outer(at_sizes(at, done.counted, sizes.of_done, groups))
+    return replace(aim, precision=aim.precision + made)
 
 
 def _named(offer, aim, chosen, shares, names, asked, models) -> list[Proposed]:

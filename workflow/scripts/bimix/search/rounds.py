@@ -6,6 +6,7 @@ to the fit, cures that, round by round.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -47,21 +48,15 @@ class Next:
     candidate: int | None = None  # its row among the candidates
 
 
-class Bold:
-    """The law at its lower end where a mixture trains on domains that no run does: the mixtures
-    that these runs may be worth the most for, which settles whether they are.
+def bold(law: Law) -> SimpleNamespace:
+    """The voice of a law at its lower end where a mixture trains on domains that no run does: the
+    mixtures that these runs may be worth the most for, which settles whether they are.
     """
 
-    name = "law"
+    def mean(shares: np.ndarray) -> np.ndarray:
+        return law.mean(shares) - law.new(shares)
 
-    def __init__(self, law: Law):
-        self.law = law
-
-    def mean(self, shares: np.ndarray) -> np.ndarray:
-        return self.law.mean(shares) - self.law.new(shares)
-
-    def slope(self, shares: np.ndarray) -> None:
-        return None
+    return SimpleNamespace(name=law.name, mean=mean, slope=lambda shares: None)
 
 
 class Search(Posterior):
@@ -79,7 +74,7 @@ class Search(Posterior):
         `others` (k, m) that are to be run as well. Errors: none is left.
         """
         voice = self.second if turn % 2 else None
-        voice = voice or (Bold(self.law) if unseen(self.law.fitted) else self.law)
+        voice = voice or (bold(self.law) if unseen(self.law.fitted) else self.law)
         taken = self.seen.shares if others is None else np.concatenate([self.seen.shares, others])
         if candidates is not None:
             row = self._picked(voice, candidates, taken)
