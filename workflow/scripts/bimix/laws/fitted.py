@@ -20,10 +20,8 @@ FEW_MIXTURES = 3  # fewer cannot be cross-validated
 SURE = 2.0  # standard deviations of a rank correlation that is not from chance
 
 
-def fit(law: str, observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> dict:
-    """Fit the law called `law`, from `start`, which was fitted earlier, if there is one.
-
-    `weights` (n,) count each mixture; without them the repeated runs of each do.
+def fit(law: str, observed: Observations, weights: np.ndarray | None = None) -> dict:
+    """Fit the law called `law`; `weights` (n,) count each mixture, else its repeated runs do.
 
     Errors: one mixture only; two steps, from which no curve can be identified; several sizes, of a
     law that has none; what the law itself refuses.
@@ -46,7 +44,7 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None, sta
             f"losses were observed at two steps ({observed.steps[0]} and {observed.steps[1]}): B, beta and C cannot be determined "
             "from two points of a curve; give three or more steps, or one for the law's fixed-step form."
         )
-    coefficients, notes = entry.code.fit(observed, weights, start)
+    coefficients, notes = entry.code.fit(observed, weights)
     shares = zip(*(function(observed.proportions, axis=0) for function in (np.min, np.max, np.mean)), strict=True)
     seen = {
         domain: dict(zip(("min", "max", "mean"), map(float, own), strict=True))

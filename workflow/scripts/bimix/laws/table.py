@@ -3,7 +3,7 @@ it is used.
 
 A law over steps is a module with
 
-    fit(observed, weights (n,) or None, start) -> {loss domain: coefficients}, notes
+    fit(observed, weights (n,) or None) -> {loss domain: coefficients}, notes
     refit(samples of (observed, weights), fitted) -> iterator of coefficients
     predict(coefficients, domains, steps seen, proportions (n, m), steps (k,)) -> losses (n, k, d)
     objective(fitted, step, weights (d,)) -> what the optimum minimises, see `Law.optimum`

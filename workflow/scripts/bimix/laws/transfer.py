@@ -54,14 +54,10 @@ EFFECT_SPREAD, MOST_EFFECT = 0.25, 4.0
 CHOICES = ("choice", "choice_of_metrics")
 
 
-def fit(observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> tuple[dict, dict]:
+def fit(observed: Observations, weights: np.ndarray | None = None) -> tuple[dict, dict]:
     """Coefficients of every loss domain, and notes: the chosen ridge and number of terms with the
-    cross-validated errors, of metrics under `choice_of_metrics` where there are losses too. Those
-    of `start`, a law fitted earlier, are kept.
+    cross-validated errors, of metrics under `choice_of_metrics` where there are losses too.
     """
-    if start is not None:
-        kept = {name: start[name] for name in (*CHOICES, "prior", "domain_groups") if name in start}
-        return next(refit([(observed, weights)], start)), kept
     groups = observed.groups()
     weights = law.by_horizon(observed, weights)
     # How repetition counts is read off the losses alone, and holds for metrics too.

@@ -40,7 +40,7 @@ TOLERANCE = 1e-4  # a fit ends when a step lowers its cost by less than this sha
 # Numbers of a loss domain from which products of Jacobians are of single precision: they only say
 # where a step goes, not where it ends.
 WIDE = 64
-FAR = 1e8  # the penalty that holds a number which a domain does not have
+FAR = 1e8  # holds a number which a domain does not have
 # glibc returns each freed array of more than 128 KiB to the system, which clears the next one's
 # pages, until a larger one was freed (M_MMAP_THRESHOLD in mallopt): a fifth of a fit's time.
 np.empty(2**25 - 2**16, dtype=np.uint8)
@@ -152,15 +152,15 @@ def problem_of(
     base = np.exp(np.log(ridge).mean(axis=1, keepdims=True))
     w = (weights[:, None, :] * seen * (base / ridge)[:, :, None]).reshape(fits * d, n)
     harm = (np.broadcast_to(harm, (fits, d)) * base).ravel()
-    unit = _strengths(own, m, terms, 1.0)
+    strength, pull = penalties(own, m, terms)
     return Problem(
         log_shares=np.asfortranarray(logs_of(shares)),  # its transpose is what powers go through
         target=np.where(seen, each, 0.0).reshape(fits * d, n),
         w=w,
         own=own,
         terms=terms,
-        strength=np.where(unit < FAR, base[:, :, None] * unit, FAR).reshape(fits * d, -1),
-        pull=(base[:, :, None] * _pulls(own, terms, 1.0)).reshape(fits * d, -1),
+        strength=(base[:, :, None] * strength).reshape(fits * d, -1),
+        pull=(base[:, :, None] * pull).reshape(fits * d, -1),
         anchor=np.array([*[MEAN_LOG_A] * terms, MEAN_LOGIT_G, MEAN_U]),
         hold=base * [*[HOLD_LOG_A] * terms, HOLD_MEANS, HOLD_MEANS],
         gaps=np.broadcast_to(0.0 if gaps is None else gaps, (fits, d, m)).reshape(fits * d, m),
@@ -337,23 +337,16 @@ def _solve_wide(jacobian, diagonal, right):
     return right - thin @ np.linalg.solve(system, turned @ right)
 
 
-def _strengths(own, m, terms, ridge):
-    """Penalty of each number's distance from 0 (d, p): c, log a and logit g none, z the ridge, u
-    held where there is none.
+def penalties(own, m, terms):
+    """In units of the ridge, of each number's distance from 0 (d, p) and of log a, logit g and u
+    from their shared means (d, K + 2): a domain without u has it held at 0.
     """
     strengths = np.zeros((len(own), (m + 2) * terms + 2))
     strengths[:, 2 * terms + 1] = np.where(own < 0, FAR, 0.0)
-    strengths[:, 2 * terms + 2 :] = ridge
-    return strengths
-
-
-def _pulls(own, terms, ridge):
-    """Penalty of each distance from a shared mean (d, K + 2): log a, logit g, and u where the
-    domain has one.
-    """
-    pulls = np.tile(ridge * np.array([*[SHRINK_LOG_A] * terms, SHRINK_LOGIT_G, SHRINK_U]), (len(own), 1))
+    strengths[:, 2 * terms + 2 :] = 1.0
+    pulls = np.tile([*[SHRINK_LOG_A] * terms, SHRINK_LOGIT_G, SHRINK_U], (len(own), 1))
     pulls[own < 0, -1] = 0.0
-    return pulls
+    return strengths, pulls
 
 
 def _start(problem, m):

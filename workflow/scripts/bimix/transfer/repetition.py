@@ -105,8 +105,8 @@ def fit(shares, losses, own, group, tokens, pools, scale, weights) -> Repetition
     target = np.log(np.where(root.T > 0, losses, 1.0)).T
     # Numbers of each loss domain are v (d, p + groups), those of all domains s: three means and the
     # logs of R, P, mu and kappa. Penalties are of v, of v less its means, and of s less its goal.
-    strength = np.hstack([mixing._strengths(own, m, 1, RIDGE), np.full((d, levels.shape[1]), LEVEL)])
-    pull = mixing._pulls(own, 1, RIDGE)
+    strength, pull = (RIDGE * one for one in mixing.penalties(own, m, 1))
+    strength = np.hstack([strength, np.full((d, levels.shape[1]), LEVEL)])
     goal = np.array([mixing.MEAN_LOG_A, mixing.MEAN_LOGIT_G, mixing.MEAN_U, *PRIOR])
     held = RIDGE * np.array([mixing.HOLD_LOG_A, mixing.HOLD_MEANS, mixing.HOLD_MEANS])
     hold = np.array([*held, *(NOISE / SPREAD) ** 2])
