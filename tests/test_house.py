@@ -19,7 +19,7 @@ ROOMS = {
     "observations": (2214, "mixtures"),
     "transfer": (2130, "observations"),
     "laws": (1656, "observations transfer"),
-    "plan": (1816, "corpus laws"),
+    "plan": (1811, "corpus laws"),
     "model": (1050, ""),
     "training": (3010, "corpus mixtures observations plan model"),
     "reweighting": (520, "model training"),
@@ -29,7 +29,7 @@ ROOMS = {
     "exports": (734, "corpus mixtures plan"),
     "downstream": (785, "corpus model training"),
     "results": (2706, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),
-    "settings": (3578, "mixtures observations laws plan training optimum exports"),
+    "settings": (3573, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -18,22 +18,6 @@ from bimix.plan.inputs import (
 )
 
 
-@pytest.fixture
-def config() -> dict:
-    own = {
-        "corpus": {},
-        "domains": ["a", "b", "c"],
-        "groups": {"entropy": ["se", "ce"], "swarm": ["swarm_0001", "swarm_0002"]},
-        "training": {"tiny": {"batch_rows": 4}},
-        "sequence_length": 10,
-        "optimum": {"model": "tiny", "group": "entropy", "step": 800},
-        "swarm": {"model": "small", "runs": 12, "step": 50},
-        "compare": {"model": "tiny", "mixtures": ["baseline", "bimix"]},
-    }
-    seen = {"observations": {}, "optimum": {"model": "observed", "group": "all", "step": 9}}
-    return {"laws": {"optimise": ["bimix", "transfer"]}, "datasets": {"own": own, "seen": seen}}
-
-
 def test_tokens_are_read_for_epochs_and_for_regmix(config: dict) -> None:
     table = ["results/own/tokens/train.parquet"]
     assert epoch_tokens(Dataset(config, "own")) == epoch_tokens(Dataset(config, "own"), "transfer") == table

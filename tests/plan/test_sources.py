@@ -12,46 +12,18 @@ from bimix.plan.dataset import Dataset, Fit
 from bimix.plan.sources import (
     SOURCES,
     constraint,
+    datasets_with,
     groups_of,
     known_names,
+    names_under,
     observed_names,
+    one_of,
     round_of,
     rounds,
     search_names,
     search_runs,
 )
 from bimix.settings.complete import unsearched
-
-CONFIG = {
-    "laws": {"optimise": ["bimix", "transfer"]},
-    "datasets": {
-        "own": {
-            "corpus": {},
-            "vectors": {"train": {}, "documents": 3},
-            "domains": ["a", "b", "c"],
-            "published": "table",
-            "mixture_files": {"mine": "mine.json"},
-            "groups": {"entropy": ["se", "ce"], "swarm": ["swarm_0001", "swarm_0002"]},
-            "training": {"tiny": {"batch_rows": 4}},
-            "sequence_length": 10,
-            "optimum": {"model": "tiny", "group": "entropy", "step": 800},
-            "swarm": {"model": "small", "runs": 12, "step": 50},
-            "reweighting": {"model": "tiny", "reference": "baseline", "doremi": {"rounds": 3, "settled": 0.01}},
-            "compare": {"model": "tiny", "mixtures": ["baseline", "bimix"]},
-        },
-        "seen": {
-            "observations": {"losses": "losses.csv", "mixtures": "mixtures.csv"},
-            "groups": {"all": [], "some": ["m1", "m0"]},
-            "optimum": {"model": "observed", "group": "all", "step": 9},
-            "compare": {"model": "observed", "mixtures": ["m2", "bimix"]},
-        },
-    },
-}
-
-
-@pytest.fixture
-def config() -> dict:
-    return copy.deepcopy(CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -247,3 +219,28 @@ def test_a_budget_of_flops_is_read_from_the_plan_of_costs(block: dict) -> None:
         assert search_flags(own) == ["--budget", str(budget), "--large", "large", "--offered", "tiny"]
     block["search"]["budget"] = 8.0
     assert search_plan(own) == []
+
+
+# What a wildcard may be
+
+PARTS = {
+    "datasets": {
+        "web": {"groups": {"entropy": ["se", "je"], "swarm": ["swarm_1"]}, "tokenizer": {"train": {"share": 1}}},
+        "given": {"groups": {"all": ["a.b"]}, "tokenizer": {"file": "t.json"}},
+        "none": {"groups": {}},
+    },
+}
+
+
+def test_a_constraint_takes_its_names_and_no_others() -> None:
+    assert not re.fullmatch(one_of([]), "")
+    dotted = names_under(PARTS, "groups", but=["swarm"])
+    assert [bool(re.fullmatch(dotted, name)) for name in ("entropy", "all", "swarm", "entro")] == [1, 1, 0, 0]
+    assert re.fullmatch(one_of(["a.b"]), "a.b") and not re.fullmatch(one_of(["a.b"]), "acb")
+
+
+def test_datasets_are_told_apart_by_what_they_have() -> None:
+    assert datasets_with(PARTS, "tokenizer/train") == "web"
+    assert datasets_with(PARTS, "tokenizer", but="tokenizer/train") == "given"
+    assert datasets_with(PARTS, "groups") == "web|given"
+    assert not re.fullmatch(datasets_with(PARTS, "swarm"), "web")

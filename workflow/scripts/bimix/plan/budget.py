@@ -87,11 +87,8 @@ def searched_with(dataset: Dataset, mixture: str, found_with: tuple[str, ...] = 
 
 def pretrainings(dataset: Dataset, model: str, group: str) -> list[Training]:
     """The trainings of a group's runs, of each of the models where several are joined."""
-    return [
-        Training("pretraining", one, run.name, dataset.block["training"][one])
-        for one in model.split(JOINS)
-        for run in dataset.runs(group, one)
-    ]
+    runs = [run for one in model.split(JOINS) for run in dataset.runs(group, one)]
+    return [Training("pretraining", run.model, run.name, dataset.block["training"][run.model]) for run in runs]
 
 
 def swarm_trainings(dataset: Dataset) -> list[Training]:

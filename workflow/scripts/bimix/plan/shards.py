@@ -123,14 +123,15 @@ def growth(shards: Shards, planned: Collection[str]) -> list[str]:
     reports = {one.name: read_json(folder / "shards/train" / one.name / "report.json", {}) for one in trains}
     there = {one.domain for one in trains if reports[one.name]} - {None}
     ours = [one for one in trains if one.name in planned]
-    tokenised = {
-        name: {*(own["digest"] for own in report.get("raw", {}).values()), *report.get("remote", {}).values()}
-        for name, report in reports.items()
-    }
-    other = [one for one in ours if not reports[one.name] or set(shards.versions(one)) - tokenised[one.name]]
+
+    def is_other(shard: Shard) -> bool:
+        report = reports[shard.name]
+        tokenised = {*(own["digest"] for own in report.get("raw", {}).values()), *report.get("remote", {}).values()}
+        return not report or not set(shards.versions(shard)) <= tokenised
+
     news = {
         "domains are new": sorted({one.domain for one in ours} - there - {None}),
-        "text has changed": (changed := sorted({one.domain for one in other} & there)),
+        "text has changed": (changed := sorted({one.domain for one in filter(is_other, ours)} & there)),
     }
     what = "; ".join(f"{how}: {', '.join(names)}" for how, names in news.items() if names)
     if not what or not any(reports.values()) or not (folder / "tokenizer.json").exists():

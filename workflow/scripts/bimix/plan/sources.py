@@ -227,11 +227,8 @@ def loss_weights(block: dict) -> dict[str, float]:
     objective = optimum.get("objective", {})
     families = objective.get("families", {})
     weights = objective.get("weights", optimum.get("weights", {})) or dict.fromkeys(families, 1.0)
-    return {
-        domain: weight / len(families.get(name, [name]))
-        for name, weight in weights.items()
-        for domain in families.get(name, [name])
-    }
+    members = {name: families.get(name, [name]) for name in weights}
+    return {domain: weights[name] / len(own) for name, own in members.items() for domain in own}
 
 
 def round_of(mixture: str) -> int | None:

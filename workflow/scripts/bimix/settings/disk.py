@@ -133,7 +133,5 @@ def _epoch_faults(dataset: Dataset, tokens: float) -> Faults:
         run = run // dataset.block["training"][model]["steps"] * optimum["step"]
     if most * tokens < run:
         sentence = f"{most:g} epochs of all text are about {most * tokens:,.0f} tokens by the size of its files, and"
-        sentence += (
-            f" a run of {model} to step {optimum['step']:,} reads {run:,}: no mixture keeps to that. Allow more,"
-        )
-        yield "optimum/max_epochs", f"{sentence} or run for less.", SURE * most * tokens >= run
+        sentence += f" a run of {model} to step {optimum['step']:,} reads {run:,}:"
+        yield "optimum/max_epochs", f"{sentence} allow more, or run for less.", SURE * most * tokens >= run

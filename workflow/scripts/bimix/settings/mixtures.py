@@ -48,11 +48,8 @@ def check_search(scope: Scope) -> Faults:
 
 def no_curve(what: str, measured: list[int], laws: str) -> str:
     """That two steps are too few or too many."""
-    first, last = measured
-    return (
-        f"the {what} are measured at two steps, {first:,} and {last:,}, from which {laws} gives no curve: measure at"
-        " three or more, or at one."
-    )
+    steps = f"the {what} are measured at two steps, {measured[0]:,} and {measured[1]:,}, from which {laws} gives"
+    return f"{steps} no curve: measure at three or more, or at one."
 
 
 def check_downstream(scope: Scope) -> Faults:
