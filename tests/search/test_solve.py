@@ -140,6 +140,9 @@ def test_rules_by_hand_read_wanted_domains_within_the_bounds() -> None:
     assert found["uniform"][code] == pytest.approx(0.08) and found["wanted_4"][code] == pytest.approx(0.04)
     assert found["wanted_8_uniform"] == pytest.approx(np.where(np.arange(5) == code, 0.08, 0.23))
     assert list(Wanted(domains, domains, {}, tokens, 1e8, bounds).every_rule()) == ["uniform", "baseline"]
+    law, limits = {"domains": domains, "loss_domains": domains}, {"lower": None, "upper": None, "prior": None}
+    read = [Wanted.of(SimpleNamespace(**limits, max_epochs=most), law, {"code": 1}, tokens, 1e9) for most in (2, None)]
+    assert [list(one.every_rule())[:1] for one in read] == [[], ["uniform"]], "no mixture reads all twice at most"
 
 
 def test_rules_by_hand_that_are_requested_are_not_dropped_in_silence(tmp_path) -> None:

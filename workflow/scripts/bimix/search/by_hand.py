@@ -86,23 +86,19 @@ class Wanted:
     weights: Mapping[str, float]
     tokens: Mapping[str, float]
     run_tokens: float | None
-    bounds: tuple[np.ndarray, np.ndarray]
+    bounds: tuple[np.ndarray, np.ndarray] | None  # None: they leave no mixture
     prior: Path | None = None
     rest: Mapping[str, float] | None = None
 
     @classmethod
-    def of(
-        cls,
-        options: argparse.Namespace,
-        law: Mapping,
-        weights: Mapping[str, float],
-        tokens: Mapping[str, float] | None,
-        run_tokens: float | None,
-    ) -> "Wanted":
-        """By the flags of limits, --prior and --rest. Errors: `feasible_bounds`."""
+    def of(cls, options, law: Mapping, weights: Mapping, tokens: Mapping | None, run_tokens: float | None) -> "Wanted":
+        """By the flags of limits, --prior and --rest."""
         limits = (given and read_numbers(given) for given in (options.lower, options.upper))
         most = options.max_epochs if tokens and run_tokens else None
-        bounds = feasible_bounds(law["domains"], *limits, most, tokens, run_tokens)
+        try:
+            bounds = feasible_bounds(law["domains"], *limits, most, tokens, run_tokens)
+        except InputError:  # as of a run that is longer than the one which the optimum is for
+            bounds = None
         rest, names = getattr(options, "rest", None), (law["domains"], law["loss_domains"])
         return cls(*names, weights, tokens or {}, run_tokens, bounds, options.prior, rest and read_proportions(rest))
 
@@ -117,7 +113,7 @@ class Wanted:
             self._by_domain(self.tokens),
             wanted_domains(self.weights, tuple(self.domains), list(self.losses)),
         )
-        if not (amounts.all() and self.run_tokens and own.any() and not own.all()):
+        if not (amounts.all() and self.run_tokens and own.any() and not own.all() and self.bounds):
             return None
         rest = amounts if self.rest is None else self._by_domain(self.rest)
         return ByHand(tuple(self.domains), amounts, self.run_tokens, own, *self.bounds, rest, self.prior)
@@ -137,6 +133,8 @@ class Wanted:
         those of the tokens where all are known, and the `rules` where there are any. With more
         epochs than `most` two would be one: those that are fewer, or the fewest.
         """
+        if self.bounds is None:
+            return {}
         plain, amounts, (low, high) = {"uniform": np.ones(len(self.domains))}, self._by_domain(self.tokens), self.bounds
         if amounts.all():
             plain["baseline"] = amounts
