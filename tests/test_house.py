@@ -17,7 +17,7 @@ ROOMS = {
     "corpus": (1685, ""),
     "mixtures": (530, ""),
     "observations": (2214, "mixtures"),
-    "transfer": (2130, "observations"),
+    "transfer": (2107, "observations"),
     "laws": (1656, "observations transfer"),
     "plan": (1811, "corpus laws"),
     "model": (1050, ""),

@@ -11,7 +11,6 @@ from scipy.optimize import minimize
 
 from bimix.laws import fitted as laws
 from bimix.laws import transfer
-from bimix.optimum.intervals import left_out
 from bimix.optimum.optimum import optimum
 from bimix.optimum.solve import minimum
 from bimix.transfer import choice, factor, mixing, refits
@@ -236,18 +235,6 @@ def test_at_a_size_the_term_is_part_of_the_mixing_factor():
     guess = laws.predict(laws.at_run(fitted, parameters=4e8), new, [100])[:, 0]
     right = truth(new, 4e8, 5e9) * np.exp(0.6 * new[:, [1]])
     assert np.abs(guess / right - 1).mean() < 0.01
-
-
-def test_one_step_without_some_of_many_runs_is_the_refit(monkeypatch):
-    observed = observe(hurting(9)[0], mixtures(12, 64, 4), STEPS[-1:], 0.005)
-    fitted = laws.fit("transfer", observed)
-    quick = left_out(fitted, observed, int(STEPS[-1]))
-    monkeypatch.setattr(transfer, "LITTLE", 0.0)
-    monkeypatch.setattr(refits, "without_runs", None)
-    slow = left_out(fitted, observed, int(STEPS[-1]))
-    assert np.allclose(quick.spread()[0], slow.spread()[0], rtol=0.1)
-    apart = np.log(quick.predicted / slow.predicted)
-    assert 0 < np.sqrt((apart**2).mean()) < 0.3 * np.sqrt((np.log(slow.observed / slow.predicted) ** 2).mean())
 
 
 def test_refits_start_where_the_fit_ended():

@@ -43,7 +43,7 @@ from bimix.transfer.choice import choose, descend, settings
 from bimix.transfer.curve import fit_curves
 from bimix.transfer.factor import numbers, read
 from bimix.transfer.refits import resumed
-from bimix.transfer.run import as_asked, as_fitted, at_reference, form_of, losses, run_of
+from bimix.transfer.run import as_asked, at_reference, form_of, losses, run_of
 from bimix.transfer.run import at_run as at_run  # what a law over sizes has
 from bimix.transfer.run import objective as run_objective
 
@@ -187,7 +187,7 @@ def predict(
     is in a mixture.
     """
     mixed = read(coefficients, domains)
-    run = run_of(coefficients, domains) or as_fitted(*mixed.t.shape)
+    run = run_of(coefficients, domains)
     return losses(run, mixed, proportions, step_factor(coefficients, seen, steps), effects_at(coefficients, steps))
 
 
@@ -195,7 +195,7 @@ def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
     """The objective of the optimum: sum_i w_i L_i(r), which is convex (`transfer/run`)."""
     mixed = read(fitted["coefficients"], fitted["domains"])
     curve = step_factor(fitted["coefficients"], fitted["steps"], [step])[0]
-    run = run_of(fitted["coefficients"], fitted["domains"]) or as_fitted(*mixed.t.shape)
+    run = run_of(fitted["coefficients"], fitted["domains"])
     return run_objective(replace(run, nu=run.nu * effects_at(fitted["coefficients"], [step])[0]), mixed, curve, target)
 
 

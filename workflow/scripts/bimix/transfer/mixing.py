@@ -188,16 +188,8 @@ class Problem:
 
     def take(self, fits, rows):
         """The problem of some fits, whose loss domains are these rows."""
-        return replace(
-            self,
-            target=self.target[rows],
-            w=self.w[rows],
-            strength=self.strength[rows],
-            pull=self.pull[rows],
-            gaps=self.gaps[rows],
-            hold=self.hold[fits],
-            signed=self.signed and self.signed.take(rows),
-        )
+        by_row = {name: getattr(self, name)[rows] for name in ("target", "w", "strength", "pull", "gaps")}
+        return replace(self, hold=self.hold[fits], signed=self.signed and self.signed.take(rows), **by_row)
 
     @property
     def shared(self):

@@ -38,12 +38,6 @@ class Run:
     own: np.ndarray  # (d,) index of each loss domain among the training domains, -1 where it is none
 
 
-def as_fitted(d: int, m: int) -> Run:
-    """A run that changes nothing, of a law without sizes and pools."""
-    zeros = np.zeros(d)
-    return Run(zeros, np.ones(d), np.zeros(m), repetition.PUBLISHED_R, zeros, 1.0, np.full(d, -1))
-
-
 def losses(run: Run, mixed: Factor, shares: np.ndarray, curve: np.ndarray, effects: np.ndarray) -> np.ndarray:
     """Losses (n, k, d) at shares (n, m); `curve` (k, d) is h, `effects` (k, d) multiply nu."""
     rho = repetition.counted(shares, run.per_share, run.R)[0]
@@ -171,13 +165,12 @@ def _level(levels, parameters, tokens) -> tuple[float, float]:
     return level + (1 - nu) * levels["centre"], nu
 
 
-def run_of(coefficients: dict, domains: list[str]) -> Run | None:
-    """The run that the coefficients are at; None where it changes nothing."""
+def run_of(coefficients: dict, domains: list[str]) -> Run:
+    """The run that the coefficients are at; it changes nothing of a law without sizes and pools."""
     table = list(coefficients.items())
-    run = table[0][1].get("run")
+    run, per_share, zeros = table[0][1].get("run"), np.zeros(len(domains)), np.zeros(len(table))
     if run is None:
-        return None
-    per_share = np.zeros(len(domains))
+        return Run(zeros, zeros + 1, per_share, repetition.PUBLISHED_R, zeros, 1.0, np.full(len(table), -1))
     pools = np.array([(run["pools"] or {}).get(name) or np.inf for name in domains], dtype=float)
     if run["pools"] is not None:
         per_share = run["tokens"] / pools

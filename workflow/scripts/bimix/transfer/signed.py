@@ -36,13 +36,7 @@ class Signed:
 
     def take(self, rows) -> "Signed":
         """The terms of some rows."""
-        return replace(
-            self,
-            root=self.root[rows],
-            of=self.of[rows],
-            values=self.values[rows],
-            ridge=self.ridge[rows],
-        )
+        return replace(self, **{name: getattr(self, name)[rows] for name in ("root", "of", "values", "ridge")})
 
     def without(self, weighed: np.ndarray) -> np.ndarray:
         """Rows (b, p, n), multiplied by the root of the weights, times (1 - P E P')."""

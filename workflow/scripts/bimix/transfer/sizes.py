@@ -307,10 +307,8 @@ def _with_levels(plan, y, weights, choice, mixed, drawn, levels) -> Sized:
         shifts[group] = shift(gaps, weights[of])
         if plan.parameters[group] == largest:
             nu[group] = slopes(drawn[plan.mixture[of]], y[of], weights[of])
-    for group in np.nonzero((nu != 1).any(axis=1))[0]:
         # Another exponent turns the factor about the centre: the group's level moves by what that
         # does to its runs.
-        of = (plan.group == group) & (weights > 0)
         turned = ((1 - nu[group]) * (drawn[plan.mixture[of]] - centre)).mean(axis=0)
         shifts[group] += turned * of.sum() / (of.sum() + SHIFT)
     return Sized(choice, mixed, plan, fitted, centre, shifts, nu, runs)
