@@ -25,7 +25,7 @@ ROOMS = {
     "reweighting": (520, "model training"),
     "optimum": (2445, "mixtures observations transfer laws"),
     "judge": (1758, "mixtures observations transfer laws plan model training reweighting optimum"),
-    "search": (2385, "mixtures observations transfer laws plan optimum judge"),
+    "search": (2384, "mixtures observations transfer laws plan optimum judge"),
     "exports": (734, "corpus mixtures plan"),
     "downstream": (785, "corpus model training"),
     "results": (2706, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),

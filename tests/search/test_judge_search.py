@@ -117,6 +117,12 @@ def test_a_search_that_finds_nothing_says_so(tmp_path) -> None:
     assert "All rounds were run" in answer
 
 
+def test_an_answer_where_no_rule_by_hand_holds_the_objective_names_none(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(judge_search, "by_hand", lambda *_: {})
+    answer = judged(tmp_path, np.concatenate([START, [[0.2, 0.5, 0.3]]]), None)[1]
+    assert answer.startswith("Answer: round1") and "by hand" not in answer
+
+
 def test_two_names_of_one_training_count_once() -> None:
     observed = runs(np.concatenate([START, START[:1]]))
     assert once(observed).mixtures == observed.mixtures[:5]

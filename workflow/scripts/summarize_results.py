@@ -149,8 +149,8 @@ def read(options: argparse.Namespace) -> Result:
     )
     law, rules = laws[names[0]], {}
     if not options.stage:  # which is no whole run
-        read = asked_tokens(law, options.run_tokens or options.optimum_tokens, options.step, None)
-        wanted = Wanted.of(options, law, objective.domain_weights(), tokens, read)
+        horizon = asked_tokens(law, options.run_tokens or options.optimum_tokens, options.step, None)
+        wanted = Wanted.of(options, law, objective.domain_weights(), tokens, horizon)
         rules = wanted.every_rule(options.hand, options.max_epochs)
     believed = read_believed(options, laws, optima, promises, ran, called, rules)
     hand = rules if believed is None else believed.hand

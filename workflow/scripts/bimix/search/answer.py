@@ -97,15 +97,13 @@ def read_rules(options: argparse.Namespace, search: Search) -> Wanted:
     """The rules by hand of the run, without the least shares of proposals."""
     fitted, tokens = search.goal.fitted, read_tokens(options.tokens) if options.tokens else {}
     step = fitted["steps"][-1] if options.step is None else options.step
-    given = getattr(options, "epoch_tokens", None) or options.run_tokens
-    run_tokens = asked_tokens(fitted, given, step, options.parameters)
+    run_tokens = getattr(options, "epoch_tokens", None) or options.run_tokens
+    run_tokens = asked_tokens(fitted, run_tokens, step, options.parameters)
     return Wanted.of(options, fitted, asked_objective(options).domain_weights(), tokens, run_tokens)
 
 
 def by_hand(options: argparse.Namespace, search: Search) -> dict[str, np.ndarray]:
-    """{name: shares (m,)} of rules by hand, run or not; those not run hold the constraints by the
-    law.
-    """
+    """{name: shares (m,)} of rules by hand: run, or holding the constraints by the law."""
     rules = read_rules(options, search).every_rule(options.hand, options.max_epochs)
     ran = {name: search.shares_of(name) for name in search.seen.names}
     return {name: one for name, one in with_rules(ran, rules).items() if name in ran or search.goal.holds(one)}
@@ -143,10 +141,11 @@ def answer(search: Search, reports: Sequence[dict], hand: Mapping[str, np.ndarra
     """The answer for a person, next to the best rule by `hand`."""
     names, best, noise = search.seen.names, search.best, search.noise
     posterior = float(np.exp(search.posterior(search.seen.shares[[best]])[0][0]))
-    measured = np.exp(search.seen.levels[best])
-    said = [f"Answer: {names[best]}, measured {measured:.4f}, {posterior:.4f} by the law and all runs together."]
-    over = over_hand(search, names[best], search.seen.shares[best], hand)
-    said.append(f"{over[0].upper()}{over[1:]}.")
+    measured = f"measured {np.exp(search.seen.levels[best]):.4f}"
+    said = [f"Answer: {names[best]}, {measured}, {posterior:.4f} by the law and all runs together."]
+    if hand:
+        over = over_hand(search, names[best], search.seen.shares[best], hand)
+        said.append(f"{over[0].upper()}{over[1:]}.")
     run_rounds = sum(not report["stopped"] for report in reports)
     ended = next((report["stopped"] for report in reports if report["stopped"]), None)
     left = reports[-1]["expected_gain"]
