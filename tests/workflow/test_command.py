@@ -105,7 +105,7 @@ def test_from_two_tables_to_the_best_mixture_in_a_folder_of_ones_own(environment
     )
     gain = pl.read_csv(mine / "intervals.csv").filter(pl.col("quantity").str.contains("gain"))
     assert gain.height and (gain["low"] < gain["estimate"]).all() and (gain["estimate"] < gain["high"]).all()
-    call(environment, mine, "propose --mixtures mixtures.csv --count 2 --floor 0.01 --seed 0 --out next.csv")
+    call(environment, mine, "propose --mixtures mixtures.csv --count 2 --seed 0 --out next.csv")
     assert pl.read_csv(mine / "next.csv").height == 2 * 4
 
 

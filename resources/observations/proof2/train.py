@@ -36,7 +36,8 @@ TOKENS = PLAN["runs"]["tiny"]["tokens"]
 CAP = str(PLAN["max_epochs"])
 FRESH = PLAN["seeds"]["fresh"]
 FIRST = PLAN["seeds"]["first"]
-LEAST = ("0.1", "0.05", "0.025")  # total variation to the nearest run
+LEAST = "0.1"  # part of its share of the text that a round leaves each domain
+DISTANCES = ("0.05", "0.025", "0.0125")  # total variation to the nearest run
 
 
 def main() -> None:
@@ -188,11 +189,11 @@ def _propose(name: str, known: list[str], weights: dict[str, float], number: int
     table, report = RESULTS / f"decided/{name}_{number}.csv", RESULTS / f"decided/{name}_{number}.report.json"
     flags = [
         "--losses", losses, "--mixtures", mixtures, "--prior", RESULTS / "cross_entropy.csv", "--step", STEP,
-        *asked(weights, CAP), "--round", str(number), "--out", table, "--report", report,
+        *asked(weights, CAP), "--least", LEAST, "--round", str(number), "--out", table, "--report", report,
     ]  # fmt: skip
-    for least in LEAST:  # nearer to the runs only where no mixture is left farther away
-        command = [sys.executable, SCRIPTS / "propose_round.py", *map(str, flags), "--least", least]
-        if subprocess.run(command, check=least == LEAST[-1]).returncode == 0:
+    for distance in DISTANCES:  # nearer to the runs only where no mixture is left farther away
+        command = [sys.executable, SCRIPTS / "propose_round.py", *map(str, flags), "--distance", distance]
+        if subprocess.run(command, check=distance == DISTANCES[-1]).returncode == 0:
             break
     if out is not None:
         write_json(out, dict(read_table(table).select("domain", "proportion").iter_rows()))
