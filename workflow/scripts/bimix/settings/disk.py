@@ -43,7 +43,7 @@ def check_files(scope: Scope) -> Faults:
     for task, own in (scope.value("downstream/tasks") or {}).items():
         named_files |= {("downstream", "tasks", task, key): own.get(key) for key in ("items", "shots")}
     for key, path in named_files.items():
-        if isinstance(path, str) and "://" not in path and (fault := file_fault(path)):
+        if isinstance(path, str) and not (key[0] == "downstream" and "://" in path) and (fault := file_fault(path)):
             yield key, fault
     for key, patterns in _sources(scope.own["corpus"]) if scope.sound("corpus", "/corpus") else ():
         for number, pattern in enumerate(patterns):

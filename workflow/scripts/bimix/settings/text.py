@@ -199,7 +199,7 @@ def loss_fault(losses: Losses) -> tuple[str, str] | None:
     loss = losses.loss
     several = isinstance(loss, dict) and way == "lines"
     if "loss" in TAKES[way] and not several and (not isinstance(loss, str) or loss.count(HOLE) != 1):
-        return "loss", f"{shown(loss)} needs {HOLE} once, as in eval/{HOLE}/loss; of lines it may name each metric."
+        return "loss", f"{shown(loss)} is given; name a metric with {HOLE} once, as eval/{HOLE}/loss, or each of lines."
     forms = losses.pattern if way == "pattern" else {}
     groups = {"step", "loss"} if isinstance(forms, dict) else {"step", "loss", "domain"}
     for form in forms.values() if isinstance(forms, dict) else [forms]:
