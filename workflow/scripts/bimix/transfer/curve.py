@@ -28,6 +28,8 @@ def fit_curves(steps: np.ndarray, losses: np.ndarray, weights=None, start=None) 
     n, _, d = losses.shape
     count = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
     seen = np.isfinite(losses) & (count > 0)[:, None, None]
+    there = seen.any(axis=(0, 1))
+    losses, seen = np.where(there, losses, 1.0), seen | ~there  # a stand-in, as a fit needs numbers
     w = (count[:, None, None] * seen).sum(0).T  # (d, k)
     logs = np.log(np.where(seen, losses, 1.0))
     y = (count[:, None, None] * logs).sum(0).T / np.maximum(w, 1e-300)
@@ -47,15 +49,13 @@ def fit_curves(steps: np.ndarray, losses: np.ndarray, weights=None, start=None) 
         b, beta, c = start
         with np.errstate(divide="ignore"):
             z = np.stack([np.log(b) - beta * centre, beta, np.maximum(np.log(c), floor)], axis=1)[None]
-    tried = [_descend(np.clip(one, *bounds), bounds, t, y, w) for one in z]
-    costs = np.array([cost for _, cost in tried])
-    z = np.array([one for one, _ in tried])[costs.argmin(axis=0), np.arange(d)]
-    z = np.where((w.sum(1) > 0)[:, None], z, np.nan)
+    tried, costs = map(np.array, zip(*(_descend(np.clip(one, *bounds), bounds, t, y, w) for one in z), strict=True))
+    z = tried[costs.argmin(axis=0), np.arange(d)]
     c = np.where(z[:, 2] < low - FLOOR, 0.0, np.exp(z[:, 2]))
     once = (w > 0).sum(1) == 1
     level = np.exp((w * y).sum(1) / np.maximum(w.sum(1), 1e-300))
     b = np.exp(z[:, 0] + z[:, 1] * centre)
-    return np.where(once, 0.0, b), np.where(once, 1.0, z[:, 1]), np.where(once, level, c)
+    return tuple(np.where(there, np.where(once, [np.zeros(d), np.ones(d), level], [b, z[:, 1], c]), np.nan))
 
 
 def _misfit(z, t, y):
