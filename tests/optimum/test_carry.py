@@ -105,7 +105,7 @@ def test_auto_is_refused_where_nothing_knows_both_losses() -> None:
     law = fitted_law("transfer", 0, 4)
     with pytest.raises(InputError, match="transfer was fitted at one: give runs of two sizes, or carry with both"):
         Objective("no_worse_than", reference=even(law), vocabulary=50_000).limits(law, ["d00"])
-    for carry in (["auto"], ["auto", 0.5], [50_000, "auto"], ["auto", 3, 50_000], ["auto", "auto"]):
+    for carry in ("auto", ["auto"], ["auto", 0.5], [50_000, "auto"], ["auto", 3, 50_000], ["auto", "auto"]):
         with pytest.raises(InputError, match="carry auto takes one number, that of the vocabulary"):
             objective_of(json.dumps({"kind": "no_worse_than", "carry": carry}), reference='{"a": 1}')
 

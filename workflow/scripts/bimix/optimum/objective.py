@@ -195,7 +195,7 @@ def objective_of(
     for name in ("margin", "carry", "confidence"):
         if name in block and kind != "no_worse_than":
             raise InputError(f"--objective: {name} is of no_worse_than: {kind} has none.")
-    foretold = isinstance(carry, list) and AUTO in carry
+    foretold = isinstance(carry, Sequence) and AUTO in carry
     if foretold and not (len(carry) == 2 and carry[0] == AUTO != carry[1] and carry[1] > 1):
         raise InputError('--objective: carry auto takes one number, that of the vocabulary: ["auto", 50257].')
     return Objective(
