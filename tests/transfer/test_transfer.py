@@ -242,6 +242,11 @@ def test_effects_by_step_hold_at_fitted_steps_between_and_beyond_and_in_the_opti
     without = {name: {k: v for k, v in one.items() if k != "effects"} for name, one in fitted["coefficients"].items()}
     old = np.log(laws.predict(fitted | {"coefficients": without}, new, steps)).std(axis=0)
     assert np.allclose(old, spread[-1])  # a file of before: the same at each step
+    back = {
+        name: one | {"effects": dict(reversed(one["effects"].items()))} for name, one in fitted["coefficients"].items()
+    }
+    turned = laws.predict(fitted | {"coefficients": back}, new, steps)
+    assert np.array_equal(turned, laws.predict(fitted, new, steps)), "in whichever order a file has the steps"
 
 
 def test_resampled_residuals_of_growing_effects_are_the_noise_alone():

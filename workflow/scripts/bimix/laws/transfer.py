@@ -221,8 +221,8 @@ def step_factor(coefficients, seen, steps) -> np.ndarray:
 
 def effects_at(coefficients, steps) -> np.ndarray:
     """e (k, d) at steps (k,); 1 of a law of one step or over sizes, and of files without it."""
-    tables = [values.get("effects", {"1": 1.0}) for values in coefficients.values()]
-    at = [np.interp(np.log(steps), [np.log(float(step)) for step in one], list(one.values())) for one in tables]
+    tables = [sorted((float(s), e) for s, e in one.get("effects", {"1": 1.0}).items()) for one in coefficients.values()]
+    at = [np.interp(np.log(steps), [np.log(s) for s, _ in one], [e for _, e in one]) for one in tables]
     return np.stack(at, axis=1)
 
 
