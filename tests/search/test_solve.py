@@ -143,6 +143,8 @@ def test_rules_by_hand_read_wanted_domains_within_the_bounds() -> None:
     law, limits = {"domains": domains, "loss_domains": domains}, {"lower": None, "upper": None, "prior": None}
     read = [Wanted.of(SimpleNamespace(**limits, max_epochs=most), law, {"code": 1}, tokens, 1e9) for most in (2, None)]
     assert [list(one.every_rule())[:1] for one in read] == [[], ["uniform"]], "no mixture reads all twice at most"
+    with pytest.raises(InputError, match="not valid JSON"):
+        Wanted.of(SimpleNamespace(**limits | {"lower": "{"}, max_epochs=None), law, {"code": 1}, tokens, 1e9)
 
 
 def test_rules_by_hand_that_are_requested_are_not_dropped_in_silence(tmp_path) -> None:

@@ -93,7 +93,7 @@ class Wanted:
     @classmethod
     def of(cls, options, law: Mapping, weights: Mapping, tokens: Mapping | None, run_tokens: float | None) -> "Wanted":
         """By the flags of limits, --prior and --rest."""
-        limits = (given and read_numbers(given) for given in (options.lower, options.upper))
+        limits = [given and read_numbers(given) for given in (options.lower, options.upper)]
         most = options.max_epochs if tokens and run_tokens else None
         try:
             bounds = feasible_bounds(law["domains"], *limits, most, tokens, run_tokens)
