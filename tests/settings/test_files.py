@@ -32,6 +32,7 @@ BOMB = "x-0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]\n" + "".join(
         ("<<: &y {__use_yte__: true}\nx-y: *y\n", ":1: __use_yte__: a config that runs code is refused"),
         ("x-y: &y {__use_yte__: true}\n<<: *y\n", ":1: __use_yte__: a config that runs code is refused"),
         ("x: !!python/name:os.system\n", ":1: x: the tag tag:yaml.org,2002:python/name:os.system is not allowed"),
+        ("x: 1\nlaws:\n  <<: [5]\n", ":3: laws: a merge (<<) takes a block or a list of blocks."),
         (BOMB, "the file has more than 200,000 keys and values, with all that aliases (*name) repeat."),
         (f"x: {'[' * 900}{']' * 900}\n", ":1: blocks and lists lie more than 60 deep in one another."),
         ('{"x": ' + "[" * 9000 + "]" * 9000 + "}", ":1: blocks and lists lie more than 60 deep in one another."),

@@ -260,6 +260,8 @@ class _Visit:
         first: dict[str, int] = {}
         for _, value in (entry for entry in node.value if entry[0].tag.endswith(":merge")):
             for one in reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]:
+                if not isinstance(one, yaml.MappingNode):
+                    self.fault(key, _line(one), "a merge (<<) takes a block or a list of blocks.", code=True)
                 self.below(one, key)
         for name, value in (entry for entry in node.value if not entry[0].tag.endswith(":merge")):
             line = _line(name)

@@ -218,7 +218,7 @@ class Launch(Block):
     gradient_compression: Literal["none", "bf16"] = key("What gradients are sent in; `none`: as they are.", "none")
     shard: Literal["auto", "yes", "no"] = key("Whether processes divide weights; `auto`: if a GPU is small.", "auto")
     verify_shards: Literal["yes", "no"] = key("Whether digests of the tokens are compared first, once a host.", "yes")
-    log_with: Literal["tensorboard", "wandb", "trackio", "none"] = key("What draws its curves.", "tensorboard")
+    log_with: Literal["tensorboard", "wandb", "trackio", "none"] = key("What draws a run's curves.", "tensorboard")
 
 
 class Model(Block):
@@ -334,8 +334,8 @@ class AnswerIntervals(Block):
 
 
 class LawIntervals(AnswerIntervals):
-    resample: Literal["left_out", "residuals", "mixtures"] = key("What intervals of losses and gains are drawn from.")
-    bootstrap: Literal["residuals", "mixtures"] = key("What those of coefficients are drawn from.")
+    resample: Literal["left_out", "residuals", "mixtures"] = key("What those of losses come from ([laws](laws.md)).")
+    bootstrap: Literal["residuals", "mixtures"] = key("What those of coefficients and proportions are drawn from.")
 
 
 class Learning(Block):
@@ -548,10 +548,10 @@ class Corpus(Reading):
     validation: either(kind_of_validation, Drawn=Drawn, scalar=Path, array=PathList, object=DomainPaths) = key(
         "What is held out: files, or a `share` of the documents by their hash.", "a share, by [the ladder](ladder.md)"
     )
-    validation_only: DomainPaths = key("Domains measured and not trained on; laws but bimix have them.", "none")
+    validation_only: DomainPaths = key("Domains measured and not trained on; not with `bimix`.", "none")
     cut_characters: Count | None = key("Longer documents are cut at white space; `null`: none is.", "`100000`")
     held_out_characters: either(scalar=Count, object=dict[str, Count]) = key(
-        "Of a longer document a share holds out its end, not all.",
+        "Of a document longer than this a share holds out the end, not all ([data](data.md)).",
         "by [the ladder](ladder.md), else 20000",
         "a whole number above 0, or a block of domains with one each",
     )
@@ -561,7 +561,7 @@ class TrainedTokenizer(Block):
     NEEDED = "vocabulary share"
     vocabulary: Annotated[int, Field(ge=257)] = key("Ids.", "by [the ladder](ladder.md)")
     fewer: bool = key("Whether a text may have fewer ids.", "`true` where the ladder chose `vocabulary`, else `false`")
-    share: Whole = key("Of the documents, to train it.", "all, up to 200 MB of text")
+    share: Whole = key("Share of the documents that trains it.", "all, up to 200 MB of text")
 
 
 class Tokenizer(UsualTokenizer):
@@ -617,7 +617,7 @@ class Reweighting(Block):
 
 class Compare(Block):
     NEEDED = "mixtures"
-    mixtures: Mixtures = key("The first is the reference.", "`[baseline, uniform, ce]`, `laws/optimise`, `found`")
+    mixtures: Mixtures = key("The reference is first.", "of text `[baseline, uniform, ce]`, `laws/optimise`, `found`")
 
 
 class CompareOfText(Compare):
@@ -631,7 +631,7 @@ class AnyDataset(Block):
     strengths: Strengths = key("Of draws: the stronger, the nearer to the centre.", "[0.1, 5], as RegMix has it")
     held_out: Unique[str] = key("Groups that the laws must predict.", "none", "a list of groups")
     domain_groups: dict[str, Relatives] = key(
-        "{domain: [source, topic]}: those alike help alike ([groups](transfer.md#groups-of-domains)).",
+        "{domain: [source, topic]}: domains of one of these help alike ([groups](transfer.md#groups-of-domains)).",
         "as names say that are split at `:` or `/`",
     )
     export: Export = key("What [exports](export.md) of mixtures are for.", "the dataset's own files, if it has text")
@@ -673,7 +673,7 @@ class Dataset(AnyDataset):
     reuse: Reuse = key(OLDER.format("the fit of the group under `optimum` and the rounds of a search"), "none")
     swarm: Swarm = key("Small runs on mixtures drawn around the token shares (RegMix): the group `swarm`.", "none")
     seeds: dict[str, Unique[Natural]] = key(
-        "Seeds of further runs.", "none", "lists of seeds by model, as {larger: [2, 3]}"
+        "Seeds of further runs of each mixture.", "none", "lists of seeds by model, as {larger: [2, 3]}"
     )
     reweighting: Reweighting = key("The model that DoReMi and DoGE train.", "none")
     optimum: OptimumOfText = key("What is optimised.")
@@ -692,7 +692,7 @@ class Observations(Block):
     cross_entropy: Table = key("Domain, under, nats: the prior of transfer (docs/transfer.md).", "none")
     lower_is_better: Unique[Domain] = key("Metrics of which less is better, by any name.", "none", "a list of metrics")
     reuse: Reuse = key(OLDER.format("every group of `all`"), "none")
-    allow_unmeasured: Unique[Domain] = key("Domains without losses or shares, of a name near another's.", "none")
+    allow_unmeasured: Unique[Domain] = key("Domains that may lack losses or shares, of names near others.", "none")
 
 
 class Observed(AnyDataset):

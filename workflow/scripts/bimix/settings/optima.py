@@ -148,11 +148,8 @@ def step_faults(scope: Scope, measured: list[int]) -> Faults:
         yield key, f"{named(single)} says nothing about the step {step:,}: runs are measured at {there} alone."
     elif step not in measured:
         does = "fills in" if first < step < last else f"extrapolates to {step / last:.3g} times the last"
-        yield (
-            key,
-            f"{step:,} is no step at which losses are measured, from {first:,} to {last:,}: the law {does}.",
-            True,
-        )
+        sentence = f"{step:,} is no step at which losses are measured, from {first:,} to {last:,}: the law {does}."
+        yield key, sentence, True
 
 
 def run_faults(scope: Scope, runs: int, domains: int) -> Faults:
