@@ -43,7 +43,8 @@ def test_refits_are_at_the_run_of_the_law() -> None:
     assert run.as_asked(COEFFICIENTS, bare) == COEFFICIENTS
     there = run.at_run(COEFFICIENTS, ["web"], 3e8, 2e9, {"web": 3})
     assert run.as_asked(COEFFICIENTS, bare | {"coefficients": there}) == there
-    assert run.run_of(COEFFICIENTS, ["web"]) is None
+    fitted = run.run_of(COEFFICIENTS, ["web"])  # the run that it was fitted at, without repetition
+    assert fitted.per_share.tolist() == fitted.level.tolist() == [0.0] and fitted.nu.tolist() == [1.0]
     found = run.run_of(there, ["code", "web"])
     assert found.per_share.tolist() == [0.0, 2e9 / 3]
     assert found.level.tolist() == [there["web"]["run"]["level"]] and found.nu.tolist() == [1.0]
