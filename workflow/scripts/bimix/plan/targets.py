@@ -129,7 +129,7 @@ def wanted_datasets(config: Mapping, words: Iterable[str]) -> list[str]:
     if any(word.startswith("results/") or word == "--unlock" for word in words):
         return []
     run = config.get("run") or []
-    return [run] if isinstance(run, str) else run
+    return [run] if isinstance(run, str) else run if isinstance(run, list) else []
 
 
 def named_datasets(words: Iterable[str]) -> list[str]:
