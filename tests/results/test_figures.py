@@ -67,3 +67,12 @@ def test_names_of_domains_are_drawn_as_they_are_and_bytes_are_the_same(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one.svg", "two.svg"]
     shown = texts(tmp_path / "one.svg")
     assert {"US$ to A$_", "{web}", "{web} moves most: from 20.0 % in baseline to 80.0 % in uniform."} <= shown
+
+
+def test_mixtures_of_whole_numbers_are_drawn_with_others(tmp_path):
+    for name, share in (("whole", 1), ("half", 0.5)):
+        rows = f"mixture,domain,proportion\n{name},a,{share}\n{name},b,{1 - share}\n"
+        (tmp_path / f"{name}.csv").write_text(rows, encoding="utf-8")
+    tables = [str(tmp_path / name) for name in ("whole.csv", "half.csv")]
+    plot_mixtures.main(["--mixtures", *tables, "--out", str(tmp_path / "mixtures.svg")])
+    assert {"whole", "half"} <= texts(tmp_path / "mixtures.svg")

@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     tables = [read_table(path).select("mixture", "domain", "proportion") for path in options.mixtures]
-    figures.save(draw(by_mixture(pl.concat(tables))), options.out)
+    figures.save(draw(by_mixture(pl.concat(tables, how="vertical_relaxed"))), options.out)
 
 
 def draw(mixtures: dict[str, dict[str, float]]) -> Figure:
