@@ -280,7 +280,8 @@ class _Text:
             self.named(rung, launch): ladder.settings(choice, rung == choice.larger, recipe, machine.kind)
             for rung in (choice.proxy, choice.larger)
         }
-        block["optimum"].setdefault("max_epochs", ladder.REPEATS)
+        if "stage" not in block["optimum"]:  # epochs count a run on one mixture
+            block["optimum"].setdefault("max_epochs", ladder.REPEATS)
         return choice
 
     def named(self, rung: ladder.Rung, launch: dict) -> str:
