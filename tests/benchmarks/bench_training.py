@@ -268,7 +268,12 @@ def rows_of(accelerator: Accelerator, recipe: Recipe, store: RowStore) -> Iterat
 
 
 def own_model(
-    accelerator: Accelerator, shape: Shape, recipe: Recipe, loss_chunk: int | None, compiled: bool, sharded: bool = False
+    accelerator: Accelerator,
+    shape: Shape,
+    recipe: Recipe,
+    loss_chunk: int | None,
+    compiled: bool,
+    sharded: bool = False,
 ) -> tuple[nn.Module, torch.optim.Optimizer]:
     """Our model and its optimizer, prepared as a training prepares them."""
     model = Transformer(shape, loss_chunk=loss_chunk)
