@@ -155,6 +155,15 @@ def test_a_law_of_one_step_is_drawn_at_that_step(results, tmp_path):
     )
 
 
+def test_groups_of_whole_numbers_are_read_with_others(tmp_path):
+    for name, share in (("whole", 1), ("half", 0.5)):
+        rows = f"mixture,domain,proportion\n{name},a,{share}\n{name},b,{1 - share}\n"
+        (tmp_path / f"{name}_m.csv").write_text(rows)
+        (tmp_path / f"{name}_l.csv").write_text(f"mixture,step,domain,loss\n{name},1,a,3.5\n{name},1,b,2.5\n")
+    losses, mixtures = ([tmp_path / f"{name}_{end}.csv" for name in ("whole", "half")] for end in "lm")
+    assert plot_fit.read_observed(losses, mixtures).proportions.tolist() == [[1, 0], [0.5, 0.5]]
+
+
 def test_predictions_are_of_mixtures_that_were_not_fitted(results, tmp_path):
     flags = ["--coefficients", f"{results}/bimix.json", "--predictions", f"{results}/predictions.parquet", "--losses"]
     both = [f"{results}/run_l.parquet", f"{results}/new_l.parquet"]

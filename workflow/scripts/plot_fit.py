@@ -50,7 +50,8 @@ def main(argv: list[str] | None = None) -> None:
 def read_observed(losses: Sequence[Path], mixtures: Sequence[Path]) -> Observations:
     """The runs of several groups, means over their seeds; a mixture may be in several groups."""
     rows = pl.concat(mean_over_seeds(read_table(path)) for path in losses).unique(maintain_order=True)
-    shares = pl.concat(read_table(path).select("mixture", "domain", "proportion") for path in mixtures)
+    tables = [read_table(path).select("mixture", "domain", "proportion") for path in mixtures]
+    shares = pl.concat(tables, how="vertical_relaxed")  # proportions of 0 and 1 alone are read as whole numbers
     return observations(rows, shares.unique(maintain_order=True), allowed=None)
 
 

@@ -109,10 +109,8 @@ class Wanted:
         """The rules; None where no domain is wanted more than others, or all are, or tokens are not
         known.
         """
-        amounts, own = (
-            self._by_domain(self.tokens),
-            wanted_domains(self.weights, tuple(self.domains), list(self.losses)),
-        )
+        amounts = self._by_domain(self.tokens)
+        own = wanted_domains(self.weights, tuple(self.domains), list(self.losses))
         if not (amounts.all() and self.run_tokens and own.any() and not own.all() and self.bounds):
             return None
         rest = amounts if self.rest is None else self._by_domain(self.rest)
