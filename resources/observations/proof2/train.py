@@ -1,13 +1,14 @@
 """Train the registered proof, block by block; call it again to go on.
 
-python resources/observations/proof2/train.py --commit HASH [--until A|B|C|D]
+python resources/observations/proof2/train.py --commit HASH [--until A|B|C|D] [--triples t3 t4]
 
 registration.yaml, results/proof2/ -> mixtures/{mixture}.csv beside this file (each mixture once it
 is decided, and never changed after that), results/proof2/runs/, and the tables of
 ../proof/collect_runs.py beside this file
 
 Call it in a clone of the project, with pile22/ there. HASH is the commit of registration.yaml alone:
-it draws the triples.
+it draws the triples. With --triples only their part of block B is trained, as in a second clone on
+another core: copy its runs, mixtures and what it decided over to the first clone.
 """
 
 import argparse
@@ -44,12 +45,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--commit", required=True, help="of the registration")
     parser.add_argument("--until", default="D", choices="ABCD")
+    parser.add_argument("--triples", nargs="+", choices=["t1", "t2", "t3", "t4"], help="only these of block B")
     options = parser.parse_args()
     swarm()
     if options.until > "A":
         triples = draw_triples(options.commit)
-        answers = {name: triple_block(name, wanted) for name, wanted in triples.items()}
-        if options.until > "B":
+        own = options.triples or list(triples)
+        answers = {name: triple_block(name, triples[name]) for name in own}
+        if options.until > "B" and not options.triples:
             plain_block()
         if options.until > "C":
             larger_block(next(iter(triples)), answers)
