@@ -18,7 +18,7 @@ CONFIG = {
             "sequence_length": 10,
             "optimum": {"model": "tiny", "group": "entropy", "step": 800},
             "swarm": {"model": "small", "runs": 12, "step": 50},
-            "reweighting": {"model": "tiny", "reference": "baseline", "doremi": {"rounds": 3, "settled": 0.01}},
+            "reweighting": {"model": "tiny", "reference": "baseline", "doremi": {}},
             "compare": {"model": "tiny", "mixtures": ["baseline", "bimix"]},
         },
         "seen": {

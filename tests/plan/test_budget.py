@@ -39,7 +39,7 @@ CONFIG = {
             "reweighting": {
                 "model": "tiny",
                 "reference": "baseline",
-                "doremi": {"rounds": 2, "settled": 0.1, "training": TINY | {"steps": 60}},
+                "doremi": {"training": TINY | {"steps": 60}},
                 "doge": {"target": "mix", "training": TINY | {"steps": 60}},
                 "targets": {"dataset": "other", "domains": ["x", "y"]},
             },
@@ -63,10 +63,6 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def names(trainings) -> list[tuple[str, str, str]]:
     return [(training.what, training.model, training.name) for training in trainings]
-
-
-def settled(number: int) -> float:
-    return {1: 0.5}[number]
 
 
 def test_an_optimum_costs_the_runs_that_its_law_is_fitted_to(own: Dataset) -> None:
@@ -137,24 +133,18 @@ def test_what_has_ended_is_counted_where_its_losses_are(own: Dataset, workplace:
     assert done == {(training.what, training.model): 1 for training in ended}
 
 
-def test_reports_are_those_of_all_rounds_and_of_no_run_twice(own: Dataset) -> None:
+def test_reports_are_those_of_all_runs_behind_a_mixture_and_of_none_twice(own: Dataset) -> None:
     folder = "results/own"
-    reports = search_reports(own, settled)
+    reports = search_reports(own)
     assert reports["baseline"] == []
     assert reports["bimix"] == [f"{folder}/runs/tiny/se/run.json", f"{folder}/runs/tiny/ce/run.json"]
     assert reports["doremi"] == [
-        f"{folder}/reweighting/tiny/doremi/1/run.json",
-        f"{folder}/reweighting/tiny/doremi/2/run.json",
-        f"{folder}/runs/tiny/doremi_round1/run.json",
+        f"{folder}/reweighting/tiny/doremi/run.json",
         f"{folder}/runs/tiny/baseline/run.json",
     ]
+    assert reports["doge"] == [f"{folder}/reweighting/tiny/doge/run.json"]
     assert reports["regmix"] == reports["transfer_swarm"] == [f"{folder}/swarm/tiny/runs.parquet"]
-    assert report_files(own, settled) == sorted({file for files in reports.values() for file in files})
-
-
-def test_no_round_is_asked_for_where_doremi_has_no_price(own: Dataset) -> None:
-    own.block["groups"]["methods"].remove("doremi")
-    assert search_reports(own, {}.__getitem__)["doge"] == ["results/own/reweighting/tiny/doge/run.json"]
+    assert report_files(own) == sorted({file for files in reports.values() for file in files})
 
 
 def test_a_design_is_asked_for_as_the_config_says() -> None:

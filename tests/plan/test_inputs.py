@@ -13,8 +13,6 @@ from bimix.plan.inputs import (
     pool_tokens,
     reused_tables,
     reused_versions,
-    reweighting_folders,
-    round_reference,
 )
 
 
@@ -57,20 +55,6 @@ def test_runs_that_repeat_as_the_large_one_will_count_its_tokens(config: dict) -
     own.block["training"]["large"] = {"steps": 5000, "batch_rows": 8}
     assert pool_tokens(own) == epoch_tokens(own) == epoch_tokens(own, "bimix") == table
     assert epoch_run_tokens(own, "bimix") == epoch_run_tokens(own, "bimix_swarm") == 400_000
-
-
-def test_doremi_ends_with_the_round_that_has_settled_and_each_has_a_folder() -> None:
-    settings = {"model": "tiny", "reference": "baseline", "doremi": {"rounds": 3, "settled": 0.01}}
-    own = Dataset({"datasets": {"own": {"reweighting": settings}}}, "own")
-    folder, sizes = "results/own/reweighting/tiny", {1: 0.5, 2: 0.001}.__getitem__
-    assert reweighting_folders(own, "doremi", sizes) == [f"{folder}/doremi/1", f"{folder}/doremi/2"]
-    assert len(reweighting_folders(own, "doremi", lambda number: 0.5)) == 3
-    assert reweighting_folders(own, "doremi_round3", sizes) == [f"{folder}/doremi/3"]
-    assert reweighting_folders(own, "doge", sizes) == [f"{folder}/doge"]
-    references = [round_reference(own, number) for number in "123"]
-    assert references == ["baseline", "doremi_round1", "doremi_round2"]
-    settings["doremi"]["rounds"] = 1
-    assert reweighting_folders(own, "doremi", {}.__getitem__) == [f"{folder}/doremi/1"]  # reads no round's report
 
 
 @pytest.fixture

@@ -36,7 +36,6 @@ from bimix.settings.complete import unsearched
         ("published_doremi", "mix_published"),
         ("swarm_0002", "mix_swarm"),
         ("doremi", "mix_reweighted"),
-        ("doremi_round2", "mix_reweighted"),
         ("doge", "mix_reweighted"),
         *((law, "optimize_mixture") for law in LAWS),
         *((f"{law}_swarm", "optimize_mixture") for law in LAWS),

@@ -49,7 +49,7 @@ def results(tmp_path: Path) -> Path:
     write_run(runs / "waiting", None)
     write_run(runs / "finished", at(600, "finished"), silent=1e5)
     (runs / "finished/run.json").write_text("{}")
-    write_run(folder / "reweighting/tiny/doremi/1", at(80))
+    write_run(folder / "reweighting/tiny/doremi", at(80))
     write_run(folder / "swarm/tiny/state/swarm_0007", at(0))
     return folder
 
@@ -61,7 +61,7 @@ def test_the_states_differ(results: Path) -> None:
         name: name for name in ("running", "killed", "stopped", "failed", "waiting", "finished")
     }
     assert states["evaluating"] == states["elsewhere"] == "running" and states["lost"] == "killed"
-    assert (found["tiny/doremi 1"].state, found["tiny/doremi 1"].progress["step"]) == ("running", 80)
+    assert (found["tiny/doremi"].state, found["tiny/doremi"].progress["step"]) == ("running", 80)
     assert found["tiny/swarm_0007"].state == "running"
     assert found["running"].share == pytest.approx(350 / 600)
 

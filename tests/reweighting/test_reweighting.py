@@ -35,7 +35,7 @@ def flags(corpus: Path, out: Path, **given) -> list[str]:
 def reweighting(method: str, corpus: Path, out: Path, reference: Path, *more: str, **given) -> list[str]:
     own = [*flags(corpus, out, **given), *SETTINGS[method], *more]
     if method == "doremi":
-        own += ["--reference", str(reference), "--reference-mixture", str(corpus / "mixture.json")]
+        own += ["--reference", str(reference)]
     return [*own, "--mixture", str(out / "mixture.json"), "--path", str(out / "path.parquet")]
 
 
@@ -84,7 +84,6 @@ def test_the_outputs_are_complete_and_agree(undisturbed: tuple[str, Path]) -> No
     plain = report["tokens"] * (6 * report["parameters"] + 12 * 16 * 16)
     if method == "doremi":
         assert report["flops"] == pytest.approx(plain * 4 / 3)
-        assert report["moved"] == pytest.approx(np.abs(np.array([0.5, 0.3, 0.2]) - list(mixture.values())).max())
     else:
         # norms, inner products and weighted sum of three gradients; the mix's norm and clipping, or
         # the sum of the three

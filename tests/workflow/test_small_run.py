@@ -49,7 +49,7 @@ datasets:
       new_tokens: 2
       intervals: {resamples: 50, level: 0.9}
       tasks: {words: {kind: last_word, items: words.jsonl, shots: null}}
-    reweighting: {model: atom, reference: baseline, training: {steps: 12}, doremi: {rounds: 3, settled: 0.9}}
+    reweighting: {model: atom, reference: baseline, training: {steps: 12}}
   other: *mini
 """
 
@@ -238,30 +238,20 @@ def test_a_run_that_is_asked_for_again_writes_the_same_losses_without_training(b
 
 @pytest.mark.full
 @pytest.mark.slow
-def test_doremi_goes_on_until_its_weights_settle_and_doge_helps_a_target(built: Path) -> None:
+def test_doremi_has_a_reference_and_doge_helps_a_target(built: Path) -> None:
     mixtures = [f"results/mini/mixtures/{method}.json" for method in ("doremi", "doge")]
     settings = yaml.safe_load(SETTINGS)
     reweighting = settings["datasets"]["mini"]["reweighting"]
     reweighting["targets"] = {"dataset": "mini", "domains": ["sea"]}
-    (built / "settled.yaml").write_text(yaml.safe_dump(settings))
-    said(built, *mixtures, "--configfile", "settled.yaml")
+    (built / "targets.yaml").write_text(yaml.safe_dump(settings))
+    said(built, *mixtures, "--configfile", "targets.yaml")
     folder = built / "results/mini/reweighting/atom"
-    assert [path.name for path in (folder / "doremi").iterdir()] == ["1"]
     found = [json.loads((built / path).read_text()) for path in mixtures]
     for mixture in found:
         assert list(mixture) == ["kitchen (all)", "sea"]
         assert sum(mixture.values()) == pytest.approx(1, abs=1e-12)
-    assert found[0] == json.loads((folder / "doremi/1/mixture.json").read_text())
-    assert not planned(built, *mixtures, "--configfile", "settled.yaml")
-
-    # no longer settled: a reference on the first round's mixture, and a proxy beside it; never more
-    # rounds than asked for
-    reweighting["doremi"] = {"rounds": 2, "settled": 1e-12}
-    (built / "moving.yaml").write_text(yaml.safe_dump(settings))
-    said(built, *mixtures, "--configfile", "moving.yaml")
-    assert sorted(path.name for path in (folder / "doremi").iterdir()) == ["1", "2"]
-    assert (built / "results/mini/runs/atom/doremi_round1/model.safetensors").exists()
-    assert json.loads((built / mixtures[0]).read_text()) == json.loads((folder / "doremi/2/mixture.json").read_text())
+    assert found[0] == json.loads((folder / "doremi/mixture.json").read_text())
+    assert not planned(built, *mixtures, "--configfile", "targets.yaml")
 
 
 @pytest.mark.slow

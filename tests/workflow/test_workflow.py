@@ -75,7 +75,7 @@ def test_snakemake_makes_each_mixture_as_the_list_of_sources_says(workplace: Pat
         "published_doge",
         "swarm_0007",
         "doge",
-        "doremi_round2",
+        "doremi",
     ]
     targets = {f"results/demo/mixtures/{name}.json": name for name in [*names, "bimix", "regmix", "transfer_swarm"]}
     done = call(workplace, *targets, "-n", "-p")

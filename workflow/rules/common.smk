@@ -77,26 +77,15 @@ def runs_jobs():
     return workflow.executor_plugin is not None and not workflow.dryrun
 
 
-def moved(dataset):
-    """A function of a round of DoReMi: its largest move. Snakemake plans again once it has run."""
-
-    def largest(number):
-        model = config["datasets"][dataset]["reweighting"]["model"]
-        run = checkpoints.train_doremi.get(dataset=dataset, model=model, round=number)
-        return json.loads(Path(run.output.report).read_text(encoding="utf-8"))["moved"]
-
-    return largest
-
-
 # What a function of the plan may take besides wildcards, by the name of its parameter.
-GIVEN = {"config": lambda _: config, "dataset": DATASETS.get, "shards": shards, "moved": moved}
+GIVEN = {"config": lambda _: config, "dataset": DATASETS.get, "shards": shards}
 
 
 def planned(function):
     """A function of the wildcards: what `function` gives for them.
 
-    Its parameters are `dataset`, `config`, the dataset's `shards`, what DoReMi's rounds `moved`,
-    and wildcards by their names; one with a default may be no wildcard of the rule.
+    Its parameters are `dataset`, `config`, the dataset's `shards`, and wildcards by their names;
+    one with a default may be no wildcard of the rule.
     """
     parameters = inspect.signature(function).parameters.values()
     names = [(one.name, one.default is not one.empty) for one in parameters]

@@ -5,32 +5,23 @@
 # scripts are no inputs.
 
 
-checkpoint train_doremi:
-    """DoReMi's proxy next to the reference.
-
-    Round 2 and later take the mixture of the round before for the reference.
-
-    A checkpoint, since only its mixture says whether another round is needed (and only
-    where `rounds` is above 1).
-    """
+rule train_doremi:
+    """DoReMi's proxy next to the reference."""
     input:
         **TOKENS,
         reference=collect(
             "results/{{dataset}}/runs/{{model}}/{reference}/model.safetensors",
-            reference=planned(inputs.round_reference),
-        ),
-        reference_mixture=collect(
-            "results/{{dataset}}/mixtures/{reference}.json", reference=planned(inputs.round_reference)
+            reference=setting("reweighting/reference"),
         ),
     output:
-        path="results/{dataset}/reweighting/{model}/doremi/{round}/path.parquet",
-        losses="results/{dataset}/reweighting/{model}/doremi/{round}/losses.parquet",
-        report="results/{dataset}/reweighting/{model}/doremi/{round}/run.json",
-        mixture="results/{dataset}/reweighting/{model}/doremi/{round}/mixture.json",
+        path="results/{dataset}/reweighting/{model}/doremi/path.parquet",
+        losses="results/{dataset}/reweighting/{model}/doremi/losses.parquet",
+        report="results/{dataset}/reweighting/{model}/doremi/run.json",
+        mixture="results/{dataset}/reweighting/{model}/doremi/mixture.json",
     log:
-        "results/{dataset}/logs/train_doremi/{model}/{round}.log",
+        "results/{dataset}/logs/train_doremi/{model}.log",
     benchmark:
-        "results/{dataset}/benchmarks/train_doremi/{model}/{round}.tsv"
+        "results/{dataset}/benchmarks/train_doremi/{model}.tsv"
     wildcard_constraints:
         dataset=datasets_with("reweighting"),
     conda:
@@ -45,7 +36,7 @@ checkpoint train_doremi:
         recipe=as_json("datasets/{dataset}/reweighting/doremi/training"),
         step_size=setting("reweighting/doremi/step_size"),
         smoothing=setting("reweighting/doremi/smoothing"),
-        state="results/{dataset}/reweighting/{model}/doremi/{round}/state",
+        state="results/{dataset}/reweighting/{model}/doremi/state",
     shell:
         LAUNCHER + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
             {log:q} {params.state:q}/logs train_doremi.py \
@@ -64,7 +55,6 @@ checkpoint train_doremi:
             --recipe {params.recipe:q} \
             --state {params.state:q} \
             --reference {input.reference:q} \
-            --reference-mixture {input.reference_mixture:q} \
             --step-size {params.step_size} \
             --smoothing {params.smoothing} \
             --mixture {output.mixture:q} \
@@ -144,10 +134,10 @@ rule train_doge:
 
 
 rule mix_reweighted:
-    """The mixture of a method that reweighs, or of one round of DoReMi, among the others."""
+    """The mixture of a method that reweighs, among the others."""
     input:
-        mixture=planned(
-            lambda dataset, reweighted, moved: f"{inputs.reweighting_folders(dataset, reweighted, moved)[-1]}/mixture.json"
+        mixture=collect(
+            "results/{{dataset}}/reweighting/{model}/{{reweighted}}/mixture.json", model=setting("reweighting/model")
         ),
     output:
         mixture="results/{dataset}/mixtures/{reweighted}.json",

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bimix.errors import InputError, run
-from bimix.mixtures.mixture import as_mixture, read_proportions
+from bimix.mixtures.mixture import as_mixture
 from bimix.model.transformer import Transformer
 from bimix.outputs import write_table
 from bimix.reweighting.doremi import Doremi
@@ -31,7 +31,6 @@ def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     session = open_session(options)
     reference = read_reference(options.reference, session)
-    before = read_proportions(options.reference_mixture, session.domains)
     uniform = as_mixture(session.domains, np.ones(len(session.domains)))
     defined_by = fingerprint_run(session, uniform)
     defined_by |= {"doremi.step_size": options.step_size, "doremi.smoothing": options.smoothing}
@@ -45,8 +44,6 @@ def main(argv: list[str] | None = None) -> int:
     def results(own: Path, finished: Finished) -> dict:
         mixture = as_mixture(session.domains, average(finished.method))
         report = describe(session, finished.seconds, uniform, own)
-        # which decides whether another round is worth its cost
-        report["moved"] = max(abs(share - before.get(domain, 0.0)) for domain, share in mixture.document().items())
         # a forward pass is a third of a forward and a backward pass
         extra = finished.method["forwards"] * session.train.row_length
         report["flops"] += extra * session.shape.flops_per_token(session.train.row_length) // 3
@@ -78,7 +75,6 @@ def read_reference(path: Path, session: Session) -> Transformer:
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = training_parser(__doc__)
     parser.add_argument("--reference", type=Path, required=True, help="weights of the reference model, safetensors")
-    parser.add_argument("--reference-mixture", type=Path, required=True, help="what it was trained on, JSON")
     parser.add_argument("--step-size", type=float, required=True, help="eta, of the weights for nats of excess")
     parser.add_argument("--smoothing", type=float, required=True, help="c, the share of the uniform mixture")
     parser.add_argument("--mixture", type=Path, required=True, help="average weights over the run, JSON")

@@ -6,7 +6,6 @@ from glob import escape, iglob
 
 from bimix.laws.table import JOINS
 from bimix.plan.dataset import Dataset
-from bimix.plan.inputs import Moved, reweighting_folders
 from bimix.plan.sources import BEST, GROUP, REWEIGHTING, counts_runs, round_of
 
 
@@ -44,7 +43,7 @@ class PlannedRuns:
 # any of its configurations.
 ENDED = {
     "pretraining": "results/{dataset}/runs/{model}/{name}/losses.parquet",
-    "doremi": "results/{dataset}/reweighting/{model}/doremi/1/losses.parquet",
+    "doremi": "results/{dataset}/reweighting/{model}/doremi/losses.parquet",
     "doge": "results/{dataset}/reweighting/{model}/doge/losses.parquet",
     "swarm": "results/{dataset}/swarm/{model}/state/{name}/*/losses.parquet",
 }
@@ -149,29 +148,25 @@ def has_ended(dataset: Dataset, training: Training) -> bool:
     return any(iglob(ENDED[training.what].format(**{key: escape(name) for key, name in names.items()})))
 
 
-def reports_of(dataset: Dataset, training: Training, moved: Moved) -> list[str]:
-    """Files that say what a training cost; of DoReMi all rounds and their references."""
+def report_of(dataset: Dataset, training: Training) -> str:
+    """The file that says what a training cost."""
     folder, model = dataset.folder, training.model
     if training.what == "swarm":
-        return [f"{folder}/swarm/{model}/runs.parquet"]
-    if training.what == "pretraining":
-        return [f"{folder}/runs/{model}/{training.name}/run.json"]
-    rounds = reweighting_folders(dataset, training.name, moved)
-    references = [f"{folder}/runs/{model}/doremi_round{number}/run.json" for number in range(1, len(rounds))]
-    return [f"{each}/run.json" for each in rounds] + references
+        return f"{folder}/swarm/{model}/runs.parquet"
+    kind = "runs" if training.what == "pretraining" else "reweighting"
+    return f"{folder}/{kind}/{model}/{training.name}/run.json"
 
 
-def search_reports(dataset: Dataset, moved: Moved) -> dict[str, list[str]]:
+def search_reports(dataset: Dataset) -> dict[str, list[str]]:
     """{mixture: files that say what the runs behind it cost}, none twice or from elsewhere."""
     methods = [] if dataset.observed else dataset.groups["methods"]
-    trainings = {mixture: dict.fromkeys(searched_with(dataset, mixture)) for mixture in methods}
-    files = {mixture: [reports_of(dataset, one, moved) for one in own] for mixture, own in trainings.items()}
-    return {mixture: list(dict.fromkeys(file for made in own for file in made)) for mixture, own in files.items()}
+    trainings = {mixture: searched_with(dataset, mixture) for mixture in methods}
+    return {name: list(dict.fromkeys(report_of(dataset, one) for one in own)) for name, own in trainings.items()}
 
 
-def report_files(dataset: Dataset, moved: Moved) -> list[str]:
+def report_files(dataset: Dataset) -> list[str]:
     """All of these files, in order."""
-    return sorted({file for files in search_reports(dataset, moved).values() for file in files})
+    return sorted({file for files in search_reports(dataset).values() for file in files})
 
 
 def design_flags(dataset: Dataset) -> list[str]:

@@ -3,15 +3,13 @@ its wildcards. An input that a dataset does not have is an empty list.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from bimix.digests import digest_file
 from bimix.laws.table import JOINS, LAWS, is_optimum
 from bimix.plan.dataset import REUSED, Dataset, first_updates, observed_rows
 from bimix.plan.sources import BEST, REWEIGHTING, has_wanted, is_of_search, rank, round_of, wanted_rule
 
-# The size of DoReMi's last move of a proportion in a round, by its number from 1.
-Moved = Callable[[int], float]
 NO_DATA = "an export names the files of each domain: give a file of them."
 NO_TOKENS = "a rule by hand counts epochs: name a table of domain and tokens as `tokens`."
 
@@ -320,23 +318,6 @@ def hand_prior(dataset: Dataset, wanted: str) -> list[str]:
     if found := dataset.brought("cross_entropy"):
         return found
     raise dataset.fault("observations", f"{wanted} needs a table of cross-entropies as `cross_entropy`.")
-
-
-def round_reference(dataset: Dataset, round: str) -> str:
-    """The mixture that a round of DoReMi, numbered from 1, is measured against."""
-    before = int(round) - 1
-    return f"doremi_round{before}" if before else dataset.block["reweighting"]["reference"]
-
-
-def reweighting_folders(dataset: Dataset, reweighted: str, moved: Moved) -> list[str]:
-    """Folders of the trainings behind a mixture: of `doremi` all rounds until one has settled."""
-    method, _, number = reweighted.partition("_round")
-    folder = f"{dataset.folder}/reweighting/{dataset.block['reweighting']['model']}/{method}"
-    if method == "doge" or number:
-        return [f"{folder}/{number}" if number else folder]
-    doremi = dataset.block["reweighting"]["doremi"]
-    last = next((one for one in range(1, doremi["rounds"]) if moved(one) < doremi["settled"]), doremi["rounds"])
-    return [f"{folder}/{one}" for one in range(1, last + 1)]
 
 
 def doge_regularization(dataset: Dataset) -> float:

@@ -95,7 +95,7 @@ SOURCES = [
     Source(
         "mix_reweighted",
         REWEIGHTED,
-        r"doge|doremi(_round[1-9]\d*)?",
+        "|".join(REWEIGHTING),
         lambda dataset: REWEIGHTING if "reweighting" in dataset.block else (),
         needs="reweighting",
     ),

@@ -31,7 +31,7 @@ from bimix.transfer.run import as_asked, far_apart, size_read
 
 LAW_TOLERANCE = 1e-5  # relative, of a refitted law's predictions: other processors round otherwise
 BESIDES = ("provenance", "coefficients")  # of a law's document: not compared word by word with those of a refit
-RUNS = ("runs/*/*", "reweighting/*/doge", "reweighting/*/doremi/*", "swarm/*/state/*/*")
+RUNS = ("runs/*/*", "reweighting/*/*", "swarm/*/state/*/*")
 
 
 def verify(folder: Path, drill: bool) -> Findings:

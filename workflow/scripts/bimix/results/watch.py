@@ -90,10 +90,8 @@ def read_run(name: str, folder: Path, state: Path) -> Run:
 
 def runs_in(results: Path) -> list[Run]:
     """All trainings of a dataset that have begun, `results` being its folder."""
-    folders = {f"{folder.parent.name}/{folder.name}": folder for folder in sorted(results.glob("runs/*/*"))}
-    for folder in sorted([*results.glob("reweighting/*/doge"), *results.glob("reweighting/*/doremi/*")]):
-        _, model, *names = folder.relative_to(results).parts
-        folders[f"{model}/{' '.join(names)}"] = folder
+    kinds = (sorted(results.glob(f"{kind}/*/*")) for kind in ("runs", "reweighting"))
+    folders = {f"{folder.parent.name}/{folder.name}": folder for own in kinds for folder in own}
     found = [read_run(name, folder, folder / "state") for name, folder in folders.items() if folder.is_dir()]
     for progress in sorted(results.glob("swarm/*/state/*/progress.json")):
         own = progress.parent

@@ -355,8 +355,6 @@ class Laws(Block):
 class Doremi(Block):
     step_size: Positive = key("Step of the log weights for a nat of excess loss.")
     smoothing: Share = key("Share of the uniform mixture in the weights.")
-    rounds: Count = key("Rounds at most; each takes the mixture of the one before for its reference.")
-    settled: Positive = key("No further round once no proportion moves by so much.")
     training: Changes = key("What differs from the model's recipe.")
 
 
