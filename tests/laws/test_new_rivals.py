@@ -280,7 +280,7 @@ def test_scheffe_ranks_the_runs_of_1b_as_its_source_says() -> None:
 @NO_RUNS
 def test_regmix_ranks_the_runs_of_1b_and_has_its_own_optimum() -> None:
     """LightGBM has 0.962 on the same in arXiv 2608.23922. RegMix's released mixture has 0.870 of
-    Pile-CC; ours is simulated around the Pile's token shares, as docs/swarm.md has it.
+    Pile-CC; ours is simulated around the Pile's token shares, as docs/mixtures.md has it.
     """
     names, shares, losses = regmix_runs("train", "1m")
     _, large, truth = regmix_runs("test", "1B")

@@ -37,10 +37,6 @@ def ends(model: str) -> dict[str, dict[str, float]]:
     return {name: dict(own.drop("mixture").iter_rows()) for (name,), own in means.group_by("mixture")}
 
 
-def wanted(model: str, mixture: str) -> float:
-    return fmean(ends(model)[mixture][domain] for domain in WANTED)
-
-
 def others(model: str, mixture: str) -> float:
     """The mean loss of what is not wanted, in percent above the reference's."""
     means = [
@@ -61,20 +57,6 @@ def judged(model: str) -> dict[str, dict]:
     comparison = compared(measured(losses), Criterion(REFERENCE, weights=dict.fromkeys(WANTED, 1)))
     found = verdict(comparison, None, None, {})
     return {row["mixture"]: row for row in found.iter_rows(named=True)}
-
-
-def test_every_price_stands_beside_the_loss_that_it_bought() -> None:
-    told = rows("docs/costs.md", "### The price list of the first proof")
-    prices = {row["mixture"]: row for row in pl.read_csv(KEPT / "costs.csv").iter_rows(named=True)}
-    for name, (runs, flops, share, average, gain, predicted, _) in told.items():
-        own = prices.get(name, {"search_runs": 0, "search_flops": 0, "large_flops": 1, "predicted_gain_percent": None})
-        assert float(runs) == own["search_runs"] and float(flops) == pytest.approx(own["search_flops"], rel=0.04), name
-        assert percent(share) == pytest.approx(100 * own["search_flops"] / own["large_flops"], abs=0.51), name
-        assert float(average) == pytest.approx(wanted("tiny_first", name), abs=6e-4), name
-        lower = 100 * (1 - wanted("tiny_first", name) / wanted("tiny_first", REFERENCE))
-        assert name == REFERENCE or percent(gain) == pytest.approx(lower, abs=0.06), name
-        promised = own["predicted_gain_percent"]
-        assert predicted == ("" if promised is None else f"{promised:.1f} %"), name
 
 
 def test_every_gain_of_the_first_proof_is_that_of_the_verdict() -> None:

@@ -261,14 +261,14 @@ def test_where_nothing_was_answered_bits_per_byte_are_drawn_and_a_sentence_says_
         assert "No model" not in " ".join(text.get_text() for text in written(known))
 
 
-def test_the_gallery_shows_every_figure_and_each_fits_a_column():
+def test_the_page_lists_every_figure_and_each_fits_a_column():
     """The committed drawings, as they are: 5.5 inches at 72 points, no letter below 7 points."""
-    gallery = (ROOT / "docs/gallery.md").read_text()
+    page = (ROOT / "docs/results.md").read_text()
     found = sorted((ROOT / "docs/figures").rglob("*.svg"))
     assert len(found) > 10
     for path in found:
         svg = path.read_text()
-        assert f"({path.relative_to(ROOT / 'docs')})" in gallery, path.name
+        assert f"({path.relative_to(ROOT / 'docs')})" in page, path.name
         assert re.search(r'<svg [^>]*width="396pt"', svg), path.name
         letters = [float(size) for size in re.findall(r"font(?:-size)?: (?:[a-z0-9]+ )*([0-9.]+)px", svg)]
         assert letters and min(letters) >= figures.SMALL, path.name

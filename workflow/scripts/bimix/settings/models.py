@@ -544,20 +544,20 @@ class Corpus(Reading):
     harvest: dict[Domain, Harvest] = key("In the place of `train`: text of installed Python packages (the demo's).")
     train: either(scalar=Path, array=PathList, object=TrainPaths) = key("Files, of all domains or of each.")
     validation: either(kind_of_validation, Drawn=Drawn, scalar=Path, array=PathList, object=DomainPaths) = key(
-        "What is held out: files, or a `share` of the documents by their hash.", "a share, by [the ladder](ladder.md)"
+        "What is held out: files, or a `share` of the documents by their hash.", "a share, by [the ladder](costs.md)"
     )
     validation_only: DomainPaths = key("Domains measured and not trained on; not with `bimix`.", "none")
     cut_characters: Count | None = key("Longer documents are cut at white space; `null`: none is.", "`100000`")
     held_out_characters: either(scalar=Count, object=dict[str, Count]) = key(
         "Of a document longer than this a share holds out the end, not all ([data](data.md)).",
-        "by [the ladder](ladder.md), else 20000",
+        "by [the ladder](costs.md), else 20000",
         "a whole number above 0, or a block of domains with one each",
     )
 
 
 class TrainedTokenizer(Block):
     NEEDED = "vocabulary share"
-    vocabulary: Annotated[int, Field(ge=257)] = key("Ids.", "by [the ladder](ladder.md)")
+    vocabulary: Annotated[int, Field(ge=257)] = key("Ids.", "by [the ladder](costs.md)")
     fewer: bool = key("Whether a text may have fewer ids.", "`true` where the ladder chose `vocabulary`, else `false`")
     share: Whole = key("Share of the documents that trains it.", "all, up to 200 MB of text")
 
@@ -657,12 +657,12 @@ class Dataset(AnyDataset):
     vectors: Vectors = key("Document vectors for the mixture `vne`.", "those of `vectors` where a list names `vne`")
     published: str = key("A table of `mixtures/published`.", "none")
     mixture_files: dict[OwnName, File] = key("Your own mixtures: JSON, or csv of domain, proportion.", "none")
-    stages: dict[OwnName, Stages] = key("Mixtures that change within a run ([stages](stages.md)).", "none")
+    stages: dict[OwnName, Stages] = key("Mixtures that change within a run ([stages](mixtures.md#stages)).", "none")
     groups: NoneEmpty[Group, Mixtures] = key(
         "Lists of mixtures; the proxy is trained on those of `optimum` and `held_out`.",
         "`{candidates: [se, je, ce, baseline, uniform]}`, with `vne` where `vectors` stands",
     )
-    models: Literal["auto"] = key("Models and steps are chosen ([ladder](ladder.md)).", "`auto` without `training`")
+    models: Literal["auto"] = key("Models and steps are chosen ([ladder](costs.md)).", "`auto` without `training`")
     training: NoneEmpty[str, Training] = key("Recipes by model: the proxy first, the larger last.", "by the ladder")
     search: SearchOfText = key(
         "A search by rounds ([page](search.md)): mixtures `round1`, ..., and `found`.",
@@ -718,7 +718,7 @@ class Config(Block):
     container: str | None = key("An image with `envs/requirements.txt` installed, for `--sdm apptainer`.")
     models: dict[Name, Model] = key("Models by name: a shape to train here, or a command, and how it is started.")
     hardware: Hardware = key("What `results/{dataset}/plan.csv` and the ladder assume.")
-    ladder: Ladder = key("The machine and the time that [the ladder](ladder.md) chooses models for.")
+    ladder: Ladder = key("The machine and the time that [the ladder](costs.md) chooses models for.")
     training: dict[Name, Recipe] = key("Recipes of training by name; one may be `like` another, with changes.")
     mixtures: MixturesByRule = key("Mixtures printed in papers, and those by a rule that needs no search.")
     laws: Laws = key("Which laws are fitted, scored and optimised, and how intervals are drawn.")
