@@ -209,6 +209,11 @@ def test_effects_by_step_are_those_of_the_law_with_runs_that_stopped_too():
     assert np.allclose(transfer.effects_by_step(observed.take([0])), 1)
 
 
+def test_effects_by_step_do_not_change_where_each_run_is_the_mean_of_as_many_seeds():
+    observed, _ = growing(0, 8, 0.05)
+    assert np.allclose(transfer.effects_by_step(observed, np.full(8, 3.0)), transfer.effects_by_step(observed))
+
+
 def test_effects_by_step_of_noise_alone_stay_near_1():
     for seed in range(10):
         observed = observe(lambda shares, steps: np.ones((8, 4, 7)), mixtures(seed, 8), STEPS[:4])
@@ -351,7 +356,8 @@ def test_the_json_of_coefficients_and_their_number():
     values = fitted["coefficients"]["d01"]
     assert values["terms"][0]["transfer"]["d01"] == 1 and set(values["terms"][0]["transfer"]) == {"d00", "d01", "d02"}
     assert set(values) == {"terms", "gamma", "B", "beta", "C", "effects"}
-    assert fitted["coefficients_fitted"] == 3 * (3 + 4)  # m - 1 transfers, alpha, gamma, B, beta, C
+    effects = len(observed.steps) - 1
+    assert fitted["coefficients_fitted"] == 3 * (3 + 4) + effects  # m - 1 transfers, alpha, gamma, B, beta, C
     assert {"ridge", "terms", "cross_validated"} <= set(fitted["choice"])
 
 
@@ -367,11 +373,3 @@ def test_rank_correlation_on_the_public_runs_of_regmix():
         predicted = laws.predict(fitted, test.proportions, [1])[:, 0]
         correlations.append(rank_correlation(test.losses[:, 0], predicted).mean())
     assert np.mean(correlations) >= 0.970
-
-
-@pytest.mark.parametrize(("m", "count"), [(3, 1), (4, 3)])
-def test_the_size_of_the_law_is_what_fits_have(m, count):
-    observed = observe(with_transfer(1, m), mixtures(1, 6, m), STEPS[:count], 0.003)
-    law, fitted = laws.LAWS["transfer"], laws.fit("transfer", observed)
-    numbers = law.numbers(m, count)[count > 1]
-    assert law.code.count(fitted["coefficients"]) == m * numbers

@@ -149,9 +149,8 @@ def complexity(laws: list[str], m: int, d: int, n: int) -> pl.DataFrame:
     rows = []
     for law in laws:
         entry = LAWS[law]
-        one, every = entry.numbers(m, n)
-        every = one if n == 1 else every
-        numbers = [one, one and d * one, every and d * every]
+        one, together, every = entry.numbers(m, d, n)
+        numbers = [one, together, together if n == 1 else every]
         rows.append((law, entry.formula, *entry.letters, *numbers, entry.least_runs(m)))
     return pl.DataFrame(rows, schema=COMPLEXITY, orient="row")
 

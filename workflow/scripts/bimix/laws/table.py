@@ -37,9 +37,8 @@ class Law:
     least_runs: Callable[[int], int]
     # Whether its optimum is refused with fewer; else bounds or its ridge decide what is lacking.
     refuses_few: bool = True
-    # m, n -> numbers of one loss domain at one step and at n steps, three or more; None where they
-    # are not known before the fit
-    numbers: Callable[[int, int], tuple[int | None, int | None]] = lambda m, n: (None, None)
+    # m, d, n -> these numbers, n three or more; None where they are not known before the fit
+    numbers: Callable[[int, int, int], tuple[int | None, int | None, int | None]] = lambda m, d, n: (None,) * 3
     # Whether it predicts steps that it has not seen; else it is fitted at single steps.
     over_steps: bool = False
     # Whether it is fitted to runs of models of several sizes, and predicts other sizes.
@@ -86,7 +85,7 @@ LAWS: dict[str, Law] = {
         "power_sum",
         least_runs=lambda m: 2,
         refuses_few=False,
-        numbers=lambda m, n: (2, 4),
+        numbers=lambda m, d, n: (2, 2 * d, 4 * d),
         over_steps=True,
         measured_only=False,
         drawn=True,
@@ -94,11 +93,11 @@ LAWS: dict[str, Law] = {
     "transfer": Law(
         "transfer",
         "(sum A (k.r^gamma)^-alpha exp(t.r))^e(s) (B/s^beta + C)",
-        ("m + 2", "d (m + 2)", "d (m + 4)"),  # a further term adds m + 2
+        ("m + 2", "d (m + 2)", "d (m + 4) + n - 1"),  # a further term adds m + 2
         "convex",
         least_runs=lambda m: 2,
         refuses_few=False,
-        numbers=lambda m, n: (m + 2, m + 4),
+        numbers=lambda m, d, n: (m + 2, d * (m + 2), d * (m + 4) + n - 1),
         over_steps=True,
         over_sizes=True,
         reads_pools=True,
@@ -111,7 +110,7 @@ LAWS: dict[str, Law] = {
         ("m + 2", "d (m + 2)", "d n (m + 2)"),
         "convex",
         least_runs=_exponential,
-        numbers=lambda m, n: (m + 2, n * (m + 2)),
+        numbers=lambda m, d, n: (m + 2, d * (m + 2), d * n * (m + 2)),
         drawn=True,
     ),
     # The exponential form as Olmix has it (arXiv 2602.12237): c_i + exp(t_i.r), where our k_i is a
@@ -122,7 +121,7 @@ LAWS: dict[str, Law] = {
         ("m + 2", "d (m + 2)", "d n (m + 2)"),
         "convex",
         least_runs=_exponential,
-        numbers=lambda m, n: (m + 2, n * (m + 2)),
+        numbers=lambda m, d, n: (m + 2, d * (m + 2), d * n * (m + 2)),
         trust=0.05,
         most_epochs=4.0,
         settings={"width": 0.02},

@@ -43,7 +43,7 @@ from bimix.transfer.choice import choose, descend, settings
 from bimix.transfer.curve import fit_curves
 from bimix.transfer.factor import numbers, read
 from bimix.transfer.refits import resumed
-from bimix.transfer.run import as_asked, at_reference, form_of, losses, run_of
+from bimix.transfer.run import as_asked, at_reference, effects_at, form_of, losses, run_of
 from bimix.transfer.run import at_run as at_run  # what a law over sizes has
 from bimix.transfer.run import objective as run_objective
 
@@ -200,8 +200,12 @@ def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
 
 
 def count(coefficients: dict) -> int:
-    """Fitted numbers: those of the mixing factor; B, beta, C or A."""
-    return sum(numbers(values) + (3 if "B" in values or "size" in values else 1) for values in coefficients.values())
+    """Fitted numbers: those of the mixing factor; B, beta, C or A; and e, which losses share and
+    metrics share, of all steps but the last.
+    """
+    own = sum(numbers(values) + (3 if "B" in values or "size" in values else 1) for values in coefficients.values())
+    shared = {tuple(values["effects"].values()) for values in coefficients.values() if "effects" in values}
+    return own + sum(len(effects) - 1 for effects in shared)
 
 
 def step_factor(coefficients, seen, steps) -> np.ndarray:
@@ -217,13 +221,6 @@ def step_factor(coefficients, seen, steps) -> np.ndarray:
     ]
     falling, constant = bimix.bracket(dict(enumerate(table)), seen, steps)
     return falling + constant
-
-
-def effects_at(coefficients, steps) -> np.ndarray:
-    """e (k, d) at steps (k,); 1 of a law of one step or over sizes, and of files without it."""
-    tables = [sorted((float(s), e) for s, e in one.get("effects", {"1": 1.0}).items()) for one in coefficients.values()]
-    at = [np.interp(np.log(steps), [np.log(s) for s, _ in one], [e for _, e in one]) for one in tables]
-    return np.stack(at, axis=1)
 
 
 def own_domains(observed) -> np.ndarray:
@@ -258,7 +255,8 @@ def run_levels(observed, weights=None) -> np.ndarray:
 
 def effects_by_step(observed, weights=None) -> np.ndarray:
     """e (k,): what mixtures do to log losses at each step, in units of the last step that two runs
-    reach; `weights` (n,) count each run.
+    reach; `weights` (n,) count each run. The mean of two seeds, of weight 2, is more precise and no
+    further degree of freedom.
 
     The slope between deviations from the means of two steps, of runs seen at both, with equal
     errors in both (Deming). Loss domains share it, each with the same weight. A normal prior draws

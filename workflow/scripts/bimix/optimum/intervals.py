@@ -213,7 +213,7 @@ class LeftOut:
         """
         logs = np.log(picked(losses_of(self.refitted, np.concatenate([shares, self.proportions]), step), target))
         variance = (len(logs) - 1) * logs.var(axis=0)
-        new = deviations(self.fitted, shares)
+        new = deviations(self.fitted, shares, step)
         new = new if target is None else new @ (target / target.sum())
         return np.maximum(variance[: len(shares)] - variance[len(shares) :].mean(axis=0), 0.0) + new**2
 

@@ -148,7 +148,7 @@ class Law:
     def new(self, shares: np.ndarray) -> np.ndarray:
         """The deviation (k,) by what is not known of domains that no run trains on."""
         columns = [self.fitted["loss_domains"].index(name) for name in self.goal.names]
-        return deviations(self.fitted, shares)[:, columns] @ self.goal.weights
+        return deviations(self.fitted, shares, self.goal.step)[:, columns] @ self.goal.weights
 
     def slope(self, shares: np.ndarray) -> np.ndarray | None:
         """The gradient (m,) of the mean; None of a law that is simulated or constrained."""

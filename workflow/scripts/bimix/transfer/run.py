@@ -189,6 +189,13 @@ def run_of(coefficients: dict, domains: list[str]) -> Run:
     )
 
 
+def effects_at(coefficients, steps) -> np.ndarray:
+    """e (k, d) at steps (k,); 1 of a law of one step or over sizes, and of files without it."""
+    tables = [sorted((float(s), e) for s, e in one.get("effects", {"1": 1.0}).items()) for one in coefficients.values()]
+    at = [np.interp(np.log(steps), [np.log(s) for s, _ in one], [e for _, e in one]) for one in tables]
+    return np.stack(at, axis=1)
+
+
 def size_read(fitted: dict) -> float | None:
     """Parameters of the run that a law over several sizes is read at; None of any other, such as
     one over schedules.

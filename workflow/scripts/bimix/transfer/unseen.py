@@ -5,7 +5,9 @@ over the domains where i = j. How far log k of the domains that were trained on 
 same prior says of them is how far it may be off here, LEAST at least, as the ridge draws few runs'
 log k to the prior. To first order the log loss then has the deviation
 
-    alpha_i k_ij r_j^gamma_i / S_i      times that of log k
+    e nu_i alpha_i k_ij r_j^gamma_i / S_i      times that of log k
+
+with e of the step and nu of the size that the law is read at.
 """
 
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ import numpy as np
 
 from bimix.observations.prior import offsets, recorded
 from bimix.transfer.factor import read
+from bimix.transfer.run import effects_at, run_of
 
 LEAST = 1.6  # deviation of log k from its prior, with which 90 % intervals hold 90 % on Olmix' 64 domains
 SEEN = 1e-3  # a share that no run exceeds says nothing of its domain
@@ -24,9 +27,9 @@ def unseen(fitted: dict) -> list[str]:
     return [name for name, one in fitted["proportions_seen"].items() if one["max"] <= SEEN]
 
 
-def deviations(fitted: dict, shares: np.ndarray) -> np.ndarray:
-    """Deviations (n, d) of log losses at shares (n, m) by what is not known of `unseen` domains; 0
-    of other laws, and where a mixture has none of them.
+def deviations(fitted: dict, shares: np.ndarray, step: float) -> np.ndarray:
+    """Deviations (n, d) of log losses at shares (n, m) and a step by what is not known of `unseen`
+    domains; 0 of other laws, and where a mixture has none of them.
     """
     names, domains = unseen(fitted) if fitted["law"] == "transfer" else [], fitted["domains"]
     if not names:
@@ -45,7 +48,8 @@ def deviations(fitted: dict, shares: np.ndarray) -> np.ndarray:
         weights = np.exp(heights - heights.max(axis=2, keepdims=True))
         weights /= weights.sum(axis=2, keepdims=True)
         slopes = (weights * factor.a / sums)[..., None] * parts[..., columns]
-    return spread * np.sqrt((np.nan_to_num(slopes).sum(axis=2) ** 2).sum(axis=2))
+    grown = run_of(fitted["coefficients"], domains).nu * effects_at(fitted["coefficients"], [step])[0]
+    return spread * grown * np.sqrt((np.nan_to_num(slopes).sum(axis=2) ** 2).sum(axis=2))
 
 
 def _of_seen(factor, gaps: np.ndarray | None, columns: Sequence[int], own: Sequence[int]) -> float:
