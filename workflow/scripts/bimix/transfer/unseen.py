@@ -3,11 +3,7 @@
 Of such a domain j nothing but the prior says what k_ij is: exp(u_i - gap_ij), with u at its mean
 over the domains where i = j. How far log k of the domains that were trained on lies from what the
 same prior says of them is how far it may be off here, LEAST at least, as the ridge draws few runs'
-log k to the prior. To first order the log loss then has the deviation
-
-    e nu_i alpha_i k_ij r_j^gamma_i / S_i      times that of log k
-
-with e of the step and nu of the size that the law is read at.
+log k to the prior. To first order the log loss has that deviation times its slope by log k.
 """
 
 from collections.abc import Sequence
@@ -19,6 +15,7 @@ from bimix.transfer.factor import read
 from bimix.transfer.run import effects_at, run_of
 
 LEAST = 1.6  # deviation of log k from its prior, with which 90 % intervals hold 90 % on Olmix' 64 domains
+MOVE = 1e-6  # of k, for slopes
 SEEN = 1e-3  # a share that no run exceeds says nothing of its domain
 
 
@@ -38,24 +35,16 @@ def deviations(fitted: dict, shares: np.ndarray, step: float) -> np.ndarray:
     columns = [domains.index(name) for name in names]
     used = bool(fitted.get("choice", {}).get("prior"))
     gaps = offsets(recorded(fitted, tuple(domains), tuple(fitted["loss_domains"]))) if used else None
-    spread = _of_seen(
-        factor, gaps, columns, [domains.index(name) if name in domains else -1 for name in fitted["loss_domains"]]
-    )
-    parts = factor.k[None] * np.power(shares[:, None, :], factor.g[None, :, None])[:, :, None]
-    sums = parts.sum(axis=3)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        heights = factor.c - factor.a * np.log(sums)
-        weights = np.exp(heights - heights.max(axis=2, keepdims=True))
-        weights /= weights.sum(axis=2, keepdims=True)
-        slopes = (weights * factor.a / sums)[..., None] * parts[..., columns]
+    own = [domains.index(name) if name in domains else -1 for name in fitted["loss_domains"]]
+    levels = factor.levels(shares)
+    moves = [1 + MOVE * (np.arange(len(domains)) == column) for column in columns]
+    slopes = np.array([(factor._replace(k=factor.k * move).levels(shares) - levels) / MOVE for move in moves])
     grown = run_of(fitted["coefficients"], domains).nu * effects_at(fitted["coefficients"], [step])[0]
-    return spread * grown * np.sqrt((np.nan_to_num(slopes).sum(axis=2) ** 2).sum(axis=2))
+    return _of_seen(factor, gaps, columns, own) * grown * np.sqrt((np.nan_to_num(slopes) ** 2).sum(axis=0))
 
 
 def _of_seen(factor, gaps: np.ndarray | None, columns: Sequence[int], own: Sequence[int]) -> float:
-    """The deviation of log k of the domains that runs trained on from its prior, pooled over the
-    loss domains.
-    """
+    """The deviation of log k of the domains that runs train on from its prior, of all losses."""
     d, _, m = factor.k.shape
     counts = ~np.isin(np.arange(m), columns)[None] & (np.arange(m) != np.array(own)[:, None])
     if counts.sum() <= d:
@@ -68,8 +57,7 @@ def _of_seen(factor, gaps: np.ndarray | None, columns: Sequence[int], own: Seque
 
 def unseen_sentence(fitted: dict, shares: np.ndarray) -> str:
     """A sentence where a mixture (m,) trains on domains that no fitted run did; else nothing."""
-    names = [name for name, share in zip(fitted["domains"], shares, strict=True) if share > SEEN]
-    new = [name for name in unseen(fitted) if name in names]
+    new = [name for name in unseen(fitted) if shares[fitted["domains"].index(name)] > SEEN]
     if not new:
         return ""
     return (
