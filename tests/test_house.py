@@ -28,7 +28,7 @@ ROOMS = {
     "search": (2384, "mixtures observations transfer laws plan optimum judge"),
     "exports": (734, "corpus mixtures plan"),
     "downstream": (785, "corpus model training"),
-    "results": (2706, "corpus mixtures observations transfer laws plan model training optimum judge search exports"),
+    "results": (2355, "corpus mixtures observations transfer laws plan training optimum judge search exports"),
     "settings": (3573, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)

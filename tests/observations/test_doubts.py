@@ -219,4 +219,4 @@ def test_a_name_that_was_said_to_be_meant_is_no_fault_of_the_dataset(files: list
     fit_law.main(["--law", "transfer", *own, "--out", str(law)])
     figures = ["--steps", str(tmp_path / "steps.svg"), "--proportions", str(tmp_path / "proportions.svg")]
     plot_fit.main(["--coefficients", str(law), *own, *figures])
-    assert verify(home, drill=False).faults == []
+    assert verify(home).faults == []

@@ -14,8 +14,8 @@ from training_runs import flags
 
 import pretrain_model
 from bimix.errors import InputError
-from bimix.results.verify_files import Findings
-from bimix.results.verify_runs import check_run
+from bimix.results.findings import Findings
+from bimix.results.verify import check_run
 from bimix.training import loop
 from bimix.training.attempt import STOPPED
 from bimix.training.order import Schedule, next_rows
@@ -142,7 +142,7 @@ def test_a_run_of_stages_is_stopped_resumed_and_verified(corpus: Path, tmp_path:
     assert state["before"] == pytest.approx([72, 43.2, 28.8], abs=1) and sum(state["before"]) == 144
     second = np.array(state["taken"]) - state["before"]
     assert second[0] == 0 and second == pytest.approx([0, 9.6, 86.4], abs=1)
-    found = Findings(cut)
+    found = Findings()
     check_run(cut / "run.json", found)
     assert not found.faults and json.loads((cut / "run.json").read_text())["mixture"] == staged
 

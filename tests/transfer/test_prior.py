@@ -144,7 +144,7 @@ def test_a_fitted_law_says_its_prior_and_is_refitted_with_it(told):
     assert np.allclose(laws.predict(again, new, STEPS[-1:]), level, rtol=2e-3)
     assert np.abs(laws.predict(without, new, STEPS[-1:]) / level - 1).max() > 0.005
 
-    found = verify(folder, drill=False)
+    found = verify(folder)
     assert found.checked["laws fitted again"] == 1
     assert not [sentence for sentence in found.faults if "coefficients.json" in sentence]
     intervals = ["--coefficients", str(out), *tables, "--step", str(STEPS[16]), "--out", str(folder / "i.csv")]

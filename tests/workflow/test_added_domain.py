@@ -75,7 +75,7 @@ def test_a_domain_that_is_added_keeps_tokenizer_shards_and_runs(tmp_path: Path, 
     assert set(table.filter(mixture="plain (mini_before)")["domain"]) == {"kitchen", "sea"}
     assert json.loads((tmp_path / law).read_text())["mixtures"] == ["third", "plain (mini_before)"]
     monkeypatch.chdir(tmp_path)
-    found = verify(Path("results/mini"), drill=False)
+    found = verify(Path("results/mini"))
     assert not found.faults and found.checked["files of reused runs"] == 1 and found.checked["laws fitted again"] == 1
     losses = "results/mini_before/runs/slim/plain/losses.parquet"
     assert list(gather(Path("results/mini"))["reused"]["all+reused"]["mini_before"]) == [losses]
@@ -86,8 +86,6 @@ def test_a_domain_that_is_added_keeps_tokenizer_shards_and_runs(tmp_path: Path, 
         said(tmp_path, law, "--configfile", "mini.yaml", "-n")
     ).keys()
     shutil.rmtree(results / "mini_before/runs")
-    assert any(
-        "1 files of mini_before are not there" in one for one in verify(Path("results/mini"), drill=False).unchecked
-    )
+    assert any("1 files of mini_before are not there" in one for one in verify(Path("results/mini")).unchecked)
     refused = call(tmp_path, "--configfile", "mini.yaml", "-n")
     assert refused.returncode and "results/mini_before has no finished run of slim" in refused.stdout + refused.stderr

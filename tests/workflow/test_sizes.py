@@ -114,7 +114,7 @@ def test_everything_is_planned_to_the_summary(built: Path) -> None:
 
 def test_results_of_several_sizes_agree_with_themselves(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(built)
-    found = verify(Path("results/mini"), drill=False)
+    found = verify(Path("results/mini"))
     assert not found.faults
     assert found.checked["laws fitted again"] == 1
     assert found.checked["runs in the tables of losses"] == 3 + 3 + 6 + 3

@@ -59,5 +59,5 @@ def test_the_second_stage_is_optimised_and_put_behind_the_first(checkout: Path, 
     }
     assert all(table.equals(until["first"]) for table in until.values())
     monkeypatch.chdir(checkout)  # whose paths are relative
-    findings = verify(Path("results/mini"), drill=False)
+    findings = verify(Path("results/mini"))
     assert not findings.faults and findings.checked["fingerprints"] == len(until)

@@ -126,9 +126,7 @@ rule verify_results:
     """
     input:
         summary="results/{dataset}/summary.txt",
-        code=script(
-            "verify_results", "results/verify", "results/verify_files", "results/verify_runs", "results/verify_tokens"
-        ),
+        code=script("verify_results", "results/verify", "results/findings"),
     output:
         text="results/{dataset}/verify.txt",
     log:

@@ -18,11 +18,10 @@ from bimix.results.verify import verify
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="results/{dataset}, or one of its finished runs")
-    parser.add_argument("--restore", action="store_true", help="evaluate the last state of every run, too")
     parser.add_argument("--out", type=Path, help="the findings, text; written only where there is no fault")
     options = parser.parse_args(argv)
 
-    found = verify(options.folder, options.restore)
+    found = verify(options.folder)
     page = masked(found.page(str(options.folder)))
     if found.faults:
         print(page, file=sys.stderr)

@@ -19,12 +19,12 @@
 
 At the top, for all: errors, addresses, names, digests, outputs, tables; and the command `bimix`.
 
-Only `model`, `training`, `reweighting`, `downstream/answers` and
-`results/verify_runs` import torch or Accelerate.
+Only `model`, `training`, `reweighting` and `downstream/answers` import torch or
+Accelerate.
 Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/harvest`,
 `corpus/samples`, `corpus/sources`, `corpus/stream`, `digests`, `downstream/answers`,
 `downstream/questions`, `observations/logs`, `outputs`, `plan/shards`,
-`results/verify_tokens`, `results/watch`, `settings/complete`, `settings/disk`, `settings/files`,
+`results/provenance`, `results/watch`, `settings/complete`, `settings/disk`, `settings/files`,
 `settings/ladder`, `settings/lock`, `tables`,
 `training/artefacts`, `training/checkpoints`, `training/command`, `training/command_run`,
 `training/devices`, `training/rows`.

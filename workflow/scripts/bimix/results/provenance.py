@@ -24,10 +24,10 @@ publisher can give, and no library for it is among the pins.
 
 from pathlib import Path
 
+from bimix.corpus.shards import read_shards
 from bimix.digests import digest_file
 from bimix.mixtures.mixture import Mixture
 from bimix.results.verify import run_reports
-from bimix.results.verify_tokens import read_manifest
 from bimix.tables import read_json
 
 SCHEMA = 1
@@ -58,7 +58,8 @@ def gather(folder: Path) -> dict:
 def corpus(folder: Path) -> dict:
     """Sources and contents of each shard."""
     manifest, found = folder / "shards.jsonl", {}
-    for name, shard in (read_manifest(manifest) if manifest.is_file() else {}).items():
+    lines = manifest.read_text(encoding="utf-8").splitlines() if manifest.is_file() else []
+    for name, shard in read_shards(lines).items():
         found[name] = {"split": shard.split, "domain": shard.domain}
         for split in ("train", "validation"):
             path = folder / "shards" / split / name / "report.json"

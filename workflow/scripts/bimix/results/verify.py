@@ -4,15 +4,19 @@ Nothing is written and nothing is made again, but for the laws, which are fitted
 """
 
 import math
+import os
 import socket
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from tokenizers import Tokenizer
 
-from bimix.digests import digest_file
+from bimix import digests
 from bimix.errors import InputError
 from bimix.laws.document import checked_law
 from bimix.laws.fitted import fit, predict_defined
@@ -21,54 +25,56 @@ from bimix.mixtures.mixture import Mixture, as_mixture
 from bimix.observations.observations import observations
 from bimix.observations.prior import recorded
 from bimix.observations.tables import ROUNDING
-from bimix.results.verify_files import Findings, check_written, name_unvouched
-from bimix.results.verify_runs import check_run, read_report
-from bimix.results.verify_tokens import check_tokens, read_indices
+from bimix.results.findings import Findings
 from bimix.results.watch import PROCESSES, read_progress
 from bimix.tables import read_json, read_table
-from bimix.training.artefacts import check
+from bimix.training import artefacts, checkpoints
+from bimix.training.attempt import tokens_of
+from bimix.training.rows import check_shard
 from bimix.transfer.run import as_asked, far_apart, size_read
 
 LAW_TOLERANCE = 1e-5  # relative, of a refitted law's predictions: other processors round otherwise
 BESIDES = ("provenance", "coefficients")  # of a law's document: not compared word by word with those of a refit
 RUNS = ("runs/*/*", "reweighting/*/*", "swarm/*/state/*/*")
+# Folders and files that a call writes on its way: no result is read from them.
+TRACES = {"logs", "benchmarks", "tensorboard", "progress.json", ".lock"}
+INDEX = ("domain", "path", "dtype", "rows", "tokens", "digest")
+ENTRIES = {"shape": "shape", "recipe": "training", "mixture": "mixture"}  # of run.json: prefixes in the fingerprint
+NEEDED = {"files", "state", "shape", "recipe", "mixture", "data", "tokens", "seed"}
+LOSSES = ["step", "tokens", "domain", "loss"]
+Indices = dict[str, pl.DataFrame] | None
 
 
-def verify(folder: Path, drill: bool) -> Findings:
-    """Verify a dataset's folder, or that of one finished run; with `drill` evaluate the last state
-    of each run. Errors: it is neither.
-    """
-    found = Findings(folder)
+def verify(folder: Path) -> Findings:
+    """Verify a dataset's folder, or that of one finished run. Errors: it is neither."""
+    found = Findings()
     if (folder / "run.json").is_file():
         home = next((home for home in folder.resolve().parents if (home / "tokens/train.parquet").is_file()), None)
         if home is None:
             found.unchecked.append(f"{folder / 'run.json'} lies in no dataset with tokens: what it was trained on.")
-        check_run(folder / "run.json", found, home and read_indices(home, found), drill)
+        check_run(folder / "run.json", found, home and read_indices(home, found))
         return found
     if not any((folder / name).is_dir() for name in ("tokens", "runs", "laws", "mixtures")):
         raise InputError(f"{folder} is neither a dataset's folder of results nor that of a finished run.")
-    check_written(folder, found)
     indices = read_indices(folder, found)
     if indices is not None:
-        check_tokens(folder, indices, found)
+        check_tokens(folder / "tokenizer.json", indices, found)
+    check_written(folder, found)
     mixtures = check_mixtures(folder, found)
     for path in run_reports(folder):
         # what lies in a state alone may be of another configuration, and of other tokens
         current = "state" not in path.relative_to(folder).parts
-        check_run(path, found, indices if current else None, drill)
-        if current and path.parts[-4] == "runs":
-            check_trained(path, mixtures, found)
+        trained = mixtures if current and path.parts[-4] == "runs" else None
+        check_run(path, found, indices if current else None, trained)
     check_gathered(folder, found)
     check_reused(folder, found)
     check_laws(folder, found)
     name_unvouched(folder, found)
-    if not drill:
-        found.unchecked.append("No state was restored and evaluated (--restore does).")
     holder = read_progress(folder / ".lock") if found.faults else {}
     if holder.get("host") == socket.gethostname() and (PROCESSES / str(holder.get("process"))).exists():
         found.unchecked.append(
             f"Process {holder['process']} works here since {holder.get('since')}: a fault may be of a file"
-            " that it has still to make. Verify again when it has ended."
+            " that it is writing or has still to make. Verify again when it has ended."
         )
     return found
 
@@ -79,6 +85,46 @@ def run_reports(folder: Path) -> Iterator[Path]:
         yield from sorted(folder.glob(f"{pattern}/run.json"))
 
 
+def read_indices(folder: Path, found: Findings) -> Indices:
+    """{split: token index} of a dataset; None where it has none, or one is damaged."""
+    indices = {}
+    for split in ("train", "validation"):
+        path = folder / "tokens" / f"{split}.parquet"
+        if not path.is_file():
+            found.unchecked.append(f"{path} is not there: the tokens.")
+            return None
+        with found.noting(path):
+            indices[split] = read_table(path).select(INDEX)
+    return indices if len(indices) == 2 else None
+
+
+def check_tokens(tokenizer: Path, indices: dict[str, pl.DataFrame], found: Findings) -> None:
+    """Compare the files of tokens with their digests in the indices, ids with the tokenizer."""
+    with found.noting(tokenizer):
+        vocabulary = Tokenizer.from_file(str(tokenizer)).get_vocab_size()
+        for index in indices.values():
+            rows = index.filter(pl.col("rows") > 0).drop("domain").rows()
+            checks = {Path(row[0]): partial(check_shard, *row, vocabulary) for row in rows}
+            found.compare(checks, "files of tokens against their digests")
+
+
+def check_written(folder: Path, found: Findings) -> None:
+    """Compare each file of a dataset with the digest that its writer noted."""
+    noted, absent = [], defaultdict(list)
+    for record in sorted((folder / digests.RECORDS).rglob("*.json")):
+        output = folder / str(record.relative_to(folder / digests.RECORDS)).removesuffix(".json")
+        with found.noting(record):
+            names = set(digests.read_record(record))
+            noted += [output] if names == {output.name} and not output.is_dir() else [output / name for name in names]
+    for path in sorted(noted):
+        if not path.is_file():
+            absent[path.parent].append(path.name)
+    for place, names in sorted(absent.items()):
+        found.unchecked.append(f"{place}: {', '.join(names)} {'is' if len(names) == 1 else 'are'} not there any more.")
+    left = {path: partial(digests.check, path) for path in noted if path.is_file() and path not in found.vouched}
+    found.compare(left, "files of results against their digests")
+
+
 def check_mixtures(folder: Path, found: Findings) -> dict[str, Mixture]:
     """The mixtures of a dataset by name: each sums to one, and its groups' tables hold the same."""
     mixtures = {}
@@ -87,7 +133,7 @@ def check_mixtures(folder: Path, found: Findings) -> dict[str, Mixture]:
             mixtures[path.stem] = Mixture.read(path)
     for path in sorted((folder / "mixtures" / "groups").glob("*.parquet")):
         with found.noting(path):
-            table = found.read(path)
+            table = read_table(path)
             if not {"mixture", "domain", "proportion"} <= set(table.columns):
                 raise InputError(f"{path} is no table of mixtures: it has the columns {', '.join(table.columns)}.")
             for (name,), rows in table.group_by("mixture", maintain_order=True):
@@ -105,31 +151,75 @@ def check_mixtures(folder: Path, found: Findings) -> dict[str, Mixture]:
                     # the user's run on an earlier optimum, which has moved with the runs added
                     found.unchecked.append(f"{path}: {name} was run with other proportions than mixtures/{name}.json.")
                 else:
-                    own = folder / "mixtures" / f"{name}.json"
-                    found.expect(same, f"{path}: {name} is not what mixtures/{name}.json holds.", own)
+                    found.expect(same, f"{path}: {name} is not what mixtures/{name}.json holds.")
     return mixtures
 
 
-def check_trained(path: Path, mixtures: dict[str, Mixture], found: Findings) -> None:
-    """Compare the mixture in a run.json with the dataset's mixture of that name."""
-    name = path.parent.name.partition("@")[0]
-    own = path.parents[3] / "mixtures" / f"{name}.json"
-    with found.noting(path):
-        if name in mixtures:
-            same = Mixture.parse(read_report(path)["mixture"], path) == mixtures[name]
+def check_run(path: Path, found: Findings, indices: Indices = None, mixtures: dict[str, Mixture] | None = None) -> None:
+    """Check the finished run whose run.json is at `path`: its files, mixture, tokens, steps and
+    configuration. `indices`: the token indices that it was trained on; `mixtures`: the dataset's.
+    """
+    with found.noting(path, "finished runs"):
+        report = read_json(path)
+        if missing := NEEDED - report.keys():
+            raise InputError(f"{path} has no entry {min(missing)!r}: it is damaged, or of a version before digests.")
+        state = path.parent if (path.parent / "fingerprint.json").exists() else path.parent / "state" / report["state"]
+        check_files(report, path, state, found)
+        if indices is not None and report["data"]:  # else a command has read files of its own
+            same = tokens_of(indices) == report["data"]
+            found.expect(same, f"{path}: the run was trained on other tokens than the token index lists now.")
+        losses = read_table(artefacts.check(path.with_name("losses.parquet")))
+        for column, given in (("step", report["recipe"]["steps"]), ("tokens", report["tokens"])):
+            end = losses[column].max()
+            found.expect(end == given, f"{path}: its losses end at {column} {end}, but the run has {given}.")
+        trained, name = Mixture.parse(report["mixture"], path), path.parent.name.partition("@")[0]
+        if mixtures is not None and name in mixtures:
             fault = f"{path}: the run was trained on another mixture than mixtures/{name}.json holds now."
-            found.expect(same, fault, own)
-        else:
+            found.expect(trained == mixtures[name], fault)
+        elif mixtures is not None:
             found.unchecked.append(f"mixtures/{name}.json is not there: the mixture of {path.parent}.")
+        if not state.is_dir():
+            found.unchecked.append(f"{state} is not there: the fingerprint of its run.")
+            return
+        with found.noting(state / "fingerprint.json", "fingerprints"):
+            check_fingerprint(report, path, state, trained, found)
+
+
+def check_files(report: dict, path: Path, state: Path, found: Findings) -> None:
+    """Compare a run's files with the digests in its run.json, in its state and in the workflow."""
+    checks = {}
+    for name, digest in report["files"].items():
+        if state.is_dir():
+            checks[state / name] = partial(artefacts.check_digest, state / name, digest, path)
+        elif name.startswith("weights/"):  # of an evaluation on the way: it is in the state only
+            found.unchecked.append(f"{state / name} is not there.")
+        if not name.startswith("weights/"):
+            checks[path.parent / name] = partial(artefacts.check_digest, path.parent / name, digest, path)
+    found.compare(checks, "files of runs against their digests")
+
+
+def check_fingerprint(report: dict, path: Path, state: Path, trained: Mixture, found: Findings) -> None:
+    """Compare a run's fingerprint with its run.json and with the name of its folder."""
+    place = state / "fingerprint.json"
+    fingerprint = read_json(place)
+    key = checkpoints.key_of(fingerprint)
+    fault = f"{place} is that of {key}, but it lies in {state.name} and {path} names {report['state']}."
+    found.expect(key == state.name == report["state"], fault)
+    entries = report | {"mixture": trained.flat()}
+    reported = {f"{prefix}.{key}": value for name, prefix in ENTRIES.items() for key, value in entries[name].items()}
+    reported |= report["data"]
+    prefixes = tuple(f"{name}." for name in (*ENTRIES.values(), "train", "validation"))
+    for name in sorted(reported.keys() | {name for name in fingerprint if name.startswith(prefixes)}):
+        one, other = fingerprint.get(name), reported.get(name)
+        found.expect(one == other, f"{place}: {name} is {one!r}, but {other!r} in {path}.")
 
 
 def check_gathered(folder: Path, found: Findings) -> None:
     """Compare the tables that laws are fitted to with those of the runs, number by number."""
-    columns = ["step", "tokens", "domain", "loss"]
     for path in sorted((folder / "losses").glob("*/*.parquet")):
         with found.noting(path):
-            table = found.read(path)
-            if not {"mixture", "seed", *columns} <= set(table.columns):
+            table = read_table(path)
+            if not {"mixture", "seed", *LOSSES} <= set(table.columns):
                 found.unchecked.append(f"{path} comes from no runs of this dataset: its losses.")
                 continue
             if "source" in table.columns:  # what older runs are of is compared by `check_reused`
@@ -141,11 +231,19 @@ def check_gathered(folder: Path, found: Findings) -> None:
                 if not runs:
                     found.unchecked.append(f"{path}: no finished run of {name}, seed {seed}, is there: its losses.")
                     continue
-                own = own.select(columns)  # all losses of a run, or those of its last stages
+                own = own.select(LOSSES)  # all losses of a run, or those of its last stages
                 late = pl.col("step") >= own["step"].min()
-                same = any(own.equals(read_table(check(run)).select(columns).filter(late)) for run in runs)
-                found.expect(same, f"{path} does not hold the losses of the run of {name}, seed {seed}.", *runs)
+                same = any(own.equals(read_table(artefacts.check(run)).select(LOSSES).filter(late)) for run in runs)
+                found.expect(same, f"{path} does not hold the losses of the run of {name}, seed {seed}.")
                 found.checked["runs in the tables of losses"] += 1
+
+
+def losses_of(folder: Path, model: str, name: str, seed: int) -> list[Path]:
+    """Losses of a mixture's finished runs of a seed; of a swarm's run all configurations'."""
+    runs = [folder / "runs" / model / name, folder / "runs" / model / f"{name}@{seed}"]
+    places = [*runs, *sorted((folder / "swarm" / model / "state" / name).glob("*"))]
+    reports = [place / "run.json" for place in places if (place / "run.json").is_file()]
+    return [path.with_name("losses.parquet") for path in reports if read_json(path).get("seed") == seed]
 
 
 def check_reused(folder: Path, found: Findings) -> None:
@@ -155,18 +253,11 @@ def check_reused(folder: Path, found: Findings) -> None:
             for name, files in read_json(path)["sources"].items():
                 there = {file: digest for file, digest in files.items() if Path(file).is_file()}
                 for file, digest in there.items():
-                    found.expect(digest_file(Path(file)) == digest, f"{path}: {file} has changed since it was reused.")
+                    same = digests.digest_file(Path(file)) == digest
+                    found.expect(same, f"{path}: {file} has changed since it was reused.")
                 found.checked["files of reused runs"] += len(there)
                 if len(there) < len(files):
                     found.unchecked.append(f"{path}: {len(files) - len(there)} files of {name} are not there any more.")
-
-
-def losses_of(folder: Path, model: str, name: str, seed: int) -> list[Path]:
-    """Losses of a mixture's finished runs of a seed; of a swarm's run all configurations'."""
-    runs = [folder / "runs" / model / name, folder / "runs" / model / f"{name}@{seed}"]
-    places = [*runs, *sorted((folder / "swarm" / model / "state" / name).glob("*"))]
-    reports = [place / "run.json" for place in places if (place / "run.json").is_file()]
-    return [path.with_name("losses.parquet") for path in reports if read_json(path).get("seed") == seed]
 
 
 def check_laws(folder: Path, found: Findings) -> None:
@@ -180,7 +271,7 @@ def check_laws(folder: Path, found: Findings) -> None:
             continue
         with found.noting(path, "laws fitted again"):
             document = checked_law(path)
-            observed = observations(*map(found.read, tables), tuple(map(str, tables)), allowed=None)
+            observed = observations(*map(read_table, tables), tuple(map(str, tables)), allowed=None)
             refitted = fit(law, replace(observed, gaps=recorded(document, observed.domains, observed.loss_domains)))
             if "rows" in document:  # a law over sizes, which may be read at a run of its own
                 coefficients = as_asked(refitted["coefficients"], document)
@@ -195,11 +286,11 @@ def check_laws(folder: Path, found: Findings) -> None:
             defined = written.shape == again.shape and np.array_equal(np.isnan(written), np.isnan(again))
             gap = np.nanmax(np.abs(written / again - 1)) if defined else np.inf
             fault = f"{path} predicts losses up to {gap:.2g} (relative) away from those of the law fitted again."
-            found.expect(same and gap <= LAW_TOLERANCE, fault, *tables)
+            found.expect(same and gap <= LAW_TOLERANCE, fault)
             # coefficients of a flat fit may differ where its predictions do not
             entries = ({key: own[key] for key in own if key not in BESIDES} for own in (document, refitted))
             differs = differing(*entries)
-            found.expect(differs is None, f"{path}: {differs} is not that of the law fitted again.", *tables)
+            found.expect(differs is None, f"{path}: {differs} is not that of the law fitted again.")
 
 
 def differing(one: object, other: object, place: str = "") -> str | None:
@@ -218,3 +309,22 @@ def differing(one: object, other: object, place: str = "") -> str | None:
     else:
         return None if one == other else place
     return next(filter(None, (differing(a, b, inner) for inner, a, b in pairs)), None)
+
+
+def name_unvouched(folder: Path, found: Findings) -> None:
+    """Name each file of a dataset that nothing vouches for, when all checks are done."""
+    counts, left = Counter(), defaultdict(list)
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != digests.RECORDS and not name.endswith(".partial"))
+        inside = Path(place).relative_to(folder).parts
+        for name in sorted(names):
+            if Path(place, name) in found.vouched or name.endswith(".partial"):
+                continue
+            if TRACES & {*inside, name}:
+                counts["are logs, benchmarks, curves and progress"] += 1
+            elif "state" in inside:
+                counts["of states are locks, attempts and checkpoints, which are verified when they are read"] += 1
+            else:
+                left[place].append(name)
+    found.unchecked += [f"{place}: nothing vouches for {', '.join(names)}." for place, names in left.items()]
+    found.unchecked += [f"{count} files {kind}." for kind, count in counts.items()]

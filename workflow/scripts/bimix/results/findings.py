@@ -1,0 +1,69 @@
+"""Findings of a verification: faults and omissions in sentences, counts of what was compared."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from bimix.errors import InputError
+
+
+class Findings:
+    """Faults and omissions, a sentence each, and counts of what was compared.
+
+    `vouched`: the files that something vouches for, be they sound or not.
+    """
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        self.unchecked: list[str] = []
+        self.checked: Counter[str] = Counter()
+        self.vouched: set[Path] = set()
+
+    def expect(self, holds: bool, fault: str) -> None:
+        """Note a fault where something does not hold: once, however often a file is read."""
+        if not holds and fault not in self.faults:
+            self.faults.append(fault)
+
+    @contextmanager
+    def noting(self, path: Path, what: str = "") -> Iterator[None]:
+        """A block of checks of a file: what cannot be read is a fault, the block ends, and the
+        verification goes on; one that ends well counts as `what`.
+
+        Of bytes that are not what they should be, libraries raise anything, and polars panics.
+        """
+        try:
+            yield
+            if what:
+                self.checked[what] += 1
+        except InputError as error:
+            self.expect(False, str(error))
+        except (Exception, pl.exceptions.PanicException) as error:
+            fault = f"{path} cannot be checked ({type(error).__name__}: {error}): it is damaged, or verify is."
+            self.expect(False, fault)
+
+    def compare(self, checks: Mapping[Path, Callable[[], object]], what: str) -> None:
+        """Run the check of each file, in threads; what it raises is a fault."""
+
+        def check(path: Path) -> None:
+            with self.noting(path):
+                checks[path]()
+                sound.append(path)
+
+        sound = []
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            list(pool.map(check, checks))
+        self.vouched |= checks.keys()
+        self.checked[what] += len(sound)
+
+    def page(self, name: str) -> str:
+        """The findings as text: what was checked, what was not, what is wrong."""
+        lines = [f"Verification of {name}", "", "Checked:"]
+        lines += [f"  {count} {thing}" for thing, count in self.checked.items() if count] or ["  nothing"]
+        lines += ["", "Not checked:", *(f"  {sentence}" for sentence in self.unchecked or ["nothing"])]
+        lines += ["", "Faults:", *(f"  {sentence}" for sentence in self.faults or ["none"])]
+        return "\n".join(lines) + "\n"
