@@ -87,7 +87,6 @@ def main(argv: list[str] | None = None) -> None:
         lock_seconds=0,
         tokenizer="",
         origin={},
-        trusted=True,
     )
     reference = build(session).requires_grad_(False)
     elsewhere = make_store(options.vocabulary, options.context, max(options.targets, 1))

@@ -204,9 +204,8 @@ def test_a_spoilt_shard_is_a_sentence_before_the_first_update(
     assert events(own_state(tmp_path / "out")) == []
 
 
-def test_shards_may_be_trusted_and_those_that_nobody_reads_are_not_looked_at(corpus: Path, tmp_path: Path) -> None:
+def test_shards_that_nobody_reads_are_not_looked_at(corpus: Path, tmp_path: Path) -> None:
     other = spoil_shard(corpus, tmp_path / "corpus", lambda ids: ids ^ 1)
-    assert pretrain_model.main(flags(other, tmp_path / "trusted", "--verify-shards", "no")) == 0
     (tmp_path / "mixture.json").write_text(json.dumps({"bees": 0.5, "cats": 0.0, "dogs": 0.5}))
     assert pretrain_model.main(flags(other, tmp_path / "unread", mixture=tmp_path / "mixture.json")) == 0
 

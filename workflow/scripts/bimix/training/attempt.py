@@ -42,9 +42,7 @@ def bring_to_end(
         if session.accelerator.is_main_process:
             checkpoints.show_curves(folder, own)
         if not put_back(session, own, places):
-            name = {"name": "/".join(folder.parent.parts[-2:])}  # model and mixture
-            project = checkpoints.CURVES if "tensorboard" in map(str, session.accelerator.log_with) else "bimix"
-            session.accelerator.init_trackers(project, init_kwargs={"wandb": name, "trackio": name})
+            session.accelerator.init_trackers(checkpoints.CURVES)
             finished = training(own)
             if finished is None:
                 return STOPPED

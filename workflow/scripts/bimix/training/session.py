@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,18 +32,15 @@ from tokenizers import Tokenizer
 
 from bimix.digests import digest_file
 from bimix.errors import InputError
-from bimix.model.attention import SWITCHES, choose_attention
 from bimix.model.transformer import Shape
 from bimix.tables import read_table
 from bimix.training import provenance
-from bimix.training.checkpoints import CURVES
 from bimix.training.recipe import Recipe, schedule_fault
 from bimix.training.rows import Part, RowStore, check_shards, open_rows, pool
 
 if TYPE_CHECKING:
     from bimix.training.update import Learner
 
-TRACKERS = ("tensorboard", "wandb", "trackio", "none")
 PROGRESS_SECONDS = 10
 PATIENCE = timedelta(minutes=10)  # of a process for the others in updates
 LONG_PATIENCE = timedelta(hours=1)  # while one of them reads or writes tens of GB
@@ -64,7 +60,6 @@ COMPILERS = {"cuda": ("CC", ("gcc", "clang")), "cpu": ("CXX", ("g++", "clang++")
 def training_parser(description: str) -> argparse.ArgumentParser:
     """A parser of the flags that every training has: tokens, shape, recipe, device, state."""
     parser = argparse.ArgumentParser(description=description)
-    attentions = ("auto", *(name for name in SWITCHES if name != "efficient"))
     parser.add_argument("--train", type=Path, required=True, help="token index of the training split, parquet")
     parser.add_argument("--validation", type=Path, required=True, help="token index of the validation split, parquet")
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json, for the size of the vocabulary")
@@ -74,14 +69,9 @@ def training_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--micro-batch", required=True, help="rows at once on one process; auto: as memory allows")
     parser.add_argument("--loss-chunk", required=True, help="tokens whose scores exist at once, or all")
     parser.add_argument("--compile", choices=("yes", "no"), default="no", help="compile the model; pays on a GPU")
-    parser.add_argument("--attention", choices=attentions, default="auto", help="torch's kernel; auto: torch chooses")
-    parser.add_argument("--bucket-megabytes", default="all", help="gradients that processes send at once, or all")
-    parser.add_argument("--gradient-compression", choices=("none", "bf16"), default="none")
     parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
     parser.add_argument("--max-seconds", type=float, help="save the state and stop after so long")
     parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to stop")
-    parser.add_argument("--verify-shards", choices=("yes", "no"), default="yes", help="check digests of shards first")
-    parser.add_argument("--log-with", choices=TRACKERS, default="tensorboard", help="what draws the curves")
     parser.add_argument("--state", type=Path, required=True, help="folder of the checkpoints")
     return parser
 
@@ -110,9 +100,6 @@ class Session:
     lock_seconds: float  # how long to wait for another attempt at a run
     tokenizer: str  # digest of its file
     origin: dict  # of this attempt: code, versions, devices
-    trusted: bool  # shards are read without a look at their digests
-    overlapped: bool = False  # gradients are sent in buckets while others are computed
-    compressed: bool = False  # they are sent in bf16
     sharded: bool = False  # each process keeps a part of every weight
     checked: set[str] = field(default_factory=set)  # shards of which the digests were right
     signals: list[int] = field(default_factory=list)
@@ -182,12 +169,10 @@ class Session:
 
     def check_shards(self, index: pl.DataFrame) -> None:
         """Compare a token index's shards with their digests once, divided among a host."""
-        if self.trusted:
-            return
         index = index.filter((pl.col("rows") > 0) & ~pl.col("path").is_in(list(self.checked)))
         begun = time.monotonic()
         if index["tokens"].sum() > MANY_TOKENS:
-            self.say(f"Checking the digests of {index.height} shards; `verify_shards: no` in launch leaves it out.")
+            self.say(f"Checking the digests of {index.height} shards.")
         sharers = 1 if self.accelerator.num_processes == 1 else int(os.environ["LOCAL_WORLD_SIZE"])
         mine = pl.int_range(pl.len()) % sharers == self.accelerator.local_process_index % sharers
         threads = int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)) // sharers))
@@ -219,7 +204,6 @@ def open_session(options: argparse.Namespace) -> Session:
     validation = RowStore(indices["validation"], evaluated, open_rows)
     vocabulary = Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()
     accelerator = start(options, recipe)
-    origin = {"gradient_compression": options.gradient_compression}
     return Session(
         accelerator=accelerator,
         shape=Shape(**options.shape, vocabulary=vocabulary),
@@ -235,10 +219,7 @@ def open_session(options: argparse.Namespace) -> Session:
         deadline=None if options.max_seconds is None else launched + options.max_seconds,
         lock_seconds=options.lock_seconds,
         tokenizer=digest_file(options.tokenizer),
-        origin=origin | provenance.origin(accelerator) if accelerator.is_main_process else {},
-        trusted=options.verify_shards == "no",
-        overlapped=options.bucket_megabytes != "all",
-        compressed=options.gradient_compression == "bf16",
+        origin=provenance.origin(accelerator) if accelerator.is_main_process else {},
     )
 
 
@@ -260,17 +241,6 @@ def forget_settings() -> None:
             del os.environ[name]
 
 
-def keep_curves(tracker: str, folder: Path) -> None:
-    """Have a tracker of curves write below the run's `folder`, and W&B only there unless the caller
-    has set its mode. Errors (InputError): it is not installed.
-    """
-    if tracker != "none" and find_spec(tracker) is None:
-        raise InputError(f"log_with: {tracker} is not installed: run pip install {tracker}, or choose another.")
-    curves = str((folder / CURVES).absolute())
-    os.environ |= {"WANDB_DIR": curves, "TRACKIO_DIR": curves}
-    os.environ.setdefault("WANDB_MODE", "offline")
-
-
 def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
     """The accelerator, of just as many processes as were requested.
 
@@ -278,13 +248,12 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
     gradient; updates of fewer rows than processes; compiling without a compiler.
     """
     forget_settings()
-    keep_curves(options.log_with, options.state.parent)
     accelerator = Accelerator(
         cpu=options.cpu,
         mixed_precision=recipe.precision,
-        log_with=None if options.log_with == "none" else options.log_with,
+        log_with="tensorboard",
         project_dir=options.state.parent,
-        kwargs_handlers=wrapping(options.bucket_megabytes),
+        kwargs_handlers=wrapping(),
     )
     processes = options.processes
     check_launch(accelerator, processes, options.cpu)
@@ -307,16 +276,12 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
                 f"Accelerate has taken {name} {value!s}, which nobody requested; look for its variables in the"
                 f" environment and for its default_config.yaml."
             )
-    choose_attention(options.attention, accelerator.device.type, recipe.precision)
     return accelerator
 
 
-def wrapping(bucket_megabytes: str = "all") -> list:
-    """How Accelerate wraps a model for several processes, which send gradients so many megabytes
-    at once or all, and how long these wait for each other.
-    """
-    size = ALL_MEGABYTES if bucket_megabytes == "all" else int(bucket_megabytes)
-    buckets = {"gradient_as_bucket_view": True, "bucket_cap_mb": size}
+def wrapping() -> list:
+    """How Accelerate wraps a model for several processes, and how long these wait."""
+    buckets = {"gradient_as_bucket_view": True, "bucket_cap_mb": ALL_MEGABYTES}
     return [
         DistributedDataParallelKwargs(broadcast_buffers=False, **buckets),  # the model has none
         InitProcessGroupKwargs(timeout=PATIENCE),
