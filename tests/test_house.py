@@ -24,11 +24,11 @@ ROOMS = {
     "training": (2968, "corpus mixtures observations plan model"),
     "reweighting": (496, "model training"),
     "optimum": (2445, "mixtures observations transfer laws"),
-    "judge": (1758, "mixtures observations transfer laws plan model training reweighting optimum"),
+    "judge": (1757, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2384, "mixtures observations transfer laws plan optimum judge"),
     "exports": (734, "corpus mixtures plan"),
     "downstream": (765, "corpus model training"),
-    "results": (2355, "corpus mixtures observations transfer laws plan training optimum judge search exports"),
+    "results": (2350, "corpus mixtures observations transfer laws plan training optimum judge exports"),
     "settings": (3573, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)

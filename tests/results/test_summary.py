@@ -160,7 +160,7 @@ def test_a_run_called_like_an_optimum_counts_as_its_run_only_where_its_proportio
         "steps": [100, 200, 400],
         "domains": ["a", "b"],
         "loss_domains": ["a", "b"],
-        "proportions_seen": {name: {"min": 0.1, "max": 0.9} for name in ("a", "b")},
+        "proportions_seen": {"a": {"min": 0.1, "max": 0.7}, "b": {"min": 0.1, "max": 0.9}},
         "warnings": [],
     }
     (tmp_path / "mixtures").mkdir()

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from bimix.judge.comparison import Comparison
@@ -15,7 +14,6 @@ from bimix.plan.sources import wanted_rule
 from bimix.results import sections
 from bimix.results.headline import OBSERVED, Headline, at, headline, model_name, next_steps, title
 from bimix.results.layout import WIDTH, paragraph
-from bimix.search.by_hand import EPOCHS, Wanted
 from bimix.training.provenance import FITTING, code
 from bimix.transfer.run import size_read
 
@@ -112,7 +110,7 @@ def heading(result: Result) -> Headline:
         explore=result.explore,
         search=result.search,
         bound=result.bound,
-        by_hand=unmeasured_rules(result, law, result.run_tokens.get(own)) if compared == OBSERVED else (),
+        by_hand=unmeasured_rules(result, law) if compared == OBSERVED else (),
     )
 
 
@@ -142,16 +140,13 @@ def first_page(result: Result) -> list[str]:
     return lines
 
 
-def unmeasured_rules(result: Result, law: dict, run_tokens: float | None) -> list[str]:
-    """Plain rules by hand of which no run has the name or the epochs; none if not defined."""
-    domains, weights = list(law["proportions_seen"]), result.target.criterion.weights
-    bounds = (np.zeros(len(domains)), np.ones(len(domains)))
-    rules = Wanted(domains, law["loss_domains"], weights, result.tokens, run_tokens, bounds).rules()
-    if rules is None or any(wanted_rule(name) for name in (*law["mixtures"], *result.target.mixtures)):
+def unmeasured_rules(result: Result, law: dict) -> list[str]:
+    """Plain rules by hand that read a domain more often than any run; none where one was run."""
+    if any(wanted_rule(name) for name in result.ran):
         return []
-    most = np.array([law["proportions_seen"][name]["max"] for name in domains]) * run_tokens / rules.tokens
-    allowed = [one for one in EPOCHS if one <= (result.max_epochs or np.inf)]
-    return [f"wanted_{one}" for one in allowed if most[rules.own].min() < one]
+    most = {name: own["max"] for name, own in law["proportions_seen"].items()}
+    plain = [name for name in result.hand if wanted_rule(name) and wanted_rule(name)[1] == "reference"]
+    return [name for name in plain if any(one > most[domain] for domain, one in result.shares[name].items())]
 
 
 def details(result: Result) -> list[str]:
