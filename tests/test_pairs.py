@@ -1,4 +1,4 @@
-"""Pairs: a feature that changes the meaning of a number, and a reader of it (docs/pairs.md).
+"""Pairs: a feature that changes the meaning of a number, and a reader of it (docs/contributing.md).
 
 Every cell is a tiny dataset whose answer is known by how it was made; no cell trains a model.
 """
@@ -601,8 +601,8 @@ def test_a_feature_is_known_to_what_reads_its_numbers(feature: str, consumer: st
 
 
 def test_the_page_has_every_cell() -> None:
-    """docs/pairs.md has a row for each feature and a column for each reader."""
-    text = (Path(__file__).parents[1] / "docs/pairs.md").read_text(encoding="utf-8")
+    """docs/contributing.md has a row for each feature and a column for each reader."""
+    text = (Path(__file__).parents[1] / "docs/contributing.md").read_text(encoding="utf-8")
     table = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     assert table[0][1:] == list(CONSUMERS)
     assert [row[0].strip("`") for row in table[1 : 1 + len(FEATURES)]] == list(FEATURES)
