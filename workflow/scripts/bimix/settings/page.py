@@ -17,11 +17,8 @@ says if it is stale. Your file holds only what differs:
   then `--config`. Blocks are merged key by key; a list replaces a list.
 - `python workflow/scripts/check_config.py mine.yaml` says what is wrong with a file, all at once, with
   file, line and key.
-- A stranger's config is a program: Snakemake runs the code that a file may hold under `__use_yte__`.
-  `config.yaml` is checked before that. Files given with `--configfile` are read first, so their code
-  has run when the workflow refuses them. Call `check_config.py` on such a file before: it runs
-  nothing. Likewise Snakemake itself ends with a RecursionError on a file of `--configfile` that has
-  lists a thousand deep in one another; `check_config.py` says so in a sentence.
+- A stranger's config is a program: Snakemake runs the code that a file of `--configfile` may hold under
+  `__use_yte__`, before this workflow sees it. `check_config.py` runs nothing: call it first.
 - Keys that begin with `x-` are for anchors of YAML; nothing reads them.
 - `-` as a default: the key may be left out, and then nothing is done of its kind.
 """
@@ -34,10 +31,10 @@ BLOCK_OF_RECIPE = "paper"  # the recipe whose values stand for defaults
 
 
 OF_DATASETS = {
-    "Dataset": "## A dataset of text\n\nA block under `datasets` with a `corpus`: text that models are trained on. Here `train`"
-    " is all that\nmust be set.",
-    "Observed": "## A dataset of losses\n\nA block under `datasets` with `observations`: losses measured elsewhere. Nothing is"
-    " trained.",
+    "Dataset": "A block under `datasets` with a `corpus`: text that models are trained on. Here `train` is all that must"
+    " be set. Blocks that are sections above take the keys of these as well, which hold where the block has none.",
+    "Observed": "A block under `datasets` with `observations`: losses measured elsewhere. Nothing is trained. These"
+    " keys are those of a dataset of text: {}.",
 }
 
 
@@ -52,13 +49,16 @@ class Row(NamedTuple):
 
 def page(defaults: dict) -> str:
     """The whole page."""
-    parts = [HEAD]
+    parts, shown = [HEAD], set()
     for name, own in schema_of_config()["properties"].items():
         rows = list(rows_below(own, defaults.get(name), "")) or [row(name, own, defaults.get(name), False)]
-        text = "\n".join(textwrap.wrap(own["description"], 100, break_long_words=False, break_on_hyphens=False))
-        parts += [table(f"## `{name}`\n\n{text}", rows)] * (name != "datasets")
-    for model, text in OF_DATASETS.items():
-        parts.append(table(text, [inherited(one, defaults) for one in rows_below(definitions()[model], None, "")]))
+        parts += [table(f"## `{name}`", own["description"], rows)] * (name != "datasets")
+        shown |= {one._replace(key=f"{name}/{one.key}", default=f"that of `{name}/{one.key}`") for one in rows}
+    for model, title in (("Dataset", "## A dataset of text"), ("Observed", "## A dataset of losses")):
+        rows = [inherited(one, defaults) for one in rows_below(definitions()[model], None, "")]
+        again = ", ".join(f"`{one.key}`" for one in rows if one in shown and one.key.count("/") < 2)
+        parts.append(table(title, OF_DATASETS[model].format(again), [one for one in rows if one not in shown]))
+        shown |= set(rows)
     return "\n".join(parts)
 
 
@@ -73,9 +73,10 @@ def editor_schema() -> dict:
     return {**plain(schema_of_config()), "patternProperties": {"^x-": {}}}
 
 
-def table(head: str, rows: list[Row]) -> str:
+def table(head: str, text: str, rows: list[Row]) -> str:
+    text = "\n".join(textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False))
     lines = [f"| `{one.key}` | {one.meaning} | {one.default} | {one.allowed} |" for one in rows]
-    return "\n".join([head, "", "| key | meaning | default | allowed |", "|---|---|---|---|", *lines, ""])
+    return "\n".join([head, "", text, "", "| key | meaning | default | allowed |", "|---|---|---|---|", *lines, ""])
 
 
 def inherited(one: Row, defaults: dict) -> Row:
