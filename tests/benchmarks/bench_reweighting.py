@@ -33,7 +33,7 @@ from accelerate import Accelerator
 from bench_training import make_store, synchronize
 
 from bimix.model.transformer import Shape, Transformer
-from bimix.reweighting.doge import Doge, Goal, held_mix, reserve, target_rows
+from bimix.reweighting.doge import MU, Doge, Goal, held_mix, reserve, target_rows
 from bimix.reweighting.doremi import Doremi
 from bimix.settings.complete import whole_recipes
 from bimix.training.loop import Method, Plain
@@ -90,18 +90,14 @@ def main(argv: list[str] | None = None) -> None:
     )
     reference = build(session).requires_grad_(False)
     elsewhere = make_store(options.vocabulary, options.context, max(options.targets, 1))
-    goals = {"DoGE, others": None, "DoGE, mix": held_mix(session)}
+    goals = {"DoGE, mix": held_mix(session)}
     if options.targets:
         rows = target_rows(recipe.batch_rows, options.domains, options.targets)
         elsewhere = make_store(options.vocabulary, options.context, options.targets)
         goals["DoGE, targets"] = Goal(elsewhere, rows, together=False)
-    doge = settings(config, "doge", "regularization", "score_limit")
-    methods = {
-        "plain": Plain,
-        "DoReMi": lambda learner: Doremi(learner, reference, **settings(config, "doremi", "step_size", "smoothing")),
-    }
+    methods = {"plain": Plain, "DoReMi": lambda learner: Doremi(learner, reference)}
     for name, goal in goals.items():
-        methods[name] = lambda learner, goal=goal: Doge(learner, reserve(session, goal), goal=goal, **doge)
+        methods[name] = lambda learner, goal=goal: Doge(learner, reserve(session, goal), MU, goal)
     sides = {name: loop(session, method) for name, method in methods.items()}
     seconds = {name: [] for name in sides}
     for advance in sides.values():
@@ -119,10 +115,6 @@ def main(argv: list[str] | None = None) -> None:
         )
     if options.json:
         options.json.write_text(json.dumps(numbers), encoding="utf-8")
-
-
-def settings(config: dict, block: str, *names: str) -> dict:
-    return {name: config[block][name] for name in names}
 
 
 def build(session: Session) -> Transformer:

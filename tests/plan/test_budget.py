@@ -39,8 +39,8 @@ CONFIG = {
             "reweighting": {
                 "model": "tiny",
                 "reference": "baseline",
-                "doremi": {"training": TINY | {"steps": 60}},
-                "doge": {"target": "mix", "training": TINY | {"steps": 60}},
+                "doremi": TINY | {"steps": 60},
+                "doge": TINY | {"steps": 60},
                 "targets": {"dataset": "other", "domains": ["x", "y"]},
             },
             "downstream": {"model": "large", "steps": [10, 20, 40]},

@@ -1,13 +1,14 @@
 """What an update of DoGE and DoReMi tells beside its weights: loss, costs, what is saved."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
 from reweighting import proxy
-from reweighting.proxy import ROWS, batch, token_losses
+from reweighting.proxy import ROWS, batch, draw, token_losses
 
 from bimix.model.transformer import Transformer
 from bimix.reweighting import doge, doremi
@@ -27,7 +28,9 @@ def mean_loss(model: Transformer, rows: torch.Tensor) -> float:
 def test_the_loss_of_an_update_is_the_mean_of_its_batch() -> None:
     wanted = mean_loss(learner().plain, batch().rows)
     own = learner(2)
-    loss, _ = Doge(own, doge.reserve(own.session, None), 0.01, 5.0, None).update(batch(), 0)
+    store = SimpleNamespace(domains=["x"], sizes=[3], read=lambda owners, numbers: draw(3, 7).numpy()[numbers])
+    mix = doge.Goal(store, 2, together=True)
+    loss, _ = Doge(own, doge.reserve(own.session, mix), 0.01, mix).update(batch(), 0)
     assert loss.item() == pytest.approx(wanted, rel=1e-5)
     own = learner(2)
     reference = learner().plain.requires_grad_(False)

@@ -231,7 +231,7 @@ def test_small_runs_have_the_share_of_a_domain_that_they_read_of_the_large_run()
     assert block["training"]["tiny"]["pool_share"] == 400 / 3200
     assert block["training"]["larger"]["pool_share"] == 1
     assert (block["training"]["tiny"] | block["swarm"]["training"])["pool_share"] == 50 / 3200
-    assert block["reweighting"]["doremi"]["training"]["pool_share"] == 400 / 3200
+    assert block["reweighting"]["doremi"]["pool_share"] == 400 / 3200
     assert "pool_share" not in demo(made(whole()))["training"]["tiny"]
 
 

@@ -99,11 +99,9 @@ def test_each_method_that_reweighs_has_training_settings_of_its_own(workplace: P
     demo = config["training"]["demo"] | {"steps": 400, "evaluate_every": 40}
     assert recipe_of(printed, "train_doremi") == demo | {"schedule": "doremi"}
     assert recipe_of(printed, "train_doge") == demo
-    assert "--target mix" in printed and "--regularization 0.01" in printed
 
     def change(config: dict) -> None:
-        published = {"target": "others", "training": {"recipe": "doge", "precision": "no"}}
-        reweighted(config, training={"steps": 30}, doremi={"training": {"steps": 20}}, doge=published)
+        reweighted(config, training={"steps": 30}, doremi={"steps": 20}, doge={"recipe": "doge", "precision": "no"})
         reweighted(config, targets={"dataset": "demo", "domains": ["web"]})
 
     changed(workplace, change)
@@ -111,7 +109,7 @@ def test_each_method_that_reweighs_has_training_settings_of_its_own(workplace: P
     assert recipe_of(printed, "train_doremi") == demo | {"schedule": "doremi", "steps": 20}
     published = config["training"]["doge"]
     assert recipe_of(printed, "train_doge") == published | {"steps": 30, "precision": "no"}
-    assert "--target others" in printed and "--regularization 0.05" in printed
+    assert "--target-domains web" in printed
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> str:

@@ -51,13 +51,10 @@ rule mix_entropy:
         measure=made_by("mix_entropy"),
     conda:
         "../../envs/analysis.yaml"
-    params:
-        estimator=setting("entropy/estimator"),
     shell:
         RUN + r"""mix_entropy.py \
             --entropy {input.entropy:q} \
             --measure {wildcards.measure:q} \
-            --estimator {params.estimator:q} \
             --out {output.mixture:q} \
             2>{log:q}
         """

@@ -33,9 +33,7 @@ rule train_doremi:
         nodes=entry("models/{model}/launch/nodes"),
     params:
         shape=as_json("models/{model}/shape"),
-        recipe=as_json("datasets/{dataset}/reweighting/doremi/training"),
-        step_size=setting("reweighting/doremi/step_size"),
-        smoothing=setting("reweighting/doremi/smoothing"),
+        recipe=as_json("datasets/{dataset}/reweighting/doremi"),
         state="results/{dataset}/reweighting/{model}/doremi/state",
     shell:
         LAUNCHER + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
@@ -50,8 +48,6 @@ rule train_doremi:
             --recipe {params.recipe:q} \
             --state {params.state:q} \
             --reference {input.reference:q} \
-            --step-size {params.step_size} \
-            --smoothing {params.smoothing} \
             --mixture {output.mixture:q} \
             --path {output.path:q} \
             --losses {output.losses:q} \
@@ -92,10 +88,7 @@ rule train_doge:
         nodes=entry("models/{model}/launch/nodes"),
     params:
         shape=as_json("models/{model}/shape"),
-        recipe=as_json("datasets/{dataset}/reweighting/doge/training"),
-        target=setting("reweighting/doge/target"),
-        regularization=planned(inputs.doge_regularization),
-        score_limit=setting("reweighting/doge/score_limit"),
+        recipe=as_json("datasets/{dataset}/reweighting/doge"),
         target_domains=setting("reweighting/targets/domains", default=[]),
         state="results/{dataset}/reweighting/{model}/doge/state",
     shell:
@@ -110,12 +103,9 @@ rule train_doge:
             --shape {params.shape:q} \
             --recipe {params.recipe:q} \
             --state {params.state:q} \
-            --target {params.target} \
             --targets {input.targets:q} \
             --target-tokenizer {input.target_tokenizer:q} \
             --target-domains {params.target_domains:q} \
-            --regularization {params.regularization} \
-            --score-limit {params.score_limit} \
             --mixture {output.mixture:q} \
             --path {output.path:q} \
             --losses {output.losses:q} \

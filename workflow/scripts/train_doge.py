@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from bimix.errors import InputError, run
 from bimix.mixtures.mixture import as_mixture
 from bimix.outputs import write_table
-from bimix.reweighting.doge import Doge, Goal, extra_flops, held_mix, reserve, target_rows
+from bimix.reweighting.doge import MU, SCORE_LIMIT, TARGETS_MU, Doge, Goal, extra_flops, held_mix, reserve, target_rows
 from bimix.reweighting.trace import average, path_table
 from bimix.tables import read_table
 from bimix.training.attempt import bring_to_end, describe, fingerprint_run
@@ -30,21 +30,19 @@ def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     session = open_session(options)
     uniform = as_mixture(session.domains, np.ones(len(session.domains)))
-    targets, goal, named = {}, None, options.target
+    targets = {}
     if options.targets:
         targets["target"] = read_table(options.targets[0]).filter(pl.col("domain").is_in(options.target_domains))
-        goal, named = open_targets(options, session, targets["target"]), "domains"
-    elif options.target == "mix":
-        goal = held_mix(session)
+    goal = open_targets(options, session, targets["target"]) if targets else held_mix(session)
     defined_by = fingerprint_run(session, uniform, **targets)
-    settings = {"regularization": options.regularization, "score_limit": options.score_limit}
-    defined_by |= {f"doge.{name}": value for name, value in settings.items()} | {"doge.target": named}
+    defined_by["doge.regularization"] = regularization = TARGETS_MU if targets else MU
+    defined_by |= {"doge.score_limit": SCORE_LIMIT, "doge.target": "domains" if targets else "mix"}
     # the mixture last, since it is what the later stages wait for
     places = {"run.json": options.report, "path.parquet": options.path, "losses.parquet": options.losses}
     places["mixture.json"] = options.mixture
 
     def training(own: Path) -> Finished | None:
-        method = partial(Doge, gradients=reserve(session, goal), goal=goal, **settings)
+        method = partial(Doge, gradients=reserve(session, goal), goal=goal, regularization=regularization)
         for index in targets.values():
             session.check_shards(index)
         return train(session, own, Schedule(uniform.over(session.domains)), method, wrapped=False)
@@ -79,11 +77,6 @@ def open_targets(options: argparse.Namespace, session: Session, index: pl.DataFr
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = training_parser(__doc__)
-    parser.add_argument("--regularization", type=float, required=True, help="mu, which divides the scores")
-    parser.add_argument("--score-limit", type=float, required=True, help="largest score, in learning rates")
-    parser.add_argument(
-        "--target", choices=["mix", "others"], required=True, help="what is to be helped, without --targets"
-    )
     parser.add_argument("--targets", type=Path, nargs="*", default=[], help="token index that targets are in, parquet")
     parser.add_argument("--target-tokenizer", type=Path, nargs="*", default=[], help="tokenizer.json of that index")
     parser.add_argument("--target-domains", nargs="*", default=[], help="domains to help in place of those trained on")

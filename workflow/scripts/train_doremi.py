@@ -16,7 +16,7 @@ from bimix.errors import InputError, run
 from bimix.mixtures.mixture import as_mixture
 from bimix.model.transformer import Transformer
 from bimix.outputs import write_table
-from bimix.reweighting.doremi import Doremi
+from bimix.reweighting.doremi import SMOOTHING, STEP_SIZE, Doremi
 from bimix.reweighting.trace import average, path_table
 from bimix.training.artefacts import check
 from bimix.training.attempt import bring_to_end, describe, fingerprint_run
@@ -33,13 +33,13 @@ def main(argv: list[str] | None = None) -> int:
     reference = read_reference(options.reference, session)
     uniform = as_mixture(session.domains, np.ones(len(session.domains)))
     defined_by = fingerprint_run(session, uniform)
-    defined_by |= {"doremi.step_size": options.step_size, "doremi.smoothing": options.smoothing}
+    defined_by |= {"doremi.step_size": STEP_SIZE, "doremi.smoothing": SMOOTHING}
     defined_by["doremi.order"] = "backwards"
     defined_by["reference"] = hashlib.sha256(options.reference.read_bytes()).hexdigest()[:16]
     # the mixture last, since it is what the later stages wait for
     places = {"run.json": options.report, "path.parquet": options.path, "losses.parquet": options.losses}
     places["mixture.json"] = options.mixture
-    method = partial(Doremi, reference=reference, step_size=options.step_size, smoothing=options.smoothing)
+    method = partial(Doremi, reference=reference)
 
     def results(own: Path, finished: Finished) -> dict:
         mixture = as_mixture(session.domains, average(finished.method))
@@ -75,8 +75,6 @@ def read_reference(path: Path, session: Session) -> Transformer:
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = training_parser(__doc__)
     parser.add_argument("--reference", type=Path, required=True, help="weights of the reference model, safetensors")
-    parser.add_argument("--step-size", type=float, required=True, help="eta, of the weights for nats of excess")
-    parser.add_argument("--smoothing", type=float, required=True, help="c, the share of the uniform mixture")
     parser.add_argument("--mixture", type=Path, required=True, help="average weights over the run, JSON")
     parser.add_argument("--path", type=Path, required=True, help="step, domain, weight, average, excess; parquet")
     parser.add_argument("--losses", type=Path, required=True, help="step, tokens, domain, loss of the proxy; parquet")

@@ -24,8 +24,7 @@ class PlannedRuns:
     """Trainings of one kind on one model that a table needs and that no table before it did.
 
     `runs` in all, `done` of them that have ended, `kept` weights of earlier steps that
-    they leave on the disk, `targets` domains that DoGE helps, `mixed` where without them
-    it is to help a mix of all.
+    they leave on the disk, `targets` domains elsewhere that DoGE helps.
     """
 
     needed_for: str
@@ -36,7 +35,6 @@ class PlannedRuns:
     done: int
     kept: int
     targets: int
-    mixed: bool
 
 
 # Where the losses of a training are once it has ended; of a run of a swarm: in the folder of
@@ -59,7 +57,7 @@ def searched_with(dataset: Dataset, mixture: str, found_with: tuple[str, ...] = 
     searched, runs = [], []  # the mixtures and trainings that it is found with
     if mixture in REWEIGHTING:
         model, reference = block["reweighting"]["model"], block["reweighting"]["reference"]
-        runs = [Training(mixture, model, mixture, block["reweighting"][mixture]["training"])]
+        runs = [Training(mixture, model, mixture, block["reweighting"][mixture])]
         if mixture == "doremi":
             runs.append(Training("pretraining", model, reference, block["training"][model]))
             searched = [reference]
@@ -128,7 +126,7 @@ def _counted(dataset: Dataset, needed_for: str, same: list[Training]) -> Planned
     block, first = dataset.block, same[0]
     answering = {(run.model, run.name) for run in dataset.answering_runs()} if first.what == "pretraining" else set()
     last, steps = block["training"][first.model]["steps"], block["downstream"]["steps"] if answering else ()
-    reweighting = block["reweighting"] if first.what == "doge" else {}
+    targets = block["reweighting"].get("targets", {}) if first.what == "doge" else {}
     return PlannedRuns(
         needed_for=needed_for,
         what=first.what,
@@ -137,8 +135,7 @@ def _counted(dataset: Dataset, needed_for: str, same: list[Training]) -> Planned
         runs=len(same),
         done=sum(has_ended(dataset, training) for training in same),
         kept=sum(step < last for step in steps) * sum((one.model, one.name) in answering for one in same),
-        targets=len(reweighting.get("targets", {}).get("domains", [])),
-        mixed=bool(reweighting) and reweighting["doge"]["target"] == "mix",
+        targets=len(targets.get("domains", [])),
     )
 
 

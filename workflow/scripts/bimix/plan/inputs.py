@@ -320,12 +320,6 @@ def hand_prior(dataset: Dataset, wanted: str) -> list[str]:
     raise dataset.fault("observations", f"{wanted} needs a table of cross-entropies as `cross_entropy`.")
 
 
-def doge_regularization(dataset: Dataset) -> float:
-    """The mu of DoGE, which is another where its targets are elsewhere."""
-    settings = dataset.block["reweighting"]
-    return settings["doge"]["targets_regularization" if "targets" in settings else "regularization"]
-
-
 # Exports
 
 

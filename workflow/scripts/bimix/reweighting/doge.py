@@ -2,11 +2,10 @@
 
 Domains are read uniformly. Each update takes the gradient of every domain's mean loss. It moves the
 weights towards domains whose gradient points where the goal's does. It takes its step along the
-weighted sum of the gradients. The mixture is the average of the weights. The goal is one of three:
+weighted sum of the gradients. The mixture is the average of the weights. The goal is one of two:
 
 - a mix: the gradient of one loss over rows of all domains alike, none of which is trained on (the
-  released configuration);
-- the other domains of the batch (the paper's formula; m - 1 terms, about m times as much);
+  released configuration; the paper's formula has the sum over the other domains of the batch);
 - targets: domains elsewhere, each with a gradient of its own.
 
 A process has whole domains, and their gradients alone. All that is sent is the goal's gradient, the
@@ -29,6 +28,8 @@ from bimix.training.update import Batch, Learner, to_device
 
 LEAST_NORM = 1e-6  # added to norms that are divided by, as in torch's clipping and the DoGE code
 MIX_SHARE = 0.05  # of each domain's rows, kept for the mix; the DoGE code takes the last 2e9 / 7 tokens of each
+MU, TARGETS_MU = 0.01, 0.05  # divide the scores: of a mix, of targets (released configurations, as below)
+SCORE_LIMIT = 5.0  # of a score, in learning rates
 BLOCK = 1024  # numbers whose products are summed in fp32; the sums of the blocks in fp64
 
 
@@ -109,13 +110,13 @@ def reweight(weights: Tensor, scores: Tensor, regularization: float) -> Tensor:
     return torch.softmax(weights.log() + scores / regularization, dim=0)
 
 
-def own_gradients(session: Session, goal: Goal | None) -> list[int]:
+def own_gradients(session: Session, goal: Goal) -> list[int]:
     """The gradients of this process: domains first, then the goal's, dealt out in turn."""
-    count = len(session.domains) + (goal.gradients if goal else 0)
+    count = len(session.domains) + goal.gradients
     return list(range(count))[session.accelerator.process_index :: session.accelerator.num_processes]
 
 
-def reserve(session: Session, goal: Goal | None) -> Tensor:
+def reserve(session: Session, goal: Goal) -> Tensor:
     """Room for this process's gradients (own, parameters) in whole blocks, taken first."""
     numbers = -(-session.shape.parameters // BLOCK) * BLOCK
     return torch.zeros(len(own_gradients(session, goal)), numbers, device=session.accelerator.device)
@@ -123,31 +124,31 @@ def reserve(session: Session, goal: Goal | None) -> Tensor:
 
 def vector_flops(parameters: int, domains: int, gradients: int) -> int:
     """FLOPs of an update's work on whole gradients: norms, the goal's sum, inner products, the
-    weighted sum. `gradients` are the goal's; with none the goal is the sum of the domains'.
+    weighted sum. `gradients` are the goal's.
     """
-    return 2 * parameters * (3 * domains + (2 * gradients or domains))
+    return 2 * parameters * (3 * domains + 2 * gradients)
 
 
-def extra_flops(session: Session, goal: Goal | None) -> int:
+def extra_flops(session: Session, goal: Goal) -> int:
     """What a run costs beyond plain pretraining: the goal's rows, and the work on whole gradients.
     Each row of the domains still has one forward and one backward pass.
     """
     length, shape = session.train.row_length, session.shape
-    read = goal.rows * length * shape.flops_per_token(length) if goal else 0
-    work = vector_flops(shape.parameters, len(session.domains), goal.gradients if goal else 0)
+    read = goal.rows * length * shape.flops_per_token(length)
+    work = vector_flops(shape.parameters, len(session.domains), goal.gradients)
     return session.recipe.steps * (read + work)
 
 
 @dataclass
 class Doge:
-    """Training of the proxy; `gradients` by `reserve`; `goal` None: the batch's other domains."""
+    """Training of the proxy; `gradients` by `reserve`."""
 
     backwards: ClassVar[bool] = False
     learner: Learner
     gradients: Tensor
     regularization: float
-    score_limit: float
-    goal: Goal | None
+    goal: Goal
+    score_limit: float = SCORE_LIMIT
     trace: Trace = field(init=False)
 
     def __post_init__(self) -> None:
@@ -175,12 +176,9 @@ class Doge:
         norms = torch.linalg.vector_norm(self.gradients, dim=1, dtype=torch.float64)
         factors = clipping(norms, recipe.max_gradient_norm)
         own = self.gradients[:count]
-        aim = slice(0, count) if self.goal is None else slice(count, None)
-        toward = sum_over_processes(accelerator, factors[aim].float() @ self.gradients[aim])
+        toward = sum_over_processes(accelerator, factors[count:].float() @ self.gradients[count:])
         clipped = factors[:count] * norms[:count]
         along = factors[:count] * products(own, toward)
-        if self.goal is None:
-            along = along - clipped.square()  # not with itself
         sent = torch.zeros(2, len(session.domains), dtype=torch.float64, device=accelerator.device)
         sent[:, self.places] = torch.stack([along, clipped])
         along, clipped = sum_over_processes(accelerator, sent)

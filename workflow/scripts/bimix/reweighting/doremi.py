@@ -20,6 +20,9 @@ from bimix.model.transformer import Transformer
 from bimix.reweighting.trace import Trace, reduce_gradients, step_along_gradients
 from bimix.training.update import Batch, Learner, own_slice, to_device
 
+STEP_SIZE = 1.0  # eta, of the log weights for a nat of excess loss (the DoReMi code, as below)
+SMOOTHING = 1e-3  # c, the share of the uniform mixture in the weights
+
 
 def latest_excess(last: Tensor, sums: Tensor, tokens: Tensor) -> Tensor:
     """Excess (m,) in nats per token: `sums` over the `tokens` of a batch, the `last` where
@@ -59,8 +62,8 @@ class Doremi:
     backwards: ClassVar[bool] = True  # the reference has been trained on the beginning of each domain's order
     learner: Learner
     reference: Transformer
-    step_size: float
-    smoothing: float
+    step_size: float = STEP_SIZE
+    smoothing: float = SMOOTHING
     keep_graphs: bool | None = None
     forwards: int = 0
     trace: Trace = field(init=False)

@@ -144,7 +144,7 @@ def _of_config(config: Config, whole: dict, broken: list[Key], strange: Iterable
         if recipe.like in recipes:  # which is so itself: else it would have been taken over
             yield Fault(("training", name, "like"), f"{recipe.like} is itself like another recipe; name that one.")
     datasets = names_at(whole, ("datasets",), [*broken, *(("datasets", name) for name in strange)])
-    own = "training/*/like ladder/recipe doremi/training/recipe doge/training/recipe"
+    own = "training/*/like ladder/recipe"
     rows = [("dataset", datasets, "`datasets` has", "run/*")]
     rows.append(("recipe", names_at(whole, ("training",), broken), "`training` has", own))
     yield from located((), named_nowhere(config, rows))
@@ -176,7 +176,7 @@ OF_TRAINED_MODELS = (
     "seeds/{} design/models/* optimum/model optimum/models/* optimum/for compare/model swarm/model reweighting/model"
     " downstream/model"
 )
-OF_RECIPES = "training/*/recipe reweighting/doremi/training/recipe reweighting/doge/training/recipe"
+OF_RECIPES = "training/*/recipe reweighting/doremi/recipe reweighting/doge/recipe"
 OF_LISTS = "groups/*/* compare/mixtures/* methods/* search/start/* stages/*/*/mixture"
 
 

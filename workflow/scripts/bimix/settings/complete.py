@@ -31,7 +31,8 @@ GROUPS = ("compare", "methods", "swarm", GROUP)  # that other blocks than `group
 FITTED = "candidates"  # the group that laws are fitted to
 COMPARED = ("baseline", "uniform", "ce")
 STARTED = ("baseline", "uniform", "temperature", "se", "ce", "je")  # a search, with rules by hand
-SHARED = ("corpus", "design", "entropy", "downstream")  # blocks of a dataset over the config's own of that name
+SHARED = ("corpus", "design", "downstream")  # blocks of a dataset over the config's own of that name
+SCHEDULES = {"doremi": {"schedule": "doremi"}, "doge": {}}  # DoReMi's code has one that its step size is made for
 HELD_OUT_CHARACTERS = 20_000  # of a document that is held out whole, where the ladder chooses nothing
 UNKNOWN_VOCABULARY = 50_304  # of a tokenizer that is not read before the first job: GPT-NeoX's, padded
 
@@ -93,13 +94,11 @@ def merged_recipe(config: dict, settings: dict) -> dict:
 
 
 def reweighting_training(config: dict, dataset: str, method: str, recipe: dict) -> dict:
-    """All training settings of a reweighting: the last recipe named, else `recipe`, with the
-    changes of the method, of the dataset, and of the dataset for the method; the last one decides.
+    """All training settings of a reweighting: those of a recipe that its changes name, else of
+    `recipe`, with the method's own schedule and the dataset's changes, last those for the method.
     """
     settings = config["datasets"][dataset]["reweighting"]
-    full: dict = {}
-    for block in (config[method], settings, settings.get(method, {})):
-        full |= block.get("training", {})
+    full = SCHEDULES[method] | settings.get("training", {}) | settings.get(method, {})
     return config["training"].get(full.pop("recipe", None), recipe) | full
 
 
@@ -359,8 +358,7 @@ def _expand(config: dict, name: str) -> None:
         own = block["reweighting"]
         for method in REWEIGHTING:
             whole = reweighting_training(config, name, method, training[own["model"]])
-            merged = config[method] | own.get(method, {}) | {"training": whole}
-            block["reweighting"] = block["reweighting"] | {method: merged}
+            block["reweighting"] = block["reweighting"] | {method: whole}
     if block.get("simulate_epochs"):
         _match_epochs(block)
     if "reuse" in block:  # rounds of a search are proposed by older runs, too
@@ -382,6 +380,6 @@ def _match_epochs(block: dict) -> None:
         share = min(1.0, read(block["training"][block["swarm"]["model"]] | changes) / large)
         block["swarm"] = block["swarm"] | {"training": changes | {"pool_share": share}}
     if "reweighting" in block:
-        small += [block["reweighting"][method]["training"] for method in REWEIGHTING]
+        small += [block["reweighting"][method] for method in REWEIGHTING]
     for recipe in small:
         recipe["pool_share"] = min(1.0, read(recipe) / large)

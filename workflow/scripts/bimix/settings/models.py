@@ -347,20 +347,6 @@ class Laws(Block):
     learning: Learning = key("Learning curves of the laws over runs.")
 
 
-class Doremi(Block):
-    step_size: Positive = key("Step of the log weights for a nat of excess loss.")
-    smoothing: Share = key("Share of the uniform mixture in the weights.")
-    training: Changes = key("What differs from the model's recipe.")
-
-
-class Doge(Block):
-    target: Literal["mix", "others"] = key("What a gradient is to help: a mix of all, or the others of the batch.")
-    regularization: Positive = key("mu, which divides the scores.")
-    targets_regularization: Positive = key("mu where there are targets elsewhere.")
-    score_limit: Positive = key("The greatest score, in learning rates.")
-    training: Changes = key("What differs from the model's recipe; a `recipe` named here takes its place.")
-
-
 class Reading(Block):
     text_field: TextField = key("The field of a record that holds the text.")
     domain_field: DomainField = key("The field that names a record's domain; `null`: domains have files of their own.")
@@ -371,10 +357,6 @@ class Reading(Block):
     formats: Formats = key("What a file holds, by its ending before `.gz`, `.xz` or `.zst`.")
     ask_versions: bool = key("Whether changed files far away are tokenised again; servers are asked.", "false")
     backend: Backend = key("What encodes; `gigatoken` is some 20 times faster, where its ids are the same.")
-
-
-class Entropy(Block):
-    estimator: Literal["nats", "miller_madow", "chao_shen"] = key("`nats`: plug-in, as the paper (App. A).")
 
 
 # FLOPs, as a number or in YAML a text such as 2e18, or per cent of the large run.
@@ -603,8 +585,8 @@ class Reweighting(Block):
     model: ModelName = key("The model that is trained.")
     reference: str = key("The mixture of DoReMi's reference run.")
     training: Settings = key("What differs from the model's recipe, for both.", "nothing")
-    doremi: Doremi = key("Changes of `doremi`.", "none")
-    doge: Doge = key("Changes of `doge`.", "none")
+    doremi: Changes = key("What differs of DoReMi's.", "`schedule: doremi`")
+    doge: Changes = key("What differs of DoGE's; a `recipe` takes the place of the model's, here and above.", "nothing")
     targets: Targets = key("Target domains of DoGE; default: those trained on.", "none")
 
 
@@ -646,7 +628,6 @@ class Dataset(AnyDataset):
     domains: Several[Domain] = key("The domains that are mixed.", "the keys of `corpus/train`")
     corpus: Corpus = key("The text.")
     tokenizer: Tokenizer = key("What makes tokens of it.", "a byte-level BPE that is trained on the text")
-    entropy: Entropy = key("Changes of `entropy`.", "none")
     sequence_length: Annotated[int, Field(ge=2)] = key("Tokens of a row.", "128 on a CPU, 1,024 on GPUs")
     simulate_epochs: bool = key("Whether small runs have fewer rows, repeated as often as the larger one's.", "false")
     vectors: Vectors = key("Document vectors for the mixture `vne`.", "those of `vectors` where a list names `vne`")
@@ -717,12 +698,9 @@ class Config(Block):
     training: dict[Name, Recipe] = key("Recipes of training by name; one may be `like` another, with changes.")
     mixtures: MixturesByRule = key("Mixtures printed in papers, and those by a rule that needs no search.")
     laws: Laws = key("Which laws are fitted, scored and optimised, and how intervals are drawn.")
-    doremi: Doremi = key("DoReMi (Xie et al. 2023); a dataset may set these in its `reweighting`.")
-    doge: Doge = key("DoGE (Fan et al. 2024); a dataset may set these in its `reweighting`.")
     corpus: Reading = key("How corpora are read; a dataset may set these in its own `corpus`.")
     tokenizer: UsualTokenizer = key("Of all tokenizers; a dataset may set these in its own `tokenizer`.")
     vectors: UsualVectors = key("Document vectors, made only where a list names the mixture `vne`; likewise.")
-    entropy: Entropy = key("How entropies become the mixtures `se`, `je` and `ce`; a dataset may set these in its own.")
     design: Design = key("Which runs to make next; a dataset may set these in its own `design`.")
     search: Search = key("Searches by rounds; a dataset with a block `search` may set these in it.")
     downstream: Downstream = key("How models answer questions; a dataset may set these in its own `downstream`.")

@@ -25,7 +25,6 @@ says if it is stale. Your file holds only what differs:
 
 # The datasets' blocks have sections of their own; what they change of another section stands there.
 ELSEWHERE = {"Settings": "training", "Changes": "training", "Training": "training"}
-ELSEWHERE |= {"Entropy": "entropy", "Doremi": "doremi", "Doge": "doge"}
 MISSING = object()
 BLOCK_OF_RECIPE = "paper"  # the recipe whose values stand for defaults
 

@@ -134,6 +134,5 @@ class Scope:
         found["swarm", "training"] = self.swarm_recipe()
         own = self.recipe(self.own["reweighting"].get("model")) if self.sound("reweighting") else None
         for method in REWEIGHTING if own else ():
-            if self.sound(f"/{method}"):
-                found["reweighting", method, "training"] = reweighting_training(self.plain, self.name, method, own)
+            found["reweighting", method] = reweighting_training(self.plain, self.name, method, own)
         return ((key, recipe) for key, recipe in found.items() if recipe and "like" not in recipe)
