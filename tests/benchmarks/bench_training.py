@@ -51,7 +51,6 @@ import yaml
 from accelerate import Accelerator
 from eager_memory import eager_peak
 from torch import nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bimix.model.attention import backend_name, kernel_name
 from bimix.model.linear import product
@@ -69,12 +68,6 @@ DOMAINS, ROWS = 22, 64  # as many domains as the Pile; rows of each that are mad
 PRODUCT = {"cpu": 1024, "cuda": 8192}  # width of the square matrices whose product is the yardstick
 PRODUCTS = 5
 KERNELS = 12  # of a profile that are printed
-ATTENTION = {
-    "flash": SDPBackend.FLASH_ATTENTION,
-    "efficient": SDPBackend.EFFICIENT_ATTENTION,
-    "cudnn": SDPBackend.CUDNN_ATTENTION,
-    "math": SDPBackend.MATH,
-}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -97,28 +90,14 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=10, help="updates of one round")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each side; medians are printed")
     parser.add_argument("--nanogpt", type=Path, help="folder of a nanoGPT checkout to run beside")
-    parser.add_argument("--attention", choices=ATTENTION, help="torch's kernel of attention (default: torch chooses)")
-    parser.add_argument("--autotune", action="store_true", help="compile by max-autotune-no-cudagraphs")
-    parser.add_argument("--stream", choices=["fp32", "bf16"], default="fp32", help="of the residual stream")
     parser.add_argument("--profile", action="store_true", help="show one update by kernel")
     parser.add_argument("--processes", type=int, default=1, help="processes on this machine")
     parser.add_argument("--shard", action="store_true", help="each process keeps a part of every weight")
     parser.add_argument("--json", type=Path, help="file of the numbers")
     options = parser.parse_args(argv)
-    if options.autotune and not options.compile:
-        parser.error("--autotune needs --compile.")
-    if options.stream == "bf16" and options.precision != "bf16":
-        parser.error("--stream bf16 needs --precision bf16.")
-    if options.shard and options.stream == "bf16":
-        parser.error("--stream bf16 is of whole weights.")
     if options.processes > 1 and "RANK" not in os.environ:
         sys.exit(start_processes(sys.argv[1:] if argv is None else argv, options.processes))
-    if options.autotune:
-        for name, value in torch._inductor.list_mode_options("max-autotune-no-cudagraphs").items():
-            setattr(torch._inductor.config, name, value)
-    # the kernel is chosen when a graph is made and, uncompiled, at each call
-    with sdpa_kernel(ATTENTION[options.attention]) if options.attention else contextlib.nullcontext():
-        measure(parser, options)
+    measure(parser, options)
 
 
 def start_processes(words: list[str], count: int) -> int:
@@ -164,10 +143,6 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
     shape = Shape(**entry["shape"], vocabulary=options.vocabulary)
     torch.manual_seed(recipe.seed)
     model, optimizer = own_model(accelerator, shape, recipe, loss_chunk, options.compile, options.shard)
-    if options.stream == "bf16":  # of the embedding; all that is added to it is in bf16 then
-        model.get_submodule("module" if accelerator.num_processes > 1 else "").embedding.register_forward_hook(
-            lambda module, given, embedded: embedded.bfloat16()
-        )
     own_rows = -(-recipe.batch_rows // accelerator.num_processes)
     micro_batch = launch["micro_batch"]
     if micro_batch != "auto":
