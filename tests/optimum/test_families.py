@@ -36,7 +36,6 @@ def test_families_of_domains_that_are_not_there_or_twice():
             "margin is of no_worse_than: minimax has none",
         ),
         ('{"kind": "no_worse_than", "margin": -0.1}', {"reference": '{"a": 1}'}, "margin is -0.1: it must be a finite"),
-        ('{"trust": {"most_kl": 0}}', {}, "and most_kl, above 0"),
         ('{"kinds": 1}', {}, "has the key 'kinds'"),
         ("{kind", {}, "is not valid JSON"),
     ],

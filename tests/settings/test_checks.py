@@ -179,15 +179,13 @@ def test_losses_of_several_sizes_have_no_curve_and_one_law(tmp_path: Path, monke
     assert "optimum/group: its losses are of models of several sizes, and bimix (in" in lines[0]
 
 
-def test_metrics_and_trust_are_taken_with_weights_and_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_are_taken_with_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is refused without them is in the table of faults."""
     monkeypatch.chdir(tmp_path)
-    tables = {"losses": "losses.csv", "mixtures": "mixtures.csv", "metrics": "metrics.csv", "tokens": "tokens.csv"}
-    trust = {"trust": {"most_kl": 0.1}, "reference": "0"}
-    for objective in ({"weights": {"err": 1}, "objective": trust}, {"objective": trust | {"families": {"a": ["err"]}}}):
+    tables = {"losses": "losses.csv", "mixtures": "mixtures.csv", "metrics": "metrics.csv"}
+    for objective in ({"weights": {"err": 1}}, {"objective": {"families": {"a": ["err"]}}}):
         config = observed(tmp_path, observations=tables, optimum={"group": "fitted", "step": 20} | objective)
         (tmp_path / "metrics.csv").write_text("mixture,err\n0,0.5\n1,0.4\n")
-        (tmp_path / "tokens.csv").write_text("domain,tokens\nweb,10\ncode,5\n")
         config["laws"] |= {"optimise": ["transfer"], "compare": ["transfer"]}
         assert said(config, wanted=["mine"]) == []
 

@@ -77,7 +77,6 @@ rule summarize_results:
             --answers {input.answers:q} \
             --fitted {input.fitted:q} \
             --objective-reference {input.objective_reference:q} \
-            --centre {input.centre:q} \
             --optimum-tokens {params.optimum_tokens} \
             --prior {input.prior:q} \
             --hand {params.hand} \

@@ -184,7 +184,6 @@ rule propose_runs:
         prior=planned(inputs.prior),
         tokens=planned(inputs.epoch_tokens),
         models=planned(budget.design_models),
-        centre=planned(inputs.centre),
         reference=planned(inputs.objective_reference),
         code=script("propose_runs", "search/proposals", "search/design", "search/rounds"),
     output:
@@ -208,9 +207,7 @@ rule propose_runs:
             --lower {params.lower:q} \
             --upper {params.upper:q} \
             --max-epochs {params.max_epochs:q} \
-            --strengths {params.strengths:q} \
             --tokens {input.tokens:q} \
-            --centre {input.centre:q} \
             --reference {input.reference:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \

@@ -52,7 +52,7 @@ def main(argv: list[str] | None = None) -> None:
     if options.report:
         write_json(options.report, reported)
     objective = sought.objective
-    whole = options.objective or options.report or objective.trusted or objective.reference is not None
+    whole = options.objective or options.report or objective.reference is not None
     print("\n".join(described(sought, found, reported if whole else None)))
     apart = far_apart(sought.fitted["coefficients"], size_read(sought.fitted))
     new = unseen_sentence(sought.fitted, found.shares)

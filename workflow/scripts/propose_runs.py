@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--criterion", choices=CRITERIA, default="I", help="I: predictions, D: coefficients")
     parser.add_argument("--seed", required=True, type=int, help="of the candidates, and of the draws of the law")
     parser.add_argument("--step", type=int, help="of the run to be made good; without it the last of the losses")
-    add_flags(parser, "bounds", "objective", "centre", "run-tokens")
+    add_flags(parser, "bounds", "objective", "run-tokens")
     parser.add_argument(
         "--match-epochs",
         action="store_true",

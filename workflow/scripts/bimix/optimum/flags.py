@@ -47,7 +47,7 @@ FLAGS = {
     },
     "centre": {
         "nargs": "?",
-        "help": "mixture.json that stands for the shares of --tokens, in penalties and simulated mixtures",
+        "help": "mixture.json that stands for the shares of --tokens, in Olmix' penalty and in simulated mixtures",
     },
     "strengths": {
         "nargs": "*",
@@ -59,8 +59,8 @@ FLAGS = {
     "objective": {
         "help": "weighted (the weighted average, which is the default), minimax (the least worst loss over the reference's) or"
         " no_worse_than (weighted, with no loss above the reference's by more than a margin); or JSON of kind, weights, families"
-        " {family: [loss domain]}, reference, margin, carry, confidence, trust {kl_penalty, most_kl}, marginals, which are those"
-        " of a config's optimum/objective (docs/objectives.md)"
+        " {family: [loss domain]}, reference, margin, carry, confidence, marginals, which are those of a config's"
+        " optimum/objective (docs/objectives.md)"
     },
     "reference": {"nargs": "?", "help": "mixture.json of minimax and no_worse_than, or the JSON itself"},
 }
@@ -106,7 +106,7 @@ def simulating(fitted: dict, options: argparse.Namespace) -> dict:
 
 
 def centre_of(options: argparse.Namespace, tokens: dict[str, float] | None) -> dict[str, float] | None:
-    """The centre of penalties and simulated mixtures: that of --centre, else token shares."""
+    """The centre of Olmix' penalty and simulated mixtures: that of --centre, else token shares."""
     centre = getattr(options, "centre", None)
     return read_proportions(centre) if centre else tokens
 

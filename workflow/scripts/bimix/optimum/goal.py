@@ -4,7 +4,7 @@ Every loss of a convex law is a convex function of the mixture, by what the law'
 prediction and its objective, whatever its form.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -24,12 +24,9 @@ HELD = 1e-6
 class Goal:
     """An objective of a fitted law at a step, as functions of a mixture."""
 
-    def __init__(
-        self, fitted: dict, step: int, objective: Objective, tokens: Mapping[str, float] | None = None
-    ) -> None:
+    def __init__(self, fitted: dict, step: int, objective: Objective) -> None:
         self.fitted, self.step, self.objective = fitted, step, objective
         self.target = objective.target(fitted)
-        self.centre = objective.token_shares(fitted, tokens)
         self.groups = objective.groups(fitted) if objective.kind == "minimax" else {}
         self.reference = objective.shares(fitted)
         self.held = fitted["loss_domains"] if objective.kind == "no_worse_than" else []
@@ -40,7 +37,9 @@ class Goal:
         self.convex = LAWS[fitted["law"]].optimum != "simulated"
         self.losses = Losses(fitted, step, self.names) if self.convex else None
         self.before = self._reference_losses() if self.groups or self.held else None
-        self.rows, self.parts, self.epigraph = self._rows()
+        # What minimax takes the worst of, or what must hold
+        self.parts = list(self.groups) or list(self.held)
+        self.rows = self._rows()
         self.kept = rows_of(objective.marginals, fitted["domains"]) if objective.marginals else None
 
     def _reference_losses(self) -> np.ndarray:
@@ -64,64 +63,37 @@ class Goal:
         losses = law.code.predict(wanted, self.fitted["domains"], seen, rows, np.array([self.step], dtype=float))[:, 0]
         return losses[0] if np.ndim(shares) == 1 else losses
 
-    def _rows(self) -> tuple[np.ndarray, list[str], np.ndarray]:
-        """The parts g of the program: of the losses, weights (p, d) of their ratios; names; which
-        are of the epigraph. That of the KL divergence comes last and has no row.
+    def _rows(self) -> np.ndarray:
+        """Weights (p, d) of the losses in each part: a mean of ratios to the reference's losses, or
+        the ratio to the largest loss that is allowed.
         """
-        d = len(self.names)
-        if self.groups:
-            rows = np.zeros((len(self.groups), d))
-            for row, members in zip(rows, self.groups.values(), strict=True):
-                for name in members:
-                    row[self.names.index(name)] = 1 / len(members)
-            rows = rows / self.before
-            parts = list(self.groups)
-        elif self.held:
-            rows = np.diag(1 / (self.before * self.objective.limits(self.fitted, self.held) * (1 + HELD)))
-            parts = list(self.held)
-        else:
-            rows, parts = np.zeros((0, d)), []
-        epigraph = np.full(len(rows), 1 if self.groups else 0)
-        if self.objective.most_kl is not None:
-            parts, epigraph = [*parts, "the KL divergence from the token shares"], np.append(epigraph, 0)
-        return rows, parts, epigraph
-
-    @property
-    def constraints(self) -> list[str]:
-        """The names of the parts that are constraints."""
-        return [name for name, one in zip(self.parts, self.epigraph, strict=True) if not one]
+        rows = np.zeros((len(self.parts), len(self.names)))
+        if self.held:
+            return np.diag(1 / (self.before * self.objective.limits(self.fitted, self.held) * (1 + HELD)))
+        for row, members in zip(rows, self.groups.values(), strict=True):
+            for name in members:
+                column = self.names.index(name)
+                row[column] = 1 / (len(members) * self.before[column])
+        return rows
 
     @property
     def bounded(self) -> bool:
         """Whether mixtures must hold more than their bounds."""
-        return bool(self.constraints) or self.kept is not None
+        return bool(self.held) or self.kept is not None
 
     def value(self, shares: np.ndarray) -> np.ndarray:
-        """The objective (...) at mixtures (..., m), its trust penalty included."""
-        return self.combined(self.predicted(shares)) + self.penalty(shares)
+        """The objective (...) at mixtures (..., m)."""
+        return self.combined(self.predicted(shares))
 
     def combined(self, losses: np.ndarray) -> np.ndarray:
-        """The objective (...) of losses (..., d) of `names`, predicted or measured, without the
-        trust penalty.
-        """
+        """The objective (...) of losses (..., d) of `names`, predicted or measured."""
         return (losses @ self.rows.T).max(axis=-1) if self.groups else losses @ self.weights
 
-    def penalty(self, shares: np.ndarray) -> np.ndarray:
-        """The penalty of the trust region on the objective (...)."""
-        if not self.objective.kl_penalty:
-            return np.zeros(np.shape(shares)[:-1])
-        return self.objective.kl_penalty * divergence(shares, self.centre)
-
     def excess(self, shares: np.ndarray) -> np.ndarray:
-        """By how much mixtures (..., m) miss each constraint (..., p), losses relative, KL in nats;
-        at most 0 where it holds.
+        """By how much of itself each loss that is held (..., p) is above its limit at mixtures
+        (..., m); at most 0 where it holds.
         """
-        parts = []
-        if self.held:
-            parts.append(self.predicted(shares) @ self.rows.T - 1)
-        if self.objective.most_kl is not None:
-            parts.append((divergence(shares, self.centre) - self.objective.most_kl)[..., None])
-        return np.concatenate(parts, axis=-1) if parts else np.zeros((*np.shape(shares)[:-1], 0))
+        return self.predicted(shares) @ self.rows.T - 1 if self.held else np.zeros((*np.shape(shares)[:-1], 0))
 
     def off(self, shares: np.ndarray) -> np.ndarray:
         """By how much mixtures (..., m) miss the marginals (...), as shares; 0 without any."""
@@ -137,24 +109,15 @@ class Goal:
         """The convex program; `only_feasible`: the least worst miss of the constraints in its
         place.
         """
-        most = self.objective.most_kl
-        kl = 0.0 if only_feasible else self.objective.kl_penalty
-        weights = np.zeros(len(self.names)) if self.groups or only_feasible else self.weights
-        rows = self.rows[:0] if only_feasible and self.groups else self.rows
+        worst = bool(self.groups) or only_feasible
+        weights = np.zeros(len(self.names)) if worst else self.weights
         less = 0.0 if self.groups else 1.0
 
         def at(r):
             losses, slopes = self.losses.at(r)
-            value, slope = weights @ losses, weights @ slopes
-            if kl:
-                value, slope = value + kl * divergence(r, self.centre), slope + kl * divergence_slope(r, self.centre)
-            g, jacobian = rows @ losses - less, rows @ slopes
-            if most is not None:
-                g = np.append(g, divergence(r, self.centre) - most)
-                jacobian = np.vstack([jacobian, divergence_slope(r, self.centre)])
-            return value, slope, g, jacobian
+            return weights @ losses, weights @ slopes, self.rows @ losses - less, self.rows @ slopes
 
-        return Program(at, np.ones(len(self.constraints)) if only_feasible else self.epigraph, self.kept)
+        return Program(at, worst, self.kept)
 
 
 class Losses:
@@ -206,14 +169,3 @@ def _part(fitted: dict, step: int, name: str) -> Callable:
         return value.sum(), slope, np.diag(-(exponents + 1) * slope / r)
 
     return at
-
-
-def divergence(shares: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """KL(r || q) (...) of mixtures (..., m) from shares q (m,) above 0, in nats."""
-    safe = np.maximum(shares, TINY)
-    return np.where(shares > 0, shares * np.log(safe / centre), 0.0).sum(axis=-1)
-
-
-def divergence_slope(shares: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Its gradient (m,)."""
-    return np.log(np.maximum(shares, TINY) / centre) + 1

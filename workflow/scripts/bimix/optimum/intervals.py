@@ -429,8 +429,8 @@ def _coefficient(fitted, domain, name):
 
 
 def _worst_ratio(sought: Sought, of_losses: LeftOut | Bootstrap, level: float) -> list[tuple]:
-    """A row of the quantity `worst_ratio`, as `intervals` has rows: of the optimum by minimax,
-    without what a trust region adds; none for other objectives, which are averages.
+    """A row of the quantity `worst_ratio`, as `intervals` has rows: of the optimum by minimax;
+    none for other objectives, which are averages.
 
     By a bootstrap the refits' own ratios at that mixture. By runs left out the ratio of the worst
     part at both mixtures, with the widths of both losses, each domain's own, as for a gain.

@@ -1,4 +1,4 @@
-"""The objective of a mixture, its reference and trust region; averages of losses by weights."""
+"""The objective of a mixture and its reference; averages of losses by weights."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -50,10 +50,6 @@ TYPES = {
         "a number, or a list of numbers that may begin with auto",
     ),
     "confidence": AMOUNT,
-    "trust": (
-        lambda one: _block(one, AMOUNT[0]) and set(one) <= {"kl_penalty", "most_kl"} and one.get("most_kl") != 0,
-        "a JSON object of kl_penalty, 0 or more, and most_kl, above 0",
-    ),
     "pareto": (lambda one: True, ""),  # read elsewhere
     "marginals": NUMBERS,
 }
@@ -79,14 +75,12 @@ class Objective:
     carry: float = 1.0  # by how much log effects grow from the runs to the model that the bound is for
     vocabulary: float | None = None
     confidence: float = CONFIDENCE  # of the one-sided 90 % width of the law's error, kept as a margin
-    kl_penalty: float = 0.0  # of KL(r || token shares) in nats, added to the average loss or to the worst ratio
-    most_kl: float | None = None
     marginals: Mapping[str, float] = field(default_factory=dict)  # {pattern of domains: their share together}
 
     @property
     def plain(self) -> bool:
         """Whether it is a weighted average alone, which needs no search under constraints."""
-        return self.kind == "weighted" and not self.trusted and not self.marginals
+        return self.kind == "weighted" and not self.marginals
 
     def limits(self, fitted: dict, names: Sequence[str]) -> np.ndarray:
         """Ratios (d,) over the reference's loss that are allowed by the law: where the margin is
@@ -120,10 +114,6 @@ class Objective:
         both = [predict(law, self.shares(fitted)[None], law["steps"][-1:])[0, 0, text] for law in (small, fitted)]
         return growth([*(float(losses.mean()) for losses in both), self.vocabulary])
 
-    @property
-    def trusted(self) -> bool:
-        return self.kl_penalty > 0 or self.most_kl is not None
-
     def domain_weights(self) -> dict[str, float]:
         """Weights by loss domain; empty where all weigh the same."""
         return by_domain(self.weights, self.families)
@@ -148,21 +138,6 @@ class Objective:
         if self.reference is None:
             return None
         return mixture_of(self.reference, fitted["domains"], "the reference mixture")
-
-    def token_shares(self, fitted: dict, tokens: Mapping[str, float] | None) -> np.ndarray | None:
-        """The centre (m,) of the trust region. Errors: a domain without tokens."""
-        return shares_of_tokens(fitted, tokens, "the trust region") if self.trusted else None
-
-
-def shares_of_tokens(fitted: dict, tokens: Mapping[str, float] | None, what: str) -> np.ndarray:
-    """Shares (m,) of the tokens there are, which `what` needs. Errors: a domain without tokens."""
-    missing = [domain for domain in fitted["domains"] if not (tokens or {}).get(domain)]
-    if missing:
-        raise InputError(
-            f"the token counts do not name {missing[0]!r}: {what} needs the shares of tokens: give --tokens with every domain."
-        )
-    counts = np.array([tokens[domain] for domain in fitted["domains"]], dtype=float)
-    return counts / counts.sum()
 
 
 def mixture_of(shares: Mapping[str, float], domains: Sequence[str], what: str) -> np.ndarray:
@@ -208,7 +183,6 @@ def objective_of(
         vocabulary=float(carry[1]) if foretold else None,
         confidence=block.get("confidence", CONFIDENCE),
         marginals=block.get("marginals", {}),
-        **block.get("trust", {}),
     )
 
 

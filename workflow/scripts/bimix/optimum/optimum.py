@@ -15,7 +15,7 @@ from bimix.mixtures.draws import STRENGTHS, TEMPERATURE
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import asked_objective, asked_tokens, centre_of, pools_of, simulating
 from bimix.optimum.goal import HELD, Goal
-from bimix.optimum.objective import Objective, shares_of_tokens, target_weights
+from bimix.optimum.objective import Objective, target_weights
 from bimix.optimum.search import AVERAGED, searched, simulate
 from bimix.optimum.solve import Solved, certified, minimum, power_sum_optimum, solve
 from bimix.tables import read_numbers
@@ -66,7 +66,7 @@ class Sought:
 
     @property
     def goal(self) -> Goal:
-        return Goal(self.fitted, self.step, self.objective, self.centre)
+        return Goal(self.fitted, self.step, self.objective)
 
     def best(self) -> Best:
         return best(self.fitted, self.step, self.objective, self.lower, self.upper, self.centre)
@@ -88,9 +88,9 @@ def best(
     if law.optimum == "searched" and not objective.plain:
         raise InputError(
             f"the law {fitted['law']} is not convex, and its optimum is searched for the weighted average alone: take a"
-            f" convex law or regmix for the objective {objective.kind}{' with a trust region' if objective.trusted else ''}."
+            f" convex law or regmix for the objective {objective.kind}{' with marginals' if objective.marginals else ''}."
         )
-    goal = Goal(fitted, step, objective, tokens)
+    goal = Goal(fitted, step, objective)
     if goal.kept is not None and not goal.convex:
         raise InputError(
             f"the law {fitted['law']} simulates mixtures, of which none keeps marginals: take a convex law, such as transfer."
@@ -106,13 +106,10 @@ def best(
         if law.trust or law.optimum in ("searched", "simulated"):  # it minimises more, or is not convex
             return Best(shares, float(goal.value(shares)), None)
         return certificate(goal, shares, lower, upper)
-    if not goal.parts:  # a penalty or marginals alone
-        problem = goal.losses.average(goal.weights)
-        if objective.kl_penalty:
-            problem = trusting(problem, objective.kl_penalty, goal.centre)
-        shares = minimum(problem, lower, upper, goal.kept)
-        return _as_best(goal, checked(certified(goal.program(), shares, np.zeros(0), lower, upper)))
-    start = _feasible(goal, lower, upper) if goal.constraints else None
+    if not goal.parts:  # marginals alone
+        shares = minimum(goal.losses.average(goal.weights), lower, upper, goal.kept)
+        return _as_best(goal, checked(certified(goal.program(), shares, None, lower, upper)))
+    start = _feasible(goal, lower, upper) if goal.held else None
     found = solve(goal.program(), lower, upper, start)
     return _as_best(goal, checked(found))
 
@@ -122,7 +119,7 @@ def checked(found: Solved) -> Solved:
     if not found.gap <= UNSOLVED * abs(found.value) or found.violation > HELD:
         raise InputError(
             f"no optimum was found: the best mixture may be worse than another by {found.gap:.3g} and misses its constraints"
-            f" by {found.violation:.3g}; widen the margin, the trust region or the bounds."
+            f" by {found.violation:.3g}; widen the margin or the bounds."
         )
     return found
 
@@ -139,7 +136,7 @@ def best_shares(
         enough_runs(fitted)
         if objective.marginals:
             best(fitted, step, objective, lower, upper, tokens)  # which refuses it
-        return _simulated(Goal(fitted, step, objective, tokens), lower, upper, tokens)
+        return _simulated(Goal(fitted, step, objective), lower, upper, tokens)
     return best(fitted, step, objective, lower, upper, tokens).shares
 
 
@@ -190,7 +187,7 @@ def enough_runs(fitted: dict) -> None:
 
 def certificate(goal: Goal, shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Best:
     """A mixture without constraints but its bounds, with its gap."""
-    return _as_best(goal, certified(goal.program(), shares, np.zeros(len(goal.parts)), lower, upper))
+    return _as_best(goal, certified(goal.program(), shares, None, lower, upper))
 
 
 def _as_best(goal: Goal, found: Solved) -> Best:
@@ -204,7 +201,7 @@ def _feasible(goal: Goal, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     found = solve(goal.program(only_feasible=True), lower, upper)
     if found.value <= 0:
         return found.shares
-    blame = [name for name, one in zip(goal.constraints, found.multipliers, strict=True) if one > 1e-3]
+    blame = [name for name, one in zip(goal.held, found.multipliers, strict=True) if one > 1e-3]
     raise Unattainable(_cannot(goal.objective, blame, found.value))
 
 
@@ -212,12 +209,10 @@ def _cannot(objective: Objective, blame: list[str], miss: float) -> str:
     wanted = "no loss above the reference's"
     if objective.margin:
         wanted = f"no loss more than {objective.margin:.3g} above the reference's (relative)"
-    if objective.kind != "no_worse_than":
-        wanted = f"a KL divergence of at most {objective.most_kl:g}"
     return (
         f"the objective needs {wanted}, and {', '.join(blame)} cannot be held"
         f" {'together' if len(blame) > 1 else 'within the bounds'}: the best mixture misses by {miss:.3g}; raise the margin,"
-        f" or widen the bounds (lower, upper, max_epochs){', the marginals' * bool(objective.marginals)} or the trust region."
+        f" or widen the bounds (lower, upper, max_epochs){' or the marginals' * bool(objective.marginals)}."
     )
 
 
@@ -233,7 +228,7 @@ def _simulated(goal: Goal, lower: np.ndarray, upper: np.ndarray, tokens: Tokens 
     holds = (excess <= 0).all(axis=1)
     if not holds.any():
         least = int(excess.max(axis=1).argmin())
-        blame = [name for name, one in zip(goal.constraints, excess[least], strict=True) if one > 0]
+        blame = [name for name, one in zip(goal.held, excess[least], strict=True) if one > 0]
         raise Unattainable(_cannot(goal.objective, blame, float(excess[least].max())))
     drawn = drawn[holds]
     ranked = drawn[np.argsort(goal.value(drawn), kind="stable")]
@@ -242,8 +237,15 @@ def _simulated(goal: Goal, lower: np.ndarray, upper: np.ndarray, tokens: Tokens 
 
 
 def token_shares(fitted: dict, tokens: Tokens) -> np.ndarray:
-    """Shares (m,) of the tokens there are, for the optimum of a law."""
-    return shares_of_tokens(fitted, tokens, f"the optimum of the law {fitted['law']}")
+    """Shares (m,) of the tokens there are. Errors: a domain without tokens."""
+    missing = [domain for domain in fitted["domains"] if not tokens.get(domain)]
+    if missing:
+        raise InputError(
+            f"the token counts do not name {missing[0]!r}: the optimum of the law {fitted['law']} needs the shares of tokens:"
+            " give --tokens with every domain."
+        )
+    counts = np.array([tokens[domain] for domain in fitted["domains"]], dtype=float)
+    return counts / counts.sum()
 
 
 def mean_seen(fitted: dict) -> np.ndarray:
@@ -252,7 +254,7 @@ def mean_seen(fitted: dict) -> np.ndarray:
 
 
 def trusting(objective: Callable, weight: float, shares: np.ndarray) -> Callable:
-    """The objective with weight x KL(r || shares) added: convex where it was."""
+    """The objective with weight x KL(r || shares) added, as Olmix has it: convex where it was."""
 
     def at(r):
         value, gradient, hessian = objective(r)

@@ -14,7 +14,6 @@ from scipy.optimize import linprog
 
 from bimix.laws.fitted import predict_defined, undefined
 from bimix.observations.observations import proportions_of
-from bimix.optimum.goal import Goal, divergence
 from bimix.optimum.objective import average, defined, target_weights, weighed
 from bimix.optimum.optimum import Best, Sought
 from bimix.tables import read_table
@@ -124,13 +123,11 @@ def report(
     """The JSON next to a best mixture; a number that is not known or not defined is null. `further`
     are its epochs beyond those fitted.
     """
-    fitted, objective, tokens = sought.fitted, sought.objective, sought.centre
-    goal = Goal(fitted, sought.step, objective, tokens)
+    fitted, objective, goal = sought.fitted, sought.objective, sought.goal
     before = objective.shares(fitted)
     both = [found.shares] if before is None else [found.shares, before]
     losses = predict_defined(fitted, np.array(both), np.array([sought.step]))[:, 0]
     averages = average(losses, goal.target)
-    amounts = np.array([(tokens or {}).get(name, 0.0) for name in fitted["domains"]], dtype=float)
     of_losses = {name: {"optimum": defined(losses[0, i])} for i, name in enumerate(fitted["loss_domains"])}
     of_reference = {}
     if before is not None:
@@ -150,14 +147,12 @@ def report(
             "margin": objective.margin,
             "carry": objective.growth_by(fitted),
             "confidence": objective.confidence,
-            "trust": {"kl_penalty": objective.kl_penalty, "most_kl": objective.most_kl},
         },
         "objective_value": defined(found.value),
         "average_loss": defined(averages[0]),
         **of_reference,
         "kkt_residual": found.gap,
         "binding": list(found.binding),
-        "kl_from_token_shares": float(divergence(found.shares, amounts / amounts.sum())) if amounts.all() else None,
         "losses": of_losses,
         "support": None if where is None else asdict(where),
         "epochs_beyond_fitted": dict(further),
@@ -217,8 +212,7 @@ def sentences(written: Mapping) -> list[str]:
         "minimax": "worst loss over the reference's",
         "no_worse_than": f"weighted average with no loss above the reference's by more than {asked['margin']:.3g}",
     }
-    extra = f", with {asked['trust']['kl_penalty']:g} KL" if asked["trust"]["kl_penalty"] else ""
-    said = [f"objective ({names[asked['kind']]}{extra}): {_shown(written['objective_value'])}"]
+    said = [f"objective ({names[asked['kind']]}): {_shown(written['objective_value'])}"]
     if "reference_objective" in written:
         said[0] += f"; of the reference {_shown(written['reference_objective'])}"
         said.append(f"average loss of the reference: {_shown(written['reference_average_loss'])}")

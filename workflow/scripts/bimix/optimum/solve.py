@@ -269,8 +269,7 @@ class Program(NamedTuple):
 
     # r -> F, its gradient (m,), g (p,), their gradients (p, m)
     at: Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray, np.ndarray]]
-    # (p,) 1: the largest of these parts is minimised with F; 0: a constraint
-    epigraph: np.ndarray
+    worst: bool  # the largest of the parts is minimised with F; else each is a constraint, g <= 0
     kept: Kept | None = None
 
 
@@ -297,7 +296,7 @@ def solve(program: Program, lower: np.ndarray, upper: np.ndarray, start: np.ndar
     inside = (rest - lower[move].sum()) / max((upper - lower)[move].sum(), 1e-300)
     if not move.any() or inside < 1e-12 or inside > 1 - 1e-12:
         only = np.where(move, upper if inside > 0.5 else lower, lower)  # the bounds leave one mixture
-        return certified(program, only, np.zeros(len(program.epigraph)), lower, upper)
+        return certified(program, only, None, lower, upper)
     centre = np.where(move, lower + inside * (upper - lower), lower)
     if program.kept is not None:
         centre = interior(lower, upper, rows, sums)
@@ -318,8 +317,7 @@ def _descent(program, lower, upper, start, move, equal) -> list[Solved]:
     """Where SLSQP ends, in the shares that can move and t: as it stands, and with the shares at
     FLOOR on their bounds.
     """
-    e, m = program.epigraph.astype(float), int(move.sum())
-    has_t = bool(e.any())
+    m, has_t = int(move.sum()), program.worst
     last: dict[bytes, tuple] = {}
 
     def full(x):
@@ -336,7 +334,7 @@ def _descent(program, lower, upper, start, move, equal) -> list[Solved]:
         return last[key]
 
     value, gradient, g, jacobian = program.at(start)
-    top = float(g[e > 0].max()) if has_t else 0.0
+    top = float(g.max()) if has_t else 0.0
     moves = np.abs(np.vstack([gradient, *jacobian])[:, move]) @ start[move]  # by as much as the whole mixture
     unit = max(abs(value) + abs(top), *moves, 1e-12)
 
@@ -346,16 +344,16 @@ def _descent(program, lower, upper, start, move, equal) -> list[Solved]:
         return (value + (x[-1] if has_t else 0.0)) / unit, slope / unit
 
     def room(x):
-        return (e * (x[-1] if has_t else 0.0) - at(x)[2]) / unit
+        return ((x[-1] if has_t else 0.0) - at(x)[2]) / unit
 
     def slopes(x):
         own = -at(x)[3][:, move]
-        return (np.hstack([own, e[:, None]]) if has_t else own) / unit
+        return (np.hstack([own, np.ones((len(g), 1))]) if has_t else own) / unit
 
     sums = equal[1] - equal[0][:, ~move] @ lower[~move]
     rows = np.hstack([equal[0][:, move], np.zeros((len(sums), int(has_t)))])
     constraints = [{"type": "eq", "fun": lambda x: rows @ x - sums, "jac": lambda x: rows}]
-    constraints += [{"type": "ineq", "fun": room, "jac": slopes}] if len(e) else []
+    constraints += [{"type": "ineq", "fun": room, "jac": slopes}] if len(g) else []
     least = np.minimum(np.maximum(lower[move], FLOOR), upper[move])
     found = minimize(
         objective,
@@ -367,7 +365,7 @@ def _descent(program, lower, upper, start, move, equal) -> list[Solved]:
         options={"maxiter": ROUNDS, "ftol": 1e-15},
     )
     if not np.isfinite(found.x).all():
-        return [certified(program, start, np.zeros(len(e)), lower, upper)]
+        return [certified(program, start, None, lower, upper)]
     ended = np.clip(full(found.x), lower, upper)
     on_bounds = np.where(move & (ended <= FLOOR), lower, ended)
     multipliers = np.asarray(found.multipliers)[len(sums) :]
@@ -376,25 +374,25 @@ def _descent(program, lower, upper, start, move, equal) -> list[Solved]:
 
 
 def certified(
-    program: Program, shares: np.ndarray, multipliers: np.ndarray, lower: np.ndarray, upper: np.ndarray
+    program: Program, shares: np.ndarray, multipliers: np.ndarray | None, lower: np.ndarray, upper: np.ndarray
 ) -> Solved:
     """A mixture with the value F + t, and how much better any other can be.
 
-    With any multipliers v >= 0, those of the epigraph summing to 1, and any point p,
-    F(x) + v.g(x) >= F(p) + v.g(p) + rho.(x - p) for all x. Stationarity holds exactly. What is left
-    is the complementary slackness sum_j rho_j+ (p_j - lower_j) + rho_j- (upper_j - p_j), rho being
-    the gradient less its best constant. The bound is taken at the mixture and at points
-    towards the centre, as gradients at a share of 0 may be infinite. What is kept, A x = b, adds
-    w.(A x - b) = 0 for any w of either sign: that which leaves least of the gradient.
+    With any multipliers v >= 0 (None: 0), which sum to 1 where the worst part is minimised, and any
+    point p, F(x) + v.g(x) >= F(p) + v.g(p) + rho.(x - p) for all x. Stationarity holds exactly.
+    What is left is the complementary slackness sum_j rho_j+ (p_j - lower_j) + rho_j- (upper_j -
+    p_j), rho being the gradient less its best constant. The bound is taken at the mixture and
+    at points towards the centre, as gradients at a share of 0 may be infinite. What is kept, A
+    x = b, adds w.(A x - b) = 0 for any w of either sign: that which leaves least of the
+    gradient.
     """
     if program.kept is not None:
         lower, upper, *_ = room(lower, upper, program.kept)
-    on = program.epigraph > 0
-    v = np.maximum(multipliers, 0.0)
-    if on.any():
-        v[on] = v[on] / v[on].sum() if v[on].sum() > 0 else 1 / on.sum()
     value, _, g, _ = program.at(shares)
-    value = value + (float(g[on].max()) if on.any() else 0.0)
+    v = np.zeros(len(g)) if multipliers is None else np.maximum(multipliers, 0.0)
+    if program.worst:
+        v = v / v.sum() if v.sum() > 0 else np.full(len(g), 1 / len(g))
+        value = value + float(g.max())
     span = upper - lower
     inside = (1 - lower.sum()) / max(span.sum(), 1e-300)
     bound = -np.inf
@@ -413,7 +411,7 @@ def certified(
         rho = slope[None, :] - slope[:, None]  # of each share's slope as the constant
         lost = np.maximum(rho, 0) @ (p - lower) + np.maximum(-rho, 0) @ (upper - p)
         bound = max(bound, at + v @ parts - lost.min())
-    violation = max(0.0, float(g[~on].max())) if (~on).any() else 0.0
+    violation = 0.0 if program.worst else float(g.max(initial=0.0))
     if program.kept is not None:
         violation = max(violation, float(np.abs(program.kept[0] @ shares - program.kept[1]).max()))
     return Solved(shares, v, float(value), float(value - bound), violation)

@@ -9,7 +9,6 @@ from itertools import chain
 from bimix.plan.dataset import REUSED, Dataset
 from bimix.plan.inputs import (
     answer_prior,
-    centre,
     check_compared,
     hand_reference,
     large_runs,
@@ -109,7 +108,6 @@ def summarised(dataset: Dataset) -> dict[str, list[str]]:
     return targets(dataset) | {
         "fitted": [f"{dataset.folder}/losses/{optimum['model']}/{optimum['group']}.parquet"],
         "objective_reference": objective_reference(dataset),
-        "centre": centre(dataset),
         "prior": answer_prior(dataset),
         "rest": hand_reference(dataset),
     }

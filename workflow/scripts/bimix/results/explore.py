@@ -105,7 +105,7 @@ def page(
     level = spans["level"][0] if spans.height else None
     names, goal = [], {}
     if drawn:
-        names, goal = _goal(drawn[0].fitted, Goal(dict(drawn[0].fitted), step, objective, tokens or None))
+        names, goal = _goal(drawn[0].fitted, Goal(dict(drawn[0].fitted), step, objective))
     run = next(iter(drawn[0].fitted["coefficients"].values())).get("run") or {} if drawn else {}
     run_tokens = run.get("tokens") or run_tokens
     unit = "metrics" if drawn and set(drawn[0].fitted.get("metrics", ())) >= set(names) else "nats per token"
@@ -117,7 +117,7 @@ def page(
         "runs": {name: _whole(own, domains) for name, own in ran.items() if name in fitted_runs},
         "reference": reference,
         "start": start,
-        "objective": {"kind": objective.kind, "penalty": objective.kl_penalty, "most": objective.most_kl} | goal,
+        "objective": {"kind": objective.kind} | goal,
         "bounds": {name: [float(low), float(high)] for name, low, high in zip(domains, *bounds, strict=True)},
         "run": {
             "step": step,
@@ -162,13 +162,10 @@ def page(
 
 def _goal(fitted: Mapping, goal: Goal) -> tuple[list[str], dict]:
     """The losses that weigh, and what the page minimises."""
-
-    def by_domain(shares: np.ndarray | None) -> dict[str, float] | None:
-        return None if shares is None else dict(zip(fitted["domains"], shares.tolist(), strict=True))
-
     weights = dict(zip(goal.names, goal.weights.tolist(), strict=True))
-    ends = {"reference": by_domain(goal.reference), "centre": by_domain(goal.centre)}
-    return goal.names, {"weights": weights, "groups": goal.groups} | ends
+    own = goal.reference
+    reference = None if own is None else dict(zip(fitted["domains"], own.tolist(), strict=True))
+    return goal.names, {"weights": weights, "groups": goal.groups, "reference": reference}
 
 
 def _law(one: Explored, objective: Objective) -> dict:

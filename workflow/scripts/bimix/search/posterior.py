@@ -132,7 +132,7 @@ class Law:
         self.goal, self.fitted = goal, fitted
         columns = [fitted["loss_domains"].index(name) for name in goal.names]
         predicted = goal.combined(_end(goal, observed, predict_runs(fitted, observed))[:, columns])
-        residuals = seen.levels - np.log(predicted + goal.penalty(observed.proportions))
+        residuals = seen.levels - np.log(predicted)
         self.left = _misfit(goal, fitted, observed, left)
         self.kriged = kriged(seen.shares, residuals, self.left, noise, observed.runs)
 
@@ -152,7 +152,7 @@ class Law:
 
     def slope(self, shares: np.ndarray) -> np.ndarray | None:
         """The gradient (m,) of the mean; None of a law that is simulated or constrained."""
-        if self.goal.losses is None or self.goal.bounded or self.goal.objective.kl_penalty:
+        if self.goal.losses is None or self.goal.bounded:
             return None
         losses, slopes = self.goal.losses.at(np.maximum(shares, FLOOR))
         rows = self.goal.rows[(self.goal.rows @ losses).argmax()] if self.goal.groups else self.goal.weights
@@ -286,13 +286,14 @@ def seen_of(goal: Goal, observed: Observations, fitted: dict) -> Seen:
         raise InputError(
             f"the run on {name!r} has no loss at step {goal.step} of a domain that counts: take it out, or name another step."
         )
-    levels = goal.combined(losses) + goal.penalty(observed.proportions)
-    rows = goal.rows[goal.epigraph[: len(goal.rows)] == 0]
+    levels = goal.combined(losses)
     if goal.held and observed.parameters is not None:
         references = replace(observed, proportions=np.tile(goal.reference, (len(losses), 1)))
         columns = [fitted["loss_domains"].index(name) for name in goal.names]
         losses = losses * goal.before / _end(goal, observed, predict_runs(fitted, references))[:, columns]
-    broken = np.maximum(losses @ rows.T - 1, 0.0).sum(axis=1) + goal.off(observed.proportions)
+    broken = goal.off(observed.proportions)
+    if goal.held:
+        broken = broken + np.maximum(losses @ goal.rows.T - 1, 0.0).sum(axis=1)
     return Seen(observed.mixtures, observed.proportions, np.log(levels), broken)
 
 

@@ -16,7 +16,7 @@ from bimix.observations.observations import Observations, proportions_of, read_o
 from bimix.observations.prior import offsets, read_gaps
 from bimix.observations.tables import read_mixtures
 from bimix.optimum.bounds import feasible_bounds, with_least
-from bimix.optimum.flags import asked_objective, centre_of, run_tokens_of
+from bimix.optimum.flags import asked_objective, run_tokens_of
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective, target_weights
 from bimix.search.rounds import Search, advice
@@ -172,5 +172,5 @@ def whether_to_go_on(options: argparse.Namespace, known: Known, asked: Setting) 
     sized = "size" in next(iter(fitted["coefficients"].values()))
     parameters = asked.large.parameters if sized and asked.large else None
     large = at_run(fitted, parameters, asked.run_tokens, tokens, step)
-    goal = Goal(large, step, known.objective, centre_of(options, tokens))
+    goal = Goal(large, step, known.objective)
     return advice(Search(goal, fitted, observed, asked.lower, asked.upper, known.noise), len(observed.mixtures))

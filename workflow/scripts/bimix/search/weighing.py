@@ -138,7 +138,6 @@ def add_fitted(parser: argparse.ArgumentParser) -> None:
     """Add what `read_believed` needs besides the flags of `add_evidence`."""
     parser.add_argument("--fitted", type=Path, help="tidy losses that the laws were fitted to; without it none weighs")
     parser.add_argument("--objective-reference", nargs="?", help="mixture.json that the objective is measured against")
-    parser.add_argument("--centre", nargs="?", help="mixture.json of penalties, in place of the shares of --tokens")
     parser.add_argument("--optimum-tokens", type=number_or_none, help="of the run that optima are for, or none")
 
 

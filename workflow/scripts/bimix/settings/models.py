@@ -443,11 +443,6 @@ class DownstreamOfText(Downstream):
     tasks: NoneEmpty[Task, TaskOfQuestions] = key("Questions, by name.")
 
 
-class Trust(Block):
-    kl_penalty: NotNegative = key("Times the KL divergence from the token shares, added to what is minimised.", "0")
-    most_kl: Positive = key("The largest KL divergence from the token shares, in nats.", "no bound")
-
-
 class Objective(Block):
     kind: Literal["weighted", "minimax", "no_worse_than"] = key(
         "The least average; the least worst loss over the reference's; or the average, no loss above the reference's.",
@@ -463,7 +458,6 @@ class Objective(Block):
         "1",
     )
     confidence: NotNegative = key("Of `no_worse_than`: part of the law's 90 % error that is kept as a margin.", "0.5")
-    trust: Trust = key("How far the mixture may be from the shares of tokens.", "anywhere")
     marginals: Numbers = key("{pattern of domains, as `games:*`: their share}, kept ([grids](grids.md)).", "none")
 
 
@@ -602,7 +596,7 @@ class CompareOfText(Compare):
 
 class AnyDataset(Block):
     methods: Mixtures = key("Mixtures whose gain and cost are compared with those of the first.", "none")
-    centre: MixtureName = key("What draws and KL penalties are around, if not the text's own shares.", "token shares")
+    centre: MixtureName = key("What draws and Olmix' penalty are around, if not the text's own shares.", "token shares")
     strengths: Strengths = key("Of draws: the stronger, the nearer to the centre.", "[0.1, 5], as RegMix has it")
     held_out: Unique[str] = key("Groups that the laws must predict.", "none", "a list of groups")
     domain_groups: dict[str, Relatives] = key(

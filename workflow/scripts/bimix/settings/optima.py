@@ -46,7 +46,7 @@ def check_bounds(scope: Scope) -> Faults:
 
 
 def check_objective(scope: Scope) -> Faults:
-    """Families, weights, keys of another kind, marginals that are none, trust without tokens."""
+    """Families, weights, keys of another kind, marginals that are none."""
     optimum, of = scope.block.optimum, {}
     objective, key, kind = optimum.objective, ("optimum", "objective"), optimum.objective.kind or "weighted"
     for family, members in (objective.families or {}).items():
@@ -74,8 +74,6 @@ def check_objective(scope: Scope) -> Faults:
     if isinstance(objective.carry, list) and "auto" in objective.carry and not observed and not optimum.models:
         sentence = "auto takes the reference's losses from a law over sizes: name `models` under `optimum`, or give"
         yield (*key, "carry"), f"{sentence} both losses."
-    if objective.trust and observed and not observed.tokens and not scope.block.centre:
-        yield (*key, "trust"), NO_TOKENS
 
 
 def check_reference(scope: Scope) -> Faults:

@@ -52,17 +52,12 @@ const epochs = (name, mixture) =>
 // The losses that minimax and no_worse_than compare with: those of the objective's own reference.
 const compared = () => losses(DATA.objective.reference ?? DATA.mixtures[DATA.reference]);
 
-function objective(mixture, values, before) {
-  const { kind, weights, groups, penalty } = DATA.objective;
-  const trust = penalty ? penalty * divergence(mixture) : 0;
-  if (kind === "minimax") return trust + Math.max(...Object.values(groups).map(members =>
+function objective(values, before) {
+  const { kind, weights, groups } = DATA.objective;
+  if (kind === "minimax") return Math.max(...Object.values(groups).map(members =>
     members.reduce((sum, name) => sum + values[name] / before[name] / members.length, 0)));
-  return Object.entries(weights).reduce((sum, [name, weight]) => sum + (weight ? weight * values[name] : 0), trust);
+  return Object.entries(weights).reduce((sum, [name, weight]) => sum + (weight ? weight * values[name] : 0), 0);
 }
-
-// KL(mixture || token shares), in nats.
-const divergence = mixture => domains.reduce((sum, name) =>
-  sum + (mixture[name] > 0 ? mixture[name] * Math.log(mixture[name] / DATA.objective.centre[name]) : 0), 0);
 
 // The ends of an interval over its estimate, at the requested step: beyond the last step fitted it is
 // wider by what the curve over steps missed where it was fitted without the last evaluations.
@@ -85,8 +80,6 @@ function broken(mixture, values, before = state.law && compared()) {
     const worse = values[name] / before[name] - state.law.limits[name];
     if (worse > 1e-6) words.push(`${name} ends ${percent(worse)} above what no_worse_than allows`);
   }
-  const { most, centre } = DATA.objective, far = most && centre ? divergence(mixture) - most : 0;
-  if (far > 1e-6) words.push(`it is ${far.toFixed(3)} nats farther from the token shares than most_kl allows`);
   return words;
 }
 
@@ -203,8 +196,8 @@ function predicted(values, before) {
   });
   at("scale").textContent = `${change(-widest)} to ${change(widest)}`;
   const reference = compared(), [low, high] = wider(state.law.average ?? [], state.law.ahead_of_average);
-  const own = objective(state.mixture, values, reference);
-  const base = objective(DATA.mixtures[DATA.reference], before, reference);
+  const own = objective(values, reference);
+  const base = objective(before, reference);
   const gain = own / base - 1;
   at("objective").textContent = own.toFixed(4);
   at("interval").textContent = low ? `${(own * low).toFixed(4)} to ${(own * high).toFixed(4)} (${DATA.level})` : "interval not known";
