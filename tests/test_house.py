@@ -21,7 +21,7 @@ ROOMS = {
     "laws": (1656, "observations transfer"),
     "plan": (1811, "corpus laws"),
     "model": (1008, ""),
-    "training": (2968, "corpus mixtures observations plan model"),
+    "training": (2871, "corpus mixtures observations plan model"),
     "reweighting": (496, "model training"),
     "optimum": (2365, "mixtures observations transfer laws"),
     "judge": (1757, "mixtures observations transfer laws plan model training reweighting optimum"),

@@ -2,7 +2,6 @@
 
 import pytest
 
-from bimix.errors import InputError
 from bimix.training.command import FIELDS, fault, fill
 
 VALUES = dict.fromkeys(FIELDS, 1) | {"mixture": "a b.json", "folder": "/c; rm -rf 'd"}
@@ -16,8 +15,8 @@ def test_a_value_is_one_word_whatever_is_in_it() -> None:
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        ("train {mixture} {folder} {sed}", "no field {sed}; there are mixture, steps"),
-        ("train {mixture}", "it never says {folder}: each run needs its where to write"),
+        ("train {mixture} {folder} {sed}", "no field {sed}; there are mixture, folder, steps"),
+        ("train {mixture}", "it never says {folder}: all runs would write to one place"),
         ("train {folder}", "it never says {mixture}"),
         ("train {mixture} {folder} 'open", "No closing quotation: close it"),
         ("train {mixture} {folder} {", "a brace that is meant as such is written twice"),
@@ -28,5 +27,3 @@ def test_a_value_is_one_word_whatever_is_in_it() -> None:
 )
 def test_a_command_that_cannot_be_filled_is_a_sentence(command: str, sentence: str) -> None:
     assert sentence in str(fault(command))
-    with pytest.raises(InputError):
-        fill(command, VALUES)

@@ -5,6 +5,7 @@ mixture, command, recipe -> losses.parquet, run.json (and state/, where the comm
 
 import argparse
 import contextlib
+import functools
 import json
 import signal
 import sys
@@ -14,50 +15,29 @@ import export_mixture
 from bimix.errors import run
 from bimix.exports.formats import FORMATS
 from bimix.mixtures.mixture import Mixture
-from bimix.tables import read_table
-from bimix.training.artefacts import REPORT
-from bimix.training.attempt import tokens_of
 from bimix.training.command_run import CommandRun
-
-SETTINGS = ("steps", "batch_rows", "evaluate_every", "seed")  # of the recipe, that a command can use
 
 
 def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # launch_training.sh ignores it
     options = parse(argv)
-    mixture = Mixture.read(options.mixture)
-    recipe = {name: options.recipe[name] for name in SETTINGS} | {"sequence_length": options.sequence_length}
+    return CommandRun(options, functools.partial(write_mixture, options)).bring_to_end()
 
-    def write_mixture(folder: Path) -> Path:
-        """The mixture as the command reads it, in its own file of a folder."""
-        form = options.trainer.get("format")
-        if form is None:
-            mixture.write(folder / "mixture.json")
-            return folder / "mixture.json"
-        path = folder / f"mixture{FORMATS[form].ending}"
-        tokens = recipe["steps"] * recipe["batch_rows"] * options.sequence_length
-        flags = ["--mixture", options.mixture, "--data", options.data, "--format", form]
-        flags += ["--run-tokens", tokens, "--run-steps", recipe["steps"]]
-        flags += ["--tokens", options.tokens] if options.tokens else []
-        with contextlib.redirect_stdout(sys.stderr):
-            export_mixture.main([str(flag) for flag in [*flags, "--out", path]])
-        return path
 
-    return CommandRun(
-        trainer=options.trainer,
-        recipe=recipe,
-        domains=options.domains,
-        mixture=mixture,
-        write_mixture=write_mixture,
-        text=tokens_of(dict(zip(("train", "validation"), map(read_table, options.text), strict=False))),
-        state=options.state,
-        places={REPORT: options.report, "losses.parquet": options.losses},
-        gpus=options.gpus,
-        nodes=options.nodes,
-        threads=options.threads,
-        lock_seconds=options.lock_seconds,
-        max_seconds=options.max_seconds,
-    ).bring_to_end()
+def write_mixture(options: argparse.Namespace, folder: Path) -> Path:
+    """The mixture as the command reads it, in its own file of a folder."""
+    form, recipe = options.trainer.get("format"), options.recipe
+    if form is None:
+        Mixture.read(options.mixture).write(folder / "mixture.json")
+        return folder / "mixture.json"
+    path = folder / f"mixture{FORMATS[form].ending}"
+    tokens = recipe["steps"] * recipe["batch_rows"] * options.sequence_length
+    flags = ["--mixture", options.mixture, "--data", options.data, "--format", form]
+    flags += ["--run-tokens", tokens, "--run-steps", recipe["steps"]]
+    flags += ["--tokens", options.tokens] if options.tokens else []
+    with contextlib.redirect_stdout(sys.stderr):
+        export_mixture.main([str(flag) for flag in [*flags, "--out", path]])
+    return path
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

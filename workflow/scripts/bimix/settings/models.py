@@ -193,13 +193,10 @@ class Shape(Block):
 
 
 class Losses(Block):
-    EITHER = "table, lines, trainer_state, pattern"
-    table: Below = key("A csv or parquet of `step`, `domain`, `loss`.")
-    lines: Below = key("A file of JSON lines.")
-    trainer_state: Below = key("The `trainer_state.json` of a transformers Trainer.")
-    pattern: either(scalar=words(str, "a regular expression"), object=NoneEmpty[str, str]) = key(
-        "What is read from the text: groups `step`, `domain` and `loss`; or a pattern of each domain."
-    )
+    EITHER = "table, lines, pattern"
+    table: Below = key("A csv of `step`, `domain`, `loss`.")
+    lines: Below = key("A file of JSON lines, or the `trainer_state.json` of a transformers Trainer.")
+    pattern: words(str, "a regular expression") = key("What is read from the text: groups `step`, `domain` and `loss`.")
     file: Below = key("The file that `pattern` is looked for in.", "what the command prints")
     step: str = key("The key of the step in `lines`.", "`step`")
     loss: either(scalar=words(str, "a name with {domain}"), object=NoneEmpty[str, str]) = key("A domain's metric.")

@@ -13,7 +13,7 @@ from bimix.training.recipe import schedule_fault
 
 HOLE = "{domain}"
 # What goes with each way in which a command may leave its losses.
-TAKES = {"table": (), "lines": ("step", "loss"), "trainer_state": ("loss",), "pattern": ("file",)}
+TAKES = {"table": (), "lines": ("step", "loss"), "pattern": ("file",)}
 # Stages of a run that need the weights of their model, or train it in our own way.
 OF_OUR_OWN = ("downstream", "swarm", "reweighting")
 
@@ -197,16 +197,14 @@ def loss_fault(losses: Losses) -> tuple[str, str] | None:
     if not path.startswith(FOLDER) or ".." in Path(path).parts:
         return ("file" if way == "pattern" else way), f"it must begin with {FOLDER}: each run has a file of its own."
     loss = losses.loss
-    several = isinstance(loss, dict) and way == "lines"
-    if "loss" in TAKES[way] and not several and (not isinstance(loss, str) or loss.count(HOLE) != 1):
-        return "loss", f"{shown(loss)} is given; name a metric with {HOLE} once, as eval/{HOLE}/loss, or each of lines."
-    forms = losses.pattern if way == "pattern" else {}
-    groups = {"step", "loss"} if isinstance(forms, dict) else {"step", "loss", "domain"}
-    for form in forms.values() if isinstance(forms, dict) else [forms]:
-        try:
-            lacking = sorted(groups - re.compile(form).groupindex.keys())
-        except re.error as error:
-            return "pattern", f"{form!r} is no regular expression: {error}."
-        if lacking:
-            return "pattern", f"{form!r} has no group (?P<{lacking[0]}>...); it needs {named(sorted(groups))}."
+    if way == "lines" and not isinstance(loss, dict) and (not loss or loss.count(HOLE) != 1):
+        return "loss", f"{shown(loss)} is given; name a metric with {HOLE} once, as eval/{HOLE}/loss, or each domain's."
+    if way != "pattern":
+        return None
+    try:
+        lacking = sorted({"step", "loss", "domain"} - re.compile(losses.pattern).groupindex.keys())
+    except re.error as error:
+        return way, f"{losses.pattern!r} is no regular expression: {error}."
+    if lacking:
+        return way, f"{losses.pattern!r} has no group (?P<{lacking[0]}>...); it needs domain, loss, step."
     return None

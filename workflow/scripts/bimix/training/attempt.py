@@ -16,6 +16,7 @@ from bimix.mixtures.mixture import Mixture
 from bimix.model.transformer import Transformer
 from bimix.outputs import replacing, write_table
 from bimix.training import artefacts, checkpoints, provenance
+from bimix.training.command import SCHEMA
 from bimix.training.loop import Finished
 from bimix.training.rows import SPREAD_KEY
 from bimix.training.session import Session, other_processes
@@ -125,29 +126,31 @@ def describe(session: Session, seconds: float, mixture: Mixture, folder: Path) -
     """The content of run.json; `seconds` of all attempts noted in `folder`."""
     accelerator, recipe, shape = session.accelerator, session.recipe, session.shape
     attempts = checkpoints.attempts(folder)
-    tokens = recipe.steps * session.step_tokens
-    on_gpu = accelerator.device.type == "cuda"
-    return {
-        "parameters": shape.parameters,
-        "tokens": tokens,
-        "flops": tokens * shape.flops_per_token(session.train.row_length),
-        "seconds": round(seconds, 1),
-        "tokens_per_second": round(tokens / seconds),
-        "processes": accelerator.num_processes,
+    tokens, processes = recipe.steps * session.step_tokens, accelerator.num_processes
+    flops = tokens * shape.flops_per_token(session.train.row_length)
+    return costs(shape.parameters, tokens, flops, seconds, processes, accelerator.device.type == "cuda") | {
         "device": session.origin["device"],
-        "gpu_hours": accelerator.num_processes * seconds / 3600 if on_gpu else 0.0,
         "seed": recipe.seed,
         "shape": asdict(shape),
         "recipe": recipe.settings(),
         "mixture": mixture.document(),
         "data": tokens_of(session.indices),
         "tokenizer": session.tokenizer,
-        "versions": session.origin["versions"],
-        "commit": session.origin["commit"],
         "attention": provenance.attention(attempts),
-        "state": folder.name,
-        "attempts": provenance.begun(attempts),
-        "warnings": provenance.warnings(attempts),
+        **provenance.of_run(session.origin, folder.name, attempts),
+    }
+
+
+def costs(parameters: float, tokens: int, flops: float, seconds: float, processes: int, on_gpu: bool) -> dict:
+    """What a run has cost, as run.json has it; `seconds` of all of its attempts together."""
+    return {
+        "parameters": parameters,
+        "tokens": tokens,
+        "flops": flops,
+        "seconds": round(seconds, 1),
+        "tokens_per_second": round(tokens / seconds) if seconds else None,
+        "processes": processes,
+        "gpu_hours": processes * seconds / 3600 if on_gpu else 0.0,
     }
 
 
@@ -167,8 +170,7 @@ def loss_table(session: Session, history: list) -> pl.DataFrame:
         for step, losses in history
         for domain, loss in zip(session.evaluated, losses, strict=True)
     ]
-    schema = {"step": pl.Int64, "tokens": pl.Int64, "domain": pl.String, "loss": pl.Float64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
 def write_weights(model: Transformer, path: Path) -> None:

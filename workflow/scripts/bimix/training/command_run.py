@@ -1,15 +1,14 @@
 """A run of a user's command: its process, stopped and gone on with, its notes and report."""
 
+import argparse
 import contextlib
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from bimix.digests import digest_bytes, digest_file
@@ -17,61 +16,45 @@ from bimix.errors import InputError
 from bimix.mixtures.mixture import Mixture
 from bimix.outputs import write_table
 from bimix.plan.dataset import evaluations
-from bimix.tables import read_json
+from bimix.tables import read_json, read_table
 from bimix.training import artefacts, checkpoints, provenance
-from bimix.training.attempt import STOPPED
-from bimix.training.command import OUTPUT, content, fill, read, source, tidy
+from bimix.training.attempt import STOPPED, costs, tokens_of
+from bimix.training.command import OUTPUT, fill, read, source, tidy
 from bimix.training.devices import query
 
+SETTINGS = ("steps", "batch_rows", "evaluate_every", "seed")  # of the recipe, that a command can use
 WORK = "work"  # the folder that the command has for itself, next to the notes on its run
 LOOK = 0.2  # seconds between two looks at the process and at requests
 LINGER = 60  # seconds for processes that it started, once it has ended itself
-PIECE = 2**16
 
 
-@dataclass
 class CommandRun:
-    """One model to be trained on one mixture by a command, in the folder `state`."""
+    """One model to be trained on one mixture by a command; `options` are the flags of
+    run_trainer.py. `write_mixture` writes the mixture into a folder as the command reads it.
+    """
 
-    trainer: dict  # command, format, losses, parameters
-    recipe: dict  # steps, batch_rows, evaluate_every, seed, sequence_length
-    domains: list[str]  # whose losses it must leave
-    mixture: Mixture
-    write_mixture: Callable[[Path], Path]  # into a folder, as the command reads it
-    text: dict[str, str]  # digests of the text that it reads, if any
-    state: Path
-    places: dict[str, Path]  # of the outputs
-    gpus: int
-    nodes: int
-    threads: int
-    lock_seconds: float  # how long to wait for another attempt
-    max_seconds: float | None  # then it is requested to stop
-    launched: float = field(default_factory=time.time)
-    signals: list[int] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        return f"the run {self.places['losses.parquet'].parent}"
-
-    @property
-    def step_tokens(self) -> int:
-        return self.recipe["batch_rows"] * self.recipe["sequence_length"]
-
-    @property
-    def deadline(self) -> int | None:
-        return None if self.max_seconds is None else int(self.launched + self.max_seconds)
-
-    @property
-    def device(self) -> str:
-        return query("--query-gpu=name")[0][0] if self.gpus else f"cpu, {self.threads} threads"
+    def __init__(self, options: argparse.Namespace, write_mixture: Callable[[Path], Path]) -> None:
+        self.options, self.write_mixture = options, write_mixture
+        self.command, self.losses = options.trainer["command"], options.trainer["losses"]
+        self.recipe = {name: options.recipe[name] for name in SETTINGS} | {"sequence_length": options.sequence_length}
+        self.step_tokens = self.recipe["batch_rows"] * options.sequence_length
+        self.tokens = self.recipe["steps"] * self.step_tokens
+        self.mixture = Mixture.read(options.mixture)
+        self.text = tokens_of(dict(zip(("train", "validation"), map(read_table, options.text), strict=False)))
+        self.places = {artefacts.REPORT: options.report, "losses.parquet": options.losses}
+        self.name = f"the run {options.losses.parent}"
+        self.deadline = None if options.max_seconds is None else int(time.time() + options.max_seconds)
+        self.device = query("--query-gpu=name")[0][0] if options.gpus else f"cpu, {options.threads} threads"
+        self.processes = max(options.gpus, 1)
+        self.signals: list[int] = []
 
     def fingerprint(self) -> dict:
         """The settings that define the run."""
         with tempfile.TemporaryDirectory() as folder:
             written = digest_file(self.write_mixture(Path(folder)))
         return {
-            "command": self.trainer["command"],
-            "format": self.trainer.get("format"),
+            "command": self.command,
+            "format": self.options.trainer.get("format"),
             "mixture_file": written,  # its paths and weights
             **{f"training.{key}": value for key, value in self.recipe.items()},
             **{f"mixture.{domain}": share for domain, share in self.mixture.flat().items()},
@@ -82,10 +65,10 @@ class CommandRun:
         """Exit status of one attempt: 0, the outputs lie at their places, or STOPPED on request.
         Errors: the command failed, or its losses are not what the run was to measure.
         """
-        fingerprint = self.fingerprint()
-        with contextlib.closing(checkpoints.lock(self.state, self.lock_seconds)) as held:
+        fingerprint, state = self.fingerprint(), self.options.state
+        with contextlib.closing(checkpoints.lock(state, self.options.lock_seconds)) as held:
             checkpoints.sweep(self.places.values())
-            own, remark = checkpoints.claim(self.state, fingerprint)
+            own, remark = checkpoints.claim(state, fingerprint)
             say(remark)
             if self.is_finished(own):
                 return 0
@@ -95,15 +78,11 @@ class CommandRun:
                 if status:
                     return status
             try:
-                rows = read(self.trainer["losses"], own / WORK, self.offsets(own))
-                table, remarks = tidy(rows, self.domains, evaluations(self.recipe), self.step_tokens, self.name)
+                rows = read(self.losses, own / WORK, self.offsets(own))
+                table = tidy(rows, self.options.domains, evaluations(self.recipe), self.step_tokens)
             except InputError as error:
-                said = str(error) if self.name in str(error) else f"{self.name}: {error}"
-                raise InputError(
-                    f"{said} The command has ended: mend `losses` in the config, or delete {own} to train again."
-                ) from error
-            for sentence in remarks:
-                say(f"Remark: {sentence}")
+                mend = f"The command has ended: mend `losses` in the config, or delete {own} to train again."
+                raise InputError(f"{self.name}: {error} {mend}") from error
             write_table(table, own / "losses.parquet")
             artefacts.finish(own, self.describe(own), ["losses.parquet"], {})
             artefacts.deliver(own, self.places)
@@ -114,7 +93,7 @@ class CommandRun:
         back. Losses by another `losses` of the config, or of other domains, are read again.
         """
         report = own / artefacts.REPORT
-        wanted = {"losses": self.trainer["losses"], "domains": sorted(self.domains)}
+        wanted = {"losses": self.losses, "domains": sorted(self.options.domains)}
         known = read_json(report) if report.exists() else wanted
         changed = [name for name in wanted if known.get(name) != wanted[name]]
         if changed:
@@ -129,21 +108,18 @@ class CommandRun:
 
     def attempt(self, own: Path, held: int) -> int:
         """Let the command train once: 0, it has ended and left losses, or STOPPED on request.
-        Errors: it failed, or it ended without having written losses since the run began.
+        Errors: it failed, or it ended and has left no losses.
         """
         (own / WORK).mkdir(exist_ok=True)
         values = self.recipe | {
             "mixture": self.write_mixture(own).resolve(),
-            "tokens": self.recipe["steps"] * self.step_tokens,
+            "tokens": self.tokens,
             "folder": (own / WORK).resolve(),
-            "gpus": self.gpus // self.nodes,
-            "nodes": self.nodes,
-            "threads": self.threads,
+            "gpus": self.options.gpus // self.options.nodes,
+            "nodes": self.options.nodes,
+            "threads": self.options.threads,
             "deadline": "none" if self.deadline is None else self.deadline,
         }
-        words = fill(self.trainer["command"], values)
-        path = source(self.trainer["losses"], own / WORK)
-        before, seen = stamp(path), content(path)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda received, frame: self.signals.append(received))
 
@@ -151,90 +127,70 @@ class CommandRun:
             late = self.deadline is not None and time.time() > self.deadline
             return bool(self.signals) or late or checkpoints.must_stop(own.parent)
 
-        origin = provenance.code(provenance.PACKAGES) | {"device": self.device, "processes": max(self.gpus, 1)}
-        first = next((line for line in checkpoints.attempts(own) if line["event"] == "begun"), {"stamp": before})
-        state = {"bytes": len(seen), "seen": digest_bytes(seen), "stamp": before}
+        seen = self.written(own)
+        origin = provenance.code(provenance.PACKAGES) | {"device": self.device, "processes": self.processes}
+        state = {"bytes": len(seen), "seen": digest_bytes(seen)}
         checkpoints.note(own, "begun", self.last_step(own), **origin, **state)
         begun = time.monotonic()
-        status, stopped = follow(words, own / OUTPUT, sys.stderr.fileno(), held, stop)
-        spent = {"seconds": round(time.monotonic() - begun, 3), "status": status}
-        step = self.last_step(own)
-        written = stamp(path) not in (None, first["stamp"])
-        if status == 0 and written and (not stopped or step == self.recipe["steps"]):
-            checkpoints.note(own, "ended", step, **spent)
+        status, stopped = follow(fill(self.command, values), own / OUTPUT, sys.stderr.fileno(), held, stop)
+        spent, step = round(time.monotonic() - begun, 3), self.last_step(own)
+        ended = status == 0 and self.written(own) and (not stopped or step == self.recipe["steps"])
+        event = "ended" if ended else "stopped" if stopped else "failed"
+        checkpoints.note(own, event, step, seconds=spent, status=status)
+        if ended:
             return 0
         if stopped:
-            checkpoints.note(own, "stopped", step, **spent)
             say(f"Stopped at step {step} of {self.recipe['steps']}: another attempt goes on in {own}.")
             return STOPPED
-        checkpoints.note(own, "failed", step, **spent)
-        if status:
-            how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-            raise InputError(f"{self.name}: its command {how}; {own / OUTPUT} has its last words.")
-        raise InputError(
-            f"{self.name}: its command ended with status 0 and has written nothing to {path}: a run that skips itself is"
-            f" no success. {own / OUTPUT} has its last words."
-        )
+        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        if not status:
+            nothing = f"has written nothing to {source(self.losses, own / WORK)}"
+            how = f"{how} and {nothing}: a run that skips itself is no success"
+        raise InputError(f"{self.name}: its command {how}; {own / OUTPUT} has its last words.")
+
+    def written(self, own: Path) -> bytes:
+        """The file of the losses as it is; none where there is none yet."""
+        path = source(self.losses, own / WORK)
+        return path.read_bytes() if path.is_file() else b""
 
     def offsets(self, own: Path) -> list[int]:
         """Bytes of the losses when each attempt began that appended to them; a file that is written
         as new has the losses of one attempt.
         """
-        there = content(source(self.trainer["losses"], own / WORK))
+        there = self.written(own)
         begun = [line for line in checkpoints.attempts(own) if line["event"] == "begun"]
         return [line["bytes"] for line in begun if line["seen"] == digest_bytes(there[: line["bytes"]])]
 
     def last_step(self, own: Path) -> int:
         """The last step with a loss so far, 0 where none can be read."""
         try:
-            return max(row.step for row in read(self.trainer["losses"], own / WORK, self.offsets(own)))
+            return max(row.step for row in read(self.losses, own / WORK, self.offsets(own)))
         except InputError:
             return 0
 
     def describe(self, own: Path) -> dict:
         """The content of run.json; 6 FLOPs a parameter and token (Kaplan et al. 2020, 2.1)."""
-        lines, parameters = checkpoints.attempts(own), self.trainer["parameters"]
-        tokens = self.recipe["steps"] * self.step_tokens
+        lines, parameters = checkpoints.attempts(own), self.options.trainer["parameters"]
         seconds = sum(line.get("seconds", 0) for line in lines)
-        origin = provenance.code(provenance.PACKAGES)
-        return {
-            "parameters": parameters,
-            "tokens": tokens,
-            "flops": 6 * parameters * tokens,
-            "seconds": round(seconds, 1),
-            "tokens_per_second": round(tokens / seconds) if seconds else None,
-            "processes": max(self.gpus, 1),
+        flops = 6 * parameters * self.tokens
+        return costs(parameters, self.tokens, flops, seconds, self.processes, self.options.gpus > 0) | {
             "device": self.device,
-            "gpu_hours": self.gpus * seconds / 3600,
             "seed": self.recipe["seed"],
-            "command": self.trainer["command"],
-            "losses": self.trainer["losses"],
-            "domains": sorted(self.domains),
+            "command": self.command,
+            "losses": self.losses,
+            "domains": sorted(self.options.domains),
             "shape": {},
             "recipe": self.recipe,
             "mixture": self.mixture.document(),
-            "tokenizer": None,
-            "versions": origin["versions"],
-            "commit": origin["commit"],
-            "state": own.name,
-            "attempts": provenance.begun(lines),
-            "warnings": provenance.warnings(lines),
             "data": self.text,
+            "tokenizer": None,
+            **provenance.of_run(provenance.code(provenance.PACKAGES), own.name, lines),
         }
 
 
 def say(sentence: str | None) -> None:
     if sentence is not None:
         print(sentence, file=sys.stderr, flush=True)
-
-
-def stamp(path: Path) -> list[int] | None:
-    """A stamp that changes when a file is written; None where it is missing or empty."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return [found.st_ino, found.st_size, found.st_mtime_ns] if found.st_size else None
 
 
 def follow(words: Sequence[str], output: Path, shown: int, held: int, stop: Callable[[], bool]) -> tuple[int, bool]:
@@ -259,16 +215,8 @@ def follow(words: Sequence[str], output: Path, shown: int, held: int, stop: Call
         )
     except OSError as error:
         raise InputError(f"command: {words[0]!r} cannot be started ({error.strerror}).") from error
-
-    def copy_output() -> None:
-        with output.open("ab", buffering=0) as kept:
-            while piece := os.read(child.stdout.fileno(), PIECE):
-                kept.write(piece)
-                with contextlib.suppress(OSError):  # a log that cannot be written ends no training
-                    os.write(shown, piece)
-
-    copy = threading.Thread(target=copy_output, daemon=True)
-    copy.start()
+    # it ends with the last process that may print, and goes on where a log cannot be written
+    copy = subprocess.Popen(["tee", "-a", output], stdin=child.stdout, stdout=shown, start_new_session=True)
     requested = False
     while child.poll() is None:
         if not requested and stop():
@@ -279,7 +227,7 @@ def follow(words: Sequence[str], output: Path, shown: int, held: int, stop: Call
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, number)
-        copy.join(LINGER)
-        if not copy.is_alive():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            copy.wait(LINGER)
             break
     return child.returncode, requested

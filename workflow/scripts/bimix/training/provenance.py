@@ -98,6 +98,17 @@ def warnings(lines: Iterable[dict]) -> list[str]:
     ]
 
 
+def of_run(origin: dict, state: str, lines: list[dict]) -> dict:
+    """The part of run.json on where a run with its folder `state` comes from."""
+    return {
+        "versions": origin["versions"],
+        "commit": origin["commit"],
+        "state": state,
+        "attempts": begun(lines),
+        "warnings": warnings(lines),
+    }
+
+
 def describe(value: object) -> object:
     """A value as a sentence names it."""
     if isinstance(value, dict):
