@@ -17,10 +17,6 @@ from bimix.model.transformer import Transformer
 
 BENCHMARKS = Path(__file__).parent / "benchmarks"
 TOY = {"--batch-rows": "4", "--context": "16", "--vocabulary": "300"}
-BRIEF = {
-    "bench_training.py": ["--warm-up", "1", "--steps", "1", "--rounds", "2"],
-    "bench_reweighting.py": ["--steps", "1", "--rounds", "2"],
-}
 
 
 @pytest.fixture(autouse=True)
@@ -33,45 +29,24 @@ def new_accelerator(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     AcceleratorState._reset_state(reset_partial_state=True)
 
 
-def documented(name: str) -> list[list[str]]:
-    """The commands in a benchmark's docstring that start Python themselves, split into words."""
-    lines = (BENCHMARKS / name).read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
-    commands = [
-        line.split(f"python tests/benchmarks/{name}", 1)[1].split()
-        for line in lines
-        if f"python tests/benchmarks/{name}" in line
-    ]
-    assert len(commands) >= 2
-    return commands
-
-
-def printed(name: str, number: int, capsys, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a documented command prints: the first is of a CPU, the second of a GPU."""
-    words = documented(name)[number]
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_documented_training_benchmark_runs(number: int, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands in its docstring: the first is of a CPU, the second of a GPU."""
+    script = BENCHMARKS / "bench_training.py"
+    text = script.read_text(encoding="utf-8").replace("\\\n", " ")
+    words = re.findall(rf"python tests/benchmarks/{script.name} (.*)", text)[number].split()
     for flag, value in TOY.items():
         words[words.index(flag) + 1] = value
     if "--cpu" not in words:
         assert words[words.index("--model") + 1] == "280M" and "--compile" in words
         words[words.index("280M")] = "1M"  # the same launch, auto and all, but for the number of devices
         words.append("--cpu")
-    monkeypatch.setattr(sys, "argv", [str(BENCHMARKS / name), *words, *BRIEF[name]])
+    monkeypatch.setattr(sys, "argv", [str(script), *words, "--warm-up", "1", "--steps", "1", "--rounds", "2"])
     monkeypatch.syspath_prepend(BENCHMARKS)
     runpy.run_path(sys.argv[0], run_name="__main__")
-    return capsys.readouterr().out
-
-
-@pytest.mark.parametrize("number", [0, 1])
-def test_the_documented_training_benchmark_runs(number: int, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = printed("bench_training.py", number, capsys, monkeypatch)
+    out = capsys.readouterr().out
     assert re.search(r"4 rows an update, [1-4] at once, loss chunk (all|128)", out)
     assert re.search(r"bimix +[\d,]+ tokens/s", out)
-
-
-@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.full)])
-def test_the_documented_benchmark_of_reweighting_runs(number: int, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = printed("bench_reweighting.py", number, capsys, monkeypatch)
-    for side in ("plain", "DoReMi", "DoGE, mix"):
-        assert re.search(rf"^{side} +[\d.,]+ ms an update, [\d.]+ times plain", out, re.MULTILINE), out
 
 
 def gpu_day(out: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -91,30 +66,25 @@ def rows_of_table(out: Path, stage: str) -> list[list[str]]:
 @pytest.mark.slow
 @pytest.mark.full
 def test_a_gpu_day_measures_skips_what_is_done_and_tells_what_failed(tmp_path: Path) -> None:
-    done = gpu_day(tmp_path, "environment", "profile", "reweighting")
+    done = gpu_day(tmp_path, "environment", "profile")
     assert done.returncode == 0, done.stderr + done.stdout
     assert done.stderr.splitlines() == [
         "environment: device",
         "profile: 280M",
         "profile: 1B",
-        "reweighting: 280M",
     ]
     assert [row[1:3] for row in rows_of_table(tmp_path, "profile")] == [["280M", "done"], ["1B", "done"]]
     speed = json.loads((tmp_path / "profile/280M.json").read_text())["numbers"]
     assert speed["tokens/s"] > 0 and speed["rows at once"] == 2 and speed["peak GiB"] > 0
     assert speed["launches"] > 100 and speed["attention"] == "flash_attention"
     assert re.match(r"[\d.]+% \w", speed["kernel 1"]) and speed["first update s"] > 0
-    assert {"plain ms", "DoReMi ms", "DoGE, mix ms"} <= set(
-        json.loads((tmp_path / "reweighting/280M.json").read_text())["numbers"]
-    )
     assert rows_of_table(tmp_path, "large")[0][2] == "not run"
     assert rows_of_table(tmp_path, "nanogpt")[0][2:] == ["skipped", "", "NANOGPT names no checkout of nanoGPT"]
 
     broken = tmp_path / "broken"  # a module that hides torch's helper, so that the loop cannot start
     broken.mkdir()
     (broken / "accelerate.py").write_text("raise RuntimeError('a broken installation')\n")
-    for file in ("profile/1B.json", "reweighting/280M.json"):
-        (tmp_path / file).unlink()
+    (tmp_path / "profile/1B.json").unlink()
     # not forked: those processes have imported accelerate before
     again = gpu_day(tmp_path, "environment", "profile", PYTHON=sys.executable, PYTHONPATH=str(broken))
     assert again.returncode == 1

@@ -106,10 +106,6 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
         name = f"{count} models, {rows} rows" + (", compiled" if compiled else "")
         return Case(name, ("bench_stacked.py", *flags, *more, *device))
 
-    doge = ("--domains", "22", "--batch-rows", "64", "--micro-batch", "16", "--steps", "2", "--rounds", "7")
-    if not full:
-        doge = ("--domains", "3", "--batch-rows", "4", "--micro-batch", "4", "--steps", "1", "--rounds", "1")
-    model = ("--model", "280M" if full else "tiny")
     side = ("--nanogpt", nanogpt) if nanogpt else ()
     return {
         "environment": [Case("device", ("bench_device.py", *device))],
@@ -134,7 +130,6 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
         "large": [training(f"{rows} rows at once", "1B", 64, rows) for rows in (16, 8, 32)],
         "small": [training(f"{rows} rows at once", "1M", 1024, rows) for rows in (64, 32, 128)],
         "swarm": [stacked(16, 8, False), stacked(64, 8, False), stacked(16, 8, True)],
-        "reweighting": [Case("280M", ("bench_reweighting.py", *model, *words, *speed, *doge, *device))],
     }
 
 
