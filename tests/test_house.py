@@ -25,7 +25,7 @@ ROOMS = {
     "reweighting": (497, "model training"),
     "optimum": (2365, "mixtures observations transfer laws"),
     "judge": (1757, "mixtures observations transfer laws plan model training reweighting optimum"),
-    "search": (2382, "mixtures observations transfer laws plan optimum judge"),
+    "search": (2358, "mixtures observations transfer laws plan optimum judge"),
     "exports": (734, "corpus mixtures plan"),
     "downstream": (765, "corpus model training"),
     "results": (2350, "corpus mixtures observations transfer laws plan training optimum judge exports"),

@@ -149,11 +149,11 @@ def test_reports_are_those_of_all_runs_behind_a_mixture_and_of_none_twice(own: D
 
 def test_a_design_is_asked_for_as_the_config_says() -> None:
     trained = {
-        "design": {"criterion": "I", "count": 8, "budget": "5%"},
+        "design": {"count": 8, "budget": "5%"},
         "optimum": {"model": "tiny"},
         "compare": {"model": "large"},
     }
-    seen = {"observations": {}, "design": {"criterion": "D", "count": 4, "budget": "5%"}}
+    seen = {"observations": {}, "design": {"count": 4, "budget": "5%"}}
     sized = {
         "observations": {},
         "design": seen["design"] | {"models": "models.csv", "large": "1e9,2e10", "budget": 2e18},
@@ -162,10 +162,10 @@ def test_a_design_is_asked_for_as_the_config_says() -> None:
     config = {"datasets": datasets | {"more": trained | {"design": trained["design"] | {"models": ["tiny", "mid"]}}}}
     config["datasets"]["matched"] = trained | {"simulate_epochs": True}
     flags = {name: " ".join(design_flags(Dataset(config, name))) for name in config["datasets"]}
-    assert flags["trained"] == "--criterion I --count 8 --budget 5% --large large --offered tiny"
+    assert flags["trained"] == "--count 8 --budget 5% --large large --offered tiny"
     assert flags["more"] == flags["trained"] + " mid"
     assert flags["matched"] == flags["trained"] + " --match-epochs"
-    assert flags["seen"] == "--criterion D --count 4"
-    assert flags["sized"] == "--criterion D --count 4 --budget 2e+18 --large 1e9,2e10"
+    assert flags["seen"] == "--count 4"
+    assert flags["sized"] == "--count 4 --budget 2e+18 --large 1e9,2e10"
     assert design_models(Dataset(config, "trained")) == ["results/trained/plan.csv"]
     assert design_models(Dataset(config, "seen")) == [] and design_models(Dataset(config, "sized")) == ["models.csv"]

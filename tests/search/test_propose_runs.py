@@ -36,18 +36,17 @@ def models(folder, text: str = MODELS) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("name", ["D", "I"])
-def test_mixtures_are_proposed_as_before(tmp_path, name) -> None:
+def test_mixtures_are_proposed_as_before(tmp_path) -> None:
     """The table of those who ask for a count: one row a domain of so many mixtures."""
     flags = ["--mixtures", tables(tmp_path)[3], "--count", "2", "--lower", PAIR]
-    table, _ = proposed(tmp_path, *flags, "--criterion", name)
+    table, _ = proposed(tmp_path, *flags)
     assert table.columns == ["mixture", "domain", "proportion", "information"]
     assert table["mixture"].unique(maintain_order=True).to_list() == ["proposed_001", "proposed_002"]
     assert table.height == 6 and table["domain"].to_list() == [*DOMAINS, *DOMAINS]
     least = dict(table.group_by("domain").agg(pl.col("proportion").min()).iter_rows())
     assert least["web"] >= 0.1 and least["code"] >= 0.05
     assert table.group_by("mixture").agg(pl.col("proportion").sum())["proportion"].to_list() == pytest.approx([1, 1])
-    again, _ = proposed(tmp_path, *flags, "--criterion", name)
+    again, _ = proposed(tmp_path, *flags)
     assert again.equals(table)
 
 

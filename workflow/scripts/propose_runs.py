@@ -18,7 +18,6 @@ from bimix.errors import run
 from bimix.observations.flags import add_allowed, add_priors
 from bimix.optimum.flags import add_flags
 from bimix.outputs import write_table
-from bimix.search.design import CRITERIA
 from bimix.search.harm import harm_lines, harm_runs
 from bimix.search.proposals import ladder_lines, mixture_table, propose, run_lines, run_table
 from bimix.search.setting import read_setting, whether_to_go_on
@@ -61,7 +60,6 @@ def main(argv: list[str] | None = None) -> None:
         default=LEAST,
         help="no domain has less than this part of its share of --tokens, but for a bound --lower of its own (%(default)s)",
     )
-    parser.add_argument("--criterion", choices=CRITERIA, default="I", help="I: predictions, D: coefficients")
     parser.add_argument("--seed", required=True, type=int, help="of the candidates, and of the draws of the law")
     parser.add_argument("--step", type=int, help="of the run to be made good; without it the last of the losses")
     add_flags(parser, "bounds", "objective", "run-tokens")

@@ -169,7 +169,7 @@ def report_files(dataset: Dataset) -> list[str]:
 def design_flags(dataset: Dataset) -> list[str]:
     """Options of the next runs, as words; without other models the proxy is offered."""
     design = dataset.block["design"]
-    words = ["--criterion", design["criterion"], "--count", str(design["count"])]
+    words = ["--count", str(design["count"])]
     if not dataset.observed:
         offered = design.get("models", [dataset.block["optimum"]["model"]])
         words += ["--budget", str(design["budget"]), "--large", dataset.large, "--offered", *offered]

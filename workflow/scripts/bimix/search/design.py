@@ -1,14 +1,10 @@
-"""Which runs to make of those that could be made: candidates, and the best of them by a criterion
-within a budget.
+"""Which runs to make of those that could be made: candidates, and the best of them within a budget.
 
 Bayesian optimal design of linear models: what is known of the numbers of each loss domain i is a
 precision M_i, and a run adds f_i f_i' to it. Prior precision keeps M regular with any number of
-runs.
-
-D   sum_i log det M_i, the information about all numbers; of those behind the first p, which are
-    nuisances, what is not known of them counts not (D_s: log det M - log det of their block).
-I   sum_i w_i^2 tr(M_i^-1 W_i), W_i the mean of f_i f_i' over the mixtures that one would decide
-    among: the mean variance of predicted losses (Goos, Jones and Syafitri, 2016, on mixtures).
+runs. Runs are I-optimal: the least sum_i w_i^2 tr(M_i^-1 W_i), W_i the mean of f_i f_i' over the
+mixtures that one would decide among, which is the mean variance of predicted losses (Goos, Jones
+and Syafitri, 2016, on mixtures).
 
 Runs are picked one after another, each by what it gains for its cost, and then exchanged one by one
 for others at the same cost, until none gains.
@@ -21,13 +17,12 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.mixtures.by_hand import within
 
-CRITERIA = ("D", "I")
 ROUNDS = 4  # of exchanges of all runs
 CANDIDATES = 2000
 # Of the Dirichlet draws, in units of the number of domains: from single domains to the centre.
 STRENGTHS = np.geomspace(0.3, 10, 8)
 LEAST_ROOM = 1e-6
-GAINED = 1e-6  # share of the criterion's value (I), or nats of information (D), that an exchange has to gain
+GAINED = 1e-6  # of what the run removes of the variance, that an exchange has to gain
 
 
 def candidates(centre: np.ndarray, lower: np.ndarray, upper: np.ndarray, seed: int) -> np.ndarray:
@@ -54,9 +49,9 @@ def candidates(centre: np.ndarray, lower: np.ndarray, upper: np.ndarray, seed: i
 
 @dataclass(frozen=True)
 class Offer:
-    """N runs that could be made, d loss domains with p numbers each, and nuisances behind these."""
+    """N runs that could be made, d loss domains with p numbers each."""
 
-    slopes: np.ndarray  # (N, d, p + nuisances), in units of the standard deviation of a run
+    slopes: np.ndarray  # (N, d, p), in units of the standard deviation of a run
     mixture: np.ndarray  # (N,) index of the mixture
     size: np.ndarray  # (N,) index of the model
     cost: np.ndarray  # (N,) above 0
@@ -64,39 +59,23 @@ class Offer:
 
 @dataclass(frozen=True)
 class Aim:
-    """A criterion, what is known before, and what is to be predicted."""
+    """What is known before, and what is to be predicted."""
 
-    criterion: str
-    precision: np.ndarray  # (d, p', p') with the runs that are done
-    wanted: np.ndarray  # (d, p', p') W
+    precision: np.ndarray  # (d, p, p) with the runs that are done
+    wanted: np.ndarray  # (d, p, p) W
     weights: np.ndarray  # (d,) of the loss domains; one that weighs 0 counts not
-    nuisances: int = 0
 
     def information(self, precision: np.ndarray) -> float:
-        """The information: D in nats; I: minus the log of the mean variance."""
-        counted = self.weights > 0
-        if self.criterion == "I":
-            inverse = np.linalg.inv(precision)
-            return -float(np.log((self.weights**2 * np.einsum("dij,dji->d", inverse, self.wanted)).sum()))
-        value = np.linalg.slogdet(precision[counted])[1].sum()
-        if self.nuisances:
-            value -= np.linalg.slogdet(precision[counted][:, -self.nuisances :, -self.nuisances :])[1].sum()
-        return float(value)
+        """Minus the log of the mean variance."""
+        inverse = np.linalg.inv(precision)
+        return -float(np.log((self.weights**2 * np.einsum("dij,dji->d", inverse, self.wanted)).sum()))
 
     def gains(self, precision: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        """The gain (n,) of each of the runs (n, d, p'): nats of D, or the variance it removes."""
-        inverse = np.linalg.inv(precision)
-        solved = np.einsum("ndi,dij->ndj", slopes, inverse)
+        """The variance (n,) that each of the runs (n, d, p) removes."""
+        solved = np.einsum("ndi,dij->ndj", slopes, np.linalg.inv(precision))
         spread = (solved * slopes).sum(axis=2)
-        if self.criterion == "I":
-            taken = (np.einsum("ndi,dij->ndj", solved, self.wanted) * solved).sum(axis=2) / (1 + spread)
-            return taken @ self.weights**2
-        gained = np.log1p(spread)
-        if self.nuisances:
-            block = np.linalg.inv(precision[:, -self.nuisances :, -self.nuisances :])
-            own = slopes[:, :, -self.nuisances :]
-            gained = gained - np.log1p(np.einsum("ndi,dij,ndj->nd", own, block, own))
-        return gained @ (self.weights > 0)
+        taken = (np.einsum("ndi,dij->ndj", solved, self.wanted) * solved).sum(axis=2) / (1 + spread)
+        return taken @ self.weights**2
 
 
 def outer(slopes: np.ndarray) -> np.ndarray:
@@ -160,8 +139,7 @@ def exchanged(offer: Offer, aim: Aim, chosen: list[int]) -> list[int]:
             gains = aim.gains(without, offer.slopes[rows])
             kept = aim.gains(without, offer.slopes[[old]])[0]
             best = int(np.argmax(gains))
-            least = GAINED if aim.criterion == "D" else GAINED * abs(kept)
-            if gains[best] > kept + least:
+            if gains[best] > kept + GAINED * abs(kept):
                 chosen[place] = int(rows[best])
                 precision = without + outer(offer.slopes[[chosen[place]]])
                 better = True

@@ -194,7 +194,7 @@ def _aim(at, asked, sizes, fresh, done) -> design.Aim:
     large = _counting(asked, fresh, asked.run_tokens, asked.pools)
     decided = design.wanted(at_sizes(at, large, None, groups))
     before = known_at_sizes(at, sizes.parameters, sizes.large)
-    aim = design.Aim(asked.criterion, before, decided, asked.weights / asked.weights.sum(), 2 * groups)
+    aim = design.Aim(before, decided, asked.weights / asked.weights.sum())
     if not done.mixtures:
         return aim
     made = design.outer(at_sizes(at, done.counted, sizes.of_done, groups))
@@ -276,7 +276,7 @@ def run_table(runs: Sequence[Proposed]) -> pl.DataFrame:
 def run_lines(proposed: Sequence[Proposed], asked: Setting) -> list[str]:
     """How many runs are proposed, and what they cost."""
     repeated = [one.mixture for one in proposed if one.seed > 1]
-    head = f"{len(proposed)} runs of {len({one.mixture for one in proposed})} mixtures by {asked.criterion}-optimality"
+    head = f"{len(proposed)} runs of {len({one.mixture for one in proposed})} mixtures by I-optimality"
     lines = [head + (f": {repeated[0]} with two seeds, which give the noise of a run." if repeated else ".")]
     if asked.models:
         spent = sum(one.model.flops for one in proposed)

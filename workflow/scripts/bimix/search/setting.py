@@ -46,7 +46,6 @@ class Setting:
     domains: tuple[str, ...]
     lower: np.ndarray  # (m,)
     upper: np.ndarray  # (m,)
-    criterion: str
     weights: np.ndarray  # (d,) of the loss domains
     seed: int
     count: int | None = None  # mixtures, without the run that is repeated
@@ -100,7 +99,6 @@ def read_setting(options: argparse.Namespace) -> tuple[Known, Setting]:
     asked = Setting(
         domains,
         *_bounds(options, domains, tokens, run_tokens),
-        options.criterion,
         target_weights({"loss_domains": list(loss_domains)}, objective.domain_weights()),
         options.seed,
         options.count,

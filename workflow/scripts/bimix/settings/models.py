@@ -361,7 +361,6 @@ Budget = Positive | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([eE][+-]?[
 
 
 class Design(Block):
-    criterion: Literal["I", "D"] = key("What runs are to say: `I`, predicted losses; `D`, the law's coefficients.")
     count: Count = key("Mixtures, at most; one is to be run twice where no run was.")
     budget: Budget = key(
         "FLOPs of all of them, or per cent of the large run, where sizes are known.",
