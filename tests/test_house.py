@@ -26,7 +26,7 @@ ROOMS = {
     "optimum": (2365, "mixtures observations transfer laws"),
     "judge": (1757, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2358, "mixtures observations transfer laws plan optimum judge"),
-    "exports": (734, "corpus mixtures plan"),
+    "exports": (642, "corpus mixtures plan"),
     "downstream": (765, "corpus model training"),
     "results": (2350, "corpus mixtures observations transfer laws plan training optimum judge exports"),
     "settings": (3573, "mixtures observations laws plan training optimum exports"),

@@ -9,7 +9,6 @@ import csv
 import io
 import json
 import math
-import shlex
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -257,17 +256,6 @@ def nanotron(text: str) -> Weights:
     return normalised(list(zip(dataset["dataset_folder"], dataset["dataset_weights"], strict=True)))
 
 
-def maxtext(text: str) -> Weights:
-    """A flag of the shell, split at semicolons and commas; weights rounded to four digits."""
-    flags = dict(flag.split("=", 1) for flag in shlex.split(text))
-    assert flags["dataset_type"] == "grain"
-    if ";" not in flags["grain_train_files"]:
-        return {flags["grain_train_files"]: 1.0}
-    pairs = [pattern.split(",") for pattern in flags["grain_train_files"].split(";")]
-    total = sum(float(weight) for _, weight in pairs)
-    return normalised([(path, round(float(weight) / total, 4)) for path, weight in pairs])
-
-
 def maxtext_json(text: str) -> Weights:
     return normalised([(entry["path"], float(entry["weight"])) for entry in json.loads(text).values()])
 
@@ -294,13 +282,6 @@ def table(text: str) -> Weights:
     return normalised([(row["path"], float(row["weight"])) for row in rows if float(row["weight"])])
 
 
-def axolotl(text: str, rows: dict[str, float]) -> Weights:
-    """The rows that are kept of each dataset, of the rows there are by path."""
-    datasets = yaml.safe_load(text)["datasets"]
-    assert all(0 < entry["weight"] <= 1 for entry in datasets)
-    return normalised([(entry["path"], entry["weight"] * rows[entry["path"]]) for entry in datasets])
-
-
 # What reads a format, and whether it knows domains by name rather than files by path.
 READERS: dict[str, tuple[Callable[[str], Weights], bool]] = {
     "megatron": (megatron, False),
@@ -314,12 +295,11 @@ READERS: dict[str, tuple[Callable[[str], Weights], bool]] = {
     "torchtitan": (torchtitan, False),
     "nanotron": (nanotron, False),
     "litgpt": (litgpt, False),
-    "maxtext": (maxtext, False),
     "maxtext-json": (maxtext_json, False),
     "levanter": (levanter, True),
     "csv": (table, False),
 }
-DOCUMENTS = {"streaming", "huggingface", "maxtext", "maxtext-json"}  # draw records
+DOCUMENTS = {"streaming", "huggingface", "maxtext-json"}  # draw records
 
 
 def written(path: Path) -> str:

@@ -19,7 +19,7 @@ DOMAINS = {
     "code": {"train": ["/data/code"], "unique_tokens": 1e6},
     "wiki": {"train": ["/data/wiki"], "validation": ["/data/wiki_valid"], "unique_tokens": 1e5},
 }
-ABLE = ["megatron", "nanotron", "levanter"]
+ABLE = ["megatron", "nanotron"]
 
 
 def exported(folder: Path, form: str, *more: str, mixture: dict = STAGED, **top: object) -> str:
@@ -54,38 +54,6 @@ def test_megatron_has_a_line_of_arguments_for_each_launch(tmp_path: Path, capsys
     assert weights[0] == {"/data/code": 0.25, "/data/web/0": 0.5625, "/data/web/1": 0.1875}
     assert weights[1]["/data/wiki"] == 0.5 and sum(weights[1].values()) == 1
     assert "line 1 from 0, line 2 from 800 iterations on" in capsys.readouterr().err
-
-
-def levanter(text: str, batch: int) -> tuple[list, int]:
-    """(step and weights of each stage, the block), after what Levanter asserts of them."""
-    data = yaml.safe_load(text)["data"]
-    weights, block = data["train_weights"], data["mixture_block_size"]
-    assert weights[0][0] == 0 and 0 < block < 2**16
-    for step, own in weights:
-        assert step * batch % block == 0, "start_seq_index for a stage must be a multiple of block_size"
-        assert set(own) == set(data["configs"])
-    return weights, block
-
-
-def test_levanter_begins_a_stage_with_a_block(tmp_path: Path) -> None:
-    text = exported(tmp_path, "levanter", "--run-steps", "10000")
-    weights, block = levanter(text, batch=1)
-    assert [step for step, _ in weights] == [0, 8000] and block == 4000  # the least divisor from 2048 on
-    assert weights[0][1] == FIRST and weights[1][1] == SECOND
-
-
-def test_levanter_may_take_the_sequences_of_a_step_for_larger_blocks(tmp_path: Path, capsys) -> None:
-    short = ["levanter", "--run-steps", "100"]
-    _, block = levanter(exported(tmp_path, *short), batch=1)
-    assert block == 80 and "Levanter rounds weights to sequences of a block" in capsys.readouterr().err
-    known = exported(tmp_path, *short, "--run-tokens", str(100 * 512 * 1024), sequence_length=1024)
-    assert levanter(known, batch=512)[1] == 2048
-    assert "rounds weights" not in capsys.readouterr().err
-
-
-def test_levanter_refuses_a_boundary_that_no_block_ends_at(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"\(step 8\): take shares with rounder steps; give --run-tokens, and"):
-        exported(tmp_path, "levanter", "--run-steps", "10")
 
 
 def test_what_holds_one_mixture_refuses_stages(tmp_path: Path) -> None:

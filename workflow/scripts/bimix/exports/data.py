@@ -75,18 +75,6 @@ class Data(Document):
         """The validation files of all domains, whatever their weights."""
         return [file.path for domain in self.domains.values() for file in domain.validation]
 
-    def tokens_in(self, name: str, unit: str) -> float:
-        """Tokens in one of a unit. Errors: they are not known."""
-        if unit == "tokens":
-            return 1.0
-        if unit == "documents":
-            found, key = self.domains[name].tokens_per_document, f"domains/{name}/tokens_per_document"
-        else:
-            found, key = self.sequence_length, "sequence_length"
-        if found is None:
-            raise InputError(f"{self.name} has no key {key!r}: it says how many tokens one of the {unit} has.")
-        return found
-
     def pool(self, name: str) -> float | None:
         """Unique tokens of a domain, as it says or by its sizes; None where neither does."""
         domain = self.domains[name]
@@ -96,22 +84,6 @@ class Data(Document):
         per_unit = {"tokens": 1.0, "samples": self.sequence_length, "documents": domain.tokens_per_document}
         each = per_unit.get(domain.unit)
         return None if None in sizes or each is None else math.fsum(sizes) * each
-
-    def rows(self, name: str, form: str) -> float:
-        """Records that there are of a domain. Errors: they are not known, as the format wants."""
-        domain = self.domains[name]
-        sizes = [file.size for file in domain.train]
-        if self.records == domain.unit == "samples" and None not in sizes:
-            return math.fsum(sizes)
-        if domain.unique_tokens is None and domain.unit != "bytes" and None not in sizes:
-            self.tokens_in(name, domain.unit)  # ends with the key that is missing
-        known = self.pool(name)
-        if known is None:
-            raise InputError(
-                f"{self.name}: the path {domain.train[0].path!r} cannot be exported: {form} keeps a share of the rows, so"
-                " it must be known how many there are: give 'size' and 'unit'."
-            )
-        return known / self.tokens_in(name, self.records)
 
 
 def as_data(content: Mapping, name: str) -> Data:

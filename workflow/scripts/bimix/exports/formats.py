@@ -4,37 +4,36 @@ from typing import NamedTuple
 
 
 class Format(NamedTuple):
-    """`unit`: what a weight is the share of. `sources`: what has weights, files or domains.
-    `needs`: what the run must be known by, run_tokens or pools.
+    """`sources`: what has weights, files or domains. `records`: whether a weight is a share of
+    records, however long they are, and not of tokens or of samples of equal length.
 
-    `zero`: whether domains of proportion 0 stay in it; `text`: whether its consumer reads raw text,
-    and not only what a tool of its own made of it; `stages`: whether it holds a mixture in stages.
+    `counted`: whether tokens of run and pools must be known; `zero`: whether domains of proportion
+    0 stay in it; `text`: whether its consumer reads raw text, and not only what a tool of its own
+    made of it; `stages`: whether it holds a mixture in stages.
     """
 
     ending: str
-    unit: str
     sources: str = "files"
-    needs: tuple[str, ...] = ()
+    records: bool = False
+    counted: bool = False
     zero: bool = False
     text: bool = False
     stages: bool = False
 
 
 FORMATS = {
-    "megatron": Format(".txt", "samples", stages=True),
-    "megatron-file": Format(".txt", "samples"),
-    "megatron-splits": Format(".json", "samples"),
-    "nemo": Format(".py", "samples"),
-    "megatron-bridge": Format(".py", "samples"),
-    "olmo-core": Format(".py", "tokens", "domains", needs=("run_tokens", "pools")),
-    "streaming": Format(".yaml", "records"),
-    "huggingface": Format(".py", "rows", "domains", text=True),
-    "torchtitan": Format(".py", "packed rows", "domains", text=True),
-    "nanotron": Format(".yaml", "samples", stages=True),
-    "litgpt": Format(".py", "blocks"),
-    "maxtext": Format(".txt", "records"),
-    "maxtext-json": Format(".json", "records"),
-    "levanter": Format(".yaml", "sequences", "domains", zero=True, text=True, stages=True),
-    "axolotl": Format(".yaml", "rows that are kept", text=True),
-    "csv": Format(".csv", "tokens", zero=True, text=True),
+    "megatron": Format(".txt", stages=True),
+    "megatron-file": Format(".txt"),
+    "megatron-splits": Format(".json"),
+    "nemo": Format(".py"),
+    "megatron-bridge": Format(".py"),
+    "olmo-core": Format(".py", "domains", counted=True),
+    "streaming": Format(".yaml", records=True),
+    "huggingface": Format(".py", "domains", records=True, text=True),
+    "torchtitan": Format(".py", "domains", text=True),
+    "nanotron": Format(".yaml", stages=True),
+    "litgpt": Format(".py"),
+    "maxtext-json": Format(".json", records=True),
+    "levanter": Format(".yaml", "domains", zero=True, text=True),
+    "csv": Format(".csv", zero=True, text=True),
 }

@@ -2,7 +2,6 @@
 draws by: in its unit, of files or of domains, in decimals that sum to 1.
 """
 
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,15 +11,14 @@ from bimix.errors import InputError
 from bimix.exports.data import Data, File
 from bimix.exports.formats import FORMATS, Format
 from bimix.mixtures.mixture import Mixture, decimals
+from bimix.names import unknown
 from bimix.plan.dataset import first_updates
 
 DECIMALS = 9  # of a weight
 MARGIN = 1.01  # of the epochs that a consumer is allowed: a run ends with its last whole batch
-RECORDS = ("records", "rows", "rows that are kept")  # units in which a record counts, however long
 
-# Levanter's, and the largest power of two below its limit of 2^16.
-BLOCK, MOST, LIMIT = 2048, 32768, 2**16
-COUNTS = 64  # samples of the rarest domain in a block: rounding then moves its weight by 1/64 at most
+BLOCK, MOST = 2048, 32768  # of Levanter: its default, and the largest power of two below its limit of 2^16
+COUNTS = 64  # sequences of the rarest domain in a block: rounding then moves its weight by 1/64 at most
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,7 @@ class Export:
 
     `shares`: the proportions without those that are 0; `run_tokens` and the tokens of `pools` are
     None where they are not known. `dropped`: the domains of proportion 0. `first`: updates of the
-    run before this mixture's, where it is a stage; `run_tokens` are then the stage's. `batch`: the
-    sequences of an update, where they are known.
+    run before this mixture's, where it is a stage; `run_tokens` are then the stage's.
     """
 
     format: str
@@ -58,7 +55,6 @@ class Export:
     run_tokens: int | None
     pools: Mapping[str, float | None]
     first: int = 0
-    batch: int | None = None
 
     @property
     def form(self) -> Format:
@@ -66,25 +62,23 @@ class Export:
 
     @cached_property
     def drawn(self) -> dict[str, float]:
-        """Weights of the domains in the format's unit, of any sum. A record of samples, which are
-        all alike, counts as one token.
+        """Weights of the domains in the format's unit, of any sum.
 
-        Errors: what a record is, how many tokens one has, or how many there are, is not known.
+        Errors: what a record is, or how many tokens a document has, is not known.
         """
         data = self.data
-        if self.form.unit not in RECORDS:
-            return dict(self.shares)
-        if data.records is None:
+        if self.form.records and data.records is None:
             raise InputError(
                 f"{data.name} has no key 'records': {self.format} draws records of the files, so it must say whether they"
                 " are documents or samples of equal length."
             )
-        drawn = {}
-        for name, share in self.shares.items():
-            tokens = data.tokens_in(name, "documents") if data.records == "documents" else 1.0
-            rows = data.rows(name, self.format) if self.form.unit == "rows that are kept" else 1
-            drawn[name] = share / tokens / rows
-        return drawn
+        if not self.form.records or data.records == "samples":
+            return dict(self.shares)
+        lacking = [name for name in self.shares if data.domains[name].tokens_per_document is None]
+        if lacking:
+            key = f"domains/{lacking[0]}/tokens_per_document"
+            raise InputError(f"{data.name} has no key {key!r}: it says how many tokens one of the documents has.")
+        return {name: share / data.domains[name].tokens_per_document for name, share in self.shares.items()}
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -143,27 +137,23 @@ class Export:
         return None if self.most_epochs is None else max(1, math.ceil(self.most_epochs * MARGIN))
 
     @property
-    def record_tokens(self) -> float | None:
-        """Tokens of one unit of `drawn`; None where the tokens of a sample are not known."""
-        return self.data.sequence_length if self.data.records == "samples" else 1
-
-    @property
     def run_records(self) -> int | None:
         """Records of the run; None where its tokens, or the tokens of a sample, are not known."""
-        if self.run_tokens is None or self.record_tokens is None:
+        tokens = self.data.sequence_length if self.data.records == "samples" else 1
+        if self.run_tokens is None or tokens is None:
             return None
-        return round(self.run_tokens * sum(self.drawn.values()) / self.record_tokens)
+        return round(self.run_tokens * sum(self.drawn.values()) / tokens)
 
     @property
-    def kept(self) -> dict[str, float]:
-        """The share of each domain's rows that is kept where none is repeated; the largest is 1."""
-        most = max(self.drawn.values())
-        return {name: round(weight / most, DECIMALS) for name, weight in self.drawn.items()}
-
-    @property
-    def kept_tokens(self) -> float | None:
-        """Tokens of all rows that are kept; None where the tokens of a sample are not known."""
-        return self.record_tokens and self.record_tokens / max(self.drawn.values())
+    def block(self) -> int:
+        """Sequences of a block of Levanter, in which a domain has its weight of them, rounded down:
+        the rarest should have COUNTS, as far as Levanter allows (src/levanter/data/mixture.py at
+        4ce7cf98).
+        """
+        wanted, rarest = BLOCK, min(part.weight for part in self.parts)
+        while rarest * wanted < COUNTS and wanted < MOST:
+            wanted *= 2
+        return wanted
 
 
 def staged(
@@ -181,7 +171,7 @@ def staged(
     Errors: a format that holds one mixture; a domain without files, or without known tokens; where
     stages begin is not known.
     """
-    firsts, steps, batch = (0,), 1, None
+    firsts, steps = (0,), 1
     if len(mixture.stages) > 1:
         count = len(mixture.stages)
         if not FORMATS[form].stages:
@@ -194,49 +184,19 @@ def staged(
             raise InputError(f"{source} has {count} stages: give --run-steps, the updates of the run.")
         steps = run_steps
         firsts = first_updates([stage.share for stage in mixture.stages], steps, source)
-        if run_tokens is not None and data.sequence_length is not None:
-            whole, rest = divmod(run_tokens, steps * data.sequence_length)
-            batch = None if rest or not whole else round(whole)
     exports = []
     for (_, proportions), first, end in zip(mixture.stages, firsts, (*firsts[1:], steps), strict=True):
         shares = {name: share for name, share in proportions.items() if share > 0}
         for name, share in shares.items():
             if name not in data.domains:
-                near = difflib.get_close_matches(name, data.domains, 1) or sorted(data.domains)
+                has = f"{source} has {share:.4g} of it"
                 raise InputError(
-                    f"{data.name} has no domain {name!r}, of which {source} has {share:.4g}; it has {', '.join(near)}:"
-                    " call the domains alike."
+                    f"{data.name}: {unknown('domain', name, data.domains)}; {has}: call the domains alike."
                 )
             if known and not known.get(name):
                 raise InputError(f"--tokens has no tokens of {name!r}, which is in the mixture.")
         dropped = tuple(name for name in proportions if name not in shares)
         tokens = None if run_tokens is None else round(run_tokens * (end - first) / steps)
         pools = {name: known[name] if known else data.pool(name) for name in shares}
-        exports.append(Export(form, data, shares, dropped, tokens, pools, first, batch))
+        exports.append(Export(form, data, shares, dropped, tokens, pools, first))
     return exports
-
-
-def levanter_block(stages: Sequence[Export]) -> tuple[int, int]:
-    """(sequences of a block, those that its rarest domain wants).
-
-    In each block a domain has its weight of the sequences, rounded down, so the rarest should have
-    COUNTS, as far as Levanter allows. A stage begins with a block (src/levanter/data/mixture.py at
-    4ce7cf98), so the block divides the sequences until then. Of its divisors the smallest that is
-    large enough is taken, else the largest there is. Errors: none has COUNTS sequences.
-    """
-    wanted, rarest = BLOCK, min(part.weight for stage in stages for part in stage.parts)
-    while rarest * wanted < COUNTS and wanted < MOST:
-        wanted *= 2
-    batch = stages[0].batch
-    every = math.gcd(*(stage.first for stage in stages)) * (batch or 1)  # 0, which all divide, for one stage
-    fitting = [size for size in range(COUNTS, LIMIT) if every % size == 0]
-    if not fitting:
-        starts = ", ".join(str(stage.first) for stage in stages[1:])
-        known = (
-            "" if batch else "; give --run-tokens, and sequence_length in data.json, where a step has several sequences"
-        )
-        raise InputError(
-            f"Levanter begins a stage with a block of {COUNTS} to {LIMIT - 1} sequences, and no such block ends where the"
-            f" stages begin (step {starts}): take shares with rounder steps{known}."
-        )
-    return next((size for size in fitting if size >= wanted), fitting[-1]), wanted

@@ -20,7 +20,7 @@ from jinja2.runtime import Context
 
 from bimix.errors import InputError
 from bimix.exports.data import Data
-from bimix.exports.weights import DECIMALS, Export, Part, levanter_block
+from bimix.exports.weights import DECIMALS, Export, Part
 
 # Endings of files by the builder of Hugging Face datasets that reads them, also where packed.
 BUILDERS = {"json": r"jsonl?|ndjson", "parquet": "parquet", "csv": "csv|tsv", "text": "te?xt", "arrow": "arrow"}
@@ -53,10 +53,10 @@ def write(stages: Sequence[Export]) -> Written:
     Errors: what the format needs is not known; a path that it cannot hold.
     """
     export, remarks = stages[0], []
-    if "run_tokens" in export.form.needs and export.run_tokens is None:
+    if export.form.counted and export.run_tokens is None:
         raise InputError(f"--format {export.format} needs --run-tokens: it requests so many tokens of the mixture.")
     unknown = [name for name in export.shares if export.pools[name] is None]
-    if "pools" in export.form.needs and unknown:
+    if export.form.counted and unknown:
         raise InputError(
             f"--format {export.format} needs the unique tokens of {unknown[0]!r}, by --tokens or by 'unique_tokens' in"
             f" {export.data.name}: it refuses a source that must be read more often than its number of epochs."
@@ -131,11 +131,6 @@ def overview(stages: Sequence[Export]) -> str:
     )
 
 
-def fail(caller: Callable[[], str]) -> None:
-    """Errors: always; the sentence that a template calls it with."""
-    raise InputError(_sentence(caller()))
-
-
 def _sentence(text: str) -> str:
     return " ".join(line.strip() for line in text.splitlines()).strip()
 
@@ -178,37 +173,20 @@ def _refuse(context: Context, path: str, reason: str) -> NoReturn:
     raise InputError(f"{context['data'].name}: the path {path!r} cannot be exported: {reason}.")
 
 
-def _is_number(path: str) -> bool:
-    try:
-        return float(path) is not None
-    except ValueError:
-        return False
-
-
-def _is_split(path: str) -> bool:
-    return shlex.quote(path) != path or path.startswith("-")
-
-
 # What a format cannot hold in a path, and why, by the filter that refuses it.
-PATHS: dict[str, dict[Callable[[str], bool], str]] = {
+PATHS = {
     "prefix": {
-        lambda path: path != path.strip(): "Megatron strips blanks around a prefix",
-        _is_number: "Megatron would take it for a weight; write ./ before it",
+        r"^\s|\s$": "Megatron strips blanks around a prefix",
+        r"(?i)^[+-]?(nan|inf|infinity|[\d._]+(e[+-]?[\d_]+)?)$": "Megatron would take it for a weight; write ./ before it",
     },
-    "argument": {
-        _is_split: "arguments are split at blanks, and a shell reads its other marks; take --format megatron-splits"
-    },
-    "word": {
-        lambda path: len(path.split()) != 1: "the file of --data-args-path is split at blanks; take --format"
+    "argument": {  # as shlex.quote
+        r"(?a)^-|[^\w@%+=:,./-]": "arguments are split at blanks, and a shell reads its other marks; take --format"
         " megatron-splits"
     },
-    "pattern": {
-        lambda path: bool(re.search(r"[,;]|\$\{", path)): "the flag is split at commas and semicolons; take --format"
-        " maxtext-json"
-    },
-    "uninterpolated": {lambda path: "${" in path: "llm-foundry would replace what stands in ${}"},
+    "word": {r"\s": "the file of --data-args-path is split at blanks; take --format megatron-splits"},
+    "uninterpolated": {r"\$\{": "llm-foundry would replace what stands in ${}"},
 }
-BARE = ("argument", "word", "pattern")  # after these a path stands without quotes
+BARE = ("argument", "word")  # after these a path stands without quotes
 
 
 def _refusing(name: str) -> Callable[[Context, str], str]:
@@ -217,7 +195,7 @@ def _refusing(name: str) -> Callable[[Context, str], str]:
     @pass_context
     def checked(context: Context, path: str) -> str:
         for wrong, reason in PATHS[name].items():
-            if wrong(path):
+            if re.search(wrong, path):
                 _refuse(context, path, reason)
         return Quoted(path) if name in BARE else path
 
@@ -249,7 +227,6 @@ ENVIRONMENT = Environment(
     keep_trailing_newline=True,
     extensions=["jinja2.ext.do"],
 )
-ENVIRONMENT.globals |= {"fail": fail, "levanter_block": levanter_block}
 ENVIRONMENT.filters |= {
     "python": _python,
     "repr": lambda value: Quoted(repr(value)),
