@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from checkout import jobs, link_checkout, said
+from checkout import link_checkout, said
 from mini_dataset import mini_config, texts
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -125,19 +125,8 @@ def test_a_file_far_away_that_changes_under_its_name_is_noticed_where_planning_a
     for name in ("untagged", "sea"):
         (served / f"{name}.jsonl").write_text(documents("gull mast tide wave salt"))
     assert "Nothing to be done" in call(tmp_path, "-n")
-    corpus["ask_versions"] = True
-    (tmp_path / "mini.yaml").write_text(yaml.safe_dump(config))
-    planned = call(tmp_path, "-n")
-    assert jobs(planned)["tokenize_shard"] == 1
-    assert "mini: text has changed: sea. The tokenizer is kept" in planned
-    call(tmp_path)
-    assert json.loads(report.read_text())["remote"] == {f"{address}/sea.jsonl": remote_version(f"{address}/sea.jsonl")}
-    assert "Nothing to be done" in call(tmp_path, "-n")
     assert remote_version(f"{address}/untagged.jsonl") is None and remote_version(f"{address}/none.jsonl") is None
     server.shutdown()
     server.server_close()
     with pytest.raises(ConnectionError, match=r"sea\.jsonl"):
         remote_version(f"{address}/sea.jsonl")
-    planned = call(tmp_path, "-n")
-    assert "Nothing to be done" in planned
-    assert planned.count("the server does not answer; files far away count as unchanged") == 1

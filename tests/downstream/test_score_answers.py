@@ -3,8 +3,6 @@ wrong where it must be. It is killed, runs in two processes and on other weights
 lm-evaluation-harness finds the same accuracy from the exported folder.
 """
 
-import functools
-import http.server
 import json
 import math
 import os
@@ -13,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import forked
@@ -309,72 +306,6 @@ def test_what_cannot_be_asked_is_a_sentence_and_leaves_nothing(taught: Path, tmp
     assert report["long"]["records"] == report["long"]["items"] + 1 == len(WORDS) + 1
     with checkpoints.lock(tmp_path / "out/state", 0), pytest.raises(InputError, match="Another process is answering"):
         score_answers.main(flags(taught, tmp_path / "out"))
-
-
-REVISIONS = {"main": "a" * 40, "v1": "b" * 40}
-
-
-class Hub(http.server.SimpleHTTPRequestHandler):
-    """One file of a data set, with the headers by which the hub names its version."""
-
-    def do_GET(self) -> None:
-        commits = {f"/datasets/lab/words/resolve/{name}/data/right.jsonl": commit for name, commit in REVISIONS.items()}
-        if self.path not in commits:
-            self.send_error(404)
-            return
-        content = Path(self.directory, "right.jsonl").read_bytes()
-        self.send_response(200)
-        for name, value in (
-            ("ETag", '"1"'),
-            ("X-Repo-Commit", commits[self.path]),
-            ("Content-Length", str(len(content))),
-        ):
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(content)
-
-    do_HEAD = do_GET
-
-    def log_message(self, *arguments: object) -> None:
-        pass
-
-
-def of_hub(arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """A process that is not forked: the address of the hub is read when its package is imported."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, SCRIPT, *arguments], env=environment, capture_output=True, text=True)
-
-
-@pytest.mark.full
-def test_a_data_set_of_the_hub_by_name(taught: Path, answered: Path, tmp_path: Path, monkeypatch) -> None:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Hub, directory=str(taught)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    items = {"hub": "lab/words", "file": "data/right.jsonl"}
-    done = of_hub(
-        flags(taught, tmp_path, tasks=json.dumps({"right": {"kind": "question", "items": items, "shots": items}}))
-    )
-    assert done.returncode == 0, done.stderr
-    expected = pl.read_parquet(answered / "answers.parquet").filter(pl.col("task") == "right")
-    assert pl.read_parquet(tmp_path / "answers.parquet").equals(expected)
-    digest = digest_file(taught / "right.jsonl")
-    said = json.loads((tmp_path / "report.json").read_text())["tasks"]["right"]["sources"]
-    assert said["items"] == items | {"revision": None, "commit": "a" * 40, "digest": digest}
-    items["revision"] = "v1"
-    asked_of_v1 = json.dumps({"right": {"kind": "question", "items": items, "shots": None}})
-    assert of_hub(flags(taught, tmp_path, tasks=asked_of_v1)).returncode == 0
-    said = json.loads((tmp_path / "report.json").read_text())["tasks"]["right"]["sources"]
-    assert said == {"items": items | {"commit": "b" * 40, "digest": digest}, "shots": None}
-    items["file"] = "data/left.jsonl"
-    done = of_hub(
-        flags(taught, tmp_path, tasks=json.dumps({"left": {"kind": "question", "items": items, "shots": items}}))
-    )
-    assert done.returncode == 1
-    assert "The hub gave no 'data/left.jsonl' of the data set 'lab/words' at 'v1'" in done.stderr
-    server.shutdown()
 
 
 def contexts(folder: Path, name: str) -> list[tuple[str, list[str]]]:

@@ -124,7 +124,7 @@ def test_the_script_writes_each_of_the_three_rules(tmp_path) -> None:
 def test_names_are_known_where_the_objective_wants_domains_and_stand_in_every_verdict() -> None:
     config = copy.deepcopy(CONFIG)
     block = config["datasets"]["d"]
-    assert wanted_names(Dataset(config, "d"))[:4] == ["wanted_2", "wanted_4", "wanted_8", "wanted_2_uniform"]
+    assert wanted_names(Dataset(config, "d"))[::5] == ["wanted_2", "wanted_2_uniform", "wanted_2_kin"]
     rules = {"wanted_8_kin": "mix_wanted", "unimax": "mix_tokens", "chameleon": "mix_chameleon"}
     assert {name: Dataset(config, "d").source(name).rule for name in rules} == rules
     rivals = wanted_rivals(Dataset(config, "d"))

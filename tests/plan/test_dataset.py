@@ -32,8 +32,7 @@ CONFIG = {
                 "steps": [10, 40],
                 "tasks": {
                     "far": {"kind": "question", "items": "https://host/a.json", "shots": "near.jsonl"},
-                    "hub": {"kind": "last_word", "items": {"hub": "x/y", "file": "z"}, "shots": None},
-                    "made": {"kind": "question", "generate": {"items": 3}},
+                    "own": {"kind": "last_word", "items": "own.jsonl", "shots": None},
                 },
             },
         }
@@ -119,7 +118,7 @@ SIZES = {
         name: {"shape": {"layers": layers, "width": 16, "heads": 2}}
         for name, layers in (("tiny", 1), ("small", 2), ("large", 4))
     },
-    "laws": {"optimise": ["bimix", "transfer"], "learning": {"counts": [4]}, "prior": False},
+    "laws": {"optimise": ["bimix", "transfer"], "prior": False},
     "datasets": {
         "own": {
             "corpus": {},

@@ -12,7 +12,7 @@ from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError
 from bimix.plan import shards as planning
 from bimix.plan.dataset import Dataset
-from bimix.plan.shards import Shards, digest, open_shards, plan_shards, tokenizer_hashes, validation_kind, versions_of
+from bimix.plan.shards import Shards, digest, held_by_hash, open_shards, plan_shards, tokenizer_hashes, versions_of
 
 CONFIG = {
     "datasets": {
@@ -57,19 +57,18 @@ def files(shards: Shards, split: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("validation", "kind"),
+    ("validation", "by_hash"),
     [
-        ({"share": 0.1}, "share"),
-        ({"share": 0.1, "tokens": 9}, "tokens"),
-        ("val.jsonl", "files"),
-        ({"share": "share.jsonl", "tokens": ["a.jsonl"]}, "files"),  # two domains of these names
+        ({"share": 0.1}, True),
+        ("val.jsonl", False),
+        ({"share": "share.jsonl", "tokens": ["a.jsonl"]}, False),  # two domains of these names
     ],
 )
-def test_validation_is_a_share_tokens_or_files(config: dict, validation: object, kind: str) -> None:
+def test_validation_is_a_share_or_files(config: dict, validation: object, by_hash: bool) -> None:
     config["datasets"]["own"]["corpus"]["validation"] = validation
     own = Dataset(config, "own")
-    assert validation_kind(own) == kind
-    assert tokenizer_hashes(own) == (["results/own/held_out.hashes"] if kind == "files" else [])
+    assert held_by_hash(own) == by_hash
+    assert tokenizer_hashes(own) == ([] if by_hash else ["results/own/held_out.hashes"])
 
 
 def test_splits_by_hash_share_their_shards(config: dict) -> None:
@@ -104,13 +103,6 @@ def test_a_harvest_is_read_from_the_results_and_says_how_large_it_will_be(
     assert shards.made_inputs("train") == shards.inputs("train")
 
 
-def test_drawn_validation_is_one_folder(config: dict) -> None:
-    shards = read(config, validation={"share": 0.1, "tokens": 5})
-    assert files(shards, "validation") == ["results/own/held_out/a.jsonl", "results/own/held_out/b.jsonl"]
-    assert shards.inputs("validation") == ["results/own/held_out"]
-    assert shards.made_inputs("validation") == ["results/own/held_out"] and shards.made_inputs("train") == []
-
-
 def test_two_shards_of_one_name_are_refused(config: dict) -> None:
     with pytest.raises(InputError, match=r"own/corpus/train: 'y/f\.jsonl' and 'x/f\.jsonl' share a name"):
         read(config, train=["x/f.jsonl", "y/f.jsonl"])
@@ -135,12 +127,12 @@ def test_the_manifest_is_written_by_the_call_that_plans(config: dict, workplace:
     assert open_shards(own, planning=False, runs_jobs=True) == again  # a job without one plans by itself
 
 
-@pytest.mark.parametrize("kind", ["share", "tokens", "files"])
+@pytest.mark.parametrize("kind", ["share", "files"])
 def test_domains_that_are_only_measured_have_validation_shards_and_are_left_out_of_training(
     config: dict, workplace: Path, kind: str
 ) -> None:
     (workplace / "tasks.jsonl").write_bytes(b"x")
-    validation = {"share": {"share": 0.1}, "tokens": {"share": 0.1, "tokens": 9}, "files": "raw/part1/*.jsonl"}[kind]
+    validation = {"share": {"share": 0.1}, "files": "raw/part1/*.jsonl"}[kind]
     settings = {"validation": validation, "train": "raw/part0/*.jsonl"}
     before = read(config, **settings).by_name
     shards = read(config, **settings, validation_only={"tasks": "tasks.jsonl"})
@@ -249,14 +241,12 @@ def test_versions_decide_a_shard_and_all_that_reads_the_text(raw: Path) -> None:
 def test_files_of_tokenizer_and_tasks_are_known_by_their_bytes(raw: Path) -> None:
     tasks = {
         "near": {"kind": "qa", "items": str(raw), "shots": "hf://far/x.jsonl"},
-        "made": {"kind": "copy", "generate": {}},
-        "hub": {"kind": "last_word", "items": {"hub": "x/y", "file": "z"}, "shots": None},
     }
     own = Dataset({"datasets": {"own": {"downstream": {"tasks": tasks}}}}, "own")
     for text in ("one", "six"):
         replace(raw, text)
         assert planning.file_version(own, str(raw)) == digest_file(raw)
-        assert planning.task_versions(own) == [digest_file(raw), *[None] * 5]
+        assert planning.task_versions(own) == [digest_file(raw), None]
 
 
 # What paths, globs and lists of raw files stand for

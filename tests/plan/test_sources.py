@@ -142,7 +142,6 @@ def test_the_best_of_runs_is_judged_by_the_objective_where_they_have_its_referen
 
 def test_what_groups_may_name_is_what_can_be_made(config: dict) -> None:
     """One table: a name that is known has a rule that makes it and a rank, whoever it is."""
-    config["mixtures"] = {"wanted": {"epochs": [2], "rivals": [2]}}
     own = Dataset(config, "own")
     own.block.update({"stages": {"late": []}, "search": {"start": ["baseline"], "rounds": 2, "of": 1}})
     own.block["optimum"]["weights"] = {"a": 1}
@@ -174,7 +173,7 @@ def block() -> dict:
 
 def dataset_of(block: dict) -> Dataset:
     block["groups"] |= groups_of(block)
-    return Dataset({"datasets": {"d": block}, "mixtures": {"wanted": {"epochs": [4]}}}, "d")
+    return Dataset({"datasets": {"d": block}}, "d")
 
 
 def test_a_group_has_all_runs_before_a_round(block: dict) -> None:

@@ -10,7 +10,7 @@ from bimix.plan.targets import all_targets, nearest, targets, wanted_datasets
 
 PAGES = ["extrapolation", "generalization", "comparison", "laws", "complexity", "downstream"]
 CONFIG = {
-    "laws": {"optimise": ["bimix", "regmix"], "learning": {"counts": [4, 6]}},
+    "laws": {"optimise": ["bimix", "regmix"]},
     "datasets": {
         "own": {
             "corpus": {},
@@ -110,7 +110,7 @@ BLOCK = {
 }
 NAMED = {
     "run": ["mine"],
-    "laws": {"optimise": ["bimix"], "learning": {"counts": [4]}},
+    "laws": {"optimise": ["bimix"]},
     "datasets": {"mine": BLOCK, "demo": BLOCK},
 }
 

@@ -23,7 +23,7 @@ from bimix.plan.inputs import (
 )
 from bimix.plan.targets import targets
 from bimix.settings import complete, ladder
-from bimix.settings.complete import expanded, with_defaults
+from bimix.settings.complete import FASTTEXT, SAMPLED, expanded, with_defaults
 from bimix.settings.files import merged, over
 from bimix.settings.ladder import Machine, keep, read_basis
 from bimix.settings.prepare import settled
@@ -113,7 +113,7 @@ def test_models_that_are_named_are_trained_the_first_as_the_proxy() -> None:
 
 
 def test_vectors_are_made_only_where_their_mixture_is_named() -> None:
-    usual = DEFAULTS["vectors"]
+    usual = {"train": FASTTEXT, "documents": SAMPLED}
     assert filled(groups={"entropy": ["se", "vne"]})["vectors"] == usual
     assert filled(compare={"mixtures": ["baseline", "vne"]})["vectors"] == usual
     named = filled(vectors={"train": {}})

@@ -130,7 +130,7 @@ def test_published_tables_are_the_workflows_unless_the_user_names_another(mine: 
 
     table = (ROOT / "resources/mixtures/slimpajama.csv").read_text()
     (mine / "tables.csv").write_text(table.replace("domain,", "domain,ours,", 1))
-    (mine / "config.yaml").write_text("mixtures: {published: {slimpajama: tables.csv}}\n")
+    (mine / "config.yaml").write_text("datasets: {slimpajama: {published: tables.csv}}\n")
     said = snakemake(mine, "-s", str(ROOT / "Snakefile"), "-n", "-p", target.replace("doremi", "ours"))
     assert "--table tables.csv" in said
 

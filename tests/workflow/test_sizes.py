@@ -29,7 +29,7 @@ def prepare(folder: Path) -> dict:
     config = mini_config(6, 2, slim={}, mid={"batch_rows": 6}, wide={"batch_rows": 8})
     for model, shape in SHAPES.items():
         config["models"][model]["shape"] = shape
-    config["laws"] = {"optimise": ["bimix", "transfer"], "intervals": {"resamples": 4}, "learning": {"draws": 2}}
+    config["laws"] = {"optimise": ["bimix", "transfer"], "intervals": {"resamples": 4}}
     block = config["datasets"]["mini"]
     block["groups"] = {"all": list(SHARES)}
     block["optimum"] = {"models": ["slim", "mid"], "for": "wide", "group": "all"}

@@ -46,8 +46,6 @@ datasets:
     downstream:
       model: atom
       steps: [12, 24]
-      new_tokens: 2
-      intervals: {resamples: 50, level: 0.9}
       tasks: {words: {kind: last_word, items: words.jsonl, shots: null}}
     reweighting: {model: atom, reference: baseline, training: {steps: 12}}
   other: *mini

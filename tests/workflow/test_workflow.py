@@ -55,8 +55,7 @@ def test_snakemake_makes_each_mixture_as_the_list_of_sources_says(workplace: Pat
         demo = config["datasets"]["demo"]
         table = ["domain,doge", *(f"{domain},{1 / len(demo['domains'])}" for domain in demo["domains"])]
         (workplace / "table.csv").write_text("\n".join(table) + "\n")
-        config["mixtures"]["published"]["own"] = "table.csv"
-        demo.update(mixture_files={"mine": "own.json"}, published="own")
+        demo.update(mixture_files={"mine": "own.json"}, published="table.csv")
         demo["optimum"]["weights"] = {"python": 1}
         demo["stages"] = {"late": [{"share": 0.9, "mixture": "uniform"}, {"share": 0.1, "mixture": "bimix"}]}
 
@@ -245,7 +244,6 @@ def test_a_locale_without_utf8_is_refused_with_the_cure(workplace: Path) -> None
     ("validation", "jobs"),
     [
         ({"share": 0.1}, {}),
-        ({"share": 0.1, "tokens": 1000}, {"draw_validation": 1, "hash_validation": 1}),
         ("raw/part0/file0.jsonl", {"hash_validation": 1}),
     ],
 )

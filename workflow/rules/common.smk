@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from bimix.settings.complete import SAMPLED
 from bimix.settings.ladder import keep
 from bimix.errors import InputError
 from bimix.plan import budget, inputs, sources

@@ -98,45 +98,6 @@ rule fetch_tokenizer:
         """
 
 
-rule draw_validation:
-    """Draw a fixed number of validation tokens of each domain from the training files."""
-    input:
-        tokenizer="results/{dataset}/tokenizer.json",
-        files=planned(lambda shards: shards.inputs("train")),
-    output:
-        directory("results/{dataset}/held_out"),
-    log:
-        "results/{dataset}/logs/draw_validation.log",
-    benchmark:
-        "results/{dataset}/benchmarks/draw_validation.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        shards="results/{dataset}/shards.jsonl",
-        files=planned(lambda shards: shards.digest("train")),
-        reading=as_json(planned(reading)),
-        domain_field=as_json("datasets/{dataset}/corpus/domain_field"),
-        domains=setting("domains"),
-        labels=as_json("datasets/{dataset}/corpus/labels"),
-        tokens=setting("corpus/validation/tokens"),
-        share=setting("corpus/validation/share"),
-        held_out_characters=as_json("datasets/{dataset}/corpus/held_out_characters"),
-    shell:
-        RUN + r"""draw_validation.py \
-            --shards {params.shards:q} \
-            --tokenizer {input.tokenizer:q} \
-            --reading {params.reading:q} \
-            --domain-field {params.domain_field:q} \
-            --domains {params.domains:q} \
-            --labels {params.labels:q} \
-            --tokens {params.tokens:q} \
-            --share {params.share:q} \
-            --held-out-characters {params.held_out_characters:q} \
-            --out {output:q} \
-            2>{log:q}
-        """
-
-
 rule hash_validation:
     """Hashes of the documents in validation files, which no training shard may hold."""
     input:
@@ -192,7 +153,7 @@ rule tokenize_shard:
         validation_share=setting("corpus/validation/share", 0),
         held_out_characters=planned(lambda shards, shard: shards.longest_held_out(shard)),
         # as many where there are no vectors yet: no corpus is tokenised again for the mixture vne
-        sample_documents=setting("vectors/documents", config["vectors"]["documents"]),
+        sample_documents=setting("vectors/documents", SAMPLED),
     shell:
         RUN + r"""tokenize_shard.py \
             --shards {params.shards:q} \

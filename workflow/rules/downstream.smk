@@ -6,34 +6,6 @@
 # not trained again.
 
 
-rule generate_copies:
-    """A task that every model could answer which has learned to copy: words to be said again, drawn
-    from a seed.
-    """
-    input:
-        code=script("generate_copies"),
-    output:
-        questions="results/{dataset}/downstream/tasks/{task}.jsonl",
-    log:
-        "results/{dataset}/logs/generate_copies/{task}.log",
-    wildcard_constraints:
-        dataset=datasets_with("downstream"),
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        questions=setting("downstream/tasks/{task}/generate/items"),
-        words=setting("downstream/tasks/{task}/generate/words"),
-        seed=setting("downstream/tasks/{task}/generate/seed"),
-    shell:
-        RUN + r"""generate_copies.py \
-            --items {params.questions} \
-            --words {params.words} \
-            --seed {params.seed} \
-            --out {output.questions:q} \
-            2>{log:q}
-        """
-
-
 rule score_answers:
     """The answers of one run to every question, at several of its steps; what is done already lies
     in state/.
@@ -66,15 +38,14 @@ rule score_answers:
         gpu=GPUS,
         nodes=entry("models/{model}/launch/nodes"),
         compile=entry("models/{model}/launch/compile"),
-        cache_tokens=setting("downstream/cache_tokens"),
+        cache_tokens=planned(lambda dataset: max(16384, dataset.block["sequence_length"])),
     params:
-        tasks=as_json(planned(inputs.task_files)),
+        tasks=as_json("datasets/{dataset}/downstream/tasks"),
         versions=planned(task_versions),
         steps=setting("downstream/steps"),
-        new_tokens=setting("downstream/new_tokens"),
-        seed=setting("downstream/seed"),
-        rejects=setting("downstream/rejects"),
-        precision=setting("downstream/precision"),
+        new_tokens=planned(lambda dataset: min(20, dataset.block["sequence_length"] // 4)),
+        rejects=setting("downstream/rejects", default=0.0),
+        precision=setting("downstream/precision", default="no"),
         end_of_text=setting("tokenizer/end_of_text"),
         sequence_length=setting("sequence_length"),
         state="results/{dataset}/runs/{model}/{run}/state",
@@ -94,7 +65,7 @@ rule score_answers:
             --end-of-text {params.end_of_text:q} \
             --sequence-length {params.sequence_length} \
             --new-tokens {params.new_tokens} \
-            --seed {params.seed} \
+            --seed 0 \
             --rejects {params.rejects} \
             --precision {params.precision} \
             --parts {params.parts:q} \
@@ -127,9 +98,6 @@ rule compare_answers:
         names=planned(lambda dataset: [run.mixture for run in dataset.answering_runs()]),
         seeds=planned(lambda dataset: [run.seed for run in dataset.answering_runs()]),
         reference=setting("compare/mixtures/0"),
-        resamples=setting("downstream/intervals/resamples"),
-        level=setting("downstream/intervals/level"),
-        seed=setting("downstream/seed"),
         model=setting("downstream/model"),
     shell:
         RUN + r"""compare_answers.py \
@@ -137,9 +105,9 @@ rule compare_answers:
             --names {params.names:q} \
             --losses {input.losses:q} \
             --reference {params.reference:q} \
-            --resamples {params.resamples} \
-            --level {params.level} \
-            --seed {params.seed} \
+            --resamples 1000 \
+            --level 0.95 \
+            --seed 0 \
             --out {output.table:q} \
             2>{log:q}
         """
@@ -163,11 +131,10 @@ rule plot_answers:
         "../../envs/analysis.yaml"
     params:
         model=setting("downstream/model"),
-        level=setting("downstream/intervals/level"),
     shell:
         RUN + r"""plot_answers.py \
             --table {input.table:q} \
-            --level {params.level} \
+            --level 0.95 \
             --average {output.average:q} \
             --tasks {output.tasks:q} \
             2>{log:q}

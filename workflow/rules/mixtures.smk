@@ -63,7 +63,7 @@ rule mix_entropy:
 rule mix_published:
     """One column of a published table of mixtures, scaled to sum to one."""
     input:
-        table=lambda wildcards: config["mixtures"]["published"][setting("published")(wildcards)],
+        table=planned(lambda dataset: sources.published_table(dataset.block["published"], code(""))),
     output:
         mixture="results/{dataset}/mixtures/published_{column}.json",
     log:

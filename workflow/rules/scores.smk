@@ -168,16 +168,14 @@ rule trace_learning:
     params:
         domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         laws=config["laws"]["compare"],
-        counts=config["laws"]["learning"]["counts"],
-        draws=config["laws"]["learning"]["draws"],
         seed=config["laws"]["seed"],
     shell:
         RUN + r"""trace_learning.py \
             --laws {params.laws:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
-            --counts {params.counts:q} \
-            --draws {params.draws:q} \
+            --counts 4 6 8 12 16 32 64 128 256 512 \
+            --draws 5 \
             --seed {params.seed:q} \
             --prior {input.prior:q} \
             --domain-groups {params.domain_groups:q} \

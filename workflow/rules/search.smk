@@ -116,7 +116,7 @@ rule judge_search:
         **SEARCHED,
         domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         epoch_tokens=planned(inputs.compared_tokens),
-        hand=config["mixtures"]["wanted"]["rivals"],
+        hand=sources.RIVALS,
     shell:
         RUN + r"""judge_search.py \
             --losses {input.losses:q} \

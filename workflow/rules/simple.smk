@@ -21,14 +21,13 @@ rule mix_tokens:
         "../../envs/analysis.yaml"
     params:
         exponent=config["mixtures"]["temperature"]["exponent"],
-        most_epochs=config["mixtures"]["unimax"]["most_epochs"],
         run_tokens=planned(inputs.compared_tokens),
     shell:
         RUN + r"""mix_tokens.py \
             --index {input.index:q} \
             --rule {wildcards.rule:q} \
             --exponent {params.exponent} \
-            --most-epochs {params.most_epochs} \
+            --most-epochs 4 \
             --run-tokens {params.run_tokens} \
             --out {output.mixture:q} \
             2>{log:q}

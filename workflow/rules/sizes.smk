@@ -81,7 +81,6 @@ rule score_sizes:
         "../../envs/analysis.yaml"
     params:
         domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
-        draws=config["laws"]["learning"]["draws"],
         seed=config["laws"]["seed"],
     shell:
         RUN + r"""score_sizes.py \
@@ -93,7 +92,7 @@ rule score_sizes:
             --asked {input.asked:q} \
             --prior {input.prior:q} \
             --domain-groups {params.domain_groups:q} \
-            --draws {params.draws} \
+            --draws 5 \
             --seed {params.seed} \
             --out {output.sizes:q} \
             2>{log:q}

@@ -22,7 +22,7 @@ from bimix.corpus.encoders import Encode
 from bimix.corpus.sources import Rejects
 from bimix.downstream import prompts, questions
 from bimix.downstream.prompts import Task, build_task, judge, likeliest, read_prediction
-from bimix.downstream.questions import locate, origin, read_questions
+from bimix.downstream.questions import origin, read_questions
 from bimix.errors import InputError
 from bimix.model import generation, linear, transformer
 from bimix.model.generation import generate, negative_log_likelihoods, plan_batches
@@ -63,11 +63,10 @@ def open_tasks(
     tasks, origins = [], {}
     for name, task in sorted(given.items()):
         kind, faults = task["kind"], Rejects(rejects, "downstream.rejects")
-        files = {key: locate(task.get(key)) for key in ("items", "shots")}
-        items = read_questions(files["items"], kind, faults)
-        shots = items if files["shots"] is None else read_questions(files["shots"], kind, faults)
+        items = read_questions(task["items"], kind, faults)
+        shots = items if task.get("shots") is None else read_questions(task["shots"], kind, faults)
         tasks.append(build_task(name, kind, items, shots, seed, encode, room, faults))
-        origins[name] = {key: origin(task.get(key), path) for key, path in files.items()}
+        origins[name] = {key: origin(task.get(key)) for key in ("items", "shots")}
     return tasks, origins
 
 

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
-from huggingface_hub import hf_hub_download
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-from bimix.addresses import hub_commit, masked
+from bimix.addresses import masked
 from bimix.corpus.sources import BROKEN_STREAM, COMPRESSED, Rejected, Rejects, open_stream, parse_record
 from bimix.digests import digest_file
 from bimix.errors import InputError
@@ -171,27 +169,8 @@ def read_questions(path: str, kind: str, faults: Rejects) -> list[Question]:
     return list(take_questions(read_records(raw, re.sub(COMPRESSED, "", path)), path, kind, faults))
 
 
-def locate(source: str | dict | None) -> str | None:
-    """Where a file of questions is: here, at an address, or, of the hub, in the local cache."""
-    return fetch(**source) if isinstance(source, dict) else source
-
-
-def fetch(hub: str, file: str, revision: str | None = None) -> str:
-    """A file of a data set of the hub at a branch, tag or commit (None: main), from the cache."""
-    try:
-        return hf_hub_download(hub, file, repo_type="dataset", revision=revision)
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        at = f" at {revision!r}" if revision else ""
-        raise InputError(
-            f"The hub gave no {file!r} of the data set {hub!r}{at} ({error}); check the task and the network, or fetch the"
-            f" file by hand and name its path."
-        ) from error
-
-
-def origin(source: str | dict | None, path: str | None) -> dict | None:
-    """Which version was read: the place, the commit of a data set of the hub, the digest."""
-    if path is None:
+def origin(source: str | None) -> dict | None:
+    """Which version was read: the place and, of a file here, the digest."""
+    if source is None:
         return None
-    if isinstance(source, dict):
-        return {"revision": None} | source | {"commit": hub_commit(path), "digest": digest_file(Path(path))}
     return {"file": masked(source)} | ({} if "://" in source else {"digest": digest_file(Path(source))})

@@ -71,24 +71,15 @@ def kept_steps(dataset: Dataset, model: str, run: str) -> str:
     return ",".join(map(str, dataset.block["downstream"]["steps"])) if (model, run) in answering else "none"
 
 
-def task_files(dataset: Dataset) -> dict[str, dict]:
-    """{task: kind, and the places of its items and shots}; generated tasks have no shots."""
-    tasks = {}
-    for name, task in dataset.block["downstream"]["tasks"].items():
-        generated = {"items": f"{dataset.folder}/downstream/tasks/{name}.jsonl", "shots": None}
-        places = generated if "generate" in task else task
-        tasks[name] = {key: places[key] for key in ("items", "shots")} | {"kind": task["kind"]}
-    return tasks
-
-
-def task_places(dataset: Dataset) -> list[str | dict | None]:
-    """The items and shots of all tasks; a file of the hub is a dict."""
-    return [task[key] for task in task_files(dataset).values() for key in ("items", "shots")]
+def task_places(dataset: Dataset) -> list[str]:
+    """The files of items and shots of all tasks."""
+    tasks = dataset.block["downstream"]["tasks"].values()
+    return [task[key] for task in tasks for key in ("items", "shots") if task[key] is not None]
 
 
 def task_inputs(dataset: Dataset) -> list[str]:
     """The task files that lie on a disk: inputs of a job, which those far away are not."""
-    return [place for place in task_places(dataset) if isinstance(place, str) and "://" not in place]
+    return [place for place in task_places(dataset) if "://" not in place]
 
 
 def byte_counts(dataset: Dataset) -> list[str]:
@@ -340,13 +331,12 @@ def export_tokens(dataset: Dataset) -> list[str]:
 
 
 def export_run(dataset: Dataset, key: str) -> list[int]:
-    """Updates (run_steps) or tokens (run_tokens) of an export's run: the config's, else the larger
-    model's. None of observed losses, and no updates where the config gives its tokens alone.
+    """Updates (run_steps) or tokens (run_tokens) of an export's run: the config's tokens, else the
+    larger model's. None of observed losses, and no updates where the config gives tokens.
     """
-    export = dataset.block.get("export", {})
-    if key in export:
-        return [export[key]]
-    if dataset.observed or "run_tokens" in export:
+    if given := dataset.block.get("export", {}).get("run_tokens"):
+        return [given] if key == "run_tokens" else []
+    if dataset.observed:
         return []
     steps = dataset.block["training"][dataset.large]["steps"]
     return [dataset.run_tokens(dataset.large) if key == "run_tokens" else steps]

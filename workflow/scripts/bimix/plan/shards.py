@@ -31,7 +31,6 @@ from bimix.plan.inputs import task_places
 # The settings that decide the text of a corpus's documents.
 READING = ("formats", "text_field", "document_megabytes", "cut_characters", "rejects")
 SMALL_SHARD = 32 * 10**6  # bytes of raw files; the start of a job of fewer takes as long as its encoding
-ASKED_TOGETHER = 16  # files far away
 Versions = Callable[[Shard], list[str]]  # of the files of a shard; none where it was never tokenised otherwise
 File = tuple[str, int]  # path, bytes
 
@@ -65,10 +64,8 @@ class Shards:
         return digest([*files, *(version for shard in shards for version in self.versions(shard))])
 
     def local_files(self, paths: Iterable[str]) -> list[str]:
-        """Raw files here; none of those far away, and one folder of drawn validation."""
-        drawn = f"{self.dataset.folder}/held_out"
-        near = (path for path in paths if not is_remote(path))
-        return list(dict.fromkeys(drawn if os.path.dirname(path) == drawn else path for path in near))
+        """Raw files here; none of those far away."""
+        return [path for path in paths if not is_remote(path)]
 
     def names_digest(self) -> str:
         return digest(self.by_name)
@@ -77,7 +74,7 @@ class Shards:
         """Hashes of documents that a shard of training files leaves out; none where validation has
         no files. From the config, not from all shards: it is called for each of them.
         """
-        has_files = validation_kind(self.dataset) != "share" or self.dataset.only_measured
+        has_files = not held_by_hash(self.dataset) or self.dataset.only_measured
         trains = self.by_name[shard].split != "validation"
         return [f"{self.dataset.folder}/held_out.hashes"] if trains and has_files else []
 
@@ -153,17 +150,16 @@ def growth(shards: Shards, planned: Collection[str]) -> list[str]:
     return said
 
 
-def validation_kind(dataset: Dataset) -> str:
-    """How validation documents are found: share (by hash), tokens (so many are drawn), files."""
+def held_by_hash(dataset: Dataset) -> bool:
+    """Whether a share of the documents is held out by their hash, not files of their own."""
     validation = dataset.block["corpus"]["validation"]
-    # A dict of paths may have a domain called share or tokens.
-    given = validation if isinstance(validation, dict) else {}
-    return next((kind for kind in ("tokens", "share") if isinstance(given.get(kind), (int, float))), "files")
+    # a block of paths may have a domain called share
+    return isinstance(validation, dict) and isinstance(validation.get("share"), float)
 
 
 def tokenizer_hashes(dataset: Dataset) -> list[str]:
-    """Hashes that the tokenizer must leave out; drawn documents are of a share it does not read."""
-    published = validation_kind(dataset) == "files" or dataset.only_measured
+    """Hashes that the tokenizer must leave out; of a share it reads the rest."""
+    published = not held_by_hash(dataset) or dataset.only_measured
     return [f"{dataset.folder}/held_out.hashes"] if published else []
 
 
@@ -174,20 +170,16 @@ def reading(dataset: Dataset) -> dict:
 
 def split_patterns(dataset: Dataset) -> dict[str, dict[str | None, str | list[str]]]:
     """{split: {domain: paths and globs}}; the domain is None where each record names its own."""
-    corpus, kind = dataset.block["corpus"], validation_kind(dataset)
+    corpus = dataset.block["corpus"]
     train = {domain: f"{dataset.folder}/corpus/{domain}.jsonl" for domain in corpus.get("harvest", {})}
-    validation = corpus["validation"]
-    if kind == "share":
-        validation = {}
-    elif kind == "tokens":
-        validation = {domain: f"{dataset.folder}/held_out/{domain}.jsonl" for domain in dataset.block["domains"]}
+    validation = {} if held_by_hash(dataset) else corpus["validation"]
     by_domain = [one if isinstance(one, dict) else {None: one} for one in (train or corpus["train"], validation)]
     return {"train": by_domain[0], "validation": by_domain[1] | corpus.get("validation_only", {})}
 
 
 def plan_shards(dataset: Dataset) -> dict[str, Shard]:
     """All shards of a dataset by name, ordered by domain. Errors: two of one name; no files."""
-    by_hash, target = validation_kind(dataset) == "share", dataset.block["corpus"]["shard_megabytes"] * 10**6
+    by_hash, target = held_by_hash(dataset), dataset.block["corpus"]["shard_megabytes"] * 10**6
     planned: dict[str, Shard] = {}
     for split, source in split_patterns(dataset).items():
         key = f"config: datasets/{dataset.name}/corpus/{split}"
@@ -288,13 +280,13 @@ def list_remote(pattern: str, key: str) -> list[File]:
 
 def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
     """The versions of shards, for which the call that plans `looks` at the files once."""
-    said, silent = [], set()
+    said: list[str] = []
 
     @functools.cache
     def find(shard: Shard) -> list[str]:
         path = Path(dataset.folder, "contents", f"{shard.name}.json")
         known = read_json(path, {"versions": {}, "stamps": {}})
-        if looks and look(dataset, shard, known, said, silent) and writes:
+        if looks and look(dataset, shard, known, said) and writes:
             from bimix.outputs import write_json  # here only: it imports polars, for the fewest calls
 
             write_json(path, known)
@@ -303,12 +295,11 @@ def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
     return find
 
 
-def look(dataset: Dataset, shard: Shard, known: dict, said: list[str], silent: set[str]) -> bool:
+def look(dataset: Dataset, shard: Shard, known: dict, said: list[str]) -> bool:
     """Bring what is `known` of a shard's files up to date: whether anything was new."""
     near = [path for path in shard.files if not is_made(dataset, path)]
-    far = list(filter(is_remote, shard.files)) if dataset.block["corpus"].get("ask_versions") else []
-    report = read_json(Path(dataset.folder, "shards/train", shard.name, "report.json"), {}) if near or far else {}
-    new = _look_far([path for path in far if masked(path) in report.get("remote", {})], report, known, silent)
+    report = read_json(Path(dataset.folder, "shards/train", shard.name, "report.json"), {}) if near else {}
+    new = False
     for path in near:
         recorded = report.get("raw", {}).get(str(Path(path)))
         if recorded is None or not Path(path).is_file():
@@ -327,30 +318,6 @@ def look(dataset: Dataset, shard: Shard, known: dict, said: list[str], silent: s
     return new
 
 
-def _look_far(paths: list[str], report: dict, known: dict, silent: set[str]) -> bool:
-    """Ask the servers whether files are those that were tokenised: whether one is not. Once one is
-    `silent`, none is asked again.
-    """
-    if not paths or silent:
-        return False
-    from concurrent.futures import ThreadPoolExecutor  # here only: few calls ask
-
-    from bimix.corpus.sources import remote_version
-
-    with ThreadPoolExecutor(ASKED_TOGETHER) as pool:
-        try:
-            versions = dict(zip(map(masked, paths), pool.map(remote_version, paths), strict=True))
-        except ConnectionError as error:
-            pool.shutdown(wait=False, cancel_futures=True)
-            silent.add(str(error))
-            print(f"{error}: the server does not answer; files far away count as unchanged.", file=sys.stderr)
-            return False
-    changed = {path: now for path, now in versions.items() if now and now != report["remote"][path]}
-    new = any(known["versions"].get(path) != now for path, now in changed.items())
-    known["versions"] |= changed
-    return new
-
-
 def read_json(path: Path, otherwise: dict) -> dict:
     """The JSON in a file; `otherwise` where there is none."""
     try:
@@ -364,9 +331,9 @@ def task_versions(dataset: Dataset) -> list[str | None]:
     return [file_version(dataset, place) for place in task_places(dataset)]
 
 
-def file_version(dataset: Dataset, path: str | dict | None) -> str | None:
+def file_version(dataset: Dataset, path: str | None) -> str | None:
     """The digest of a small file here; None of one that is made, missing or far away."""
-    if not isinstance(path, str) or is_made(dataset, path) or not Path(path).is_file():
+    if path is None or is_made(dataset, path) or not Path(path).is_file():
         return None
     return digest_file(Path(path))
 

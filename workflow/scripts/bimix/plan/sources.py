@@ -25,6 +25,7 @@ REWEIGHTING = ("doremi", "doge")
 BEST = ("best", "best_swarm")
 # Rules by hand for wanted domains: the epochs of these, and how the rest is mixed.
 WANTED = re.compile(r"wanted_([1-9]\d*)(?:_(uniform|kin))?")
+EPOCHS, RIVALS = [2, 4, 8, 12, 16], [4, 8]  # that lists may name, and those in every verdict
 ROUND = re.compile(r"round([1-9]\d*)(?:_([2-9]))?")
 FOUND = "found"  # the answer of a search by rounds
 GROUP = "search"
@@ -132,6 +133,11 @@ def known_names(dataset: "Dataset", published: Iterable[str]) -> list[str]:
     return [name for own in names for name in own]
 
 
+def published_table(named: str, home: str) -> str:
+    """The table under `published`: a path, or the name of one of the workflow's, in `home`."""
+    return named if named.endswith(".csv") else f"{home}resources/mixtures/{named}.csv"
+
+
 def plain(mixture: str) -> bool:
     """Whether a mixture is called as a rule that anyone would try."""
     return any(source.plain and re.fullmatch(source.pattern, mixture) for source in SOURCES)
@@ -201,17 +207,16 @@ def wanted_rule(mixture: str) -> tuple[int, str] | None:
 
 def wanted_names(dataset: "Dataset") -> list[str]:
     """The rules by hand of a dataset: none where its objective wants no domain more."""
-    epochs = dataset.config["mixtures"]["wanted"]["epochs"] if has_wanted(dataset.block) else ()
+    epochs = EPOCHS if has_wanted(dataset.block) else ()
     return [f"wanted_{one}{rest}" for rest in ("", "_uniform", "_kin") for one in epochs]
 
 
 def wanted_rivals(dataset: "Dataset") -> list[str]:
-    """Those in every verdict: plain, with `rivals` epochs; beyond `max_epochs` two would be one."""
+    """Those in every verdict: plain, of RIVALS epochs; beyond `max_epochs` two would be one."""
     if not has_wanted(dataset.block):
         return []
     most = dataset.block["optimum"].get("max_epochs", float("inf"))
-    epochs = dataset.config["mixtures"]["wanted"]["rivals"]
-    return [f"wanted_{one}" for one in epochs if one <= most] or [f"wanted_{min(epochs)}"]
+    return [f"wanted_{one}" for one in RIVALS if one <= most] or [f"wanted_{min(RIVALS)}"]
 
 
 def has_wanted(block: dict) -> bool:

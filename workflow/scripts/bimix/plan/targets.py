@@ -18,7 +18,7 @@ from bimix.plan.inputs import (
 )
 from bimix.plan.sources import all_datasets
 
-LEARNING_LEFT = 3  # mixtures that a learning curve leaves to be predicted, at least
+LEARNED = 4 + 3  # runs of a learning curve at least, with those that it leaves to be predicted
 SHOWN = 2  # names that are much like the one given
 ALIKE = 0.75  # of 1, by difflib
 
@@ -45,7 +45,7 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
     several = block["optimum"].get("models", [])
     compared = not (several or dataset.observes_sizes)  # scores, steps and shares are of one size
     resampled = dataset.resampled_laws if dataset.has_intervals else []
-    learning = compared and own == group and runs >= min(dataset.config["laws"]["learning"]["counts"]) + LEARNING_LEFT
+    learning = compared and own == group and runs >= LEARNED
     has_corpus, answers, search = "corpus" in block, "downstream" in block, "search" in block
     pareto = "pareto" in block["optimum"] and bool(dataset.resampled_laws)
     tables = ["comparison"] if several else ["extrapolation", "generalization", "comparison"]

@@ -148,7 +148,6 @@ class Doge:
     gradients: Tensor
     regularization: float
     goal: Goal
-    score_limit: float = SCORE_LIMIT
     trace: Trace = field(init=False)
 
     def __post_init__(self) -> None:
@@ -183,7 +182,7 @@ class Doge:
         sent[:, self.places] = torch.stack([along, clipped])
         along, clipped = sum_over_processes(accelerator, sent)
         present = to_device(batch.counts > 0, accelerator.device)
-        scores = alignment(along, clipped, present, recipe.rate(step), self.score_limit, self.trace.signal)
+        scores = alignment(along, clipped, present, recipe.rate(step), SCORE_LIMIT, self.trace.signal)
         weights = reweight(self.trace.weights, scores, self.regularization)
         self.trace.advance(weights, scores, step + 1)
 

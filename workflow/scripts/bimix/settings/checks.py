@@ -34,13 +34,13 @@ OF_TEXT: tuple[Check, ...] = (
     (text.check_labels, "domains corpus/domain_field ?corpus/labels"),
     (text.check_lengths, "domains corpus/held_out_characters ?corpus/train ?corpus/harvest"),
     (text.check_measured_only, "domains corpus/validation_only ?corpus/validation ?/laws/optimise"),
-    (text.check_published, "published /mixtures/published ?domains"),
+    (text.check_published, "published ?domains"),
     (text.check_trainings, "training"),
     (text.check_commands, "/models ?training ?simulate_epochs ?optimum/model ?optimum/models"),
     (text.check_schedules, "training /training"),
     (mixtures.check_swarms, f"{KNOWN} swarm domains"),
     (mixtures.check_search, "search groups held_out optimum"),
-    (mixtures.check_downstream, "downstream/model downstream/steps /downstream sequence_length"),
+    (mixtures.check_downstream, "downstream/model downstream/steps"),
     (mixtures.check_stages, "stages ?mixture_files"),
     (mixtures.check_staged_references, "?stages ?mixture_files ?methods ?centre ?reweighting optimum compare"),
     (mixtures.check_staged_formats, "stages /models optimum groups compare held_out ?methods"),
@@ -144,7 +144,7 @@ def _of_config(config: Config, whole: dict, broken: list[Key], strange: Iterable
         if recipe.like in recipes:  # which is so itself: else it would have been taken over
             yield Fault(("training", name, "like"), f"{recipe.like} is itself like another recipe; name that one.")
     datasets = names_at(whole, ("datasets",), [*broken, *(("datasets", name) for name in strange)])
-    own = "training/*/like ladder/recipe"
+    own = "training/*/like"
     rows = [("dataset", datasets, "`datasets` has", "run/*")]
     rows.append(("recipe", names_at(whole, ("training",), broken), "`training` has", own))
     yield from located((), named_nowhere(config, rows))
@@ -187,7 +187,6 @@ def references(scope: Scope) -> Iterator[Row]:
     yield "training settings for", scope.names("training"), "`training` has", OF_TRAINED_MODELS
     yield "model", scope.names("/models"), "`models` has", "training/{}"
     yield "recipe", scope.names("/training"), "`training` has", OF_RECIPES
-    yield "table", scope.names("/mixtures/published"), "mixtures/published has", "published"
     yield "domain", answering, "there are", "optimum/weights/{}"
     bounds = "optimum/lower/{} optimum/upper/{} domain_groups/{} reuse/*/map/* reuse/*/map/*/{}"
     yield "domain", scope.trained, "there are", bounds

@@ -17,9 +17,11 @@ from bimix.plan.sources import (
     FOUND,
     GROUP,
     REWEIGHTING,
+    RIVALS,
     groups_of,
     has_wanted,
     known_names,
+    published_table,
     search_runs,
     wanted_rivals,
 )
@@ -31,7 +33,10 @@ GROUPS = ("compare", "methods", "swarm", GROUP)  # that other blocks than `group
 FITTED = "candidates"  # the group that laws are fitted to
 COMPARED = ("baseline", "uniform", "ce")
 STARTED = ("baseline", "uniform", "temperature", "se", "ce", "je")  # a search, with rules by hand
-SHARED = ("corpus", "design", "downstream")  # blocks of a dataset over the config's own of that name
+SHARED = ("corpus", "design")  # blocks of a dataset over the config's own of that name
+SAMPLED = 300  # documents of each domain, for its vectors
+FASTTEXT = {"vector_size": 300, "sg": 0, "epochs": 5, "alpha": 0.05, "window": 5, "negative": 5, "min_count": 5}
+FASTTEXT |= {"min_n": 3, "max_n": 3, "bucket": 10000, "seed": 1}  # as gensim names them
 SCHEDULES = {"doremi": {"schedule": "doremi"}, "doge": {}}  # DoReMi's code has one that its step size is made for
 HELD_OUT_CHARACTERS = 20_000  # of a document that is held out whole, where the ladder chooses nothing
 UNKNOWN_VOCABULARY = 50_304  # of a tokenizer that is not read before the first job: GPT-NeoX's, padded
@@ -50,10 +55,10 @@ def mixture_lists(block: dict) -> Iterator[tuple[Key, list[str]]]:
 
 def published_rows(config: dict, dataset: str, code: Path) -> list[list[str]]:
     """The published table that a dataset names; no rows without one. Errors: it cannot be read."""
-    table = config["mixtures"]["published"].get(config["datasets"][dataset].get("published"))
-    if table is None:
+    named = config["datasets"][dataset].get("published")
+    if named is None:
         return []
-    with Path(code, table).open(encoding="utf-8", newline="") as lines:
+    with Path(published_table(named, f"{code}/")).open(encoding="utf-8", newline="") as lines:
         return [row for row in csv.reader(lines) if row]
 
 
@@ -186,14 +191,13 @@ class _Text:
         """Defaults that are the same for all texts."""
         block = self.block
         for name in SHARED:
-            if name in block or name != "downstream":  # without a block no questions are asked
-                block[name] = self.config[name] | block.get(name, {})
+            block[name] = self.config[name] | block.get(name, {})
         corpus = block["corpus"]
         by_domain = corpus.get("harvest", corpus.get("train"))
         if isinstance(by_domain, dict):
             block.setdefault("domains", list(by_domain))
         tokenizer = block.setdefault("tokenizer", {"train": {}})
-        tokenizer.setdefault("end_of_text", self.config["tokenizer"]["end_of_text"])
+        tokenizer.setdefault("end_of_text", "<|endoftext|>")
         block.setdefault("held_out", [])
         optimum = block.setdefault("optimum", {})
         if "groups" not in block and not {"group", "models"} & optimum.keys():
@@ -205,14 +209,11 @@ class _Text:
         block.setdefault("compare", {}).setdefault("mixtures", [*COMPARED, *laws, *found])
         optimum.setdefault("group", GROUP if found else next(iter(groups)))
         if found:  # a search starts from rules that need no run
-            wanted = self.config["mixtures"]["wanted"]["rivals"] if has_wanted(block) else []
-            start = [*STARTED, *(f"wanted_{one}" for one in wanted)]
+            start = [*STARTED, *(f"wanted_{one}" for one in (RIVALS if has_wanted(block) else ()))]
             block["search"] = {"start": start} | self.config["search"] | block["search"]
+        own = block.get("vectors", {})
         if any("vne" in names for _, names in mixture_lists(block)) or "vectors" in block:
-            usual, own = self.config["vectors"], block.get("vectors", {})
-            block["vectors"] = {"documents": usual["documents"]} | own
-            if not {"file", "train"} & own.keys():
-                block["vectors"]["train"] = usual["train"]
+            block["vectors"] = {"documents": SAMPLED} | ({} if "file" in own else {"train": FASTTEXT}) | own
 
     def depends(self) -> bool:
         """Whether the block leaves something to be chosen by its text."""
@@ -273,10 +274,9 @@ class _Text:
             compared=compared,
         )
         choice = ladder.choose(bounds, vocabulary, block["sequence_length"])
-        recipe = numbers["recipe"] if numbers["recipe"] in self.config["training"] else "paper"
         launch = ladder.launch(machine.kind, machine.threads, choice.batch_rows)
         block["training"] = {
-            self.named(rung, launch): ladder.settings(choice, rung == choice.larger, recipe, machine.kind)
+            self.named(rung, launch): ladder.settings(choice, rung == choice.larger, "paper", machine.kind)
             for rung in (choice.proxy, choice.larger)
         }
         if "stage" not in block["optimum"]:  # epochs count a run on one mixture

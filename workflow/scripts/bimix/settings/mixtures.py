@@ -53,16 +53,12 @@ def no_curve(what: str, measured: list[int], laws: str) -> str:
 
 
 def check_downstream(scope: Scope) -> Faults:
-    own, length = scope.block.downstream, scope.block.sequence_length
+    own = scope.block.downstream
     recipe = scope.recipe(own.model)
     every = f"one every {recipe['evaluate_every']} steps up to {recipe['steps']}" if recipe else ""
     for number, step in enumerate(own.steps) if recipe else ():
         if step not in evaluations(recipe):
             yield ("downstream", "steps", number), f"{step} is no evaluation of {own.model}, which has {every}."
-    if own.new_tokens >= length:
-        yield "downstream/new_tokens", f"no room is left for a question in {length} tokens."
-    if own.cache_tokens < length:
-        yield "downstream/cache_tokens", f"fewer than the {length} of one prompt and its answer."
 
 
 # Mixtures one after the other, and an optimum in one stage

@@ -89,7 +89,7 @@ def kind_of_dataset(value: object) -> str:
 
 def kind_of_validation(value: object) -> str:
     """A share to be drawn, or files; a block with a key like those of a share is one."""
-    drawn = isinstance(value, dict) and (not value or any(meant(key, ["share", "tokens"]) for key in value))
+    drawn = isinstance(value, dict) and (not value or any(meant(key, ["share"]) for key in value))
     return "=Drawn" if drawn else kind_of(value)
 
 
@@ -236,15 +236,6 @@ class Hardware(Block):
     cpu: Device = key("A CPU thread.")
 
 
-class UsualTokenizer(Block):
-    end_of_text: Text = key("The token that ends a document.", allowed="the token that ends a document")
-
-
-class UsualVectors(Block):
-    train: dict[str, Any] = key("Settings of FastText, as gensim names them.")  # it refuses what it does not know
-    documents: Count = key("Documents of each domain, for training them and for the entropy.")
-
-
 class Hours(Block):
     cpu: Positive = key("On a CPU.")
     gpu: Positive = key("On GPUs.")
@@ -254,7 +245,6 @@ class Ladder(Block):
     device: Literal["auto", "cpu", "gpu"] = key("What models are chosen for: `auto`, GPUs that are here, else cores.")
     count: Count | Literal["auto"] = key("How many of these all jobs have together: `auto`, those of this machine.")
     hours: Hours = key("Hours that all trainings of a dataset may take on it together, estimated by `hardware`.")
-    recipe: RecipeName = key("The recipe whose schedule and optimizer are used.")
 
 
 class Settings(Block):
@@ -303,36 +293,15 @@ class Temperature(Block):
     exponent: NotNegative = key("1 keeps the shares, 0 makes all equal.")
 
 
-class Unimax(Block):
-    most_epochs: Positive = key("Of any domain.")
-
-
-class Wanted(Block):
-    epochs: Some[Count] = key("Of the wanted domains in a run of `compare`; one mixture of each kind for each number.")
-    rivals: Some[Count] = key("Those of `epochs` whose plain mixture is in every verdict.")
-
-
 class MixturesByRule(Block):
-    published: dict[Name, str] = key("Tables with a column a mixture, `published_{column}` in datasets that name one.")
     temperature: Temperature = key("The mixture `temperature`: token shares raised to a power.")
-    unimax: Unimax = key("The mixture `unimax`: as equal as a cap of epochs allows in a run of `compare`.")
-    wanted: Wanted = key("Rules for domains that the objective wants: `wanted_{epochs}`, `.._uniform`, `.._kin`.")
 
 
-class AnswerIntervals(Block):
-    NEEDED = "resamples level"
-    resamples: Count = key("How many are drawn.")
-    level: Part = key("The probability of an interval.")
-
-
-class LawIntervals(AnswerIntervals):
+class Intervals(Block):
     resample: Literal["left_out", "residuals", "mixtures"] = key("What those of losses come from ([laws](laws.md)).")
     bootstrap: Literal["residuals", "mixtures"] = key("What those of coefficients and proportions are drawn from.")
-
-
-class Learning(Block):
-    counts: Filled[Annotated[int, Field(ge=2)]] = key("Numbers of runs.")
-    draws: Count = key("How often each number is drawn.")
+    resamples: Count = key("How many are drawn.")
+    level: Part = key("The probability of an interval.")
 
 
 class Laws(Block):
@@ -340,8 +309,7 @@ class Laws(Block):
     optimise: Some[Law] = key("Laws that give an optimised mixture.")
     seed: Natural = key("Of all draws.")
     prior: bool = key("Whether transfer starts from `cross_entropy.csv`, where text is counted.", "true")
-    intervals: LawIntervals = key("How intervals are drawn.")
-    learning: Learning = key("Learning curves of the laws over runs.")
+    intervals: Intervals = key("How intervals are drawn.")
 
 
 class Reading(Block):
@@ -352,7 +320,6 @@ class Reading(Block):
     shard_megabytes: Positive = key("Size of a shard (job) on average, of raw files as they lie on disk.")
     document_megabytes: Positive = key("A longer record is a reject; bounds a job's memory.")
     formats: Formats = key("What a file holds, by its ending before `.gz`, `.xz` or `.zst`.")
-    ask_versions: bool = key("Whether changed files far away are tokenised again; servers are asked.", "false")
     backend: Backend = key("What encodes; `gigatoken` is some 20 times faster, where its ids are the same.")
 
 
@@ -397,46 +364,22 @@ class SearchOfText(Search):
     )
 
 
-class HubFile(Block):
-    NEEDED = "hub file"
-    hub: str = key("A data set of the hub.")
-    file: str = key("A path in it.")
-    revision: Revision = key("A branch, tag or commit.", "main")
-
-
-Questions = either(scalar=str, object=HubFile)
-
-
-class Generate(Block):
-    NEEDED = "items words seed"
-    items: Annotated[int, Field(ge=2)] = key("How many.")
-    words: Count = key("Words of each.")
-    seed: Natural = key("Of the draw.")
-
-
 class TaskOfQuestions(Block):
-    NEEDED = "kind"
-    EITHER = "items and shots, generate"
+    NEEDED = "kind items shots"
     kind: Literal["question", "last_word"] = key("`question` (WebQuestions, TriviaQA) or `last_word` (LAMBADA).")
-    items: Questions = key("Questions: a path, an address or a file of the hub.")
-    shots: either(scalar=str | None, object=HubFile) = key("Examples that stand before it; `null`: its other items.")
-    generate: Generate = key("Made-up words to be copied, instead of items.")
+    items: str = key("Questions: a path or an address, as hf://datasets/{name}@{revision}/{file}.")
+    shots: str | None = key("Examples that stand before it, likewise; `null`: its other items.")
 
 
 class Downstream(Block):
-    new_tokens: Count = key("Tokens of an answer, at most.")
-    cache_tokens: Count = key("Tokens whose keys and values exist at once: bounds memory, changes no answer.")
-    seed: Natural = key("Of the shots, and of the bootstrap.")
-    rejects: Share = key("Share of items without a prompt that is counted and left out; 0: stop at the first.")
-    precision: Literal["no", "bf16"] = key('`"no"` is fp32; `bf16` is faster on a GPU, near ties may differ.')
-    intervals: AnswerIntervals = key("Of accuracies, by resampling items.")
-
-
-class DownstreamOfText(Downstream):
     NEEDED = "model steps tasks"
     model: ModelName = key("The model whose runs on the mixtures of `compare` answer.")
     steps: Some[Count] = key("Steps whose weights answer: evaluations of its runs.")
     tasks: NoneEmpty[Task, TaskOfQuestions] = key("Questions, by name.")
+    rejects: Share = key("Share of items without a prompt that is counted and left out.", "0: stop at the first")
+    precision: Literal["no", "bf16"] = key(
+        "Of the models: `bf16` is faster on a GPU, near ties may differ.", "`no`: fp32"
+    )
 
 
 class Objective(Block):
@@ -488,7 +431,6 @@ class OptimumOfText(Optimum):
 class Export(Block):
     data: File = key("The files of each domain, as `data.json` has them.", "the dataset's own, if it has a corpus")
     run_tokens: Count = key("Tokens of the run that is exported.", "those of the larger model's run")
-    run_steps: Count = key("Its updates.", "those of the larger model's run; none with `run_tokens`")
 
 
 class Harvest(Block):
@@ -502,7 +444,6 @@ class Harvest(Block):
 class Drawn(Block):
     NEEDED = "share"
     share: Part = key("Share of the documents.", "must be set")
-    tokens: Count = key("Tokens of each domain, drawn from that share.", "all of it")
 
 
 class Corpus(Reading):
@@ -529,7 +470,7 @@ class TrainedTokenizer(Block):
     share: Whole = key("Share of the documents that trains it.", "all, up to 200 MB of text")
 
 
-class Tokenizer(UsualTokenizer):
+class Tokenizer(Block):
     NEEDED = "end_of_text"
     EITHER = "train, file, hub"
     BESIDE = {"revision": "hub"}
@@ -537,12 +478,15 @@ class Tokenizer(UsualTokenizer):
     file: File = key("A `tokenizer.json`.")
     hub: Text = key("A repository of the hub.", allowed="the name of a repository on the hub")
     revision: Revision = key("Of that repository.", "main")
+    end_of_text: Text = key("The token that ends a document.", "`<|endoftext|>`", "the token that ends a document")
 
 
-class Vectors(UsualVectors):
+class Vectors(Block):
     NEEDED = "documents"
     EITHER = "train, file"
     file: File = key("A model in the format of FastText.")
+    train: dict[str, Any] = key("Settings of FastText, as gensim names them.")  # it refuses what it does not know
+    documents: Count = key("Documents of each domain, for training them and for the entropy.", "300")
 
 
 class Stage(Block):
@@ -620,8 +564,10 @@ class Dataset(AnyDataset):
     tokenizer: Tokenizer = key("What makes tokens of it.", "a byte-level BPE that is trained on the text")
     sequence_length: Annotated[int, Field(ge=2)] = key("Tokens of a row.", "128 on a CPU, 1,024 on GPUs")
     simulate_epochs: bool = key("Whether small runs have fewer rows, repeated as often as the larger one's.", "false")
-    vectors: Vectors = key("Document vectors for the mixture `vne`.", "those of `vectors` where a list names `vne`")
-    published: str = key("A table of `mixtures/published`.", "none")
+    vectors: Vectors = key("Document vectors for the mixture `vne`.", "trained on the text where a list names `vne`")
+    published: str = key(
+        "A table with a column a mixture, `published_{column}`.", "none", "pile, slimpajama or the path of a .csv table"
+    )
     mixture_files: dict[OwnName, File] = key("Your own mixtures: JSON, or csv of domain, proportion.", "none")
     stages: dict[OwnName, Stages] = key("Mixtures that change within a run ([stages](mixtures.md#stages)).", "none")
     groups: NoneEmpty[Group, Mixtures] = key(
@@ -642,7 +588,7 @@ class Dataset(AnyDataset):
     reweighting: Reweighting = key("The model that DoReMi and DoGE train.", "none")
     optimum: OptimumOfText = key("What is optimised.")
     design: DesignOfText = key("Changes of `design`.", "none")
-    downstream: DownstreamOfText = key("Questions to the models, and changes of `downstream`.", "none")
+    downstream: Downstream = key("Questions to the models.", "none")
     compare: CompareOfText = key("The larger model's runs, which are measured against the first of them.")
 
 
@@ -686,12 +632,9 @@ class Config(Block):
     hardware: Hardware = key("What `results/{dataset}/plan.csv` and the ladder assume.")
     ladder: Ladder = key("The machine and the time that [the ladder](costs.md) chooses models for.")
     training: dict[Name, Recipe] = key("Recipes of training by name; one may be `like` another, with changes.")
-    mixtures: MixturesByRule = key("Mixtures printed in papers, and those by a rule that needs no search.")
+    mixtures: MixturesByRule = key("Mixtures by a rule that needs no search.")
     laws: Laws = key("Which laws are fitted, scored and optimised, and how intervals are drawn.")
     corpus: Reading = key("How corpora are read; a dataset may set these in its own `corpus`.")
-    tokenizer: UsualTokenizer = key("Of all tokenizers; a dataset may set these in its own `tokenizer`.")
-    vectors: UsualVectors = key("Document vectors, made only where a list names the mixture `vne`; likewise.")
     design: Design = key("Which runs to make next; a dataset may set these in its own `design`.")
     search: Search = key("Searches by rounds; a dataset with a block `search` may set these in it.")
-    downstream: Downstream = key("How models answer questions; a dataset may set these in its own `downstream`.")
     datasets: dict[Name, AnyKind] = key("The datasets by name: text to train on, or losses measured elsewhere.")

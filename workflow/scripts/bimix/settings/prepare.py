@@ -41,13 +41,12 @@ def prepare(config: dict, call: Call) -> Prepared:
     defaults = merged([call.home / "workflow/defaults.yaml"])
     run_of_files(config, call.files, call.given_files, call.command_line)
     config = over(defaults, config)
-    place_tables(config, defaults, call.prefix)
     if not call.plans:
         config, filled = with_defaults(as_read(config), planning=False)
         return Prepared(expanded(config), filled, [])
     check_folder()
     wanted, files = wanted_datasets(config, call.words), [read_config_file(path) for path in call.files]
-    ready = settled(config, defaults, Path(), files, wanted, call.command_line, named_datasets(call.words))
+    ready = settled(config, defaults, Path(call.prefix), files, wanted, call.command_line, named_datasets(call.words))
     config = expanded(ready.config)
     chosen = [own.remark(name, config["datasets"][name]) for name, own in ready.filled.items() if name in config["run"]]
     from bimix.settings.disk import check_text
@@ -96,15 +95,6 @@ def as_read(config: dict) -> dict:
         return [text(one) for one in value] if isinstance(value, list) else value
 
     return text(config | ({"run": [config["run"]]} if isinstance(config.get("run"), str) else {}))
-
-
-def place_tables(config: dict, defaults: dict, prefix: str) -> None:
-    """Lead to the workflow's own published tables where the config names these."""
-    mixtures = config.get("mixtures")
-    tables, own = mixtures.get("published") if isinstance(mixtures, dict) else None, defaults["mixtures"]["published"]
-    for name, path in tables.items() if isinstance(tables, dict) else ():
-        if path == own.get(name):
-            tables[name] = f"{prefix}{path}"
 
 
 def check_folder() -> None:

@@ -12,7 +12,7 @@ from bimix.settings.files import Key
 from bimix.settings.models import Config, Dataset, Observed
 
 # What decides which mixtures a dataset of text knows; `?`: may be unset; `/`: outside its block.
-KNOWN = "/mixtures /laws/optimise ?mixture_files ?stages ?search ?swarm ?reweighting ?published"
+KNOWN = "/laws/optimise ?mixture_files ?stages ?search ?swarm ?reweighting ?published"
 # What a check yields: the key in the dataset's block, as a path or a tuple, and a sentence; a third
 # entry that is true makes it a remark.
 Faults = Iterator[tuple]

@@ -6,8 +6,9 @@ from pathlib import Path
 from bimix.laws.table import LAWS
 from bimix.names import named, shown
 from bimix.plan.dataset import LAUNCHED, evaluations, weights_of
+from bimix.plan.sources import published_table
 from bimix.settings.complete import published_rows
-from bimix.settings.models import Drawn, Losses, Model, Shape
+from bimix.settings.models import Losses, Model, Shape
 from bimix.settings.scope import Faults, Scope
 from bimix.training.recipe import schedule_fault
 
@@ -50,8 +51,8 @@ def check_lengths(scope: Scope) -> Faults:
 
 
 def check_measured_only(scope: Scope) -> Faults:
-    """Domains that nothing trains on: laws without losses of them, a tokenizer of their text."""
-    key, block, drawn = "corpus/validation_only", scope.block, scope.block.corpus.validation
+    """Domains that nothing trains on: laws without losses of them."""
+    key, block = "corpus/validation_only", scope.block
     for name in block.corpus.validation_only.keys() & set(block.domains):
         yield (*key.split("/"), name), "it is in `domains`, which are trained on; files of it go to `validation`."
     names = [*scope.laws, *(name.removesuffix("_swarm") for _, names in scope.lists() for name in names)]
@@ -59,20 +60,20 @@ def check_measured_only(scope: Scope) -> Faults:
         if not LAWS[law].measured_only:
             sentence = f"{law} has losses of training domains alone; leave it out of laws/optimise and of all groups,"
             yield key, f"{sentence} or take these domains out."
-    if scope.sound("tokenizer/train") and isinstance(drawn, Drawn) and drawn.tokens is not None:
-        sentence = "with validation `tokens`, which are drawn with the tokenizer, the tokenizer would be trained on"
-        yield key, f"{sentence} text of these domains; hold out a `share` alone, or give a tokenizer."
 
 
 def check_published(scope: Scope) -> Faults:
     """The table of published mixtures that the dataset names."""
-    table = scope.config.mixtures.published.get(scope.block.published)
+    table = published_table(scope.block.published, f"{scope.code}/")
     try:
         header, *rows = published_rows(scope.plain, scope.name, scope.code) or [[]]
     except (OSError, UnicodeDecodeError) as error:
-        yield "published", f"the table {table} cannot be read ({error})."
+        yield (
+            "published",
+            f"the table {table} cannot be read ({error.strerror if isinstance(error, OSError) else error}).",
+        )
         return
-    if table and (header[:1] != ["domain"] or len(header) < 2):
+    if header[:1] != ["domain"] or len(header) < 2:
         yield "published", f"the table {table} must have a column domain and one a mixture."
     elif strange := [row[0] for row in rows if row[0] not in (scope.block.domains or [row[0]])]:
         yield "published", f"the table {table} has a domain {shown(strange[0])}, which `domains` has not."
