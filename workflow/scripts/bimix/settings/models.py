@@ -188,7 +188,7 @@ Revision = words(Text | None, "a branch, a tag or a commit of the repository, or
 class Shape(Block):
     NEEDED = "layers width heads"
     layers: Count = key("Blocks of the transformer.")
-    width: Count = key("Numbers that stand for a token.")
+    width: Count = key("Width of the residual stream: numbers that represent a token.")
     heads: Count = key("Heads of attention; the width of each is a multiple of 8.")
 
 
@@ -207,10 +207,10 @@ class Launch(Block):
     nodes: Count = key("Machines that a training takes.")
     gpus: Natural = key("GPUs on each node; 0: the CPU.")
     threads: Count = key("CPU threads on each node.")
-    micro_batch: Count | Literal["auto"] = key("Rows at once on a process; `auto`: by two small probes.", OF_SHAPE)
-    loss_chunk: Count | Literal["all"] = key("Tokens whose scores exist at once; fewer are faster on a CPU.", OF_SHAPE)
+    micro_batch: Count | Literal["auto"] = key("Rows at once on a process; `auto`: as many as fit.", OF_SHAPE)
+    loss_chunk: Count | Literal["all"] = key("Tokens whose logits exist at once; fewer are faster on a CPU.", OF_SHAPE)
     compile: Literal["yes", "no"] = key("Whether the model is compiled.", OF_SHAPE)
-    shard: Literal["auto", "yes", "no"] = key("Whether processes divide weights; `auto`: if a GPU is small.", "auto")
+    shard: Literal["auto", "yes", "no"] = key("Whether weights are divided; `auto`: where a GPU is too small.", "auto")
 
 
 class Model(Block):
@@ -220,7 +220,7 @@ class Model(Block):
     shape: Shape = key("The size of the model.")
     command: Command = key("In the place of `shape`: the program that trains it ([trainers](trainers.md)).")
     format: Literal[tuple(FORMATS)] = key("Format of the command's file `{mixture}`.", "JSON of domain and proportion")
-    parameters: Positive = key("Parameters of the command's model: 6 FLOPs of each a token.")
+    parameters: Positive = key("Parameters of the command's model; each costs 6 FLOPs a token.")
     losses: Losses = key("Where the command leaves its losses, and how they are read.")
     launch: Launch = key("How its trainings are started; changes no result.")
 
@@ -242,8 +242,8 @@ class Hours(Block):
 
 
 class Ladder(Block):
-    device: Literal["auto", "cpu", "gpu"] = key("What models are chosen for: `auto`, GPUs that are here, else cores.")
-    count: Count | Literal["auto"] = key("How many of these all jobs have together: `auto`, those of this machine.")
+    device: Literal["auto", "cpu", "gpu"] = key("The device that models are chosen for; `auto`: GPUs, else cores.")
+    count: Count | Literal["auto"] = key("How many of these all jobs share; `auto`: all of this machine.")
     hours: Hours = key("Hours that all trainings of a dataset may take on it together, estimated by `hardware`.")
 
 
@@ -252,8 +252,8 @@ class Settings(Block):
 
     steps: Count = key("Updates.")
     batch_rows: Count = key("Rows of an update.")
-    evaluate_every: Count = key("Steps from one measurement of the losses to the next.")
-    validation_rows: Count = key("Rows of each domain that they are measured on, at most.")
+    evaluate_every: Count = key("Steps between two evaluations of the losses.")
+    validation_rows: Count = key("Validation rows of each domain, at most.")
     learning_rate: Positive = key("Peak rate.")
     final_learning_rate: Positive = key("Rate at the end.")
     schedule: Literal["exponential", "warm_exponential", "doremi", "cosine", "wsds"] = key(
@@ -268,9 +268,9 @@ class Settings(Block):
     beta2: Share = key("Of AdamW.")
     epsilon: Positive = key("Of AdamW.")
     weight_decay: NotNegative = key("Of AdamW.")
-    max_gradient_norm: Positive = key("Longer gradients are cut to it.")
+    max_gradient_norm: Positive = key("Norm to which larger gradients are clipped.")
     precision: Literal["no", "bf16"] = key('`"no"` is fp32.')
-    seed: Natural = key("Of weights and rows.")
+    seed: Natural = key("Seed of the initial weights and the order of rows.")
 
 
 class Recipe(Settings):
@@ -278,7 +278,7 @@ class Recipe(Settings):
         "steps batch_rows evaluate_every validation_rows learning_rate final_learning_rate schedule "
         "warmup_share beta1 beta2 epsilon weight_decay max_gradient_norm precision seed"
     )
-    like: str = key("The recipe that it takes over the rest from.", "none", "the name of a recipe written out in full")
+    like: str = key("The recipe whose other settings it takes.", "none", "the name of a recipe written out in full")
 
 
 class Changes(Settings):
@@ -307,7 +307,7 @@ class Intervals(Block):
 class Laws(Block):
     compare: Some[Law] = key("Laws that are fitted and scored side by side.")
     optimise: Some[Law] = key("Laws that give an optimised mixture.")
-    seed: Natural = key("Of all draws.")
+    seed: Natural = key("Seed of all random draws.")
     prior: bool = key("Whether transfer starts from `cross_entropy.csv`, where text is counted.", "true")
     intervals: Intervals = key("How intervals are drawn.")
 
@@ -316,11 +316,11 @@ class Reading(Block):
     text_field: TextField = key("The field of a record that holds the text.")
     domain_field: DomainField = key("The field that names a record's domain; `null`: domains have files of their own.")
     labels: Labels = key("Names of domains in the records, where they differ.")
-    rejects: Share = key("The share of bad records that is counted and left out; 0: stop at the first.")
+    rejects: Share = key("The share of bad records that may be left out; 0: the first one stops the job.")
     shard_megabytes: Positive = key("Size of a shard (job) on average, of raw files as they lie on disk.")
-    document_megabytes: Positive = key("A longer record is a reject; bounds a job's memory.")
+    document_megabytes: Positive = key("Longer records are rejected, which bounds a job's memory.")
     formats: Formats = key("What a file holds, by its ending before `.gz`, `.xz` or `.zst`.")
-    backend: Backend = key("What encodes; `gigatoken` is some 20 times faster, where its ids are the same.")
+    backend: Backend = key("The library that encodes; `gigatoken` is 20 times faster, where its ids are the same.")
 
 
 # FLOPs, as a number or in YAML a text such as 2e18, or per cent of the large run.
@@ -346,7 +346,7 @@ class DesignOfLosses(Design):
 
 class Search(Block):
     rounds: Count = key("Rounds at most; a search ends where more gain less than the noise of a run.")
-    of: Literal[1, 2] = key("Mixtures of a round; the second by the other voice.")
+    of: Literal[1, 2] = key("Mixtures a round; the second is proposed by the other voice.")
     law: Law = key("The law that the runs correct.")
     least: Share = key("The part of its token share that a round leaves a domain without a `lower`.")
 
@@ -354,7 +354,7 @@ class Search(Block):
 class SearchOfText(Search):
     NEEDED = "start rounds of law least"
     start: Mixtures = key(
-        "Mixtures that are run first; none that runs find.",
+        "Mixtures that are run first; no optimum of runs.",
         "token shares, uniform, temperature, the entropies, and rules by hand where domains are wanted",
     )
     budget: Budget = key(
@@ -389,25 +389,25 @@ class Objective(Block):
     )
     weights: Numbers = key("Of the families, or of loss domains where there are none.", "all alike")
     families: NoneEmpty[Name, Family] = key("Loss domains that count as one; others weigh 0.", "each by itself")
-    reference: MixtureName = key("The mixture whose predicted losses are measured against.", "the first of `compare`")
+    reference: MixtureName = key("The mixture that losses are compared with.", "the first of `compare`")
     margin: NotNegative = key("Of `no_worse_than`: how far a loss may be above the reference's, relative.", "0")
     carry: Carry = key(
-        "Of `no_worse_than`: times which effects on log losses are larger at the model of the bound; or the "
-        "reference's mean losses at both models and the vocabulary, `auto` by a law over sizes.",
+        "Of `no_worse_than`: how many times larger log effects are at the model of the bound; or the reference's "
+        "mean loss at both models and the vocabulary; `auto` by a law over sizes.",
         "1",
     )
-    confidence: NotNegative = key("Of `no_worse_than`: part of the law's 90 % error that is kept as a margin.", "0.5")
+    confidence: NotNegative = key("Of `no_worse_than`: share of the law's 90 % error kept as a margin.", "0.5")
     marginals: Numbers = key("{pattern of domains, as `games:*`: their share}, kept ([grids](grids.md)).", "none")
 
 
 class Optimum(Block):
-    group: str = key("The group of mixtures that they are fitted to.", "the first of `groups`", "the name of a group")
+    group: str = key("The group that the laws are fitted to.", "the first of `groups`", "the name of a group")
     weights: Numbers = key("Weights of the domains' losses in the average; one that is left out weighs 0.", "all alike")
     step: Count = key("The step that the mixture is best at; not with `models`.", "of text the last of the proxy's run")
     max_epochs: Positive = key("How often a run may repeat a domain.", "16 with `models: auto`, else no bound")
     lower: Numbers = key("Least proportions.", "0")
     upper: Numbers = key("Greatest proportions.", "1")
-    objective: Objective = key("What the mixture is best at (docs/objectives.md).", "the average loss by `weights`")
+    objective: Objective = key("What the mixture is [best at](objectives.md).", "the average loss by `weights`")
     pareto: Annotated[Two[either(scalar=str, object=Numbers)], AfterValidator(once)] = key(
         "Two objectives, of which a table and a figure show the mixtures between.",
         "none",
@@ -423,7 +423,7 @@ class OptimumOfText(Optimum):
     NEEDED = "group"
     BESIDE = {"for": "models"}
     model: ModelName = key("The model to whose losses the laws are fitted.", "the proxy: the first under `training`")
-    models: Several[str] = key("In its place: several, to which `transfer` is fitted.", "one model", "a list of models")
+    models: Several[str] = key("In place of `model`: sizes to fit `transfer` to.", "one model", "a list of models")
     for_: ModelName = key("With `models`: the model that the mixture is best for.", "that of `compare`", alias="for")
     stage: Count = key("The one stage, from 1, in which the mixtures of the group differ.", "runs without stages")
 
@@ -435,7 +435,7 @@ class Export(Block):
 
 class Harvest(Block):
     NEEDED = "kind packages suffixes megabytes"
-    kind: str = key("What of the files is text.")
+    kind: str = key("Which part of the files is text.")
     packages: Filled[str] = key("Packages that are installed.")
     suffixes: Filled[str] = key("Endings of their files.")
     megabytes: Positive = key("Text at most.")
@@ -457,7 +457,7 @@ class Corpus(Reading):
     validation_only: DomainPaths = key("Domains measured and not trained on; not with `bimix`.", "none")
     cut_characters: Count | None = key("Longer documents are cut at white space; `null`: none is.", "`100000`")
     held_out_characters: either(scalar=Count, object=dict[str, Count]) = key(
-        "Of a document longer than this a share holds out the end, not all ([data](data.md)).",
+        "Of longer documents only the end is held out ([data](data.md#what-is-held-out)).",
         "by [the ladder](costs.md), else 20000",
         "a whole number above 0, or a block of domains with one each",
     )
@@ -465,8 +465,10 @@ class Corpus(Reading):
 
 class TrainedTokenizer(Block):
     NEEDED = "vocabulary share"
-    vocabulary: Annotated[int, Field(ge=257)] = key("Ids.", "by [the ladder](costs.md)")
-    fewer: bool = key("Whether a text may have fewer ids.", "`true` where the ladder chose `vocabulary`, else `false`")
+    vocabulary: Annotated[int, Field(ge=257)] = key("Token ids.", "by [the ladder](costs.md)")
+    fewer: bool = key(
+        "Whether few words may yield fewer ids.", "`true` where the ladder chose `vocabulary`, else `false`"
+    )
     share: Whole = key("Share of the documents that trains it.", "all, up to 200 MB of text")
 
 
@@ -502,7 +504,7 @@ class Swarm(Block):
     NEEDED = "model runs seed together step"
     model: ModelName = key("The model that is trained.")
     runs: Annotated[int, Field(ge=2, le=9999)] = key("How many.")
-    seed: Natural = key("Of the drawn mixtures.")
+    seed: Natural = key("Seed of the drawn mixtures.")
     together: Count = key("Runs of one job.")
     step: Count = key("The step of the optima.")
     training: Settings = key("What differs from the model's settings.", "nothing")
@@ -536,14 +538,16 @@ class CompareOfText(Compare):
 
 class AnyDataset(Block):
     methods: Mixtures = key("Mixtures whose gain and cost are compared with those of the first.", "none")
-    centre: MixtureName = key("What draws and Olmix' penalty are around, if not the text's own shares.", "token shares")
-    strengths: Strengths = key("Of draws: the stronger, the nearer to the centre.", "[0.1, 5], as RegMix has it")
+    centre: MixtureName = key("The mixture that draws and Olmix' penalty are centred on.", "token shares")
+    strengths: Strengths = key(
+        "Least and greatest strength of draws (strong: near the centre).", "[0.1, 5], as RegMix has it"
+    )
     held_out: Unique[str] = key("Groups that the laws must predict.", "none", "a list of groups")
     domain_groups: dict[str, Relatives] = key(
         "{domain: [source, topic]}: domains of one of these help alike ([groups](transfer.md#groups-of-domains)).",
         "as names say that are split at `:` or `/`",
     )
-    export: Export = key("What [exports](export.md) of mixtures are for.", "the dataset's own files, if it has text")
+    export: Export = key("Files and run of [exports](export.md).", "the dataset's own files, if it has text")
 
 
 class Reused(Block):
@@ -561,9 +565,9 @@ class Dataset(AnyDataset):
     NEEDED = "domains corpus tokenizer sequence_length groups training optimum held_out compare"
     domains: Several[Domain] = key("The domains that are mixed.", "the keys of `corpus/train`")
     corpus: Corpus = key("The text.")
-    tokenizer: Tokenizer = key("What makes tokens of it.", "a byte-level BPE that is trained on the text")
+    tokenizer: Tokenizer = key("The tokenizer.", "a byte-level BPE that is trained on the text")
     sequence_length: Annotated[int, Field(ge=2)] = key("Tokens of a row.", "128 on a CPU, 1,024 on GPUs")
-    simulate_epochs: bool = key("Whether small runs have fewer rows, repeated as often as the larger one's.", "false")
+    simulate_epochs: bool = key("Whether small runs repeat domains as often as the larger run.", "false")
     vectors: Vectors = key("Document vectors for the mixture `vne`.", "trained on the text where a list names `vne`")
     published: str = key(
         "A table with a column a mixture, `published_{column}`.", "none", "pile, slimpajama or the path of a .csv table"
@@ -589,7 +593,7 @@ class Dataset(AnyDataset):
     optimum: OptimumOfText = key("What is optimised.")
     design: DesignOfText = key("Changes of `design`.", "none")
     downstream: Downstream = key("Questions to the models.", "none")
-    compare: CompareOfText = key("The larger model's runs, which are measured against the first of them.")
+    compare: CompareOfText = key("The larger model's runs, compared with the first of them.")
 
 
 class Observations(Block):
@@ -599,7 +603,7 @@ class Observations(Block):
     metrics: Table = key("Mixture and a column for each metric, lower is better: further loss domains.", "none")
     tokens: File = key("Domain, tokens; needed where `optimum/max_epochs` is set.", "none")
     costs: Table = key("Mixture, search_runs, search_flops, large_flops: what `methods` took.", "not known")
-    cross_entropy: Table = key("Domain, under, nats: the prior of transfer (docs/transfer.md).", "none")
+    cross_entropy: Table = key("Domain, under, nats: the [prior](transfer.md#a-prior-from-text) of `transfer`.", "none")
     lower_is_better: Unique[Domain] = key("Metrics of which less is better, by any name.", "none", "a list of metrics")
     reuse: Reuse = key(OLDER.format("every group of `all`"), "none")
     allow_unmeasured: Unique[Domain] = key("Domains that may lack losses or shares, of names near others.", "none")
@@ -613,7 +617,7 @@ class Observed(AnyDataset):
     groups: NoneEmpty[ObservedGroup, Names] = key("Lists of mixtures by name; `all` takes all.", "`{fitted: all}`")
     optimum: OptimumOfLosses = key("What is optimised.")
     design: DesignOfLosses = key("Changes of `design`.", "none")
-    compare: Compare = key("Mixtures that are measured against the first of them.")
+    compare: Compare = key("Mixtures that are compared with the first of them.")
 
 
 AnyKind = either(kind_of_dataset, Observed=Observed, Dataset=Dataset)
