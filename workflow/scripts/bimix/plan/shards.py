@@ -123,7 +123,7 @@ def growth(shards: Shards, planned: Collection[str]) -> list[str]:
 
     def is_other(shard: Shard) -> bool:
         report = reports[shard.name]
-        tokenised = {*(own["digest"] for own in report.get("raw", {}).values()), *report.get("remote", {}).values()}
+        tokenised = {own["digest"] for own in report.get("raw", {}).values()}
         return not report or not set(shards.versions(shard)) <= tokenised
 
     news = {
