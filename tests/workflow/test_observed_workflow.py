@@ -47,6 +47,14 @@ def workplace(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def changed(folder: Path, **own: object) -> dict:
+    """Write the config with other keys of the dataset; gives the whole of it."""
+    config = yaml.safe_load((folder / "own.yaml").read_text())
+    config["datasets"]["own"] |= own
+    (folder / "own.yaml").write_text(yaml.safe_dump(config))
+    return config
+
+
 def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return checkout.call(folder, *arguments, "--configfile", "own.yaml")
 
@@ -62,15 +70,14 @@ def test_methods_are_judged_by_runs_made_elsewhere(workplace: Path) -> None:
     pl.concat(seeds).write_csv(workplace / "seeded.csv")
     costs = "mixture,search_runs,search_flops,large_flops,predicted_gain_percent\nm1,4,1e9,1e10,1.5\n"
     (workplace / "costs.csv").write_text(costs)
-    config = yaml.safe_load((workplace / "own.yaml").read_text())
-    config["datasets"]["own"] |= {
-        "observations": {"losses": "seeded.csv", "mixtures": "mixtures.csv", "costs": "costs.csv"},
-        "groups": {"fitted": ["m0", "m1", "m2"]},
-        "held_out": [],
-        "methods": ["m2", "m0", "m1"],
-        "compare": {"mixtures": ["m2", "m0"]},
-    }
-    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    changed(
+        workplace,
+        observations={"losses": "seeded.csv", "mixtures": "mixtures.csv", "costs": "costs.csv"},
+        groups={"fitted": ["m0", "m1", "m2"]},
+        held_out=[],
+        methods=["m2", "m0", "m1"],
+        compare={"mixtures": ["m2", "m0"]},
+    )
     done = call(workplace, "results/own/tables/verdict.csv", "results/own/figures/verdict.svg")
     assert not done.returncode, done.stdout + done.stderr
     rows = {row["mixture"]: row for row in pl.read_csv(workplace / "results/own/tables/verdict.csv").to_dicts()}
@@ -126,9 +133,7 @@ def test_everything_follows_from_two_tables(workplace: Path) -> None:
 
 
 def test_a_mixture_that_bears_a_laws_name_is_its_optimum(workplace: Path) -> None:
-    config = yaml.safe_load((workplace / "own.yaml").read_text())
-    config["datasets"]["own"]["compare"]["mixtures"].append("bimix")
-    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    changed(workplace, compare={"mixtures": ["m4", "m0", "bimix"]})
     rules = {"m0": "mix_observed", "m4": "mix_observed", "bimix": "optimize_mixture", "transfer": "optimize_mixture"}
     done = call(workplace, *(f"results/own/mixtures/{name}.json" for name in rules), "-n", "-p")
     jobs = r"^rule (\w+):$(?:\n    .*)*?\n    output: results/own/mixtures/(\w+)\.json(?:, .*)?$"
@@ -139,13 +144,10 @@ def test_a_mixture_that_bears_a_laws_name_is_its_optimum(workplace: Path) -> Non
 
 
 def test_epochs_need_the_tokens_there_are(workplace: Path) -> None:
-    config = yaml.safe_load((workplace / "own.yaml").read_text())
-    config["datasets"]["own"]["optimum"]["max_epochs"] = 2
-    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    changed(workplace, optimum={"group": "fitted", "step": 8000, "max_epochs": 2})
     done = call(workplace, "-n")
     assert "optimum/max_epochs: name a table of domain and tokens" in done.stdout + done.stderr
-    config["datasets"]["own"]["observations"]["tokens"] = "tokens.csv"
-    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    changed(workplace, observations={"losses": "losses.csv", "mixtures": "mixtures.csv", "tokens": "tokens.csv"})
     (workplace / "tokens.csv").write_text("domain,tokens\ncode & co,3000\nweb,9000\n")
     with_tokens = pl.read_csv(workplace / "losses.csv").with_columns(tokens=pl.col("step"))
     with_tokens.write_csv(workplace / "losses.csv")
@@ -156,10 +158,7 @@ def test_epochs_need_the_tokens_there_are(workplace: Path) -> None:
 
 
 def test_rules_by_hand_that_nobody_ran_are_written_and_those_that_were_are_taken(workplace: Path) -> None:
-    config = yaml.safe_load((workplace / "own.yaml").read_text())
-    own = config["datasets"]["own"]
-    own["optimum"]["weights"] = {"code & co": 1}
-    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    own = changed(workplace, optimum={"group": "fitted", "step": 8000, "weights": {"code & co": 1}})["datasets"]["own"]
     targets = [f"results/own/mixtures/{name}.json" for name in ("wanted_2", "wanted_4_uniform", "wanted_2_kin", "m0")]
     done = call(workplace, *targets, "-n")
     assert "own/observations: a rule by hand counts epochs: name a table of domain and tokens" in done.stdout
@@ -173,7 +172,7 @@ def test_rules_by_hand_that_nobody_ran_are_written_and_those_that_were_are_taken
     losses.with_columns(as_hand).write_csv(workplace / "losses.csv")
     mixtures.with_columns(as_hand).write_csv(workplace / "mixtures.csv")
     own["groups"]["fitted"][3] = "wanted_8"
-    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    changed(workplace, **own)
     done = call(workplace, *targets, "results/own/mixtures/wanted_8.json")
     assert not done.returncode, done.stdout + done.stderr
     made = {path.stem: json.loads(path.read_text()) for path in (workplace / "results/own/mixtures").glob("*.json")}
@@ -189,15 +188,12 @@ def test_what_there_are_too_few_runs_or_steps_for_is_left_out(workplace: Path) -
     jobs = planned(workplace)
     assert {"plot_optimum", "estimate_intervals"} <= jobs
     assert "plot_learning" not in jobs
-    config = yaml.safe_load((workplace / "own.yaml").read_text())
-    config["datasets"]["own"]["optimum"]["group"] = "every"
-    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    changed(workplace, optimum={"group": "every", "step": 8000})
     write_tables(workplace, 7, STEPS[-1:])
     jobs = planned(workplace)
     assert {"plot_learning", "plot_optimum"} <= jobs
     write_tables(workplace, 2)
-    config["datasets"]["own"] |= {"groups": {"every": "all"}, "held_out": [], "compare": {"mixtures": ["m1", "m0"]}}
-    (workplace / "own.yaml").write_text(yaml.safe_dump(config))
+    changed(workplace, groups={"every": "all"}, held_out=[], compare={"mixtures": ["m1", "m0"]})
     assert not {"estimate_intervals", "plot_optimum"} & planned(workplace)
 
 
@@ -214,12 +210,9 @@ def test_all_of_runs_of_two_sizes(workplace: Path) -> None:
     mixtures = pl.read_csv(workplace / "mixtures.csv")
     copies = mixtures.filter(of_large).with_columns(mixture="large_" + pl.col("mixture"))
     pl.concat([mixtures, copies]).write_csv(workplace / "mixtures.csv")
-    config = yaml.safe_load((workplace / "own.yaml").read_text())
+    groups = {"fitted": ["m0", "m1", "m2", "m3", "m4", "large_m0", "large_m1"], "held_out": ["large_m4"]}
+    config = changed(workplace, groups=groups, compare={"mixtures": ["large_m0", "large_m1", "large_m4"]})
     config["laws"] |= {"compare": ["transfer", "bimix"], "optimise": ["transfer"]}
-    config["datasets"]["own"] |= {
-        "groups": {"fitted": ["m0", "m1", "m2", "m3", "m4", "large_m0", "large_m1"], "held_out": ["large_m4"]},
-        "compare": {"mixtures": ["large_m0", "large_m1", "large_m4"]},
-    }
     (workplace / "own.yaml").write_text(yaml.safe_dump(config))
     done = call(workplace)
     assert not done.returncode, done.stdout + done.stderr
