@@ -19,7 +19,7 @@ def texts(path) -> set[str]:
 
 
 def test_a_line_moves_one_domain_and_keeps_the_ratio_of_the_others():
-    path = plot_fit.path_through("b", ("a", "b", "c"), np.array([0.1, 0.5]), np.array([0.2, 0.4, 0.4]))
+    path = plot_fit.path_through(1, np.array([0.1, 0.5]), np.array([0.2, 0.4, 0.4]))
     assert path.sum(axis=1) == pytest.approx(1)
     assert path[:, 1] == pytest.approx([0.1, 0.5])
     assert path[:, 2] / path[:, 0] == pytest.approx(2)

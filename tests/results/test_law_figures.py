@@ -21,7 +21,7 @@ import trace_learning
 from bimix.errors import InputError
 from bimix.judge.law_scores import complexity
 from bimix.laws import fitted as laws
-from bimix.observations.tables import by_mixture
+from bimix.results import figures
 
 DOMAINS = ["code & co", "law", "web"]
 STEPS = [500, 1000, 2000, 4000]
@@ -127,13 +127,11 @@ def test_the_measured_change_stands_beside_the_predicted_one(results, tmp_path):
     ]
     losses = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
     law = json.loads((results / "bimix.json").read_text())
-    runs = plot_optimum.Runs("large", losses, by_mixture(mixtures))
-    equal, first = np.ones(3), np.array([1.0, 0.0, 0.0])
-    changes = plot_optimum.measured_changes(law, "mine", shares, runs, equal)
+    equal, first, pair_of = np.ones(3), np.array([1.0, 0.0, 0.0]), ("mine", "found")
+    changes = plot_optimum.measured_changes(law, losses, pair_of, equal)
     assert changes == pytest.approx({"code & co": 10, "law": -10, "web": -20, "": 100 * (8.1 / 9 - 1)})
-    assert plot_optimum.measured_changes(law, "mine", shares, runs, first)[""] == pytest.approx(10)
-    other = dict.fromkeys(DOMAINS, 1 / 3)  # a mixture that no run was trained on
-    assert plot_optimum.measured_changes(law, "mine", other, runs, equal) == {}
+    assert plot_optimum.measured_changes(law, losses, pair_of, first)[""] == pytest.approx(10)
+    assert plot_optimum.measured_changes(law, losses, ("mine",), equal) == {}  # no run was trained on the optimum
     losses.write_csv(tmp_path / "losses.csv")
     mixtures.write_csv(tmp_path / "mixtures.csv")
     flags = ["--coefficients", f"{results}/bimix.json", "--baseline", "mine", "--baseline-mixture", BASELINE]
@@ -155,13 +153,9 @@ def test_a_law_of_one_step_is_drawn_at_that_step(results, tmp_path):
     )
 
 
-def test_groups_of_whole_numbers_are_read_with_others(tmp_path):
-    for name, share in (("whole", 1), ("half", 0.5)):
-        rows = f"mixture,domain,proportion\n{name},a,{share}\n{name},b,{1 - share}\n"
-        (tmp_path / f"{name}_m.csv").write_text(rows)
-        (tmp_path / f"{name}_l.csv").write_text(f"mixture,step,domain,loss\n{name},1,a,3.5\n{name},1,b,2.5\n")
-    losses, mixtures = ([tmp_path / f"{name}_{end}.csv" for name in ("whole", "half")] for end in "lm")
-    assert plot_fit.read_observed(losses, mixtures).proportions.tolist() == [[1, 0], [0.5, 0.5]]
+def test_groups_of_whole_numbers_are_read_with_others() -> None:
+    tables = [pl.DataFrame({"mixture": name, "proportion": [one]}) for name, one in (("whole", 1), ("half", 0.5))]
+    assert figures.together([*tables, tables[0]])["proportion"].to_list() == [1, 0.5]
 
 
 def test_predictions_are_of_mixtures_that_were_not_fitted(results, tmp_path):
@@ -178,18 +172,11 @@ def test_predictions_are_of_mixtures_that_were_not_fitted(results, tmp_path):
 def test_intervals_of_losses_are_drawn(results, tmp_path):
     law, spans = ["--coefficients", f"{results}/bimix.json"], ["--intervals", f"{results}/intervals.csv"]
     losses = ["--losses", f"{results}/run_l.parquet", f"{results}/new_l.parquet"]
-    mixtures = ["--mixtures", f"{results}/run_m.parquet", f"{results}/new_m.parquet"]
-    predictions = ["--predictions", f"{results}/predictions.parquet"]
-    for script, flags, bars in (
-        (plot_fit, [*law, *losses, *mixtures, "--steps", f"{tmp_path}/steps.svg"], 6 * 3),
-        (plot_predictions, [*law, *predictions, *losses], 2 * 4),
-    ):
-        strokes = []
-        for extra in (["--intervals"], spans):
-            out = "--proportions" if script is plot_fit else "--out"
-            script.main([*flags, *extra, out, f"{tmp_path}/figure.svg"])
-            strokes.append((tmp_path / "figure.svg").read_text().count("stroke-width: 0.9"))
-        assert strokes[1] - strokes[0] == bars
+    flags, strokes = [*law, "--predictions", f"{results}/predictions.parquet", *losses], []
+    for extra in (["--intervals"], spans):
+        plot_predictions.main([*flags, *extra, "--out", f"{tmp_path}/figure.svg"])
+        strokes.append((tmp_path / "figure.svg").read_text().count("stroke-width: 1.2"))
+    assert strokes[1] - strokes[0] == 2 * 4
 
 
 def test_losses_of_no_domain_that_is_trained_on_give_a_sentence_in_the_place_of_panels(tmp_path) -> None:
@@ -202,6 +189,6 @@ def test_losses_of_no_domain_that_is_trained_on_give_a_sentence_in_the_place_of_
     pl.DataFrame(shares, ["mixture", "domain", "proportion"], orient="row").write_csv(places[1])
     tables = ["--losses", places[0], "--mixtures", places[1]]
     fit_law.main(["--law", "transfer", *tables, "--out", str(tmp_path / "law.json")])
-    figures = ["--steps", str(tmp_path / "s.svg"), "--proportions", str(tmp_path / "f.svg")]
-    plot_fit.main(["--coefficients", str(tmp_path / "law.json"), *tables, *figures])
+    drawn = ["--steps", str(tmp_path / "s.svg"), "--proportions", str(tmp_path / "f.svg")]
+    plot_fit.main(["--coefficients", str(tmp_path / "law.json"), *tables, *drawn])
     assert "No loss is of a domain that is trained on" in (tmp_path / "f.svg").read_text()

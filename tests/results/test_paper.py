@@ -68,26 +68,23 @@ def steps(known):
 
 
 def proportions(known):
-    spans = {(name, 800, domain): [2.0, 6.0] for name in NAMES for domain in DOMAINS}
-    return plot_fit.draw_proportions(known["law"], observations(known["losses"], known["mixtures"]), spans), NAMES
+    return plot_fit.draw_proportions(known["law"], observations(known["losses"], known["mixtures"])), NAMES
 
 
 def predictions(known):
     told = known["losses"].with_columns(pl.col("loss") * 1.02)
-    pairs = plot_predictions.pair(known["law"], known["losses"], told)
-    spans = {("baseline", 800, domain): [3.0, 5.0] for domain in DOMAINS}
-    return plot_predictions.draw(known["law"], pairs, spans), ["baseline: 2.00 %", "uniform: 2.00 %"]
+    spans = table("mixture step domain low high quantity", [("baseline", 800, d, 3.0, 5.0, "loss") for d in DOMAINS])
+    pairs = plot_predictions.pair(known["law"], known["losses"], told, spans)
+    return plot_predictions.draw(known["law"], pairs), ["baseline: 2.00 %", "uniform: 2.00 %"]
 
 
 def optimum(known):
-    best, level = known["shares"]["vne"], [0.9, "residuals"]
-    rows = [("bimix", "proportion", "bimix", 800, d, p, p - 0.05, p + 0.05, *level) for d, p in best.items()]
-    rows += [("bimix", "optimum_average_loss", "bimix", 800, None, 4.0, 3.9, 4.1, *level)]
-    rows += [("bimix", "gain", "baseline", 800, None, 0.2, 0.1, 0.3, *level)]
-    spans = table("law quantity mixture step domain estimate low high level kind", rows)
-    runs = plot_optimum.Runs("larger", known["losses"], known["shares"])
-    figure = plot_optimum.draw(known["law"], spans, "baseline", known["shares"]["baseline"], runs)
-    return figure, ["baseline", "predicted, step 800", "measured, larger, step 800", *map(figures.short, DOMAINS)]
+    rows = [(domain, share, share - 0.05, share + 0.05, 0.9) for domain, share in known["shares"]["vne"].items()]
+    best, law = table("domain estimate low high level", rows), known["law"]
+    changes = plot_optimum.measured_changes(law, known["losses"], ("baseline", "vne"), np.ones(len(DOMAINS)))
+    found = {"predicted, step 800": changes, "measured, larger, step 800": changes}
+    figure = plot_optimum.draw(law, best, "baseline", known["shares"]["baseline"], found, [-3.0, 1.0])
+    return figure, ["baseline", *found, *map(figures.short, DOMAINS)]
 
 
 def perplexity(known):

@@ -63,7 +63,6 @@ rule plot_fit:
     """Loss against training steps and against a domain's own proportion (paper Figs. 1 and 2)."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
-        intervals=planned(inputs.intervals),
         losses="results/{dataset}/losses/{model}/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
@@ -83,7 +82,6 @@ rule plot_fit:
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} {input.held_out_losses:q} \
             --mixtures {input.mixtures:q} {input.held_out_mixtures:q} \
-            --intervals {input.intervals:q} \
             --steps {output.steps:q} \
             --proportions {output.proportions:q} \
             2>{log:q}

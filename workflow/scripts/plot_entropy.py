@@ -55,10 +55,7 @@ def draw_measure(axis: Axes, measure: str, table: pl.DataFrame, domains: list[st
     for row in table.filter(pl.col("domain").is_in(domains)).iter_rows(named=True):
         place = domains.index(row["domain"])
         furthest = max([row[name] for name in corrected if row[name] is not None], default=None)
-        if furthest is not None:
-            axis.plot([row["nats"], furthest], [place] * 2, color=look.colour, linewidth=1.6)
-            axis.plot(furthest, place, "|", color=look.colour, markersize=6)
-        axis.plot(row["nats"], place, **look.mark(4.5))
+        figures.draw_span(axis, place, row["nats"], [] if furthest is None else [row["nats"], furthest], look)
     axis.set_title(measure)
     axis.margins(x=0.12)
     axis.locator_params(axis="x", nbins=3)

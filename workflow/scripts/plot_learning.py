@@ -10,15 +10,12 @@ import sys
 from pathlib import Path
 
 import polars as pl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bimix.errors import InputError, run
 from bimix.judge.law_scores import LEARNING, SIZES
 from bimix.results import figures
 from bimix.tables import read_table
-
-BESIDE = 0.16  # of the distance between two numbers of runs, to which sets of runs stand side by side
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -28,9 +25,9 @@ def main(argv: list[str] | None = None) -> None:
     table.add_argument("--sizes", type=Path, help="written by score_sizes.py")
     parser.add_argument("--out", type=Path, required=True, help="svg")
     options = parser.parse_args(argv)
-    path, schema, draw = (
-        (options.learning, LEARNING, draw_learning) if options.learning else (options.sizes, SIZES, draw_sizes)
-    )
+    path, schema, draw = options.learning, LEARNING, draw_learning
+    if options.sizes:
+        path, schema, draw = options.sizes, SIZES, draw_sizes
     found = read_table(path)
     if lacking := [name for name in schema if name not in found.columns]:
         raise InputError(f"{path} has no column {lacking[0]!r}: it needs {', '.join(schema)}.")
@@ -40,70 +37,56 @@ def main(argv: list[str] | None = None) -> None:
     figures.save(draw(found), options.out)
 
 
-def panels(errors: pl.Series, label: str) -> tuple[Figure, list[tuple[Axes, str]]]:
-    """Two panels, of error and order, each with its column; `label` says what was fitted."""
-    figure, axes = figures.grid(2)
-    titles = {
-        errors.name: ("error, mean over domains", "percent of the loss (log)"),
-        "spearman": ("order of the mixtures", "Spearman's correlation"),
-    }
-    for axis, (title, unit) in zip(axes, titles.values(), strict=True):
-        axis.set_title(title)
+def draw_learning(table: pl.DataFrame) -> Figure:
+    """The error and the order by law."""
+    seen = table.filter(pl.col("mre").is_not_null()).with_columns(error=pl.col("mre") * 100, of="law", place="runs")
+    return drawn(seen, "mixtures fitted (log)", least(seen))
+
+
+def draw_sizes(table: pl.DataFrame) -> Figure:
+    """The error and the order by set of runs, at places: no large run has no logarithm."""
+    counts = sorted(set(table["large_runs"]))
+    placed = pl.col("large_runs").replace_strict(counts, range(len(counts)))
+    return drawn(table.with_columns(of="runs", place=placed), "large runs fitted", gained(table), counts)
+
+
+def drawn(table: pl.DataFrame, label: str, note: str, counts: list[int] | None = None) -> Figure:
+    """Two panels, of error and order against `place`: means over draws as a line for each `of`,
+    their range as a shade. `counts` name places 0, 1, ...; without them the axis is logarithmic.
+    """
+    names = table["of"].unique(maintain_order=True).to_list()
+    looks = (figures.looks if set(names) <= set(figures.STYLES) else figures.domain_looks)(names)
+    figure, (left, right) = figures.grid(2)
+    for axis, column, unit in ((left, "error", "percent of the loss (log)"), (right, "spearman", "Spearman's rho")):
+        means = table.drop_nulls(column).group_by("of", "place").agg(pl.col(column).mean(), *figures.ends(column))
+        for rank, name in enumerate(names):
+            own = means.filter(pl.col("of") == name).sort("place")
+            place = own["place"] + (figures.dodged(rank, len(names), 0.08) if counts else 0)
+            figures.draw_curve(axis, place, own[column], looks[name], own["low"], own["high"])
+        if counts is None:
+            figures.log_axis(axis, "x", table["place"].to_numpy(), most=6)
+        places = sorted(set(table["place"]))
+        if len(places) <= 8:
+            axis.set_xticks(places, [str(count) for count in counts or places])
         axis.set_ylabel(unit)
         axis.set_xlabel(label)
-    return figure, list(zip(axes, titles, strict=True))
-
-
-def draw_learning(table: pl.DataFrame) -> Figure:
-    """The error and the order by law: mean over draws as a line, range as a shade."""
-    seen = table.with_columns(pl.col("mre") * 100).filter(pl.col("mre").is_not_null())
-    looks = figures.looks(seen["law"].unique(maintain_order=True).to_list())
-    figure, axes = panels(seen["mre"], "mixtures fitted (log)")
-    counts = sorted(set(seen["runs"]))
-    for axis, column in axes:
-        for law, look in looks.items():
-            figures.draw_range(axis, seen.filter(pl.col("law") == law), "runs", column, look)
-        figures.log_axis(axis, "x", seen["runs"].to_numpy(), most=6)
-        if len(counts) <= 8:
-            axis.set_xticks(counts, [str(count) for count in counts])
-    figures.log_axis(axes[0][0], "y", seen["mre"].to_numpy())
-    figures.key(figure, [[look.entry(law, line=True) for law, look in looks.items()]], least(seen))
-    means = seen.filter(pl.col("spearman").is_not_null()).group_by("law", "runs").agg(pl.col("spearman").mean())
-    ends = means.sort("runs").group_by("law").last().select("law", "spearman").iter_rows()
-    figures.label_ends(axes[1][0], {law: (end, looks[law].colour) for law, end in ends})
+    left.set_title("error, mean over domains")
+    right.set_title("order of the mixtures")
+    figures.log_axis(left, "y", table["error"].drop_nulls().to_numpy())
+    figures.key(figure, [[looks[name].entry(name, line=True) for name in names]], note)
     return figure
 
 
 def least(seen: pl.DataFrame) -> str:
     """Which law errs least, at the fewest mixtures of several laws and at the most."""
-    means = seen.group_by("law", "runs").agg(pl.col("mre").mean())
+    means = seen.group_by("law", "runs").agg(pl.col("error").mean())
     rivals = means.group_by("runs").agg(pl.len()).filter(pl.col("len") > 1)["runs"]
     parts = []
     for runs in dict.fromkeys((rivals.min(), rivals.max()) if len(rivals) else (means["runs"].max(),)):
-        law, error = means.filter(pl.col("runs") == runs).sort("mre").select("law", "mre").row(0)
+        law, error = means.filter(pl.col("runs") == runs).sort("error").select("law", "error").row(0)
         parts.append(f"{law} at {runs} ({error:.2g} %)")
     draws = seen["draw"].n_unique()
     return f"Least error on new mixtures: {', '.join(parts)}. Last step, mean and range of {draws} draws."
-
-
-def draw_sizes(table: pl.DataFrame) -> Figure:
-    """The error and the order by set of runs: mean over draws as a line, range as a bar, one set
-    next to the other.
-    """
-    names = table["runs"].unique(maintain_order=True).to_list()
-    looks = (figures.looks if set(names) <= set(figures.STYLES) else figures.domain_looks)(names)
-    figure, axes = panels(table["error"], "large runs fitted")
-    counts = sorted(set(table["large_runs"]))
-    # Places, not numbers: none has no logarithm.
-    placed = table.with_columns(place=pl.col("large_runs").replace_strict(counts, range(len(counts))))
-    for axis, column in axes:
-        for rank, (name, look) in enumerate(looks.items()):
-            own = placed.filter(pl.col("runs") == name)
-            figures.draw_range(axis, own, "place", column, look, figures.dodged(rank, len(names), BESIDE))
-        axis.set_xticks(range(len(counts)), [str(count) for count in counts])
-    figures.log_axis(axes[0][0], "y", table["error"].drop_nulls().to_numpy())
-    figures.key(figure, [[looks[name].entry(name, line=True) for name in names]], gained(table))
-    return figure
 
 
 def gained(table: pl.DataFrame) -> str:

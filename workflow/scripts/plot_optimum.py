@@ -8,11 +8,9 @@ The mixture of a run counts as the optimum if none of its proportions is off by 
 """
 
 import sys
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bimix.errors import InputError, run
@@ -30,14 +28,6 @@ from bimix.tables import read_numbers, read_table
 FITTED = "#dcdcdc"
 
 
-class Runs(NamedTuple):
-    """Runs that were compared: their model, losses (mixture, step, domain, loss), and mixtures."""
-
-    model: str
-    losses: pl.DataFrame
-    mixtures: dict[str, dict[str, float]]
-
-
 def main(argv: list[str] | None = None) -> None:
     parser = figures.flags(
         __doc__,
@@ -53,54 +43,73 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--weights", help="as for optimize_mixture.py")
     options = parser.parse_args(argv)
     table = read_table(options.intervals).cast(INTERVALS)
-    if not table.filter(pl.col("quantity") == "proportion").height:
+    best = table.filter(pl.col("quantity") == "proportion").sort("estimate", descending=True)
+    if not best.height:
         raise InputError(f"{options.intervals} has no proportions of an optimum: write it with estimate_intervals.py.")
-    losses = mean_over_seeds(read_table(options.compared_losses))
-    runs = Runs(options.compared_model, losses, by_mixture(read_table(options.compared_mixtures)))
     law, before = checked_law(options.coefficients), read_proportions(options.baseline_mixture)
-    weights = read_numbers(options.weights) if options.weights else None
-    figures.save(draw(law, table, options.baseline, before, runs, weights), options.out)
+    target = target_weights(law, read_numbers(options.weights) if options.weights else None)
+    after, step = dict(best.select("domain", "estimate").iter_rows()), best["step"][0]
+    shares = np.array([[mixture.get(domain, 0.0) for domain in law["domains"]] for mixture in (before, after)])
+    found = {f"predicted, step {step:,}": changes(law, predict_defined(law, shares, np.array([step]))[:, 0], target)}
+    losses, runs = (
+        mean_over_seeds(read_table(options.compared_losses)),
+        by_mixture(read_table(options.compared_mixtures)),
+    )
+    model = f", {figures.short(options.compared_model)}" if options.compared_model else ""
+    found[f"measured{model}, step {losses['step'].max():,}"] = measured_changes(
+        law,
+        losses,
+        (options.baseline, *(name for name, own in runs.items() if farthest(own, after)[1] <= NEAR)),
+        target,
+    )
+    figures.save(draw(law, best, options.baseline, before, found, gain_interval(table, options.baseline)), options.out)
 
 
 def draw(
     law: dict,
-    table: pl.DataFrame,
+    best: pl.DataFrame,
     baseline: str,
     before: dict[str, float],
-    runs: Runs,
-    weights: dict[str, float] | None = None,
+    found: dict[str, dict[str, float]],
+    span: list[float],
 ) -> Figure:
-    """Left, the proportions with their intervals; right, the change of the loss in each domain,
-    predicted and measured; their average, the first row, with the interval of the prediction.
+    """Left, the proportions with their intervals; right, the changes of the losses, `found` as
+    predicted (hollow) and measured, their average in the first row with the interval `span`.
     """
-    best = table.filter(pl.col("quantity") == "proportion").sort("estimate", descending=True)
-    after, step = dict(best.select("domain", "estimate").iter_rows()), best["step"][0]
-    target = target_weights(law, weights)
-    shares = np.array([[mixture.get(domain, 0.0) for domain in law["domains"]] for mixture in (before, after)])
-    predicted = changes(law, predict_defined(law, shares, np.array([step]))[:, 0], target)
-    measured = measured_changes(law, baseline, after, runs, target)
-    span = gain_interval(table, baseline)
-    rows = ["", *after, *(domain for domain in law["loss_domains"] if domain not in after)]
+    rows = ["", *best["domain"], *(domain for domain in law["loss_domains"] if domain not in set(best["domain"]))]
     look = figures.looks([law["law"]])[law["law"]]
     figure, (left, right) = figures.row_panels(["average", *rows[1:]], [1.15, 1], 0.17, 1.2)
-    draw_proportions(left, law, best, before, look)
-    draw_changes(right, {"predicted": predicted, "measured": measured}, span, rows, look)
-    right.set_title(f"loss against {figures.short(baseline)}")
+    for row, one in enumerate(best.iter_rows(named=True), 1):
+        seen = law["proportions_seen"][one["domain"]]
+        left.plot([seen["min"], seen["max"]], [row, row], color=FITTED, linewidth=6.5, solid_capstyle="butt")
+        figures.draw_span(left, row, one["estimate"], [one["low"], one["high"]], look)
+        left.plot(before.get(one["domain"], 0.0), row, "o", color="black", markerfacecolor="none", markersize=4.4)
+    left.set_xlim(left=min(0, left.get_xlim()[0]))
+    right.axvline(0, color="#888888", linewidth=0.8)
+    shift = 0.17 if all(found.values()) else 0.0
+    for kind, place, hollow in zip(found, (-shift, shift), (True, False), strict=True):
+        for name, change in found[kind].items():
+            ends = span if hollow and not name else []
+            figures.draw_span(right, rows.index(name) + place, change, ends, look, hollow=hollow)
+    for axis, heading, label in (
+        (left, "proportions", "proportion"),
+        (right, f"loss against {figures.short(baseline)}", "change of the loss (%)"),
+    ):
+        axis.axhline(0.5, color="#cccccc", linewidth=0.6)
+        axis.locator_params(axis="x", nbins=5)
+        axis.set_title(heading)
+        axis.set_xlabel(label)
     entries = [
         figures.swatch(baseline, "black", "o", hollow=True),
         look.entry(f"optimum, {100 * best['level'][0]:g} % interval", line=True),
         figures.swatch("proportions fitted", FITTED, "s"),
     ]
-    losses = [look.entry(f"predicted, step {step:,}", hollow=True)]
-    if measured:
-        last, model = runs.losses["step"].max(), f", {figures.short(runs.model)}" if runs.model else ""
-        losses.append(look.entry(f"measured{model}, step {last:,}"))
-    if span:
-        losses.append(figures.swatch("interval of the average", look.colour, line=(0, (1, 1))))
+    (told, predicted), (ran, measured) = found.items()
+    losses = [look.entry(told, hollow=True), *([look.entry(ran)] if measured else [])]
     between = f" ({span[0]:+.2f} to {span[1]:+.2f} %)" if span else ""
-    found = f"measured {measured['']:+.2f} %" if measured else "not measured"
+    ended = f"measured {measured['']:+.2f} %" if measured else "not measured"
     note = f"Average loss of {law['law']} against {baseline}: predicted {predicted.get('', 0):+.2f} %{between}"
-    figures.key(figure, [entries, losses], f"{note}, {found}." if "" in predicted else "")
+    figures.key(figure, [entries, losses], f"{note}, {ended}." if "" in predicted else "")
     return figure
 
 
@@ -114,51 +123,12 @@ def changes(law: dict, losses: np.ndarray, target: np.ndarray) -> dict[str, floa
     return {name: value for name, value in named if np.isfinite(value)}
 
 
-def measured_changes(
-    law: dict, baseline: str, after: dict[str, float], runs: Runs, target: np.ndarray
-) -> dict[str, float]:
-    """`changes` of the runs on baseline and optimum at their last step, if both are there."""
-    same = [name for name, own in runs.mixtures.items() if farthest(own, after)[1] <= NEAR]
-    last = runs.losses.filter(pl.col("step") == runs.losses["step"].max())
-    found = {(name, domain): loss for name, domain, loss in last.select("mixture", "domain", "loss").iter_rows()}
-    names = (baseline, *same[:1])
-    losses = np.array([[found.get((name, domain), np.nan) for domain in law["loss_domains"]] for name in names])
-    if len(names) < 2 or np.isnan(losses[:, target > 0]).any():
-        return {}
-    return changes(law, losses, target)
-
-
-def draw_proportions(axis: Axes, law: dict, best: pl.DataFrame, before: dict[str, float], look: figures.Look) -> None:
-    """Rows from 1 on: the range that was fitted, the optimum with its interval, the baseline."""
-    for row, one in enumerate(best.iter_rows(named=True), 1):
-        seen = law["proportions_seen"][one["domain"]]
-        axis.plot([seen["min"], seen["max"]], [row, row], color=FITTED, linewidth=6.5, solid_capstyle="butt")
-        axis.plot([one["low"], one["high"]], [row, row], color=look.colour, linewidth=1.2)
-        axis.plot(one["estimate"], row, **look.mark(4.2))
-        axis.plot(before.get(one["domain"], 0.0), row, "o", color="black", markerfacecolor="none", markersize=4.4)
-    axis.axhline(0.5, color="#cccccc", linewidth=0.6)
-    axis.set_xlim(left=min(0, axis.get_xlim()[0]))
-    axis.locator_params(axis="x", nbins=5)
-    axis.set_title("proportions")
-    axis.set_xlabel("proportion")
-
-
-def draw_changes(
-    axis: Axes, found: dict[str, dict[str, float]], span: list[float], rows: list[str], look: figures.Look
-) -> None:
-    """The changes of each loss, the predicted ones hollow and, where there are both, higher."""
-    shift = 0.17 if found["measured"] else 0.0
-    axis.axvline(0, color="#888888", linewidth=0.8)
-    axis.axhline(0.5, color="#cccccc", linewidth=0.6)
-    for kind, place in (("predicted", -shift), ("measured", shift)):
-        for name, change in found[kind].items():
-            axis.plot(change, rows.index(name) + place, **look.mark(4.2, kind == "predicted", markeredgewidth=0.8))
-    drawn = [0.0, *(change for own in found.values() for change in own.values())]
-    margin = 0.12 * (max(drawn) - min(drawn)) + 0.02
-    axis.set_xlim(min(drawn) - margin, max(drawn) + margin)
-    axis.set_xlabel("change of the loss (%)")
-    if span:
-        axis.plot(span, [-shift] * 2, color=look.colour, linewidth=0.9, linestyle=(0, (1, 1)))
+def measured_changes(law: dict, losses: pl.DataFrame, names: tuple[str, ...], target: np.ndarray) -> dict[str, float]:
+    """`changes` of the last losses from the first to the second of names, if both are there."""
+    ends = losses.filter(pl.col("step") == losses["step"].max()).select("mixture", "domain", "loss")
+    last = {(name, domain): loss for name, domain, loss in ends.iter_rows()}
+    found = np.array([[last.get((name, domain), np.nan) for domain in law["loss_domains"]] for name in names[:2]])
+    return {} if len(found) < 2 or np.isnan(found[:, target > 0]).any() else changes(law, found, target)
 
 
 def gain_interval(table: pl.DataFrame, baseline: str) -> list[float]:

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from bimix.errors import run
 from bimix.results import figures
@@ -52,7 +53,9 @@ def draw(table: pl.DataFrame) -> Figure:
             axis.plot(at, row["predicted_gain_percent"], **look.mark(4.5, hollow=True))
     axis.axhline(0, color="#999999", linewidth=0.6)
     axis.set_xscale("symlog", linthresh=LINEAR, linscale=0.9)
-    figures.cost_axis(axis, max(costs))
+    ticks = [tick for tick in (0, 1, 10, 100, 1000, 10000) if tick <= max(10, *costs)]
+    axis.set_xticks(ticks, [figures.plain(tick) if tick else "0" for tick in ticks])
+    axis.xaxis.set_minor_locator(NullLocator())
     last = max(on_axis(costs, number) for number in range(len(costs)))
     axis.set_xlim(-0.12, max(10, 3 * max(costs), 1.2 * last))
     price = "price of the search, % of the FLOPs of a large run (log); equal ones side by side"

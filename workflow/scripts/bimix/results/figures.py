@@ -96,7 +96,6 @@ SETTINGS = {
     "svg.hashsalt": "bimix",
 }
 matplotlib.rcParams.update(SETTINGS)
-Spans = dict[tuple[str, int, str], list[float]]  # low and high of mixture, step and domain
 
 
 def flags(about: str, **paths: str) -> argparse.ArgumentParser:
@@ -195,24 +194,6 @@ def grid(panels: int, height: float = 1.2, sharex: bool = False, wide: int = 0) 
     for k in range(panels):  # where the last row has a gap, the panel above it carries the numbers
         axes[k].tick_params(labelbottom=not sharex or k + wide >= panels)
     return figure, axes[:panels]
-
-
-def paired_grid(panels: int, heights: tuple[float, float]) -> tuple[Figure, list[tuple[Axes, Axes]]]:
-    """As `grid`, each panel above a lower one of the same horizontal axis. Heights in inches."""
-    wide = columns(panels)
-    tall = math.ceil(panels / wide)
-    scale = {1: 2.0, 2: 1.6, 3: 1.3}.get(panels, 1.0)
-    figure = Figure(figsize=(WIDTH, tall * (sum(heights) * scale + 0.3) + 0.6), layout="constrained")
-    axes = figure.subplots(2 * tall, wide, squeeze=False, sharex=True, height_ratios=list(heights) * tall)
-    pairs = [(axes[2 * row, column], axes[2 * row + 1, column]) for row in range(tall) for column in range(wide)]
-    for k, pair in enumerate(pairs):
-        if k >= panels:
-            pair[0].remove()
-            pair[1].remove()
-            continue
-        pair[0].tick_params(labelbottom=False)
-        pair[1].tick_params(labelbottom=k + wide >= panels)
-    return figure, pairs[:panels]
 
 
 def nice_ticks(low: float, high: float, most: int = 5) -> np.ndarray:
@@ -370,22 +351,26 @@ def row_panels(
     return figure, axes
 
 
-def cost_axis(axis: Axes, most: float) -> None:
-    """Percent of a large run from 0 on, logarithmic above 1: some searches cost nothing."""
-    ticks = [tick for tick in (0, 1, 10, 100, 1000, 10000) if tick <= max(10, most)]
-    axis.set_xticks(ticks, [plain(tick) if tick else "0" for tick in ticks])
-    axis.xaxis.set_minor_locator(NullLocator())
+def draw_curve(axis: Axes, x: pl.Series, y: pl.Series, look: Look, low: pl.Series, high: pl.Series) -> None:
+    """A line with marks, and from low to high its range or interval as a shade."""
+    axis.fill_between(x, low, high, color=look.colour, alpha=0.13, linewidth=0)
+    axis.plot(x, y, **look.line())
 
 
-def draw_range(axis: Axes, table: pl.DataFrame, x: str, y: str, look: Look, shift: float | None = None) -> None:
-    """The mean over draws of `y` against `x`, and the range: a shade, or bars moved by `shift`."""
-    of = pl.col(y)
-    curve = table.filter(of.is_not_null()).group_by(x).agg(of.mean(), low=of.min(), high=of.max()).sort(x)
-    if shift is None:
-        axis.fill_between(curve[x], curve["low"], curve["high"], color=look.colour, alpha=0.13, linewidth=0)
-    else:
-        axis.vlines(curve[x] + shift, curve["low"], curve["high"], color=look.colour, linewidth=0.8)
-    axis.plot(curve[x] + (shift or 0), curve[y], **look.line())
+def draw_span(axis: Axes, row: float, value: float, span: Sequence[float], look: Look, hollow: bool = False) -> None:
+    """A value as a mark in a row of an axis, and its interval, low and high, as a line; or none."""
+    axis.plot(span, [row] * len(span), color=look.colour, linewidth=1.2)
+    axis.plot(value, row, **look.mark(4.2, hollow, markeredgewidth=0.8))
+
+
+def ends(column: str) -> list[pl.Expr]:
+    """The range of a column as `low` and `high`, for an aggregation."""
+    return [pl.col(column).min().alias("low"), pl.col(column).max().alias("high")]
+
+
+def together(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Tables of groups that may share rows; numbers that are all whole may be of another type."""
+    return pl.concat(tables, how="diagonal_relaxed").unique(maintain_order=True)
 
 
 def dodged(rank: int, ranks: int, spread: float) -> float:
@@ -399,19 +384,6 @@ def twins(curves: dict[str, list]) -> dict[str, list[str]]:
     for name, curve in curves.items():
         groups.setdefault(tuple(curve), []).append(name)
     return {names[0]: names for names in groups.values()}
-
-
-def loss_intervals(table: pl.DataFrame | None, average: str) -> Spans:
-    """{(mixture, step, domain): [low, high]} of predictions; `average` is of all domains."""
-    if table is None:
-        return {}
-    losses = table.filter(pl.col("quantity").is_in(["loss", "average_loss"])).with_columns(
-        pl.col("domain").fill_null(average)
-    )
-    columns = losses.select(
-        "mixture", "step", "domain", "low", "high"
-    ).drop_nulls()  # null where the law defines no loss
-    return {tuple(row[:3]): list(row[3:]) for row in columns.iter_rows()}
 
 
 def swatch(label: str, colour: str, marker: str = "", line: str | tuple = "", hollow: bool = False) -> Line2D:
